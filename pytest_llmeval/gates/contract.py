@@ -166,6 +166,36 @@ class MetricChange(Struct, frozen=True, omit_defaults=True):
         return metric if self.statistic == "value" else f"mean({metric})"
 
 
+class SystemDifference(Struct, frozen=True):
+    """A metric of a system against the reference, over the cases of both.
+
+    Attributes:
+        value: Of the system.
+        baseline: Of the reference.
+        difference: `value` minus `baseline`.
+        low: Lower bound of the interval of `difference`.
+        high: Upper bound.
+        cases: Cases compared.
+        notes: What to keep in mind when reading the numbers.
+        p_value: Of no difference, adjusted by Holm's method; ``None`` without a test.
+        wins: Cases that score better than those of the reference.
+        ties: Cases that score the same.
+        losses: Cases that score worse.
+    """
+
+    value: AnyNumber | None
+    baseline: AnyNumber | None
+    difference: AnyNumber | None
+    low: AnyNumber | None
+    high: AnyNumber | None
+    cases: int
+    notes: Sequence[str]
+    p_value: AnyNumber | None
+    wins: int
+    ties: int
+    losses: int
+
+
 class ScoreSide(NamedTuple):
     """One comparison of a gate as a question: do scores times `sign`, beyond `at`, add up to more than 0?
 

@@ -49,7 +49,6 @@ from pytest_llmeval.reports.form import (
 from pytest_llmeval.reports.tables import (
     Cell,
     FilledTable,
-    SystemDifference,
     SystemReport,
     SystemsReport,
     SystemValue,
@@ -58,7 +57,7 @@ from pytest_llmeval.reports.tables import (
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.tables import Strengths
-    from pytest_llmeval.gates.statistics.compare import SystemRow, SystemTable
+    from pytest_llmeval.gates.statistics.compare import SystemTable
 
 ReportedTexts: TypeAlias = Literal["none", "failing", "all"]
 """Cases whose texts are in reports."""
@@ -515,30 +514,23 @@ def systems_report(
         confidence=table.confidence,
         compare_by=compare_by,
         strengths=strengths,
-        systems=[_system(row, table.metrics, compare_by) for row in table.rows],
+        systems=[_system(name, table, compare_by) for name in table.results],
         joined=joined,
     )
 
 
-def _system(row: "SystemRow", metrics: Sequence[str], compare_by: Sequence[str]) -> SystemReport:
-    values = {name: value for name in metrics if (value := row.find(name)) is not None}
+def _system(name: str, table: "SystemTable", compare_by: Sequence[str]) -> SystemReport:
+    result = table.results[name]
+    values = {metric: value for metric in table.metrics if (value := result.find(metric)) is not None}
     groups = {
         label: {
             name: {metric: None if (value := group.find(metric)) is None else value.value for metric in compare_by}
             for name, group in groups.items()
         }
-        for label, groups in row.result.groups.items()
+        for label, groups in result.groups.items()
     }
-    return SystemReport(
-        row.system,
-        len(row.result.records),
-        {name: _filled(SystemValue, value) for name, value in values.items()},
-        {
-            name: _filled(SystemDifference, each, each.difference, difference=each.difference.difference)
-            for name, each in row.against.items()
-        },
-        groups,
-    )
+    metrics = {metric: _filled(SystemValue, value) for metric, value in values.items()}
+    return SystemReport(name, len(result.records), metrics, table.differences.get(name, {}), groups)
 
 
 def counts_of(cases: Iterable[CaseReport], total: int, stop: StopReport | None = None) -> dict[str, int]:

@@ -14,6 +14,7 @@ from pytest_llmeval.core.codec import AnyNumber, WrittenField
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.tables import Strengths
 from pytest_llmeval.core.wording import counted, interval, number, padded, printable, width_of
+from pytest_llmeval.gates.contract import SystemDifference
 
 """A number that is written again as it was read: as `float`, ``2`` would come back as ``2.0``."""
 
@@ -144,36 +145,6 @@ class SystemValue(Struct, frozen=True):
     value: AnyNumber | None
     low: AnyNumber | None = None
     high: AnyNumber | None = None
-
-
-class SystemDifference(Struct, frozen=True):
-    """A metric of a system against the reference, over the cases of both.
-
-    Attributes:
-        value: Of the system.
-        baseline: Of the reference.
-        difference: `value` minus `baseline`.
-        low: Lower bound of the interval of `difference`.
-        high: Upper bound.
-        cases: Cases compared.
-        notes: What to keep in mind when reading the numbers.
-        p_value: Of no difference, adjusted by Holm's method; ``None`` without a test.
-        wins: Cases that score better than those of the reference.
-        ties: Cases that score the same.
-        losses: Cases that score worse.
-    """
-
-    value: AnyNumber | None
-    baseline: AnyNumber | None
-    difference: AnyNumber | None
-    low: AnyNumber | None
-    high: AnyNumber | None
-    cases: int
-    notes: Sequence[str]
-    p_value: AnyNumber | None
-    wins: int
-    ties: int
-    losses: int
 
 
 class SystemReport(Struct, frozen=True, omit_defaults=True):

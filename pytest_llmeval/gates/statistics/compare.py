@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
-from pytest_llmeval.core.results import PASS_RATE, MetricIndex, MetricValue, Result
+from msgspec import structs
+
+from pytest_llmeval.core.results import PASS_RATE, MetricIndex, Result
 from pytest_llmeval.core.wording import counted
-from pytest_llmeval.gates.contract import Abstention, ChangeVerdict, MetricChange, Statistic
+from pytest_llmeval.gates.contract import Abstention, ChangeVerdict, MetricChange, Statistic, SystemDifference
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.estimation import Estimate, estimate
 from pytest_llmeval.gates.statistics.inference import (
@@ -336,68 +338,22 @@ _SAME = 1e-12
 """Scores of a case that differ by no more are a tie."""
 
 
-@dataclass(frozen=True, slots=True)
-class Against:
-    """A metric of a system and of the reference, over the cases of both.
-
-    Attributes:
-        difference: The system minus the reference.
-        p_value: Of no difference, adjusted by Holm's method over all systems and metrics of the table; ``None`` where
-            there is no test.
-        wins: Cases that score better than those of the reference.
-        ties: Cases that score the same.
-        losses: Cases that score worse.
-    """
-
-    difference: Difference
-    p_value: float | None
-    wins: int
-    ties: int
-    losses: int
-
-
-@dataclass(frozen=True, slots=True)
-class SystemRow:
-    """A system of the table.
-
-    Attributes:
-        system: Its name.
-        result: Its metrics, over all its cases.
-        against: Metric to comparison with the reference; empty for the reference itself, and without a common case.
-    """
-
-    system: str
-    result: Result
-    against: Mapping[str, Against]
-
-    def find(self, metric: str) -> MetricValue | None:
-        """Return a metric of the system."""
-        return self.result.find(metric)
-
-
-@dataclass(frozen=True, slots=True)
-class SystemTable:
+class SystemTable(NamedTuple):
     """The systems of a suite, side by side.
 
     Attributes:
         reference: The system that the others are compared with.
         metrics: Those of any system, ``pass_rate`` last.
-        rows: One for each system.
+        results: System to result, over all its cases.
+        differences: System to metric to difference; without the reference, and empty without a common case.
         confidence: Of the intervals of differences.
     """
 
     reference: str
     metrics: Sequence[str]
-    rows: Sequence[SystemRow]
+    results: Mapping[str, Result]
+    differences: Mapping[str, Mapping[str, SystemDifference]]
     confidence: float
-
-    @property
-    def groups(self) -> dict[str, list[str]]:
-        """Label to its values, for the labels that the systems are reported by."""
-        return {
-            label: sorted({name for row in self.rows for name in row.result.groups.get(label, {})})
-            for label in dict.fromkeys(label for row in self.rows for label in row.result.groups)
-        }
 
 
 def compare_systems(
@@ -421,32 +377,23 @@ def compare_systems(
     """
     baseline = CaseStatistics.exact(results[reference].records)
     names = [*dict.fromkeys(name for each in results.values() for name in each.metrics), PASS_RATE]
-    comparisons = {}
+    against: dict[str, dict[str, SystemDifference]] = {}
     for system, result in results.items():
         if system != reference:
             pairing = RunPairing(CaseStatistics.exact(result.records), baseline, metrics, abstained=abstained)
-            comparisons[system] = _against(pairing, names, confidence, cluster_by)
-    cells = [(system, name) for system, row in comparisons.items() for name in row]
-    p_values = [comparisons[system][name].difference.p_value for system, name in cells]
-    adjusted = dict(zip(cells, holm_of_tested(p_values), strict=True))
-    rows = [
-        SystemRow(
-            system,
-            result,
-            {
-                name: Against(each.difference, adjusted[system, name], each.wins, each.ties, each.losses)
-                for name, each in comparisons.get(system, {}).items()
-            },
-        )
-        for system, result in results.items()
-    ]
-    return SystemTable(reference, names, rows, confidence)
+            against[system] = _against(pairing, names, confidence, cluster_by)
+    adjusted = iter(holm_of_tested([each.p_value for row in against.values() for each in row.values()]))
+    differences = {
+        system: {name: structs.replace(each, p_value=next(adjusted)) for name, each in row.items()}
+        for system, row in against.items()
+    }
+    return SystemTable(reference, names, results, differences, confidence)
 
 
 def _against(
     pairing: RunPairing, names: Sequence[str], confidence: float, cluster_by: str | None
-) -> dict[str, Against]:
-    """Return metric to comparison, with p-values that are not adjusted yet; nothing if no case is in both."""
+) -> dict[str, SystemDifference]:
+    """Return metric to difference, with p-values that are not adjusted yet; nothing if no case is in both."""
     import numpy as np
 
     if not pairing.paired:
@@ -461,5 +408,17 @@ def _against(
         better = scores[rows.current] - scores[rows.baseline]
         better = better[np.isfinite(better)] * (1 if difference.higher_is_better else -1)
         wins, losses = int((better > _SAME).sum()), int((better < -_SAME).sum())
-        out[name] = Against(difference, None, wins, len(better) - wins - losses, losses)
+        out[name] = SystemDifference(
+            difference.value,
+            difference.baseline,
+            difference.difference,
+            difference.low,
+            difference.high,
+            difference.cases,
+            difference.notes,
+            difference.p_value,
+            wins,
+            len(better) - wins - losses,
+            losses,
+        )
     return out

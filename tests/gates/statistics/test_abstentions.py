@@ -109,9 +109,8 @@ def test_comparisons_and_systems_count_abstentions_as_falls() -> None:
     assert change.high < 0
     assert change.notes[0] == "100 cases abstain that had a score, counted as 0"
     index = pairing(here, there).table.index
-    rows = compare_systems({"app": there, "new": here}, "app", index).rows
-    against = rows[1].against["faithfulness"]
-    assert (against.difference.value, against.wins, against.losses) == (0.5, 0, 80)
+    against = compare_systems({"app": there, "new": here}, "app", index).differences["new"]["faithfulness"]
+    assert (against.value, against.wins, against.losses) == (0.5, 0, 80)
 
 
 def test_abstentions_survive_files_of_statistics() -> None:
@@ -264,8 +263,8 @@ def test_repeats_that_abstain_are_no_way_to_a_better_score(reduce: str) -> None:
     right = repeated(*[(FAITHFUL, FAITHFUL)] * 30, *[wrong] * 30, reduce=reduce)
     drops = [on("faithfulness", each, right, max_drop=0.02) for each in (silent, before)]
     assert drops[0] == drops[1]
-    rows = compare_systems({"app": right, "new": silent}, "app", pairing(silent, right).table.index).rows
-    assert rows[1].against["faithfulness"].difference.value == silent.metrics["faithfulness"].value
+    table = compare_systems({"app": right, "new": silent}, "app", pairing(silent, right).table.index)
+    assert table.differences["new"]["faithfulness"].value == silent.metrics["faithfulness"].value
     free = repeated(*[(FAITHFUL, SILENT)] * 4, reduce=reduce, abstained=False).metrics["faithfulness"].value
     assert free == 1
 
