@@ -6,12 +6,19 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_llmeval.baselines.comparable import Comparable, fingerprint
-from pytest_llmeval.baselines.files import anchor_file, anchor_text, pool_file, read_statistics, statistics_file
+from pytest_llmeval.baselines.comparable import Comparable
+from pytest_llmeval.baselines.files import (
+    anchor_file,
+    anchor_text,
+    pool_file,
+    pool_text,
+    read_statistics,
+    statistics_file,
+)
 from pytest_llmeval.baselines.runs import MeasuredSuite
 from pytest_llmeval.baselines.scores import Anchor, SuiteScores
 from pytest_llmeval.baselines.verdicts import alike
-from pytest_llmeval.core.errors import Fault, SuiteError
+from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import counted, number, several
 from pytest_llmeval.gates.change import ChangeGate, GateEvidence
@@ -340,7 +347,7 @@ def next_pool(
     for digest in (*old.pool, old.cases.statistics):
         try:
             last = digest == old.cases.statistics
-            texts[digest] = read_statistics(statistics_file(scores), old) if last else _rebuilt(scores, digest)
+            texts[digest] = read_statistics(statistics_file(scores), old) if last else pool_text(scores, digest)
         except (OSError, UnicodeDecodeError, SuiteError):
             continue
     digests = [digest for digest in texts if digest != new.cases.statistics][1 - size :]
@@ -367,7 +374,7 @@ def pooled_baseline(
     from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics, pooled
 
     earlier = pool_of(approved, size)
-    texts = {pool_file(scores, digest).name: _rebuilt(scores, digest) for digest in earlier}
+    texts = {pool_file(scores, digest).name: pool_text(scores, digest) for digest in earlier}
     earlier_runs = [CaseStatistics.from_lines(StringIO(text), name) for name, text in texts.items()]
     return pooled([last, *earlier_runs], abstained)
 
@@ -375,12 +382,3 @@ def pooled_baseline(
 def pool_of(approved: SuiteScores, size: int) -> tuple[str, ...]:
     """Return the earlier runs that are pooled with the last one."""
     return approved.pool[-(size - 1) :] if size > 1 else ()
-
-
-def _rebuilt(scores: Path, digest: str) -> str:
-    path = pool_file(scores, digest)
-    text = path.read_text(encoding="utf-8")
-    if (computed := fingerprint(text)) != digest:
-        fault = f"found content with fingerprint {computed}, expected {digest}: restore the file from version control"
-        raise SuiteError([Fault(path.name, 0, 0, "", fault)])
-    return text

@@ -53,7 +53,16 @@ def score_file(key: SuiteKey) -> Path:
 
 def statistics_file(scores: Path) -> Path:
     """Return the file beside a score file that has what was counted in each case."""
-    return scores.with_name(scores.name.removesuffix(SCORES) + STATISTICS)
+    return file_beside(scores, STATISTICS)
+
+
+def file_beside(scores: Path, name: str) -> Path:
+    """Return a file beside a score file, whose name ends so."""
+    return scores.with_name(scores.name.removesuffix(SCORES) + name)
+
+
+def _named_by(digest: str) -> str:
+    return f"{digest.rpartition(':')[2]}.jsonl"
 
 
 def anchor_file(scores: Path, digest: str) -> Path:
@@ -61,11 +70,7 @@ def anchor_file(scores: Path, digest: str) -> Path:
 
     It is named by its fingerprint, so it is never overwritten; earlier versions had one file for all metrics.
     """
-    return scores.with_name(f"{scores.name.removesuffix(SCORES)}{ANCHOR}-{digest.rpartition(':')[2]}.jsonl")
-
-
-def _single_anchor_file(scores: Path) -> Path:
-    return scores.with_name(f"{scores.name.removesuffix(SCORES)}{ANCHOR}.jsonl")
+    return file_beside(scores, f"{ANCHOR}-{_named_by(digest)}")
 
 
 def anchor_text(scores: Path, digest: str) -> str:
@@ -76,23 +81,39 @@ def anchor_text(scores: Path, digest: str) -> str:
         UnicodeDecodeError: As above.
         SuiteError: They are not those that were approved.
     """
-    path, single = anchor_file(scores, digest), _single_anchor_file(scores)
+    path, single = anchor_file(scores, digest), file_beside(scores, f"{ANCHOR}.jsonl")
     if not path.exists() and single.exists():
         path = single
+    return _text_of(path, digest)
+
+
+def pool_text(scores: Path, digest: str) -> str:
+    """Return the text of the statistics of an earlier approved run.
+
+    Raises:
+        OSError: They are not there, or cannot be read.
+        UnicodeDecodeError: As above.
+        SuiteError: They are not those that were approved.
+    """
+    return _text_of(pool_file(scores, digest), digest, ": restore the file from version control")
+
+
+def _text_of(path: Path, digest: str, remedy: str = "") -> str:
     text = path.read_text(encoding="utf-8")
     if (computed := fingerprint(text)) != digest:
-        raise SuiteError([Fault(path.name, 0, 0, "", f"found content with fingerprint {computed}, expected {digest}")])
+        fault = f"found content with fingerprint {computed}, expected {digest}{remedy}"
+        raise SuiteError([Fault(path.name, 0, 0, "", fault)])
     return text
 
 
 def answers_file(scores: Path) -> Path:
     """Return the file beside a score file that has the approved answers, if some evaluator compares with them."""
-    return scores.with_name(scores.name.removesuffix(SCORES) + ANSWERS)
+    return file_beside(scores, ANSWERS)
 
 
 def inputs_file(scores: Path) -> Path:
     """Return the file beside a score file that has fingerprints of all that the approved run depended on."""
-    return scores.with_name(scores.name.removesuffix(SCORES) + INPUTS)
+    return file_beside(scores, INPUTS)
 
 
 def pool_file(scores: Path, digest: str) -> Path:
@@ -100,7 +121,7 @@ def pool_file(scores: Path, digest: str) -> Path:
 
     It is named by its fingerprint, so it is never overwritten.
     """
-    return scores.with_name(f"{scores.name.removesuffix(SCORES)}{POOL}-{digest.rpartition(':')[2]}.jsonl")
+    return file_beside(scores, f"{POOL}-{_named_by(digest)}")
 
 
 def _remembered_files(scores: Path) -> list[Path]:

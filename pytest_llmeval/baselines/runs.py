@@ -446,10 +446,9 @@ class _FailuresFile(Struct, forbid_unknown_fields=True):
 
 def failures_file(key: SuiteKey) -> Path:
     """Return the file of the known failures of a suite, or of one variant of it."""
-    from pytest_llmeval.baselines.files import SCORES, score_file
+    from pytest_llmeval.baselines.files import file_beside, score_file
 
-    scores = score_file(key)
-    return scores.with_name(scores.name.removesuffix(SCORES) + _FAILURES)
+    return file_beside(score_file(key), _FAILURES)
 
 
 def contents_of(suite: Suite) -> dict[str, str]:

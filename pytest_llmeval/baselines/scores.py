@@ -158,17 +158,10 @@ class ApprovedScore:
     @classmethod
     def from_value(cls, metric: MetricValue, *, of_group: bool = False) -> "ApprovedScore":
         """Round a metric of a run; groups do not repeat how it is computed."""
-        return cls(
-            rounded(metric.value),
-            rounded(metric.low),
-            rounded(metric.high),
-            metric.scored,
-            metric.undefined,
-            metric.errored,
-            metric.missing,
-            "" if of_group else metric.signature,
-            metric.abstained,
-        )
+        stored = {each.name: getattr(metric, each.name) for each in fields(cls)}
+        stored |= {name: rounded(stored[name]) for name in ("value", "low", "high")}
+        stored |= {"signature": ""} if of_group else {}
+        return cls(**stored)
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,16 +350,9 @@ def _data(scores: SuiteScores | TestScores) -> dict[str, Any]:
     if isinstance(scores, SuiteScores):
         del data["bridges"]
         data["comparable"]["judges"] |= encoded(scores.bridges)
-        if scores.anchor is None:
-            del data["anchor"]
-        if not scores.anchors:
-            del data["anchors"]
-        if not scores.pool:
-            del data["pool"]
-        if not scores.limits:
-            del data["limits"]
-        if not scores.chains:
-            del data["chains"]
+        for name in ("anchor", "anchors", "pool", "limits", "chains"):
+            if not data[name]:
+                del data[name]
         if not scores.cases.errored:
             del data["cases"]["errored"]
     return data

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -88,35 +88,20 @@ class Moments:
                 {names[right]: _weighted(matrix[held, left] * matrix[held, right], number[held]) for right in others}
             )
         finite = {name: np.isfinite(column) for name, column in scores.items()}
-        return Moments(
-            self.cases,
-            self.unmeasured,
-            self.absent,
-            self.failed,
-            self.unjudged,
-            Totals({name: _weighted(matrix[:, column], number) for column, name in enumerate(names)}),
-            products,
-            Totals({name: _weighted(column[finite[name]], number[finite[name]]) for name, column in scores.items()}),
-            {name: int(number[rows].sum()) for name, rows in finite.items()},
-            {name: int(number[np.isin(column, (0.0, 1.0))].sum()) for name, column in scores.items()},
-            self.abstained,
+        return replace(
+            self,
+            totals=Totals({name: _weighted(matrix[:, column], number) for column, name in enumerate(names)}),
+            products=products,
+            scores=Totals(
+                {name: _weighted(column[finite[name]], number[finite[name]]) for name, column in scores.items()}
+            ),
+            scored={name: int(number[rows].sum()) for name, rows in finite.items()},
+            binary={name: int(number[np.isin(column, (0.0, 1.0))].sum()) for name, column in scores.items()},
         )
 
     def __add__(self, other: "Moments") -> "Moments":
-        empty = Totals()
-        pairs = sorted({*self.products, *other.products})
         return Moments(
-            self.cases + other.cases,
-            self.unmeasured + other.unmeasured,
-            self.absent + other.absent,
-            _added(self.failed, other.failed),
-            _added(self.unjudged, other.unjudged),
-            self.totals + other.totals,
-            {name: self.products.get(name, empty) + other.products.get(name, empty) for name in pairs},
-            self.scores + other.scores,
-            _added(self.scored, other.scored),
-            _added(self.binary, other.binary),
-            _added(self.abstained, other.abstained),
+            **{each.name: _added(getattr(self, each.name), getattr(other, each.name)) for each in fields(self)}
         )
 
     def deviations(
@@ -170,8 +155,15 @@ class Moments:
         )
 
 
-def _added(left: Mapping[str, int], right: Mapping[str, int]) -> Mapping[str, int]:
-    return {name: left.get(name, 0) + right.get(name, 0) for name in sorted({*left, *right})}
+def _added(left: Any, right: Any) -> Any:
+    """Add numbers, exact sums, or mappings of these, in which what is absent adds nothing."""
+    if isinstance(left, Totals) or not isinstance(left, Mapping):
+        return left + right
+    either = {**left, **right}
+    return {
+        name: _added(left[name], right[name]) if name in left and name in right else either[name]
+        for name in sorted(either)
+    }
 
 
 def _weighted(values: "FloatArray", number: Any) -> list[float]:

@@ -143,11 +143,7 @@ class SettingsReader(JudgeReader):
         """
         from pytest_llmeval.evaluators.judge.panel import CascadeErrors, PanelAgreement, VerdictStatistics
 
-        owner = {
-            self.metrics.full_name(label, each.metric.family): label
-            for label, declared in self.metrics.declared.items()
-            for each in declared
-        }
+        owner = self._owners()
         for label, evaluator in evaluators.items():
             if evaluator.asks_judge or evaluator.asserts:
                 agreement: VerdictStatistics = PanelAgreement(label, panel.names)
@@ -159,12 +155,16 @@ class SettingsReader(JudgeReader):
 
     def add_reliability(self, times: int) -> None:
         """Add the metrics of repeated cases to those that limits and gates may name."""
-        owner = {
+        owner = self._owners()
+        self._add(MetricIndex.from_evaluators({RELIABILITY: Reliability(times)}), ("repeats",), owner)
+
+    def _owners(self) -> dict[str, str]:
+        """Return the label of the evaluator of each metric."""
+        return {
             self.metrics.full_name(label, each.metric.family): label
             for label, declared in self.metrics.declared.items()
             for each in declared
         }
-        self._add(MetricIndex.from_evaluators({RELIABILITY: Reliability(times)}), ("repeats",), owner)
 
     def _add(self, built: MetricIndex, path: tuple[str | int, ...], owner: dict[str, str]) -> None:
         """Add an evaluator, unless its name or one of its metrics is taken."""
