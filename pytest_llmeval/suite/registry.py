@@ -29,8 +29,6 @@ EVALUATORS_GROUP = "pytest_llmeval.evaluators"
 PLUGINS_GROUP = "pytest_llmeval.plugins"
 
 _SHIPPED = {
-    "checklist": "pytest_llmeval.evaluators.judge.claims:Checklist",
-    "claims": "pytest_llmeval.evaluators.judge.claims:Claims",
     "classification": "pytest_llmeval.evaluators.classification:Classification",
     "fields": "pytest_llmeval.evaluators.fields.evaluator:FieldsEvaluator",
     "judge": "pytest_llmeval.evaluators.judge.evaluator:Judge",
@@ -50,6 +48,7 @@ _UNTIL_NAMED = (
     "pytest_llmeval.tasks.agents:register",
     "pytest_llmeval.tasks.emotion_cause:register",
     "pytest_llmeval.tasks.fact_check:register",
+    "pytest_llmeval.tasks.grounding:register",
     "pytest_llmeval.tasks.mcp:register",
     "pytest_llmeval.tasks.memory_qa:register",
     "pytest_llmeval.tasks.narrative:register",

@@ -20,8 +20,7 @@ from pytest_llmeval.core.wording import counted, excerpt, interval, listed, numb
 from pytest_llmeval.evaluators.measures.confusion import krippendorff_alpha, unit_moments
 from pytest_llmeval.judge.contract import Mode, Question, Verdict
 from pytest_llmeval.judge.options import JudgeOptions
-from pytest_llmeval.judge.questions.items import closing_list
-from pytest_llmeval.judge.questions.replies import object_schema, text_under, unreadable
+from pytest_llmeval.judge.questions.replies import closing_list, object_schema, text_under, unreadable
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.scoring.intervals import wilson_interval
 from pytest_llmeval.workbench.reviews.modes import MODES_FILE, ModeBook, ModeNote, ModeProposed, add_lines, read_modes

@@ -21,7 +21,6 @@ from pytest_llmeval import Case, Metric, Observation, Sums, score
 from pytest_llmeval.core.case import Parts
 from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.core.observation import FloatArray
-from pytest_llmeval.evaluators.judge.claims import ClaimMetric
 from pytest_llmeval.judge.asking import Juror, JurorQuestion
 from pytest_llmeval.judge.contract import JudgedEvaluator, JudgeReply, JudgeRequest, Question, Usage, Verdict
 from pytest_llmeval.judge.options import Budget, CachePlace, JudgeMode, JudgeOptions
@@ -32,6 +31,7 @@ from pytest_llmeval.run.case_runner import CaseRunner
 from pytest_llmeval.run.job import LoadedCase
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 from pytest_llmeval.targets.recordings import Recordings, recording
+from pytest_llmeval.tasks.grounding.evaluators import ClaimMetric
 from pytest_llmeval.workbench.plan import RunPlan
 from pytest_llmeval.workbench.plan.making import plan_cases
 

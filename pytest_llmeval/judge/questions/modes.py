@@ -61,11 +61,11 @@ _REPLIES: Final = {
 
 
 @cache
-def read_mode_file(name: str) -> Mapping[str, Any]:
+def read_mode_file(name: str, folder: Path = _PROMPTS) -> Mapping[str, Any]:
     """Return the content of a mode's file: version, reply, scale, fields, instructions by language."""
     from pytest_llmeval.data.files.documents import read_document
 
-    path = _PROMPTS / f"{name}.yaml"
+    path = folder / f"{name}.yaml"
     data: Mapping[str, Any] = read_document(path, path.name).data
     return data
 
@@ -87,15 +87,16 @@ def get_mode(name: str) -> Mode:
     return mode_of_file(name, scale=(float(low), float(high)), read=read, reply_schema=reply_schema)
 
 
-def mode_of_file(name: str, variant: str = "", **settings: Any) -> Mode:
+def mode_of_file(name: str, variant: str = "", folder: Path = _PROMPTS, **settings: Any) -> Mode:
     """Return the mode that a file describes.
 
     Args:
         name: Its name, which is that of the file.
         variant: The end of its version.
+        folder: Where the file is.
         settings: What `Mode` has besides, or has instead of what the file says.
     """
-    file = read_mode_file(name)
+    file = read_mode_file(name, folder)
     described = {"version": f"{file['version']}{variant}", "instructions": file["instructions"]}
     return Mode(name, **{**described, "fields": tuple(file.get("fields", ())), **settings})
 
@@ -349,10 +350,11 @@ def next_turn_question(
 @cache
 def _mode(stops: tuple[str, ...], instructions: str | None) -> Mode:
     stop = {"anyOf": [{"type": "string", "enum": list(stops)}, {"type": "null"}]}
+    own: dict[str, Any] = {} if instructions is None else {"instructions": {"en": instructions, "zh": instructions}}
     return mode_of_file(
         SIMULATED_USER,
         "" if instructions is None else f"-{sha256(instructions.encode()).hexdigest()[:12]}",
-        **({} if instructions is None else {"instructions": {"en": instructions, "zh": instructions}}),
+        **own,
         scale=(0.0, 1.0),
         read=partial(_read, stops),
         reply_schema=object_schema(message=_SCHEMA_TEXT, stop=stop, reason={"type": "string"}),

@@ -21,6 +21,7 @@ _FENCE = re.compile(r"```(?:json)?$", re.IGNORECASE)
 _FENCE_LENGTH: Final = len("```json")
 _LONGEST: Final = 200
 _QUOTED: Final = 60
+_LONGEST_KEY: Final = 40
 _BRACE = re.compile("[{}]")
 
 
@@ -95,6 +96,36 @@ def closing_object(
         raise unreadable(reply, f"found an invalid JSON object ({error}), expected valid JSON") from None
     _check_prose(reply, before, text[start:], verdict(data), says)
     return data
+
+
+def closing_list(reply: str, key: str, truth: str | None = None) -> list[Any]:
+    """Return the list in the JSON object that ends a reply.
+
+    Args:
+        reply: The text.
+        key: Of the list.
+        truth: The key of the objects in it that says whether something is so. Where all of them say the same, prose
+            that says the opposite contradicts them.
+
+    Raises:
+        JudgeError: There is none, or another one next to or before it.
+    """
+
+    def agreement(data: Mapping[str, Any]) -> Mapping[str, Any]:
+        items = data.get(key)
+        values = [each.get(truth) for each in items if isinstance(each, Mapping)] if isinstance(items, list) else []
+        agreed = {str(truth): values[0]} if values and values.count(values[0]) == len(values) else {}
+        return {key: None, **agreed}
+
+    other = says("|".join(filter(None, (key, truth))), r"\[|(?:true|false)(?![a-z0-9_])")
+    data = closing_object(reply, agreement, other)
+    beside = [name for name, value in data.items() if name != key and isinstance(value, list | dict)]
+    if beside:
+        raise unreadable(reply, f"found {quotation(beside[0], _LONGEST_KEY)} beside {key!r}, expected one list")
+    entries = data.get(key)
+    if not isinstance(entries, list):
+        raise unreadable(reply, f"found {value_excerpt(data, key)} as {key}, expected a list")
+    return entries
 
 
 def _shallow(text: str) -> str:

@@ -21,12 +21,6 @@ from pytest_llmeval.core.wording import excerpt, suggest, unknown_name
 from pytest_llmeval.data.files.documents import read_text
 from pytest_llmeval.judge.contract import JudgeRequest, Mode, Question, Verdict
 from pytest_llmeval.judge.questions.forms import ReplyField, ReplyForm
-from pytest_llmeval.judge.questions.items import (
-    closing_list,
-    items_mode,
-    items_schema,
-    read_truths,
-)
 from pytest_llmeval.judge.questions.modes import (
     ABSTENTION,
     ADVERSARIAL,
@@ -39,6 +33,7 @@ from pytest_llmeval.judge.questions.modes import (
     read_mode_file,
 )
 from pytest_llmeval.judge.questions.replies import (
+    closing_list,
     closing_object,
     object_schema,
     plain,
@@ -49,36 +44,6 @@ from pytest_llmeval.judge.questions.replies import (
     unreadable,
     value_excerpt,
 )
-
-_SCHEMA: Final = items_schema(
-    "verdicts", instruction={"type": "integer"}, reason={"type": "string"}, followed={"type": "boolean"}
-)
-
-
-@lru_cache(maxsize=256)
-def checklist_mode(count: int) -> Mode:
-    """Return the mode that judges a number of instructions."""
-    question, answer = read_mode_file("checklist")["fields"]
-    fields = [question, *(f"instruction_{number}" for number in range(1, count + 1)), answer]
-    return items_mode("checklist", fields, partial(read_checklist, count=count), _SCHEMA, "followed")
-
-
-def read_checklist(reply: str, count: int) -> Verdict:
-    """Read a JSON object whose ``verdicts`` have each instruction once.
-
-    Args:
-        reply: The text.
-        count: How many instructions there are.
-
-    Returns:
-        The share of instructions that are followed; under ``verdicts`` of the details, in their order, whether each is,
-        and why.
-
-    Raises:
-        JudgeError: An instruction has no verdict or two, one that does not exist has one, or a verdict is unreadable.
-    """
-    return read_truths(reply, ("instruction",), [(number,) for number in range(1, count + 1)], "followed")
-
 
 GRADES: Final = ReplyForm({"reasoning": "text", "score": ReplyField(min=1, max=5, integer=True)})
 """The reply to a question by criteria, if the user says nothing else."""

@@ -23,7 +23,7 @@ from pytest_llmeval.judge.questions.replies import (
     read_text,
     read_yes_no,
 )
-from pytest_llmeval.judge.questions.suite_modes import read_checklist
+from pytest_llmeval.tasks.grounding.questions import read_checklist
 
 READERS = [read_score, read_yes_no, read_explanation, lambda reply: read_rubric(reply, (1.0, 2.0))]
 

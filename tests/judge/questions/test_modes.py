@@ -32,7 +32,6 @@ DIGESTS = {
     "abstention": ("1", "15721155d620"),
     "advice_limits": ("1", "30ea0cd72d76"),
     "bias": ("1", "fd049b88305a"),
-    "checklist": ("1", "a0b85f735603"),
     "continuous": ("1", "152e0a991882"),
     "criteria": ("1", "94993a8a37bb"),
     "criteria_steps": ("1", "a6cc7e4a7bcc"),
@@ -66,7 +65,7 @@ def test_whoever_changes_a_mode_gives_it_a_new_version(name: str) -> None:
 
 
 def test_every_mode_is_noted() -> None:
-    assert {*MODES, "checklist", "criteria", "criteria_steps", "rubric", SIMULATED_USER, USER_ROLE} == set(DIGESTS)
+    assert {*MODES, "criteria", "criteria_steps", "rubric", SIMULATED_USER, USER_ROLE} == set(DIGESTS)
 
 
 @pytest.mark.parametrize("name", MODES)

@@ -10,8 +10,10 @@ import pytest
 
 from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.judge.contract import Question
-from pytest_llmeval.judge.questions.items import (
+from pytest_llmeval.judge.questions.modes import read_mode_file, render
+from pytest_llmeval.tasks.grounding.questions import (
     CLAIM_MODES,
+    PROMPTS,
     ask_for_citations,
     ask_for_claim_relevance,
     ask_for_claims,
@@ -19,7 +21,6 @@ from pytest_llmeval.judge.questions.items import (
     ask_for_support,
     claim_mode_version,
 )
-from pytest_llmeval.judge.questions.modes import read_mode_file, render
 
 PASSAGES = {1: "Refunds take 30 days.", 3: "Shipping is free."}
 SPLIT = ask_for_claims(["It is free.", "Thanks!"], "Is it?", "en")
@@ -35,6 +36,7 @@ DIGESTS = {
     "claim_relevance": ("1", "b7170a6901a7"),
     "passage_relevance": ("1", "04a3780b3310"),
     "citation_support": ("1", "3fd71fd6a7b2"),
+    "checklist": ("1", "a0b85f735603"),
 }
 """Mode to version and digest of what its file says. Whoever changes a file gives it a new version, and notes both."""
 
@@ -157,12 +159,21 @@ def test_what_is_claimed_twice_in_the_same_words_is_one_claim() -> None:
     assert (verdict.details, verdict.score) == ({"claims": [{"claim": "It is free.", "sentence": 1}]}, 1.0)
 
 
-@pytest.mark.parametrize("name", CLAIM_MODES)
-def test_instructions_are_in_english_and_chinese_name_the_items_and_are_versioned(name: str) -> None:
-    file = read_mode_file(name)
-    content = {key: value for key, value in file.items() if key != "version"}
+def test_every_file_of_instructions_is_noted() -> None:
+    assert {each.stem for each in PROMPTS.iterdir()} == {*CLAIM_MODES, "checklist"} == set(DIGESTS)
+
+
+@pytest.mark.parametrize("name", DIGESTS)
+def test_whoever_changes_instructions_gives_them_a_new_version(name: str) -> None:
+    content = {key: value for key, value in read_mode_file(name, PROMPTS).items() if key != "version"}
     digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
-    assert (claim_mode_version(name), digest) == DIGESTS[name]
+    assert (read_mode_file(name, PROMPTS)["version"], digest) == DIGESTS[name]
+
+
+@pytest.mark.parametrize("name", CLAIM_MODES)
+def test_instructions_are_in_english_and_chinese_and_name_the_items(name: str) -> None:
+    file = read_mode_file(name, PROMPTS)
+    assert claim_mode_version(name) == file["version"]
     assert file["instructions"]["en"].isascii()
     assert any("\u4e00" <= each <= "\u9fff" for each in file["instructions"]["zh"])
     shown = {each.rpartition("_")[0] or each for each in QUESTIONS[name].mode.fields}

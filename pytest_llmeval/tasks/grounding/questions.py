@@ -1,62 +1,35 @@
-"""Numbered items, claims and passages among them: each gets its verdict once, or the reply cannot be read."""
+"""Questions about numbered claims, passages, citations and instructions: each gets its verdict once.
+
+A reply that leaves one out, adds one, or contradicts itself cannot be read.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from pytest_llmeval.core.wording import excerpt, listed, quotation
+from pytest_llmeval.core.wording import excerpt, listed
 from pytest_llmeval.judge.contract import Listing, Mode, Question, Verdict
 from pytest_llmeval.judge.questions.modes import mode_of_file, read_mode_file
 from pytest_llmeval.judge.questions.replies import (
-    closing_object,
+    closing_list,
     object_schema,
     plain,
-    says,
     text_under,
     unreadable,
-    value_excerpt,
 )
 
+PROMPTS: Final = Path(__file__).parent / "prompts"
 _LONGEST_EXCERPT: Final = 40
 _VERDICTS: Final = "verdicts"
 
 
-def items_schema(key: str, **properties: Mapping[str, Any]) -> dict[str, Any]:
+def _items_schema(key: str, **properties: Mapping[str, Any]) -> dict[str, Any]:
     """Return the JSON Schema of an object that has a list of objects under a key."""
     return object_schema(**{key: {"type": "array", "items": object_schema(**properties)}})
 
 
-def closing_list(reply: str, key: str, truth: str | None = None) -> list[Any]:
-    """Return the list in the JSON object that ends a reply.
-
-    Args:
-        reply: The text.
-        key: Of the list.
-        truth: The key of the objects in it that says whether something is so. Where all of them say the same, prose
-            that says the opposite contradicts them.
-
-    Raises:
-        JudgeError: There is none, or another one next to or before it.
-    """
-
-    def agreement(data: Mapping[str, Any]) -> Mapping[str, Any]:
-        items = data.get(key)
-        values = [each.get(truth) for each in items if isinstance(each, Mapping)] if isinstance(items, list) else []
-        agreed = {str(truth): values[0]} if values and values.count(values[0]) == len(values) else {}
-        return {key: None, **agreed}
-
-    other = says("|".join(filter(None, (key, truth))), r"\[|(?:true|false)(?![a-z0-9_])")
-    data = closing_object(reply, agreement, other)
-    beside = [name for name, value in data.items() if name != key and isinstance(value, list | dict)]
-    if beside:
-        raise unreadable(reply, f"found {quotation(beside[0], _LONGEST_EXCERPT)} beside {key!r}, expected one list")
-    entries = data.get(key)
-    if not isinstance(entries, list):
-        raise unreadable(reply, f"found {value_excerpt(data, key)} as {key}, expected a list")
-    return entries
-
-
-def read_items(
+def _read_items(
     reply: str, key: str, names: Sequence[str], places: Sequence[tuple[int, ...]], truth: str | None = None
 ) -> list[Mapping[str, Any]]:
     """Return the objects of a list in the order in which they are wanted.
@@ -94,7 +67,7 @@ def _place(names: Sequence[str], numbers: tuple[int, ...]) -> str:
     return " and ".join(f"{name} {number}" for name, number in zip(names, numbers, strict=True))
 
 
-def read_truth(reply: str, item: Mapping[str, Any], name: str, what: str) -> bool:
+def _read_truth(reply: str, item: Mapping[str, Any], name: str, what: str) -> bool:
     """Return whether an item says true or false under a name.
 
     Raises:
@@ -107,7 +80,7 @@ def read_truth(reply: str, item: Mapping[str, Any], name: str, what: str) -> boo
     return value
 
 
-def listing(truth: str) -> Listing:
+def _listing(truth: str) -> Listing:
     """Return the listing of modes whose details have ``verdicts``: for each thing, in order, an object.
 
     Args:
@@ -151,7 +124,7 @@ _MOST_CLAIMS = float(10**6)
 
 def claim_mode_version(name: str) -> str:
     """Return the version of one of `CLAIM_MODES`."""
-    return str(read_mode_file(name)["version"])
+    return str(read_mode_file(name, PROMPTS)["version"])
 
 
 def ask_for_claims(sentences: Sequence[str], question: str | None, language: str) -> Question:
@@ -210,7 +183,7 @@ def _fields(name: str, numbers: Sequence[int]) -> list[str]:
     return [f"{name}_{number}" for number in numbers]
 
 
-def items_mode(
+def _items_mode(
     name: str,
     fields: Sequence[str],
     read: Callable[[str], Verdict],
@@ -220,13 +193,14 @@ def items_mode(
     """Return a mode that judges items, each true or not, or one that lists them, for which one juror is enough."""
     return mode_of_file(
         name,
+        folder=PROMPTS,
         fields=tuple(fields),
         scale=(0.0, _MOST_CLAIMS if truth is None else 1.0),
         read=read,
         reply_schema=schema,
         asks_again=True,
         decides=True,
-        listing=None if truth is None else listing(truth),
+        listing=None if truth is None else _listing(truth),
         asks_one=truth is None,
     )
 
@@ -235,44 +209,44 @@ def items_mode(
 def _splitting(sentences: int) -> Mode:
     numbers = range(1, sentences + 1)
     texts = {"type": "array", "items": {"type": "string"}}
-    return items_mode(
+    return _items_mode(
         "claims",
         ["question", *_fields("sentence", numbers)],
         partial(_read_claims, numbers=tuple(numbers)),
-        items_schema("sentences", sentence=_INTEGER, claims=texts),
+        _items_schema("sentences", sentence=_INTEGER, claims=texts),
     )
 
 
 @lru_cache(maxsize=256)
 def _supporting(claims: int, passages: _ClaimNumbers) -> Mode:
     numbers = range(1, claims + 1)
-    return items_mode(
+    return _items_mode(
         "claim_support",
         [*_fields("claim", numbers), *_fields("passage", passages)],
         partial(_read_support, claims=tuple(numbers), passages=passages),
-        items_schema("verdicts", claim=_INTEGER, reason=_STRING, supported=_BOOLEAN, passages=_INTEGERS),
+        _items_schema("verdicts", claim=_INTEGER, reason=_STRING, supported=_BOOLEAN, passages=_INTEGERS),
         "supported",
     )
 
 
 @lru_cache(maxsize=256)
 def _relevance(name: str, item: str, numbers: _ClaimNumbers) -> Mode:
-    return items_mode(
+    return _items_mode(
         name,
         ["question", *_fields(item, numbers)],
-        partial(read_truths, names=(item,), places=[(each,) for each in numbers], truth="relevant"),
-        items_schema("verdicts", **{item: _INTEGER}, reason=_STRING, relevant=_BOOLEAN),
+        partial(_read_truths, names=(item,), places=[(each,) for each in numbers], truth="relevant"),
+        _items_schema("verdicts", **{item: _INTEGER}, reason=_STRING, relevant=_BOOLEAN),
         "relevant",
     )
 
 
 @lru_cache(maxsize=256)
 def _citing(sentences: int, citations: tuple[tuple[int, int], ...], passages: _ClaimNumbers) -> Mode:
-    return items_mode(
+    return _items_mode(
         "citation_support",
         [*_fields("sentence", range(1, sentences + 1)), *_fields("passage", passages), "citations"],
-        partial(read_truths, names=("sentence", "passage"), places=citations, truth="supported"),
-        items_schema("verdicts", sentence=_INTEGER, passage=_INTEGER, reason=_STRING, supported=_BOOLEAN),
+        partial(_read_truths, names=("sentence", "passage"), places=citations, truth="supported"),
+        _items_schema("verdicts", sentence=_INTEGER, passage=_INTEGER, reason=_STRING, supported=_BOOLEAN),
         "supported",
     )
 
@@ -284,7 +258,7 @@ _BOOLEAN: Final = {"type": "boolean"}
 
 
 def _read_claims(reply: str, numbers: _ClaimNumbers) -> Verdict:
-    sentences = read_items(reply, "sentences", ("sentence",), [(number,) for number in numbers])
+    sentences = _read_items(reply, "sentences", ("sentence",), [(number,) for number in numbers])
     claims: dict[str, dict[str, Any]] = {}
     for number, item in zip(numbers, sentences, strict=True):
         texts = item.get("claims")
@@ -298,10 +272,10 @@ def _read_claims(reply: str, numbers: _ClaimNumbers) -> Verdict:
 
 def _read_support(reply: str, claims: _ClaimNumbers, passages: _ClaimNumbers) -> Verdict:
     verdicts = []
-    items = read_items(reply, "verdicts", ("claim",), [(each,) for each in claims], "supported")
+    items = _read_items(reply, "verdicts", ("claim",), [(each,) for each in claims], "supported")
     for number, item in zip(claims, items, strict=True):
         what = f"claim {number}"
-        supported, by = read_truth(reply, item, "supported", what), item.get("passages")
+        supported, by = _read_truth(reply, item, "supported", what), item.get("passages")
         if not isinstance(by, list) or not all(type(each) is int for each in by):
             raise unreadable(reply, f"found no list of numbers as passages of {what}, expected one")
         if len(set(by)) < len(by):
@@ -316,7 +290,7 @@ def _read_support(reply: str, claims: _ClaimNumbers, passages: _ClaimNumbers) ->
     return _verdicts(verdicts, "supported")
 
 
-def read_truths(reply: str, names: Sequence[str], places: Sequence[tuple[int, ...]], truth: str) -> Verdict:
+def _read_truths(reply: str, names: Sequence[str], places: Sequence[tuple[int, ...]], truth: str) -> Verdict:
     """Read a list of ``verdicts``, each of which says whether an item is so, and why.
 
     Args:
@@ -331,10 +305,10 @@ def read_truths(reply: str, names: Sequence[str], places: Sequence[tuple[int, ..
     Raises:
         JudgeError: An item has no verdict or two, one that does not exist has one, or a verdict is unreadable.
     """
-    items = read_items(reply, "verdicts", names, places, truth)
+    items = _read_items(reply, "verdicts", names, places, truth)
     return _verdicts(
         [
-            {truth: read_truth(reply, each, truth, f"{names[0]} {place[0]}"), "reason": text_under(each, "reason")}
+            {truth: _read_truth(reply, each, truth, f"{names[0]} {place[0]}"), "reason": text_under(each, "reason")}
             for place, each in zip(places, items, strict=True)
         ],
         truth,
@@ -348,3 +322,31 @@ def _verdicts(verdicts: list[dict[str, Any]], truth: str) -> Verdict:
 
 def _listed(numbers: _ClaimNumbers) -> str:
     return listed([str(each) for each in numbers], 10)
+
+
+_CHECKLIST_SCHEMA: Final = _items_schema("verdicts", instruction=_INTEGER, reason=_STRING, followed=_BOOLEAN)
+
+
+@lru_cache(maxsize=256)
+def checklist_mode(count: int) -> Mode:
+    """Return the mode that judges a number of instructions."""
+    question, answer = read_mode_file("checklist", PROMPTS)["fields"]
+    fields = [question, *(f"instruction_{number}" for number in range(1, count + 1)), answer]
+    return _items_mode("checklist", fields, partial(read_checklist, count=count), _CHECKLIST_SCHEMA, "followed")
+
+
+def read_checklist(reply: str, count: int) -> Verdict:
+    """Read a JSON object whose ``verdicts`` have each instruction once.
+
+    Args:
+        reply: The text.
+        count: How many instructions there are.
+
+    Returns:
+        The share of instructions that are followed; under ``verdicts`` of the details, in their order, whether each is,
+        and why.
+
+    Raises:
+        JudgeError: An instruction has no verdict or two, one that does not exist has one, or a verdict is unreadable.
+    """
+    return _read_truths(reply, ("instruction",), [(number,) for number in range(1, count + 1)], "followed")

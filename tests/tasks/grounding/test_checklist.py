@@ -11,9 +11,9 @@ from servers import LlmServer, reply
 from pytest_llmeval import Case, EvaluatorError, JudgeRequest, get_evaluator, score
 from pytest_llmeval.core.errors import JudgeError, PredictionError
 from pytest_llmeval.core.views import Reading
-from pytest_llmeval.evaluators.judge.claims import Checklist
-from pytest_llmeval.judge.questions.suite_modes import checklist_mode, read_checklist
 from pytest_llmeval.judge.spec import JudgeSpec
+from pytest_llmeval.tasks.grounding.evaluators import Checklist
+from pytest_llmeval.tasks.grounding.questions import checklist_mode, read_checklist
 
 TWO = Checklist(("Greet.", "Name a date."))
 

@@ -12,14 +12,14 @@ from pytest_llmeval.data.formats.base import json_text
 from pytest_llmeval.evaluators.answers import as_references, as_text, describe_found
 from pytest_llmeval.evaluators.measures.pieces import cited_by, split_sentences
 from pytest_llmeval.judge.contract import Question, Verdict
-from pytest_llmeval.judge.questions.items import (
+from pytest_llmeval.judge.questions.modes import instruction_language
+from pytest_llmeval.tasks.grounding.questions import (
     ask_for_citations,
     ask_for_claim_relevance,
     ask_for_claims,
     ask_for_passage_relevance,
     ask_for_support,
 )
-from pytest_llmeval.judge.questions.modes import instruction_language
 
 Side: TypeAlias = Literal["answer", "reference"]
 ClaimSource: TypeAlias = Literal["answer", "reference", "contexts"]

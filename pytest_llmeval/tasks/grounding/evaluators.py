@@ -12,7 +12,11 @@ from pytest_llmeval.core.evaluator import ErrorBucket, Metric, Reads
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.wording import as_line
 from pytest_llmeval.evaluators.answers import describe_found
-from pytest_llmeval.evaluators.judge.claim_steps import (
+from pytest_llmeval.evaluators.judge.judged_case import CaseTexts, case_texts
+from pytest_llmeval.judge.contract import JudgedEvaluator, Question, Verdict
+from pytest_llmeval.judge.questions.modes import instruction_language
+from pytest_llmeval.tasks.grounding.questions import CLAIM_MODES, checklist_mode, claim_mode_version
+from pytest_llmeval.tasks.grounding.steps import (
     ANSWER_IN_CONTEXTS,
     ANSWER_IN_REFERENCE,
     ANSWER_RELEVANCE,
@@ -27,11 +31,6 @@ from pytest_llmeval.evaluators.judge.claim_steps import (
     claim_details,
     claim_texts,
 )
-from pytest_llmeval.evaluators.judge.judged_case import CaseTexts, case_texts
-from pytest_llmeval.judge.contract import JudgedEvaluator, Question, Verdict
-from pytest_llmeval.judge.questions.items import CLAIM_MODES, claim_mode_version
-from pytest_llmeval.judge.questions.modes import instruction_language
-from pytest_llmeval.judge.questions.suite_modes import checklist_mode
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums

@@ -15,8 +15,8 @@ from pytest_llmeval.core.case import Parts
 from pytest_llmeval.core.observation import Sums
 from pytest_llmeval.core.results import CaseRecord, CaseResult
 from pytest_llmeval.core.views import Reading
-from pytest_llmeval.evaluators.judge.claims import ClaimMetric, Claims
 from pytest_llmeval.scoring.table import summarize
+from pytest_llmeval.tasks.grounding.evaluators import ClaimMetric, Claims
 
 ALL = get_args(ClaimMetric)
 CONTEXTS = ["Refunds take 30 days at most.", "We are open from nine to five.", "A refund needs a receipt."]

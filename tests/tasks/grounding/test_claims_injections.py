@@ -9,9 +9,9 @@ import pytest
 from judges import ClaimJudge
 
 from pytest_llmeval import Case, get_evaluator, score
-from pytest_llmeval.evaluators.judge.claims import ClaimMetric
 from pytest_llmeval.judge import asking
 from pytest_llmeval.judge.contract import Message, Question
+from pytest_llmeval.tasks.grounding.evaluators import ClaimMetric
 
 ALL_WELL = json.dumps({"verdicts": [{"claim": 1, "supported": True, "passages": [1]}]})
 ORDERS = {

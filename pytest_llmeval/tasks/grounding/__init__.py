@@ -1,0 +1,17 @@
+"""Answers judged part by part: claims against the passages that they rest on, and the instructions of a checklist.
+
+`questions` asks the judge and reads the replies, `steps` says which questions a case needs, `evaluators` count.
+"""
+
+__all__ = ("register",)
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pytest_llmeval.suite.registry import Registry
+
+
+def register(registry: "Registry") -> None:
+    """Add the evaluators."""
+    registry.register(f"{__name__}.evaluators:Checklist", name="checklist")
+    registry.register(f"{__name__}.evaluators:Claims", name="claims")
