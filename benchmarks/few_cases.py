@@ -14,7 +14,7 @@ from tables import Estimated, Row, mean, rows, share, table
 from pytest_llmeval import Case, Evaluator, Metric, Observation
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.evaluators.judge.evaluator import Judge
-from pytest_llmeval.evaluators.judge.judged_case import excess_counts
+from pytest_llmeval.evaluators.judge.human_labels import excess_counts
 from pytest_llmeval.gates.change import ChangeGate
 from pytest_llmeval.gates.drop import DropGate, GainGate, SafeGate
 from pytest_llmeval.gates.rules import judge_together

@@ -8,7 +8,7 @@ from tables import Row, mean, rows, share, table
 
 from pytest_llmeval import Case, Evaluator, Metric, Observation, Sums
 from pytest_llmeval.core.results import CaseRecord
-from pytest_llmeval.evaluators.judge.judged_case import corrected_mean, excess_counts
+from pytest_llmeval.evaluators.judge.human_labels import corrected_mean, excess_counts
 from pytest_llmeval.gates.drop import DropGate, SafeGate
 from pytest_llmeval.gates.rules import judge_together
 from pytest_llmeval.gates.statistics.anytime import Watch, WatchedRun, watch

@@ -18,7 +18,7 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 from servers import PATIENCE
 
-from pytest_llmeval.data.formats.human_labels import HumanLabel, label_line
+from pytest_llmeval.evaluators.judge.human_labels import HumanLabel, label_line
 from pytest_llmeval.reports.form import RunReport, SuiteReport
 from pytest_llmeval.reports.html.data import PageRun
 from pytest_llmeval.reports.json import completed, read_report

@@ -21,8 +21,7 @@ from pytest_llmeval.core.errors import LlmevalError, SuiteError
 from pytest_llmeval.core.observation import Observation, Totals
 from pytest_llmeval.core.wording import counted, listed, number
 from pytest_llmeval.data.files.writing import rewrite
-from pytest_llmeval.data.formats.human_labels import SCALES, HumanLabel, label_line, read_labels
-from pytest_llmeval.evaluators.judge.judged_case import HumanLabels
+from pytest_llmeval.evaluators.judge.human_labels import SCALES, HumanLabel, HumanLabels, label_line, read_labels
 from pytest_llmeval.evaluators.measures.confusion import krippendorff_alpha, unit_moments
 from pytest_llmeval.reports.html.page import rendered_page
 from pytest_llmeval.services.secrets import masked, secret_values

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_llmeval import Case
-from pytest_llmeval.evaluators.measures.pieces import Edges, best_pairs
+from pytest_llmeval.evaluators.measures.overlap import Edges, best_pairs
 from pytest_llmeval.tasks.narrative.composite import Narrative
 
 Story = dict[str, Any]

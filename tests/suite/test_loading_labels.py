@@ -9,7 +9,7 @@ from project import load_text
 
 from pytest_llmeval.baselines.comparable import comparable_of
 from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.data.formats.human_labels import HumanLabel, label_line
+from pytest_llmeval.evaluators.judge.human_labels import HumanLabel, label_line
 from pytest_llmeval.run.score import score
 
 SUITE = """\

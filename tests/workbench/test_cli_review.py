@@ -13,7 +13,7 @@ import pytest
 from pages import answered, labels_of, lines, suites_of
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.data.formats.human_labels import read_labels
+from pytest_llmeval.evaluators.judge.human_labels import read_labels
 from pytest_llmeval.workbench.reviews.items import Review, review_of
 
 

@@ -21,7 +21,7 @@ from pytest_llmeval.evaluators.checks.contract import (
     composed,
     quoted,
 )
-from pytest_llmeval.evaluators.measures.pieces import split_sentences
+from pytest_llmeval.evaluators.measures.tokens import split_sentences
 
 if TYPE_CHECKING:
     import regex

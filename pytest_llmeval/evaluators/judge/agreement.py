@@ -17,16 +17,14 @@ from pytest_llmeval.core.tables import NO_LABEL, ConfusionMatrix, cell_name, lab
 from pytest_llmeval.core.wording import listed
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.evaluators.judge.evaluator import Judge
-from pytest_llmeval.evaluators.judge.judged_case import (
+from pytest_llmeval.evaluators.judge.human_labels import (
     OTHER_ANSWER,
-    JudgedCase,
     PeopleScores,
     is_labelled,
     people_fault,
-    reason_lines,
-    verdict_details,
     without_people,
 )
+from pytest_llmeval.evaluators.judge.judged_case import JudgedCase, reason_lines, verdict_details
 from pytest_llmeval.evaluators.measures import confusion
 from pytest_llmeval.evaluators.measures.confusion import (
     RATES,

@@ -14,27 +14,29 @@ from pytest_llmeval.core.case import Case, shown_prints
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError
 from pytest_llmeval.core.evaluator import Basis, Metric, Reads
 from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.evaluators.judge.judged_case import (
-    GRADES_OF_FIELDS,
+from pytest_llmeval.evaluators.judge.human_labels import (
     OTHER_ANSWER,
     HumanLabels,
-    JudgedCase,
     PeopleScores,
-    case_texts,
     corrected_basis,
     corrected_mean,
-    defect_counts,
-    defect_rates,
     excess_counts,
     is_labelled,
     missing_counts,
     people_fault,
+    weight_counts,
+    without_people,
+)
+from pytest_llmeval.evaluators.judge.judged_case import (
+    GRADES_OF_FIELDS,
+    JudgedCase,
+    case_texts,
+    defect_counts,
+    defect_rates,
     prompt_texts,
     reason_lines,
     unnamed_defects,
     verdict_details,
-    weight_counts,
-    without_people,
 )
 from pytest_llmeval.evaluators.measures.confusion import rate_counts, share_basis, share_by_rates
 from pytest_llmeval.judge.contract import JudgedEvaluator, Mode, Question, Verdict

@@ -1,22 +1,16 @@
-"""One case as a judge sees it: its texts, the values of a prompt, reasons, and the scores that people gave."""
+"""One case as a judge sees it: its texts, evidence among them, the values of a prompt, and the reasons of verdicts."""
 
 import json
-import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
-from pytest_llmeval.core.case import MISSING, Case, ShownPrints, answer_print
+from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import JudgeError
-from pytest_llmeval.core.evaluator import Basis
-from pytest_llmeval.core.wording import as_line, counted, excerpt, listed
+from pytest_llmeval.core.wording import as_line, excerpt, listed
 from pytest_llmeval.data.formats.base import ABSENT, json_text, pick
-from pytest_llmeval.data.formats.human_labels import HumanLabel, read_labels
 from pytest_llmeval.evaluators.answers import as_references, as_text, describe_found
 from pytest_llmeval.evaluators.measures.confusion import ratio
-from pytest_llmeval.evaluators.measures.pieces import listed as listed_sources
 from pytest_llmeval.judge.contract import Mode, Question, Verdict
 from pytest_llmeval.judge.panel import juror_lines
 from pytest_llmeval.judge.questions.modes import is_unanswerable, optional_fields
@@ -147,6 +141,62 @@ def _parts(value: Mapping[str, Any]) -> dict[str, str]:
     texts = {name: as_text(value.get(name)) for name in ("verdict", "justification")}
     texts["sources"] = listed_sources(value.get("evidence_sources")) or None
     return {name: text for name, text in texts.items() if text is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceSource:
+    """A piece of evidence.
+
+    Attributes:
+        text: What it is known by: its content, or its address where it has no content.
+        urls: The addresses of sources that have a content.
+    """
+
+    text: str
+    urls: tuple[str, ...] = ()
+
+
+def as_sources(entries: Iterable[Any]) -> list[EvidenceSource]:
+    """Return listed evidence, each text once, sorted.
+
+    Args:
+        entries: Texts, sources, or objects with ``content`` and ``url``. Blank ones, and what is none of these, are
+            left out.
+    """
+    urls: dict[str, list[str]] = {}
+    for entry in entries:
+        source = entry if isinstance(entry, EvidenceSource) else _source(entry)
+        if source is not None:
+            urls.setdefault(source.text, []).extend(source.urls)
+    return [EvidenceSource(text, tuple(sorted(set(addresses)))) for text, addresses in sorted(urls.items())]
+
+
+def listed_sources(entries: Any) -> str:
+    r"""Return listed evidence as text: one piece a line, with its addresses; nothing for what is no list.
+
+    >>> listed_sources([{"content": "Bird survey", "url": "https://birds.example"}, "Register of boats"])
+    'Bird survey (https://birds.example)\nRegister of boats'
+    """
+    if not isinstance(entries, list | tuple):
+        return ""
+    sources = as_sources(entries)
+    lines = ((each.text, ", ".join(url for url in each.urls if url != each.text)) for each in sources)
+    return "\n".join(f"{' '.join(text.split())} ({urls})" if urls else " ".join(text.split()) for text, urls in lines)
+
+
+def _source(entry: Any) -> EvidenceSource | None:
+    if isinstance(entry, str):
+        return EvidenceSource(entry) if entry.strip() else None
+    if not isinstance(entry, Mapping):
+        return None
+    content, url = (_if_text(entry.get(key)) for key in ("content", "url"))
+    if not content:
+        return EvidenceSource(url, (url,)) if url else None
+    return EvidenceSource(content, (url,) if url else ())
+
+
+def _if_text(value: Any) -> str:
+    return value if isinstance(value, str) and value.strip() else ""
 
 
 _REQUIRED: Final = ("input", "labels", "question")
@@ -292,276 +342,3 @@ def unnamed_defects(details: Mapping[str, Any]) -> dict[str, str]:
 def defect_rates(sums: "Sums", judged: "FloatArray") -> "dict[str, FloatArray]":
     """Return the share of explanations that have each defect, of those of which a judge says whether they have it."""
     return {f"defect[{flag}]": ratio(sums[f"defect.{flag}"], judged - sums[f"defect.{flag}.unnamed"]) for flag in FLAGS}
-
-
-_ANSWER = "scored_answer"
-_KEYS = {"reference", "human", _ANSWER}
-
-OTHER_ANSWER = "the scores of people are of another answer"
-
-_OVER, _OVER_SQUARE = "overweight", "overweight_square"
-"""Counts of labelled cases that represent more than themselves: their weights and the squares of these, less 1 each."""
-
-_STALE_OVER = "stale_overweight"
-"""Count of cases whose labels are of other answers, by how much they represent more than themselves."""
-
-REVIEW_AGAIN = "llmeval review --again"
-
-LEAST_LABELS = 10
-"""With fewer labels, neither the mean of what people add nor its scatter is known well enough for an interval."""
-
-_PRINT = re.compile(r"sha256:[0-9a-f]{32}")
-_ROUNDING = 1e-9
-
-
-def is_labelled(expected: Any) -> bool:
-    """Return whether ground truth is ``{reference, human}``, perhaps with the ``scored_answer`` that people scored."""
-    return isinstance(expected, Mapping) and {"human"} <= set(expected) <= _KEYS
-
-
-def is_stale(expected: Any, answer: Any) -> bool:
-    """Return whether labels are of another answer than this; those that name none are taken for it."""
-    if not is_labelled(expected) or expected.get(_ANSWER) is None:
-        return False
-    named = expected[_ANSWER]
-    is_print = isinstance(named, str) and _PRINT.fullmatch(named) is not None
-    return answer_print(answer) != (named if is_print else answer_print(named))
-
-
-def without_people(case: Case) -> Case:
-    """Return the case as evaluator ``judge`` has it."""
-    return replace(case, expected=case.expected.get("reference")) if isinstance(case.expected, Mapping) else case
-
-
-def people_of(expected: Mapping[str, Any]) -> Sequence[Any]:
-    """Return the scores of all people; one score represents a list of it."""
-    human = expected.get("human")
-    return human if isinstance(human, list) else [human]
-
-
-def people_fault(expected: Mapping[str, Any], scale: tuple[float, float]) -> str | None:
-    """Say which score is not on the scale."""
-    low, high = scale
-    for score in people_of(expected):
-        if type(score) not in (int, float) or not low <= score <= high:
-            return (
-                f"human: found {describe_found(score)}, expected a number from {low:g} to {high:g}, or a list of them"
-            )
-    return None
-
-
-class PeopleScores(NamedTuple):
-    """The scores that people gave the answer to one case.
-
-    Attributes:
-        scores: One per person, on the scale of the mode; empty where nobody scored this answer.
-        weight: How many cases it represents: the inverse of the probability with which it was chosen.
-        bound: Whether all of the scores name the answer.
-        stale: How many cases it represents if all of its scores are of another answer; 0 if not.
-    """
-
-    scores: Sequence[float] = ()
-    weight: float = 1.0
-    bound: bool = False
-    stale: float = 0.0
-
-    @classmethod
-    def from_truth(cls, expected: Any, answer: Any) -> "PeopleScores":
-        """Return the scores that ground truth has; they weigh as one case."""
-        if not is_labelled(expected):
-            return cls()
-        if is_stale(expected, answer):
-            return cls(stale=1.0)
-        return cls([float(score) for score in people_of(expected)], bound=expected.get(_ANSWER) is not None)
-
-    def joined(self, other: "PeopleScores") -> "PeopleScores":
-        """Return the scores of both: a case that was chosen twice represents as many as both together."""
-        if self.scores and other.scores:
-            scores = [*self.scores, *other.scores]
-            return PeopleScores(scores, self.weight + other.weight, self.bound and other.bound)
-        people = self if self.scores else other
-        if people.scores:
-            return people._replace(weight=people.weight + self.stale + other.stale)
-        return PeopleScores(stale=self.stale + other.stale)
-
-
-class HumanLabels:
-    """The labels of files, by what they are of."""
-
-    def __init__(self, labels: Iterable[HumanLabel]) -> None:
-        self._by_answer: dict[tuple[str, str], list[HumanLabel]] = {}
-        self._by_case: dict[str, list[HumanLabel]] = {}
-        for label in labels:
-            if label.share is not None:
-                self._by_answer.setdefault((label.question, label.answer), []).append(label)
-                for case in label.cases:
-                    self._by_case.setdefault(case, []).append(label)
-
-    @classmethod
-    def read(cls, files: str | Sequence[str]) -> "HumanLabels":
-        """Read one file, or several.
-
-        Raises:
-            SuiteError: One cannot be read, or has faults.
-        """
-        return cls(read_labels((Path(each), each) for each in ([files] if isinstance(files, str) else files)))
-
-    def matching(self, cases: Sequence[str], prints: ShownPrints) -> list[HumanLabel]:
-        """Return the labels of an answer.
-
-        Labels that name a case go before others of the same texts, which a case under another id has.
-
-        Args:
-            cases: Ids of the cases that have the answer.
-            prints: Of their texts.
-        """
-        alike = self._by_answer.get((prints.question, prints.answer), ())
-        named = [each for each in alike if not set(each.cases).isdisjoint(cases)]
-        return named or [each for each in alike if each.reference in ("", prints.reference)]
-
-    def of_other_answers(self, cases: Sequence[str], prints: ShownPrints) -> list[HumanLabel]:
-        """Return the labels of answers that cases had before they changed.
-
-        Args:
-            cases: Ids of the cases.
-            prints: Of their texts today.
-        """
-        named = (each for case in cases for each in self._by_case.get(case, ()))
-        return [
-            each for each in named if (each.question, each.answer) != prints[:2] and prints.answer not in each.others
-        ]
-
-    def scores_of(self, case: str, prints: ShownPrints, scale: tuple[float, float]) -> PeopleScores:
-        """Return what people said of the answer to a case.
-
-        A case that a review picked stays picked when its answer changes: what people would say now is missing then,
-        until a label of the new answer fills the gap.
-
-        Args:
-            case: Its id.
-            prints: Of its texts.
-            scale: On which the scores are returned.
-        """
-        matches = self.matching([case], prints)
-        chosen = {each.choice: each.probability for each in (*self.of_other_answers([case], prints), *matches)}
-        weight = math.fsum(1 / probability for probability in chosen.values())
-        if not matches:
-            return PeopleScores(stale=weight)
-        low, high = scale
-        shares = {each.annotator: each.share or 0.0 for each in matches}
-        return PeopleScores([low + (high - low) * share for share in shares.values()], weight, bound=True)
-
-
-def weight_counts(weight: float) -> dict[str, float]:
-    """Count by how much a case represents more than itself; nothing where it does not."""
-    return {} if weight == 1 else {_OVER: weight - 1, _OVER_SQUARE: weight**2 - 1}
-
-
-def _labels_weight(sums: "Sums") -> "FloatArray":
-    """Return how many cases the labelled ones represent."""
-    return sums["labelled"] + sums[_OVER]
-
-
-def _missing_weight(sums: "Sums") -> "FloatArray":
-    """Return how many cases those represent whose labels are of other answers."""
-    return sums["stale"] + sums[_STALE_OVER]
-
-
-def corrected_mean(sums: "Sums", total: str, excess: str) -> "FloatArray":
-    """Return the power-tuned prediction-powered mean (PPI++: Angelopoulos, Duchi and Zrnic 2023).
-
-    It is a share of the mean of the judge over all cases, plus the mean of what people add to that share over those
-    that they labelled, each with its weight (Hájek 1971): labels may be chosen with unequal probabilities, if these are
-    known. The share is the slope of people's scores on the judge's, from 0 to 1: nothing is left of a judge that has
-    nothing to do with people.
-
-    Chosen cases whose labels are of other answers have no label. Their answers are taken to be as bad as possible.
-    """
-    import numpy as np
-
-    weight = _labels_weight(sums)
-    mean, added = ratio(sums[f"{excess}_judge"], weight), ratio(sums[excess], weight)
-    variance = ratio(sums[f"{excess}_judge_square"], weight) - mean**2
-    slope = ratio(sums[f"{excess}_cross"], weight) - mean * added
-    varied = variance > _ROUNDING
-    tuned = np.where(varied, np.clip(1 + ratio(slope, np.where(varied, variance, 1.0)), 0, 1), 1.0)
-    # What people give, less the share of the judge's scores.
-    own = sums[excess] + (1 - tuned) * sums[f"{excess}_judge"] - tuned * sums[f"{excess}_missing_judge"]
-    corrected: FloatArray = tuned * ratio(sums[total], sums["n"]) + ratio(own, weight + _missing_weight(sums))
-    return corrected
-
-
-def excess_counts(name: str, judge: float, people: float, weight: float = 1.0) -> dict[str, float]:
-    """Count what people add to the score of a judge, how large such errors are, and how they go with the score.
-
-    Args:
-        name: Of the counts.
-        judge: The judge's score, from 0 to 1.
-        people: That of people, from 0 to 1.
-        weight: How many cases the labelled one represents.
-    """
-    excess = people - judge
-    return {
-        name: weight * excess,
-        f"{name}_size": weight * abs(excess),
-        f"{name}_square": weight * excess**2,
-        f"{name}_judge": weight * judge,
-        f"{name}_judge_square": weight * judge**2,
-        f"{name}_cross": weight * judge * excess,
-    }
-
-
-def missing_counts(scores: Mapping[str, float], weight: float) -> dict[str, float]:
-    """Count a chosen case whose labels are of another answer.
-
-    Args:
-        scores: Name of the counts of `excess_counts` to the judge's score of this answer, from 0 to 1.
-        weight: How many cases it represents.
-    """
-    over = {} if weight == 1 else {_STALE_OVER: weight - 1}
-    return {"stale": 1, **over, **{f"{name}_missing_judge": weight * judge for name, judge in scores.items()}}
-
-
-def corrected_basis(sums: "Sums", excess: str) -> Basis:
-    """Return what a prediction-powered mean rests on: the labels, however many other cases there are.
-
-    So few labels cannot have shown every error of the judge. As Bonett and Price (2012) do for paired shares, two
-    labels are added, an error in either direction of the size that errors have, which is 1 where none has been seen. To
-    the variance of a mean of n labels, that adds 2 / n / (n + 2) times its square. Labels of unequal weights are worth
-    the square of their sum over the sum of their squares (Kish 1965).
-
-    Labels that survive because their answers did not change say nothing about answers that did. For the share of
-    these, the scores of people may be anything.
-
-    Args:
-        sums: One row.
-        excess: Name of the count of what people add.
-    """
-    labels, stale, bound = (float(sums[name][0]) for name in ("labelled", "stale", "bound"))
-    weight, missing = float(_labels_weight(sums)[0]), float(_missing_weight(sums)[0])
-    note = fault = apart = ""
-    if stale:
-        of_others = f"{round(stale)} of {counted(round(labels + stale), 'label')} are of answers that have changed"
-        note = f"{of_others} and count as the worst: label {'it' if stale == 1 else 'them'} again ({REVIEW_AGAIN})"
-        apart = f"{of_others}: label {'it' if stale == 1 else 'them'} again ({REVIEW_AGAIN})"
-    if labels < LEAST_LABELS - _ROUNDING:
-        few = f"{counted(round(labels), 'label')}, expected at least {LEAST_LABELS}"
-        fault, apart = "; ".join(filter(None, [few, apart])), ""
-    if bound < labels - _ROUNDING:
-        apart = f"{counted(round(labels - bound), 'label')} without the answer that people scored (expected.{_ANSWER})"
-    square_sum = labels + float(sums[_OVER_SQUARE][0])
-    worth = weight**2 / square_sum if labels else 0.0
-    size, square = float(sums[f"{excess}_size"][0]), float(sums[f"{excess}_square"][0])
-    floor = unseen_errors(square / size if size > _ROUNDING else 1.0, worth)
-    unknown = missing / (weight + missing) if stale else 0.0
-    return Basis(worth, floor, fault, note, apart, unknown)
-
-
-def unseen_errors(error: float, labels: float) -> float:
-    """Return the standard deviation of what so few labels cannot have shown; see `corrected_basis`.
-
-    Args:
-        error: The size of an error.
-        labels: How many.
-    """
-    return error * math.sqrt(2 / labels / (labels + 2)) if labels else 0.0

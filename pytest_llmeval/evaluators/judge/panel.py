@@ -15,7 +15,7 @@ from pytest_llmeval.core.evaluator import Basis, Metric, RecordedCounts, Wrapped
 from pytest_llmeval.core.observation import Observation, Sums, Totals
 from pytest_llmeval.core.tables import cell_name, read_cells
 from pytest_llmeval.core.wording import counted
-from pytest_llmeval.evaluators.judge.judged_case import LEAST_LABELS, unseen_errors
+from pytest_llmeval.evaluators.judge.human_labels import LEAST_LABELS, unseen_errors
 from pytest_llmeval.evaluators.measures.confusion import ratio
 from pytest_llmeval.judge.panel import CascadeVerdict
 

@@ -11,7 +11,7 @@ from itertools import compress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from pytest_llmeval.core import grouped
-from pytest_llmeval.evaluators.measures.pieces import best_pairs
+from pytest_llmeval.evaluators.measures.overlap import best_pairs
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray

@@ -14,9 +14,8 @@ from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.tables import ConfusionMatrix, LabelTable, ReportTable
 from pytest_llmeval.core.views import AnswerChange, Mutator, Neighbours
 from pytest_llmeval.core.wording import listed, unknown_name
-from pytest_llmeval.evaluators.judge.judged_case import defect_rates
+from pytest_llmeval.evaluators.judge.judged_case import defect_rates, listed_sources
 from pytest_llmeval.evaluators.measures.confusion import ratio
-from pytest_llmeval.evaluators.measures.pieces import listed as listed_sources
 from pytest_llmeval.judge.contract import JudgedEvaluator
 from pytest_llmeval.judge.questions.replies import FLAGS
 from pytest_llmeval.tasks.fact_check.evidence import EvidenceForm, EvidenceMatch, EvidenceMatcher, EvidenceMatching

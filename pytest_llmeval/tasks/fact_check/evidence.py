@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, Literal, TypeAlias, cast
 
 from pytest_llmeval.data.labels import load_taxonomy
-from pytest_llmeval.evaluators.measures.pieces import EvidenceSource, as_sources
+from pytest_llmeval.evaluators.judge.judged_case import EvidenceSource, as_sources
 from pytest_llmeval.evaluators.measures.tokens import is_east_asian, separate_east_asian
 from pytest_llmeval.tasks.fact_check.mentions import (
     Quantity,

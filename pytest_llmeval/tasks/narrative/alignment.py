@@ -7,7 +7,7 @@ from itertools import chain, product
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 from pytest_llmeval.core.wording import unknown_name
-from pytest_llmeval.evaluators.measures.pieces import best_pairs, first_pairs
+from pytest_llmeval.evaluators.measures.overlap import best_pairs, first_pairs
 from pytest_llmeval.tasks.narrative.document import (
     Character,
     Event,

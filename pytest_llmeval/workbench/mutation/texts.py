@@ -8,7 +8,7 @@ from typing import Any, Final
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.views import Mutator, Neighbours
 from pytest_llmeval.evaluators.answers import answer_text, has_cjk, references
-from pytest_llmeval.evaluators.measures.pieces import split_sentences
+from pytest_llmeval.evaluators.measures.tokens import split_sentences
 from pytest_llmeval.workbench.mutation.forms import ground, normal, of_text, passages, question_text
 
 _SHORT_TEXT: Final = 6

@@ -15,10 +15,9 @@ from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.results import CaseOutcome
 from pytest_llmeval.core.wording import counted, is_cut, suggest
 from pytest_llmeval.data.files.places import FaultLog, display_path
-from pytest_llmeval.data.formats.human_labels import HumanLabel, LabelScale
 from pytest_llmeval.data.formats.spans import read_spans
 from pytest_llmeval.data.formats.traces import case_of_spans
-from pytest_llmeval.evaluators.judge.judged_case import HumanLabels
+from pytest_llmeval.evaluators.judge.human_labels import HumanLabel, HumanLabels, LabelScale
 from pytest_llmeval.gates.limit import GateFormError, parse_gate
 from pytest_llmeval.reports.form import CaseReport, RunReport, SuiteReport
 from pytest_llmeval.reports.json import read_report

@@ -11,7 +11,7 @@ from pytest_llmeval import Case, JudgeRequest, Result, Totals, get_evaluator, sc
 from pytest_llmeval.core.case import answer_print
 from pytest_llmeval.evaluators.judge.agreement import JudgeAgreement
 from pytest_llmeval.evaluators.judge.evaluator import Judge
-from pytest_llmeval.evaluators.judge.judged_case import OTHER_ANSWER
+from pytest_llmeval.evaluators.judge.human_labels import OTHER_ANSWER
 from pytest_llmeval.gates.contract import GateResult
 from pytest_llmeval.gates.drop import DropGate
 from pytest_llmeval.gates.limit import parse_gate

@@ -13,10 +13,16 @@ from pytest_llmeval import Case, JudgeRequest, Result, score
 from pytest_llmeval.core.case import answer_print, shown_prints
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.observation import Sums
-from pytest_llmeval.data.formats.human_labels import HumanLabel, label_line, read_labels
 from pytest_llmeval.evaluators.judge.agreement import JudgeAgreement
 from pytest_llmeval.evaluators.judge.evaluator import Judge
-from pytest_llmeval.evaluators.judge.judged_case import OTHER_ANSWER, HumanLabels, PeopleScores
+from pytest_llmeval.evaluators.judge.human_labels import (
+    OTHER_ANSWER,
+    HumanLabel,
+    HumanLabels,
+    PeopleScores,
+    label_line,
+    read_labels,
+)
 from pytest_llmeval.judge.contract import Verdict
 from pytest_llmeval.judge.questions.suite_modes import Level, Rubric
 from pytest_llmeval.workbench.reviews.draws import inclusion_probabilities, picked

@@ -11,7 +11,7 @@ from axe_selenium_python import Axe
 from pages import Browser, answered, lines, review
 from selenium.webdriver.support.ui import WebDriverWait
 
-from pytest_llmeval.data.formats.human_labels import label_line, read_labels
+from pytest_llmeval.evaluators.judge.human_labels import label_line, read_labels
 from pytest_llmeval.workbench import review as review_module
 from pytest_llmeval.workbench.review import review_page
 from pytest_llmeval.workbench.reviews.items import Review

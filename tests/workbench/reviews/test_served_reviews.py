@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pages import Browser, answered, labels_of, lines, review
 
-from pytest_llmeval.data.formats.human_labels import read_labels
+from pytest_llmeval.evaluators.judge.human_labels import read_labels
 from pytest_llmeval.workbench.review import LabelFile, NoteFile, review_page
 from pytest_llmeval.workbench.reviews.items import Review
 from pytest_llmeval.workbench.reviews.loopback import LoopbackServer, RefusedError
