@@ -4,7 +4,7 @@ import io
 import json
 import sys
 from argparse import ArgumentTypeError
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -159,6 +159,21 @@ def refuse_input(output: Path | None, *inputs: Path | None) -> None:
     for each in inputs:
         if output is not None and each is not None and output.resolve() == each.resolve():
             raise LlmevalError(f"{output}: found the file that is read, expected another one to write to")
+
+
+def table_lines(rows: Iterable[Sequence[object]], align: str, headers: Sequence[str] = ()) -> list[str]:
+    """Return a table as lines, with a rule below its headers, if any.
+
+    Args:
+        rows: The cells.
+        align: A letter for each column: ``l`` or ``r``.
+        headers: The names of the columns, unless the first row has them.
+    """
+    from tabulate import tabulate
+
+    sides = {"l": "left", "r": "right"}
+    form, columns = "simple" if headers else "plain", [sides[each] for each in align]
+    return tabulate(rows, headers, tablefmt=form, disable_numparse=True, colalign=columns).split("\n")
 
 
 def share(text: str) -> float:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple
 from msgspec import Struct
 
 from pytest_llmeval.core.errors import LlmevalError, PredictionError
-from pytest_llmeval.core.wording import printable
+from pytest_llmeval.core.wording import listed, printable
 
 if TYPE_CHECKING:
     from jmespath.parser import ParsedResult
@@ -347,8 +347,7 @@ def describe_prediction(prediction: Any) -> str:
         if not prediction:
             return "the prediction is an empty object"
         keys = [printable(str(key)) for key in prediction]
-        more = f" and {len(keys) - _SHOWN_KEYS} more" if len(keys) > _SHOWN_KEYS else ""
-        return f"the prediction has the keys {', '.join(keys[:_SHOWN_KEYS])}{more}"
+        return f"the prediction has the keys {listed(keys, _SHOWN_KEYS, ' and {} more')}"
     kinds = {str: "text", list: "a list", bool: "true or false", int: "a number", float: "a number"}
     return f"the prediction is {'null' if prediction is None else kinds.get(type(prediction), 'no object')}"
 

@@ -288,15 +288,14 @@ def without_links(text: str) -> str:
     return re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text)
 
 
-def listed(items: Iterable[str], most: int = _MOST) -> str:
+def listed(items: Iterable[str], most: int = _MOST, more: str = " (and {} more)", separator: str = ", ") -> str:
     """Write the first few of some things, and how many were left out.
 
     >>> listed(["a", "b", "c"], 2)
     'a, b (and 1 more)'
     """
     names = list(items)
-    more = f" (and {len(names) - most} more)" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    return separator.join(names[:most]) + (more.format(len(names) - most) if len(names) > most else "")
 
 
 def as_line(value: Any, most: int = _LONGEST_LIST) -> str:

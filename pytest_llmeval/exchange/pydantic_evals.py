@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from pytest_llmeval.exchange.contract import (
     CaseIds,
+    Fate,
     ImportedSource,
     ImportedSuite,
     ImportOptions,
@@ -53,6 +54,10 @@ _FIELDS: Final = {
 
 _DURATION = re.compile(r"P(?:T(?:(\d+(?:\.\d+)?)H)?(?:(\d+(?:\.\d+)?)M)?(?:(\d+(?:\.\d+)?)S)?)")
 _TOOLS = "a target that returns tool_calls, and evaluator tools"
+_TOP: Final = {
+    "$schema": (Fate.SAME, "suite files have a schema of their own: llmeval schema"),
+    "report_evaluators": (Fate.NOT_IMPORTED, "metrics of a suite are those of its evaluators; write one"),
+}
 _ADVICE: Final = {
     "ArgumentCorrectness": f"{_TOOLS}, metric argument_accuracy",
     "HasMatchingSpan": "a target that returns what the span holds, and a check with on: PATH",
@@ -76,16 +81,12 @@ def import_pydantic(path: Path, display_path: str, options: ImportOptions) -> Im
         raise ledger.fault((), "found no list under 'cases', expected a dataset of pydantic-evals")
     suite = ImportedSuite(options.suite_name(path.stem))
     reader = _DatasetReader(ledger, suite)
-    for key in data:
-        if key == "name" and isinstance(data[key], str):
-            suite.settings["description"] = data[key]
-            ledger.same((key,), "name", "description of the suite")
-        elif key == "$schema":
-            ledger.same((key,), key, "suite files have a schema of their own: llmeval schema")
-        elif key == "report_evaluators":
-            ledger.lost((key,), key, "metrics of a suite are those of its evaluators; write one")
-        elif key not in ("cases", "evaluators"):
-            ledger.lost((key,), key, "a suite has no such setting")
+    others = data.keys() - {"cases", "evaluators"}
+    if isinstance(data.get("name"), str):
+        suite.settings["description"] = data["name"]
+        ledger.same(("name",), "name", "description of the suite")
+        others -= {"name"}
+    ledger.note_keys(others, (), "", _TOP, "a suite has no such setting")
     reader.read(data)
     source = ImportedSource(display_path, suite, [ledger])
     if not suite.cases:

@@ -50,6 +50,8 @@ _FOR_PEOPLE: Final = (Fate.SAME, "for people; left out")
 _CASE_KEYS: Final = {
     "description": _FOR_PEOPLE,
     "expected_outcome": _FOR_PEOPLE,
+    "name": (Fate.SAME, "the id of the case"),
+    "prompt": (Fate.SAME, "the input of the case"),
     "schema_version": (Fate.SAME, "the form of the file"),
     "plugins": (Fate.NEAR, "the plugin is the one around the case"),
 }
@@ -292,9 +294,7 @@ class _CaseReader:
         return settings
 
     def _note(self, key: str, value: Any, ledger: SourceLedger, place: SourcePath) -> None:
-        if key in ("name", "prompt"):
-            ledger.same(place, key, "the id of the case" if key == "name" else "the input of the case")
-        elif key == "tags":
+        if key == "tags":
             bad = [each for each in as_list(value) if not isinstance(each, str) or not _TAG.fullmatch(each)]
             if bad or not isinstance(value, list):
                 ledger.lost(place, key, f"found {bad[0] if bad else value!r}: tags are letters, digits, - and _")

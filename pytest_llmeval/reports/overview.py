@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import NamedTuple, get_args
 
 from pytest_llmeval.core.results import PASS_RATE, MetricValue, metric_cells
-from pytest_llmeval.core.wording import counted, interval, number, padded, printable, seconds, width_of
+from pytest_llmeval.core.wording import counted, interval, listed, number, padded, printable, seconds, width_of
 from pytest_llmeval.gates.contract import EVERYTHING, ChangeVerdict, GateResult, SnapshotVerdict
 from pytest_llmeval.reports.form import (
     OUTCOMES,
@@ -151,8 +151,7 @@ def cause_lines(suite: SuiteReport, gate: GateResult) -> Iterator[str]:
     """Yield the worst cases and the worst group by the metric of a gate; nothing if the gate itself names cases."""
     errored = [case.id for case in suite.cases if case.outcome == "errored"]
     if errored and "errored" in gate.reason:
-        more = f" (and {len(errored) - _WORST} more)" if len(errored) > _WORST else ""
-        yield f"  errored cases: {', '.join(errored[:_WORST])}{more}"
+        yield f"  errored cases: {listed(errored, _WORST)}"
         return
     for metric in [] if gate.cause else gated_metrics([gate.gate]):
         sign = -1 if metric in suite.lower_is_better else 1

@@ -25,7 +25,7 @@ from pytest_llmeval.cli.options import OPTIONS, SHARD_SUFFIX, add_options
 from pytest_llmeval.core.codec import JsonNumber, decode, encode
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.results import CaseRecord, Selection
-from pytest_llmeval.core.wording import counted
+from pytest_llmeval.core.wording import counted, listed
 from pytest_llmeval.data.files.writing import rewrite
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.run.shards import ShardFile, read_shard
@@ -265,8 +265,7 @@ class AffectedCases:
             return InputComparison(None, {}, inputs, self._missing(key))
         names = sorted({*inputs.values, *stored.inputs}, key=lambda name: (not _is_file(name), name))
         changed = [name for name in names if inputs.values.get(name) != stored.inputs.get(name)]
-        more = f" and {len(changed) - _NAMED} more" if len(changed) > _NAMED else ""
-        why = ", ".join(changed[:_NAMED]) + more
+        why = listed(changed, _NAMED, " and {} more")
         if not why and stored.recorded and not all(self.terms.replays(key, suite, case) for case in suite.cases):
             why = "the approved run replayed recorded answers, and this run would ask"
         return InputComparison(stored, records, inputs, why, changed)

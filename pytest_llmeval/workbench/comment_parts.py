@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit
 
 from pytest_llmeval.cli.reports import PairedScores, pair_suites, paired_scores, report_changes, with_ids_of
 from pytest_llmeval.core import grouped
-from pytest_llmeval.core.wording import counted, excerpt, number
+from pytest_llmeval.core.wording import counted, excerpt, listed, number
 from pytest_llmeval.gates.contract import ChangeVerdict, MetricChange
 from pytest_llmeval.reports.failures import SuiteCase, failure_key, returned_modes, said_text
 from pytest_llmeval.reports.form import EXCUSED, NO_CASE, CaseReport, Changes, RunReport, SuiteReport
@@ -159,8 +159,8 @@ def _sort(comparison: ReportComparison, suite: SuiteReport, changes: Changes) ->
         (comparison.improved, ("improved",)),
         (comparison.unclear, ("not_significant", "undecided")),
     )
-    for listed, verdicts in kinds:
-        listed.extend(Change(suite, name, each) for name, each in changes.named(*verdicts).items())
+    for metrics, verdicts in kinds:
+        metrics.extend(Change(suite, name, each) for name, each in changes.named(*verdicts).items())
 
 
 def _regressed(pair: PairedScores) -> Iterator["CaseLine"]:
@@ -462,9 +462,8 @@ class CaseLine(NamedTuple):
         place = links.file(text(case.place(self.suite.path), cell=False), case.file or self.suite.path, case.line)
         wrong = case.findings[:MOST_LINES] or ([case.reason] if case.reason else [])
         named = f"**{text(case.id, cell=False)}** of {text(self.suite.suite, cell=False)}"
-        others = ", ".join(text(each, cell=False) for each in self.alike[:_NAMED])
-        more = f" and {len(self.alike) - _NAMED} more" if len(self.alike) > _NAMED else ""
-        alike = f"<br>the same in {counted(len(self.alike), 'more case')}: {others}{more}" if self.alike else ""
+        others = listed((text(each, cell=False) for each in self.alike), _NAMED, " and {} more")
+        alike = f"<br>the same in {counted(len(self.alike), 'more case')}: {others}" if self.alike else ""
         lines = [
             f"{named} ({place}): {text(self.change, cell=False)}{alike}",
             *question_and_answers(case, self.before),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import to_builtins
 
-from pytest_llmeval.cli.console import CommandResult, amount, say, share
+from pytest_llmeval.cli.console import CommandResult, amount, say, share, table_lines
 from pytest_llmeval.cli.suite_file import open_noted
 from pytest_llmeval.core import grouped
 from pytest_llmeval.core.case import Case
@@ -215,8 +215,6 @@ def _most_changed(here: "SuiteReport", there: "SuiteReport", metrics: Sequence[s
 
 
 def _table(by_metric: "Mapping[str, MetricChange]", options: Namespace) -> Iterator[str]:
-    from tabulate import tabulate
-
     rows = [
         (
             each.name_of(name),
@@ -233,8 +231,7 @@ def _table(by_metric: "Mapping[str, MetricChange]", options: Namespace) -> Itera
     ]
     between = f"{options.confidence * 100:g}% interval"
     headers = ("metric", "baseline", "value", "change", between, "p", "cases", "MDE", "verdict")
-    align = ("left", *["right"] * (len(headers) - 2), "left")
-    yield from tabulate([headers, *rows], tablefmt="plain", disable_numparse=True, colalign=align).splitlines()
+    yield from table_lines([headers, *rows], "lrrrrrrrl")
     notes = grouped((note, name) for name, each in by_metric.items() for note in each.notes)
     yield from (f"{note}: {_listed(names, by_metric)}" for note, names in notes.items())
 

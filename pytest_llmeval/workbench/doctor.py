@@ -24,7 +24,7 @@ from pytest_llmeval.cli.console import CommandResult, notes, say
 from pytest_llmeval.cli.suite_file import open_suite, suite_files
 from pytest_llmeval.core.case import MISSING
 from pytest_llmeval.core.errors import JudgeError, LlmevalError, PredictionError, SuiteError
-from pytest_llmeval.core.wording import counted, seconds
+from pytest_llmeval.core.wording import counted, listed, seconds
 from pytest_llmeval.data.files.places import display_path, own_file
 from pytest_llmeval.judge.options import DEFAULT_PLACE, CachePlace
 from pytest_llmeval.judge.spec import jurors_of
@@ -274,10 +274,9 @@ def _model(model: _Model, *, ask: bool) -> Iterator[Finding]:
     if model.spec.provider == "fixture":
         yield _fixture(model)
         return
-    variable = key_variable(model.spec)
+    variable, stored = key_variable(model.spec), model.is_asked is False
     has_key = variable is None or bool(os.environ.get(variable, "").strip())
     if not has_key:
-        stored = model.is_asked is False
         text = f"{model.name}: {variable} is not set"
         more = "; all verdicts that a run needs are stored" if stored else ""
         yield Finding("warning" if stored else "failing", text + more, [f"export {variable}=..."])
@@ -290,7 +289,6 @@ def _model(model: _Model, *, ask: bool) -> Iterator[Finding]:
         else "its library finds the key"
     )
     if model.spec.base_url is not None and (fault := _unreachable(model.spec.base_url)):
-        stored = model.is_asked is False
         fix = ["start the service, or fix base_url in the suite"]
         yield Finding("warning" if stored else "failing", f"{model.name}: {fault}", fix)
         return
@@ -531,6 +529,5 @@ def _suite(file: Path, suites: "list[Suite]", plan: PlannedRun) -> Finding:
 
 
 def _faulty(file: Path, faults: Sequence[object]) -> Finding:
-    more = f"; and {len(faults) - _MOST_LISTED} more" if len(faults) > _MOST_LISTED else ""
-    listed = "; ".join(map(str, faults[:_MOST_LISTED]))
-    return Finding("failing", f"{listed}{more}", [f"llmeval validate {shlex.quote(str(file))}"])
+    named = listed(map(str, faults), _MOST_LISTED, "; and {} more", "; ")
+    return Finding("failing", named, [f"llmeval validate {shlex.quote(str(file))}"])

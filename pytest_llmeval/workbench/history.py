@@ -11,7 +11,7 @@ from unicodedata import east_asian_width
 
 from msgspec import to_builtins
 
-from pytest_llmeval.cli.console import CommandResult, count, say, write_text
+from pytest_llmeval.cli.console import CommandResult, count, say, table_lines, write_text
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
 from pytest_llmeval.core.wording import counted, excerpt, interval, number, printable, suggest, unknown_name
 
@@ -139,8 +139,6 @@ def _lines(timeline: "Timeline", names: Sequence[str] | None, last: int) -> Iter
 
 
 def _table(points: Sequence["Point"], changes: Iterable[Sequence[str]], metric: str) -> Iterator[str]:
-    from tabulate import tabulate
-
     rows = [
         (
             each.when,
@@ -153,8 +151,7 @@ def _table(points: Sequence["Point"], changes: Iterable[Sequence[str]], metric: 
         for each in points
     ]
     headers = ("when", "commit", "value", "interval", "gates", "")
-    align = ("left", "left", "right", "right", "left", "left")
-    header, *lines = tabulate([headers, *rows], tablefmt="plain", disable_numparse=True, colalign=align).splitlines()
+    header, *lines = table_lines([headers, *rows], "llrrll")
     yield header.rstrip()
     for line, changed in zip(lines, changes, strict=True):
         if changed:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
 
-from pytest_llmeval.cli.console import CommandResult, say
+from pytest_llmeval.cli.console import CommandResult, say, table_lines
 from pytest_llmeval.cli.options import OPTIONS, add_options
 from pytest_llmeval.cli.suite_file import open_noted
 from pytest_llmeval.core.errors import FieldsError, LlmevalError, OptionError, SuiteError
@@ -229,8 +229,6 @@ def _with(spec: "JudgeSpec", parameters: Mapping[str, Any]) -> "JudgeSpec":
 
 
 def _report(migration: "Migration") -> Iterator[str]:
-    from tabulate import tabulate
-
     variant = f"[{migration.key.variant}]" if migration.key.variant else ""
     label = next(iter(migration.shifts))
     old, new = (side.judges[label]["model"] for side in (migration.old, migration.new))
@@ -244,7 +242,7 @@ def _report(migration: "Migration") -> Iterator[str]:
         scores = (each.old, each.new, each.new - each.old, each.alpha)
         rows.append((each.mode, str(each.verdicts), str(each.equal), *map(number, scores)))
     headers = ("mode", "verdicts", "equal", "old", "new", "bias", "alpha")
-    yield from tabulate(rows, headers, disable_numparse=True, colalign=("left", *["right"] * 6)).split("\n")
+    yield from table_lines(rows, "lrrrrrr", headers)
     yield ""
     yield from _moved(migration)
     flips = [f"{each.case}: {each.what} {each.old} -> {each.new}" for each in migration.flips()]
@@ -256,8 +254,6 @@ def _report(migration: "Migration") -> Iterator[str]:
 
 def _moved(migration: "Migration") -> Iterator[str]:
     """Yield what becomes of each metric, and so of its snapshot."""
-    from tabulate import tabulate
-
     shifts = {name: shift for each in migration.shifts.values() for name, shift in each.items()}
     rows = []
     for name, shift in shifts.items():
@@ -266,7 +262,7 @@ def _moved(migration: "Migration") -> Iterator[str]:
             figures = (number(old.value), number(new.value), number(shift.value), interval(shift.low, shift.high))
             rows.append((name, *figures))
     headers = ("metric", "old", "new", "difference", "95% interval")
-    yield from tabulate(rows, headers, disable_numparse=True, colalign=("left", *["right"] * 4)).split("\n")
+    yield from table_lines(rows, "lrrrr", headers)
     moved = [f"{name}: {old} -> {new}" for name, old, new, *_ in rows if old != new]
     yield ""
     yield from _named("scores that change, with their snapshots", moved)

@@ -11,7 +11,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from pytest_llmeval.cli.console import CommandResult, refuse_input, say, write_text
+from pytest_llmeval.cli.console import CommandResult, refuse_input, say, table_lines, write_text
 from pytest_llmeval.cli.options import add_options
 from pytest_llmeval.core import grouped
 from pytest_llmeval.core.errors import JudgeError, LlmevalError
@@ -427,16 +427,12 @@ def _cells(shares: Sequence[ModeShare]) -> list[tuple[str, str, str, str]]:
 
 
 def _lines(report: ModeReport) -> Iterator[str]:
-    from tabulate import tabulate
-
     yield report.title
     tables = [("", report.shares), *report.groups]
     for heading, shares in tables if report.shares else ():
         yield heading
         cells = [(excerpt(mode, _WIDTH), *numbers) for mode, *numbers in _cells(shares)]
-        yield from tabulate(cells, _HEADERS, disable_numparse=True, colalign=("left", "right", "right", "right")).split(
-            "\n"
-        )
+        yield from table_lines(cells, "lrrr", _HEADERS)
     yield ""
     for mode, examples in report.examples.items():
         yield f"{excerpt(mode, _WIDTH)}: {excerpt(report.texts[mode], _WIDTH)}" if mode in report.texts else mode

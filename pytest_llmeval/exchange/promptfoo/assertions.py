@@ -417,18 +417,9 @@ def _similar(assertion: Assertion) -> Outcome:
     scheme, _, model = str(provider).rpartition(":")
     if scheme not in ("openai:embedding", "openai:embeddings"):
         raise LeftOutError(f"there is no client for the embeddings of {provider}; {_SEMANTIC}")
-    expected = assertion.texts() if isinstance(assertion.value, list) else [assertion.text_value()]
-    most = assertion.share(_SIMILAR)
-    return Outcome(
-        evaluator=("semantic", {"model": f"openai:{model}", **settings}),
-        metric="embedding_similarity",
-        limit={"max": most} if assertion.negated else most,
-        expected=expected,
-        text="evaluator semantic, metric embedding_similarity, with a threshold of the case",
-        differences=[
-            VerdictDifference("a similarity within a rounding error of the threshold may be on its other side")
-        ],
-    )
+    differs = "a similarity within a rounding error of the threshold may be on its other side"
+    options = {"model": f"openai:{model}", **settings}
+    return assertion.metric("semantic", options, "embedding_similarity", _SIMILAR, differs)
 
 
 _OVERLAP: Final = {"bleu": ("bleu4", 0.5), "rouge-n": ("rouge1", 0.75), "meteor": ("meteor", 0.5)}
@@ -436,17 +427,8 @@ _OVERLAP: Final = {"bleu": ("bleu4", 0.5), "rouge-n": ("rouge1", 0.75), "meteor"
 
 def _overlap(assertion: Assertion) -> Outcome:
     metric, default = _OVERLAP[assertion.kind]
-    least = assertion.share(default)
-    expected = assertion.texts() if isinstance(assertion.value, list) else [assertion.text_value()]
     order = {"effective_order": True} if assertion.kind == "bleu" else {}
-    return Outcome(
-        evaluator=("text", {"metrics": [metric], **order}),
-        metric=metric,
-        limit={"max": least} if assertion.negated else least,
-        expected=expected,
-        text=f"evaluator text, metric {metric}, with a threshold of the case",
-        differences=[VerdictDifference("words and smoothing differ")],
-    )
+    return assertion.metric("text", {"metrics": [metric], **order}, metric, default, "words and smoothing differ")
 
 
 KINDS: Final[Mapping[str, Callable[[Assertion], Outcome]]] = {

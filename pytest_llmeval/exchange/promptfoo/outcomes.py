@@ -80,6 +80,18 @@ class Assertion:
         listed = [each.negated() if self.negated else each for each in differences]
         return Outcome({key: argument}, text=f"check {key}{'; ' + text if text else ''}", differences=listed, **more)
 
+    def metric(self, evaluator: str, options: dict[str, Any], name: str, default: float, differs: str) -> Outcome:
+        """Return a metric of an evaluator, with the threshold as the limit of the case."""
+        limit = self.share(default)
+        return Outcome(
+            evaluator=(evaluator, options),
+            metric=name,
+            limit={"max": limit} if self.negated else limit,
+            expected=self.texts() if isinstance(self.value, list) else [self.text_value()],
+            text=f"evaluator {evaluator}, metric {name}, with a threshold of the case",
+            differences=[VerdictDifference(differs)],
+        )
+
     def decided(self, why: str) -> Outcome:
         """Return the outcome of an assertion that every answer meets with ``not-``, and none without."""
         return constant(why, met=self.negated)

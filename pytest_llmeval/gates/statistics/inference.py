@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 from pytest_llmeval.core.evaluator import Metric
-from pytest_llmeval.core.wording import counted
+from pytest_llmeval.core.wording import counted, listed
 from pytest_llmeval.gates.statistics.estimation import Estimate
 from pytest_llmeval.gates.statistics.pairing import PairedRows, RunPairing
 from pytest_llmeval.gates.statistics.significance import (
@@ -77,8 +77,7 @@ class Worsened(NamedTuple):
         if not self.ids:
             return ""
         shared = f", {self.inside} of {self.total} with {self.label}={self.value}" if self.label else ""
-        more = f" and {len(self.ids) - _LISTED} more" if len(self.ids) > _LISTED else ""
-        return f"{counted(len(self.ids), 'case')} worse{shared}: {', '.join(self.ids[:_LISTED])}{more}"
+        return f"{counted(len(self.ids), 'case')} worse{shared}: {listed(self.ids, _LISTED, ' and {} more')}"
 
 
 def worsened(pairing: RunPairing, rows: PairedRows, metric: str) -> Worsened:

@@ -12,7 +12,7 @@ from pytest_llmeval.core.case import groups_of_case
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import CaseRecord, MetricIndex
-from pytest_llmeval.core.wording import counted, interval, limit, number
+from pytest_llmeval.core.wording import counted, interval, limit, listed, number
 from pytest_llmeval.gates.contract import Abstention, Statistic
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics, Chain
 from pytest_llmeval.scoring.intervals import normal_quantile
@@ -256,8 +256,7 @@ def _frequent(contents: Iterable[str]) -> set[str]:
 
 
 def _named(word: str, ids: Sequence[str]) -> str:
-    more = f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else ""
-    return f"{len(ids)} {word} ({', '.join(ids[:_NAMED])}{more})" if ids else ""
+    return f"{len(ids)} {word} ({listed(ids, _NAMED, ' and {} more')})" if ids else ""
 
 
 def _find_falls(table: Table, size: int) -> "dict[str, BoolArray]":

@@ -28,6 +28,7 @@ from pytest_llmeval.data.formats.base import CaseFile, FileSource, case_id, kind
 from pytest_llmeval.data.formats.rows import DataRow
 from pytest_llmeval.evaluators.answers import NoJsonError, describe_found, read_json
 from pytest_llmeval.evaluators.calls import MissingTraceError, ToolCall, read_trace
+from pytest_llmeval.evaluators.measures.confusion import ratio
 from pytest_llmeval.tasks.agents.arguments import ArgumentRules, pair_calls
 from pytest_llmeval.tasks.agents.catalogue import ListedTool, ToolSchemas, read_catalogue
 
@@ -292,11 +293,12 @@ class Routing(Evaluator):
 
         zero = np.zeros(sums.length)
         cells, outcomes = read_cells(sums), read_cells(sums, _FIRED)
+        alarms, silences = (outcomes.get((NO_LABEL, outcome), zero) for outcome in (_MISS, _HIT))
         expected_silence = {NO_LABEL} if any(gold == NO_LABEL for gold, _ in outcomes) else set()
         tools = {*(key for cell in cells for key in cell), *(gold for gold, _ in outcomes)} - {NO_LABEL}
         metrics: dict[str, FloatArray] = {
             "routing_accuracy": sums["routing.right"] / sums["routing.cases"],
-            "false_alarms": _share(outcomes.get((NO_LABEL, _MISS), zero), outcomes.get((NO_LABEL, _HIT), zero)),
+            "false_alarms": ratio(alarms, alarms + silences),
             _ARGUMENTS: sums["arguments.right"] / sums["arguments.stated"],
         }
         rates: dict[str, list[tuple[FloatArray, FloatArray]]] = {"recall": [], "precision": []}
@@ -309,26 +311,16 @@ class Routing(Evaluator):
             rates["recall"].append((hit, expected))
             rates["precision"].append((hit, counted))
             name = label_name(key)
-            metrics[f"route_recall[{name}]"] = _ratio(hit, expected)
-            metrics[f"route_precision[{name}]"] = _ratio(hit, counted)
+            metrics[f"route_recall[{name}]"] = ratio(hit, expected)
+            metrics[f"route_precision[{name}]"] = ratio(hit, counted)
             metrics[f"route_support[{name}]"] = expected
             metrics[f"route_fired[{name}]"] = fired
         for rate, pairs in rates.items():
-            metrics[f"worst_{rate}"] = _least([_ratio(*each) for each in pairs], zero)
+            metrics[f"worst_{rate}"] = _least([ratio(*each) for each in pairs], zero)
             family = sum(((whole > 0).astype(float) for _, whole in pairs), zero)
             z2 = _squared_quantiles(family)
             metrics[f"worst_{rate}_low"] = _least([_wilson_low(*each, z2) for each in pairs], zero)
         return metrics
-
-
-def _ratio(part: "FloatArray", whole: "FloatArray") -> "FloatArray":
-    import numpy as np
-
-    return np.where(whole > 0, part / np.where(whole > 0, whole, 1.0), np.nan)
-
-
-def _share(part: "FloatArray", remaining: "FloatArray") -> "FloatArray":
-    return _ratio(part, part + remaining)
 
 
 def _least(columns: "Sequence[FloatArray]", zero: "FloatArray") -> "FloatArray":

@@ -12,6 +12,7 @@ from pytest_llmeval.core.evaluator import ErrorBucket, Evaluator, Metric, Reads
 from pytest_llmeval.core.observation import Observation, Totals
 from pytest_llmeval.core.tables import ConfusionMatrix, LabelTable
 from pytest_llmeval.core.views import AnswerChange, Mutator, Neighbours
+from pytest_llmeval.core.wording import listed
 from pytest_llmeval.tasks.emotion_cause.conversation import (
     OBJECT_KEYS,
     UTTERANCE_METRICS,
@@ -361,7 +362,7 @@ def _details(gold: Sequence[Pair], predicted: Sequence[Pair]) -> dict[str, Any]:
     """Return the details for people, without empty ones."""
     right, answers = map(_scored, (gold, predicted))
     missing, extra = _differing(right, answers)
-    listed = {
+    pairs_by_kind = {
         "missing_pairs": missing,
         "extra_pairs": extra,
         "neutral_pairs": [pair for pair in predicted if pair.emotion in _NEUTRAL],
@@ -370,7 +371,7 @@ def _details(gold: Sequence[Pair], predicted: Sequence[Pair]) -> dict[str, Any]:
     }
     errors = pair_errors(missing, extra).details()
     numbers = {"n_gold": len(right), "n_predicted": len(answers), "n_correct": len(right) - len(missing)}
-    named = {name: list(map(format_pair, pairs)) for name, pairs in listed.items() if pairs}
+    named = {name: list(map(format_pair, pairs)) for name, pairs in pairs_by_kind.items() if pairs}
     return numbers | named | ({"pair_errors": errors} if errors else {})
 
 
@@ -388,8 +389,7 @@ def _without_token(pairs: Iterable[Pair]) -> list[Pair]:
 
 
 def _listed(faults: Sequence[SubmissionFault]) -> str:
-    more = f"; and {len(faults) - _MOST_FAULTS} more" if len(faults) > _MOST_FAULTS else ""
-    return "; ".join(map(str, faults[:_MOST_FAULTS])) + more
+    return listed(map(str, faults), _MOST_FAULTS, "; and {} more", "; ")
 
 
 _EMOTIONS: Final = EMOTIONS[1:]

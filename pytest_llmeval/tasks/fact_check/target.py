@@ -121,7 +121,7 @@ def read_answer(prediction: Any) -> Answer:
         The answer. Anything but an object with a verdict or a justification, or a text with one, is unparsed: its
         verdict is "Not Enough Evidence", and its justification is the whole text.
     """
-    data, note = _find(prediction) if isinstance(prediction, str) else (_only_object(prediction), "")
+    data, note = find_object(prediction) if isinstance(prediction, str) else (_only_object(prediction), "")
     if isinstance(data, Mapping) and any(key in data for key in ANSWER_KEYS):
         return _from_object(data, note)
     text = prediction if isinstance(prediction, str) else ""
@@ -136,13 +136,11 @@ def read_answer(prediction: Any) -> Answer:
     )
 
 
-def find_object(text: str) -> Mapping[str, Any] | None:
-    """Return the object that a reply is or has in it, or ``None``, in time proportional to its length."""
-    return _find(text)[0]
+def find_object(text: str) -> tuple[Mapping[str, Any] | None, str]:
+    """Return the object that a reply is or has in it, if any, and a note of what was ignored to read it.
 
-
-def _find(text: str) -> tuple[Mapping[str, Any] | None, str]:
-    """Return the object, and a note of what was ignored to read it."""
+    It takes a time proportional to the length of the reply.
+    """
     try:
         whole = json.loads(text.strip("\ufeff \t\r\n"))
     except (ValueError, RecursionError):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+from pytest_llmeval.core import wording
 from pytest_llmeval.data.files.places import render_path
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.evaluators.measures.overlap import harmonic_mean
@@ -82,8 +83,7 @@ def listed(items: Sequence[str], separator: str = ", ") -> str:
     >>> listed(["a", "b", "c", "d", "e"])
     'a, b, c and 2 more'
     """
-    more = len(items) - _LONGEST_LIST
-    return separator.join(items[:_LONGEST_LIST]) + (f" and {more} more" if more > 0 else "")
+    return wording.listed(items, _LONGEST_LIST, " and {} more", separator)
 
 
 _SEPARATOR = re.compile("[;；,，、/／]")

@@ -11,7 +11,7 @@ from itertools import permutations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_llmeval.cli.console import CommandResult, amount, count, say, share, write_text
+from pytest_llmeval.cli.console import CommandResult, amount, count, say, share, table_lines, write_text
 from pytest_llmeval.cli.suite_file import open_noted
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.results import PASS_RATE
@@ -134,8 +134,6 @@ def _size(suite: "Suite") -> str:
 
 
 def _lines(planned: "Planned", suite: "Suite", drops: Sequence[float] | None) -> Iterator[str]:
-    from tabulate import tabulate
-
     plan, cases, times = planned.plan, len(suite.cases), suite.repeats.times
     yield ""
     if plan is None or not plan.spread.of_case(times):
@@ -158,8 +156,7 @@ def _lines(planned: "Planned", suite: "Suite", drops: Sequence[float] | None) ->
     columns = [f"{unit} x {each}" if len(tried) > 1 else unit for each in tried]
     chances_of = [counted(each.runs, "run") if each.runs else "chance" for each in _within(plan)]
     headers = ("max_drop" if plan.safe else "drop", *chances_of, "", *columns)
-    align = ("right", *["right"] * len(chances_of), "left", *["right"] * len(tried))
-    yield from tabulate([headers, *rows], tablefmt="plain", disable_numparse=True, colalign=align).splitlines()
+    yield from table_lines([headers, *rows], f"r{'r' * len(chances_of)}l{'r' * len(tried)}")
     yield from _advice(plan, cases, times)
 
 
@@ -474,8 +471,6 @@ def _counts(fall: float | None, outcomes: "Sequence[tuple[bool, GateOutcome]]") 
 
 def _metric(repeated: RepeatedScores, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield what is said about one metric."""
-    from tabulate import tabulate
-
     cases, (these, *simulated) = repeated.scores.shape[1], rows
     cells = [("these runs", f"{these['compared']} pairs", *_numbers(these))]
     for row in simulated:
@@ -486,8 +481,7 @@ def _metric(repeated: RepeatedScores, rows: Sequence[Mapping[str, Any]]) -> Iter
             cells.append((title, "", f"impossible: {number(repeated.room or 0.0)} at most", "", ""))
     yield f"{repeated.name}: {counted(cases, 'case')}, mean {number(float(repeated.scores.mean()))}"
     headers = ("", "", f"{_ANY} is red", f"{repeated.gate} is red", "cannot tell")
-    align = ("left", "left", "right", "right", "right")
-    yield from tabulate([headers, *cells], tablefmt="plain", disable_numparse=True, colalign=align).splitlines()
+    yield from table_lines([headers, *cells], "llrrr")
     if _SUSPECT * these["red"] > these["compared"]:
         yield "these runs differ by more than noise seldom does: are they of one version?"
     red = {each["fall"]: each["red"] for each in simulated if each["compared"]}

@@ -185,13 +185,13 @@ def test_the_search_for_an_object_takes_a_bounded_effort(piece: str, monkeypatch
             return found
 
     monkeypatch.setattr(target.json, "JSONDecoder", Counting)
-    assert find_object(f"prose {text}") is None
+    assert find_object(f"prose {text}") == (None, "")
     assert len(attempts) <= 256
 
 
 def test_an_object_behind_much_that_is_none_is_found() -> None:
     prose = "As {said}, {'a': 1} and {\"b: " * 20
-    assert find_object(prose + TEXT) == OBJECT
+    assert find_object(prose + TEXT) == (OBJECT, "")
 
 
 def test_labels_are_those_of_the_taxonomy() -> None:
