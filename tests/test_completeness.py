@@ -8,7 +8,6 @@ from examples import ARGUMENTS, CASES, EXAMPLES, GENERATORS, NOT_RECORDED, VERDI
 from project import ROOT, script
 
 import pytest_llmeval
-from pytest_llmeval.data.formats import SOURCES
 from pytest_llmeval.data.formats.base import CELL_CHECKS
 from pytest_llmeval.evaluators.checks.kinds import SHIPPED
 from pytest_llmeval.exchange.commands import EXPORTS
@@ -101,7 +100,7 @@ def test_every_check_is_described() -> None:
 
 def test_every_source_is_described() -> None:
     text = page("sources.md")
-    lacking = {name for name in SOURCES if not re.search(rf"`{name}`|\b{name}:", text)}
+    lacking = {name for name in default_registry().sources if not re.search(rf"`{name}`|\b{name}:", text)}
     assert not lacking, f"describe the source {listed(lacking)} in docs/sources.md"
 
 

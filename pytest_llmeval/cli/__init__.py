@@ -19,7 +19,6 @@ _INTERRUPTED = 130
 COMMANDS = {
     "approve": ("reports:add_approve", "approve failures of a report, so that only other ones fail"),
     "cache": ("cache:add_arguments", "inspect and maintain stored verdicts"),
-    "cases": ("suite_file:add_cases", "append traces of production to a suite as cases"),
     "evaluators": ("suite_file:add_evaluators", "list evaluators and their metrics, and sources"),
     "explain": ("suite_file:add_explain", "say what the code of a fault means, and what to do"),
     "html": ("reports:add_html", "write JSON reports as an HTML page"),

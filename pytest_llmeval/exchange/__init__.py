@@ -9,7 +9,10 @@ if TYPE_CHECKING:
 
 
 def register(registry: "Registry") -> None:
-    """Add the commands, the source, and what collects spans and sends scores."""
+    """Add the commands, the sources, and what collects spans and sends scores."""
+    registry.register_command(
+        "cases", f"{__name__}.traces.cases:add_arguments", help="append traces of production to a suite as cases"
+    )
     registry.register_command(
         "export", f"{__name__}.commands:add_export_arguments", help="take a report to another tool"
     )
@@ -18,5 +21,6 @@ def register(registry: "Registry") -> None:
         "import", f"{__name__}.commands:add_arguments", help="make suites of the files of other tools", group="start"
     )
     registry.register_source(f"{__name__}.result_suites:ResultsSource", "results")
+    registry.register_source(f"{__name__}.traces:TracesSource", "traces")
     registry.extend("traced", f"{__name__}.traces.otel:answer_traced")
     registry.extend("sent", f"{__name__}.traces.otel:send_scores")

@@ -1,4 +1,4 @@
-"""A strict JSON parser that keeps the positions of values.
+"""A strict JSON parser that keeps the positions of values, and a tolerant one for what other programs wrote.
 
 The json module reads; only when it meets something suspect, or when somebody asks for a place, does a slower
 scanner walk over the text.
@@ -315,3 +315,38 @@ def scan_json(text: str, faults: FaultLog | None = None, line: int = 1, depth: i
         depth: Deepest level of lists and objects whose insides get places.
     """
     return _Scanner(text, faults, line, depth).run()
+
+
+def _finite(literal: str) -> float | None:
+    value = float(literal)
+    return value if math.isfinite(value) else None
+
+
+TOLERANT: Final = json.JSONDecoder(parse_constant=lambda _: None, parse_float=_finite)
+"""Reads numbers that are not finite as ``None``."""
+
+
+def parse_tolerantly(text: str) -> Any:
+    """Return JSON data without what no report can hold: numbers that are not finite, and halves of surrogate pairs.
+
+    Raises:
+        ValueError: It is no JSON.
+        RecursionError: It is nested too deeply.
+    """
+    return without_half_pairs(TOLERANT.decode(text), text)
+
+
+def without_half_pairs(value: Any, text: str) -> Any:
+    """Return JSON data that was read from a text, without halves of surrogate pairs."""
+    return _whole(value) if r"\ud" in text.lower() else value
+
+
+def _whole(value: Any) -> Any:
+    match value:
+        case str():
+            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        case dict():
+            return {_whole(name): _whole(each) for name, each in value.items()}
+        case list():
+            return [_whole(each) for each in value]
+    return value

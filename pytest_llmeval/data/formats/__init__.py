@@ -9,6 +9,5 @@ SOURCES: dict[str, str] = {
     "csv": "pytest_llmeval.data.formats.rows:CsvSource",
     "json": "pytest_llmeval.data.formats.rows:JsonSource",
     "jsonl": "pytest_llmeval.data.formats.rows:JsonlSource",
-    "traces": "pytest_llmeval.data.formats.traces:TracesSource",
 }
 """Format name to ``module:class``."""

@@ -1,3 +1,329 @@
-"""Traces of OpenTelemetry: what comes from an application, and what a collector gets."""
+"""Traces of OpenTelemetry: the source ``traces``, whose cases have what an application did as their predictions."""
 
-__all__ = ()
+__all__ = ("TracesSource", "case_of_spans", "judged_trace")
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, Literal
+
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.wording import counted
+from pytest_llmeval.data.formats.base import CaseFile, FileSource
+from pytest_llmeval.exchange.traces.conventions import (
+    documents_of,
+    figures_of,
+    kind_of,
+    output_tools_of,
+    read_messages,
+    tool_call_of,
+    value_of,
+)
+from pytest_llmeval.exchange.traces.spans import SpanFile, TraceSpan, is_short, read_spans
+
+_CONVERSATION: Final = ("gen_ai.conversation.id", "session.id", "gen_ai.thread.id", "ai.telemetry.metadata.sessionId")
+_NO_ID: Final = re.compile(r"\s|[\x00-\x1f/\\:]")
+
+
+@dataclass(frozen=True)
+class TracesSource(FileSource):
+    """Traces of OpenTelemetry, by its conventions for generative AI, by OpenInference, or of Vercel's AI SDK.
+
+    A case has the first message of the user as its input, and as its prediction an object with ``answer``,
+    ``messages``, ``tool_calls``, ``contexts``, ``usage`` and ``trace``, each as far as the spans say it. Traces in
+    which no model, agent, tool or retrieval took part are ignored.
+
+    Attributes:
+        by: Whether a trace is a case, or a conversation over several traces (``gen_ai.conversation.id`` or
+            ``session.id``).
+        labels: Label to the attribute of a span, or of the resource, that holds it.
+        service: The only service whose spans count; by default all.
+    """
+
+    format: ClassVar[str] = "traces"
+
+    by: Literal["trace", "conversation"] = "trace"
+    labels: Mapping[str, str] | None = None
+    service: str | None = None
+
+    def read(self, file: CaseFile) -> None:
+        """Add the cases of a file of traces; see `FileSource.read`."""
+        labels = self.labels or {}
+        file_spans = read_spans(file.path, file.faults)
+        groups = self._groups(file_spans)
+        for name, traces in groups.items():
+            spans = [span for trace in traces for span in file_spans.spans[trace]]
+            spans = [each for each in spans if self.service is None or each.service == self.service]
+            doubled = sum(file_spans.doubled.get(trace, 0) for trace in traces)
+            case = case_of_spans(_NO_ID.sub("-", name), spans, labels, doubled)
+            if case is not None:
+                file.add(case)
+        if not file.cases and not file.faults.count:
+            number = counted(len(file_spans.spans), "trace")
+            file.faults.add(0, 0, "", f"found {number}, none with a span of a model, an agent, a tool or a retrieval")
+
+    def _groups(self, file_spans: SpanFile) -> dict[str, list[str]]:
+        """Return, by the id of a case, its traces by time."""
+        groups: dict[str, list[str]] = {}
+        for trace, spans in file_spans.spans.items():
+            name = trace or "no-trace"
+            if self.by == "conversation":
+                ids = (span.attributes.get(key) for span in spans for key in _CONVERSATION)
+                name = next((each for each in ids if isinstance(each, str) and each), name)
+            groups.setdefault(name, []).append(trace)
+        for traces in groups.values():
+            traces.sort(key=lambda trace: _begin(file_spans.spans[trace]))
+        return groups
+
+
+def judged_trace(case: Case) -> tuple[str, str] | None:
+    """Return the first trace of a case and its first span, if these are ids of OpenTelemetry."""
+    trace = case.prediction.get("trace") if isinstance(case.prediction, Mapping) else None
+    if not isinstance(trace, Mapping):
+        return None
+    ids, root = trace.get("ids"), trace.get("root")
+    if not (isinstance(ids, list) and ids and isinstance(root, str)):
+        return None
+    return (ids[0], root) if re.fullmatch("[0-9a-f]{32}", str(ids[0])) and re.fullmatch("[0-9a-f]{16}", root) else None
+
+
+def _begin(spans: Iterable[TraceSpan]) -> int:
+    return min((each.start for each in spans if each.start), default=0)
+
+
+def case_of_spans(
+    name: str, spans: Sequence[TraceSpan], labels: Mapping[str, str] | None = None, doubled: int = 0
+) -> Case | None:
+    """Return what happened in spans as a case; ``None`` where no model, agent, tool or retrieval took part.
+
+    Args:
+        name: Id of the case.
+        spans: Of one trace, or of the traces of a conversation, in any order.
+        labels: Label to the attribute that holds it.
+        doubled: How many spans there were more than once.
+    """
+    tree = _Tree(spans)
+    if not any(tree.kinds.values()):
+        return None
+    prediction = tree.prediction()
+    notes = [*([f"{counted(doubled, 'span')} twice in the file"] if doubled else []), *tree.notes()]
+    prediction["trace"] = {
+        "ids": list(dict.fromkeys(each.trace for each in tree.spans)),
+        "root": tree.root,
+        "spans": list(map(_summary, tree.spans)),
+        **({"notes": notes} if notes else {}),
+    }
+    values = {label: tree.attribute(key) for label, key in (labels or {}).items()}
+    return Case(
+        name,
+        tree.input(),
+        prediction=prediction,
+        labels={label: value for label, value in values.items() if value is not None},
+        line=min(each.line for each in spans),
+    )
+
+
+def _summary(span: TraceSpan) -> dict[str, Any]:
+    """Return a span as predictions have it; what it says at length is among their parts."""
+    long = sorted([*span.left_out, *(name for name, value in span.attributes.items() if not is_short(value))])
+    summary: dict[str, Any] = {"name": span.name}
+    if span.start and span.end >= span.start:
+        summary["duration_s"] = round((span.end - span.start) / 1e9, 6)
+    if span.failed:
+        summary["failed"] = True
+    summary["attributes"] = {name: value for name, value in span.attributes.items() if is_short(value)}
+    return {**summary, **({"left_out": long} if long else {})}
+
+
+class _Tree:
+    """Spans with what they are the work of, in the order of their work."""
+
+    def __init__(self, spans: Sequence[TraceSpan]) -> None:
+        by_id = {each.id: each for each in spans}
+        self.orphans = sum(1 for each in spans if each.parent and each.parent not in by_id)
+        self.parents = {each.id: by_id.get(each.parent) for each in spans}
+        self.early = sum(
+            1 for each in spans if (above := self.parents[each.id]) is not None and 0 < each.start < above.start
+        )
+        ordered = sorted(enumerate(spans), key=lambda each: (each[1].start, each[0]))
+        self.spans = [each for _, each in ordered]
+        kinds = {each.id: kind_of(each) for each in self.spans}
+        self.kinds = {name: kind for name, kind in kinds.items() if kind != "other"}
+        self.above = {each.id: self._above(each) for each in self.spans}
+        models = self._of_kind("model")
+        wrapped = {name for each in models for name in self.above[each.id]}
+        self.models = [each for each in models if each.id not in wrapped]
+        """Calls of models; one that another instrumentation has wrapped counts once."""
+        self.agents = [each for each in self._of_kind("agent") if not any(map(self._is_agent, self.above[each.id]))]
+        """Agents that no other agent called."""
+
+    @property
+    def root(self) -> str:
+        """Id of the first span that belongs to no other."""
+        return next((each.id for each in self.spans if self.parents[each.id] is None), self.spans[0].id)
+
+    def _of_kind(self, kind: str) -> list[TraceSpan]:
+        return [each for each in self.spans if self.kinds.get(each.id) == kind]
+
+    def _is_agent(self, name: str) -> bool:
+        return self.kinds.get(name) == "agent"
+
+    def _above(self, span: TraceSpan) -> list[str]:
+        """Return the ids of the spans around a span, the nearest first; a circle ends."""
+        names: list[str] = []
+        seen = {span.id}
+        above = self.parents[span.id]
+        while above is not None and above.id not in seen:
+            names.append(above.id)
+            seen.add(above.id)
+            above = self.parents[above.id]
+        return names
+
+    def _is_outermost(self, span: TraceSpan) -> bool:
+        """Return whether no agent that another one called made a call."""
+        return sum(map(self._is_agent, self.above[span.id])) <= 1
+
+    def notes(self) -> list[str]:
+        """Return what is odd about the spans."""
+        notes = []
+        if self.orphans:
+            notes.append(f"{counted(self.orphans, 'span')} whose parent is not in the file")
+        if self.early:
+            notes.append(f"{counted(self.early, 'span')} that began before the parent, by the clocks")
+        return notes
+
+    def attribute(self, name: str) -> str | None:
+        """Return an attribute of the first span that has it, as text."""
+        if name == "service.name":
+            return next((each.service for each in self.spans if each.service), None)
+        values = (each.attributes[name] for each in self.spans if each.attributes.get(name) is not None)
+        value = next(values, None)
+        return None if value is None else value if isinstance(value, str) else str(value)
+
+    def input(self) -> Any:
+        """Return what the user asked first; ``None`` where the spans do not say."""
+        for message in self._messages():
+            if message["role"] == "user" and message.get("content"):
+                return message["content"]
+        return next((text for each in self._whole() if (text := value_of(each, "input"))), None)
+
+    def _whole(self) -> list[TraceSpan]:
+        """Return the spans that may have input and output as a whole: agents, models, and those around them."""
+        around = {name for each in [*self.agents, *self.models] for name in self.above[each.id]}
+        return [each for each in self.spans if each.id in around or each in self.agents or each in self.models]
+
+    def _messages(self) -> list[dict[str, Any]]:
+        """Return the conversation of the outermost agents with their models, or of models that no agent called."""
+        messages: list[dict[str, Any]] = []
+        asking = {name for each in self.models if self._is_outermost(each) for name in self.above[each.id]}
+        silent = [each for each in self.agents if each.id not in asking or not self._models_speak(each)]
+        for each in sorted([*silent, *filter(self._is_outermost, self.models)], key=self.spans.index):
+            inputs, answered = read_messages(each)
+            messages = _continued(messages, inputs, answered)
+        return messages
+
+    def _models_speak(self, agent: TraceSpan) -> bool:
+        return any(any(read_messages(each)) for each in self.models if agent.id in self.above[each.id])
+
+    def prediction(self) -> dict[str, Any]:
+        """Return the parts of the prediction, as far as the spans say them."""
+        messages = self._messages()
+        parts: dict[str, Any] = {}
+        last = next((each for each in reversed(messages) if each["role"] == "assistant"), None)
+        outputs = (text for each in self._whole() if (text := value_of(each, "output")))
+        answer = last.get("content") if last is not None and last is messages[-1] else None
+        if answer is None:
+            answer = next(outputs, None)
+        if answer is not None:
+            parts["answer"] = answer
+        if messages:
+            parts["messages"] = messages
+        calls = self._tool_calls(messages)
+        if calls or messages:
+            parts["tool_calls"] = calls
+        retrievals = self._of_kind("retrieval")
+        contexts = list(dict.fromkeys(text for each in retrievals for text in documents_of(each)))
+        if contexts or any("retrieval.documents" in each.attributes for each in retrievals):
+            parts["contexts"] = contexts
+        usage = self._usage()
+        if usage:
+            parts["usage"] = usage
+        return parts
+
+    def _tool_calls(self, messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Return the calls of tools: those of messages with what spans know of them, then those of spans alone."""
+        done = [(each, call) for each in self._of_kind("tool") if (call := tool_call_of(each)) is not None]
+        wrapped = {(name, call["name"]) for each, call in done for name in self.above[each.id]}
+        spans = [call for each, call in done if (each.id, call["name"]) not in wrapped and self._is_outermost(each)]
+        results = {each["tool_call_id"]: each for each in messages if each["role"] == "tool" and "tool_call_id" in each}
+        calls: list[dict[str, Any]] = []
+        answering = {name for each in self.models for name in output_tools_of(each)}
+        for request in (call for each in messages for call in each.get("tool_calls", ())):
+            if request["name"] in answering:
+                continue
+            own = request.get("id")
+            ran = next((each for each in spans if _is_same(each, request)), None)
+            if ran is not None:
+                spans.remove(ran)
+            call = {**request, **(ran or {})}
+            if own in results:
+                call.setdefault("result", results[own]["content"])
+                if results[own].get("status") == "error":
+                    call["status"] = "error"
+            calls.append(call)
+        return [*calls, *spans]
+
+    def _usage(self) -> dict[str, Any]:
+        """Return tokens and cost of all calls of models, the model of the last one, and the seconds it took."""
+        figures = [figures_of(each) for each in self.models]
+        if not any(figures):
+            figures = [figures_of(each) for each in self.agents]
+        usage: dict[str, Any] = {}
+        for name in ("input_tokens", "output_tokens", "cost_usd"):
+            amounts = [each[name] for each in figures if name in each]
+            if amounts and len(amounts) == len(figures):  # a sum of some is no sum
+                usage[name] = sum(amounts)
+        if models := [each["model"] for each in figures if "model" in each]:
+            usage["model"] = models[-1]
+        begins = [each.start for each in self.spans if each.start]
+        ends = [each.end for each in self.spans if each.end]
+        if begins and ends and max(ends) >= min(begins):
+            usage["latency_s"] = round((max(ends) - min(begins)) / 1e9, 6)
+        return usage
+
+
+def _is_same(ran: Mapping[str, Any], request: Mapping[str, Any]) -> bool:
+    """Return whether a span is that of a call: by id, or where one of them has none, by name."""
+    if "id" in ran and "id" in request:
+        return bool(ran["id"] == request["id"])
+    same: Callable[[str], bool] = lambda name: name not in ran or ran[name] == request.get(name)  # noqa: E731
+    return same("name") and same("arguments")
+
+
+def _continued(
+    messages: list[dict[str, Any]], inputs: Sequence[dict[str, Any]], answered: Sequence[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return a conversation after one more call of the model, which was given all of it, a part, or something new."""
+    if len(inputs) >= len(messages) and all(map(_equal, messages, inputs)):
+        return [*inputs, *answered]
+    known = messages[:]
+    new = []
+    for message in inputs:
+        place = next((place for place, each in enumerate(known) if _equal(each, message)), None)
+        if place is None:
+            new.append(message)
+        else:
+            del known[place]
+    return [*messages, *new, *answered]
+
+
+def _equal(message: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Return whether two messages are the same, though one convention may drop ids or empty contents."""
+    return (
+        message["role"] == other["role"]
+        and (message.get("content") or "") == (other.get("content") or "")
+        and (
+            [each.get("name") for each in message.get("tool_calls", ())]
+            == [each.get("name") for each in other.get("tool_calls", ())]
+        )
+    )

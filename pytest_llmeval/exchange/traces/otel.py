@@ -15,8 +15,8 @@ from pytest_llmeval._version import __version__
 from pytest_llmeval.core.case import Case, without_parts
 from pytest_llmeval.core.errors import MissingExtraError, format_error
 from pytest_llmeval.core.wording import counted
-from pytest_llmeval.data.formats.spans import Event, TraceSpan
-from pytest_llmeval.data.formats.traces import case_of_spans, judged_trace
+from pytest_llmeval.exchange.traces import case_of_spans, judged_trace
+from pytest_llmeval.exchange.traces.spans import Event, TraceSpan
 from pytest_llmeval.run.execute import json_like
 from pytest_llmeval.services.secrets import Redactor
 

@@ -14,13 +14,13 @@ from pytest_llmeval.core.case import MISSING, Case, Parts, ShownPrints, answer_p
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.results import CaseOutcome
 from pytest_llmeval.core.wording import counted, is_cut, suggest
-from pytest_llmeval.data.files.places import FaultLog, display_path
-from pytest_llmeval.data.formats.spans import read_spans
-from pytest_llmeval.data.formats.traces import case_of_spans
+from pytest_llmeval.data.files.places import display_path
+from pytest_llmeval.data.formats import CaseFile
 from pytest_llmeval.evaluators.judge.human_labels import HumanLabel, HumanLabels, LabelScale
 from pytest_llmeval.gates.limit import GateFormError, parse_gate
 from pytest_llmeval.reports.form import CaseReport, RunReport, SuiteReport
 from pytest_llmeval.reports.json import read_report
+from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.workbench.reviews.draws import drawn, shuffled
 from pytest_llmeval.workbench.reviews.modes import Draw, ModeNote
 
@@ -410,11 +410,11 @@ def _has_spans(path: Path) -> bool:
 
 def _traced(path: Path) -> RunReport:
     """Return the traces of a file that have an answer, one a case."""
-    log = FaultLog(str(path))
-    traces = read_spans(path, log).spans
-    log.check()
-    cases = [case for name, spans in traces.items() if (case := case_of_spans(name, spans)) is not None]
-    return RunReport(suites=[_unjudged(path.stem, path, "", cases)])
+    source: Any = default_registry().source("traces")
+    file = CaseFile(path, str(path))
+    source(path=str(path)).read(file)
+    file.faults.check()
+    return RunReport(suites=[_unjudged(path.stem, path, "", file.cases.values())])
 
 
 def _unjudged(name: str, path: Path, variant: str, cases: Iterable[Case]) -> SuiteReport:

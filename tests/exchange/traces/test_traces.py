@@ -10,7 +10,7 @@ from project import AGENT, RAG, SHARED, export, span
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import Fault
-from pytest_llmeval.data.formats.traces import TracesSource
+from pytest_llmeval.exchange.traces import TracesSource
 
 REAL = SHARED / "data" / "importers" / "traces"
 CHAT = {"gen_ai.operation.name": "chat"}

@@ -8,7 +8,7 @@ from project import AGENT, RAG, export
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.cli.suite_file import open_suite
-from pytest_llmeval.data.formats.traces import TracesSource
+from pytest_llmeval.exchange.traces import TracesSource
 
 SUITE = """\
 suite: regress

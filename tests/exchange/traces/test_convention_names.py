@@ -16,7 +16,7 @@ NOT_ATTRIBUTES = {
     "gen_ai.thread.id": "written by other libraries",
     "gen_ai.usage.cost": "written by other libraries",
 }
-MODULES = ("data/formats/span_messages.py", "data/formats/traces.py", "exchange/traces/otel.py")
+MODULES = ("exchange/traces/conventions.py", "exchange/traces/__init__.py", "exchange/traces/otel.py")
 
 
 def published() -> set[str]:

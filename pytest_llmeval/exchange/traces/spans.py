@@ -2,7 +2,6 @@
 
 import base64
 import json
-import math
 import re
 from codecs import getincrementaldecoder
 from collections.abc import Iterator, Mapping
@@ -18,6 +17,7 @@ from msgspec import Struct, field
 
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.data.files.documents import MAX_LINE_BYTES, check_regular
+from pytest_llmeval.data.files.json import TOLERANT, without_half_pairs
 from pytest_llmeval.data.files.places import FaultLog
 
 _PIECE: Final = 1 << 16
@@ -25,36 +25,6 @@ _NEAR_THE_END: Final = 16
 """A literal that is cut is at most so long; texts that are cut are reported where they begin."""
 
 _BLANK: Final = " \t\r\n"
-
-
-def _finite(literal: str) -> float | None:
-    value = float(literal)
-    return value if math.isfinite(value) else None
-
-
-_DECODER: Final = json.JSONDecoder(parse_constant=lambda _: None, parse_float=_finite)
-
-
-def parse_json(text: str) -> Any:
-    """Return JSON data without what no report can hold: numbers that are not finite, and halves of surrogate pairs.
-
-    Raises:
-        ValueError: It is no JSON.
-        RecursionError: It is nested too deeply.
-    """
-    data = _DECODER.decode(text)
-    return _whole(data) if r"\ud" in text.lower() else data
-
-
-def _whole(value: Any) -> Any:
-    match value:
-        case str():
-            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        case dict():
-            return {_whole(name): _whole(each) for name, each in value.items()}
-        case list():
-            return [_whole(each) for each in value]
-    return value
 
 
 class JsonPieces:
@@ -115,7 +85,7 @@ class JsonPieces:
         self._take("}")
 
     def value(self) -> Any:
-        """Return the next value as a whole, as `parse_json` does.
+        """Return the next value as a whole, as `parse_tolerantly` does.
 
         Raises:
             RecursionError: It is nested too deeply.
@@ -125,7 +95,7 @@ class JsonPieces:
         while True:
             begin = self._place
             try:
-                value, end = _DECODER.raw_decode(self._text, begin)
+                value, end = TOLERANT.raw_decode(self._text, begin)
             except JSONDecodeError as error:
                 cut = "Unterminated" in error.msg or error.pos > len(self._text) - _NEAR_THE_END
                 if self._ended or not cut:
@@ -135,7 +105,7 @@ class JsonPieces:
                     self._place = end
                     written = self._text[begin:end]
                     self.line += written.count("\n")
-                    return _whole(value) if r"\ud" in written.lower() else value
+                    return without_half_pairs(value, written)
             held = len(self._text) - begin
             if held > MAX_LINE_BYTES:
                 raise ValueError("a value is too large")

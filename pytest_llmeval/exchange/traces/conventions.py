@@ -1,13 +1,13 @@
 """The content of spans: messages, tool calls, passages and usage, by the conventions in which libraries write them."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 from pytest_llmeval.core.codec import LARGEST, is_finite_number
-from pytest_llmeval.data.formats.spans import TraceSpan, parse_json
+from pytest_llmeval.exchange.traces.spans import TraceSpan
+from pytest_llmeval.targets.results import AgentMessage, call_of, items_of, messages_of, parsed_text, texts_of
 
 SpanKind: TypeAlias = Literal["agent", "model", "tool", "retrieval", "other"]
-TraceMessage: TypeAlias = dict[str, Any]
 
 _OPERATIONS: Final[dict[str, SpanKind]] = {
     **dict.fromkeys(("chat", "text_completion", "generate_content", "completion", "responses"), "model"),
@@ -34,7 +34,6 @@ _VERCEL: Final[dict[str, SpanKind]] = {
     ),
     **dict.fromkeys((f"ai.{name}.doStream" for name in ("streamText", "streamObject")), "model"),
 }
-_ROLES: Final = {"human": "user", "ai": "assistant", "model": "assistant", "function": "tool", "developer": "system"}
 
 
 def kind_of(span: TraceSpan) -> SpanKind:
@@ -59,7 +58,7 @@ def kind_of(span: TraceSpan) -> SpanKind:
     return "agent" if "agent_name" in attributes or "gen_ai.agent.name" in attributes else "other"
 
 
-def read_messages(span: TraceSpan) -> tuple[list[TraceMessage], list[TraceMessage]]:
+def read_messages(span: TraceSpan) -> tuple[list[AgentMessage], list[AgentMessage]]:
     """Return what a span of a model or an agent was given, and what it answered.
 
     Each message has a ``role``; ``content``, a text, where it says something; ``tool_calls`` with ``id``, ``name`` and
@@ -72,54 +71,54 @@ def read_messages(span: TraceSpan) -> tuple[list[TraceMessage], list[TraceMessag
     return [], []
 
 
-def _otel(span: TraceSpan) -> tuple[list[TraceMessage], list[TraceMessage]]:
+def _otel(span: TraceSpan) -> tuple[list[AgentMessage], list[AgentMessage]]:
     attributes = span.attributes
-    system = _parsed(attributes.get("gen_ai.system_instructions"))
-    inputs = list(_messages(attributes.get("gen_ai.input.messages"), "user"))
-    answered = list(_messages(attributes.get("gen_ai.output.messages"), "assistant"))
+    system = parsed_text(attributes.get("gen_ai.system_instructions"))
+    inputs = messages_of(attributes.get("gen_ai.input.messages"), "user")
+    answered = messages_of(attributes.get("gen_ai.output.messages"), "assistant")
     everything = attributes.get("pydantic_ai.all_messages", attributes.get("all_messages_events"))
     if not inputs and everything is not None:
-        messages = list(_messages(everything, "user"))
+        messages = messages_of(everything, "user")
         cut = max((place for place, each in enumerate(messages) if each["role"] != "assistant"), default=-1) + 1
         inputs, answered = messages[:cut], messages[cut:]
     for event in span.events:
         if event.name == "gen_ai.client.inference.operation.details":
-            inputs = inputs or list(_messages(event.attributes.get("gen_ai.input.messages"), "user"))
-            answered = answered or list(_messages(event.attributes.get("gen_ai.output.messages"), "assistant"))
-            system = system or _parsed(event.attributes.get("gen_ai.system_instructions"))
+            inputs = inputs or messages_of(event.attributes.get("gen_ai.input.messages"), "user")
+            answered = answered or messages_of(event.attributes.get("gen_ai.output.messages"), "assistant")
+            system = system or parsed_text(event.attributes.get("gen_ai.system_instructions"))
     if system and inputs and inputs[0]["role"] != "system":
-        text = "\n".join(_texts(system))
+        text = "\n".join(texts_of(system))
         inputs = [{"role": "system", "content": text}, *inputs] if text else inputs
     return inputs, answered
 
 
-def _openinference(span: TraceSpan) -> tuple[list[TraceMessage], list[TraceMessage]]:
+def _openinference(span: TraceSpan) -> tuple[list[AgentMessage], list[AgentMessage]]:
     attributes = _nested(span.attributes, "llm")
     inputs, answered = (
         [
             message
-            for each in _listed(attributes.get(name))
+            for each in items_of(attributes.get(name))
             if isinstance(each, Mapping)
-            for message in _messages([each.get("message", each)], role)
+            for message in messages_of([each.get("message", each)], role)
         ]
         for name, role in (("input_messages", "user"), ("output_messages", "assistant"))
     )
     return inputs, answered
 
 
-def _vercel(span: TraceSpan) -> tuple[list[TraceMessage], list[TraceMessage]]:
+def _vercel(span: TraceSpan) -> tuple[list[AgentMessage], list[AgentMessage]]:
     attributes = span.attributes
     if not any(name.startswith("ai.") for name in attributes):
         return [], []
-    inputs = list(_messages(attributes.get("ai.prompt.messages"), "user"))
-    prompt = _parsed(attributes.get("ai.prompt"))
+    inputs = messages_of(attributes.get("ai.prompt.messages"), "user")
+    prompt = parsed_text(attributes.get("ai.prompt"))
     if not inputs and isinstance(prompt, Mapping):
         system = prompt.get("system")
         inputs = [{"role": "system", "content": system}] if isinstance(system, str) else []
-        inputs += list(_messages(prompt.get("messages", prompt.get("prompt")), "user"))
-    calls = [call for each in _listed(_parsed(attributes.get("ai.response.toolCalls"))) if (call := _call(each))]
+        inputs += messages_of(prompt.get("messages", prompt.get("prompt")), "user")
+    calls = [call for each in items_of(parsed_text(attributes.get("ai.response.toolCalls"))) if (call := call_of(each))]
     text = attributes.get("ai.response.text", attributes.get("ai.response.object"))
-    answer: TraceMessage = {"role": "assistant"}
+    answer: AgentMessage = {"role": "assistant"}
     if isinstance(text, str) and text:
         answer["content"] = text
     if calls:
@@ -127,137 +126,31 @@ def _vercel(span: TraceSpan) -> tuple[list[TraceMessage], list[TraceMessage]]:
     return inputs, [answer] if len(answer) > 1 else []
 
 
-def _numbered(span: TraceSpan) -> tuple[list[TraceMessage], list[TraceMessage]]:
+def _numbered(span: TraceSpan) -> tuple[list[AgentMessage], list[AgentMessage]]:
     """Read what was written before there were structured messages: ``gen_ai.prompt``, whole or by number."""
     attributes = _nested(span.attributes, "gen_ai")
-    prompt, completion = (_parsed(attributes.get(name)) for name in ("prompt", "completion"))
-    return list(_messages(prompt, "user")), list(_messages(completion, "assistant"))
+    prompt, completion = (parsed_text(attributes.get(name)) for name in ("prompt", "completion"))
+    return messages_of(prompt, "user"), messages_of(completion, "assistant")
 
 
-def _events(span: TraceSpan) -> tuple[list[TraceMessage], list[TraceMessage]]:
+def _events(span: TraceSpan) -> tuple[list[AgentMessage], list[AgentMessage]]:
     """Read events: one for each message, or one for the prompt and one for the completion."""
-    inputs: list[TraceMessage] = []
-    answered: list[TraceMessage] = []
+    inputs: list[AgentMessage] = []
+    answered: list[AgentMessage] = []
     for event in span.events:
         content = event.attributes
         match event.name:
             case "gen_ai.content.prompt":
-                inputs += _messages(content.get("gen_ai.prompt"), "user")
+                inputs += messages_of(content.get("gen_ai.prompt"), "user")
             case "gen_ai.content.completion":
-                answered += _messages(content.get("gen_ai.completion"), "assistant")
+                answered += messages_of(content.get("gen_ai.completion"), "assistant")
             case "gen_ai.choice":
-                message = _parsed(content.get("message"))
-                answered += _messages([message if isinstance(message, Mapping) else dict(content)], "assistant")
+                message = parsed_text(content.get("message"))
+                answered += messages_of([message if isinstance(message, Mapping) else dict(content)], "assistant")
             case _ if event.name.startswith("gen_ai.") and event.name.endswith(".message"):
                 role = event.name.removeprefix("gen_ai.").removesuffix(".message")
-                inputs += _messages([{"role": role, **content}], role)
+                inputs += messages_of([{"role": role, **content}], role)
     return inputs, answered
-
-
-def messages_of(value: Any) -> list[TraceMessage]:
-    """Return the messages of a library, as JSON data, in the form of `read_messages`."""
-    return list(_messages(value, "assistant"))
-
-
-def _messages(value: Any, role: str) -> Iterator[TraceMessage]:
-    """Yield messages in one form, from JSON text, a list of messages, or a text that is one."""
-    value = _parsed(value)
-    if isinstance(value, str):
-        if value:
-            yield {"role": role, "content": value}
-        return
-    if isinstance(value, Mapping):
-        value = _listed(value) or value.get("messages", [value])
-    for each in _listed(value):
-        if isinstance(each, str):
-            yield {"role": role, "content": each}
-        elif isinstance(each, Mapping):
-            yield from _message(each, role)
-
-
-def _message(data: Mapping[str, Any], role: str) -> Iterator[TraceMessage]:
-    if isinstance(data.get("kwargs"), Mapping):  # of LangChain
-        data = data["kwargs"]
-    label = data.get("role", data.get("type", role))
-    role = _ROLES.get(label, label) if isinstance(label, str) and label else role
-    content = next((data[name] for name in ("parts", "content", "contents") if data.get(name) is not None), None)
-    content = (
-        _parsed(content) if isinstance(content, str) and content[:2] in ("[{", '{"') and role == "tool" else content
-    )
-    own = {"tool_call_id": each} if isinstance(each := data.get("tool_call_id", data.get("id")), str) else {}
-    if role == "tool" and not _has_results(content):
-        yield {"role": "tool", **own, "content": _text_of(content)}
-        return
-    calls = [call for each in _listed(_parsed(data.get("tool_calls"))) if (call := _call(each))]
-    calls += [call for each in _listed(content) if _is_call(each) and (call := _call(each))]
-    text = "\n".join(_texts(content))
-    message: TraceMessage = {"role": role}
-    if text or not (calls or _has_results(content)):
-        message["content"] = text
-    if calls:
-        message["tool_calls"] = calls
-    if len(message) > 1:
-        yield message
-    for each in _listed(content):
-        if _is_result(each):
-            yield _result(each)
-
-
-_RESULT_TYPES: Final = ("tool_call_response", "tool_result", "tool-result", "server_tool_call_response", "tool-return")
-_CALL_TYPES: Final = (
-    *("tool_call", "tool-call", "tool_use", "server_tool_call"),
-    *("function_call", "custom_tool_call", "mcp_call"),  # OpenAI's responses
-)
-
-
-def _is_result(part: Any) -> bool:
-    return isinstance(part, Mapping) and part.get("type", part.get("part_kind")) in _RESULT_TYPES
-
-
-def _has_results(content: Any) -> bool:
-    return any(map(_is_result, _listed(content)))
-
-
-def _is_call(part: Any) -> bool:
-    return isinstance(part, Mapping) and part.get("type", part.get("part_kind")) in _CALL_TYPES
-
-
-def _result(part: Mapping[str, Any]) -> TraceMessage:
-    names = ("id", "tool_call_id", "tool_use_id", "toolCallId")
-    own = next((part[name] for name in names if isinstance(part.get(name), str)), "")
-    content = next((part[name] for name in ("response", "result", "output", "content") if name in part), None)
-    if isinstance(content, Mapping) and set(content) <= {"type", "value"} and "value" in content:  # of Vercel's SDK
-        failed = "error" in str(content.get("type"))
-        content = content["value"]
-    else:
-        failed = part.get("is_error") is True
-    return {
-        "role": "tool",
-        **({"tool_call_id": own} if own else {}),
-        "content": _text_of(content),
-        **({"status": "error"} if failed else {}),
-    }
-
-
-def _call(data: Any) -> dict[str, Any] | None:
-    """Return a call of a tool in one form; ``None`` where it has no name."""
-    if not isinstance(data, Mapping):
-        return None
-    if isinstance(data.get("tool_call"), Mapping):  # of OpenInference
-        data = data["tool_call"]
-    inner = data.get("function", data)
-    if not isinstance(inner, Mapping):
-        inner = {**data, "name": inner}
-    name = next((inner[key] for key in ("name", "toolName", "tool_name") if isinstance(inner.get(key), str)), None)
-    if name is None:
-        return None
-    arguments = next((inner[key] for key in ("arguments", "args", "input") if inner.get(key) is not None), None)
-    own = next((data[key] for key in ("id", "toolCallId", "tool_call_id") if isinstance(data.get(key), str)), "")
-    call: dict[str, Any] = {"id": own} if own else {}
-    call["name"] = name
-    if arguments is not None:
-        call["arguments"] = _parsed(arguments)
-    return call
 
 
 def tool_call_of(span: TraceSpan) -> dict[str, Any] | None:
@@ -275,10 +168,10 @@ def tool_call_of(span: TraceSpan) -> dict[str, Any] | None:
     call["name"] = name
     arguments = next((attributes[key] for key in _ARGUMENTS if attributes.get(key) is not None), None)
     if arguments is not None:
-        call["arguments"] = _parsed(arguments)
+        call["arguments"] = parsed_text(arguments)
     result = next((attributes[key] for key in _TOOL_RESULTS if attributes.get(key) is not None), None)
     if result is not None:
-        call["result"] = _parsed(result)
+        call["result"] = parsed_text(result)
     if span.failed:
         call["status"] = "error"
     return call
@@ -297,17 +190,17 @@ _TOOL_RESULTS: Final = ("gen_ai.tool.call.result", "tool_response", "ai.toolCall
 
 def output_tools_of(span: TraceSpan) -> set[str]:
     """Return the names of the tools by whose call a model gives its answer, as pydantic-ai declares them."""
-    declared = _parsed(span.attributes.get("model_request_parameters"))
+    declared = parsed_text(span.attributes.get("model_request_parameters"))
     tools = declared.get("output_tools") if isinstance(declared, Mapping) else None
-    return {each["name"] for each in _listed(tools) if isinstance(each, Mapping) and isinstance(each.get("name"), str)}
+    return {each["name"] for each in items_of(tools) if isinstance(each, Mapping) and isinstance(each.get("name"), str)}
 
 
 def documents_of(span: TraceSpan) -> list[str]:
     """Return the passages that a span of retrieval found, in order."""
     documents = _nested(span.attributes, "retrieval").get("documents")
-    documents = documents if documents is not None else _parsed(span.attributes.get("gen_ai.retrieval.documents"))
+    documents = documents if documents is not None else parsed_text(span.attributes.get("gen_ai.retrieval.documents"))
     passages = []
-    for each in _listed(_parsed(documents)):
+    for each in items_of(parsed_text(documents)):
         inner = each.get("document", each) if isinstance(each, Mapping) else each
         if isinstance(inner, Mapping):
             inner = next((inner[name] for name in ("content", "text", "page_content") if name in inner), None)
@@ -356,52 +249,10 @@ def value_of(span: TraceSpan, which: Literal["input", "output"]) -> str:
         "output": ("output.value", "final_result", "traceloop.entity.output"),
     }
     value = next((span.attributes[name] for name in names[which] if span.attributes.get(name) is not None), None)
-    parsed = _parsed(value)
+    parsed = parsed_text(value)
     if isinstance(parsed, Mapping) and len(parsed) == 1:  # one argument or field: what it holds
         (parsed,) = parsed.values()
     return parsed if isinstance(parsed, str) else value if isinstance(value, str) else ""
-
-
-def _parsed(value: Any) -> Any:
-    """Return the data of JSON text; other values unchanged."""
-    if not isinstance(value, str) or value[:1] not in ("[", "{", '"'):
-        return value
-    try:
-        return parse_json(value)
-    except (ValueError, RecursionError):
-        return value
-
-
-def _listed(value: Any) -> Iterable[Any]:
-    if isinstance(value, list | tuple):
-        return value
-    if isinstance(value, Mapping) and value and all(isinstance(name, str) and name.isdigit() for name in value):
-        return [value[name] for name in sorted(value, key=int)]
-    return ()
-
-
-def _texts(content: Any) -> Iterator[str]:
-    if isinstance(content, str):
-        yield content
-        return
-    for part in _listed(content):
-        if isinstance(part, str):
-            yield part
-        elif isinstance(part, Mapping) and not _is_call(part) and not _is_result(part):
-            inner = part.get("message_content", part)
-            if isinstance(inner, Mapping) and inner.get("type", "text") in ("text", "input_text", "output_text", None):
-                text = inner.get("text", inner.get("content"))
-                if isinstance(text, str):
-                    yield text
-
-
-def _text_of(content: Any) -> str:
-    text = "\n".join(_texts(content))
-    if text or content is None or isinstance(content, str):
-        return text
-    import json
-
-    return json.dumps(content, ensure_ascii=False, sort_keys=True, default=str)
 
 
 def _nested(attributes: Mapping[str, Any], prefix: str) -> dict[str, Any]:
