@@ -18,7 +18,6 @@ _INTERRUPTED = 130
 
 COMMANDS = {
     "approve": ("reports:add_approve", "approve failures of a report, so that only other ones fail"),
-    "cache": ("cache:add_arguments", "inspect and maintain stored verdicts"),
     "evaluators": ("suite_file:add_evaluators", "list evaluators and their metrics, and sources"),
     "explain": ("suite_file:add_explain", "say what the code of a fault means, and what to do"),
     "html": ("reports:add_html", "write JSON reports as an HTML page"),

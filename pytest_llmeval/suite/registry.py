@@ -32,7 +32,6 @@ _SHIPPED = {
     "classification": "pytest_llmeval.evaluators.classification:Classification",
     "fields": "pytest_llmeval.evaluators.fields.evaluator:FieldsEvaluator",
     "judge": "pytest_llmeval.evaluators.judge.evaluator:Judge",
-    "judge_agreement": "pytest_llmeval.evaluators.judge.agreement:JudgeAgreement",
     "pairwise": "pytest_llmeval.evaluators.judge.pairwise:Pairwise",
     "recorded": "pytest_llmeval.evaluators.functions:RecordedScores",
     "semantic": "pytest_llmeval.evaluators.semantic:Semantic",

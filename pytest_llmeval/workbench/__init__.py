@@ -8,6 +8,7 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "affected": "list the cases that a change can affect, and why",
+    "cache": "inspect and maintain stored verdicts",
     "comment": "write a report as Markdown for a pull request",
     "compare": "compare two JSON reports",
     "decide": "apply changed thresholds and gates to a report",
@@ -29,6 +30,7 @@ COMMANDS = {
 _PLACES = {
     "decide": "compare:add_decide",
     "evaluator": "reviews.evaluator:add_arguments",
+    "mutate": "mutation.command:add_arguments",
     "power": "plan.power:add_arguments",
     "prove": "plan.power:add_prove",
 }
@@ -42,10 +44,11 @@ _MUTATORS = ("texts:MUTATORS", "structures:MUTATORS", "structures:REWRITES")
 
 
 def register(registry: "Registry") -> None:
-    """Add the commands, early stopping, plans, mutants of the answers of a run, and the mutators that know no task."""
+    """Add commands, early stopping, plans, mutants of a run, mutators that know no task, and agreement with people."""
     for name, text in COMMANDS.items():
         place = _PLACES.get(name, f"{name}:add_arguments")
         registry.register_command(name, f"{__name__}.{place}", text, _GROUPS.get(name, "advanced"))
+    registry.register(f"{__name__}.reviews.agreement:JudgeAgreement", name="judge_agreement")
     registry.extend("chosen", f"{__name__}.affected:choose_affected")
     registry.extend("reported", f"{__name__}.affected:keep_inputs", _keeps)
     registry.extend("collected", f"{__name__}.early.stopping:stop_early", _has_order)

@@ -165,7 +165,7 @@ def test_what_a_run_reads_needs_no_call(planned: Planned, mode: JudgeMode, calls
 
 def _judgement_of(suite: Suite, name: str) -> StoredJudgement:
     """Return the judgement that answers the question about a case."""
-    from pytest_llmeval.cli.cache import suite_questions
+    from pytest_llmeval.workbench.cache import suite_questions
 
     (found,) = (each.question for each in suite_questions(suite.path).questions if each.case.id == name)
     return StoredJudgement(found.key, name, found.components(), "yes", 1.0, Usage(30, 4), 0.5, 0.001)

@@ -1,1 +1,1 @@
-"""Evaluators that use a judge, and one that compares a judge with people."""
+"""Evaluators that use a judge, and what people say of the same answers."""

@@ -237,32 +237,6 @@ def precision_recall_f1(
 _ROUNDING = 1e-12
 """Share of a sum of squares that is rounding, not spread."""
 
-_TIE = 9
-"""Decimals to which distances from two levels are compared."""
-
-
-def level_of(score: float, levels: Sequence[float]) -> float:
-    """Return the level nearest to a score; of two equally near ones the lower."""
-    return min(levels, key=lambda level: (round(abs(score - level), _TIE), level))
-
-
-def pair_moments(judge: float, people: float) -> dict[str, float]:
-    """Return what Pearson's correlation, bias and mean absolute error need of one pair of scores.
-
-    Args:
-        judge: The judge's score.
-        people: The mean score of the people.
-    """
-    return {
-        "pairs": 1,
-        "x": judge,
-        "y": people,
-        "xx": judge * judge,
-        "yy": people * people,
-        "xy": judge * people,
-        "distance": abs(judge - people),
-    }
-
 
 def unit_moments(values: Sequence[float]) -> dict[str, float]:
     """Return what Krippendorff's alpha needs of one unit: the scores that raters gave it, two or more."""
@@ -276,20 +250,12 @@ def unit_moments(values: Sequence[float]) -> dict[str, float]:
     }
 
 
-def _spread(count: "FloatArray", total: "FloatArray", squares: "FloatArray") -> "FloatArray":
+def spread_of(count: "FloatArray", total: "FloatArray", squares: "FloatArray") -> "FloatArray":
     """Return ``count * squares - total ** 2``, exactly 0 where only rounding keeps it from 0."""
     import numpy as np
 
     spread = count * squares - total * total
     return np.where(spread > _ROUNDING * count * squares, spread, 0.0)
-
-
-def pearson(sums: "Sums") -> "FloatArray":
-    """Return the correlation of judge and people in [-1, 1]; NaN where either side does not vary (Pearson 1895)."""
-    import numpy as np
-
-    spread = _spread(sums["pairs"], sums["x"], sums["xx"]) * _spread(sums["pairs"], sums["y"], sums["yy"])
-    return np.clip(ratio(sums["pairs"] * sums["xy"] - sums["x"] * sums["y"], np.sqrt(spread)), -1.0, 1.0)
 
 
 def krippendorff_alpha(sums: "Sums") -> "FloatArray":
@@ -300,7 +266,7 @@ def krippendorff_alpha(sums: "Sums") -> "FloatArray":
     are the same.
     """
     count = sums["values"]
-    spread = _spread(count, sums["value"], sums["value_squares"])
+    spread = spread_of(count, sums["value"], sums["value_squares"])
     # Expected: 2 spread / (n (n - 1)); observed: within / n.
     return 1.0 - ratio(sums["within"] * (count - 1), 2 * spread)
 
@@ -356,12 +322,6 @@ def rate_counts(judge: float, positive: float, weight: float = 1.0) -> dict[str,
         if label := weight * people:
             counts |= {side: label, side + _HIT: label * hit, side + _SQUARE: label**2}
     return counts
-
-
-def missing_rates(positive: float) -> dict[str, str]:
-    """Return the rates in which an answer has no part, each with the reason."""
-    absent = {"tpr": "no positive label"} if positive <= 0 else {"tnr": "no negative label"} if positive >= 1 else {}
-    return {**absent, "balanced_accuracy": NEEDS_BOTH}
 
 
 def rates(sums: "Sums") -> "dict[str, FloatArray]":

@@ -9,7 +9,6 @@ import pytest
 
 from pytest_llmeval import Case, JudgeRequest, Result, Totals, get_evaluator, score
 from pytest_llmeval.core.case import answer_print
-from pytest_llmeval.evaluators.judge.agreement import JudgeAgreement
 from pytest_llmeval.evaluators.judge.evaluator import Judge
 from pytest_llmeval.evaluators.judge.human_labels import OTHER_ANSWER
 from pytest_llmeval.gates.contract import GateResult
@@ -20,6 +19,7 @@ from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.pairing import RunPairing
 from pytest_llmeval.judge.contract import Verdict
 from pytest_llmeval.judge.questions.suite_modes import Level, Rubric
+from pytest_llmeval.workbench.reviews.agreement import JudgeAgreement
 
 JUDGE = Judge(mode="continuous", corrected=True)
 NAME = "corrected(judge_score)"

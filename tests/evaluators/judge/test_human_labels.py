@@ -13,7 +13,6 @@ from pytest_llmeval import Case, JudgeRequest, Result, score
 from pytest_llmeval.core.case import answer_print, shown_prints
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.observation import Sums
-from pytest_llmeval.evaluators.judge.agreement import JudgeAgreement
 from pytest_llmeval.evaluators.judge.evaluator import Judge
 from pytest_llmeval.evaluators.judge.human_labels import (
     OTHER_ANSWER,
@@ -25,6 +24,7 @@ from pytest_llmeval.evaluators.judge.human_labels import (
 )
 from pytest_llmeval.judge.contract import Verdict
 from pytest_llmeval.judge.questions.suite_modes import Level, Rubric
+from pytest_llmeval.workbench.reviews.agreement import JudgeAgreement
 from pytest_llmeval.workbench.reviews.draws import inclusion_probabilities, picked
 
 NAME = "corrected(judge_score)"

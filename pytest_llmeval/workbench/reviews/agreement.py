@@ -27,15 +27,13 @@ from pytest_llmeval.evaluators.judge.human_labels import (
 from pytest_llmeval.evaluators.judge.judged_case import JudgedCase, reason_lines, verdict_details
 from pytest_llmeval.evaluators.measures import confusion
 from pytest_llmeval.evaluators.measures.confusion import (
+    NEEDS_BOTH,
     RATES,
     krippendorff_alpha,
-    level_of,
-    missing_rates,
-    pair_moments,
-    pearson,
     rate_counts,
     rates,
     rates_basis,
+    spread_of,
     unit_moments,
     weighted_kappa,
 )
@@ -50,6 +48,9 @@ _ONE_CASE = "needs several cases"
 _ABSENT = "no human score"
 _FEWEST_LEVELS = 2
 _CONFUSION = "confusion[human->judge]"
+
+_TIE = 9
+"""Decimals to which distances from two levels are compared."""
 
 
 @dataclass(frozen=True)
@@ -264,3 +265,40 @@ class JudgeAgreement(Judge):
 
 def _key(level: float) -> str:
     return label_key(level) or NO_LABEL
+
+
+def level_of(score: float, levels: Sequence[float]) -> float:
+    """Return the level nearest to a score; of two equally near ones the lower."""
+    return min(levels, key=lambda level: (round(abs(score - level), _TIE), level))
+
+
+def pair_moments(judge: float, people: float) -> dict[str, float]:
+    """Return what Pearson's correlation, bias and mean absolute error need of one pair of scores.
+
+    Args:
+        judge: The judge's score.
+        people: The mean score of the people.
+    """
+    return {
+        "pairs": 1,
+        "x": judge,
+        "y": people,
+        "xx": judge * judge,
+        "yy": people * people,
+        "xy": judge * people,
+        "distance": abs(judge - people),
+    }
+
+
+def pearson(sums: "Sums") -> "FloatArray":
+    """Return the correlation of judge and people in [-1, 1]; NaN where either side does not vary (Pearson 1895)."""
+    import numpy as np
+
+    spread = spread_of(sums["pairs"], sums["x"], sums["xx"]) * spread_of(sums["pairs"], sums["y"], sums["yy"])
+    return np.clip(confusion.ratio(sums["pairs"] * sums["xy"] - sums["x"] * sums["y"], np.sqrt(spread)), -1.0, 1.0)
+
+
+def missing_rates(positive: float) -> dict[str, str]:
+    """Return the rates in which an answer has no part, each with the reason."""
+    absent = {"tpr": "no positive label"} if positive <= 0 else {"tnr": "no negative label"} if positive >= 1 else {}
+    return {**absent, "balanced_accuracy": NEEDS_BOTH}
