@@ -19,7 +19,7 @@ from pytest_llmeval.cli.suite_file import open_suite
 from pytest_llmeval.core import grouped
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError
 from pytest_llmeval.core.wording import counted, printable, unknown_name
-from pytest_llmeval.data.files.documents import Document, read_document
+from pytest_llmeval.data.files.documents import Document, read_document, read_text
 from pytest_llmeval.data.files.writing import write_text
 from pytest_llmeval.data.files.yaml import plain_value
 from pytest_llmeval.exchange.contract import Construct, Fate, ImportedSource, ImportedSuite, ImportOptions
@@ -484,7 +484,6 @@ def _expected(path: Path | None, format_name: str, rows: Sequence[ResultRow]) ->
     """
     if path is None or path.suffix != ".txt":
         return [] if path is None else read_files([path], format_name)
-    from pytest_llmeval.data.files.documents import read_text
 
     ids = read_text(path, str(path), "an id of a case in each line").splitlines()
     suites = names_of(rows, "suite")

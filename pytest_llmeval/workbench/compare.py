@@ -11,24 +11,26 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import to_builtins
 
 from pytest_llmeval.cli.console import CommandResult, amount, say, share, table_lines
+from pytest_llmeval.cli.reports import PairedScores, pair_suites, paired_scores, report_changes, results_of
 from pytest_llmeval.cli.suite_file import open_noted
 from pytest_llmeval.core import grouped
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError
 from pytest_llmeval.core.results import PASS_RATE, CaseOutcome, CaseRecord, GroupResult, Result
 from pytest_llmeval.core.wording import counted, interval, number, printable, unknown_name
-from pytest_llmeval.gates.contract import GateResult, ScoreGate
+from pytest_llmeval.gates.change import GateEvidence
+from pytest_llmeval.gates.contract import GateResult, MetricChange, ScoreGate
+from pytest_llmeval.gates.drop import DropGate
+from pytest_llmeval.gates.rules import judge_together
+from pytest_llmeval.gates.statistics.compare import metric_changes
 from pytest_llmeval.reports.form import CaseReport, SuiteReport
-from pytest_llmeval.reports.json import published
+from pytest_llmeval.reports.json import published, read_report
 from pytest_llmeval.scoring.case_scores import Abstained, abstained_metrics, unmet
 from pytest_llmeval.scoring.table import summarize
 from pytest_llmeval.suite.suite import Suite
 
 if TYPE_CHECKING:
-    from pytest_llmeval.cli.reports import PairedScores
     from pytest_llmeval.core.observation import FloatArray
-    from pytest_llmeval.gates.change import GateEvidence
-    from pytest_llmeval.gates.contract import MetricChange
 
 
 _COMPARE = (
@@ -64,8 +66,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def _compare(options: Namespace) -> CommandResult:
-    from pytest_llmeval.cli.reports import pair_suites
-    from pytest_llmeval.gates.rules import judge_together
 
     if (options.baseline is None) == (options.second is None):
         named = "one" if options.baseline is None else "three"
@@ -103,14 +103,12 @@ def _compare(options: Namespace) -> CommandResult:
     return CommandResult(code, {"reports": reports, "suites": rows, "failed": to_builtins(failed)}, lines)
 
 
-def _chosen(report: str) -> "list[SuiteReport]":
+def _chosen(report: str) -> list[SuiteReport]:
     """Return the suites of a report; with ``FILE#NAME``, those of one system.
 
     Raises:
         SuiteError: The report cannot be read, or has no such system.
     """
-    from pytest_llmeval.reports.json import read_report
-
     file, separator, name = report.partition("#") if not Path(report).exists() else (report, "", "")
     suites = list(read_report(Path(file)).suites)
     chosen = [each for each in suites if _is_variant(each, name)] if separator else suites
@@ -120,7 +118,7 @@ def _chosen(report: str) -> "list[SuiteReport]":
     return chosen
 
 
-def _is_variant(suite: "SuiteReport", name: str) -> bool:
+def _is_variant(suite: SuiteReport, name: str) -> bool:
     """Return whether a suite is the system or variant of a name; earlier reports have it in the name of the suite."""
     return suite.variant == name if suite.variant else suite.suite == name or suite.suite.endswith(f"[{name}]")
 
@@ -137,17 +135,14 @@ class _ComparedSuite(NamedTuple):
     """
 
     name: str
-    lines: "Sequence[str]"
-    changes: "Mapping[str, MetricChange]" = MappingProxyType({})
-    tests: "Sequence[GateEvidence]" = ()
+    lines: Sequence[str]
+    changes: Mapping[str, MetricChange] = MappingProxyType({})
+    tests: Sequence[GateEvidence] = ()
     vanished: Sequence[str] = ()
 
 
-def _suite(here: "SuiteReport", there: "SuiteReport", reports: tuple[str, str], options: Namespace) -> _ComparedSuite:
+def _suite(here: SuiteReport, there: SuiteReport, reports: tuple[str, str], options: Namespace) -> _ComparedSuite:
     """Compare the cases of a suite that ran in both reports."""
-    from pytest_llmeval.cli.reports import paired_scores, report_changes
-    from pytest_llmeval.gates.drop import DropGate
-
     title = f"{here.suite} ({here.path})"
     if (here.path, here.suite) != (there.path, there.suite):
         title += f" against {there.suite} ({there.path})"
@@ -186,10 +181,8 @@ def _suite(here: "SuiteReport", there: "SuiteReport", reports: tuple[str, str], 
     return _ComparedSuite(title, lines, by_metric, [gate.examine(pairing) for gate in gates], vanished)
 
 
-def _groups(pair: "PairedScores", names: Sequence[str], options: Namespace) -> Iterator[str]:
+def _groups(pair: PairedScores, names: Sequence[str], options: Namespace) -> Iterator[str]:
     """Yield the tables of the groups of a label."""
-    from pytest_llmeval.gates.statistics.compare import metric_changes
-
     means, clusters = pair.means(names), pair.cluster_by
     for name, rows in pair.pairing.groups(options.by).items():
         by_metric = metric_changes(
@@ -199,7 +192,7 @@ def _groups(pair: "PairedScores", names: Sequence[str], options: Namespace) -> I
         yield from _table(by_metric, options)
 
 
-def _most_changed(here: "SuiteReport", there: "SuiteReport", metrics: Sequence[str], count: int) -> Iterator[str]:
+def _most_changed(here: SuiteReport, there: SuiteReport, metrics: Sequence[str], count: int) -> Iterator[str]:
     """Yield the cases whose scores changed most, each with the metric that changed most."""
     before = {case.id: case.metrics for case in there.cases}
     changes = []
@@ -214,7 +207,7 @@ def _most_changed(here: "SuiteReport", there: "SuiteReport", metrics: Sequence[s
         yield printable(f"{name}: {metric} {number(then)} -> {number(now)}")
 
 
-def _table(by_metric: "Mapping[str, MetricChange]", options: Namespace) -> Iterator[str]:
+def _table(by_metric: Mapping[str, MetricChange], options: Namespace) -> Iterator[str]:
     rows = [
         (
             each.name_of(name),
@@ -236,7 +229,7 @@ def _table(by_metric: "Mapping[str, MetricChange]", options: Namespace) -> Itera
     yield from (f"{note}: {_listed(names, by_metric)}" for note, names in notes.items())
 
 
-def _listed(names: Sequence[str], by_metric: "Mapping[str, MetricChange]") -> str:
+def _listed(names: Sequence[str], by_metric: Mapping[str, MetricChange]) -> str:
     return "all metrics" if len(names) == len(by_metric) else ", ".join(names)
 
 
@@ -432,8 +425,6 @@ def add_decide(parser: ArgumentParser) -> None:
 
 
 def _decide(options: Namespace) -> CommandResult:
-    from pytest_llmeval.cli.reports import results_of
-    from pytest_llmeval.reports.json import read_report
 
     recorded = results_of(read_report(options.report).suites, options.suite)
     suite = open_noted(options.suite)

@@ -16,7 +16,7 @@ from contextlib import closing
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from pytest_llmeval._version import __version__
@@ -26,14 +26,16 @@ from pytest_llmeval.core.case import MISSING
 from pytest_llmeval.core.errors import JudgeError, LlmevalError, PredictionError, SuiteError
 from pytest_llmeval.core.wording import counted, listed, seconds
 from pytest_llmeval.data.files.places import display_path, own_file
+from pytest_llmeval.judge.clients import connect, connect_embeddings, key_variable
+from pytest_llmeval.judge.contract import JudgeRequest, Message
 from pytest_llmeval.judge.options import DEFAULT_PLACE, CachePlace
-from pytest_llmeval.judge.spec import jurors_of
+from pytest_llmeval.judge.recordings import Judgements
+from pytest_llmeval.judge.spec import JudgeSpec, jurors_of
+from pytest_llmeval.plugin.session import planned_cases
 from pytest_llmeval.services.secrets import proxy_for
+from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.targets.python import load_target
 from pytest_llmeval.workbench.project import Project, run_pytest
-
-if TYPE_CHECKING:
-    from pytest_llmeval.judge.spec import JudgeSpec
-    from pytest_llmeval.suite.suite import Suite
 
 
 class Finding(NamedTuple):
@@ -161,7 +163,7 @@ class _Model(NamedTuple):
 
     role: str
     file: Path
-    spec: "JudgeSpec"
+    spec: JudgeSpec
     is_asked: bool | None
 
     @property
@@ -170,7 +172,7 @@ class _Model(NamedTuple):
         return f"{self.role} {self.spec.model}{where}"
 
 
-def model_findings(suites: "Sequence[Suite]", plan: PlannedRun, *, ask: bool) -> Iterator[Finding]:
+def model_findings(suites: Sequence[Suite], plan: PlannedRun, *, ask: bool) -> Iterator[Finding]:
     """Yield whether the models of suites can be called; keys by their names, each model once."""
     seen: set[tuple[str | None, ...]] = set()
     for suite in suites:
@@ -187,7 +189,7 @@ def model_findings(suites: "Sequence[Suite]", plan: PlannedRun, *, ask: bool) ->
             yield Finding("warning", text, [fix])
 
 
-def _models(suite: "Suite", plan: PlannedRun) -> Iterator[_Model]:
+def _models(suite: Suite, plan: PlannedRun) -> Iterator[_Model]:
     is_asked = None
     if plan.judge_calls is not None:
         parts = suite.path.parts
@@ -204,7 +206,7 @@ def _models(suite: "Suite", plan: PlannedRun) -> Iterator[_Model]:
             yield _Model("model", suite.path, system.model.spec, None)
 
 
-def _target_findings(suite: "Suite") -> Iterator[Finding]:
+def _target_findings(suite: Suite) -> Iterator[Finding]:
     """Yield what keeps targets over HTTP and commands from being reached; nothing is sent and no program started."""
     targets = {f"[{name}]": system.target for name, system in suite.systems.items()} or {"": suite.target}
     for variant, target in targets.items():
@@ -250,9 +252,6 @@ def pytest_collection_finish(session: Any) -> None:
 
     Only there do conftests and settings have shown Python where modules are.
     """
-    from pytest_llmeval.plugin.session import planned_cases
-    from pytest_llmeval.targets.python import load_target
-
     faults: dict[str, None] = {}
     for loaded, is_fixture in planned_cases(session.items):
         suite, target = loaded.suite, loaded.suite.target
@@ -269,7 +268,6 @@ def pytest_collection_finish(session: Any) -> None:
 
 
 def _model(model: _Model, *, ask: bool) -> Iterator[Finding]:
-    from pytest_llmeval.judge.clients import key_variable
 
     if model.spec.provider == "fixture":
         yield _fixture(model)
@@ -311,9 +309,6 @@ def _fixture(model: _Model) -> Finding:
 
 def _answer(model: _Model) -> Finding:
     """Make one short call."""
-    from pytest_llmeval.judge.clients import connect, connect_embeddings
-    from pytest_llmeval.judge.contract import JudgeRequest, Message
-
     spec = replace(model.spec, retries=0, timeout=min(model.spec.timeout, _TIMEOUT_S))
     messages = (Message("user", _QUESTION),)
 
@@ -410,7 +405,6 @@ def _cache(path: Path) -> Finding:
 
 
 def _recordings(path: Path) -> Finding:
-    from pytest_llmeval.judge.recordings import Judgements
 
     try:
         judgements = Judgements.read(path)
@@ -423,10 +417,8 @@ _WORKFLOWS = (".github/workflows/*.yml", ".github/workflows/*.yaml", ".gitlab-ci
 _REPLAYS = "--llmeval-judge=replay"
 
 
-def ci_findings(suites: "Sequence[Suite]") -> Iterator[Finding]:
+def ci_findings(suites: Sequence[Suite]) -> Iterator[Finding]:
     """Yield whether the workflows of the project that run suites have what their judges need: a key, or recordings."""
-    from pytest_llmeval.judge.clients import key_variable
-
     files = dict.fromkeys(file for pattern in _WORKFLOWS for file in sorted(Path().glob(pattern)))
     for file in files:
         text = file.read_text(encoding="utf-8", errors="replace")
@@ -445,7 +437,7 @@ def ci_findings(suites: "Sequence[Suite]") -> Iterator[Finding]:
                 yield Finding("warning", f"{file}: the run gets neither {variable} nor recorded verdicts", [fix])
 
 
-def _replayed(workflow: Path, suite: "Suite") -> Finding:
+def _replayed(workflow: Path, suite: Suite) -> Finding:
     path = display_path(suite.path, Path.cwd())
     recordings = display_path(own_file(suite.path, "judgements.jsonl"), Path.cwd())
     if not Path(recordings).exists():
@@ -514,7 +506,7 @@ def _findings(paths: Sequence[Path], *, ask: bool) -> Iterator[Finding]:
         yield from (Finding("ok", f"a run would take: {line}") for line in plan.cost)
 
 
-def _suite(file: Path, suites: "list[Suite]", plan: PlannedRun) -> Finding:
+def _suite(file: Path, suites: list[Suite], plan: PlannedRun) -> Finding:
     """Return whether a suite file loads, and keep the suite; what conftests register is known to pytest only."""
     try:
         suite = open_suite(file)

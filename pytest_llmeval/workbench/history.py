@@ -6,17 +6,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
 from unicodedata import east_asian_width
 
 from msgspec import to_builtins
 
+from pytest_llmeval.baselines.history import HISTORY, noted_paths, read_history
 from pytest_llmeval.cli.console import CommandResult, count, say, table_lines, write_text
+from pytest_llmeval.cli.suite_file import suite_files
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
 from pytest_llmeval.core.wording import counted, excerpt, interval, number, printable, suggest, unknown_name
-
-if TYPE_CHECKING:
-    from pytest_llmeval.reports.tables import Point, Timeline
+from pytest_llmeval.data.files.documents import read_document
+from pytest_llmeval.data.files.places import stem_of
+from pytest_llmeval.reports.tables import Point, Timeline
 
 _WIDTH = 80
 _LAST = 20
@@ -46,7 +47,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def _history(options: Namespace) -> CommandResult:
-    from pytest_llmeval.baselines.history import read_history
 
     suite = _suite(options.suite)
     history = read_history(suite, _root(suite))
@@ -75,9 +75,6 @@ def _suite(name: str) -> Path:
     """
     if Path(name).is_file():
         return Path(name)
-    from pytest_llmeval.baselines.history import noted_paths
-    from pytest_llmeval.cli.suite_file import suite_files
-    from pytest_llmeval.data.files.places import stem_of
 
     files = {path: {path.name, stem_of(path.name), _name(path)} - {""} for path in suite_files(Path())}
     matches = [path for path, names in files.items() if name in names]
@@ -93,8 +90,6 @@ def _suite(name: str) -> Path:
 
 def _name(path: Path) -> str:
     """Return the name in a suite file; empty if it cannot be read."""
-    from pytest_llmeval.data.files.documents import read_document
-
     try:
         data = read_document(path, str(path)).data
     except SuiteError:
@@ -105,17 +100,15 @@ def _name(path: Path) -> str:
 
 def _root(suite: Path) -> Path:
     """Return the folder with the history of a suite: the nearest one above it, or else this one."""
-    from pytest_llmeval.baselines.history import HISTORY
-
     folders = suite.resolve().parents
     return next((each for each in folders if (each / HISTORY).exists()), Path.cwd())
 
 
-def _chosen(timeline: "Timeline", names: Sequence[str] | None, most: int) -> list[str]:
+def _chosen(timeline: Timeline, names: Sequence[str] | None, most: int) -> list[str]:
     return [name for name in timeline.metrics if name in names] if names else timeline.metrics[:most]
 
 
-def _lines(timeline: "Timeline", names: Sequence[str] | None, last: int) -> Iterator[str]:
+def _lines(timeline: Timeline, names: Sequence[str] | None, last: int) -> Iterator[str]:
     points = timeline.points[-last:]
     noted, approved = sum(each.noted for each in timeline.points), sum(each.approved for each in timeline.points)
     cut = f"; the last {last}" if len(points) < len(timeline.points) else ""
@@ -138,7 +131,7 @@ def _lines(timeline: "Timeline", names: Sequence[str] | None, last: int) -> Iter
         yield from _wrapped(f"{counted(len(others), 'more metric')} (--metric NAME): {', '.join(others)}")
 
 
-def _table(points: Sequence["Point"], changes: Iterable[Sequence[str]], metric: str) -> Iterator[str]:
+def _table(points: Sequence[Point], changes: Iterable[Sequence[str]], metric: str) -> Iterator[str]:
     rows = [
         (
             each.when,
@@ -163,7 +156,7 @@ def _short(value: float | None) -> str:
     return number(value) if value is None or abs(value) < 1e5 else f"{value:.3g}"  # noqa: PLR2004 (wider than a column)
 
 
-def _gates(point: "Point") -> str:
+def _gates(point: Point) -> str:
     if not point.gates:
         return ""
     judged = sum(outcome != "not_judged" for outcome in point.gates.values())
@@ -206,7 +199,7 @@ text { fill: #e6edf3; } .muted { fill: #9198a1; }
 """
 
 
-def history_svg(timelines: "Sequence[Timeline]", metrics: Mapping[str, Sequence[str]]) -> str:
+def history_svg(timelines: Sequence[Timeline], metrics: Mapping[str, Sequence[str]]) -> str:
     """Return an SVG image with a small chart for each metric of each timeline.
 
     It has no scripts and no outside resources, and can be read in light and dark.
@@ -240,7 +233,7 @@ def _text(text: str, longest: int | None = None) -> str:
     return escape(printable(text) if longest is None else excerpt(text, longest))
 
 
-def _chart(timeline: "Timeline", metric: str, top: int) -> Iterator[str]:
+def _chart(timeline: Timeline, metric: str, top: int) -> Iterator[str]:
     points = timeline.points
     scale = _Scale(points, metric, top)
     last = next((each for each in reversed(points) if each.values.get(metric) is not None), None)
@@ -274,7 +267,7 @@ def _chart(timeline: "Timeline", metric: str, top: int) -> Iterator[str]:
 class _Scale:
     """Coordinates of the points of a metric."""
 
-    def __init__(self, points: "Sequence[Point]", metric: str, top: int) -> None:
+    def __init__(self, points: Sequence[Point], metric: str, top: int) -> None:
         self.count, self.top = len(points), top
         self.values = {n: value for n, each in enumerate(points) if (value := each.values.get(metric)) is not None}
         bounds = [bound for n in self.values for bound in points[n].intervals.get(metric, ())]
@@ -302,13 +295,13 @@ def _unbroken(places: Iterable[int]) -> Iterator[list[int]]:
         yield run
 
 
-def _days(points: "Sequence[Point]", y: int) -> Iterator[str]:
+def _days(points: Sequence[Point], y: int) -> Iterator[str]:
     """Yield the days of the first and the last point."""
     for point, x, anchor in ((points[0], _LEFT, "start"), (points[-1], _RIGHT, "end")) if points else ():
         yield f'<text class="muted" x="{x}" y="{y}" text-anchor="{anchor}">{point.time:%Y-%m-%d}</text>'
 
 
-def _mark(point: "Point", metric: str, x: float, y: float) -> str:
+def _mark(point: Point, metric: str, x: float, y: float) -> str:
     parts = [f"{point.when} {point.commit[:7]}".rstrip(), f"{metric} {number(point.values[metric])}"]
     parts += [interval(*point.intervals[metric])] if metric in point.intervals else []
     parts += ["approved"] if point.approved else []

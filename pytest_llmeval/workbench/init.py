@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_llmeval.cli.console import CommandResult, say
+from pytest_llmeval.cli.suite_file import open_suite
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
 from pytest_llmeval.judge.clients import key_variable
 from pytest_llmeval.workbench.project import Project, TargetPlace, find_target
@@ -107,8 +108,6 @@ def _next(rag: RagSuite | None) -> Iterator[str]:
 
 def _is_good(path: Path) -> bool:
     """Check a suite as ``llmeval validate`` does, and print its faults: those of the rows of the questions."""
-    from pytest_llmeval.cli.suite_file import open_suite
-
     try:
         faults: Sequence[object] = open_suite(path).all_faults
     except SuiteError as error:

@@ -7,22 +7,24 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import to_builtins
 
+from pytest_llmeval.baselines.comparable import Stamp, day_of, head_commit, shown_beside
+from pytest_llmeval.baselines.files import read_if_there, score_file
+from pytest_llmeval.baselines.scores import SuiteScores
 from pytest_llmeval.cli.console import CommandResult, say, table_lines
 from pytest_llmeval.cli.options import OPTIONS, add_options
 from pytest_llmeval.cli.suite_file import open_noted
 from pytest_llmeval.core.errors import FieldsError, LlmevalError, OptionError, SuiteError
 from pytest_llmeval.core.wording import counted, interval, number
-
-if TYPE_CHECKING:
-    from pytest_llmeval.judge.options import JudgeOptions
-    from pytest_llmeval.judge.spec import JudgeSpec, PanelSpec
-    from pytest_llmeval.suite.suite import Suite, SuiteKey
-    from pytest_llmeval.targets.recordings import Recordings
-    from pytest_llmeval.workbench.migration import Migration
+from pytest_llmeval.data.files.places import display_path
+from pytest_llmeval.judge.options import Budget, JudgeOptions
+from pytest_llmeval.judge.spec import JudgeSpec, PanelSpec
+from pytest_llmeval.suite.suite import Suite, SuiteKey
+from pytest_llmeval.targets.recordings import Recordings
+from pytest_llmeval.workbench.migration import Migration, approve_migration, judged_labels, migrate
 
 _LISTED = 20
 _OWN = ("temperature", "max_tokens", "seed")
@@ -54,9 +56,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def _migrate(options: Namespace) -> CommandResult:
-    from pytest_llmeval.data.files.places import display_path
-    from pytest_llmeval.suite.suite import SuiteKey
-    from pytest_llmeval.workbench.migration import migrate
 
     suite = _suite(options.suite)
     with closing(options.cache.open()):  # an unusable store would be reported for each case
@@ -78,14 +77,14 @@ def _migrate(options: Namespace) -> CommandResult:
     return CommandResult(0, {"systems": systems, "approved": options.approve}, lines)
 
 
-def _data(migration: "Migration") -> dict[str, Any]:
+def _data(migration: Migration) -> dict[str, Any]:
     gates = [{"gate": old.gate, "old": old.outcome, "new": new.outcome} for old, new in migration.gates()]
     flips, agreement = to_builtins(list(migration.flips())), to_builtins(migration.agreement())
     counts = {"compared": len(migration.old.records), "calls": migration.calls}
     return {**counts, "left_out": dict(migration.left_out), "agreement": agreement, "flips": flips, "gates": gates}
 
 
-def _suite(path: Path) -> "Suite":
+def _suite(path: Path) -> Suite:
     suite = open_noted(path.resolve(), path)
     if suite.all_faults:
         raise SuiteError(suite.all_faults)
@@ -94,24 +93,20 @@ def _suite(path: Path) -> "Suite":
     return suite
 
 
-def _recordings(options: Namespace) -> "Recordings":
+def _recordings(options: Namespace) -> Recordings:
     """Return the recorded predictions; without a file there are none, but no target is called for them either."""
-    from pytest_llmeval.targets.recordings import Recordings
-
     if options.predictions is None:
         return Recordings(Path("--predictions FILE"), "replay")
     return Recordings.open(options.predictions, "replay")
 
 
-def judge_options(options: Namespace, purpose: str) -> "JudgeOptions":
+def judge_options(options: Namespace, purpose: str) -> JudgeOptions:
     """Return how judges are asked, by the options ``concurrency``, ``budget`` and ``cache`` of a command.
 
     Args:
         options: Of the command.
         purpose: Begins the id of the run.
     """
-    from pytest_llmeval.judge.options import Budget, JudgeOptions
-
     return JudgeOptions(
         concurrency=options.concurrency,
         budget=options.budget or Budget(),
@@ -121,15 +116,13 @@ def judge_options(options: Namespace, purpose: str) -> "JudgeOptions":
 
 
 def _judges(
-    options: Namespace, suite: "Suite", key: "SuiteKey"
-) -> "tuple[JudgeSpec, JudgeSpec] | tuple[PanelSpec, PanelSpec]":
+    options: Namespace, suite: Suite, key: SuiteKey
+) -> tuple[JudgeSpec, JudgeSpec] | tuple[PanelSpec, PanelSpec]:
     """Return the judge of the recorded verdicts and the new one, or a panel before and after.
 
     Raises:
         LlmevalError: They are the same, or the new one cannot be asked here.
     """
-    from pytest_llmeval.judge.spec import PanelSpec
-
     if isinstance(suite.judge, PanelSpec) and suite.judge.cascade is not None:
         raise LlmevalError(
             f"{key.display_path}: found a cascade of judges, which this command does not migrate, expected one "
@@ -141,7 +134,7 @@ def _judges(
     return old, _new(options, suite.judge, old)
 
 
-def _panels(options: Namespace, panel: "PanelSpec", approved: Mapping[str, str]) -> "tuple[PanelSpec, PanelSpec]":
+def _panels(options: Namespace, panel: PanelSpec, approved: Mapping[str, str]) -> tuple[PanelSpec, PanelSpec]:
     """Return the panel before and after one juror is replaced; the suite may have either.
 
     Raises:
@@ -162,14 +155,14 @@ def _panels(options: Namespace, panel: "PanelSpec", approved: Mapping[str, str])
         raise LlmevalError(f"--to: {error}") from None
 
 
-def _former(model: str, juror: "JudgeSpec", approved: Mapping[str, str], place: int) -> "JudgeSpec":
+def _former(model: str, juror: JudgeSpec, approved: Mapping[str, str], place: int) -> JudgeSpec:
     """Return the juror that had a place, with the parameters of the approved scores."""
     spec = _spec_of("--from", model.partition(" #")[0], juror)
     parameters = json.loads(approved.get("parameters", "{}"))
     return _with(spec, parameters[place]) if isinstance(parameters, list) and place < len(parameters) else spec
 
 
-def _new(options: Namespace, judge: "JudgeSpec", old: "JudgeSpec") -> "JudgeSpec":
+def _new(options: Namespace, judge: JudgeSpec, old: JudgeSpec) -> JudgeSpec:
     new = _spec_of("--to", options.to, judge, options.base_url)
     if new.provider == "fixture":
         raise OptionError(f"--to: found {options.to!r}, expected a model: a fixture judges in pytest only")
@@ -178,7 +171,7 @@ def _new(options: Namespace, judge: "JudgeSpec", old: "JudgeSpec") -> "JudgeSpec
     return new
 
 
-def _old(model: str | None, judge: "JudgeSpec", suite: "Suite", key: "SuiteKey") -> "JudgeSpec":
+def _old(model: str | None, judge: JudgeSpec, suite: Suite, key: SuiteKey) -> JudgeSpec:
     """Return the judge of the approved scores with its parameters, or that of the suite."""
     known = _approved_judge(suite, key)
     if not known or model not in (None, known["model"]):
@@ -189,14 +182,12 @@ def _old(model: str | None, judge: "JudgeSpec", suite: "Suite", key: "SuiteKey")
     return _with(_spec_of("--from", known["model"], judge), parameters)
 
 
-def _spec_of(option: str, model: str | None, judge: "JudgeSpec", base_url: str | None = None) -> "JudgeSpec":
+def _spec_of(option: str, model: str | None, judge: JudgeSpec, base_url: str | None = None) -> JudgeSpec:
     """Return the judge that an option names, in place of one of the suite.
 
     Raises:
         OptionError: It is none.
     """
-    from pytest_llmeval.judge.options import JudgeOptions
-
     try:
         return JudgeOptions(model=model, base_url=base_url).spec(judge)
     except FieldsError as error:
@@ -205,20 +196,15 @@ def _spec_of(option: str, model: str | None, judge: "JudgeSpec", base_url: str |
         raise OptionError("\n".join(faults)) from None
 
 
-def _approved_judge(suite: "Suite", key: "SuiteKey") -> Mapping[str, str]:
+def _approved_judge(suite: Suite, key: SuiteKey) -> Mapping[str, str]:
     """Return what is known of the judge of the approved scores; nothing where there are none."""
-    from pytest_llmeval.baselines.comparable import shown_beside
-    from pytest_llmeval.baselines.files import read_if_there, score_file
-    from pytest_llmeval.baselines.scores import SuiteScores
-    from pytest_llmeval.workbench.migration import judged_labels
-
     path = score_file(key)
     scores = read_if_there(path, shown_beside(key, path), SuiteScores)
     judges = {} if scores is None else scores.comparable.judges
     return next((judges[label] for label in judged_labels(suite) if label in judges), {})
 
 
-def _with(spec: "JudgeSpec", parameters: Mapping[str, Any]) -> "JudgeSpec":
+def _with(spec: JudgeSpec, parameters: Mapping[str, Any]) -> JudgeSpec:
     return replace(
         spec,
         temperature=parameters.get("temperature"),
@@ -228,7 +214,7 @@ def _with(spec: "JudgeSpec", parameters: Mapping[str, Any]) -> "JudgeSpec":
     )
 
 
-def _report(migration: "Migration") -> Iterator[str]:
+def _report(migration: Migration) -> Iterator[str]:
     variant = f"[{migration.key.variant}]" if migration.key.variant else ""
     label = next(iter(migration.shifts))
     old, new = (side.judges[label]["model"] for side in (migration.old, migration.new))
@@ -252,7 +238,7 @@ def _report(migration: "Migration") -> Iterator[str]:
     yield from _named("left out", [f"{case}: {why}" for case, why in migration.left_out.items()])
 
 
-def _moved(migration: "Migration") -> Iterator[str]:
+def _moved(migration: Migration) -> Iterator[str]:
     """Yield what becomes of each metric, and so of its snapshot."""
     shifts = {name: shift for each in migration.shifts.values() for name, shift in each.items()}
     rows = []
@@ -278,12 +264,8 @@ def _named(title: str, lines: list[str]) -> Iterator[str]:
         yield f"  ... and {len(lines) - _LISTED} more"
 
 
-def _approved(migration: "Migration") -> str:
+def _approved(migration: Migration) -> str:
     from datetime import UTC, datetime
-
-    from pytest_llmeval.baselines.comparable import Stamp, day_of, head_commit
-    from pytest_llmeval.judge.spec import PanelSpec
-    from pytest_llmeval.workbench.migration import approve_migration
 
     written_to, notes = approve_migration(
         migration, Stamp(day_of(datetime.now(UTC)), head_commit(migration.suite.path.parent))

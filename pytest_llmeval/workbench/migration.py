@@ -16,11 +16,14 @@ from pytest_llmeval.baselines.files import approved_scores, score_file, statisti
 from pytest_llmeval.baselines.runs import approved_statistics
 from pytest_llmeval.baselines.scores import Bridge, SuiteScores, render, rounded
 from pytest_llmeval.core.errors import BudgetError, LlmevalError, SuiteError
+from pytest_llmeval.core.observation import Sums
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord, JudgingShown, MetricValue, Result
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.data.files.writing import rewrite
+from pytest_llmeval.evaluators.measures.confusion import krippendorff_alpha, unit_moments
 from pytest_llmeval.gates.contract import GateResult, Statistic
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
+from pytest_llmeval.gates.statistics.compare import differences
 from pytest_llmeval.gates.statistics.pairing import CONFIDENCE, RunPairing, Shift, subject_of
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.judge.spec import JudgeSpec, PanelSpec
@@ -30,10 +33,10 @@ from pytest_llmeval.run.stages import judges_of
 from pytest_llmeval.scoring.table import summarize
 from pytest_llmeval.scoring.usage import USAGE
 from pytest_llmeval.suite.suite import Suite, SuiteKey
+from pytest_llmeval.targets.recordings import Recordings
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray
-    from pytest_llmeval.targets.recordings import Recordings
 
 
 _STATISTICS: tuple[Statistic, ...] = ("value", "mean")
@@ -151,7 +154,7 @@ def migrate(
     key: SuiteKey,
     judges: tuple[JudgeSpec | PanelSpec, JudgeSpec | PanelSpec],
     options: JudgeOptions,
-    recordings: "Recordings",
+    recordings: Recordings,
 ) -> Migration:
     """Put the recorded questions of a suite to another judge.
 
@@ -201,7 +204,7 @@ def _nothing(key: SuiteKey, left_out: Mapping[str, str]) -> str:
 
 
 def _run(
-    suite: Suite, key: SuiteKey, options: JudgeOptions, recordings: "Recordings"
+    suite: Suite, key: SuiteKey, options: JudgeOptions, recordings: Recordings
 ) -> tuple[list[CaseRecord], Mapping[str, Mapping[str, str]]]:
     """Return what the cases gave, and what is known of the judge.
 
@@ -274,8 +277,6 @@ def _computed(shift: Shift, old: MetricValue | None, new: MetricValue | None) ->
 
 def _moved(pairing: RunPairing, names: Sequence[str], suite: Suite) -> dict[str, Shift]:
     """Return how far metrics move, if known: from two cases on, with a score from both judges."""
-    from pytest_llmeval.gates.statistics.compare import differences
-
     shifts: dict[str, Shift] = {}
     rows = pairing.everything()
     for statistic in _STATISTICS:
@@ -372,9 +373,6 @@ def _matched(old: Sequence[JudgingShown], new: Sequence[JudgingShown]) -> Iterat
 
 def _agreement(mode: str, pairs: Sequence[tuple[float, float]]) -> ModeAgreement:
     import numpy as np
-
-    from pytest_llmeval.core.observation import Sums
-    from pytest_llmeval.evaluators.measures.confusion import krippendorff_alpha, unit_moments
 
     moments = [unit_moments(pair) for pair in pairs]
     sums = Sums({name: np.array([float(sum(each[name] for each in moments))]) for name in moments[0]}, 1)

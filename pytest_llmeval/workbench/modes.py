@@ -19,10 +19,15 @@ from pytest_llmeval.core.observation import Observation, Totals
 from pytest_llmeval.core.wording import counted, excerpt, interval, listed, number
 from pytest_llmeval.evaluators.measures.confusion import krippendorff_alpha, unit_moments
 from pytest_llmeval.judge.contract import Mode, Question, Verdict
+from pytest_llmeval.judge.judges import SuiteJudges
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.judge.questions.replies import closing_list, object_schema, text_under, unreadable
 from pytest_llmeval.judge.spec import JudgeSpec
+from pytest_llmeval.reports.html.page import rendered_page
 from pytest_llmeval.scoring.intervals import wilson_interval
+from pytest_llmeval.services.background import Background
+from pytest_llmeval.services.secrets import masked, secret_values
+from pytest_llmeval.workbench.judge import judge_options
 from pytest_llmeval.workbench.reviews.modes import MODES_FILE, ModeBook, ModeNote, ModeProposed, add_lines, read_modes
 
 _CONFIDENCE = 0.95
@@ -76,7 +81,6 @@ def _modes(options: Namespace) -> CommandResult:
 
 
 def _suggest(book: ModeBook, path: Path, options: Namespace) -> Sequence[ModeProposed]:
-    from pytest_llmeval.workbench.judge import judge_options
 
     if options.judge_model is None:
         raise LlmevalError("--suggest: found no judge, expected --judge-model PROVIDER:NAME")
@@ -386,9 +390,6 @@ def propose_modes(book: ModeBook, path: Path, spec: JudgeSpec, options: JudgeOpt
     Raises:
         LlmevalError: There are no notes with words, or the judge gave no groups.
     """
-    from pytest_llmeval.judge.judges import SuiteJudges
-    from pytest_llmeval.services.background import Background
-
     notes = [each for each in sorted(book.notes, key=lambda each: (each.subject, each.by)) if each.note.strip()]
     if not notes:
         raise LlmevalError(f"{path}: found no note in words, expected some to group")
@@ -442,9 +443,6 @@ def _lines(report: ModeReport) -> Iterator[str]:
 
 def _page(report: ModeReport) -> str:
     from importlib.resources import files
-
-    from pytest_llmeval.reports.html.page import rendered_page
-    from pytest_llmeval.services.secrets import masked, secret_values
 
     tables = [[heading, _cells(shares)] for heading, shares in [("All answers", report.shares), *report.groups]]
     content = {

@@ -12,6 +12,8 @@ from pytest_llmeval.core.errors import Fault, LlmevalError, PredictionError, Sui
 from pytest_llmeval.core.wording import counted, several, suggest
 from pytest_llmeval.data.files.documents import load_json, read_csv, read_jsonl, read_text
 from pytest_llmeval.data.formats.base import case_id, id_fault
+from pytest_llmeval.run.execute import json_like
+from pytest_llmeval.targets.python import call_target, load_target
 from pytest_llmeval.workbench.project import TargetPlace
 
 _FORMATS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl"}
@@ -271,9 +273,6 @@ def ask_once(target: TargetPlace, folder: Path, value: Any) -> Any:
     Raises:
         LlmevalError: It cannot be imported, it raised, took too long, or returned something else.
     """
-    from pytest_llmeval.run.execute import json_like
-    from pytest_llmeval.targets.python import call_target, load_target
-
     root = (folder / target.root).resolve()
     writes, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_llmeval.cli.console import say
+from pytest_llmeval.core.case import expression_fault
 from pytest_llmeval.core.errors import FieldsError, LlmevalError
 from pytest_llmeval.core.wording import as_line, counted, limit
 from pytest_llmeval.evaluators.answers import json_in
 from pytest_llmeval.judge.clients import key_variable
 from pytest_llmeval.judge.spec import JudgeSpec
+from pytest_llmeval.workbench.plan.spread import Plan, ScoreSpread
 from pytest_llmeval.workbench.project import TargetPlace
 from pytest_llmeval.workbench.questions import (
     AnswerShape,
@@ -157,7 +159,6 @@ def add_rag_arguments(parser: ArgumentParser) -> None:
 
 
 def _part(text: str) -> tuple[str, str]:
-    from pytest_llmeval.core.case import expression_fault
 
     name, separator, path = text.partition("=")
     if name not in ("answer", "contexts", "documents") or not separator:
@@ -361,8 +362,6 @@ def _judge_lines(judge: JudgeSpec) -> Iterator[str]:
 
 def _gates(findings: _Findings, count: int) -> Iterator[str]:
     """Yield gates that can decide with so many cases."""
-    from pytest_llmeval.workbench.plan.spread import Plan, ScoreSpread
-
     metrics = findings.gated
     plan = Plan(ScoreSpread(_SPREAD**2), allowed=_MAX_DROP, tests=max(1, len(metrics)), room=1.0)
     detectable = plan.detectable(count)

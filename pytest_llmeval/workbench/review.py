@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from importlib.resources import files
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 from msgspec import Struct, to_builtins
 
@@ -23,10 +23,11 @@ from pytest_llmeval.core.wording import counted, listed, number
 from pytest_llmeval.data.files.writing import rewrite
 from pytest_llmeval.evaluators.judge.human_labels import SCALES, HumanLabel, HumanLabels, label_line, read_labels
 from pytest_llmeval.evaluators.measures.confusion import krippendorff_alpha, unit_moments
+from pytest_llmeval.reports.form import RunReport, SuiteReport
 from pytest_llmeval.reports.html.page import rendered_page
 from pytest_llmeval.services.secrets import masked, secret_values
 from pytest_llmeval.workbench.reviews.items import FAILED, Review, ReviewItem, read_answers, review_items, review_of
-from pytest_llmeval.workbench.reviews.loopback import RefusedError
+from pytest_llmeval.workbench.reviews.loopback import LoopbackServer, RefusedError
 from pytest_llmeval.workbench.reviews.modes import (
     MODES_FILE,
     Draw,
@@ -42,9 +43,6 @@ from pytest_llmeval.workbench.reviews.modes import (
     read_line,
     read_modes,
 )
-
-if TYPE_CHECKING:
-    from pytest_llmeval.reports.form import RunReport, SuiteReport
 
 
 def review_page(
@@ -331,13 +329,13 @@ def _review(options: Namespace) -> int | CommandResult:
     return _serve(review, options, run) if options.serve else _write(review, options, run)
 
 
-def _print_labels(suites: "list[SuiteReport]", options: Namespace) -> CommandResult:
+def _print_labels(suites: list[SuiteReport], options: Namespace) -> CommandResult:
     labels = read_labels((path, str(path)) for path in options.labels)
     lines = [*labels_said(labels, review_items(suites, options.evaluator)[0], options.report)]
     return CommandResult(0, {"labels": to_builtins(labels), "findings": lines}, lines)
 
 
-def _suites(report: "RunReport", name: str | None) -> "list[SuiteReport]":
+def _suites(report: RunReport, name: str | None) -> list[SuiteReport]:
     """Return the results of one suite, of all its systems.
 
     Raises:
@@ -361,7 +359,6 @@ def _write(review: Review, options: Namespace, run: str) -> CommandResult:
 
 
 def _serve(review: Review, options: Namespace, run: str) -> int:
-    from pytest_llmeval.workbench.reviews.loopback import LoopbackServer
 
     path: Path = options.output or Path(_LABELS)
     label_file = LabelFile(review, path) if options.modes is None else NoteFile(review, path, options.modes, run)

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from pytest_llmeval.core.wording import quotation
+from pytest_llmeval.data.files.places import FaultLog
+from pytest_llmeval.data.files.yaml import load_yaml
 from pytest_llmeval.exchange.contract import Fate, LeftOutError, SourceLedger, SourcePath, as_mapping
 from pytest_llmeval.exchange.patterns import python_pattern
 from pytest_llmeval.exchange.promptfoo.outcomes import Assertion, Outcome, RefusedThereError, constant, described
@@ -314,9 +316,6 @@ def _has_formats(schema: Any) -> bool:
 
 def _parsed(text: str) -> Any:
     """Return a schema that is written as text, in YAML or JSON."""
-    from pytest_llmeval.data.files.places import FaultLog
-    from pytest_llmeval.data.files.yaml import load_yaml
-
     faults = FaultLog("schema")
     data, _ = load_yaml(text, faults)
     if faults.count or not isinstance(data, Mapping | bool):

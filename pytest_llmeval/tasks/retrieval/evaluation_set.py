@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from pytest_llmeval.cli.console import CommandResult, say, write_text
 from pytest_llmeval.core import grouped
 from pytest_llmeval.core.errors import Fault
+from pytest_llmeval.data.files.documents import read_jsonl
 from pytest_llmeval.data.formats.base import case_id, id_fault
 from pytest_llmeval.tasks.retrieval.ranking import Measured, Near, listed_values
 
@@ -316,7 +317,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def _build(options: Namespace) -> int | CommandResult:
-    from pytest_llmeval.data.files.documents import read_jsonl
 
     values = {each.name: getattr(options, each.name) for each in fields(SetOptions)}
     values |= {name: derive(options) for name, derive in _BY_OTHERS.items() if values[name] is None}
@@ -345,7 +345,7 @@ def _build(options: Namespace) -> int | CommandResult:
     return CommandResult(0 if built.queries else 1, data, _summary(built, options.output, path))
 
 
-def _summary(built: "BuiltSet", output: Path, report: Path) -> Iterator[str]:
+def _summary(built: BuiltSet, output: Path, report: Path) -> Iterator[str]:
     positives = sum(len(each) for _, each in built.queries)
     yield f"{output}: {len(built.queries)} queries with {positives} positives"
     yield f"{built.rows} rows, {built.usable} of them usable; {built.drawn} candidates drawn"

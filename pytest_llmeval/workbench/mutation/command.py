@@ -4,16 +4,23 @@ import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_llmeval.cli.console import CommandResult, number, refuse_input, say
 from pytest_llmeval.cli.options import OPTIONS, add_options
+from pytest_llmeval.cli.suite_file import open_noted, open_suite, suite_files
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.wording import counted
-
-if TYPE_CHECKING:
-    from pytest_llmeval.suite.suite import Suite
-    from pytest_llmeval.workbench.mutation.mutants import JudgedScorer, Mutation
+from pytest_llmeval.data.files.places import display_path
+from pytest_llmeval.reports.json import published
+from pytest_llmeval.reports.mutation import SHOWN_FROM, findings, survival_lines
+from pytest_llmeval.suite.registry import default_registry
+from pytest_llmeval.suite.suite import Suite, SuiteKey
+from pytest_llmeval.targets.recordings import Recordings
+from pytest_llmeval.workbench.judge import judge_options
+from pytest_llmeval.workbench.mutation.mutants import JudgedScorer, Mutation, mutation_of
+from pytest_llmeval.workbench.mutation.survival import survival_of
+from pytest_llmeval.workbench.project import changed_files, fork_point
 
 _WIDTH = 120
 _CACHE = ".llmeval/mutants.sqlite3"
@@ -56,12 +63,6 @@ def _share(text: str) -> float:
 
 
 def _mutate(options: Namespace) -> CommandResult:
-    from pytest_llmeval.cli.suite_file import open_noted
-    from pytest_llmeval.reports.json import published
-    from pytest_llmeval.reports.mutation import SHOWN_FROM, findings, survival_lines
-    from pytest_llmeval.suite.registry import default_registry
-    from pytest_llmeval.workbench.mutation.mutants import mutation_of
-    from pytest_llmeval.workbench.mutation.survival import survival_of
 
     if options.changed is (options.suite is not None):
         raise LlmevalError("expected a SUITE or --changed, and not both")
@@ -96,9 +97,6 @@ def _mutate(options: Namespace) -> CommandResult:
 
 def _changed_suites(base: str | None) -> list[Path]:
     """Return the suite files here that differ from the base, in themselves or in a data file with their cases."""
-    from pytest_llmeval.cli.suite_file import open_suite, suite_files
-    from pytest_llmeval.workbench.project import changed_files, fork_point
-
     here = Path.cwd()
     changed = set(changed_files(here, fork_point(here, base)))
     paths = [each.relative_to(here) for each in suite_files(here)]
@@ -116,7 +114,6 @@ def _answers(options: Namespace, suite: Path, system: str) -> Mapping[str, Any]:
     """Return the recorded answers of a system by case."""
     if options.predictions is None:
         return {}
-    from pytest_llmeval.targets.recordings import Recordings
 
     rows = Recordings.open(options.predictions, "replay").rows()
     return {
@@ -126,7 +123,7 @@ def _answers(options: Namespace, suite: Path, system: str) -> Mapping[str, Any]:
     }
 
 
-def _scorer(options: Namespace, suite: "Suite", mutations: "Sequence[Mutation]") -> "JudgedScorer | None":
+def _scorer(options: Namespace, suite: Suite, mutations: Sequence[Mutation]) -> JudgedScorer | None:
     """Return what asks the judges, once the user has agreed to what that costs; ``None`` where none is asked.
 
     Raises:
@@ -135,10 +132,6 @@ def _scorer(options: Namespace, suite: "Suite", mutations: "Sequence[Mutation]")
     if not suite.judged:
         say(["--judges: found no evaluator that asks a judge, so none is asked"], error=True)
         return None
-    from pytest_llmeval.data.files.places import display_path
-    from pytest_llmeval.suite.suite import SuiteKey
-    from pytest_llmeval.workbench.judge import judge_options
-    from pytest_llmeval.workbench.mutation.mutants import JudgedScorer
 
     key = SuiteKey(str(suite.path), display_path(suite.path, Path.cwd()))
     scorer = JudgedScorer(key, judge_options(options, "mutate"))

@@ -12,25 +12,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.cli.console import CommandResult, amount, count, say, share, table_lines, write_text
+from pytest_llmeval.cli.reports import paired_scores, with_ids_of
 from pytest_llmeval.cli.suite_file import open_noted
 from pytest_llmeval.core.errors import LlmevalError
-from pytest_llmeval.core.results import PASS_RATE
+from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.results import PASS_RATE, CaseRecord
 from pytest_llmeval.core.wording import counted, limit, number, unknown_name
-from pytest_llmeval.gates.contract import split_statistic
-from pytest_llmeval.gates.drop import WATCHED_RUNS
+from pytest_llmeval.evaluators.functions import RecordedScores
+from pytest_llmeval.gates.contract import GateOutcome, split_statistic
+from pytest_llmeval.gates.drop import WATCHED_RUNS, DropGate
+from pytest_llmeval.gates.rules import judge_together
+from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
+from pytest_llmeval.gates.statistics.pairing import RunPairing
+from pytest_llmeval.reports.form import SuiteReport
+from pytest_llmeval.reports.json import read_report
 from pytest_llmeval.scoring.case_scores import TOLERANCE
+from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.workbench.plan.spread import Plan, Planned, Sources, planned
 
 if TYPE_CHECKING:
     import numpy as np
 
     from pytest_llmeval.core.observation import FloatArray
-    from pytest_llmeval.evaluators.functions import RecordedScores
-    from pytest_llmeval.gates.contract import GateOutcome
-    from pytest_llmeval.gates.drop import DropGate
-    from pytest_llmeval.gates.statistics.pairing import RunPairing
-    from pytest_llmeval.reports.form import SuiteReport
-    from pytest_llmeval.suite.suite import Suite
-    from pytest_llmeval.workbench.plan.spread import Plan, Planned
 
 
 _POWER = (
@@ -85,7 +88,7 @@ def _power(options: Namespace) -> CommandResult:
     return CommandResult(0, {"suite": suite.name, **size, "plans": plans_data}, lines)
 
 
-def _plan_data(planned: "Planned", suite: "Suite", drops: Sequence[float] | None) -> dict[str, Any]:
+def _plan_data(planned: Planned, suite: Suite, drops: Sequence[float] | None) -> dict[str, Any]:
     """Return a plan as data: the drop that is found in 80 of 100 runs, and for others the chance and the cases."""
     plan, cases, times = planned.plan, len(suite.cases), suite.repeats.times
     data: dict[str, Any] = {"metric": planned.name, "basis": planned.basis, "detectable": None, "drops": []}
@@ -97,18 +100,16 @@ def _plan_data(planned: "Planned", suite: "Suite", drops: Sequence[float] | None
     return data
 
 
-def _usual(plan: "Plan") -> list[float]:
+def _usual(plan: Plan) -> list[float]:
     return [plan.allowed + each for each in _DROPS]
 
 
-def _planned(options: Namespace, suite: "Suite") -> "list[Planned]":
+def _planned(options: Namespace, suite: Suite) -> list[Planned]:
     """Plan the chosen metrics.
 
     Raises:
         LlmevalError: The options give nothing to plan.
     """
-    from pytest_llmeval.workbench.plan.spread import Sources, planned
-
     sources = Sources.read(suite, options.suite, options.report or ())
     labels = {label for case in suite.cases for label in case.labels}
     stated = None if options.within is None and options.between is None else (options.within, options.between)
@@ -128,12 +129,12 @@ def _planned(options: Namespace, suite: "Suite") -> "list[Planned]":
     return [planned(sources, name, gate=gate, **how) for name in dict.fromkeys(names) for gate in sources.gates(name)]
 
 
-def _size(suite: "Suite") -> str:
+def _size(suite: Suite) -> str:
     repeats = f", each run {suite.repeats.times} times" if suite.repeats.times > 1 else ""
     return counted(len(suite.cases), "case") + repeats
 
 
-def _lines(planned: "Planned", suite: "Suite", drops: Sequence[float] | None) -> Iterator[str]:
+def _lines(planned: Planned, suite: Suite, drops: Sequence[float] | None) -> Iterator[str]:
     plan, cases, times = planned.plan, len(suite.cases), suite.repeats.times
     yield ""
     if plan is None or not plan.spread.of_case(times):
@@ -160,14 +161,14 @@ def _lines(planned: "Planned", suite: "Suite", drops: Sequence[float] | None) ->
     yield from _advice(plan, cases, times)
 
 
-def _family(planned: "Planned") -> str:
+def _family(planned: Planned) -> str:
     """Say what the test is adjusted for."""
     groups = f", smallest of {counted(planned.groups, 'group')}" if planned.groups else ""
     gates = f", beside {counted(planned.gates - 1, 'other gate')}" if planned.gates > 1 else ""
     return groups + gates
 
 
-def _detectable(plan: "Plan", drop: float | None) -> str:
+def _detectable(plan: Plan, drop: float | None) -> str:
     """Say which drop is found."""
     if plan.safe:
         which = "no max_drop that is possible" if drop is None else f"a max_drop of {number(drop)}"
@@ -184,7 +185,7 @@ def _detectable(plan: "Plan", drop: float | None) -> str:
     return f"this suite finds a drop of {number(drop)} in {often}"
 
 
-def _within(plan: "Plan") -> "list[Plan]":
+def _within(plan: Plan) -> list[Plan]:
     """Return the plan; of a gate that weighs many runs, with fewer of them."""
     return [replace(plan, runs=each) for each in WATCHED_RUNS] if plan.runs else [plan]
 
@@ -195,7 +196,7 @@ def _needed(cases: int | None, cluster: float) -> str:
     return f"{cases} ({math.ceil(cases / cluster)})" if cluster > 1 else str(cases)
 
 
-def _advice(plan: "Plan", cases: int, times: int) -> Iterator[str]:
+def _advice(plan: Plan, cases: int, times: int) -> Iterator[str]:
     """Yield advice on adding cases or repeats."""
     more = _size_of(plan.detectable(2 * cases, times))
     if plan.spread.within is None:
@@ -209,7 +210,7 @@ def _advice(plan: "Plan", cases: int, times: int) -> Iterator[str]:
         yield "cases and repeats pay alike, as long as a change moves all cases alike"
 
 
-def _svg(plans: "Mapping[str, Plan]", cases: int, repeats: int) -> Iterator[str]:
+def _svg(plans: Mapping[str, Plan], cases: int, repeats: int) -> Iterator[str]:
     """Yield an SVG file: a panel for each metric, with a curve for the suite and for two and four times its cases."""
     height = _PANEL * max(1, len(plans)) + 6
     yield f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_LEFT + _WIDTH + 100} {height}" role="img">\n'
@@ -222,7 +223,7 @@ def _svg(plans: "Mapping[str, Plan]", cases: int, repeats: int) -> Iterator[str]
     yield "</svg>\n"
 
 
-def _panel(name: str, plan: "Plan", cases: int, repeats: int) -> Iterator[str]:
+def _panel(name: str, plan: Plan, cases: int, repeats: int) -> Iterator[str]:
     smallest = plan.detectable(cases, repeats)
     most = min(plan.room, 1.5 * smallest if smallest else 1.0)
     most = 1.0 if most == 0 else most
@@ -293,10 +294,10 @@ class RepeatedScores:
         gate: The gate to try.
     """
 
-    evaluator: "RecordedScores"
+    evaluator: RecordedScores
     scores: "FloatArray"
     clusters: "np.typing.NDArray[np.intp]"
-    gate: "DropGate"
+    gate: DropGate
 
     @property
     def name(self) -> str:
@@ -314,20 +315,18 @@ class RepeatedScores:
         """By how much the mean can fall; ``None`` without a worst value."""
         return None if self.worst is None else abs(float(self.scores.mean()) - self.worst)
 
-    def outcome(self, now: "FloatArray", before: "FloatArray", clusters: "Sequence[int]") -> tuple[bool, "GateOutcome"]:
+    def outcome(self, now: "FloatArray", before: "FloatArray", clusters: Sequence[int]) -> tuple[bool, GateOutcome]:
         """Return whether the mean is worse, and what the gate says."""
-        from pytest_llmeval.gates.rules import judge_together
-
         drop = float((before - now).mean()) * (1 if self.evaluator.describe()[0].higher_is_better else -1)
         pairing = self._pairing(now, before, clusters)
         return drop > TOLERANCE, judge_together([self.gate.examine(pairing)])[0].outcome
 
-    def pairs(self) -> "Iterator[tuple[bool, GateOutcome]]":
+    def pairs(self) -> Iterator[tuple[bool, GateOutcome]]:
         """Compare every run with every other."""
         for now, before in permutations(self.scores, 2):
             yield self.outcome(now, before, [*self.clusters])
 
-    def simulated(self, fall: float, times: int, seed: int) -> "Iterator[tuple[bool, GateOutcome]]":
+    def simulated(self, fall: float, times: int, seed: int) -> Iterator[tuple[bool, GateOutcome]]:
         """Compare drawn runs, the second of which is worse by `fall`.
 
         Cases (or clusters) are drawn with replacement, and for each case two different runs. Of a metric with a worst
@@ -350,11 +349,7 @@ class RepeatedScores:
                 now = np.where(rng.random(len(cases)) < (fall / self.room if fall else 0.0), self.worst, now)
             yield self.outcome(now, before, clusters.tolist())
 
-    def _pairing(self, now: "FloatArray", before: "FloatArray", clusters: "Sequence[int]") -> "RunPairing":
-        from pytest_llmeval.core.observation import Observation
-        from pytest_llmeval.core.results import CaseRecord
-        from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
-        from pytest_llmeval.gates.statistics.pairing import RunPairing
+    def _pairing(self, now: "FloatArray", before: "FloatArray", clusters: Sequence[int]) -> RunPairing:
 
         label = self.gate.cluster_by
         runs = [
@@ -373,7 +368,6 @@ class RepeatedScores:
 
 
 def _prove(options: Namespace) -> CommandResult:
-    from pytest_llmeval.reports.json import read_report
 
     if len(options.runs) < _RUNS:
         raise LlmevalError("found one run, expected two or more of the same version, with nothing changed in between")
@@ -398,11 +392,9 @@ def _prove(options: Namespace) -> CommandResult:
 
 
 def _proofs(
-    runs: "Sequence[SuiteReport]", options: Namespace
-) -> "Iterator[tuple[str, tuple[Mapping[str, Any], Sequence[str]]]]":
+    runs: Sequence[SuiteReport], options: Namespace
+) -> Iterator[tuple[str, tuple[Mapping[str, Any], Sequence[str]]]]:
     """Yield for each metric its name, what is found as data, and lines."""
-    from pytest_llmeval.cli.reports import paired_scores
-
     pair = paired_scores(runs[-1], runs[0])
     names = pair.compared(options.metric)
     if unknown := set(options.metric or ()) - set(names):
@@ -417,14 +409,9 @@ def _proofs(
             yield name, ({"cases": scores.scores.shape[1], "mean": mean, "rows": rows}, list(_metric(scores, rows)))
 
 
-def _repeated(runs: "Sequence[SuiteReport]", name: str, options: Namespace) -> RepeatedScores | str:
+def _repeated(runs: Sequence[SuiteReport], name: str, options: Namespace) -> RepeatedScores | str:
     """Return the scores of the cases that have one in all runs, or why there is nothing to tell."""
     import numpy as np
-
-    from pytest_llmeval.cli.reports import with_ids_of
-    from pytest_llmeval.core.results import PASS_RATE
-    from pytest_llmeval.evaluators.functions import RecordedScores
-    from pytest_llmeval.gates.drop import DropGate
 
     by_run = []
     for run in (runs[0], *(with_ids_of(runs[0], each)[0] for each in runs[1:])):
@@ -459,7 +446,7 @@ def _proof_rows(repeated: RepeatedScores, options: Namespace) -> Iterator[dict[s
             yield _counts(fall, [])
 
 
-def _counts(fall: float | None, outcomes: "Sequence[tuple[bool, GateOutcome]]") -> dict[str, Any]:
+def _counts(fall: float | None, outcomes: Sequence[tuple[bool, GateOutcome]]) -> dict[str, Any]:
     return {
         "fall": fall,
         "compared": len(outcomes),

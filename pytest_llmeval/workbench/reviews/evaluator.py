@@ -9,19 +9,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
 from pytest_llmeval.cli.console import CommandResult, refuse_input, say, write_text
 from pytest_llmeval.core.case import MODE_MARK, Case
 from pytest_llmeval.core.errors import LlmevalError
+from pytest_llmeval.core.observation import Observation, Totals
 from pytest_llmeval.core.wording import counted, interval, number
+from pytest_llmeval.evaluators.measures.confusion import rate_counts, rates, rates_basis
+from pytest_llmeval.reports.form import SuiteReport
+from pytest_llmeval.reports.json import read_report
+from pytest_llmeval.run.score import score
+from pytest_llmeval.suite.registry import get_checks
 from pytest_llmeval.workbench.reviews.items import ReviewItem, review_items
 from pytest_llmeval.workbench.reviews.modes import MODES_FILE, ModeBook, SplitOpened, add_lines, read_modes
-
-if TYPE_CHECKING:
-    from pytest_llmeval.reports.form import SuiteReport
 
 SplitName: TypeAlias = Literal["examples", "development", "test"]
 
@@ -85,7 +88,7 @@ def _plain(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def noted_answers(mode: str, book: ModeBook, suites: "Sequence[SuiteReport]") -> list[NotedAnswer]:
+def noted_answers(mode: str, book: ModeBook, suites: Sequence[SuiteReport]) -> list[NotedAnswer]:
     """Return the answers of a report about which people wrote notes, in an order that does not depend on files.
 
     Raises:
@@ -107,7 +110,6 @@ def noted_answers(mode: str, book: ModeBook, suites: "Sequence[SuiteReport]") ->
 
 
 def _evaluator(options: Namespace) -> CommandResult:
-    from pytest_llmeval.reports.json import read_report
 
     files = options.notes or [Path(MODES_FILE)]
     book = read_modes(files)
@@ -269,11 +271,6 @@ def check_lines(text: str, chosen: Sequence[NotedAnswer]) -> Iterator[str]:
     Raises:
         LlmevalError: The text is no check.
     """
-    from pytest_llmeval.core.observation import Observation, Totals
-    from pytest_llmeval.evaluators.measures.confusion import rate_counts, rates, rates_basis
-    from pytest_llmeval.run.score import score
-    from pytest_llmeval.suite.registry import get_checks
-
     try:
         check = json.loads(text)
     except ValueError as error:

@@ -9,11 +9,13 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from pytest_llmeval.cli.suite_file import open_noted
 from pytest_llmeval.core import grouped
 from pytest_llmeval.core.case import MISSING, Case, Parts, ShownPrints, answer_print, shown_prints, shown_text
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.results import CaseOutcome
 from pytest_llmeval.core.wording import counted, is_cut, suggest
+from pytest_llmeval.data.files import looks_like_suite
 from pytest_llmeval.data.files.places import display_path
 from pytest_llmeval.data.formats import CaseFile
 from pytest_llmeval.evaluators.judge.human_labels import HumanLabel, HumanLabels, LabelScale
@@ -21,6 +23,7 @@ from pytest_llmeval.gates.limit import GateFormError, parse_gate
 from pytest_llmeval.reports.form import CaseReport, RunReport, SuiteReport
 from pytest_llmeval.reports.json import read_report
 from pytest_llmeval.suite.registry import default_registry
+from pytest_llmeval.targets.recordings import Recordings
 from pytest_llmeval.workbench.reviews.draws import drawn, shuffled
 from pytest_llmeval.workbench.reviews.modes import Draw, ModeNote
 
@@ -378,10 +381,6 @@ def read_answers(path: Path, predictions: Path | None = None) -> RunReport:
         SuiteError: A file cannot be read, or has faults.
         LlmevalError: `predictions` without a suite file.
     """
-    from pytest_llmeval.cli.suite_file import open_noted
-    from pytest_llmeval.data.files import looks_like_suite
-    from pytest_llmeval.targets.recordings import Recordings
-
     if looks_like_suite(path) or path.suffix not in _JSON:
         suite = open_noted(path)
         results = []
