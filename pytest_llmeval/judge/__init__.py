@@ -9,10 +9,10 @@ from pytest_llmeval.core import CallablePackage
 
 
 def __getattr__(name: str) -> Any:
-    """Return a function for programs, which loads more of the package than its parts should."""
+    """Return a function of `pytest_llmeval.qa`, which programs may also import from here."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module("pytest_llmeval.judge.answers"), name)
+    return getattr(import_module("pytest_llmeval.qa"), name)
 
 
 CallablePackage.make(__name__, "pytest_llmeval.suite.entries:judge")

@@ -11,7 +11,7 @@ from builders import Scripted, scored
 from pytest_llmeval import qa
 from pytest_llmeval.tasks.memory_qa.qa import EvalResult, QAPair, QuestionType, Sample
 
-LOG = "pytest_llmeval.judge.answers"
+LOG = "pytest_llmeval.tasks.memory_qa.answers"
 NO_ANSWERS: list[Any] = [None, {}, ["Paris"], {"text": "Paris"}, {"answer": None}]
 
 

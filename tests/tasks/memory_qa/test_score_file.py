@@ -19,7 +19,7 @@ from pytest_llmeval.judge.contract import JudgeRequest
 from pytest_llmeval.judge.recordings import ScoreFile
 from pytest_llmeval.tasks.memory_qa.qa import EvalResult, batch_judge, import_cache
 
-LOG = "pytest_llmeval.judge.answers"
+LOG = "pytest_llmeval.tasks.memory_qa.answers"
 
 
 def test_results_without_verdict_have_no_score_are_logged_and_are_judged_again(

@@ -19,7 +19,7 @@ from pytest_llmeval.judge.questions.modes import get_mode
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.tasks.memory_qa.qa import batch_judge, compute_metrics, is_unanswerable, judge_answer, to_table
 
-LOG = "pytest_llmeval.judge.answers"
+LOG = "pytest_llmeval.tasks.memory_qa.answers"
 
 
 class Client:
