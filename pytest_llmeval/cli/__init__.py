@@ -85,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: list[str]) -> int:
     from pytest_llmeval.cli.console import CommandResult, deliver, say
     from pytest_llmeval.core.errors import LlmevalError, OptionError, SuiteError
-    from pytest_llmeval.suite.registry import default_registry
+    from pytest_llmeval.suite.registry import default_registry, shipped_registry
 
     options = Namespace()
     name = arguments[0] if arguments else ""
@@ -93,9 +93,13 @@ def _run(arguments: list[str]) -> int:
         if name in COMMANDS and name not in _ONCE_ANOTHER:
             commands = {name: _command(name)}
         else:
-            registry = default_registry()
-            arguments = _renamed(arguments, registry)
+            registry = shipped_registry()
+            if name not in registry.commands or name in registry.renamed:
+                registry = default_registry()
+                arguments = _renamed(arguments, registry)
             commands = dict(registry.commands)
+            name = arguments[0] if arguments else ""
+            commands = {name: commands[name]} if name in commands else commands
         options = _parser(commands, arguments).parse_args(arguments, options)
         done: int | CommandResult = options.run(options)
         return done if isinstance(done, int) else deliver(done, getattr(options, "json", None))

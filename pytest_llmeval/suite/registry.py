@@ -478,12 +478,18 @@ def _register_plugin(registry: Registry, loaded: Any) -> None:
     loaded(registry)
 
 
-@cache
-def _installed() -> Registry:
+def shipped_registry() -> Registry:
+    """Return what ships, without a look at installed packages, which takes longer."""
     registry = Registry(_SHIPPED, SOURCES)
     for each in _EXTENSIONS:
         _imported(each)(registry)
     registry.defer(_UNTIL_NAMED)
+    return registry
+
+
+@cache
+def _installed() -> Registry:
+    registry = shipped_registry()
     points = entry_points()  # once: it reads the metadata of all installed packages
     for group, register in ((EVALUATORS_GROUP, _register_evaluator), (PLUGINS_GROUP, _register_plugin)):
         for point in sorted(points.select(group=group), key=lambda point: point.name):
