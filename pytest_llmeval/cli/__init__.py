@@ -17,10 +17,8 @@ _INTERRUPTED = 130
 
 
 COMMANDS = {
-    "approve": ("reports:add_approve", "approve failures of a report, so that only other ones fail"),
     "evaluators": ("suite_file:add_evaluators", "list evaluators and their metrics, and sources"),
     "explain": ("suite_file:add_explain", "say what the code of a fault means, and what to do"),
-    "html": ("reports:add_html", "write JSON reports as an HTML page"),
     "inputs": ("suite_file:add_inputs", "print the inputs of a suite as JSONL"),
     "merge": ("runs:add_merge", "judge the shards of a run together"),
     "schema": ("suite_file:add_schema", "print the JSON Schema of suite files, for editors, or of results"),
@@ -30,7 +28,7 @@ COMMANDS = {
 """Name of each command of the kernel to what adds its arguments, and its line in the list of commands."""
 
 
-_GROUPS = {"evaluators": "start", "validate": "start", "explain": "look", "html": "look"}
+_GROUPS = {"evaluators": "start", "validate": "start", "explain": "look"}
 """Those of the commands that most people need; the others are advanced."""
 
 _HEADINGS = ("start", "look", "advanced", "tasks")

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "affected": "list the cases that a change can affect, and why",
+    "approve": "approve failures of a report, so that only other ones fail",
     "cache": "inspect and maintain stored verdicts",
     "comment": "write a report as Markdown for a pull request",
     "compare": "compare two JSON reports",
@@ -16,6 +17,7 @@ COMMANDS = {
     "evaluator": "write what will watch for a failure mode that people noted",
     "guard": "list what a pull request asks less of: limits, cases, checks, judges",
     "history": "print the last runs and approvals of a suite, or draw them",
+    "html": "write JSON reports as an HTML page",
     "init": "write a first suite, a CI workflow and settings for a project",
     "judge": "measure what another judge would change",
     "modes": "print the failure modes that people noted in a review",
@@ -28,15 +30,18 @@ COMMANDS = {
 
 
 _PLACES = {
+    "approve": "reports:add_approve",
     "decide": "compare:add_decide",
     "evaluator": "reviews.evaluator:add_arguments",
+    "html": "reports:add_html",
     "mutate": "mutation.command:add_arguments",
     "power": "plan.power:add_arguments",
     "prove": "plan.power:add_prove",
+    "review": "reviews.command:add_arguments",
 }
 
 
-_GROUPS = {"init": "start", "doctor": "start", **dict.fromkeys(("compare", "history", "review"), "look")}
+_GROUPS = {"init": "start", "doctor": "start", **dict.fromkeys(("compare", "history", "html", "review"), "look")}
 """Those of the commands that most people need; the others are advanced."""
 
 

@@ -9,7 +9,6 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
-from pytest_llmeval.cli.reports import PairedScores, pair_suites, paired_scores, report_changes, with_ids_of
 from pytest_llmeval.core import grouped
 from pytest_llmeval.core.wording import counted, excerpt, listed, number
 from pytest_llmeval.gates.contract import ChangeVerdict, MetricChange
@@ -18,6 +17,7 @@ from pytest_llmeval.reports.form import EXCUSED, NO_CASE, CaseReport, Changes, R
 from pytest_llmeval.reports.markdown import text
 from pytest_llmeval.reports.overview import BAD, MOST_LINES
 from pytest_llmeval.scoring.case_scores import TOLERANCE
+from pytest_llmeval.workbench.reports import PairedScores, pair_suites, paired_scores, report_changes, with_ids_of
 
 
 class Change(NamedTuple):

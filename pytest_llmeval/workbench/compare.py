@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import to_builtins
 
 from pytest_llmeval.cli.console import CommandResult, amount, say, share, table_lines
-from pytest_llmeval.cli.reports import PairedScores, pair_suites, paired_scores, report_changes, results_of
 from pytest_llmeval.cli.suite_file import open_noted
 from pytest_llmeval.core import grouped
 from pytest_llmeval.core.case import Case
@@ -28,6 +27,7 @@ from pytest_llmeval.reports.json import published, read_report
 from pytest_llmeval.scoring.case_scores import Abstained, abstained_metrics, unmet
 from pytest_llmeval.scoring.table import summarize
 from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.workbench.reports import PairedScores, pair_suites, paired_scores, report_changes, results_of
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray

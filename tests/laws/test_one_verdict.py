@@ -11,7 +11,6 @@ import pytest
 from builders import finished
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.cli.reports import page_runs
 from pytest_llmeval.core.wording import number
 from pytest_llmeval.gates.contract import MetricChange
 from pytest_llmeval.reports.form import RunReport
@@ -24,6 +23,7 @@ from pytest_llmeval.run.job import CaseAnswer
 from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord, SuitePart
 from pytest_llmeval.suite.suite import SuiteKey
 from pytest_llmeval.workbench.comment import comment_text
+from pytest_llmeval.workbench.reports import page_runs
 
 NAME = "s.eval.json"
 SIZE = 40

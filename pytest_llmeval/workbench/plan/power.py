@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.cli.console import CommandResult, amount, count, say, share, table_lines, write_text
-from pytest_llmeval.cli.reports import paired_scores, with_ids_of
 from pytest_llmeval.cli.suite_file import open_noted
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.observation import Observation
@@ -29,6 +28,7 @@ from pytest_llmeval.reports.json import read_report
 from pytest_llmeval.scoring.case_scores import TOLERANCE
 from pytest_llmeval.suite.suite import Suite
 from pytest_llmeval.workbench.plan.spread import Plan, Planned, Sources, planned
+from pytest_llmeval.workbench.reports import paired_scores, with_ids_of
 
 if TYPE_CHECKING:
     import numpy as np

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.baselines.files import approved_scores, score_file
 from pytest_llmeval.baselines.runs import approved_statistics
-from pytest_llmeval.cli.reports import results_of
 from pytest_llmeval.core.case import groups_of_case
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.evaluator import Metric
@@ -26,6 +25,7 @@ from pytest_llmeval.reports.json import read_report
 from pytest_llmeval.scoring.intervals import normal_cdf, normal_quantile, present
 from pytest_llmeval.scoring.table import Table
 from pytest_llmeval.suite.suite import Suite, SuiteKey
+from pytest_llmeval.workbench.reports import results_of
 
 if TYPE_CHECKING:
     import numpy as np

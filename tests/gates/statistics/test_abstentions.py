@@ -25,7 +25,6 @@ from pytest_llmeval import (
     get_evaluator,
     score,
 )
-from pytest_llmeval.cli.reports import paired_scores
 from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.gates.contract import GateResult
 from pytest_llmeval.gates.limit import parse_gate
@@ -36,6 +35,7 @@ from pytest_llmeval.gates.statistics.pairing import RunPairing
 from pytest_llmeval.reports.form import CaseReport, SuiteReport
 from pytest_llmeval.scoring.repeats import Reduced, Repeats
 from pytest_llmeval.scoring.table import summarize
+from pytest_llmeval.workbench.reports import paired_scores
 
 FAITHFUL, UNFAITHFUL, SILENT = "Refunds take 30 days.", "Parking costs 5 euros.", "Could you say more?"
 CONTEXTS = ["Refunds take 30 days at most."]

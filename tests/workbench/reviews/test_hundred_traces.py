@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from pytest_llmeval.workbench.review import NoteFile
+from pytest_llmeval.workbench.reviews.command import NoteFile
 from pytest_llmeval.workbench.reviews.items import read_answers, review_of
 
 EXAMPLE = Path(__file__).parents[3] / "example_suites" / "agent_user"

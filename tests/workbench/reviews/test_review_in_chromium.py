@@ -12,8 +12,8 @@ from pages import Browser, answered, lines, review
 from selenium.webdriver.support.ui import WebDriverWait
 
 from pytest_llmeval.evaluators.judge.human_labels import label_line, read_labels
-from pytest_llmeval.workbench import review as review_module
-from pytest_llmeval.workbench.review import review_page
+from pytest_llmeval.workbench.reviews import command as review_module
+from pytest_llmeval.workbench.reviews.command import review_page
 from pytest_llmeval.workbench.reviews.items import Review
 from pytest_llmeval.workbench.reviews.modes import ModeBook, ModeCreated, ModeProposed, read_modes
 
@@ -255,7 +255,7 @@ def test_the_page_fits_a_phone_and_assistive_software(
 
 
 def scripts() -> Sequence[Path]:
-    return sorted((Path(review_module.__file__).parent / "reviews" / "assets").iterdir())
+    return sorted((Path(review_module.__file__).parent / "assets").iterdir())
 
 
 @pytest.mark.parametrize("path", scripts(), ids=lambda path: path.name)

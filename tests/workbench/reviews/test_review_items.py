@@ -8,7 +8,7 @@ from pages import answered, case, review, suites_of
 
 from pytest_llmeval.core.case import answer_print
 from pytest_llmeval.core.errors import LlmevalError
-from pytest_llmeval.workbench.review import review_page
+from pytest_llmeval.workbench.reviews.command import review_page
 from pytest_llmeval.workbench.reviews.items import review_items, review_of
 
 
