@@ -240,28 +240,37 @@ def answer_fields(answers: Sequence[AnswerShown]) -> dict[str, Any]:
     }
 
 
-def fill_buckets(metrics: MetricIndex, cases: Sequence[CaseResult]) -> list[tuple[BucketReport, bool]]:
+def fill_buckets(metrics: MetricIndex, result: Result) -> list[tuple[BucketReport, bool]]:
     """Sort cases into the buckets that evaluators define, in their order; a case may be in several.
 
     Args:
         metrics: Of the suite.
-        cases: The scored cases.
+        result: Its numbers.
 
     Returns:
         Each bucket, and whether it is that of an evaluator that defines none: the cases whose first metric is less than
         perfect. Only the error analysis shows these.
     """
-    buckets: list[tuple[str, ErrorBucket, bool, list[str]]] = []
+    filled = []
     for label, evaluator in metrics.evaluators.items():
         own = evaluator.error_buckets()
         for each in own or _imperfect(metrics, label):
             named = structs.replace(each, metric=metrics.full_name(label, each.metric))
-            buckets.append((label, named, not own, []))
-    for case in cases:  # which are built when they are read
-        for label, each, _, ids in buckets:
-            if each.holds(case.metrics.get(each.metric), case.details.get(label, {})):
-                ids.append(case.id)
-    return [(_filled(BucketReport, each, evaluator=label, cases=ids), implied) for label, each, implied, ids in buckets]
+            cases = [
+                record.id
+                for record, score in zip(result.records, _scores_of(result, named.metric), strict=True)
+                if named.holds(score, seen.details if (seen := record.observations.get(label)) else {})
+            ]
+            filled.append((_filled(BucketReport, named, evaluator=label, cases=cases), not own))
+    return filled
+
+
+def _scores_of(result: Result, metric: str) -> list[float | None]:
+    """Return the score of each case by a metric; ``None`` where there is none."""
+    column = result.case_scores.get(metric)
+    if column is None:
+        return [None] * len(result.records)
+    return [score if math.isfinite(score) else None for score in column.tolist()]
 
 
 def _imperfect(metrics: MetricIndex, label: str) -> Iterator[ErrorBucket]:
@@ -308,8 +317,11 @@ def worst_cases(result: Result, metrics: MetricIndex, gated: Iterable[str]) -> W
     owned = metrics.find(names[0])
     lower = metrics.lower_is_better(names[0])
     best = None if owned is None else owned.metric.low if lower else owned.metric.high
-    scored = [(case.id, score) for case in result.cases if (score := case.metrics.get(names[0])) is not None]
-    below = [(name, score) for name, score in scored if best is None or abs(score - best) > _SLACK]
+    below = [
+        (record.id, score)
+        for record, score in zip(result.records, _scores_of(result, names[0]), strict=True)
+        if score is not None and (best is None or abs(score - best) > _SLACK)
+    ]
     below.sort(key=lambda each: -each[1] if lower else each[1])
     return WorstCases(names[0], [WorstCase(*each) for each in below[:_WORST]]) if below else None
 

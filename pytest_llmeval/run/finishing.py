@@ -123,7 +123,7 @@ def report_suite(judged: JudgedSuite, scope: RunScope) -> SuiteReport:
         usage=usage_report(records, cascades),
         snapshot=judged.snapshot.verdicts,
         tables=fill_tables(suite.metrics, result),
-        buckets=fill_buckets(suite.metrics, result.cases),
+        buckets=fill_buckets(suite.metrics, result),
         lower_is_better=[name for name in result.metrics if suite.metrics.lower_is_better(name)],
         ranges=suite.metrics.ranges(result.metrics),
         shared_inputs=_shared_inputs(suite),

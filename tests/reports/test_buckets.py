@@ -47,7 +47,7 @@ def report(texts: Mapping[str, str], *labels: str) -> RunReport:
     ]
     records.append(CaseRecord("broken", outcome="errored", errors=dict.fromkeys(evaluators, "no"), reason="no answer"))
     result = summarize(evaluators, records, confidence=None)
-    buckets = fill_buckets(MetricIndex.from_evaluators(evaluators), result.cases)
+    buckets = fill_buckets(MetricIndex.from_evaluators(evaluators), result)
     suite = suite_report("s", "s.eval.yaml", result, list[GateResult](), len(records), None, buckets=buckets)
     return RunReport(run=RunStart("2026-01-01", 0.1, "0"), suites=[suite])
 

@@ -49,7 +49,7 @@ def report(texts: ReportedTexts, gated: tuple[str, ...] = (), answers: Mapping[s
         result,
         [],
         len(cases),
-        buckets=fill_buckets(metrics, result.cases),
+        buckets=fill_buckets(metrics, result),
         cases=case_reports(result, cases, texts),
         worst=worst_cases(result, metrics, gated),
     )

@@ -115,7 +115,7 @@ def suite_of(
         description="Questions of <b>people</b>",
         usage=usage_report(result.records),
         snapshot=[SnapshotVerdict("f1", "fell", "failed", 0.25, 0.5, "f1 fell"), SnapshotVerdict("*", "new", "passed")],
-        buckets=[(each, False) for each, _ in fill_buckets(METRICS, result.cases)],
+        buckets=[(each, False) for each, _ in fill_buckets(METRICS, result)],
         lower_is_better=["exact_match"],
         shared_inputs=2,
         uncalibrated=["f1"],
