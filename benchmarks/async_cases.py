@@ -1,5 +1,7 @@
 """Wall time of async cases through `arun`, pytest and pydantic-evals, in turn; the ideal is that of the calls alone.
 
+A process of pytest is held against the ideal and what pytest alone takes for as many tests that do nothing.
+
 python benchmarks/async_cases.py [CASES] [CALLS AT A TIME] [SECONDS OF A CALL] [TURNS]
 """
 
@@ -10,6 +12,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from sides import pytest_command, run_s
+
+WHOLE, ALONE = "pytest, whole process", "pytest alone"
 
 SUITE = """\
 import asyncio, sys, time
@@ -33,6 +37,14 @@ async def main():
     print(time.perf_counter() - started)
 
 asyncio.run(main())
+"""
+
+BARE = """\
+import pytest
+
+@pytest.mark.parametrize("number", range({cases}))
+def test_nothing(number):
+    pass
 """
 
 PEER = """\
@@ -71,12 +83,20 @@ def main() -> None:
     cases, most, seconds, turns = [*numbers, *(1000, 50, 0.05, 5)[len(numbers) :]]
     values = {"cases": int(cases), "most": int(most), "seconds": seconds}
     with tempfile.TemporaryDirectory() as folder:
-        script, peer, test = (Path(folder, name) for name in ("script.py", "peer.py", "test_capitals.py"))
+        names = ("script.py", "peer.py", "test_capitals.py", "bare/test_bare.py")
+        script, peer, test, bare = (Path(folder, name) for name in names)
+        bare.parent.mkdir()
         script.write_text(SUITE.format(**values, target={"concurrency": values["most"]}) + ARUN, encoding="utf-8")
         peer.write_text(PEER.format(**values), encoding="utf-8")
         test.write_text(SUITE.format(**values, target="answer"), encoding="utf-8")
-        command = pytest_command(Path(folder), "--llmeval", f"--llmeval-concurrency={values['most']}")
-        sides = {"arun": lambda: _printed(script), "pytest, whole process": lambda: run_s(command)[1]}
+        bare.write_text(BARE.format(**values), encoding="utf-8")
+        command = pytest_command(test, "--llmeval", f"--llmeval-concurrency={values['most']}")
+        alone = pytest_command(bare, ours=False)
+        sides = {
+            "arun": lambda: _printed(script),
+            WHOLE: lambda: run_s(command)[1],
+            ALONE: lambda: run_s(alone)[1],
+        }
         if find_spec("pydantic_evals") is not None:
             sides["pydantic-evals"] = lambda: _printed(peer)
         taken: dict[str, list[float]] = {name: [] for name in sides}
@@ -87,6 +107,9 @@ def main() -> None:
     for name, each in taken.items():
         middle = statistics.median(each)
         print(f"{name:<24}{middle:6.2f} s ({min(each):.2f} to {max(each):.2f}), {middle / ideal:.2f} x the ideal")
+    ratios = sorted(ours / (ideal + bare_s) for ours, bare_s in zip(taken[WHOLE], taken[ALONE], strict=True))
+    spread = f"({ratios[0]:.2f} to {ratios[-1]:.2f})"
+    print(f"{WHOLE}: {statistics.median(ratios):.2f} {spread} x the ideal and {ALONE} together")
 
 
 if __name__ == "__main__":
