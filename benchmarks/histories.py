@@ -5,10 +5,10 @@ of runs; histories, which are many comparisons each, use the normal test of pair
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
+from msgspec import structs
 from tables import Row, rows, share, table
 
 from pytest_llmeval import Case, get_evaluator, score
@@ -83,7 +83,7 @@ def edited(rng: np.random.Generator, drop: float) -> Pair:
     digests = {name: CaseDigest("as it was") for name in names}
     changed = digests | {name: CaseDigest("edited") for name, each in zip(names, hard, strict=True) if each}
     here, there = CaseStatistics.from_records(_run(now, names)), CaseStatistics.from_records(_run(before, names))
-    return replace(here, digests=changed), replace(there, digests=digests)
+    return structs.replace(here, digests=changed), structs.replace(there, digests=digests)
 
 
 SITUATIONS: tuple[tuple[str, Callable[[np.random.Generator, float], Pair], str | None], ...] = (

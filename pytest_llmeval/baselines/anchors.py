@@ -6,6 +6,8 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from pytest_llmeval.baselines.comparable import Comparable
 from pytest_llmeval.baselines.files import (
     anchor_file,
@@ -262,7 +264,7 @@ def drift_findings(
         if isinstance(pairing, str):
             yield GateEvidence(gate, reason=pairing)
         elif anchor is not None:
-            yield replace(gate.examine(pairing), doubt=_since(gate, approved, anchor))
+            yield structs.replace(gate.examine(pairing), doubt=_since(gate, approved, anchor))
 
 
 def anchored_gates(

@@ -5,6 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec import structs
+
 from pytest_llmeval.baselines.anchors import anchored_gates, drift_findings, gate_clusters, pool_of, pooled_baseline
 from pytest_llmeval.baselines.comparable import Stamp, fingerprint, shown_beside
 from pytest_llmeval.baselines.files import (
@@ -432,7 +434,7 @@ def _approved_drift(
     if isinstance(scores, SuiteScores):
         for each in drift_findings(gates, measured, scores, score_file(measured.key), pending.named):
             remedy = "the approval keeps the anchor; --llmeval-new-anchor with --snapshot-update gives it up"
-            yield replace(each, doubt="; ".join(filter(None, [each.doubt, remedy])))
+            yield structs.replace(each, doubt="; ".join(filter(None, [each.doubt, remedy])))
 
 
 def _watched(
@@ -450,7 +452,7 @@ def _watched(
         out.append(judged)
         if watched is not None:
             looks[str(finding.gate)] = watched
-    return out, replace(watch, looks=looks)
+    return out, structs.replace(watch, looks=looks)
 
 
 def _examined(
@@ -464,7 +466,7 @@ def _examined(
     pooled = None if gate.weighs_runs else baseline.pooled
     evidence = gate.examine(pooled or baseline.pairing, incomplete, baseline.absent)
     notes = [f"the baseline is the mean of the last {baseline.runs} approved runs"] if pooled else []
-    return replace(evidence, doubt="; ".join(dict.fromkeys([*notes, *(each.reason for each in doubts)])))
+    return structs.replace(evidence, doubt="; ".join(dict.fromkeys([*notes, *(each.reason for each in doubts)])))
 
 
 def _baseline(measured: MeasuredSuite, keeper: Keeper) -> _Baseline:

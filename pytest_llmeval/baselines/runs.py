@@ -111,8 +111,7 @@ class SnapshotMode(Struct, frozen=True):
                 file.write()
 
 
-@dataclass(frozen=True)
-class RunWatch:
+class RunWatch(Struct, frozen=True):
     """The part of a run in gates that weigh all runs since an approval.
 
     Attributes:
@@ -123,7 +122,7 @@ class RunWatch:
 
     baseline: str
     statistics: str
-    looks: "Mapping[str, WatchedRun]" = field(default_factory=dict)
+    looks: "Mapping[str, WatchedRun]" = {}
 
 
 class ApprovedRun(NamedTuple):
@@ -138,8 +137,7 @@ class ApprovedRun(NamedTuple):
     pairing: "RunPairing"
 
 
-@dataclass(frozen=True)
-class EarlyStop:
+class EarlyStop(Struct, frozen=True):
     """The end of a suite that stopped because its gates were decided.
 
     Attributes:
@@ -153,8 +151,7 @@ class EarlyStop:
     ran_ahead: Sequence[CaseRecord] = ()
 
 
-@dataclass(frozen=True)
-class CollectedSuite:
+class CollectedSuite(Struct, frozen=True):
     """A suite with the records of its cases: the first stage.
 
     Attributes:
@@ -173,15 +170,14 @@ class CollectedSuite:
     suite: Suite
     records: Sequence[CaseRecord] = ()
     total: int = 0
-    judges: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    known: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    judges: Mapping[str, Mapping[str, str]] = {}
+    known: Mapping[str, Sequence[str]] = {}
     reruns: int = 0
     stop: EarlyStop | None = None
     baseline: Sequence[CaseRecord] | None = None
 
 
-@dataclass(frozen=True)
-class MeasuredSuite:
+class MeasuredSuite(Struct, frozen=True, dict=True):
     """A collected suite with its metrics, and its comparison with the approved run.
 
     Attributes:
@@ -325,8 +321,7 @@ class SnapshotJudgement:
     pending: "PendingFile | None" = field(default=None, compare=False)
 
 
-@dataclass(frozen=True)
-class JudgedSuite:
+class JudgedSuite(Struct, frozen=True):
     """A collected suite with the verdicts on it: the second stage.
 
     Attributes:

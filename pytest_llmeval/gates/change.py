@@ -2,8 +2,10 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, get_args
+
+from msgspec import Struct
 
 from pytest_llmeval.core.evaluator import APPROVED, Metric
 from pytest_llmeval.core.wording import counted, interval, limit, number
@@ -43,8 +45,7 @@ _FEW_UNITS = 12
 """With fewer cases or clusters, gates that are judged together may find no drop significant."""
 
 
-@dataclass(frozen=True, slots=True)
-class Adjusted:
+class Adjusted(Struct, frozen=True):
     """A p-value among the tests that are judged together.
 
     Attributes:
@@ -441,8 +442,7 @@ class ChangeGate(Gate):
         return f"{self.subject} has no value in the baseline"
 
 
-@dataclass(frozen=True, slots=True)
-class ExaminedChange:
+class ExaminedChange(Struct, frozen=True):
     """One gate on one group of cases, or on all."""
 
     gate: ChangeGate
@@ -450,7 +450,7 @@ class ExaminedChange:
     cases: int
     evidence: "Evidence | None" = None
     fault: str = ""
-    metric: Metric = field(default=Metric(""))
+    metric: Metric = Metric("")
     worsened: "Worsened | None" = None
 
     def cause(self, p_value: float) -> str:
@@ -551,8 +551,7 @@ class ExaminedChange:
         return [*parts, gate.detectable(evidence, self.metric, adjusted.tests) + alone, *evidence.notes]
 
 
-@dataclass(frozen=True, slots=True)
-class GateEvidence:
+class GateEvidence(Struct, frozen=True):
     """A gate with its evidence.
 
     Attributes:

@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from msgspec import structs
+
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.wording import counted, limit, number
 from pytest_llmeval.gates.change import ChangeGate, GateEvidence
@@ -344,7 +346,7 @@ class AnytimeGate(ChangeGate):
         (examined,) = finding.examined
         evidence = examined.evidence
         if examined.fault or evidence is None or evidence.drop is None:
-            return replace(finding, examined=(), outcome="failed", reason=examined.fault), None
+            return structs.replace(finding, examined=(), outcome="failed", reason=examined.fault), None
         shares = tuple(float(f"{round(each, 9):.4g}") for each in evidence.estimate.contributions)
         run = WatchedRun(evidence.drop, evidence.deviation, evidence.estimate.units, shares=shares).after(earlier)
         seen = watch([*earlier, run], self.max_drop)
@@ -362,7 +364,7 @@ class AnytimeGate(ChangeGate):
             *evidence.notes,
         )
         outcome: GateOutcome = "failed" if proven else "passed"
-        return replace(finding, examined=(), outcome=outcome, reason="; ".join(parts), value=evidence.drop), run
+        return structs.replace(finding, examined=(), outcome=outcome, reason="; ".join(parts), value=evidence.drop), run
 
 
 def never_decided(gates: Sequence[ChangeGate], units: Callable[[str | None], int]) -> Iterator[str]:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, make_dataclass, replace
 from typing import Any
 
+from msgspec import structs
+
 from pytest_llmeval.core.wording import MOST_LISTED, counted, expected_name, several, suggest, without_links
 from pytest_llmeval.data.files.validation import STRICT, adapter, describe
 from pytest_llmeval.gates.change import Adjusted, ExaminedChange, GateEvidence
@@ -207,7 +209,7 @@ def judge_together(findings: Sequence[GateEvidence], files: Sequence[str] = ()) 
     }
     for key, (changes, level) in far.items():
         if changes.is_collapse([other for at, (other, _) in far.items() if at != key], level):
-            adjusted[key] = replace(adjusted[key], collapsed=True)
+            adjusted[key] = structs.replace(adjusted[key], collapsed=True)
     return [_judged(finding, adjusted) for finding in findings]
 
 

@@ -4,10 +4,12 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+
+from msgspec import Struct, field
 
 from pytest_llmeval.core.wording import counted, unknown_name
 from pytest_llmeval.data.files.places import WORKING_FOLDER
@@ -110,8 +112,7 @@ DEFAULT_PLACE: Final = CachePlace(Path(WORKING_FOLDER, "cache.sqlite3"))
 """The place of a configuration without one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(Struct, frozen=True):
     """Limits of one run over all its processes; ``None`` for none.
 
     Attributes:
@@ -180,8 +181,7 @@ def parse_budget(texts: Iterable[str]) -> Budget:
 JudgeMode: TypeAlias = Literal["auto", "replay", "record", "refresh", "off"]
 
 
-@dataclass(frozen=True)
-class JudgeOptions:
+class JudgeOptions(Struct, frozen=True):
     """Options of a run.
 
     Attributes:

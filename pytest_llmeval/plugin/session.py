@@ -4,14 +4,13 @@ import itertools
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from msgspec import structs
+from msgspec import Struct, field, structs
 
 from pytest_llmeval.baselines.runs import SELECTING, Keeper, SnapshotMode
 from pytest_llmeval.cli.options import SHARD_SUFFIX
@@ -175,8 +174,7 @@ def _options(config: pytest.Config) -> "ShardOptions":
     )
 
 
-@dataclass
-class Run:
+class Run(Struct):
     """The run of a session: its record, and the result of judging it.
 
     Attributes:
@@ -194,11 +192,11 @@ class Run:
     loader: SuiteLoader
     runner: CaseRunner
     record: RunRecord = field(default_factory=RunRecord)
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = []
     finished: Reported | None = None
-    shortfalls: list[str] = field(default_factory=list)
-    collected: set[str] = field(default_factory=set)
-    _expected: set[str] = field(default_factory=set)
+    shortfalls: list[str] = []
+    collected: set[str] = set()
+    _expected: set[str] = set()
 
     def take(self, report: pytest.TestReport) -> None:
         """Keep what a report carries."""
@@ -345,8 +343,7 @@ def suites_of(session: pytest.Session) -> Suites:
     return _Suites(session, session.config.stash[LOADER], session.config.stash[RUNNER])
 
 
-@dataclass(frozen=True)
-class _Suites:
+class _Suites(Struct, frozen=True):
     """Implements `pytest_llmeval.run.stages.Suites` for a session."""
 
     session: pytest.Session

@@ -4,7 +4,6 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, assert_never, get_args
 
@@ -406,8 +405,7 @@ def _note(table: ReportTable, numbers: "_ResultNumbers") -> str:
     return table.above_one if above else ""
 
 
-@dataclass(frozen=True)
-class _ResultNumbers:
+class _ResultNumbers(Struct, frozen=True, dict=True):
     """The part of a result that belongs to one evaluator, by the evaluator's own names."""
 
     index: MetricIndex

@@ -3,13 +3,12 @@
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct, structs
+from msgspec import Struct, field, structs
 
 from pytest_llmeval.core.case import ITSELF, MISSING, Case, Itself, NoAnswer
 from pytest_llmeval.core.errors import CutShortError, LlmevalError, PredictionError
@@ -98,8 +97,7 @@ async def _cancelled(tasks: "Iterable[asyncio.Task[Any]]") -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-@dataclass
-class CaseRunner:
+class CaseRunner(Struct, dict=True):
     """Runs the cases of a process.
 
     Attributes:
@@ -117,7 +115,7 @@ class CaseRunner:
 
     options: JudgeOptions = field(default_factory=JudgeOptions)
     recordings: "Recordings | None" = None
-    signals: Signals = Signals()  # noqa: RUF009 (immutable)
+    signals: Signals = Signals()
     in_turn: bool = False
     may_stop: bool = False
     explains_all: bool = True
@@ -437,8 +435,7 @@ class CaseRunner:
                 self.recordings.close()
 
 
-@dataclass(frozen=True)
-class OpponentJobs:
+class OpponentJobs(Struct, frozen=True):
     """Who else must answer a case.
 
     Attributes:
@@ -446,8 +443,8 @@ class OpponentJobs:
     """
 
     target_of: "Callable[[Suite], SuiteTarget]"
-    _cases: dict[tuple[Path, str], Mapping[str, Case]] = field(default_factory=dict)
-    _approved: "dict[SuiteKey, ApprovedAnswers]" = field(default_factory=dict)
+    _cases: dict[tuple[Path, str], Mapping[str, Case]] = {}
+    _approved: "dict[SuiteKey, ApprovedAnswers]" = {}
 
     def jobs_of(self, job: Job) -> dict[str, Job | NoAnswer | Itself]:
         """Return the jobs by the names of the opponents, or why there is none."""

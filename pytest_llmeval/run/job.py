@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 
@@ -309,8 +309,7 @@ def why_unanswered(suite: Suite) -> str:
     return _NO_TARGET if suite.model is None and (suite.target is None or suite.target.is_for_fixture) else ""
 
 
-@dataclass
-class SuiteTargets:
+class SuiteTargets(Struct):
     """The targets of a process.
 
     Attributes:
@@ -322,7 +321,7 @@ class SuiteTargets:
     background: Background
     calls: "RunCalls"
     slow_down: Callable[[], None] = lambda: None
-    _targets: "dict[tuple[Path, str], Target | BatchTarget | PredictionError]" = field(default_factory=dict)
+    _targets: "dict[tuple[Path, str], Target | BatchTarget | PredictionError]" = {}
 
     def load(self, suite: Suite) -> "Target | BatchTarget":
         """Return the target of a suite.
@@ -363,8 +362,7 @@ class SuiteTargets:
         return ModelTarget(model, client).answer
 
 
-@dataclass(frozen=True)
-class SuiteTarget:
+class SuiteTarget(Struct, frozen=True):
     """Implements `pytest_llmeval.run.job.TargetSource` by the target that a suite names."""
 
     targets: SuiteTargets

@@ -10,6 +10,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from msgspec import structs
+
 from pytest_llmeval.baselines.runs import (
     CollectedSuite,
     JudgedSuite,
@@ -58,7 +60,7 @@ def judge(collected: Collected, scope: RunScope) -> Judged:
     if scope.terms.family == "project":
         claims += _left_out(scope, {each.key.path for each in examined})
     gates = _judge_claims(claims, scope.terms.family)
-    suites = [replace(each, gates=[*each.gates, *gates.get(each.key, ())]) for each in examined]
+    suites = [structs.replace(each, gates=[*each.gates, *gates.get(each.key, ())]) for each in examined]
     suites = _with_calibration(suites)
     verdicts: list[SuiteVerdict] = [
         (key, GateResult("summary", "failed", None, None, f"not evaluated: {why}")) for key, why in failures.items()
@@ -256,7 +258,7 @@ def _examine_suite(collected: CollectedSuite, scope: RunScope) -> tuple[JudgedSu
         off,
     )
     if collected.stop is not None:  # scores of some cases are no scores of the suite
-        return replace(judged, gates=collected.stop.gates), []
+        return structs.replace(judged, gates=collected.stop.gates), []
     unjudged = JUDGES_OFF if off else ""
     snapshot = _snapshot(measured, scope, judged.incomplete or unjudged)
     gates = [
@@ -267,7 +269,7 @@ def _examine_suite(collected: CollectedSuite, scope: RunScope) -> tuple[JudgedSu
         )
         for gate in suite.score_gates
     ]
-    judged = replace(judged, snapshot=snapshot, gates=gates)
+    judged = structs.replace(judged, snapshot=snapshot, gates=gates)
     if not suite.regressions:
         return judged, []
     from pytest_llmeval.baselines.baselines import examine_regressions
@@ -281,7 +283,7 @@ def _examine_suite(collected: CollectedSuite, scope: RunScope) -> tuple[JudgedSu
             marked = replace(verdict, reason=f"{verdict.reason}{change}")
             yield collected.key, qualified(collected, each.gate.max_skipped, marked)
 
-    return replace(judged, watch=watch), [_Claims(collected.key, evidence, settled)]
+    return structs.replace(judged, watch=watch), [_Claims(collected.key, evidence, settled)]
 
 
 _CALIBRATED = "calibrated judges"
@@ -329,10 +331,10 @@ def _calibrated(judged: JudgedSuite, confirmed: Callable[[SuiteKey], _Judges]) -
         known = confirmed(judged.key)
         missing = [name for name in missing if _identity(judges[owned[name].label]) not in known]
     if not missing or suite.uncalibrated == "report":
-        return replace(judged, uncalibrated=missing) if missing else judged
+        return structs.replace(judged, uncalibrated=missing) if missing else judged
     reason = f"uncalibrated: no human labels confirm the judge of {', '.join(missing)}"
     failed = GateResult(_CALIBRATED, "failed", None, None, reason)
-    return replace(judged, uncalibrated=missing, gates=[*judged.gates, failed])
+    return structs.replace(judged, uncalibrated=missing, gates=[*judged.gates, failed])
 
 
 def _identity(judge: Mapping[str, str]) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from pytest_llmeval.baselines.comparable import Stamp
 from pytest_llmeval.baselines.runs import Keeper, SnapshotMode
@@ -273,7 +273,7 @@ def _options(suite: Suite) -> JudgeOptions:
     if target is None or (own := target.own_concurrency) is None:
         return options
     fewest = 1 if target.http is None else options.concurrency  # judges are asked in the same slots
-    return replace(options, concurrency=max(own, fewest))
+    return structs.replace(options, concurrency=max(own, fewest))
 
 
 def _judged(run: RunRecord, suites: _OneSuite) -> "Judged":

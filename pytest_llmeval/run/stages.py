@@ -8,7 +8,6 @@ import json
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -264,7 +263,7 @@ def collect(scope: RunScope) -> Collected:
     collected = extended("collected", _gathered(scope), scope)
     # Extensions decide which cases count, and so which of those that share a call to a judge owns it.
     return structs.replace(
-        collected, suites=[replace(each, records=list(claim_calls(each.records))) for each in collected.suites]
+        collected, suites=[structs.replace(each, records=list(claim_calls(each.records))) for each in collected.suites]
     )
 
 

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, overload
 
 from msgspec import Struct
@@ -87,8 +86,7 @@ class PackedColumns(Mapping[str, "FloatArray"]):
         return np.nan if number == _NOTHING and column.dtype == np.int8 else number
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreColumns:
+class ScoreColumns(Struct, frozen=True):
     """The scores of all cases.
 
     Attributes:

@@ -2,11 +2,10 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from pytest_llmeval.core.evaluator import Basis, Metric
 from pytest_llmeval.core.observation import FloatArray
@@ -105,8 +104,7 @@ def present(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CountedMetric:
+class CountedMetric(Struct, frozen=True, kw_only=True):
     """All numbers behind one metric over a set of cases, except its interval.
 
     The only way to a `MetricValue`: tables of cases and merged statistics count in their own ways, and agree on
@@ -213,8 +211,7 @@ class Tails(NamedTuple):
     below: float
 
 
-@dataclass(frozen=True, slots=True)
-class Resampled:
+class Resampled(Struct, frozen=True):
     """Resampled values as a distribution whose tails continue beyond the resamples.
 
     Beyond the outermost 25 resamples, p-values have an exponential tail with their mean excess, or a normal one with
@@ -225,7 +222,7 @@ class Resampled:
         values: Finite, at least one.
     """
 
-    values: FloatArray = field(repr=False)
+    values: FloatArray
 
     @property
     def constant(self) -> bool:

@@ -318,8 +318,7 @@ class MatrixSpec:
                 yield f"{entry.get('model')}/{Path(prompt).stem}", {**shared, **entry, "prompt": prompt}
 
 
-@dataclass(frozen=True)
-class Prompt:
+class Prompt(Struct, frozen=True):
     """A text with placeholders such as ``{{ input.question }}``. What a case contains is text, never a placeholder.
 
     Attributes:
@@ -364,8 +363,7 @@ def prompt_fault(text: str) -> tuple[int, str] | None:
     return None
 
 
-@dataclass(frozen=True)
-class ModelSystem:
+class ModelSystem(Struct, frozen=True, dict=True):
     """A model with its prompts.
 
     Attributes:

@@ -172,13 +172,13 @@ def migrate(
     own = {label: each for label, each in suite.evaluators.items() if not each.counts_verdicts_of}
     suite = structs.replace(suite, evaluators=own)
     old, new = (structs.replace(suite, judge=spec) for spec in judges)
-    replay = replace(options, mode="replay", model=None, base_url=None)
+    replay = structs.replace(options, mode="replay", model=None, base_url=None)
     before, known = _run(old, key, replay, recordings)
     left_out = {each.id: _why(each) for each in before if _lacks(each)}
     comparable_suite = structs.replace(new, cases=tuple(case for case in new.cases if case.id not in left_out))
     if not comparable_suite.cases:
         raise LlmevalError(_nothing(key, left_out))
-    after, now_known = _run(comparable_suite, key, replace(replay, mode="auto"), recordings)
+    after, now_known = _run(comparable_suite, key, structs.replace(replay, mode="auto"), recordings)
     left_out |= {each.id: _why(each) for each in after if _lacks(each)}
     calls = len({call.id for each in after for call in each.calls if call.fresh})
     sides = [

@@ -5,11 +5,12 @@ import math
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Final, NamedTuple
+
+from msgspec import structs
 
 from pytest_llmeval.cli.console import CommandResult, refuse_input, say, table_lines, write_text
 from pytest_llmeval.cli.options import add_options
@@ -84,7 +85,9 @@ def _suggest(book: ModeBook, path: Path, options: Namespace) -> Sequence[ModePro
 
     if options.judge_model is None:
         raise LlmevalError("--suggest: found no judge, expected --judge-model PROVIDER:NAME")
-    asking = replace(judge_options(options, "modes"), model=options.judge_model, base_url=options.judge_base_url)
+    asking = structs.replace(
+        judge_options(options, "modes"), model=options.judge_model, base_url=options.judge_base_url
+    )
     with closing(options.cache.open()):  # an unusable store is reported before anything is asked
         return propose_modes(book, path, JudgeSpec(), asking)
 

@@ -1,7 +1,6 @@
 """Laws of the stages of a run, and the extensions that map them."""
 
 from copy import deepcopy
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -82,13 +81,13 @@ def test_no_field_of_a_stage_can_be_set(scope: RunScope) -> None:
 def without_last(collected: Collected, scope: RunScope) -> Collected:
     """Leave suites all but their last record."""
     del scope
-    return Collected([replace(each, records=each.records[:-1]) for each in collected.suites], collected.faults)
+    return Collected([structs.replace(each, records=each.records[:-1]) for each in collected.suites], collected.faults)
 
 
 def without_first(collected: Collected, scope: RunScope) -> Collected:
     """Leave suites all but their first record."""
     del scope
-    return Collected([replace(each, records=each.records[1:]) for each in collected.suites], collected.faults)
+    return Collected([structs.replace(each, records=each.records[1:]) for each in collected.suites], collected.faults)
 
 
 def noted(reported: Reported, scope: RunScope) -> Reported:

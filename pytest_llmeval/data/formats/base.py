@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
+from msgspec import Struct
+
 from pytest_llmeval.core import grouped
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault, SuiteError
@@ -394,8 +396,7 @@ _ANSWER_KEYS = ("prediction", "hypothesis", "answer", "results")
 _SHOWN_IDS = 3
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedAnswer:
+class RecordedAnswer(Struct, frozen=True):
     """A recorded answer.
 
     Attributes:

@@ -5,11 +5,11 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
 import msgspec
-from msgspec import structs
+from msgspec import Struct, structs
 
 from pytest_llmeval.core.codec import JsonNumber, decode
 from pytest_llmeval.core.errors import Fault, SuiteError
@@ -37,8 +37,7 @@ class CaseDigest(NamedTuple):
     limits: str = ""
 
 
-@dataclass(frozen=True)
-class CaseStatistics:
+class CaseStatistics(Struct, frozen=True):
     """The counts of every case of a run, sorted by id: enough to compute every metric and to pair two runs.
 
     Attributes:
@@ -47,7 +46,7 @@ class CaseStatistics:
     """
 
     records: tuple[CaseRecord, ...]
-    digests: Mapping[str, CaseDigest] = field(default_factory=dict)
+    digests: Mapping[str, CaseDigest] = {}
 
     @classmethod
     def from_records(
@@ -248,7 +247,7 @@ def pooled(runs: Sequence[CaseStatistics], abstained: Abstention = "fell") -> Ca
     """
     by_id = [{record.id: record for record in run.records} for run in runs]
     cases = [[run[each.id] for run in by_id if each.id in run] for each in runs[0].records]
-    return replace(runs[0], records=tuple(_mean_record(each, abstained) for each in cases))
+    return structs.replace(runs[0], records=tuple(_mean_record(each, abstained) for each in cases))
 
 
 def _mean_record(records: Sequence[CaseRecord], abstained: Abstention) -> CaseRecord:

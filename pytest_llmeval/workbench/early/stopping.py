@@ -1,7 +1,7 @@
 """When the gates of a suite are decided, and what a run that stopped there reports."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,7 +76,7 @@ def _stopped(variants: Mapping[str, CollectedSuite], decision: StopDecision) -> 
                 verdict = qualified(ended[other][0], gate.max_skipped, verdict)
         gates[name].append(verdict)
     for name, (suite, stop) in ended.items():
-        yield replace(suite, stop=replace(stop, gates=gates[name]))
+        yield structs.replace(suite, stop=structs.replace(stop, gates=gates[name]))
 
 
 def first_decision(variants: Mapping[str, CollectedSuite], keeper: Keeper) -> StopDecision | None:
@@ -133,7 +133,7 @@ def _counting(collected: CollectedSuite, cases: int) -> tuple[CollectedSuite, Ea
             [*(call.cost_usd for call in calls), *(each.cost_usd for each in answers)], len(deciding), waiting
         ),
     )
-    return replace(collected, records=deciding), EarlyStop(report, ran_ahead=ran_ahead)
+    return structs.replace(collected, records=deciding), EarlyStop(report, ran_ahead=ran_ahead)
 
 
 def _extrapolated(count: int, cases: int, others: int) -> int:
@@ -236,7 +236,9 @@ class _GatesSoFar:
         seen = frozenset(self.names)
         so_far = [each if each.id in seen else CaseRecord(each.id, each.labels, "not_run") for each in self.run.records]
         suite = self.run.suite
-        measured = MeasuredSuite(replace(self.run, records=so_far), summarize(suite.metrics, so_far, confidence=None))
+        measured = MeasuredSuite(
+            structs.replace(self.run, records=so_far), summarize(suite.metrics, so_far, confidence=None)
+        )
         for gate, pairing in early_pairings(measured, self.keeper):
             yield self.paired(gate, pairing)
 
