@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import structs
 
@@ -31,10 +30,6 @@ from pytest_llmeval.gates.statistics.compare import differences
 from pytest_llmeval.gates.statistics.estimation import chain_name, chain_step, estimate
 from pytest_llmeval.gates.statistics.pairing import CaseMatching, RunPairing
 from pytest_llmeval.suite.suite import Suite
-
-if TYPE_CHECKING:
-    from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
-
 
 _CONFIDENCE = 0.95
 
@@ -357,8 +352,8 @@ def next_pool(
 
 
 def pooled_baseline(
-    last: "CaseStatistics", approved: SuiteScores, scores: Path, size: int, abstained: Abstention
-) -> "CaseStatistics":
+    last: CaseStatistics, approved: SuiteScores, scores: Path, size: int, abstained: Abstention
+) -> CaseStatistics:
     """Return the last approved run and those before it as one.
 
     Args:

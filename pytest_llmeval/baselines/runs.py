@@ -19,14 +19,13 @@ from pytest_llmeval.core.results import CaseRecord, Result
 from pytest_llmeval.data.files.documents import read_bytes
 from pytest_llmeval.data.files.places import OWN_FOLDER
 from pytest_llmeval.data.files.writing import rewrite
-from pytest_llmeval.gates.contract import EVERYTHING, SnapshotVerdict
+from pytest_llmeval.gates.contract import EVERYTHING, GateResult, SnapshotVerdict
 from pytest_llmeval.suite.run_settings import SnapshotSettings
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
     from pytest_llmeval.baselines.files import PendingFile
     from pytest_llmeval.baselines.scores import SuiteScores
-    from pytest_llmeval.gates.contract import GateResult
     from pytest_llmeval.gates.statistics.anytime import WatchedRun
     from pytest_llmeval.gates.statistics.case_statistics import CaseDigest, CaseStatistics
     from pytest_llmeval.gates.statistics.pairing import RunPairing, Shift
@@ -147,7 +146,7 @@ class EarlyStop(Struct, frozen=True):
     """
 
     report: "StopReport"
-    gates: "Sequence[GateResult]" = ()
+    gates: Sequence[GateResult] = ()
     ran_ahead: Sequence[CaseRecord] = ()
 
 
@@ -315,7 +314,7 @@ class SnapshotJudgement:
         pending: The score file, before it is written; ``None`` if it stays as it is.
     """
 
-    verdicts: "Sequence[SnapshotVerdict]" = ()
+    verdicts: Sequence[SnapshotVerdict] = ()
     remembered: bool = False
     moved_limits: Mapping[str, str] = field(default_factory=dict)
     pending: "PendingFile | None" = field(default=None, compare=False)
@@ -338,7 +337,7 @@ class JudgedSuite(Struct, frozen=True):
     incomplete: str = ""
     off: frozenset[str] = frozenset()
     snapshot: SnapshotJudgement = SnapshotJudgement()
-    gates: "Sequence[GateResult]" = ()
+    gates: Sequence[GateResult] = ()
     watch: RunWatch | None = None
     uncalibrated: Sequence[str] = ()
 

@@ -2,21 +2,18 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from pytest_llmeval.baselines.comparable import Comparable
 from pytest_llmeval.baselines.scores import DIGITS, ApprovedScore, SuiteScores, bridge_of, rounded, shifts_between
 from pytest_llmeval.core.results import PASS_RATE, MetricIndex
 from pytest_llmeval.core.wording import counted, limit
 from pytest_llmeval.gates.contract import EVERYTHING, SnapshotVerdict
-from pytest_llmeval.gates.statistics.pairing import RunPairing, Shift
+from pytest_llmeval.gates.statistics.pairing import CaseMatching, RunPairing, Shift
 from pytest_llmeval.judge.spec import PROVIDERS, is_cascade, is_panel, replaced_jurors
 from pytest_llmeval.scoring.case_scores import TOLERANCE
 from pytest_llmeval.scoring.usage import USAGE
 from pytest_llmeval.suite.run_settings import SnapshotSettings, Tolerance
-
-if TYPE_CHECKING:
-    from pytest_llmeval.gates.statistics.pairing import CaseMatching, RunPairing
 
 
 class UnchangedPart(NamedTuple):
@@ -30,10 +27,10 @@ class UnchangedPart(NamedTuple):
 
     old: SuiteScores
     new: SuiteScores
-    matching: "CaseMatching"
+    matching: CaseMatching
 
 
-def alike(old: Comparable, new: Comparable, matching: "CaseMatching") -> Comparable:
+def alike(old: Comparable, new: Comparable, matching: CaseMatching) -> Comparable:
     """Return what made the approved run comparable, as far as that concerns the unchanged cases."""
     if not matching.known or not matching.unchanged:
         return old
@@ -42,7 +39,7 @@ def alike(old: Comparable, new: Comparable, matching: "CaseMatching") -> Compara
 
 
 def unchanged_part(
-    old: SuiteScores, new: SuiteScores, pairing: "RunPairing", metrics: MetricIndex, settings: SnapshotSettings
+    old: SuiteScores, new: SuiteScores, pairing: RunPairing, metrics: MetricIndex, settings: SnapshotSettings
 ) -> UnchangedPart | None:
     """Return the scores of both runs over the cases that they share, both by the formulas of this run.
 
@@ -77,7 +74,7 @@ def unchanged_part(
     )
 
 
-def _scores(pairing: "RunPairing", rows: Sequence[int], settings: SnapshotSettings) -> dict[str, ApprovedScore]:
+def _scores(pairing: RunPairing, rows: Sequence[int], settings: SnapshotSettings) -> dict[str, ApprovedScore]:
     table = pairing.table
     return {
         name: ApprovedScore.from_value(metric)
@@ -86,7 +83,7 @@ def _scores(pairing: "RunPairing", rows: Sequence[int], settings: SnapshotSettin
     }
 
 
-def with_falls(scores: SuiteScores, pairing: "RunPairing", settings: SnapshotSettings) -> SuiteScores:
+def with_falls(scores: SuiteScores, pairing: RunPairing, settings: SnapshotSettings) -> SuiteScores:
     """Return the scores of a run in which cases that abstain since the approval count as fallen, if any do."""
     if not pairing.fallen:
         return scores
@@ -97,7 +94,7 @@ def with_falls(scores: SuiteScores, pairing: "RunPairing", settings: SnapshotSet
 
 
 def describe_falls(
-    verdicts: Iterable[SnapshotVerdict], pairing: "RunPairing | None", old: SuiteScores, new: SuiteScores
+    verdicts: Iterable[SnapshotVerdict], pairing: RunPairing | None, old: SuiteScores, new: SuiteScores
 ) -> list[SnapshotVerdict]:
     """Return verdicts with the number of cases that abstain since the approval.
 

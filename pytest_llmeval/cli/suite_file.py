@@ -20,11 +20,10 @@ from pytest_llmeval.run.execute import unmet_by_expected
 from pytest_llmeval.suite import SUITE_FILES, no_suite
 from pytest_llmeval.suite.registry import Registry, build, default_registry
 from pytest_llmeval.suite.settings import metric_choices
-from pytest_llmeval.suite.suite import stop_fault
+from pytest_llmeval.suite.suite import Suite, stop_fault
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.evaluator import Metric
-    from pytest_llmeval.suite.suite import Suite
 
 
 _PASSED_OVER = frozenset({"build", "dist", "node_modules", "venv"})
@@ -40,7 +39,7 @@ def suite_files(folder: Path) -> Iterator[Path]:
                 yield Path(parent, name)
 
 
-def open_suite(path: Path, display_path: Path | None = None) -> "Suite":
+def open_suite(path: Path, display_path: Path | None = None) -> Suite:
     """Read a suite file; evaluators and sources of this package and of installed ones are known.
 
     Args:
@@ -57,7 +56,7 @@ def open_suite(path: Path, display_path: Path | None = None) -> "Suite":
     return load_suite(path, default_registry(), root=root, display_path=str(display_path or path))
 
 
-def open_noted(path: Path, display_path: Path | None = None) -> "Suite":
+def open_noted(path: Path, display_path: Path | None = None) -> Suite:
     """Read a suite file; of a faulty one, print a note if the faults may come from what a conftest registers.
 
     Raises:
@@ -101,7 +100,7 @@ def _validate(options: Namespace) -> CommandResult:
     return CommandResult(1 if number else 0, {"suites": suites}, lines)
 
 
-def _remarks(suite: "Suite") -> Iterator[str]:
+def _remarks(suite: Suite) -> Iterator[str]:
     """Yield warnings and notes about a suite."""
     if not suite.can_fail and not (suite.snapshot and suite.snapshot.enabled):
         yield f"warning: {suite.cannot_fail}"
@@ -112,7 +111,7 @@ def _remarks(suite: "Suite") -> Iterator[str]:
     yield from (f"warning: {place} is retired according to the installed genai-prices" for place in _retired(suite))
 
 
-def _never_decided(suite: "Suite") -> Iterator[str]:
+def _never_decided(suite: Suite) -> Iterator[str]:
     """Yield the gates on drops that cannot decide with the cases that there are."""
 
     def units(label: str | None) -> int:
@@ -121,7 +120,7 @@ def _never_decided(suite: "Suite") -> Iterator[str]:
     return never_decided([gate for gate in suite.regressions if not gate.against], units)
 
 
-def _retired(suite: "Suite") -> Iterator[str]:
+def _retired(suite: Suite) -> Iterator[str]:
     """Yield place and name of each model that is retired."""
     models = [(f"systems.{name}", each.model.spec) for name, each in suite.systems.items() if each.model is not None]
     for place, spec in [*(("judge", each) for each in jurors_of(suite.judge)), *models]:
@@ -144,7 +143,7 @@ def _files(place: Path) -> Iterator[Path]:
     yield from suites
 
 
-def _faults(path: Path) -> tuple[list[Fault], "Suite | None"]:
+def _faults(path: Path) -> tuple[list[Fault], Suite | None]:
     """Return the faults of a suite file, and the suite unless they affect all of it."""
     try:
         suite = open_suite(path)

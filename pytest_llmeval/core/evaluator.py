@@ -12,11 +12,10 @@ from msgspec.structs import replace
 from pytest_llmeval.core.case import WHOLE, Case, own_or_answer
 from pytest_llmeval.core.codec import normalized
 from pytest_llmeval.core.errors import EvaluatorError
-from pytest_llmeval.core.observation import Observation, Sums, mean_of_repeats
+from pytest_llmeval.core.observation import FloatArray, Observation, Sums, mean_of_repeats
 from pytest_llmeval.core.wording import detail_lines, limit
 
 if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray
     from pytest_llmeval.core.tables import ReportTable
 
 
@@ -93,7 +92,7 @@ class Basis(NamedTuple):
     note: str = ""
     apart: str = ""
     unknown: float = 0.0
-    interval: "Callable[[float, float], tuple[float, float]] | None" = None
+    interval: Callable[[float, float], tuple[float, float]] | None = None
 
 
 class Reads(Struct, frozen=True):
@@ -317,12 +316,12 @@ class Evaluator(QuestionDefaults, ABC):
         empty answer. Absent ground truth is `Observation.undefined`, never a 0.
         """
 
-    def measure_many(self, cases: Sequence[Case]) -> "list[Observation]":
+    def measure_many(self, cases: Sequence[Case]) -> list[Observation]:
         """Count several cases; override where a batch is cheaper. The result equals measuring one by one."""
         return [self.measure(case) for case in cases]
 
     @abstractmethod
-    def summarize(self, sums: Sums) -> "Mapping[str, FloatArray]":
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Compute metrics from summed counts.
 
         Args:

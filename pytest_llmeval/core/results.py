@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -13,12 +13,9 @@ from msgspec import Struct
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.codec import AnyNumber, JsonNumber, WrittenField
 from pytest_llmeval.core.evaluator import Evaluator, Metric
-from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.observation import FloatArray, Observation
 from pytest_llmeval.core.tables import FrameLibrary, data_frame
 from pytest_llmeval.core.wording import counted, excerpt, interval, number, padded, printable, width_of
-
-if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray
 
 CaseOutcome: TypeAlias = Literal[
     "passed", "failed", "errored", "xfailed", "known_failure", "not_scored", "skipped", "not_run"
@@ -276,7 +273,7 @@ class GroupResult:
     cases: int
     metrics: Mapping[str, MetricValue]
     pass_rate: MetricValue
-    rows: "Sequence[int]" = field(repr=False, default=())
+    rows: Sequence[int] = field(repr=False, default=())
     usage: Mapping[str, MetricValue] = field(default_factory=dict)
     intervals: Mapping[str, IntervalMethod] = field(default_factory=dict)
 
@@ -323,10 +320,10 @@ class Result:
     groups: Mapping[str, Mapping[str, GroupResult]]
     cases: Sequence[CaseResult]
     pass_rate: MetricValue
-    case_scores: "Mapping[str, FloatArray]" = field(repr=False, default_factory=dict)
+    case_scores: Mapping[str, FloatArray] = field(repr=False, default_factory=dict)
     usage: Mapping[str, MetricValue] = field(default_factory=dict)
 
-    evaluators: "Mapping[str, Evaluator]" = field(repr=False, default_factory=dict)
+    evaluators: Mapping[str, Evaluator] = field(repr=False, default_factory=dict)
     records: Sequence[CaseRecord] = field(repr=False, default=())
     clusters: Clusters | None = None
     intervals: Mapping[str, IntervalMethod] = field(default_factory=dict)

@@ -4,18 +4,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.evaluator import Evaluator, Metric, Reads
-from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.observation import FloatArray, Observation, Sums
 from pytest_llmeval.core.tables import NO_LABEL, Label, cell_name, label_key, label_name, read_cells
 from pytest_llmeval.core.wording import listed, suggest, unknown_name
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.evaluators.measures import confusion
-
-if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray, Sums
 
 _KINDS = ("micro", "macro", "weighted")
 _PARTS = ("precision", "recall", "f1")
@@ -233,7 +230,7 @@ class Classification(Evaluator):
             lines.append(f"none of the labels {listed(map(str, self.labels), _MOST_POSITIONS)}: {listed(invalid)}")
         return lines
 
-    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Compute all metrics from summed confusion cells."""
         cells = read_cells(sums)
         if sums.metrics is not None and all("[" in name for name in sums.metrics):
@@ -254,8 +251,8 @@ class Classification(Evaluator):
         return self._reported(metrics)
 
     def _of_labels(
-        self, cells: "Mapping[tuple[str, str], FloatArray]", length: int, metric_names: frozenset[str]
-    ) -> "Mapping[str, FloatArray]":
+        self, cells: Mapping[tuple[str, str], FloatArray], length: int, metric_names: frozenset[str]
+    ) -> Mapping[str, FloatArray]:
         """Compute metrics of some labels from their own cells alone."""
         names = {name.split("[", 1)[1].removesuffix("]") for name in metric_names}
         keys = list(dict.fromkeys(key for cell in cells for key in cell))
@@ -265,7 +262,7 @@ class Classification(Evaluator):
         around = {cell: column for cell, column in cells.items() if not own.isdisjoint(cell)}
         return self._reported(confusion.per_label(confusion.Margins.from_cells(around, length, own), labels))
 
-    def _reported(self, metrics: "Mapping[str, FloatArray]") -> "Mapping[str, FloatArray]":
+    def _reported(self, metrics: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
         families = {metric.family for metric in self.describe()}
         return {name: column for name, column in metrics.items() if Metric(name).family in families}
 

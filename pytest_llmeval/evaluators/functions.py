@@ -4,7 +4,7 @@ import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 from msgspec import Struct
 
@@ -12,14 +12,10 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.codec import normalized
 from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.evaluator import Evaluator, Metric, Reads
-from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.observation import FloatArray, Observation, Sums
 from pytest_llmeval.core.wording import number
 from pytest_llmeval.evaluators.checks.contract import CheckKind, CheckOutcome, CheckTest, Subject
 from pytest_llmeval.services.background import awaited_anywhere
-
-if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray, Sums
-
 
 CaseFunction: TypeAlias = Callable[[Any], Any]
 """A function of a case, plain or async, that scores it."""
@@ -122,7 +118,7 @@ class FunctionEvaluator(Evaluator):
             )
         return float(value)
 
-    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Return means and shares of what was counted."""
         columns = {}
         for name in sums:
@@ -295,6 +291,6 @@ class RecordedScores(Evaluator):
                 abstained += [name] if ABSTAINED in reasons else []
         return Observation(counts, undefined=undefined, errored=errored, abstained=tuple(abstained))
 
-    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Return the means."""
         return {name: sums[f"sum {name}"] / sums[f"cases {name}"] for name in self.metrics}

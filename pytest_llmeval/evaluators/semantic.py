@@ -9,21 +9,18 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError, LlmevalError, MissingDataError, MissingExtraError
 from pytest_llmeval.core.evaluator import Evaluator, Metric, Reads
-from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.observation import FloatArray, Observation, Sums
 from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.evaluators.answers import as_references, as_text, describe_found, reference_fault, word_lines
 from pytest_llmeval.evaluators.measures.tokens import get_tokenizer
 from pytest_llmeval.judge.contract import JudgedEvaluator, Question, Verdict
 from pytest_llmeval.judge.questions.suite_modes import SIMILARITY
 from pytest_llmeval.judge.spec import JudgeSpec, Price
-
-if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray, Sums
 
 _UNLIMITED = 1_000_000
 """A tokenizer whose limit is above this knows none."""
@@ -253,7 +250,7 @@ class EmbeddedSemantic(_MeaningEvaluator, JudgedEvaluator):
         fault = f"found {describe_found(case.prediction)}, expected text"
         return Observation(counts, malformed=None if readable else fault)
 
-    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Return the mean over the cases that have it."""
         return {EMBEDDING_SIMILARITY: sums[EMBEDDING_SIMILARITY] / sums["n"]}
 
@@ -387,7 +384,7 @@ class Semantic(_MeaningEvaluator):
             counts, malformed=None if readable else f"found {describe_found(case.prediction)}, expected text"
         )
 
-    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Return the mean of each metric over the cases that have it."""
         return {metric: sums[metric] / sums[f"{metric}.n"] for metric in self.metrics}
 

@@ -4,14 +4,14 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.evaluator import Evaluator, Metric, Reads
-from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.observation import FloatArray, Observation, Sums
 from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.evaluators.answers import as_references, as_text, describe_found, reference_fault, word_lines
 from pytest_llmeval.evaluators.measures.overlap import (
@@ -24,9 +24,6 @@ from pytest_llmeval.evaluators.measures.overlap import (
     token_f1,
 )
 from pytest_llmeval.evaluators.measures.tokens import get_tokenizer
-
-if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray, Sums
 
 METRICS: Final = ("exact_match", "f1", *ROUGE, *BLEU, "meteor")
 """The metrics that the evaluator knows."""
@@ -172,7 +169,7 @@ class TextEvaluator(Evaluator):
     def _cleaned(self, text: str) -> str:
         return _CITATION.sub("", text) if self.ignore else text
 
-    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Return the mean of each metric over the cases that have one."""
         return {name: sums[name] / sums[f"{name}.n"] for name in self.metrics}
 

@@ -35,9 +35,7 @@ from pytest_llmeval.scoring.intervals import cases_for_bound
 from pytest_llmeval.scoring.usage import FORMER_FIGURES, TARGET_FIGURES, UsageEvaluator
 
 if TYPE_CHECKING:
-    from pytest_llmeval.core.evaluator import Metric
     from pytest_llmeval.core.observation import FloatArray
-    from pytest_llmeval.core.results import MetricIndex
 
 
 _OWN = {metric.name: metric for metric in (Metric(PASS_RATE, averaged=True), *UsageEvaluator().describe())}
@@ -317,7 +315,7 @@ class LimitGate(ScoreGate):
         bounds = [ScoreLimit(sign, float(values[key])) for key, sign in operators if values.get(key) is not None]
         return {**super().arguments(values), "bounds": tuple(bounds)}
 
-    def misfits(self, metrics: "MetricIndex", text: str) -> Iterator[tuple[str, str]]:
+    def misfits(self, metrics: MetricIndex, text: str) -> Iterator[tuple[str, str]]:
         for bound in self.bounds:
             key = "" if text else "min" if ">" in bound.operator else "max"
             if fault := range_fault(self.metric, bound.limit, metrics, repr(text) if text else ""):
@@ -327,7 +325,7 @@ class LimitGate(ScoreGate):
         del best
         return [bound.limit for bound in self.bounds if not bound.holds(score)]
 
-    def early_fault(self, metric: "Metric | None") -> str:
+    def early_fault(self, metric: Metric | None) -> str:
         if self.statistic not in ("value", "mean"):
             return f"{self.subject} is no mean of scores"
         if any(bound.operator == "==" for bound in self.bounds):

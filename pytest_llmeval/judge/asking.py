@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from msgspec import Struct
 
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError, LlmevalError, PredictionError
-from pytest_llmeval.judge.contract import JudgeClient, JudgeRequest, Question, Verdict
+from pytest_llmeval.judge.contract import JudgeClient, JudgeRequest, Message, Question, Verdict
 from pytest_llmeval.judge.panel import candidates, opinions, unanswered
 from pytest_llmeval.judge.questions.modes import render
 from pytest_llmeval.judge.spec import CascadeRule, PanelSpec, Price, Reduce, cascade_model, panel_model
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from pytest_llmeval.core.evaluator import Evaluator
     from pytest_llmeval.core.results import JudgeCall
     from pytest_llmeval.core.views import Reading
-    from pytest_llmeval.judge.contract import Message
     from pytest_llmeval.judge.recordings import Judgements
 
 _MOST_ROUNDS = 8
@@ -151,7 +150,7 @@ class JurorQuestion:
     asker: str = ""
 
     @cached_property
-    def messages(self) -> "tuple[Message, ...]":
+    def messages(self) -> tuple[Message, ...]:
         """The question as the model gets it."""
         return render(self.question)
 
@@ -422,7 +421,7 @@ class Asking:
             self.add(await together([judges.judge(each) for each in put]))
 
 
-def as_judge_errors(verdicts: "Sequence[Verdict | LlmevalError]") -> "list[Verdict | JudgeError]":
+def as_judge_errors(verdicts: Sequence[Verdict | LlmevalError]) -> list[Verdict | JudgeError]:
     """Return verdicts as evaluators see them: any error is an error of the judge."""
     return [
         JudgeError(str(each)) if isinstance(each, LlmevalError) and not isinstance(each, JudgeError) else each

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError, price_hint
 from pytest_llmeval.judge.options import JudgeOptions
-from pytest_llmeval.judge.spec import JudgeSpec
+from pytest_llmeval.judge.spec import JudgeSpec, PanelSpec
 from pytest_llmeval.services.background import Activity, Background, Snapshot
 from pytest_llmeval.services.machine import process_name
 from pytest_llmeval.services.retrying import Refusals, RunCalls
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from pytest_llmeval.judge.recordings import Judgements
     from pytest_llmeval.judge.run_store import RunStore, WorkingCache
     from pytest_llmeval.judge.service import CallLimit, JudgeService
-    from pytest_llmeval.judge.spec import PanelSpec
 
 _USER = -1
 """The number of the simulated user among those whom a file asks; jurors are counted from 0."""
@@ -105,7 +104,7 @@ class SuiteJudges:
         return WorkingCache(options.cache, options.run, self.owner, options.concurrency)
 
     def judge_of(
-        self, asking: Path, spec: "JudgeSpec | PanelSpec", display_path: str, *, priced: bool = True
+        self, asking: Path, spec: JudgeSpec | PanelSpec, display_path: str, *, priced: bool = True
     ) -> "JudgePanel":
         """Return the judges of a suite file or test file.
 
@@ -196,7 +195,7 @@ class SuiteJudges:
         way = f"{chosen.base_url} {chosen.api_key_env}"
         return Juror(model, chosen.request_parameters(), recordings, price=price, way=way)
 
-    def _chosen(self, spec: "JudgeSpec | PanelSpec", display_path: str) -> "JudgeSpec | PanelSpec":
+    def _chosen(self, spec: JudgeSpec | PanelSpec, display_path: str) -> JudgeSpec | PanelSpec:
         try:
             return self.options.chosen(spec)
         except ValueError as error:
@@ -206,7 +205,7 @@ class SuiteJudges:
     def open(
         self,
         asking: Path,
-        spec: "JudgeSpec | PanelSpec",
+        spec: JudgeSpec | PanelSpec,
         own: OwnJudge | None,
         objects: "Mapping[str, Any] | None" = None,
     ) -> None:
@@ -338,7 +337,7 @@ class JudgeAccess:
     panel: "JudgePanel"
     judges: SuiteJudges
     asking: Path
-    spec: "JudgeSpec | PanelSpec"
+    spec: JudgeSpec | PanelSpec
     own: OwnJudge | None = None
     objects: "Mapping[str, Any] | None" = None
 

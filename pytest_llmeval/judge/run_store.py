@@ -15,7 +15,7 @@ from pytest_llmeval.core.errors import BudgetError, JudgeError, LlmevalError, No
 from pytest_llmeval.core.results import JudgeCall
 from pytest_llmeval.judge.asking import JurorQuestion, JurorVerdict
 from pytest_llmeval.judge.contract import JudgeReply, Message, Usage, Verdict
-from pytest_llmeval.judge.options import Budget, JudgeMode
+from pytest_llmeval.judge.options import Budget, CachePlace, JudgeMode
 from pytest_llmeval.judge.questions.replies import read_text
 from pytest_llmeval.judge.recordings import NOT_RECORDED
 from pytest_llmeval.judge.service import CallLimit, JudgeOffError, cost_usd
@@ -25,7 +25,6 @@ from pytest_llmeval.services.background import SharedTask, Snapshot
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.coordination import Coordination, Reservation
-    from pytest_llmeval.judge.options import CachePlace
     from pytest_llmeval.judge.replies import ReplyStore
 
 LEASE_S = 30.0
@@ -52,7 +51,7 @@ class WorkingCache:
         ceiling: Most calls at a time, over all processes.
     """
 
-    place: "CachePlace"
+    place: CachePlace
     run: str
     owner: str
     ceiling: int = 1
@@ -435,7 +434,7 @@ class Heartbeat:
     limit: CallLimit
     working: WorkingCache
     lease_s: float = LEASE_S
-    _task: "asyncio.Task[None] | None" = None
+    _task: asyncio.Task[None] | None = None
     _published: Snapshot | None = None
 
     def beat(self) -> None:
@@ -474,8 +473,8 @@ class LeaseWatch:
     """
 
     working: WorkingCache
-    _waiting: "dict[str, list[asyncio.Future[None]]]" = field(default_factory=dict)
-    _timer: "asyncio.TimerHandle | None" = None
+    _waiting: dict[str, list[asyncio.Future[None]]] = field(default_factory=dict)
+    _timer: asyncio.TimerHandle | None = None
 
     async def ended(self, key: str) -> None:
         """Wait until a lease is given back, has expired, or its owner has died; or until the cache cannot be read."""

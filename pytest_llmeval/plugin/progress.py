@@ -29,16 +29,14 @@ from pytest_llmeval.plugin.payload import UNNEEDED, SuiteLoader, carried_records
 from pytest_llmeval.plugin.pytest_private import tear_down, terminal_file, worker_process
 from pytest_llmeval.plugin.session import Run, suites_of
 from pytest_llmeval.run.run_record import Item
-from pytest_llmeval.run.stages import ChoiceTerms
+from pytest_llmeval.run.stages import ChoiceTerms, RunWatcher
 from pytest_llmeval.services.background import Activity, Snapshot
 from pytest_llmeval.suite.registry import default_registry, extensions_of
 from pytest_llmeval.suite.run_settings import NOT_NEEDED
 from pytest_llmeval.suite.suite import StopGroup, Suite, SuiteKey, group_of, in_order, stopping
 
 if TYPE_CHECKING:
-    from pytest_llmeval.plugin.session import Run
     from pytest_llmeval.run.case_runner import CaseRunner
-    from pytest_llmeval.run.stages import RunWatcher
 
 
 _FIRST_S: Final = 2.0
@@ -384,7 +382,7 @@ class StopHooks:
             pytest.skip(NOT_NEEDED)
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(self, item: pytest.Item, call: "pytest.CallInfo[None]") -> Generator[None, Any, Any]:
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
         """Mark the last report of a case whose suite may stop: the main process need not load other suites for it."""
         report = yield
         if call.when == "teardown" and (loaded := case_of(item)) is not None and loaded.suite.order is not None:
@@ -449,7 +447,7 @@ class CarryHooks:
 class StopWatchHooks:
     """Hooks of the main process."""
 
-    def __init__(self, run: "Run", board: StopBoard) -> None:
+    def __init__(self, run: Run, board: StopBoard) -> None:
         self._run = run
         self._board = board
         self._session: pytest.Session | None = None
@@ -459,7 +457,7 @@ class StopWatchHooks:
         self._session = session
 
     @cached_property
-    def _watches(self) -> "list[RunWatcher]":
+    def _watches(self) -> list[RunWatcher]:
         assert self._session is not None
         config = self._run.config
         keeper = Keeper(SnapshotMode.from_config(config), config.getini("llmeval_snapshots"), config.rootpath)

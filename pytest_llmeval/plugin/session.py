@@ -46,7 +46,6 @@ from pytest_llmeval.suite.registry import Registry, default_registry, extensions
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
-    from pytest_llmeval.plugin.payload import SuiteLoader
     from pytest_llmeval.run.shards import Origin, Shard, ShardOptions
 
 
@@ -394,7 +393,7 @@ def stay_in_one_process(config: pytest.Config) -> None:
 class PlanHooks:
     """Hooks of a session that plans a run."""
 
-    def __init__(self, config: pytest.Config, runner: CaseRunner, loader: "SuiteLoader") -> None:
+    def __init__(self, config: pytest.Config, runner: CaseRunner, loader: SuiteLoader) -> None:
         self._config = config
         self._runner = runner
         self._loader = loader
@@ -428,7 +427,7 @@ class PlanHooks:
         if self._plan.exceeds_budget and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
-    def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print the plan."""
         if self._plan is None:
             return

@@ -22,6 +22,7 @@ from pytest_llmeval.core.tables import (
     LabelTable,
     MetricTable,
     ReportTable,
+    Strengths,
     label_key,
     label_name,
     label_order,
@@ -55,7 +56,6 @@ from pytest_llmeval.reports.tables import (
 )
 
 if TYPE_CHECKING:
-    from pytest_llmeval.core.tables import Strengths
     from pytest_llmeval.gates.statistics.compare import SystemTable
 
 ReportedTexts: TypeAlias = Literal["none", "failing", "all"]
@@ -505,7 +505,7 @@ def systems_report(
     table: "SystemTable",
     compare_by: Sequence[str],
     joined: Sequence[FilledTable] = (),
-    strengths: "Sequence[Strengths]" = (),
+    strengths: Sequence[Strengths] = (),
 ) -> SystemsReport:
     """Return the report of systems side by side.
 

@@ -36,11 +36,10 @@ from pytest_llmeval.reports.overview import (
     uncalibrated_text,
     warnings,
 )
-from pytest_llmeval.reports.tables import FilledTable, Line, TextTable, draw
+from pytest_llmeval.reports.tables import FilledTable, Line, SystemsReport, TextTable, draw
 
 if TYPE_CHECKING:
     from pytest_llmeval.reports.mutation import Survival
-    from pytest_llmeval.reports.tables import SystemsReport
 
 
 _FILE_WIDTH = 100
@@ -176,7 +175,7 @@ def _mutants(mutation: "Sequence[Survival]") -> Iterator[Line]:
         yield from map(Line, survival_lines(each))
 
 
-def _systems(systems: "SystemsReport", verbosity: int, width: int, *, values: bool) -> Iterator[Line]:
+def _systems(systems: SystemsReport, verbosity: int, width: int, *, values: bool) -> Iterator[Line]:
     """Yield the systems of a suite side by side, with the table of all their values if it is wanted."""
     from pytest_llmeval.reports.tables import system_tables
 

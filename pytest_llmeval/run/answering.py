@@ -15,7 +15,7 @@ from pytest_llmeval.core.errors import BudgetError, LlmevalError, format_error
 from pytest_llmeval.core.results import AnswerOrigin, JudgingShown
 from pytest_llmeval.judge.asking import Asking, JurorVerdict
 from pytest_llmeval.judge.contract import Question
-from pytest_llmeval.judge.service import CallLimit
+from pytest_llmeval.judge.service import CallLimit, JudgeService
 from pytest_llmeval.run.conversation import Conversations, asker
 from pytest_llmeval.run.job import Answers, CaseAnswer, EarlyCalls, Job, Link, LoadedCase, Next, answer_to
 from pytest_llmeval.run.links import (
@@ -37,7 +37,6 @@ from pytest_llmeval.targets.recordings import Recordings
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.run_store import RunStore
-    from pytest_llmeval.judge.service import JudgeService
 
 _AnswerPlace: TypeAlias = tuple[SuiteKey, str, int]
 
@@ -71,7 +70,7 @@ class Answering:
     background: Background
     limit: CallLimit
     recordings: Recordings | None = None
-    judges: "JudgeService | None" = None
+    judges: JudgeService | None = None
     store: "RunStore | None" = None
 
     def __post_init__(self) -> None:
@@ -198,7 +197,7 @@ class Answering:
         }
 
 
-def _is_known(asking: Asking, judges: "JudgeService") -> bool:
+def _is_known(asking: Asking, judges: JudgeService) -> bool:
     try:
         return asking.is_known(judges)
     except LlmevalError:
@@ -315,7 +314,7 @@ class Opponents:
         """Return the opponents' answers to a case, ``None`` in place of each that must be asked for."""
         return {name: self._known(each) for name, each in job.opponents.items()}
 
-    def _known(self, opponent: "Job | NoAnswer | Itself") -> Any:
+    def _known(self, opponent: Job | NoAnswer | Itself) -> Any:
         if not isinstance(opponent, Job):
             return opponent
         try:
@@ -333,7 +332,7 @@ class Opponents:
         others = await asyncio.gather(*(self._other(each, ask) for each in job.opponents.values()))
         return dict(zip(job.opponents, others, strict=True))
 
-    async def _other(self, opponent: "Job | NoAnswer | Itself", ask: Next) -> Any:
+    async def _other(self, opponent: Job | NoAnswer | Itself, ask: Next) -> Any:
         known = self._known(opponent)
         if known is not None or not isinstance(opponent, Job):
             return known

@@ -24,7 +24,7 @@ from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import UNFAILED, AnswerShown, CaseOutcome, CaseRecord
 from pytest_llmeval.core.wording import as_line, counted, number
-from pytest_llmeval.run.job import costs_of, target_scores, unknown_figures, with_figures
+from pytest_llmeval.run.job import CaseAnswer, costs_of, target_scores, unknown_figures, with_figures
 from pytest_llmeval.run.records import explained, not_computed, repeated_answers
 from pytest_llmeval.run.score import measure_answered, measure_each
 from pytest_llmeval.scoring.case_scores import TOLERANCE, Abstained, Unmet, abstained_metrics, unmet
@@ -36,7 +36,6 @@ from pytest_llmeval.suite.suite import Suite, is_of_users
 if TYPE_CHECKING:
     from pytest_llmeval.judge.contract import Verdict
     from pytest_llmeval.judge.stored_judgement import StoredJudgement
-    from pytest_llmeval.run.job import CaseAnswer
 
 _NOT_USERS = ("asyncio", "pytest_llmeval")
 _VARYING_KEYS = ("usage", "trace")
@@ -78,7 +77,7 @@ Measure = Callable[[Suite, str, Evaluator, Case], Observation | Exception]
 
 def execute(
     suite: Suite,
-    answer: "CaseAnswer",
+    answer: CaseAnswer,
     measure: Measure | None = None,
     *,
     explains_all: bool = True,
@@ -136,7 +135,7 @@ def execute(
     return Execution(case, record, missed, entries=answer.entries)
 
 
-def unjudged_answer(suite: Suite, case: Case) -> "CaseAnswer":
+def unjudged_answer(suite: Suite, case: Case) -> CaseAnswer:
     """Return a case with its prediction as an answer without judges: what one would say is undefined."""
     from pytest_llmeval.judge.service import JudgeOffError
     from pytest_llmeval.run.job import CaseAnswer
@@ -227,7 +226,7 @@ def _stable_part(prediction: Any) -> Any:
     return {name: value for name, value in prediction.items() if name not in _VARYING_KEYS}
 
 
-def _agreement(evaluator: Evaluator, answer: "CaseAnswer") -> Observation:
+def _agreement(evaluator: Evaluator, answer: CaseAnswer) -> Observation:
     """Return how far jurors agree; where judges are switched off, that is undefined as what they would have said."""
     from pytest_llmeval.judge.service import JudgeOffError
 
@@ -238,7 +237,7 @@ def _agreement(evaluator: Evaluator, answer: "CaseAnswer") -> Observation:
 
 def execute_repeats(
     suite: Suite,
-    answers: "Sequence[CaseAnswer]",
+    answers: Sequence[CaseAnswer],
     measure: Measure | None = None,
     *,
     explains_all: bool = True,
@@ -299,7 +298,7 @@ def _shown_step(suite: Suite, text: str) -> str:
 
 def _concluded(
     suite: Suite,
-    answers: "Sequence[CaseAnswer]",
+    answers: Sequence[CaseAnswer],
     evaluators: Mapping[str, Evaluator],
     observations: Mapping[str, Observation],
     errors: Mapping[str, str],
@@ -415,7 +414,7 @@ def _unmet_names(
             yield f"malformed: {label}"
 
 
-def _with_costs(execution: Execution, answers: "Sequence[CaseAnswer]", started: float | None) -> Execution:
+def _with_costs(execution: Execution, answers: Sequence[CaseAnswer], started: float | None) -> Execution:
     """Add what the answers took."""
     entries = [entry for answer in answers for entry in answer.entries]
     return structs.replace(
@@ -423,7 +422,7 @@ def _with_costs(execution: Execution, answers: "Sequence[CaseAnswer]", started: 
     )
 
 
-def _costs(answers: "Sequence[CaseAnswer]", started: float | None) -> dict[str, Any]:
+def _costs(answers: Sequence[CaseAnswer], started: float | None) -> dict[str, Any]:
     """Return the fields of a record that say what its answers took."""
     seconds, usage = costs_of(answers)
     return {

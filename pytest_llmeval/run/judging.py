@@ -22,7 +22,7 @@ from pytest_llmeval.baselines.runs import (
 from pytest_llmeval.core.errors import LlmevalError, fault_of
 from pytest_llmeval.core.results import CaseRecord, MetricValue
 from pytest_llmeval.core.wording import counted, suggest
-from pytest_llmeval.gates.change import ChangeGate
+from pytest_llmeval.gates.change import ChangeGate, GateEvidence
 from pytest_llmeval.gates.contract import EVERYTHING, GateResult, SnapshotVerdict
 from pytest_llmeval.run.execute import is_skipped
 from pytest_llmeval.run.run_record import RunRecord
@@ -34,7 +34,6 @@ from pytest_llmeval.suite.suite import Suite, SuiteKey, stop_fault
 
 if TYPE_CHECKING:
     from pytest_llmeval.baselines.scores import ApprovedScore
-    from pytest_llmeval.gates.change import GateEvidence
 
 JUDGES_OFF = "judges are off"
 
@@ -85,7 +84,7 @@ class _Claims(NamedTuple):
     """
 
     key: SuiteKey
-    evidence: "Sequence[GateEvidence]"
+    evidence: Sequence[GateEvidence]
     settled: Callable[[Sequence[GateResult]], Iterable[tuple[SuiteKey, GateResult]]]
 
 
@@ -489,7 +488,7 @@ def _waiting(variants: Mapping[str, JudgedSuite]) -> Iterator[tuple[str, GateRes
             yield place, gate.result("not_judged", None, f"not evaluated: no system {missing[0]!r} ran")
 
 
-def _compared(variants: Mapping[str, JudgedSuite]) -> "Iterator[tuple[str, str, GateEvidence]]":
+def _compared(variants: Mapping[str, JudgedSuite]) -> Iterator[tuple[str, str, GateEvidence]]:
     """Yield the gates between two systems that ran: the system, the gate as its file has it, and the evidence."""
     suite = next(iter(variants.values())).suite
     for gate in suite.between:
@@ -525,7 +524,7 @@ def qualified(run: CollectedSuite, most_skipped: int, verdict: GateResult) -> Ga
     return replace(verdict, outcome="failed", reason=reason, undecided=False)
 
 
-def _between(gate: ChangeGate, system: JudgedSuite, variants: Mapping[str, JudgedSuite]) -> "GateEvidence":
+def _between(gate: ChangeGate, system: JudgedSuite, variants: Mapping[str, JudgedSuite]) -> GateEvidence:
     from pytest_llmeval.gates.change import GateEvidence
     from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
     from pytest_llmeval.gates.statistics.pairing import RunPairing

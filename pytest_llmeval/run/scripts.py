@@ -29,7 +29,7 @@ from pytest_llmeval.run.job import LoadedCase
 from pytest_llmeval.run.judging import judge
 from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord, SuitePart
 from pytest_llmeval.run.score import loaded_data_settled
-from pytest_llmeval.run.stages import RunScope, RunTerms, collect, judges_of
+from pytest_llmeval.run.stages import Judged, RunScope, RunTerms, collect, judges_of
 from pytest_llmeval.scoring.resample import draw_ahead
 from pytest_llmeval.scoring.table import summarize
 from pytest_llmeval.suite.registry import Registry, default_registry
@@ -38,7 +38,6 @@ from pytest_llmeval.suite.suite import Suite, SuiteKey
 if TYPE_CHECKING:
     from pytest_llmeval.judge.direct import Judgeable
     from pytest_llmeval.judge.judges import SuiteJudges
-    from pytest_llmeval.run.stages import Judged
     from pytest_llmeval.targets.recordings import RecordingMode, Recordings
 
 PredictionsFile: TypeAlias = bool | str | Path
@@ -205,7 +204,7 @@ class ScriptRun:
                 runner.close(whole_run=True)
         return self.result
 
-    def _result(self, judged: "Judged", key: SuiteKey, executions: "Sequence[Execution]") -> SuiteResult:
+    def _result(self, judged: Judged, key: SuiteKey, executions: Sequence[Execution]) -> SuiteResult:
         if not judged.suites:
             raise LlmevalError("; ".join(judged.notes))
         of_suite = judged.suites[0]
@@ -276,13 +275,13 @@ def _options(suite: Suite) -> JudgeOptions:
     return structs.replace(options, concurrency=max(own, fewest))
 
 
-def _judged(run: RunRecord, suites: _OneSuite) -> "Judged":
+def _judged(run: RunRecord, suites: _OneSuite) -> Judged:
     keeper = Keeper(SnapshotMode().read_only(), root=suites.root)
     scope = RunScope(run, RunTerms(), suites, keeper, Stamp("", None))
     return judge(collect(scope), scope)
 
 
-def _write(judged: "Judged", run: RunRecord, recordings: "Recordings | None") -> None:
+def _write(judged: Judged, run: RunRecord, recordings: "Recordings | None") -> None:
     """Write the predictions of a run; warn of what could not be written."""
     from pytest_llmeval.run.stages import record_predictions
 

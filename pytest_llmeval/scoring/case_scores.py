@@ -6,15 +6,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, overload
 
 from msgspec import Struct
 
-from pytest_llmeval.core.observation import fits_a_byte
+from pytest_llmeval.core.observation import FloatArray, fits_a_byte
 from pytest_llmeval.core.results import CaseRecord, CaseResult, MetricIndex
 from pytest_llmeval.core.wording import limit, number
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-
-    from pytest_llmeval.core.observation import FloatArray
 
     Small: TypeAlias = npt.NDArray[np.int8]
 
@@ -39,7 +37,7 @@ class PackedColumns(Mapping[str, "FloatArray"]):
         self._length = length
         self._columns: dict[str, npt.NDArray[Any]] = {}
 
-    def __getitem__(self, name: str) -> "FloatArray":
+    def __getitem__(self, name: str) -> FloatArray:
         import numpy as np
 
         column = self._columns[name]
@@ -54,7 +52,7 @@ class PackedColumns(Mapping[str, "FloatArray"]):
     def __len__(self) -> int:
         return len(self._columns)
 
-    def fill(self, name: str, start: int, numbers: "FloatArray") -> None:
+    def fill(self, name: str, start: int, numbers: FloatArray) -> None:
         """Set numbers of a column from a row on; rows never set are NaN."""
         import numpy as np
 
@@ -216,7 +214,7 @@ class CaseResults(Sequence[CaseResult]):
         return figure if math.isfinite(figure) else None
 
 
-def _floats(column: "Small") -> "FloatArray":
+def _floats(column: "Small") -> FloatArray:
     import numpy as np
 
     numbers = column.astype(float)
@@ -224,7 +222,7 @@ def _floats(column: "Small") -> "FloatArray":
     return numbers
 
 
-def _packed(numbers: "FloatArray") -> "Small | None":
+def _packed(numbers: FloatArray) -> "Small | None":
     """Return numbers as a byte each; ``None`` if that would change one."""
     import numpy as np
 

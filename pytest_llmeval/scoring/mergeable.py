@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from pytest_llmeval.core.evaluator import Evaluator, Metric
-from pytest_llmeval.core.observation import Observation, Sums, Totals
+from pytest_llmeval.core.observation import FloatArray, Observation, Sums, Totals
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord, IntervalMethod, MetricIndex, MetricValue
 from pytest_llmeval.scoring.intervals import (
     CountedMetric,
@@ -18,10 +18,6 @@ from pytest_llmeval.scoring.intervals import (
     value_interval,
 )
 from pytest_llmeval.scoring.table import OUTCOME, Table
-
-if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray
-
 
 _NUMBERS = ("cases", "unmeasured", "absent", "failed", "unjudged", "scored", "binary")
 _LATER_NUMBERS = ("abstained",)  # statistics of earlier versions lack them
@@ -67,7 +63,7 @@ class Moments:
     abstained: Mapping[str, int] = field(default_factory=dict)
 
     def with_sums(
-        self, names: Sequence[str], matrix: "FloatArray", scores: "Mapping[str, FloatArray]", weights: Sequence[int]
+        self, names: Sequence[str], matrix: FloatArray, scores: Mapping[str, FloatArray], weights: Sequence[int]
     ) -> "Moments":
         """Return these counts of cases with the sums of rows.
 
@@ -105,8 +101,8 @@ class Moments:
         )
 
     def deviations(
-        self, formula: "Callable[[FloatArray], Mapping[str, FloatArray]]", names: Sequence[str]
-    ) -> "Mapping[str, float]":
+        self, formula: Callable[[FloatArray], Mapping[str, FloatArray]], names: Sequence[str]
+    ) -> Mapping[str, float]:
         """Return standard deviations of values over samples of this size, by the delta method.
 
         The variance of a function of sums is that of its linear part, whose slopes are central differences.
@@ -166,7 +162,7 @@ def _added(left: Any, right: Any) -> Any:
     }
 
 
-def _weighted(values: "FloatArray", number: Any) -> list[float]:
+def _weighted(values: FloatArray, number: Any) -> list[float]:
     """Return numbers whose exact sum is that of `values`, each taken so many times.
 
     A product with a whole number would be rounded; products with powers of two are not.
@@ -178,8 +174,8 @@ def _weighted(values: "FloatArray", number: Any) -> list[float]:
 
 
 def _slopes(
-    formula: "Callable[[FloatArray], Mapping[str, FloatArray]]", totals: "FloatArray", steps: "FloatArray"
-) -> "Mapping[str, FloatArray]":
+    formula: Callable[[FloatArray], Mapping[str, FloatArray]], totals: FloatArray, steps: FloatArray
+) -> Mapping[str, FloatArray]:
     """Return the partial derivatives of every metric."""
     import numpy as np
 
@@ -300,7 +296,7 @@ class Statistics:
                 unjudged[index.full_name(label, name)] += cases
         return Moments(sum(self.rows.values()), unmeasured, absent, failed, unjudged, abstained=silent)
 
-    def resampled(self, formula: Formula, names: Sequence[str]) -> "Mapping[str, FloatArray]":
+    def resampled(self, formula: Formula, names: Sequence[str]) -> Mapping[str, FloatArray]:
         """Return metrics of bootstrap resamples, drawn as numbers of cases of each distinct row."""
         import numpy as np
 
@@ -373,7 +369,7 @@ def merged_values(
     index = MetricIndex.from_evaluators({label: evaluator})
 
     @cache
-    def resampled() -> "Mapping[str, FloatArray]":
+    def resampled() -> Mapping[str, FloatArray]:
         return statistics.resampled(formula, names)
 
     @cache
@@ -430,7 +426,7 @@ def label_formula(label: str, evaluator: Evaluator, names: Sequence[str]) -> For
 
     table = Table(_of_suite(label, evaluator), [_padding(label, names)])
 
-    def formula(matrix: "FloatArray") -> "Mapping[str, FloatArray]":
+    def formula(matrix: FloatArray) -> Mapping[str, FloatArray]:
         # The evaluator's own columns come first, those of the outcome last.
         whole = np.zeros((len(matrix), table.matrix.shape[1]))
         whole[:, : len(names)] = matrix

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from pytest_llmeval.core.errors import FieldsError
 from pytest_llmeval.core.evaluator import Basis, Evaluator, Metric, RecordedCounts, WrappedEvaluator
-from pytest_llmeval.core.observation import Observation, Sums, abstained_of
+from pytest_llmeval.core.observation import FloatArray, Observation, Sums, abstained_of
 from pytest_llmeval.core.tables import ReportTable, has_counts
 from pytest_llmeval.scoring.case_scores import TOLERANCE
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from pytest_llmeval.core.observation import FloatArray
 
 Reducer: TypeAlias = Literal["mean", "median", "majority", "min", "max", "pass_at_k", "all_of_k"]
 Status: TypeAlias = Literal["stable pass", "flaky", "stable fail", "error"]
@@ -226,13 +225,13 @@ class Reduced(WrappedEvaluator):
     def _metric(self, name: str) -> Metric:
         return next(each for each in self.evaluator.describe() if _family(each.name) == _family(name))
 
-    def summarize(self, sums: Sums) -> "Mapping[str, FloatArray]":
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Return the evaluator's own formula for ``mean``, else means over cases."""
         fallen = [name.removeprefix(FALLEN) for name in sums if name.startswith(FALLEN)]
         worst = {name: each for name in fallen if (each := self._metric(name).worst) is not None}
         return values_with_falls(self._summarize, sums, worst)
 
-    def _summarize(self, sums: Sums) -> "Mapping[str, FloatArray]":
+    def _summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         if self.repeats.reduce == "mean":
             return self.evaluator.summarize(sums)
         names = [name.removeprefix(_COUNT) for name in sums if name.startswith(_COUNT)]
@@ -265,14 +264,14 @@ class WithFalls(WrappedEvaluator):
         """Return what values rest on, by the counts that the evaluator has."""
         return self.evaluator.basis(measured_counts(sums))
 
-    def summarize(self, sums: Sums) -> "Mapping[str, FloatArray]":
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Return the evaluator's values, moved towards the worst ones."""
         return values_with_falls(self.evaluator.summarize, sums, self.worst)
 
 
 def values_with_falls(
-    formula: "Callable[[Sums], Mapping[str, FloatArray]]", sums: Sums, worst: Mapping[str, float]
-) -> "Mapping[str, FloatArray]":
+    formula: Callable[[Sums], Mapping[str, FloatArray]], sums: Sums, worst: Mapping[str, float]
+) -> Mapping[str, FloatArray]:
     """Return the values of a formula, of which the share of cases that fell is the worst value.
 
     Args:
@@ -294,8 +293,8 @@ def values_with_falls(
 
 
 def case_weights(
-    evaluator: Evaluator | None, sums: Sums, name: str, scores: "FloatArray", fallen: "FloatArray", former: int
-) -> "FloatArray":
+    evaluator: Evaluator | None, sums: Sums, name: str, scores: FloatArray, fallen: FloatArray, former: int
+) -> FloatArray:
     """Return how much each case weighs in a value over several, such as the number of its claims.
 
     Args:
@@ -321,7 +320,7 @@ def case_weights(
     return weights
 
 
-def _weights(evaluator: Evaluator, sums: Sums, name: str, scores: "FloatArray") -> "FloatArray | None":
+def _weights(evaluator: Evaluator, sums: Sums, name: str, scores: FloatArray) -> FloatArray | None:
     """Return the weights of cases, whose mean is 1, if they can be derived.
 
     A ratio of sums is the mean of scores by its denominators: a case that is added to others of another score moves
@@ -335,7 +334,7 @@ def _weights(evaluator: Evaluator, sums: Sums, name: str, scores: "FloatArray") 
     low, high = scores[known].min(), scores[known].max()
     worst, best = scores == low, scores == high
 
-    def weighed(reference: "npt.NDArray[np.bool_]", value: float) -> "FloatArray":
+    def weighed(reference: "npt.NDArray[np.bool_]", value: float) -> FloatArray:
         added = {count: column + column[reference].mean() for count, column in sums.items()}
         moved = evaluator.summarize(Sums(added, sums.length))[name]
         return (moved - value) / (scores - moved)
@@ -393,7 +392,7 @@ class Reliability(RecordedCounts):
         counts = {f"pass{mark}{k}": _ESTIMATES[mark](n, successes, k) for mark, k in self._named}
         return Observation({**counts, "n": 1})
 
-    def summarize(self, sums: Sums) -> "Mapping[str, FloatArray]":
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Return means over cases."""
         return {metric.name: sums[metric.name] / sums["n"] for metric in self.describe()}
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_llmeval.core.case import groups_of_case
 from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.evaluator import Basis, Evaluator, Metric, RecordedCounts
-from pytest_llmeval.core.observation import Observation, Sums, stack
+from pytest_llmeval.core.observation import FloatArray, Observation, Sums, stack
 from pytest_llmeval.core.results import (
     PASS_RATE,
     CaseRecord,
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from pytest_llmeval.core.observation import FloatArray
-
 
 _MOST_VALUES = 500_000
 """Values to compute at once: a thousand labels have thousands of metrics."""
@@ -64,7 +62,7 @@ class _PassRate(RecordedCounts):
     def describe(self) -> Sequence[Metric]:
         return (Metric(PASS_RATE, averaged=True),)
 
-    def summarize(self, sums: Sums) -> "Mapping[str, FloatArray]":
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         return {PASS_RATE: sums["passed"] / sums["ran"]}
 
 
@@ -131,8 +129,8 @@ class Table:
         self.of_family = {name for name, owned in self.owned.items() if "[" in owned.metric.name}
 
     def _with_falls(
-        self, label: str, observations: Sequence[Observation | None], counts: "Mapping[str, FloatArray]", former: int
-    ) -> "tuple[WithFalls, dict[str, FloatArray]]":
+        self, label: str, observations: Sequence[Observation | None], counts: Mapping[str, FloatArray], former: int
+    ) -> tuple[WithFalls, dict[str, FloatArray]]:
         """Return an evaluator by which cases that fell count as the worst value or score, and the counts it needs."""
         import numpy as np
 
@@ -165,7 +163,7 @@ class Table:
         assert isinstance(evaluator, WithFalls)
         return evaluator.worst[name.removeprefix(self.index.full_name(label, ""))]
 
-    def summarize(self, matrix: "FloatArray", names: Collection[str] | None = None) -> "dict[str, FloatArray]":
+    def summarize(self, matrix: FloatArray, names: Collection[str] | None = None) -> dict[str, FloatArray]:
         """Apply every evaluator's formula to rows of totals.
 
         Args:
@@ -191,7 +189,7 @@ class Table:
 
     def _summarized(
         self, matrix: "npt.NDArray[Any]", names: Collection[str] | None = None
-    ) -> "Iterator[tuple[int, dict[str, FloatArray]]]":
+    ) -> Iterator[tuple[int, dict[str, FloatArray]]]:
         """Apply the formulas to rows of totals, to some rows at a time if there are many metrics.
 
         Args:
@@ -211,7 +209,7 @@ class Table:
             yield start, self.summarize(part.astype(float, copy=False), names)
             start += len(part)
 
-    def basis(self, totals: "FloatArray") -> dict[str, Basis]:
+    def basis(self, totals: FloatArray) -> dict[str, Basis]:
         """Return what values rest on, of the metrics that rest on a part of the cases.
 
         Args:
@@ -223,17 +221,17 @@ class Table:
             for name, basis in evaluator.basis(Sums(self._columns(label, totals), 1)).items()
         }
 
-    def _columns(self, label: str, matrix: "FloatArray") -> "dict[str, FloatArray]":
+    def _columns(self, label: str, matrix: FloatArray) -> dict[str, FloatArray]:
         """Return the columns of one evaluator by the names of its counts."""
         start = self._starts[label]
         return {name: matrix[:, start + place] for place, name in enumerate(self.names[label])}
 
     @property
-    def matrix(self) -> "FloatArray":
+    def matrix(self) -> FloatArray:
         """The counts, one row per case."""
         return self._counts.astype(float, copy=False)
 
-    def columns(self, label: str) -> "FloatArray":
+    def columns(self, label: str) -> FloatArray:
         """Return the counts of one evaluator, one row per case."""
         start = self._starts[label]
         return self._counts[:, start : start + len(self.names[label])].astype(float, copy=False)
@@ -297,7 +295,7 @@ class Table:
         effects = {name: design_effect(value[name] - without[name], units) for name in self.owner}
         return {name: effect for name, effect in effects.items() if effect is not None}
 
-    def _totals(self, part: "npt.NDArray[Any]") -> "FloatArray":
+    def _totals(self, part: "npt.NDArray[Any]") -> FloatArray:
         import numpy as np
 
         if part.dtype == np.int8 or not part.size:
@@ -358,7 +356,7 @@ class Table:
             bounds.update(self._resampled_intervals(by_unit(part, units), undecided, confidence))
         return {name: each.metric_value(bounds.get(name)) for name, each in counted.items()}
 
-    def _weighted_total(self, scores: "FloatArray", rows: "npt.NDArray[np.intp]") -> float:
+    def _weighted_total(self, scores: FloatArray, rows: "npt.NDArray[np.intp]") -> float:
         """Return the weighted mean of scores, times their number."""
         import numpy as np
 
@@ -422,7 +420,7 @@ def _is_absent(observation: Observation | None, name: str = "") -> bool:
     return name in observation.undefined or name in observation.errored
 
 
-def _formula(evaluator: Evaluator, sums: Sums) -> "Mapping[str, FloatArray]":
+def _formula(evaluator: Evaluator, sums: Sums) -> Mapping[str, FloatArray]:
     try:
         columns = dict(evaluator.summarize(sums))
     except Exception as error:
@@ -432,7 +430,7 @@ def _formula(evaluator: Evaluator, sums: Sums) -> "Mapping[str, FloatArray]":
     return {name: _column(evaluator, name, values, sums.length) for name, values in columns.items()}
 
 
-def _column(evaluator: Evaluator, name: str, values: object, length: int) -> "FloatArray":
+def _column(evaluator: Evaluator, name: str, values: object, length: int) -> FloatArray:
     """Return a column from a user's formula as floats."""
     import numpy as np
 
@@ -448,7 +446,7 @@ def _column(evaluator: Evaluator, name: str, values: object, length: int) -> "Fl
     return column
 
 
-def _declared(index: MetricIndex, label: str, values: "Mapping[str, FloatArray]") -> "Iterable[tuple[str, FloatArray]]":
+def _declared(index: MetricIndex, label: str, values: Mapping[str, FloatArray]) -> Iterable[tuple[str, FloatArray]]:
     """Yield metrics in the order of their declaration, members of a family in the order of their labels."""
     columns = {index.full_name(label, name): column for name, column in values.items()}
     owners = {name: index.find(name) for name in columns}

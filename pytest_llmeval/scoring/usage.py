@@ -9,14 +9,11 @@ from msgspec import Struct, field, structs
 
 from pytest_llmeval.core.codec import AnyNumber, WrittenField
 from pytest_llmeval.core.evaluator import Metric, RecordedCounts
-from pytest_llmeval.core.observation import Observation, Sums
-from pytest_llmeval.core.results import JudgeCall, TargetUsage
+from pytest_llmeval.core.observation import FloatArray, Observation, Sums
+from pytest_llmeval.core.results import CaseRecord, JudgeCall, TargetUsage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from pytest_llmeval.core.observation import FloatArray
-    from pytest_llmeval.core.results import CaseRecord
 
 
 USAGE = "\x00usage"
@@ -58,7 +55,7 @@ class UsageEvaluator(RecordedCounts):
             Metric(name, higher_is_better=False, high=None, signature=signature) for name, signature in figures.items()
         ]
 
-    def summarize(self, sums: Sums) -> "Mapping[str, FloatArray]":
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Return totals, ``nan`` if a part of them is unknown, and mean latencies."""
         import numpy as np
 
@@ -137,12 +134,12 @@ def usage_of(
     return Observation(counts)
 
 
-def successes_of(record: "CaseRecord") -> int:
+def successes_of(record: CaseRecord) -> int:
     """Return how many answers to a case passed."""
     return int(record.outcome == "passed") if record.repeats is None else int(record.repeats["passed"])
 
 
-def claim_calls(records: "Iterable[CaseRecord]") -> "Iterator[CaseRecord]":
+def claim_calls(records: Iterable[CaseRecord]) -> Iterator[CaseRecord]:
     """Yield records in which a call that several questions share, of one case or of several, counts once."""
     seen: set[str] = set()
     for record in records:
@@ -164,7 +161,7 @@ class JudgeUsage(Struct, frozen=True):
     cost_usd: AnyNumber | None = None
 
     @classmethod
-    def from_calls(cls, calls: "Sequence[JudgeCall]") -> "JudgeUsage":
+    def from_calls(cls, calls: Sequence[JudgeCall]) -> "JudgeUsage":
         """Add calls up."""
         fresh = [call for call in calls if call.fresh]
         return cls(
@@ -194,7 +191,7 @@ class CascadeUse(Struct, frozen=True):
     differing: int
 
     @classmethod
-    def from_counts(cls, audit: float, counts: "Mapping[str, float]") -> "CascadeUse":
+    def from_counts(cls, audit: float, counts: Mapping[str, float]) -> "CascadeUse":
         """Return what the counts of `CascadeErrors` say, added up."""
         verdicts, sure, audited, wrong = (round(counts[name]) for name in ("verdicts", "sure", "audited", "wrong"))
         return cls(audit, verdicts, verdicts - sure, audited, wrong)
@@ -248,9 +245,7 @@ class UsageReport(Struct, frozen=True):
         return self.cost_usd
 
 
-def usage_report(
-    records: "Sequence[CaseRecord]", cascades: "Mapping[str, CascadeUse] | None" = None
-) -> UsageReport | None:
+def usage_report(records: Sequence[CaseRecord], cascades: Mapping[str, CascadeUse] | None = None) -> UsageReport | None:
     """Add up the usage of a suite's cases; ``None`` if there is none.
 
     Args:
@@ -274,7 +269,7 @@ def usage_report(
     )
 
 
-def _of_one_attempt(records: "Sequence[CaseRecord]", amount: "Callable[[TargetUsage], float | None]") -> float | None:
+def _of_one_attempt(records: Sequence[CaseRecord], amount: "Callable[[TargetUsage], float | None]") -> float | None:
     """Add up over cases what one answer takes: of several, by repeats, their mean."""
     means = [
         None if total is None else total / len(record.target_usage)
@@ -366,9 +361,7 @@ class Money(Struct, frozen=True):
         return structs.replace(self, saved=structs.replace(self.saved, stop=saved))
 
 
-def money_of(
-    records: "Sequence[CaseRecord]", cascades: "Mapping[str, CascadeUse]", large_judge: str = ""
-) -> Money | None:
+def money_of(records: Sequence[CaseRecord], cascades: Mapping[str, CascadeUse], large_judge: str = "") -> Money | None:
     """Add up the money of a suite; ``None`` if nothing was asked.
 
     Args:
@@ -405,7 +398,7 @@ def total_money(parts: Iterable[Money | None]) -> Money | None:
     return Money(SpentMoney(*map(_sum, spent)), SavedMoney(*map(_sum, saved)))
 
 
-def _price(calls: "Sequence[JudgeCall]") -> float | None:
+def _price(calls: Sequence[JudgeCall]) -> float | None:
     """Return the mean price of calls; ``None`` if there is none, or one has no known price."""
     total = _sum([call.cost_usd for call in calls]) if calls else None
     return None if total is None else total / len(calls)

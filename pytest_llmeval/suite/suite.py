@@ -6,7 +6,7 @@ from functools import cached_property
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from msgspec.structs import replace
 
@@ -16,20 +16,14 @@ from pytest_llmeval.core.evaluator import APPROVED, Evaluator
 from pytest_llmeval.core.results import PASS_RATE, MetricIndex
 from pytest_llmeval.core.views import Reading, Turn
 from pytest_llmeval.gates.change import ChangeGate
-from pytest_llmeval.gates.contract import Gate
+from pytest_llmeval.gates.contract import Gate, GateSource, ScoreGate
 from pytest_llmeval.judge.spec import PanelSpec, jurors_of
 from pytest_llmeval.scoring.case_scores import Limit
 from pytest_llmeval.scoring.repeats import RELIABILITY, Reduced, Reliability
 from pytest_llmeval.scoring.table import OUTCOME_EVALUATOR
 from pytest_llmeval.suite.keys import SuiteKeys
 from pytest_llmeval.suite.run_settings import CaseOrder, SampleSettings, StopSettings, draw
-from pytest_llmeval.suite.systems import System
-
-if TYPE_CHECKING:
-    from pytest_llmeval.gates.change import ChangeGate
-    from pytest_llmeval.gates.contract import Gate, GateSource, ScoreGate
-    from pytest_llmeval.suite.systems import ModelSystem
-
+from pytest_llmeval.suite.systems import ModelSystem, System
 
 CANNOT_FAIL = "nothing can fail here: found no thresholds, checks, gates or snapshot, so every score passes"
 
@@ -68,7 +62,7 @@ class Suite(SuiteKeys, frozen=True, dict=True):
     on: Mapping[str, str] = {}
     turns: Mapping[str, Turn] = {}
     system: str = ""
-    model: "ModelSystem | None" = None
+    model: ModelSystem | None = None
     left_out: int = 0
     gated_as: str = ""
     files: Mapping[str, str] = {}
@@ -90,34 +84,34 @@ class Suite(SuiteKeys, frozen=True, dict=True):
         own = any(gate.system == variant and not gate.against for gate in self.gates)
         return replace(self, gated_as=variant) if own else self
 
-    def _gates_on(self, source: "GateSource") -> "tuple[Gate, ...]":
+    def _gates_on(self, source: GateSource) -> tuple[Gate, ...]:
         """Return the gates on one source that hold for every system, then those of this one."""
         gates = [gate for gate in self.gates if gate.source == source]
         own = (gate for gate in gates if gate.system and gate.system == self.gated_as)
         return (*(gate for gate in gates if not gate.system), *own)
 
     @property
-    def score_gates(self) -> "tuple[ScoreGate, ...]":
+    def score_gates(self) -> tuple[ScoreGate, ...]:
         """The gates on scores, for every system and for this one."""
         return cast("tuple[ScoreGate, ...]", self._gates_on("scores"))
 
     @property
-    def regressions(self) -> "tuple[ChangeGate, ...]":
+    def regressions(self) -> tuple[ChangeGate, ...]:
         """The gates against a baseline, for every system and for this one."""
         return cast("tuple[ChangeGate, ...]", self._gates_on("baseline"))
 
     @property
-    def between(self) -> "tuple[ChangeGate, ...]":
+    def between(self) -> tuple[ChangeGate, ...]:
         """The gates between two systems."""
         return cast("tuple[ChangeGate, ...]", tuple(gate for gate in self.gates if gate.source == "systems"))
 
     @property
-    def named_gates(self) -> "tuple[Gate, ...]":
+    def named_gates(self) -> tuple[Gate, ...]:
         """The gates of one system, and between two."""
         return tuple(gate for gate in self.gates if gate.names_system)
 
     @property
-    def ordered_gates(self) -> "tuple[Gate, ...]":
+    def ordered_gates(self) -> tuple[Gate, ...]:
         """All gates: those with limits first, then those of drops, then those of single systems, each once."""
         return tuple({id(each): each for each in (*self.score_gates, *self.regressions, *self.named_gates)}.values())
 
@@ -408,7 +402,7 @@ def stop_fault(suite: Suite, family: str | None = None) -> str:
     return "; ".join(f"{gate}: {fault}" for gate in gates if (fault := _gate_fault(suite, gate)))
 
 
-def _gate_fault(suite: Suite, gate: "Gate") -> str:
+def _gate_fault(suite: Suite, gate: Gate) -> str:
     """Say why a gate cannot be judged before all cases have run, or nothing."""
     owned, label = suite.metrics.find(gate.metric), _cluster_label(suite)
     metric = OUTCOME_EVALUATOR.describe()[0] if gate.metric == PASS_RATE else None if owned is None else owned.metric

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pytest_llmeval.cli.console import CommandResult, amount, say
 from pytest_llmeval.cli.options import add_options
 from pytest_llmeval.cli.suite_file import open_noted
-from pytest_llmeval.core.case import MISSING
+from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import JudgeError, LlmevalError
 from pytest_llmeval.core.wording import counted, printable
 from pytest_llmeval.judge.asking import Asking, Judgement, JudgePanel, Juror, JurorQuestion, JurorVerdict, PanelQuestion
@@ -22,15 +22,13 @@ from pytest_llmeval.judge.judges import OWN_JUDGE
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.judge.questions.replies import read_text
 from pytest_llmeval.judge.recordings import Judgements, ScoreFile, judgements_of, scored_ids, write_judgements
-from pytest_llmeval.judge.spec import PanelSpec, jurors_of
+from pytest_llmeval.judge.spec import JudgeSpec, PanelSpec, jurors_of
 from pytest_llmeval.judge.stored_judgement import StoredJudgement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_llmeval.core.case import Case
     from pytest_llmeval.judge.replies import ReplyStore
-    from pytest_llmeval.judge.spec import JudgeSpec
     from pytest_llmeval.suite.suite import Suite
 
 
@@ -102,7 +100,7 @@ def _stats(options: Namespace) -> CommandResult:
     return CommandResult(0, data, [*lines, last])
 
 
-def _sums(entries: "list[StoredJudgement]") -> dict[str, Any]:
+def _sums(entries: list[StoredJudgement]) -> dict[str, Any]:
     """Count verdicts, bytes, tokens and cost; what no reply says is ``None``."""
     tokens = [(entry.usage.input_tokens, entry.usage.output_tokens) for entry in entries]
     costs = [entry.cost_usd for entry in entries if entry.cost_usd is not None]
@@ -192,7 +190,7 @@ def _questions(options: Namespace, path: Path) -> "SuiteQuestions":
         return suite_questions(path, options.model, cache.get)
 
 
-def _keep(options: Namespace, entries: "list[StoredJudgement]") -> tuple[dict[str, Any], str]:
+def _keep(options: Namespace, entries: list[StoredJudgement]) -> tuple[dict[str, Any], str]:
     """Add verdicts, and return counts and a line; existing ones are kept, since they may come from a real judge."""
     with _opened(options, absent=True) as cache:
         new = [entry for entry in entries if cache.get(entry.key) is None]
@@ -219,7 +217,7 @@ def _explain(options: Namespace) -> CommandResult:
     return _show(sorted(entries, key=lambda entry: entry.key))
 
 
-def _show(entries: "Sequence[StoredJudgement]") -> CommandResult:
+def _show(entries: Sequence[StoredJudgement]) -> CommandResult:
     from tabulate import tabulate
 
     lines: list[str] = []
@@ -299,7 +297,7 @@ class SuiteQuestion:
         question: The question, its key included.
     """
 
-    case: "Case"
+    case: Case
     system: str
     evaluator: str
     question: JurorQuestion
@@ -325,7 +323,7 @@ class SuiteQuestions:
     unknown: dict[tuple[str, str], str] = field(default_factory=dict)
     later: dict[tuple[str, str, str], int] = field(default_factory=dict)
 
-    def add(self, way: "Suite", case: "Case", panel: JudgePanel, stored: _Stored) -> None:
+    def add(self, way: "Suite", case: Case, panel: JudgePanel, stored: _Stored) -> None:
         """Add what the evaluators of a suite, as one of its systems has it, ask about a case."""
         place = (case.id, way.system)
         judged = {label: each for label, each in way.evaluators.items() if each.asks}
@@ -343,7 +341,7 @@ class SuiteQuestions:
                     if asking.error is not None:
                         self.unknown[place] = str(asking.error)
 
-    def _add_rounds(self, place: tuple[str, str, str], case: "Case", asking: Asking, stored: _Stored) -> None:
+    def _add_rounds(self, place: tuple[str, str, str], case: Case, asking: Asking, stored: _Stored) -> None:
         """Add questions round by round, up to the first reply that is not stored."""
         sizes = []
         while put := asking.next():
@@ -410,7 +408,7 @@ def suite_questions(path: Path, model: str | None = None, stored: _Stored = lamb
     return questions
 
 
-def _juror(spec: "JudgeSpec", recordings: Judgements) -> Juror:
+def _juror(spec: JudgeSpec, recordings: Judgements) -> Juror:
     return Juror(spec.model or OWN_JUDGE, spec.request_parameters(), recordings)
 
 

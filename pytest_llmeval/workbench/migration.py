@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import structs
 
@@ -16,7 +15,7 @@ from pytest_llmeval.baselines.files import approved_scores, score_file, statisti
 from pytest_llmeval.baselines.runs import approved_statistics
 from pytest_llmeval.baselines.scores import Bridge, SuiteScores, render, rounded
 from pytest_llmeval.core.errors import BudgetError, LlmevalError, SuiteError
-from pytest_llmeval.core.observation import Sums
+from pytest_llmeval.core.observation import FloatArray, Sums
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord, JudgingShown, MetricValue, Result
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.data.files.writing import rewrite
@@ -34,10 +33,6 @@ from pytest_llmeval.scoring.table import summarize
 from pytest_llmeval.scoring.usage import USAGE
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 from pytest_llmeval.targets.recordings import Recordings
-
-if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray
-
 
 _STATISTICS: tuple[Statistic, ...] = ("value", "mean")
 
@@ -298,7 +293,7 @@ def _moved(pairing: RunPairing, names: Sequence[str], suite: Suite) -> dict[str,
     return shifts
 
 
-def measured_on(shift: Shift, old: "FloatArray", new: "FloatArray") -> Shift:
+def measured_on(shift: Shift, old: FloatArray, new: FloatArray) -> Shift:
     """Return a shift with the rates of 0/1 scores whose mean it moves, or the range of others.
 
     Args:
@@ -321,7 +316,7 @@ def measured_on(shift: Shift, old: "FloatArray", new: "FloatArray") -> Shift:
     return replace(shift, rates=tuple(map(int, rates)))
 
 
-def dependence(old: "FloatArray", new: "FloatArray") -> str:
+def dependence(old: FloatArray, new: FloatArray) -> str:
     """Say how the difference of two judges depends on the score; an empty text if it does not.
 
     The difference is compared with the mean of both scores (Bland and Altman 1986): with the old one alone, it would

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 
 import msgspec
 
-from pytest_llmeval.core.errors import FieldsError, LlmevalError
+from pytest_llmeval.core.errors import Fault, FieldsError, LlmevalError
 from pytest_llmeval.core.wording import excerpt, expected_name, quotation, suggest
 from pytest_llmeval.data.files.documents import Document
 from pytest_llmeval.data.files.places import render_path
@@ -18,8 +18,6 @@ from pytest_llmeval.data.files.places import render_path
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
     from pydantic_core import ErrorDetails
-
-    from pytest_llmeval.core.errors import Fault
 
 
 STRICT = {"extra": "forbid", "allow_inf_nan": False}
@@ -272,7 +270,7 @@ def _misfit(error: "ErrorDetails") -> str:
     return f"{place}: {error['msg']}" if place else error["msg"]
 
 
-def check(kind: Any, data: Any, document: Document, path: Sequence[str | int]) -> "tuple[Any, list[Fault]]":
+def check(kind: Any, data: Any, document: Document, path: Sequence[str | int]) -> tuple[Any, list[Fault]]:
     """Validate a part of a document.
 
     Args:
@@ -332,7 +330,7 @@ class DocumentReader:
         self.faults.append(self.document.fault_inside(path, value, offset, message))
 
 
-def _field_fault(document: Document, place: Sequence[str | int], name: str, message: str) -> "Fault":
+def _field_fault(document: Document, place: Sequence[str | int], name: str, message: str) -> Fault:
     field, _, inside = name.partition(".")
     return document.fault([*place, field], f"{inside}: {message}" if inside else message)
 

@@ -4,12 +4,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.core.evaluator import Evaluator, Metric
-from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.observation import FloatArray, Observation, Sums
 from pytest_llmeval.evaluators.checks.contract import (
     MET,
     Check,
@@ -24,9 +24,6 @@ from pytest_llmeval.evaluators.checks.contract import (
 from pytest_llmeval.evaluators.checks.kinds import SHIPPED, Criterion
 from pytest_llmeval.evaluators.checks.reading import CheckReader, Unlocated
 from pytest_llmeval.judge.contract import JudgedEvaluator, Question, Verdict
-
-if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray, Sums
 
 _RATE = "check_rate"
 _MET, _TOTAL = "met[", "made["
@@ -130,7 +127,7 @@ class Checks(Evaluator):
             errored=errors,
         )
 
-    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Return shares of the checks made."""
         totals = (name.removeprefix(_TOTAL)[:-1] for name in sums if name.startswith(_TOTAL))
         names = sorted(self.names.union(totals))

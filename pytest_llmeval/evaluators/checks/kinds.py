@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Final, get_type_hints
+from typing import Any, ClassVar, Final, get_type_hints
 
 from pytest_llmeval.core.case import WHOLE
 from pytest_llmeval.core.codec import is_finite_number
@@ -26,13 +26,9 @@ from pytest_llmeval.evaluators.checks.contract import (
     quoted,
 )
 from pytest_llmeval.evaluators.checks.texts import TEXT_KINDS, TRACE_KINDS
-from pytest_llmeval.judge.contract import Mode, Question
+from pytest_llmeval.judge.contract import Mode, Question, Verdict
 from pytest_llmeval.judge.questions.modes import get_mode, instruction_language
 from pytest_llmeval.judge.questions.suite_modes import Rubric, rubric_mode
-
-if TYPE_CHECKING:
-    from pytest_llmeval.judge.contract import Verdict
-
 
 _MOST_READ = 2_000_000
 """Characters that may be read in search of JSON; text full of opening brackets would else take quadratic time."""
@@ -288,7 +284,7 @@ class Criterion:
         """Return the question whether the answer meets it."""
         return _question(get_mode("criterion"), subject, {"criterion": self.text})
 
-    def read(self, verdict: "Verdict") -> CheckOutcome:
+    def read(self, verdict: Verdict) -> CheckOutcome:
         """Return whether the judge says so, with the judge's reason."""
         return CheckOutcome(verdict.score >= 1, _verdict_text("yes" if verdict.score >= 1 else "no", verdict))
 
@@ -307,12 +303,12 @@ class Graded:
         """Return the question which level the answer has."""
         return _question(rubric_mode(self.rubric.criteria, self.rubric.levels), subject, {})
 
-    def read(self, verdict: "Verdict") -> CheckOutcome:
+    def read(self, verdict: Verdict) -> CheckOutcome:
         """Return whether the level reaches the pass mark."""
         return CheckOutcome(verdict.score >= self.rubric.pass_mark, _verdict_text(f"level {verdict.score:g}", verdict))
 
 
-def _verdict_text(word: str, verdict: "Verdict") -> str:
+def _verdict_text(word: str, verdict: Verdict) -> str:
     return f"the judge's {word}: {quoted(verdict.reasoning)}" if verdict.reasoning else f"the judge's {word}"
 
 

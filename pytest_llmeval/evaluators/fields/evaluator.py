@@ -14,7 +14,7 @@ from pydantic import Discriminator, Tag
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, FieldsError
 from pytest_llmeval.core.evaluator import Evaluator, Metric, Reads
-from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.observation import FloatArray, Observation, Sums
 from pytest_llmeval.core.wording import printable
 from pytest_llmeval.evaluators.answers import NoJsonError, describe_found, read_json
 from pytest_llmeval.evaluators.fields.nodes import AnyValue, Elements, FieldNode, FieldsOutcome, Record, Whole, compare
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
     from pydantic_core import CoreSchema
 
-    from pytest_llmeval.core.observation import FloatArray, Sums
 
 _STRICT: Mapping[str, Any] = {"extra": "forbid"}
 
@@ -393,7 +392,7 @@ class FieldsEvaluator(Evaluator):
         form = "a list" if isinstance(self._root, Elements) else "an object"
         return None, f"found {describe_found(prediction)}, expected {form}"
 
-    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Compute the rates of all fields, and of each."""
         import numpy as np
 

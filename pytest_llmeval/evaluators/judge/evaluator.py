@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from msgspec import structs
 
 from pytest_llmeval.core.case import Case, shown_prints
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError
 from pytest_llmeval.core.evaluator import Basis, Metric, Reads
-from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.observation import FloatArray, Observation, Sums
 from pytest_llmeval.evaluators.judge.human_labels import (
     OTHER_ANSWER,
     HumanLabels,
@@ -66,9 +66,6 @@ from pytest_llmeval.judge.questions.suite_modes import (
     rubric_mode,
     steps_question,
 )
-
-if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray, Sums
 
 ModeName: TypeAlias = Literal[
     "auto",
@@ -467,7 +464,7 @@ class Judge(JudgedEvaluator):
         raw = details.get("raw_score", low + (high - low) * counts["score"])
         return [f"score {raw:g} on a scale from {low:g} to {high:g}", *reason_lines(details)]
 
-    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Return means over the judged cases."""
         metrics = {"judge_score": sums["score"] / sums["n"]}
         if self.rubric is not None:
@@ -480,7 +477,7 @@ class Judge(JudgedEvaluator):
             metrics[name] = share_by_rates(sums) if self._balanced else corrected_mean(sums, total, excess)
         return metrics
 
-    def basis(self, sums: "Sums") -> Mapping[str, Basis]:
+    def basis(self, sums: Sums) -> Mapping[str, Basis]:
         """Return what corrected means rest on: the labels."""
         return {
             name: share_basis(sums) if self._balanced else corrected_basis(sums, excess)

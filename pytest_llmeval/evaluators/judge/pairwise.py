@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 from pytest_llmeval.core.case import ITSELF, MISSING, Case, NoAnswer
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError
 from pytest_llmeval.core.evaluator import APPROVED, Evaluator, Metric, Reads
-from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.observation import FloatArray, Observation, Sums
 from pytest_llmeval.core.tables import Strength, Strengths
 from pytest_llmeval.core.wording import excerpt, unknown_name
 from pytest_llmeval.evaluators.answers import as_references
@@ -19,12 +19,10 @@ from pytest_llmeval.evaluators.measures.confusion import ratio
 from pytest_llmeval.judge.contract import JudgedEvaluator, Mode, Question, Verdict
 from pytest_llmeval.judge.questions.modes import instruction_language
 from pytest_llmeval.judge.questions.suite_modes import pairwise_mode
-from pytest_llmeval.scoring.resample import by_unit, resample_count, resampled_totals
+from pytest_llmeval.scoring.resample import IntArray, by_unit, resample_count, resampled_totals
 
 if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray, Sums
     from pytest_llmeval.core.results import CaseRecord, Result
-    from pytest_llmeval.scoring.resample import IntArray
 
 
 PairCounts: TypeAlias = Mapping[tuple[str, str], tuple[float, float, float]]
@@ -44,7 +42,7 @@ _DIGITS = 9
 
 
 def strengths_of(
-    label: str, cases: Sequence[PairCounts], units: "IntArray | None" = None, *, confidence: float = 0.95
+    label: str, cases: Sequence[PairCounts], units: IntArray | None = None, *, confidence: float = 0.95
 ) -> Strengths | None:
     """Fit the model of Davidson (1970, "On extending the Bradley-Terry model to accommodate ties").
 
@@ -116,7 +114,7 @@ def _connected(names: Sequence[str], pairs: Sequence[tuple[str, str]]) -> bool:
     return len(reached) == len(names)
 
 
-def _outcomes(names: Sequence[str], pairs: Sequence[tuple[str, str]]) -> "FloatArray":
+def _outcomes(names: Sequence[str], pairs: Sequence[tuple[str, str]]) -> FloatArray:
     """Return what each outcome adds to the logarithm of its weight: shape ``(pairs, 3, parameters)``."""
     import numpy as np
 
@@ -128,9 +126,7 @@ def _outcomes(names: Sequence[str], pairs: Sequence[tuple[str, str]]) -> "FloatA
     return features
 
 
-def _fit(
-    totals: "FloatArray", features: "FloatArray", start: "FloatArray | None" = None
-) -> "tuple[FloatArray, FloatArray]":
+def _fit(totals: FloatArray, features: FloatArray, start: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
     """Maximise the penalised likelihood of each row of totals by damped Newton steps.
 
     The damping is that of generalised self-concordant functions (Sun and Tran-Dinh 2019), which never overshoots.
@@ -160,12 +156,12 @@ def _fit(
     return parameters, hessian
 
 
-def _centred(parameters: "FloatArray") -> "FloatArray":
+def _centred(parameters: FloatArray) -> FloatArray:
     centred: FloatArray = parameters[:, :-1] - parameters[:, :-1].mean(axis=1, keepdims=True)
     return centred
 
 
-def _errors(hessian: "FloatArray") -> "FloatArray":
+def _errors(hessian: FloatArray) -> FloatArray:
     """Return the standard errors of the centred strengths."""
     import numpy as np
 
@@ -409,7 +405,7 @@ class Pairwise(JudgedEvaluator):
         del case
         return [line for name, each in observation.details.get("against", {}).items() for line in _lines(name, each)]
 
-    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Return rates and numbers of pairs."""
         import numpy as np
 

@@ -12,18 +12,16 @@ from typing import TYPE_CHECKING, ClassVar
 from msgspec import structs
 
 from pytest_llmeval.core.evaluator import Basis, Metric, RecordedCounts, WrappedEvaluator
-from pytest_llmeval.core.observation import Observation, Sums, Totals
+from pytest_llmeval.core.observation import FloatArray, Observation, Sums, Totals
 from pytest_llmeval.core.tables import cell_name, read_cells
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.evaluators.judge.human_labels import LEAST_LABELS, unseen_errors
 from pytest_llmeval.evaluators.measures.confusion import ratio
-from pytest_llmeval.judge.panel import CascadeVerdict
+from pytest_llmeval.judge.panel import CascadeVerdict, Votes
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.errors import LlmevalError
-    from pytest_llmeval.core.observation import FloatArray
     from pytest_llmeval.judge.contract import Verdict
-    from pytest_llmeval.judge.panel import Votes
 
 _ONE_CASE = "needs several cases"
 _FEWEST = 2
@@ -122,7 +120,7 @@ class PanelAgreement(VerdictStatistics):
             undefined[self._metric("spread")] = "no two jurors gave a verdict"
         return Observation(dict(counted), undefined=undefined)
 
-    def _counts(self, votes: "Votes") -> dict[str, float]:
+    def _counts(self, votes: Votes) -> dict[str, float]:
         from pytest_llmeval.evaluators.measures.confusion import unit_moments
 
         scores = {number: score for number, each in enumerate(self.jurors) if (score := votes.get(each)) is not None}
@@ -137,7 +135,7 @@ class PanelAgreement(VerdictStatistics):
                 counts[cell_name(left, right, _cell(pair))] = 1
         return counts
 
-    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Compute the coefficients from summed cells and moments."""
         from pytest_llmeval.evaluators.measures.confusion import krippendorff_alpha, weighted_kappa
 
@@ -239,7 +237,7 @@ class Cascaded(WrappedEvaluator):
             for each in self.evaluator.describe()
         ]
 
-    def summarize(self, sums: Sums) -> "Mapping[str, FloatArray]":
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Apply the evaluator's formula to corrected counts; what people correct already, to the counts themselves."""
         plain = _counts_of(sums)
         if not self.audit or _AUDITED not in sums:
@@ -345,7 +343,7 @@ class CascadeErrors(VerdictStatistics):
         why = NOT_AUDITED if counts["sure"] else "the small judge is unsure"
         return Observation(counts, undefined=dict.fromkeys((self._metric("error"), self._metric("bias")), why))
 
-    def summarize(self, sums: Sums) -> "Mapping[str, FloatArray]":
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Return ratios of sums."""
         return {
             self._metric("error"): ratio(sums["wrong"], sums["audited"]),

@@ -32,11 +32,10 @@ from pytest_llmeval.gates.statistics.significance import (
     wilcoxon_tails,
 )
 from pytest_llmeval.scoring.intervals import Resampled, Tails
-from pytest_llmeval.scoring.resample import resample_count, swapped_totals
+from pytest_llmeval.scoring.resample import IntArray, resample_count, swapped_totals
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray
-    from pytest_llmeval.scoring.resample import IntArray
 
 
 _SAME = 1e-9
@@ -306,7 +305,7 @@ def _case_scores(question: DropQuestion, test: str) -> "tuple[FloatArray, FloatA
     return here, there
 
 
-def _is_mean(columns: Columns, name: str, rows: "IntArray", scores: "FloatArray") -> bool:
+def _is_mean(columns: Columns, name: str, rows: IntArray, scores: "FloatArray") -> bool:
     import numpy as np
 
     if not np.isfinite(scores).all():

@@ -4,13 +4,13 @@ import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from msgspec import structs
 
 from pytest_llmeval.core.case import groups_of_case
 from pytest_llmeval.core.evaluator import Evaluator
-from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.observation import FloatArray, Observation
 from pytest_llmeval.core.results import CaseRecord, MetricIndex
 from pytest_llmeval.core.wording import counted, interval, limit, listed, number
 from pytest_llmeval.gates.contract import Abstention, Statistic
@@ -19,10 +19,6 @@ from pytest_llmeval.scoring.intervals import normal_quantile
 from pytest_llmeval.scoring.repeats import FALLEN
 from pytest_llmeval.scoring.resample import SEED, BoolArray, IntArray, unit_numbers
 from pytest_llmeval.scoring.table import Table
-
-if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray
-
 
 CONFIDENCE = 0.95
 """Of the intervals of shifts."""
@@ -85,7 +81,7 @@ class Shift:
         )
         return min(1.0, max(0.0, (value - low) / (high - low))) if high > low else 0.5
 
-    def former(self, values: "FloatArray") -> "FloatArray":
+    def former(self, values: FloatArray) -> FloatArray:
         """Return resampled means by the new judge as the old one may have them; the same in every process.
 
         The rates are drawn from their posterior distributions by Jeffreys' prior. Where the new judge does not tell
@@ -107,14 +103,14 @@ class Shift:
         """Its standard deviation, by the wider side of the interval."""
         return max(self.high - self.value, self.value - self.low, 0.0) / normal_quantile((1 + CONFIDENCE) / 2)
 
-    def draws(self, count: int) -> "FloatArray":
+    def draws(self, count: int) -> FloatArray:
         """Return what the shift may be in truth, as often as is asked for; the same in every process."""
         import numpy as np
 
         drawn: FloatArray = self.value + self.deviation * np.random.default_rng(SEED + _APART).standard_normal(count)
         return drawn
 
-    def outside(self, scores: "FloatArray") -> str:
+    def outside(self, scores: FloatArray) -> str:
         """Say how many scores lie where the judges were not compared, if more than one in twenty do."""
         import numpy as np
 
@@ -259,7 +255,7 @@ def _named(word: str, ids: Sequence[str]) -> str:
     return f"{len(ids)} {word} ({listed(ids, _NAMED, ' and {} more')})" if ids else ""
 
 
-def _find_falls(table: Table, size: int) -> "dict[str, BoolArray]":
+def _find_falls(table: Table, size: int) -> dict[str, BoolArray]:
     """Return metric to the cases of the current run that abstain and had a score in the baseline.
 
     Args:
@@ -273,7 +269,7 @@ def _find_falls(table: Table, size: int) -> "dict[str, BoolArray]":
 
 
 def _records_with_falls(
-    records: Sequence[CaseRecord], table: Table, fallen: "Mapping[str, BoolArray]"
+    records: Sequence[CaseRecord], table: Table, fallen: Mapping[str, BoolArray]
 ) -> Sequence[CaseRecord]:
     """Return the cases of two runs, of which those that fell count as the worst value of their metrics."""
     import numpy as np
@@ -448,7 +444,7 @@ def left_out_of(pairing: RunPairing, name: str, rows: PairedRows) -> LeftOut:
         return LeftOut(int(left_out.sum()), None)
     best, worst = (metric.high, metric.low) if metric.higher_is_better else (metric.low, metric.high)
 
-    def bounded(run: int, otherwise: float) -> "FloatArray":
+    def bounded(run: int, otherwise: float) -> FloatArray:
         scores = table.scores[name][rows[run]][left_out]
         return np.where(np.isfinite(scores), scores, otherwise)
 

@@ -3,19 +3,16 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.core.evaluator import Evaluator, Metric, Reads
-from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.observation import FloatArray, Observation, Sums
 from pytest_llmeval.core.wording import as_line, counted
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.judge.contract import JudgedEvaluator, Question, Verdict
 from pytest_llmeval.judge.questions.modes import USER_ROLE, get_mode, instruction_language
-
-if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray, Sums
 
 _STOPS: Final = ("script", "target", "max_turns")
 _STOPS_OF_USERS: Final = ("user", "recording")
@@ -76,7 +73,7 @@ class Conversation(Evaluator):
             lines.append(f"the conversation left its recording in turn {details['unrecorded_from']}")
         return lines
 
-    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Return means over conversations."""
         shares = {f"stop[{each}]": sums[f"stop.{each}"] / sums["n"] for each in self._stops}
         shares |= {f"stop_reason[{each}]": sums[f"reason.{each}"] / sums["n"] for each in self.reasons}
@@ -143,7 +140,7 @@ class UserDrift(JudgedEvaluator):
             return []
         return [f"the simulated user did not keep to its role: {as_line(observation.details['reason'])}"]
 
-    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Return the share."""
         return {_METRIC: sums["drift"] / sums["n"]}
 

@@ -6,12 +6,12 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple
+from typing import Any, ClassVar, Final, Literal, NamedTuple
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import EvaluatorError, Fault
 from pytest_llmeval.core.evaluator import Evaluator, Metric, Reads
-from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.observation import FloatArray, Observation, Sums
 from pytest_llmeval.core.tables import (
     NO_LABEL,
     ConfusionMatrix,
@@ -31,10 +31,6 @@ from pytest_llmeval.evaluators.calls import MissingTraceError, ToolCall, read_tr
 from pytest_llmeval.evaluators.measures.confusion import ratio
 from pytest_llmeval.tasks.agents.arguments import ArgumentRules, pair_calls
 from pytest_llmeval.tasks.agents.catalogue import ListedTool, ToolSchemas, read_catalogue
-
-if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray, Sums
-
 
 NONE = "none"
 """Stands for no tool in rows."""
@@ -190,7 +186,7 @@ class Routing(Evaluator):
     tools: str | None = field(default=None, metadata={"path": True})
 
     @cached_property
-    def _catalogue(self) -> "Mapping[str, ListedTool] | None":
+    def _catalogue(self) -> Mapping[str, ListedTool] | None:
 
         return None if self.tools is None else read_catalogue(Path(self.tools))
 
@@ -287,7 +283,7 @@ class Routing(Evaluator):
             faults += [] if pairing.agreeing else list(pairing.lines)
         return faults
 
-    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Compute the metrics from summed counts."""
         import numpy as np
 
@@ -323,7 +319,7 @@ class Routing(Evaluator):
         return metrics
 
 
-def _least(columns: "Sequence[FloatArray]", zero: "FloatArray") -> "FloatArray":
+def _least(columns: Sequence[FloatArray], zero: FloatArray) -> FloatArray:
     """Return the smallest value that exists."""
     import numpy as np
 
@@ -333,7 +329,7 @@ def _least(columns: "Sequence[FloatArray]", zero: "FloatArray") -> "FloatArray":
     return np.asarray(least, dtype=float)
 
 
-def _squared_quantiles(family: "FloatArray") -> "FloatArray":
+def _squared_quantiles(family: FloatArray) -> FloatArray:
     """Return the squared quantiles of the normal distribution by which so many intervals hold together."""
     import numpy as np
 
@@ -343,7 +339,7 @@ def _squared_quantiles(family: "FloatArray") -> "FloatArray":
     return np.array([quantiles[size] for size in family.tolist()])
 
 
-def _wilson_low(hits: "FloatArray", cases: "FloatArray", z2: "FloatArray") -> "FloatArray":
+def _wilson_low(hits: FloatArray, cases: FloatArray, z2: FloatArray) -> FloatArray:
     import numpy as np
 
     n = np.where(cases > 0, cases, 1.0)

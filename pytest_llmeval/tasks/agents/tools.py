@@ -6,12 +6,12 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, MissingExtraError, PredictionError
 from pytest_llmeval.core.evaluator import Evaluator, Metric, Reads
-from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.observation import FloatArray, Observation, Sums
 from pytest_llmeval.core.tables import Count, MetricTable, ReportTable
 from pytest_llmeval.evaluators.calls import (
     MissingTraceError,
@@ -29,9 +29,6 @@ from pytest_llmeval.evaluators.measures.confusion import precision_recall_f1
 from pytest_llmeval.tasks.agents.arguments import ArgumentRules, CallPairing, pair_calls
 from pytest_llmeval.tasks.agents.catalogue import ToolSchemas, read_schemas
 from pytest_llmeval.tasks.agents.policies import ApprovalRule, ApprovalRules, CallLimits, PolicyVerdict, ToolPolicies
-
-if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray, Sums
 
 _RATES = ("tool_precision", "tool_recall", "tool_f1")
 _COMPARED = (*_RATES, "trajectory_match", "trajectory_f1")
@@ -264,7 +261,7 @@ class Tools(Evaluator):
             lines.append(f"order: found {', '.join(names[1])}, expected {', '.join(names[0])}")
         return lines + list(pairing.lines)
 
-    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Compute the metrics from summed counts."""
         import numpy as np
 

@@ -4,13 +4,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 from pytest_llmeval.core.case import Case, own_or_answer
 from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.evaluator import ErrorBucket, Evaluator, Metric, Reads
-from pytest_llmeval.core.observation import Observation, Totals
-from pytest_llmeval.core.tables import ConfusionMatrix, LabelTable
+from pytest_llmeval.core.observation import FloatArray, Observation, Sums, Totals
+from pytest_llmeval.core.tables import ConfusionMatrix, LabelTable, ReportTable
 from pytest_llmeval.core.views import AnswerChange, Mutator, Neighbours
 from pytest_llmeval.core.wording import listed
 from pytest_llmeval.tasks.emotion_cause.conversation import (
@@ -55,11 +55,6 @@ from pytest_llmeval.tasks.emotion_cause.scores import (
     step_scores,
     support,
 )
-
-if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray, Sums
-    from pytest_llmeval.core.tables import ReportTable
-
 
 PAIR_BUCKETS = ("not_found", "wrong_emotion", "wrong_span", "wrong_utterance", "not_expected")
 """Kinds of wrong pairs, as details name them."""
@@ -190,7 +185,7 @@ class EmotionCause(Evaluator):
         family += f"|matching:{self.matching}" if family == "fuzzy" and self.matching != "most" else ""
         return f"match:{family}|unique:{unique}|eps:1e-8|v:{self.version}"
 
-    def tables(self) -> "Sequence[ReportTable]":
+    def tables(self) -> Sequence[ReportTable]:
         """Return the scores of each emotion, family by family, and the confusion matrix of the emotions of pairs."""
         scores = [
             LabelTable(
@@ -313,7 +308,7 @@ class EmotionCause(Evaluator):
         missing, extra = _differing(_scored(gold), _scored(pairs)) if observation.counts else ((), ())
         return pair_errors(missing, extra).lines(utterances_of(case.expected, case.input) or ())
 
-    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Apply the formulas of the official script, and those of MECPE-Enhanced for `two_step`."""
         import numpy as np
 

@@ -5,18 +5,18 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 from pytest_llmeval.core.case import Case, own_or_answer
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError, NoJudgeError
 from pytest_llmeval.core.evaluator import ErrorBucket, Metric, Reads
-from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.observation import FloatArray, Observation, Sums
 from pytest_llmeval.core.tables import ConfusionMatrix, LabelTable, ReportTable
 from pytest_llmeval.core.views import AnswerChange, Mutator, Neighbours
 from pytest_llmeval.core.wording import listed, unknown_name
 from pytest_llmeval.evaluators.judge.judged_case import defect_rates, listed_sources
 from pytest_llmeval.evaluators.measures.confusion import ratio
-from pytest_llmeval.judge.contract import JudgedEvaluator
+from pytest_llmeval.judge.contract import JudgedEvaluator, Question, Verdict
 from pytest_llmeval.judge.questions.replies import FLAGS
 from pytest_llmeval.tasks.fact_check.evidence import EvidenceForm, EvidenceMatch, EvidenceMatcher, EvidenceMatching
 from pytest_llmeval.tasks.fact_check.scores import (
@@ -41,10 +41,6 @@ from pytest_llmeval.tasks.fact_check.target import (
     read_claim,
     read_verdict,
 )
-
-if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray, Sums
-    from pytest_llmeval.judge.contract import Question, Verdict
 
 
 def answer_lines(details: Mapping[str, Any], *, verdict_right: bool, explained: bool) -> list[str]:
@@ -272,7 +268,7 @@ class FactCheck(JudgedEvaluator):
             raise EvaluatorError("; ".join(faults))
         return read_claim(case.expected, case.input, strict=self._strict)
 
-    def questions(self, case: Case) -> "Sequence[Question]":
+    def questions(self, case: Case) -> Sequence[Question]:
         """Return the question about the justification; none if explanations are omitted.
 
         Raises:
@@ -306,7 +302,7 @@ class FactCheck(JudgedEvaluator):
         """
         return self.measure_judged(case, ())
 
-    def measure_judged(self, case: Case, verdicts: "Sequence[Verdict | JudgeError]") -> Observation:
+    def measure_judged(self, case: Case, verdicts: Sequence[Verdict | JudgeError]) -> Observation:
         """Count one claim.
 
         Args:
@@ -339,7 +335,7 @@ class FactCheck(JudgedEvaluator):
             return None, f"no expected {absent}"
         return self._matcher.match(self._matcher.sources(answer.justification, answer.sources), sources, claim.text), ""
 
-    def _tally_explanation(self, tally: Tally, verdict: "Verdict | JudgeError | None") -> None:
+    def _tally_explanation(self, tally: Tally, verdict: Verdict | JudgeError | None) -> None:
         if isinstance(verdict, NoJudgeError):
             tally.undefined[EXPLANATION] = str(verdict)
         elif isinstance(verdict, JudgeError):
@@ -357,7 +353,7 @@ class FactCheck(JudgedEvaluator):
         verdict, grade = scores["verdict_accuracy"], scores[EXPLANATION]
         return answer_lines(observation.details, verdict_right=verdict in (None, 1.0), explained=grade in (None, 1.0))
 
-    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Return means over claims, and scores from the counts of all of them."""
         scores = verdict_scores(sums, VERDICTS) | evidence_scores(sums, VERDICTS)
         scores |= {name: mean(sums, name) for name in (EXPLANATION, OVERALL)}

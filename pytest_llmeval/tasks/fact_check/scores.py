@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pytest_llmeval.cli.console import CommandResult, write_text
 from pytest_llmeval.core.errors import Fault, SuiteError
-from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.observation import FloatArray, Observation, Sums
 from pytest_llmeval.core.tables import NO_LABEL, cell_name, label_key, label_name, read_cells
 from pytest_llmeval.core.wording import excerpt
 from pytest_llmeval.evaluators.judge.judged_case import defect_counts, unnamed_defects
@@ -21,7 +21,6 @@ from pytest_llmeval.tasks.fact_check.evidence import EvidenceMatch, MatchedPair
 from pytest_llmeval.tasks.fact_check.target import Answer, Claim
 
 if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray, Sums
     from pytest_llmeval.judge.contract import Verdict
 
 
@@ -29,12 +28,12 @@ OTHER: Final = "(other)"
 """The predicted label of an unknown verdict."""
 
 
-def mean(sums: "Sums", name: str) -> "FloatArray":
+def mean(sums: Sums, name: str) -> FloatArray:
     """Return the sum of a score by the number of cases that have it (counted as ``name.n``); NaN where none has."""
     return ratio(sums[name], sums[f"{name}.n"])
 
 
-def verdict_scores(sums: "Sums", verdicts: Sequence[str]) -> "dict[str, FloatArray]":
+def verdict_scores(sums: Sums, verdicts: Sequence[str]) -> dict[str, FloatArray]:
     """Return accuracy, macro F1 over `verdicts`, accuracy by gold verdict, and the cells of the confusion matrix.
 
     A verdict that is neither gold nor predicted takes no part in the macro average. All cells of a gold verdict are
@@ -60,7 +59,7 @@ def verdict_scores(sums: "Sums", verdicts: Sequence[str]) -> "dict[str, FloatArr
     return scores
 
 
-def evidence_scores(sums: "Sums", verdicts: Sequence[str]) -> "dict[str, FloatArray]":
+def evidence_scores(sums: Sums, verdicts: Sequence[str]) -> dict[str, FloatArray]:
     """Return precision, recall and F1 of evidence: means over claims, F1 by gold verdict and its mean, and pooled ones.
 
     The pooled scores (``evidence_micro_...``) come from all citations and all sources: precision is matched citations
@@ -82,7 +81,7 @@ def evidence_scores(sums: "Sums", verdicts: Sequence[str]) -> "dict[str, FloatAr
     return scores
 
 
-def _harmonic(left: "FloatArray", right: "FloatArray") -> "FloatArray":
+def _harmonic(left: FloatArray, right: FloatArray) -> FloatArray:
     """Return 2lr / (l + r), 0 where both are 0, NaN where one is."""
     import numpy as np
 
@@ -129,7 +128,7 @@ class Tally:
         self.counts[cell_name(*(label_key(label) or NO_LABEL for label in (gold, predicted or OTHER)))] = 1
         self.parts["verdict"] = float(gold == predicted)
 
-    def evidence(self, match: "EvidenceMatch | None", verdict: str | None, why: str) -> None:
+    def evidence(self, match: EvidenceMatch | None, verdict: str | None, why: str) -> None:
         """Count evidence of a claim with this gold verdict; a match of ``None`` is absent ground truth for a reason."""
         if match is None:
             self.undefined |= dict.fromkeys(EVIDENCE_METRICS, why)

@@ -4,12 +4,12 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from pytest_llmeval.core.case import INSTRUCTIONS, Case
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError
 from pytest_llmeval.core.evaluator import ErrorBucket, Metric, Reads
-from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.observation import FloatArray, Observation, Sums
 from pytest_llmeval.core.wording import as_line
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.evaluators.judge.judged_case import CaseTexts, case_texts
@@ -31,10 +31,6 @@ from pytest_llmeval.tasks.grounding.steps import (
     claim_details,
     claim_texts,
 )
-
-if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray, Sums
-
 
 ClaimMetric: TypeAlias = Literal[
     "faithfulness",
@@ -178,7 +174,7 @@ class Claims(JudgedEvaluator):
         malformed = findings.texts.malformed
         return Observation(counts, details, reasons[False], malformed, reasons[True], tuple(abstained))
 
-    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Return ratios of sums."""
         import numpy as np
 
@@ -335,7 +331,7 @@ class Checklist(JudgedEvaluator):
         }
         return Observation(counts, {"wrong": wrong} if wrong else {}, malformed=malformed)
 
-    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Return the share of instructions, and that of cases that follow all."""
         return {
             "instruction_rate": sums["followed"] / sums["instructions"],

@@ -4,15 +4,15 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from msgspec import structs
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.evaluator import ErrorBucket, Evaluator, Metric, Reads
-from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.core.tables import Count, MetricTable
+from pytest_llmeval.core.observation import FloatArray, Observation
+from pytest_llmeval.core.tables import Count, MetricTable, ReportTable
 from pytest_llmeval.core.wording import listed
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.evaluators.measures.confusion import f1, precision, ratio, recall
@@ -38,11 +38,6 @@ from pytest_llmeval.tasks.narrative.labels import (
     repair_spans,
     warn_of_drift,
 )
-
-if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray
-    from pytest_llmeval.core.tables import ReportTable
-
 
 STORY_BUCKETS = {
     "missing": ("missing_characters", "missing_relationships", "missing_sentiments", "missing_events"),
@@ -414,7 +409,7 @@ class NarrativeEvaluator(Evaluator):
             changes["repaired_spans"] = {side: log for side, (_, log) in repaired.items()}
         return replace(stories, gold=sides["ground_truth"], predicted=sides["prediction"]), changes
 
-    def tables(self) -> "Sequence[ReportTable]":
+    def tables(self) -> Sequence[ReportTable]:
         """Return the table of the gaps in the ground truth."""
         return [gaps_table({self.name.rpartition(".")[-1]: GAPS})]
 
@@ -490,12 +485,12 @@ def _read_prediction(data: Mapping[str, Any]) -> Story:
     return replace(story, faults=(fault,))
 
 
-def rates(hits: "FloatArray", predicted: "FloatArray", gold: "FloatArray") -> "tuple[FloatArray, ...]":
+def rates(hits: FloatArray, predicted: FloatArray, gold: FloatArray) -> tuple[FloatArray, ...]:
     """Return precision, recall and F1 of summed counts."""
     return precision(hits, predicted, gold), recall(hits, gold), f1(hits, predicted, gold)
 
 
-def mean_of_present(columns: "Mapping[str, FloatArray]", weights: Mapping[str, float] | None = None) -> "FloatArray":
+def mean_of_present(columns: Mapping[str, FloatArray], weights: Mapping[str, float] | None = None) -> FloatArray:
     """Return the weighted mean over columns, row by row, ignoring NaN; NaN where no weight is left."""
     import numpy as np
 

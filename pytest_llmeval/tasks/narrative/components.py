@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.evaluator import Metric
-from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.observation import FloatArray, Observation, Sums
 from pytest_llmeval.evaluators.measures.confusion import f1, precision, ratio, recall
 from pytest_llmeval.tasks.narrative.alignment import ALIGN, Alignment, EventPair, NameMatch, Pairing, RelationshipPair
 from pytest_llmeval.tasks.narrative.base import (
@@ -20,10 +20,6 @@ from pytest_llmeval.tasks.narrative.base import (
     relationship_lines,
 )
 from pytest_llmeval.tasks.narrative.document import ACTION_FIELDS, Event, Relationship
-
-if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray, Sums
-
 
 _PAIRED = ("relationship_precision", "relationship_recall", "relationship_f1")
 _LABELLED = ("labelled_precision", "labelled_recall", "labelled_f1")
@@ -83,7 +79,7 @@ class Relationships(NarrativeEvaluator):
         abstained = tuple(name for name in undefined if name.removesuffix("_accuracy") in tally.levels)
         return Observation(gap_counts(details) | tally.counts, details, undefined, abstained=abstained)
 
-    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Return precision, recall and F1 of all relationships pooled, and the shares of right levels."""
         import numpy as np
 
@@ -261,7 +257,7 @@ class ActionLayer(NarrativeEvaluator):
         undefined = {_ACCURACY[field]: f"the ground truth has no {field}" for field in absent}
         return Observation(counts, details, undefined)
 
-    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Return the shares of right fields and of right events, of all stories pooled."""
         accuracies = {name: ratio(sums[f"{field}.right"], sums[field]) for field, name in _ACCURACY.items()}
         complete, partial = (ratio(sums[f"{kind}_matches"], sums["events"]) for kind in ("complete", "partial"))
@@ -325,7 +321,7 @@ def observe_events(stories: Alignment) -> Observation:
     return Observation({f"events{name}": count for name, count in counts.items()}, details, undefined)
 
 
-def summarize_events(sums: "Sums") -> "Mapping[str, FloatArray]":
+def summarize_events(sums: Sums) -> Mapping[str, FloatArray]:
     """Return the metrics of the events of all stories pooled."""
     import numpy as np
 
@@ -417,7 +413,7 @@ class Characters(NarrativeEvaluator):
         """List characters that are missing or extra, or have another archetype."""
         return character_lines(observation.details, read_gold(case).characters)
 
-    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Return precision, recall and F1 of all characters pooled, and the share of right archetypes."""
         matched, predicted, gold = sums["matched"], sums["predicted"], sums["gold"]
         accuracy = ratio(sums["archetypes.right"], sums["archetypes"])

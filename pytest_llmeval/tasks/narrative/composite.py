@@ -12,8 +12,8 @@ from msgspec import structs
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import format_error
 from pytest_llmeval.core.evaluator import Evaluator, Metric
-from pytest_llmeval.core.observation import Observation, Sums
-from pytest_llmeval.core.tables import MetricTable
+from pytest_llmeval.core.observation import FloatArray, Observation, Sums
+from pytest_llmeval.core.tables import MetricTable, ReportTable
 from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.evaluators.measures.confusion import ratio
 from pytest_llmeval.suite.registry import get_evaluator
@@ -40,9 +40,6 @@ from pytest_llmeval.tasks.narrative.text_span import Sentiment, TextSpan
 
 if TYPE_CHECKING:
     import os
-
-    from pytest_llmeval.core.observation import FloatArray
-    from pytest_llmeval.core.tables import ReportTable
 
 
 @dataclass(frozen=True)
@@ -95,7 +92,7 @@ class OwnComponents:
         abstained = tuple(undefined) if first in observation.abstained else ()
         return Observation(counts | judged, details, undefined, observation.malformed, abstained=abstained)
 
-    def summarize(self, sums: Sums) -> "dict[str, FloatArray]":
+    def summarize(self, sums: Sums) -> dict[str, FloatArray]:
         """Return the scores of the components; NaN where no story could be judged."""
         import numpy as np
 
@@ -260,7 +257,7 @@ class Narrative(NarrativeEvaluator):
             *(metric for each in self._components.values() for metric in each.describe()),
         ]
 
-    def tables(self) -> "Sequence[ReportTable]":
+    def tables(self) -> Sequence[ReportTable]:
         """Return the scores of the components, and the gaps in the ground truth, part by part."""
         scores = [((name,), (_score_name(name),)) for name in self._names]
         return [
@@ -332,7 +329,7 @@ class Narrative(NarrativeEvaluator):
             lines += [f"{component}: {line}" for line in evaluator.explain(case, part)]
         return lines + label_lines(details)
 
-    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Return the metrics of every component, their scores, and the weighted mean of those that are defined."""
         metrics: dict[str, FloatArray] = {}
         for component, evaluator in self._components.items():

@@ -33,12 +33,12 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, SuiteError, format_error
 from pytest_llmeval.core.evaluator import Evaluator, Metric
-from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.observation import FloatArray, Observation, Sums
 from pytest_llmeval.data.files.documents import load_json
 from pytest_llmeval.evaluators.measures.confusion import ratio
 from pytest_llmeval.tasks.narrative.alignment import overlap_ratio
@@ -55,9 +55,6 @@ from pytest_llmeval.tasks.narrative.labels import read_actions, read_relationshi
 from pytest_llmeval.tasks.narrative.segmentation import Segmentation, end_mark_spans, sentence_index
 from pytest_llmeval.tasks.narrative.source import annotation_problems
 from pytest_llmeval.tasks.narrative.text_span import Sentiment, TextSpan
-
-if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray, Sums
 
 ActionLayerEvaluator = ActionLayer
 CharacterEvaluator = Characters
@@ -148,7 +145,7 @@ class BaseEvaluator(Evaluator):
 
     handle_missing_ground_truth = staticmethod(handle_missing_ground_truth)
 
-    def resolve(self) -> "Evaluator":
+    def resolve(self) -> Evaluator:
         """Return the evaluator, made by its own ``__init__`` unless it is a dataclass with options."""
         return self if fields(self) else type(self)()
 
@@ -193,7 +190,7 @@ class BaseEvaluator(Evaluator):
         details = json.loads(json.dumps(results, default=str))
         return Observation(counts, details, undefined, malformed)
 
-    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Return the means over stories."""
         return {name: ratio(sums[name], sums[f"{name}.stories"]) for name in self._names}
 

@@ -11,17 +11,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.evaluator import Evaluator, Metric, Reads
-from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.observation import FloatArray, Observation, Sums
 from pytest_llmeval.core.wording import listed
 from pytest_llmeval.evaluators.answers import describe_found
-
-if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray, Sums
 
 _END_MARKS = re.compile("[。！？.!?]+")
 
@@ -180,8 +177,8 @@ def _pairs_of(path: _Path) -> list[tuple[int, int]]:
 
 
 def boundary_score(
-    exact: "FloatArray", near: "FloatArray", insertions: "FloatArray", deletions: "FloatArray", weight: "FloatArray"
-) -> "FloatArray":
+    exact: FloatArray, near: FloatArray, insertions: FloatArray, deletions: FloatArray, weight: FloatArray
+) -> FloatArray:
     """Return boundary similarity B (Fournier 2013, "Evaluating Text Segmentation using Boundary Edit Distance").
 
     B = 1 - (A + w) / (A + T + M) with A insertions and deletions, T near misses that weigh w, M exact matches.
@@ -347,7 +344,7 @@ class Segmentation(Evaluator):
             if details.get(name)
         ]
 
-    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Return the boundary score of all boundaries pooled, sums of the counts, and pooled error rates."""
         rates = {name: sums[f"{name}.errors"] / sums[f"{name}.windows"] for name in _WINDOWED}
         return summarize_boundaries(sums) | rates
@@ -370,7 +367,7 @@ def boundary_counts(match: BoundaryMatch) -> dict[str, float]:
     return dict(zip(_COUNTS, numbers, strict=True)) | {"near_misses.weight": match.weight, "boundaries.n": 1}
 
 
-def summarize_boundaries(sums: "Sums") -> "dict[str, FloatArray]":
+def summarize_boundaries(sums: Sums) -> dict[str, FloatArray]:
     """Return the pooled ``boundary_score``, and the sums of the counts; NaN where no case had any to match."""
     import numpy as np
 

@@ -3,11 +3,11 @@
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.evaluator import ErrorBucket, Metric
-from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.observation import FloatArray, Observation, Sums
 from pytest_llmeval.evaluators.measures.confusion import ratio
 from pytest_llmeval.tasks.narrative.alignment import (
     ALIGN,
@@ -37,10 +37,6 @@ from pytest_llmeval.tasks.narrative.segmentation import (
     summarize_boundaries,
     window_diff,
 )
-
-if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray, Sums
-
 
 _WINDOWED = {"pk": pk, "window_diff": window_diff}
 _OVERLAP = "overlap_ratio"
@@ -133,7 +129,7 @@ class TextSpan(NarrativeEvaluator):
         counts |= gap_counts(details)
         return Observation(counts, details | _faults(gold, predicted, len(stories.text)) | _drifts(stories), undefined)
 
-    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Return everything for the boundaries and the spans of all stories pooled."""
         windowed = {name: ratio(sums[f"{name}.errors"], sums[f"{name}.windows"]) for name in _WINDOWED}
         return summarize_boundaries(sums) | windowed | {_OVERLAP: ratio(sums["overlap"], sums["spans"])}
@@ -305,7 +301,7 @@ class Sentiment(NarrativeEvaluator):
         abstained = tuple(no_polarity) if tally.has_polarity else ()
         return Observation(gap_counts(details) | tally.counts, details, no_polarity, abstained=abstained)
 
-    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Return precision, recall and F1 of all sentiments pooled, and the share of right polarities."""
         hits, gold = sums["true_positives"], sums["true_positives"] + sums["false_negatives"]
         predicted = hits + sums["false_positives"]

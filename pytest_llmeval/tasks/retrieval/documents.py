@@ -3,20 +3,17 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 from pytest_llmeval.core.case import MISSING, Case, Parts, describe_prediction
 from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.evaluator import Evaluator, Metric, Reads
-from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.observation import FloatArray, Observation, Sums
 from pytest_llmeval.core.wording import as_line, listed
 from pytest_llmeval.data.formats.base import same_id
 from pytest_llmeval.evaluators.answers import describe_found, json_in
 from pytest_llmeval.tasks.retrieval.ranking import distinct_keys, ranked_counts, relevant_ranks
 from pytest_llmeval.tasks.retrieval.source import Fields, Query, Reader, gains_of
-
-if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray, Sums
 
 _SOURCES: Final = "sources"
 _EXPECTED: Final = ("contexts", _SOURCES)
@@ -208,6 +205,6 @@ class DocumentIds(Evaluator):
         retrieved = listed(as_line(each or "a result without id", _LONGEST_ID) for each in details["retrieved_ids"])
         return [f"not retrieved: {names}; retrieved: {retrieved or 'nothing'}"]
 
-    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Return means over the cases that expect a document."""
         return {name: sums[name] / sums["n"] for name in self._names}

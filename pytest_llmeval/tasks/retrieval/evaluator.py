@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress, count
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 from pytest_llmeval.core.case import Case, own_or_answer
 from pytest_llmeval.core.evaluator import Evaluator, Metric, Reads
-from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.observation import FloatArray, Observation, Sums
 from pytest_llmeval.core.tables import MetricTable
 from pytest_llmeval.core.views import AnswerChange, Mutator, Neighbours
 from pytest_llmeval.core.wording import as_line, counted, excerpt, listed, printable
@@ -43,10 +43,6 @@ from pytest_llmeval.tasks.retrieval.source import (
     listed_positives,
     positive_faults,
 )
-
-if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray, Sums
-
 
 _TITLE = 60
 
@@ -422,7 +418,7 @@ class Retrieval(Evaluator):
         del case
         return ranking_lines(observation.details, self._gold, self._cutoffs[-1])
 
-    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Return means over queries, and the micro scores of summed counts."""
         scores: dict[str, FloatArray] = {}
         for task in self._rules:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_llmeval.cli.console import CommandResult, amount, count, say, share, table_lines, write_text
 from pytest_llmeval.cli.suite_file import open_noted
 from pytest_llmeval.core.errors import LlmevalError
-from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.observation import FloatArray, Observation
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord
 from pytest_llmeval.core.wording import counted, limit, number, unknown_name
 from pytest_llmeval.evaluators.functions import RecordedScores
@@ -32,8 +32,6 @@ from pytest_llmeval.workbench.reports import paired_scores, with_ids_of
 
 if TYPE_CHECKING:
     import numpy as np
-
-    from pytest_llmeval.core.observation import FloatArray
 
 
 _POWER = (
@@ -295,7 +293,7 @@ class RepeatedScores:
     """
 
     evaluator: RecordedScores
-    scores: "FloatArray"
+    scores: FloatArray
     clusters: "np.typing.NDArray[np.intp]"
     gate: DropGate
 
@@ -315,7 +313,7 @@ class RepeatedScores:
         """By how much the mean can fall; ``None`` without a worst value."""
         return None if self.worst is None else abs(float(self.scores.mean()) - self.worst)
 
-    def outcome(self, now: "FloatArray", before: "FloatArray", clusters: Sequence[int]) -> tuple[bool, GateOutcome]:
+    def outcome(self, now: FloatArray, before: FloatArray, clusters: Sequence[int]) -> tuple[bool, GateOutcome]:
         """Return whether the mean is worse, and what the gate says."""
         drop = float((before - now).mean()) * (1 if self.evaluator.describe()[0].higher_is_better else -1)
         pairing = self._pairing(now, before, clusters)
@@ -349,7 +347,7 @@ class RepeatedScores:
                 now = np.where(rng.random(len(cases)) < (fall / self.room if fall else 0.0), self.worst, now)
             yield self.outcome(now, before, clusters.tolist())
 
-    def _pairing(self, now: "FloatArray", before: "FloatArray", clusters: Sequence[int]) -> RunPairing:
+    def _pairing(self, now: FloatArray, before: FloatArray, clusters: Sequence[int]) -> RunPairing:
 
         label = self.gate.cluster_by
         runs = [

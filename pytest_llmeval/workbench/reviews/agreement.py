@@ -5,15 +5,14 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from msgspec import structs
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError
 from pytest_llmeval.core.evaluator import Basis, Metric
-from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.core.tables import NO_LABEL, ConfusionMatrix, cell_name, label_key, read_cells
+from pytest_llmeval.core.observation import FloatArray, Observation, Sums
+from pytest_llmeval.core.tables import NO_LABEL, ConfusionMatrix, ReportTable, cell_name, label_key, read_cells
 from pytest_llmeval.core.wording import listed
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.evaluators.judge.evaluator import Judge
@@ -38,10 +37,6 @@ from pytest_llmeval.evaluators.measures.confusion import (
     weighted_kappa,
 )
 from pytest_llmeval.judge.contract import Question, Verdict
-
-if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray, Sums
-    from pytest_llmeval.core.tables import ReportTable
 
 _OVER_CASES = ("cohen_kappa", "weighted_kappa", "krippendorff_alpha", "pearson")
 _ONE_CASE = "needs several cases"
@@ -134,7 +129,7 @@ class JudgeAgreement(Judge):
             metrics += [Metric(name, signature=marked) for name in RATES]
         return self._learning([*metrics, Metric(_CONFUSION, high=None, signature=signature)])
 
-    def tables(self) -> "Sequence[ReportTable]":
+    def tables(self) -> Sequence[ReportTable]:
         """Return the confusion matrix of the levels."""
         return [ConfusionMatrix("Levels: people by row, judge by column", self._levels(), metrics=_CONFUSION)]
 
@@ -241,7 +236,7 @@ class JudgeAgreement(Judge):
     def _fixed_names(self) -> list[str]:
         return [metric.name for metric in self.describe() if "[" not in metric.name]
 
-    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Compute the coefficients from summed cells and moments."""
         cells = read_cells(sums)
         margins = confusion.Margins.from_cells(cells, sums.length)
@@ -258,7 +253,7 @@ class JudgeAgreement(Judge):
             **{f"confusion[{people:g}->{judge:g}]": column for (people, judge), column in numbers.items()},
         }
 
-    def basis(self, sums: "Sums") -> Mapping[str, Basis]:
+    def basis(self, sums: Sums) -> Mapping[str, Basis]:
         """Return what the rates rest on: the labels of each kind."""
         return rates_basis(sums) if self._positive is not None else {}
 
@@ -290,7 +285,7 @@ def pair_moments(judge: float, people: float) -> dict[str, float]:
     }
 
 
-def pearson(sums: "Sums") -> "FloatArray":
+def pearson(sums: Sums) -> FloatArray:
     """Return the correlation of judge and people in [-1, 1]; NaN where either side does not vary (Pearson 1895)."""
     import numpy as np
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pytest_llmeval.core.wording import excerpt
 from pytest_llmeval.data.files.documents import Document, read_document
@@ -21,6 +21,8 @@ from pytest_llmeval.data.labels import LabelSet, taxonomy_path
 from pytest_llmeval.tasks.narrative.document import Event, Relationship, Span, Story, listed, name_key
 from pytest_llmeval.tasks.narrative.labels.tables import (
     Actions,
+    Category,
+    Label,
     LabelRow,
     Level1,
     Relationships,
@@ -32,9 +34,6 @@ from pytest_llmeval.tasks.narrative.labels.tables import (
     relationships_of,
     sentiments_of,
 )
-
-if TYPE_CHECKING:
-    from pytest_llmeval.tasks.narrative.labels.tables import Category, Label, Sentiment
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +141,7 @@ def _path(option: str | None, shipped: str) -> Path:
     return taxonomy_path(shipped) if option is None else Path(option)
 
 
-def _names(labels: "Iterable[Label]") -> dict[str, str]:
+def _names(labels: Iterable[Label]) -> dict[str, str]:
     """Return every name with its label; where two labels share a name, a label wins, then the first one."""
     labels = list(labels)
     names = {each.label: each.label for each in labels}
@@ -152,7 +151,7 @@ def _names(labels: "Iterable[Label]") -> dict[str, str]:
     return names
 
 
-def _polarity(sentiment: "Sentiment") -> str | None:
+def _polarity(sentiment: Sentiment) -> str | None:
     """Return the polarity of a sentiment, or else that of the shipped one with any of its names."""
     if sentiment.polarity is not None:
         return sentiment.polarity
@@ -161,7 +160,7 @@ def _polarity(sentiment: "Sentiment") -> str | None:
     return next((each.polarity for each in shipped if not names.isdisjoint((each.label, *each.names))), None)
 
 
-def _with_short_names(categories: "Iterable[Category]") -> "list[Category]":
+def _with_short_names(categories: Iterable[Category]) -> list[Category]:
     """Add the short names of the shipped file to the categories that it also has."""
     short = {each.label: each.short for each in read_actions(taxonomy_path("actions")).categories}
     return [replace(each, short=each.short or short.get(each.label)) for each in categories]
