@@ -206,7 +206,7 @@ WHAT_HAPPENED = frozenset(
 PUBLISHED = {
     "core/observation.py": {"of", "wanted"},
     "core/evaluator.py": {"made"},
-    "evaluators/fields/evaluator.py": {"of"},
+    "tasks/extraction/fields.py": {"of"},
     "evaluators/judge/panel.py": {"of"},
     "run/partial.py": {"of"},
     "workbench/plan/__init__.py": {"of"},

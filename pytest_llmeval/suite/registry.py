@@ -30,7 +30,6 @@ PLUGINS_GROUP = "pytest_llmeval.plugins"
 
 _SHIPPED = {
     "classification": "pytest_llmeval.evaluators.classification:Classification",
-    "fields": "pytest_llmeval.evaluators.fields.evaluator:FieldsEvaluator",
     "judge": "pytest_llmeval.evaluators.judge.evaluator:Judge",
     "pairwise": "pytest_llmeval.evaluators.judge.pairwise:Pairwise",
     "recorded": "pytest_llmeval.evaluators.functions:RecordedScores",
@@ -46,6 +45,7 @@ _UNTIL_NAMED = (
     "pytest_llmeval.exchange:register",
     "pytest_llmeval.tasks.agents:register",
     "pytest_llmeval.tasks.emotion_cause:register",
+    "pytest_llmeval.tasks.extraction:register",
     "pytest_llmeval.tasks.fact_check:register",
     "pytest_llmeval.tasks.grounding:register",
     "pytest_llmeval.tasks.mcp:register",

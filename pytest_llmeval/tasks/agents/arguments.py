@@ -10,9 +10,9 @@ from typing import Any, Final, Literal, TypeAlias
 
 from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.evaluators.calls import ToolCall
-from pytest_llmeval.evaluators.fields.evaluator import Comparator, build_record
-from pytest_llmeval.evaluators.fields.nodes import FieldsOutcome, FieldValue, Record, assign, compare
 from pytest_llmeval.evaluators.measures.overlap import first_pairs
+from pytest_llmeval.tasks.extraction.fields import Comparator, build_record
+from pytest_llmeval.tasks.extraction.nodes import FieldsOutcome, FieldValue, Record, assign, compare
 
 _MOST_PAIRS = 250_000
 """Comparisons of calls of one tool: an agent in a loop must not stop the run."""

@@ -23,12 +23,12 @@ from pytest_llmeval.evaluators.calls import (
     read_steps,
     read_trace,
 )
-from pytest_llmeval.evaluators.fields.evaluator import Comparator, build_record, options_digest, wrong_details
-from pytest_llmeval.evaluators.fields.values import SCALARS, exact_key
 from pytest_llmeval.evaluators.measures.confusion import precision_recall_f1
 from pytest_llmeval.tasks.agents.arguments import ArgumentRules, CallPairing, pair_calls
 from pytest_llmeval.tasks.agents.catalogue import ToolSchemas, read_schemas
 from pytest_llmeval.tasks.agents.policies import ApprovalRule, ApprovalRules, CallLimits, PolicyVerdict, ToolPolicies
+from pytest_llmeval.tasks.extraction.fields import Comparator, build_record, options_digest, wrong_details
+from pytest_llmeval.tasks.extraction.values import SCALARS, exact_key
 
 _RATES = ("tool_precision", "tool_recall", "tool_f1")
 _COMPARED = (*_RATES, "trajectory_match", "trajectory_f1")

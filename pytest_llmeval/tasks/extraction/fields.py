@@ -17,9 +17,9 @@ from pytest_llmeval.core.evaluator import Evaluator, Metric, Reads
 from pytest_llmeval.core.observation import FloatArray, Observation, Sums
 from pytest_llmeval.core.wording import printable
 from pytest_llmeval.evaluators.answers import NoJsonError, describe_found, read_json
-from pytest_llmeval.evaluators.fields.nodes import AnyValue, Elements, FieldNode, FieldsOutcome, Record, Whole, compare
-from pytest_llmeval.evaluators.fields.values import EXACT, Day, Folded, Members, Numeral, ValueComparator
 from pytest_llmeval.evaluators.measures.confusion import precision_recall_f1
+from pytest_llmeval.tasks.extraction.nodes import AnyValue, Elements, FieldNode, FieldsOutcome, Record, Whole, compare
+from pytest_llmeval.tasks.extraction.values import EXACT, Day, Folded, Members, Numeral, ValueComparator
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.wording import excerpt
 from pytest_llmeval.evaluators.answers import describe_found
-from pytest_llmeval.evaluators.fields.values import EXACT, SCALARS, ValueComparator, exact_key
+from pytest_llmeval.tasks.extraction.values import EXACT, SCALARS, ValueComparator, exact_key
 
 _LONGEST = 120
 _ENCODER = json.JSONEncoder(ensure_ascii=False, default=str)

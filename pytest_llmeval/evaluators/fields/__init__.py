@@ -1,1 +1,0 @@
-"""Evaluator ``fields``: structured output compared field by field."""
