@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pytest_llmeval.cli.console import CommandResult, amount, say
+from pytest_llmeval.cli.console import CommandResult, amount, say, table_lines
 from pytest_llmeval.cli.options import add_options
 from pytest_llmeval.cli.suite_file import open_noted
 from pytest_llmeval.core.case import MISSING, Case
@@ -22,14 +22,13 @@ from pytest_llmeval.judge.judges import OWN_JUDGE
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.judge.questions.replies import read_text
 from pytest_llmeval.judge.recordings import Judgements, ScoreFile, judgements_of, scored_ids, write_judgements
+from pytest_llmeval.judge.replies import ReplyStore
 from pytest_llmeval.judge.spec import JudgeSpec, PanelSpec, jurors_of
 from pytest_llmeval.judge.stored_judgement import StoredJudgement
+from pytest_llmeval.suite.suite import Suite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from pytest_llmeval.judge.replies import ReplyStore
-    from pytest_llmeval.suite.suite import Suite
 
 
 _DAY_S = 86_400
@@ -80,8 +79,6 @@ def _opened(options: Namespace, *, absent: bool = False) -> "Iterator[ReplyStore
 
 
 def _stats(options: Namespace) -> CommandResult:
-    from tabulate import tabulate
-
     groups: dict[tuple[str, str], list[StoredJudgement]] = defaultdict(list)
     with _opened(options) as cache:
         for entry in cache.entries():
@@ -92,8 +89,7 @@ def _stats(options: Namespace) -> CommandResult:
     if len(rows) > 1:
         rows.append(("all", "", *_cells(everything)))
     names = ("mode", "model", "verdicts", "bytes", "input tokens", "output tokens", "USD")
-    align = ("left", "left", *["right"] * 5)
-    lines = tabulate(rows, names, disable_numparse=True, colalign=align).split("\n") if rows else []
+    lines = table_lines(rows, "llrrrrr", names) if rows else []
     verdicts = [{"mode": mode, "model": model, **each} for (mode, model), each in sums.items()]
     data = {**everything, "bytes": options.cache.size(), "by_model": verdicts}
     last = f"{options.cache}: {counted(everything['verdicts'], 'verdict')}, {data['bytes']} bytes"
@@ -316,14 +312,14 @@ class SuiteQuestions:
         later: Case id, system and label of an evaluator to how many questions may follow, once others have a verdict.
     """
 
-    suite: "Suite"
+    suite: Suite
     recordings: Judgements
     models: list[str] = field(default_factory=list)
     questions: list[SuiteQuestion] = field(default_factory=list)
     unknown: dict[tuple[str, str], str] = field(default_factory=dict)
     later: dict[tuple[str, str, str], int] = field(default_factory=dict)
 
-    def add(self, way: "Suite", case: Case, panel: JudgePanel, stored: _Stored) -> None:
+    def add(self, way: Suite, case: Case, panel: JudgePanel, stored: _Stored) -> None:
         """Add what the evaluators of a suite, as one of its systems has it, ask about a case."""
         place = (case.id, way.system)
         judged = {label: each for label, each in way.evaluators.items() if each.asks}

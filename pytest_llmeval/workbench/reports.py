@@ -5,10 +5,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from msgspec import structs
 
+from pytest_llmeval.baselines.runs import failures_file, read_failures, write_failures
 from pytest_llmeval.cli.console import CommandResult, write_text
 from pytest_llmeval.cli.options import OPTIONS, add_options
 from pytest_llmeval.core.errors import LlmevalError
@@ -19,13 +20,14 @@ from pytest_llmeval.data.files.places import display_path
 from pytest_llmeval.evaluators.functions import RecordedScores
 from pytest_llmeval.gates.contract import Statistic
 from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
+from pytest_llmeval.gates.statistics.compare import metric_changes
 from pytest_llmeval.gates.statistics.pairing import RunPairing, matched_by_content
 from pytest_llmeval.reports.form import CaseReport, Changes, RunReport, SuiteReport
+from pytest_llmeval.reports.html.data import PageRun
+from pytest_llmeval.reports.html.page import to_page
+from pytest_llmeval.reports.json import read_report
+from pytest_llmeval.run.finishing import with_past
 from pytest_llmeval.suite.suite import SuiteKey
-
-if TYPE_CHECKING:
-    from pytest_llmeval.reports.html.data import PageRun
-
 
 SuitePairs: TypeAlias = Sequence[tuple[SuiteReport, SuiteReport]]
 Alone: TypeAlias = tuple[Sequence[SuiteReport], Sequence[SuiteReport]]
@@ -147,8 +149,6 @@ def report_changes(
         confidence: Of intervals and verdicts; default: that of the run's own comparison, or 0.95.
         metrics: Names of metrics; default: those that comparisons are about.
     """
-    from pytest_llmeval.gates.statistics.compare import metric_changes
-
     here, there = pair.here, pair.there
     alone = zip(pair.alone, ("this run", label), strict=True)
     notes = [f"{counted(len(ids), 'case')} only in {which}" for ids, which in alone if ids]
@@ -260,8 +260,6 @@ def add_approve(parser: ArgumentParser) -> None:
 
 
 def _approve(options: Namespace) -> CommandResult:
-    from pytest_llmeval.baselines.runs import failures_file, read_failures, write_failures
-    from pytest_llmeval.reports.json import read_report
 
     suites = [each for each in read_report(options.report).suites if options.suite in (None, each.suite, each.path)]
     if not suites:
@@ -331,7 +329,6 @@ def add_html(parser: ArgumentParser) -> None:
 
 
 def _html(options: Namespace) -> CommandResult:
-    from pytest_llmeval.reports.html.page import to_page
 
     output = options.output or options.reports[0].with_suffix(".html")
     page = to_page(page_runs(options.reports, options.baseline))
@@ -340,16 +337,12 @@ def _html(options: Namespace) -> CommandResult:
     return CommandResult(0, {"written": [str(output)], "note": page.note}, lines)
 
 
-def page_runs(reports: Sequence[Path], baseline: Path | None) -> "list[PageRun]":
+def page_runs(reports: Sequence[Path], baseline: Path | None) -> list[PageRun]:
     """Read reports as the runs of a page, the first one with its changes and history.
 
     Raises:
         SuiteError: One cannot be used.
     """
-    from pytest_llmeval.reports.html.data import PageRun
-    from pytest_llmeval.reports.json import read_report
-    from pytest_llmeval.run.finishing import with_past
-
     paths = [*reports, *([] if baseline is None else [baseline])]
     read = [read_report(path) for path in paths]
     labels = _labels(paths) if len(paths) > 1 else [""]
@@ -373,7 +366,7 @@ def _labels(paths: Sequence[Path]) -> list[str]:
     return [path.name if names.count(path.name) == 1 else str(path) for path in paths]
 
 
-def _compared(here: RunReport, there: RunReport, label: str, start: int) -> "tuple[RunReport, Sequence[int | None]]":
+def _compared(here: RunReport, there: RunReport, label: str, start: int) -> tuple[RunReport, Sequence[int | None]]:
     """Return a run with the changes of its suites, and for each the index of its counterpart.
 
     Args:
