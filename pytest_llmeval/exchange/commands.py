@@ -55,7 +55,7 @@ def planned_files(suite: ImportedSuite) -> dict[str, str]:
     settings: dict[str, Any] = {"suite": suite.name, **suite.settings}
     if len(suite.cases) > _MOST_INLINE:
         data = f"{suite.name}.jsonl"
-        files[data] = "".join(f"{_json_line(case)}\n" for case in suite.cases)
+        files[data] = "".join(f"{json.dumps(case, ensure_ascii=False, allow_nan=False)}\n" for case in suite.cases)
         settings["source"] = {"format": "jsonl", "path": data}
     else:
         settings["cases"] = suite.cases
@@ -105,10 +105,6 @@ def write_files(folder: Path, files: Mapping[str, str], *, force: bool) -> None:
     except OSError as error:
         message = f"found no way to write it ({error.strerror}), expected a folder that can be written"
         raise SuiteError([Fault(str(folder), 0, 0, "", message)]) from None
-
-
-def _json_line(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 def yaml_text(data: Mapping[str, Any]) -> str:

@@ -313,15 +313,12 @@ def _python(before: Path, after: Path, name: str) -> Iterator[Loosening]:
         if kind != "mark":
             here = f" in {within}" if within else ""
             line = old.lines[kind, within, code]
-            yield Loosening(name, line, f"{kind}{here}", "removed or changed", _brief(kind, code), gone=True)
+            text = "" if kind == _CODE else excerpt(code, _LONGEST)
+            yield Loosening(name, line, f"{kind}{here}", "removed or changed", text, gone=True)
     for kind, within, code in new.counts - old.counts:
         if kind == "mark":
             line = new.lines[kind, within, code]
             yield Loosening(name, line, f"mark of {within or name}", "added", after=as_line(code))
-
-
-def _brief(kind: str, text: str) -> str:
-    return "" if kind == _CODE else excerpt(text, _LONGEST)
 
 
 def _asking(path: Path) -> _Asking | None:

@@ -276,10 +276,6 @@ def _by_scalar(name: str, key: Callable[[Scalar | None], Scalar | None]) -> Call
     return stage
 
 
-def _as_it_is(value: Scalar | None) -> Scalar | None:
-    return value
-
-
 def _as_written(value: Scalar | None) -> Scalar | None:
     """Return a number as the text that it is written as; models write ``"1"`` for 1."""
     if value is None or value[0] == "boolean":
@@ -291,7 +287,7 @@ def _as_written(value: Scalar | None) -> Scalar | None:
 
 
 def _by_either(name: str) -> list[Callable[[list[Event], list[Event]], Pairs]]:
-    return [_by_scalar(name, _as_it_is), _by_scalar(name, _as_written)]
+    return [_by_scalar(name, lambda value: value), _by_scalar(name, _as_written)]
 
 
 def _has(event: Event, name: str) -> bool:

@@ -98,10 +98,8 @@ class OwnComponents:
 
         scores = {}
         for name, evaluator in self.evaluators.items():
-            start = f"{name}:"
-            columns = {each.removeprefix(start): column for each, column in sums.items() if each.startswith(start)}
             with np.errstate(all="ignore"):
-                column = evaluator.summarize(Sums(columns, sums.length))[self._score(evaluator).name]
+                column = evaluator.summarize(_sums_of(name, sums))[self._score(evaluator).name]
             scores[name] = np.where(sums[f"{name}:judged stories"] > 0, column, np.nan)
         return scores
 
@@ -333,9 +331,7 @@ class Narrative(NarrativeEvaluator):
         """Return the metrics of every component, their scores, and the weighted mean of those that are defined."""
         metrics: dict[str, FloatArray] = {}
         for component, evaluator in self._components.items():
-            start = _count_name(component, "")
-            columns = {name.removeprefix(start): column for name, column in sums.items() if name.startswith(start)}
-            metrics |= evaluator.summarize(Sums(columns, sums.length))
+            metrics |= evaluator.summarize(_sums_of(component, sums))
         fields = mean_of_present({name: metrics[name] for name in _FIELD_ACCURACIES})
         known = metrics | {"action_field_accuracy": fields}
         scores = {name: mean_of_present({part: known[part] for part in parts}) for name, parts in self._parts.items()}
@@ -402,3 +398,10 @@ def _score_name(component: str) -> str:
 
 def _count_name(component: str, name: str) -> str:
     return f"{component}:{name}"
+
+
+def _sums_of(component: str, sums: Sums) -> Sums:
+    """Return the sums of a component under their own names."""
+    start = _count_name(component, "")
+    columns = {name.removeprefix(start): column for name, column in sums.items() if name.startswith(start)}
+    return Sums(columns, sums.length)

@@ -171,7 +171,7 @@ def _markdown(results: Mapping[str, Any]) -> str:
         counts = (scored.get("detailed_results") or {}).get(component)
         lines += [f"## {_text(component)}", "", *_table("", "", scores, counts)]
     if invalid := results.get("invalid_labels"):
-        lines += ["## Labels outside the taxonomies", "", *_items(invalid), ""]
+        lines += ["## Labels outside the taxonomies", "", *(f"- {_cell(each)}" for each in invalid), ""]
     if notes := results.get("notes"):
         lines += ["## Notes", "", *(f"- {_text(note)}" for note in notes), ""]
     return "\n".join(lines).rstrip() + "\n"
@@ -221,10 +221,6 @@ def _cell(value: Any) -> str:
             return ", ".join(f"{_text(key)}: {_cell(each)}" for key, each in value.items()) or "-"
         case _:
             return "; ".join(map(_cell, value)) or "-"
-
-
-def _items(entries: Iterable[Mapping[str, Any]]) -> list[str]:
-    return [f"- {_cell(entry)}" for entry in entries]
 
 
 def _text(value: Any) -> str:

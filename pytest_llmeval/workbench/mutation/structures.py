@@ -47,7 +47,7 @@ def _of_fields(change: Callable[[dict[str, Any], list[str], Case, Neighbours], N
         expected = _expected_fields(case)
         if part is None or not expected:
             return None
-        names = sorted(str(name) for name in part.value if name in expected and not _is_ignored(name, near))
+        names = sorted(str(name) for name in part.value if name in expected and _comparator(name, near) != "ignore")
         if not names:
             return None
         new = dict(part.value)
@@ -60,11 +60,6 @@ def _of_fields(change: Callable[[dict[str, Any], list[str], Case, Neighbours], N
 def _comparator(name: str, near: Neighbours) -> Any:
     paths: Mapping[str, Any] = near.option("fields", "paths", {})
     return paths.get(name, paths.get(f"{name}[]"))
-
-
-def _is_ignored(name: str, near: Neighbours) -> bool:
-    """Return whether the suite says that a field does not matter."""
-    return bool(_comparator(name, near) == "ignore")
 
 
 def is_order_free(name: str, near: Neighbours) -> bool:

@@ -155,7 +155,8 @@ class LabelFile:
         """
         with _refusing(SuiteError):
             labels = self.labels()
-        return "".join(map(label_line, (each for each in labels if self._is_own(each, annotator))))
+        own = [each for each in labels if (each.annotator, each.review) == (annotator, self.review.id)]
+        return "".join(map(label_line, own))
 
     def save(self, body: bytes) -> None:
         """Write what a person says, in place of what the person has said before of the same answers.
@@ -187,9 +188,6 @@ class LabelFile:
 
         with _refusing(SuiteError):
             rewrite(self.path, make)
-
-    def _is_own(self, label: HumanLabel, annotator: str) -> bool:
-        return label.annotator == annotator and label.review == self.review.id
 
     def _label(self, annotator: str, sent: _SentLabel) -> HumanLabel:
         if not 0 <= sent.item < len(self.review.items):
