@@ -229,7 +229,7 @@ def _better(pairing: RunPairing, measured: MeasuredSuite, metric: str) -> bool:
         pairing = _chained(measured, metric, "value", label) or pairing
     if metric not in pairing.table.owner or not pairing.paired:
         return False
-    clusters = label if label and pairing.has_label(label) else None
+    clusters = pairing.clusters_by(label)
     difference = differences(pairing, pairing.everything(), [metric], confidence=_CONFIDENCE, cluster_by=clusters)[
         metric
     ]

@@ -321,8 +321,7 @@ def weigh_rises(verdicts: Sequence[SnapshotVerdict], pairing: RunPairing | None,
     by_label: dict[str | None, list[str]] = {}
     for name in rises:
         if name in pairing.table.owner:
-            label = gate_clusters(suite, name)
-            by_label.setdefault(label if label and pairing.has_label(label) else None, []).append(name)
+            by_label.setdefault(pairing.clusters_by(gate_clusters(suite, name)), []).append(name)
     by_metric: dict[str, Difference] = {}
     for clusters, names in by_label.items():
         by_metric |= differences(pairing, pairing.everything(), names, confidence=_CONFIDENCE, cluster_by=clusters)

@@ -202,11 +202,13 @@ def _score(options: Namespace) -> CommandResult:
 
 def _not_passed(report: "RunReport") -> Iterator[str]:
     """Yield a line for each of the first cases that did not pass."""
+    from pytest_llmeval.core.results import BAD
+
     lines = [
         f"{suite.path}::{case.id}{f'[{suite.variant}]' if suite.variant else ''} {case.outcome}: {case.reason}"
         for suite in report.suites
         for case in suite.cases
-        if case.outcome in ("failed", "errored")
+        if case.outcome in BAD
     ]
     yield from lines[:_LISTED]
     if len(lines) > _LISTED:

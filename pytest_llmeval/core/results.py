@@ -27,6 +27,9 @@ is excused."""
 UNFAILED: tuple[CaseOutcome, ...] = ("passed", "not_scored")
 """Outcomes of cases in which nothing is wrong."""
 
+BAD: tuple[CaseOutcome, ...] = ("failed", "errored")
+"""Outcomes of cases that make a run fail."""
+
 AnswerOrigin: TypeAlias = Literal["run", "recorded", "given"]
 """The origin of a prediction: the target in this run, or in an earlier one; or it came with the case."""
 
@@ -416,7 +419,7 @@ class Result:
             yield "  ".join(padded(cell, width, left=not place) for place, (cell, width) in enumerate(cells)).rstrip()
         if more := len(self.metrics) - len(listed):
             yield f"and {counted(more, 'more metric')} in metrics"
-        failed = [each for each in self.records if each.outcome in ("failed", "errored")]
+        failed = [each for each in self.records if each.outcome in BAD]
         for record in failed[:_MOST_CASES]:
             yield excerpt(printable(f"{record.outcome} {record.id}: {record.reason}"), _LONGEST_LINE, count=True)
         if len(failed) > _MOST_CASES:

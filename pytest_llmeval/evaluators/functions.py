@@ -68,39 +68,41 @@ class FunctionEvaluator(Evaluator):
             EvaluatorError: It returned something else than a score.
             Exception: Any error of the function.
         """
-        score = self._score(type(self).function(case))
-        details = {name: text for name, text in (("reason", score.reason), ("label", score.label)) if text}
-        values = score.value if isinstance(score.value, Mapping) else {"": score.value}
+        values, reason, label = self._read(type(self).function(case))
+        details = {name: text for name, text in (("reason", reason), ("label", label)) if text}
         counts: dict[str, float] = {}
         for key, value in values.items():
             if value is not None:
                 counts |= {f"sum[{key}]": self._in_range(value), f"n[{key}]": 1}
-        if score.label:
-            counts |= {f"label[{score.label}]": 1, "labelled": 1}
-        return Observation(counts, details, {} if counts else {self.name: score.reason or "no score"})
+        if label:
+            counts |= {f"label[{label}]": 1, "labelled": 1}
+        return Observation(counts, details, {} if counts else {self.name: reason or "no score"})
 
-    def _score(self, returned: Any) -> "Score | _Scores":
+    def _read(self, returned: Any) -> tuple[Mapping[str, float | None], str, str]:
+        """Return what a function returned: numbers by key, which is empty for one alone, its reason and its label."""
         if inspect.isawaitable(returned):
             returned = awaited_anywhere(returned)
         if isinstance(returned, Score):
-            return self._checked(returned)
+            return {"": self._number(returned.value)}, self._text(returned.reason), self._text(returned.label)
         value = self._plain(returned)
         if isinstance(value, str) and value:
-            return Score(label=value)
+            return {}, "", value
         if isinstance(value, dict) and value:
-            return _Scores({key: self._checked(Score(each)).value for key, each in value.items()})
+            return {key: self._number(each) for key, each in value.items()}, "", ""
         if value is None:
             raise EvaluatorError(f"{self.name}: found None, {_EXPECTED}; Score(None, reason=...) leaves a case out")
-        return self._checked(Score(value))
+        return {"": self._number(value)}, "", ""
 
-    def _checked(self, score: Score) -> Score:
-        value = self._plain(score.value)
+    def _number(self, returned: Any) -> float | None:
+        value = self._plain(returned)
         if not (value is None or isinstance(value, int | float)):
             raise EvaluatorError(f"{self.name}: found {value!r}, {_EXPECTED}")
-        for text in (score.reason, score.label):
-            if type(text) is not str:
-                raise EvaluatorError(f"{self.name}: found {text!r} as reason or label, expected a text")
-        return Score(value, score.reason, score.label)
+        return value
+
+    def _text(self, text: Any) -> str:
+        if type(text) is not str:
+            raise EvaluatorError(f"{self.name}: found {text!r} as reason or label, expected a text")
+        return text
 
     def _plain(self, value: Any) -> Any:
         try:
@@ -128,14 +130,6 @@ class FunctionEvaluator(Evaluator):
             elif kind == "label":
                 columns[f"{self.name}_is[{key}"] = sums[name] / sums["labelled"]
         return columns
-
-
-class _Scores(Struct, frozen=True):
-    """Scores by key, which have no reason."""
-
-    value: Mapping[str, float | None]
-    reason: str = ""
-    label: str = ""
 
 
 def evaluator_of(

@@ -9,10 +9,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 from pytest_llmeval.core.case import MISSING, MODES, Case, Parts, groups_of_case
 from pytest_llmeval.core.errors import PredictionError
-from pytest_llmeval.core.results import CaseRecord
+from pytest_llmeval.core.results import BAD, CaseRecord
 from pytest_llmeval.core.wording import as_line, counted, printable, width_of
 from pytest_llmeval.reports.form import CaseReport, SuiteReport
-from pytest_llmeval.reports.overview import BAD
 
 _NAMED = re.compile(r"turn (\d+)\b")
 _MOST_WRONG = 3

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias, 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from pytest_llmeval.core.codec import AnyNumber, WrittenField
-from pytest_llmeval.core.results import PASS_RATE, CaseOutcome, Clusters, MetricValue
+from pytest_llmeval.core.results import BAD, PASS_RATE, CaseOutcome, Clusters, MetricValue
 from pytest_llmeval.gates.contract import Abstention, ChangeVerdict, GateResult, MetricChange, SnapshotVerdict
 from pytest_llmeval.reports.mutation import Survival
 from pytest_llmeval.reports.tables import FilledTable, SystemsReport
@@ -47,7 +47,7 @@ OUTCOMES = (
 EXCUSED = ("xfailed", "known_failure")
 """Outcomes of cases that failed, as was expected or approved: no failure of the run, and no pass either."""
 
-FAILING = ("failed", "errored", *EXCUSED)
+FAILING = (*BAD, *EXCUSED)
 RunVerdict: TypeAlias = Literal["failed", "incomplete", "undecided", "passed"]
 """The verdict on a suite or a run, the worst first: ``incomplete`` if a case did not run, a gate was not evaluated,
 or no case has a score."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tabulate import tabulate
 
+from pytest_llmeval.core.results import BAD
 from pytest_llmeval.core.wording import as_line, counted, excerpt, number, printable, seconds
 from pytest_llmeval.data.files.writing import append_text, write_text
 from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
@@ -217,7 +218,7 @@ def _suite(suite: SuiteReport) -> list[str]:
 
 def _failing(suite: SuiteReport) -> list[str]:
     """Return a table of the failing cases."""
-    bad = [case for case in suite.cases if case.outcome in ("failed", "errored")]
+    bad = [case for case in suite.cases if case.outcome in BAD]
     if not bad:
         return []
     rows = [(text(case.id), case.outcome, text(case.reason or "")) for case in bad]

@@ -41,9 +41,6 @@ _CHANGES = (
     "approved",
 )
 
-BAD = ("failed", "errored")
-"""Outcomes of cases that make a run fail."""
-
 _MEAN = 3
 _FIRST_COUNT = 4
 _FEW_CASES = 20

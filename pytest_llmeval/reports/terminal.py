@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import structs
 
 from pytest_llmeval.core.errors import code_of
+from pytest_llmeval.core.results import BAD
 from pytest_llmeval.core.wording import counted, excerpt, number, printable, width_of
 from pytest_llmeval.data.files.writing import write_text
 from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
@@ -383,7 +384,7 @@ def _broken(report: RunReport) -> Iterator[str]:
 
 
 def _bad(suite: SuiteReport) -> list[CaseReport]:
-    return [each for each in suite.cases if each.outcome in ("failed", "errored")]
+    return [each for each in suite.cases if each.outcome in BAD]
 
 
 def _place(suite: SuiteReport, case: CaseReport) -> str:

@@ -13,6 +13,7 @@ from typing import TypeVar
 from pytest_llmeval.baselines.comparable import moment_of
 from pytest_llmeval.cli.console import CommandResult, refuse_input, say, write_text
 from pytest_llmeval.core.errors import SuiteError
+from pytest_llmeval.core.results import BAD
 from pytest_llmeval.core.wording import counted, interval, number, seconds
 from pytest_llmeval.data.files.documents import read_text
 from pytest_llmeval.gates.contract import split_statistic
@@ -20,7 +21,7 @@ from pytest_llmeval.reports.failures import MOST, cause_of
 from pytest_llmeval.reports.form import OUTCOMES, RunReport, SuiteReport, count_text
 from pytest_llmeval.reports.json import read_report
 from pytest_llmeval.reports.markdown import MOST_ROWS, VERDICTS, fall_reason, gate_reason, text
-from pytest_llmeval.reports.overview import BAD, affected_text, run_outcome, uncalibrated_text
+from pytest_llmeval.reports.overview import affected_text, run_outcome, uncalibrated_text
 from pytest_llmeval.workbench.comment_parts import (
     NO_LINKS,
     CaseFates,

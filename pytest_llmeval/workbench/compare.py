@@ -15,7 +15,7 @@ from pytest_llmeval.cli.suite_file import open_noted
 from pytest_llmeval.core import grouped
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError
-from pytest_llmeval.core.results import PASS_RATE, CaseOutcome, CaseRecord, GroupResult, Result
+from pytest_llmeval.core.results import BAD, PASS_RATE, CaseOutcome, CaseRecord, GroupResult, Result
 from pytest_llmeval.core.wording import counted, interval, number, printable, unknown_name
 from pytest_llmeval.gates.change import GateEvidence
 from pytest_llmeval.gates.contract import GateResult, MetricChange, ScoreGate
@@ -258,7 +258,7 @@ class Decision:
     @property
     def failed(self) -> bool:
         """Whether a case or a gate fails."""
-        bad = any(outcome in ("failed", "errored") for outcome in self.cases.values())
+        bad = any(outcome in BAD for outcome in self.cases.values())
         return bad or any(gate.outcome == "failed" for gate in self.gates)
 
 

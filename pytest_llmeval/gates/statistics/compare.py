@@ -399,7 +399,7 @@ def _against(
     if not pairing.paired:
         return {}
     rows = pairing.everything()
-    clusters = cluster_by if cluster_by and pairing.has_label(cluster_by) else None
+    clusters = pairing.clusters_by(cluster_by)
     measured = [name for name in names if name in pairing.table.owner]
     compared = differences(pairing, rows, measured, confidence=confidence, cluster_by=clusters)
     out = {}

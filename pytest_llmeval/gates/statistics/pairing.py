@@ -409,6 +409,10 @@ class RunPairing:
         """Return whether any case of the current run has a label."""
         return any(label in record.labels for record in self._records[: self._size])
 
+    def clusters_by(self, label: str | None) -> str | None:
+        """Return a label of clusters; ``None`` if no case has it."""
+        return label if label and self.has_label(label) else None
+
     def units(self, rows: IntArray, cluster_by: str | None) -> IntArray:
         """Return the cluster number of each case; a case without the label is a cluster of its own."""
         return unit_numbers([self._records[row] for row in rows], cluster_by)

@@ -2,11 +2,12 @@
 
 import asyncio
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, ClassVar, Final, Protocol, TypeAlias
 
 from msgspec.structs import replace
 
@@ -73,39 +74,44 @@ def is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_TOKENS
 
 
-class Dialect(Protocol):
-    """A provider's interface."""
+class Dialect(ABC):
+    """A provider's interface.
 
-    @property
-    def provider(self) -> str:
-        """Its name."""
+    Attributes:
+        provider: Its name.
+        base_url: Its own address.
+        key_variable: The environment variable that usually holds its key.
+    """
 
-    @property
-    def base_url(self) -> str:
-        """Its own address."""
+    provider: ClassVar[str]
+    base_url: ClassVar[str]
+    key_variable: ClassVar[str]
 
-    @property
-    def key_variable(self) -> str:
-        """The environment variable that usually holds its key."""
-
+    @abstractmethod
     def url(self, base: str) -> str:
         """Return the address to call."""
 
+    @abstractmethod
     def headers(self, key: str) -> dict[str, str]:
         """Return the headers that carry a key and the interface's version."""
 
+    @abstractmethod
     def body(self, request: JudgeRequest, *, structured: bool, base: str) -> dict[str, Any]:
         """Return what to send; `structured` asks for a reply that follows the request's schema."""
 
+    @abstractmethod
     def usage(self, data: Mapping[str, Any]) -> Usage:
         """Return the tokens that a reply reports."""
 
+    @abstractmethod
     def read(self, data: Mapping[str, Any]) -> JudgeReply | None:
         """Return the reply in an answer; ``None`` if the answer has none."""
 
-    def tokens(self, data: Mapping[str, Any]) -> Sequence[TokenChoice]:
+    def tokens(self, data: Mapping[str, Any]) -> Sequence[TokenChoice]:  # noqa: ARG002 (not every interface has them)
         """Return the tokens of the reply with their alternatives; empty where the answer has none."""
+        return ()
 
+    @abstractmethod
     def refuses_form(self, text: str) -> bool:
         """Return whether a 400 or 422 complains about the form that `structured` asked for."""
 

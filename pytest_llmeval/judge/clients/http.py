@@ -152,13 +152,12 @@ _STOPPED: dict[str, Stopped] = {"length": "length", "content_filter": "refusal"}
 _FORM_WORDS = ("response_format", "response format", "json_schema", "schema", "structured", "guided", "grammar")
 
 
-@dataclass(frozen=True)
-class OpenAI:
+class OpenAI(Dialect):
     """https://platform.openai.com/docs/api-reference/chat."""
 
-    provider: str = "openai"
-    base_url: str = "https://api.openai.com/v1"
-    key_variable: str = "OPENAI_API_KEY"
+    provider = "openai"
+    base_url = "https://api.openai.com/v1"
+    key_variable = "OPENAI_API_KEY"
 
     def url(self, base: str) -> str:
         """Return the address to call."""
@@ -249,13 +248,12 @@ _STOP_REASONS: dict[str, Stopped] = {
 _INPUT_COUNTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
 
-@dataclass(frozen=True)
-class Anthropic:
+class Anthropic(Dialect):
     """https://docs.anthropic.com/en/api/messages; a reply of a given form is the input of a tool that must be used."""
 
-    provider: str = "anthropic"
-    base_url: str = "https://api.anthropic.com"
-    key_variable: str = "ANTHROPIC_API_KEY"
+    provider = "anthropic"
+    base_url = "https://api.anthropic.com"
+    key_variable = "ANTHROPIC_API_KEY"
 
     def url(self, base: str) -> str:
         """Return the address to call; both customs, a base with ``/v1`` and one without, are understood."""
@@ -300,10 +298,6 @@ class Anthropic:
         text = json.dumps(inputs[0], ensure_ascii=False) if inputs else "".join(texts)
         return JudgeReply(plain(text), self.usage(data), _STOP_REASONS.get(str(data.get("stop_reason")), "stop"))
 
-    def tokens(self, data: Mapping[str, Any]) -> Sequence[TokenChoice]:  # noqa: ARG002 (the interface has none)
-        """Return nothing: the interface gives no probabilities."""
-        return []
-
     def refuses_form(self, text: str) -> bool:
         """Return whether a 400 or 422 complains about the tool."""
         return "tool" in text.lower() or "schema" in text.lower()
@@ -320,7 +314,6 @@ _MOST_KEPT: Final = 2048
 """Vectors that are kept: references occur in many cases, and repeats."""
 
 
-@dataclass(frozen=True)
 class OpenAIEmbeddings(OpenAI):
     """https://platform.openai.com/docs/api-reference/embeddings; each message of a request is a text."""
 

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from pytest_llmeval.core.results import PASS_RATE, MetricValue
+from pytest_llmeval.core.results import BAD, PASS_RATE, MetricValue
 from pytest_llmeval.core.wording import excerpt
 from pytest_llmeval.gates.contract import GateResult, MetricChange
 from pytest_llmeval.gates.limit import GateFormError, parse_gate
@@ -249,7 +249,6 @@ _Kind: TypeAlias = Literal["new_failure", "failing", "still_failing", "fell", "r
 MOST_SHOWN = 5
 _MOST_ALIKE = 20
 """Cases that fail alike that the overview links."""
-_BAD = ("failed", "errored")
 _TIE = 1e-9
 
 
@@ -312,7 +311,7 @@ def worst_changes(suite: SuiteReport, before: SuiteReport | None) -> dict[str, A
     alike: dict[str, list[_Move]] = {}
     for each in moves:
         case = suite.cases[each.place]
-        alike.setdefault(f"{each.kind} {failure_key(case) if case.outcome in _BAD else case.id!r}", []).append(each)
+        alike.setdefault(f"{each.kind} {failure_key(case) if case.outcome in BAD else case.id!r}", []).append(each)
     before_as_well = [each for each in alike.values() if each[0].kind == "still_failing"]
     broken = [each for each in alike.values() if each[0].kind != "still_failing"]
     rows = [
@@ -332,8 +331,8 @@ def cause_json(suites: Sequence[SuiteReport], before: Sequence[SuiteReport | Non
     """
     failing: list[SuiteCase] = []
     for suite, other in zip(suites, before, strict=True):
-        was_bad = {case.id for case in other.cases if case.outcome in _BAD} if other else set()
-        failing += [(suite, case) for case in suite.cases if case.outcome in _BAD and case.id not in was_bad]
+        was_bad = {case.id for case in other.cases if case.outcome in BAD} if other else set()
+        failing += [(suite, case) for case in suite.cases if case.outcome in BAD and case.id not in was_bad]
     return {**cause_of(suites, failing)._asdict(), "compared": any(before)} if failing else {}
 
 
@@ -358,13 +357,13 @@ def _move(
 ) -> _Move | None:
     """Return what became of a case; ``None`` if it neither fails nor moved, or is excused."""
     outcome = case.outcome
-    if outcome not in (*_BAD, "passed"):
+    if outcome not in (*BAD, "passed"):
         return None
     losses = dict(_losses(case, other, scales, lower)) if other is not None else {}
     judged = {name: loss for name, loss in losses.items() if name in gated}
-    if outcome in _BAD:
+    if outcome in BAD:
         metric = _largest(judged) or _deciding_metric(case, gated) or _largest(losses)
-        was_bad = other is not None and other.outcome in _BAD
+        was_bad = other is not None and other.outcome in BAD
         kind: _Kind = "failing" if other is None else "still_failing" if was_bad else "new_failure"
         tier = 0 if not was_bad else 1 if _largest(judged) else 2
         loss = max(0.0, losses.get(metric, 0.0))
