@@ -1,7 +1,7 @@
 """Agents: the calls of tools that they make, the conversations that they lead, and the tools that they choose.
 
 `tools` compares calls by `arguments` and `policies`, `conversation` has the evaluators of conversations and of their
-simulated users, and `routing` measures whether a request reaches the right one of the tools that `catalogue` reads.
+simulated users, and tasks for both, and `routing` measures whether a request reaches the right one of the tools that `catalogue` reads.
 """
 
 __all__ = ("register",)
@@ -18,5 +18,5 @@ def register(registry: "Registry") -> None:
     registry.register(f"{__name__}.conversation:UserDrift", name="user_drift")
     registry.register(f"{__name__}.routing:Routing", name="routing")
     registry.register(f"{__name__}.tools:Tools", name="tools")
-    registry.register_source(f"{__name__}.tau:TauSource", name="tau")
+    registry.register_source(f"{__name__}.conversation:TauSource", name="tau")
     registry.register_source(f"{__name__}.routing:ToolsSource", name="tools")

@@ -23,7 +23,7 @@ from pytest_llmeval.data.files.documents import read_document
 from pytest_llmeval.services.background import Background
 from pytest_llmeval.services.processes import Program
 from pytest_llmeval.services.secrets import Redactor, redacted_url
-from pytest_llmeval.tasks.mcp.results import RecordedResults
+from pytest_llmeval.tasks.agents.catalogue import RecordedResults
 
 if TYPE_CHECKING:
     from mcp import Client

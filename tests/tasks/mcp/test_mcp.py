@@ -17,9 +17,8 @@ from pytest_llmeval import McpServer
 from pytest_llmeval.cli import main
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import LlmevalError, PredictionError
-from pytest_llmeval.tasks.agents.catalogue import ListedTool
+from pytest_llmeval.tasks.agents.catalogue import ListedTool, RecordedResults
 from pytest_llmeval.tasks.mcp.commands import lint
-from pytest_llmeval.tasks.mcp.results import RecordedResults
 
 SERVER = '''
 import os, sys, time
