@@ -19,7 +19,6 @@ from pytest_llmeval.evaluators.checks.contents import Number
 from pytest_llmeval.evaluators.checks.evaluator import Checks
 from pytest_llmeval.evaluators.checks.kinds import SHIPPED, Most
 from pytest_llmeval.evaluators.checks.texts import Text
-from pytest_llmeval.evaluators.semantic import Semantic
 from pytest_llmeval.judge.contract import JudgeRequest, Verdict
 from pytest_llmeval.reports.failures import CasePlace, explain
 from pytest_llmeval.run.execute import execute
@@ -28,6 +27,7 @@ from pytest_llmeval.scoring.case_scores import Limit
 from pytest_llmeval.suite.suite import Suite
 from pytest_llmeval.tasks.grounding.evaluators import ClaimMetric
 from pytest_llmeval.tasks.retrieval.ranking import GoldList
+from pytest_llmeval.tasks.similarity.semantic import Semantic
 
 
 class Example(NamedTuple):

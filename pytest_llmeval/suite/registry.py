@@ -33,7 +33,6 @@ _SHIPPED = {
     "judge": "pytest_llmeval.evaluators.judge.evaluator:Judge",
     "pairwise": "pytest_llmeval.evaluators.judge.pairwise:Pairwise",
     "recorded": "pytest_llmeval.evaluators.functions:RecordedScores",
-    "semantic": "pytest_llmeval.evaluators.semantic:Semantic",
     "text": "pytest_llmeval.evaluators.text:TextEvaluator",
 }
 
@@ -52,6 +51,7 @@ _UNTIL_NAMED = (
     "pytest_llmeval.tasks.memory_qa:register",
     "pytest_llmeval.tasks.narrative:register",
     "pytest_llmeval.tasks.retrieval:register",
+    "pytest_llmeval.tasks.similarity:register",
 )
 """What ships and is imported when a name is looked up that is not known yet, or when names are listed or added."""
 

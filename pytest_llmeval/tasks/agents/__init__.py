@@ -1,7 +1,8 @@
 """Agents: the calls of tools that they make, the conversations that they lead, and the tools that they choose.
 
 `tools` compares calls by `arguments` and `policies`, `conversation` has the evaluators of conversations and of their
-simulated users, and tasks for both, and `routing` measures whether a request reaches the right one of the tools that `catalogue` reads.
+simulated users, and the tasks of tau-bench, and `routing` measures whether a request reaches the right one of the tools
+that `catalogue` reads.
 """
 
 __all__ = ("register",)

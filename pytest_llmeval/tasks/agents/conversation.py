@@ -1,4 +1,4 @@
-"""Conversations: their lengths and ends (``conversation``), simulated users (``user_drift``), tasks (source ``tau``)."""
+"""Conversations: their lengths and ends (``conversation``), simulated users (``user_drift``), and tasks (``tau``)."""
 
 import json
 import re

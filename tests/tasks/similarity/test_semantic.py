@@ -12,8 +12,8 @@ import pytest
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import EvaluatorError, MissingDataError, MissingExtraError
 from pytest_llmeval.core.observation import Observation, Totals
-from pytest_llmeval.evaluators import semantic
-from pytest_llmeval.evaluators.semantic import Semantic
+from pytest_llmeval.tasks.similarity import semantic
+from pytest_llmeval.tasks.similarity.semantic import Semantic
 
 WORDS = [
     "the",

@@ -1,0 +1,13 @@
+"""Similarity: answers compared with right ones by their meaning, by models on this machine or over HTTP."""
+
+__all__ = ("register",)
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pytest_llmeval.suite.registry import Registry
+
+
+def register(registry: "Registry") -> None:
+    """Add the evaluator."""
+    registry.register(f"{__name__}.semantic:Semantic", name="semantic")
