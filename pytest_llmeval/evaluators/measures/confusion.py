@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_llmeval.core.evaluator import Basis
 from pytest_llmeval.core.tables import NO_LABEL, label_name, label_order, read_cells
 from pytest_llmeval.core.wording import counted
-from pytest_llmeval.scoring.intervals import mid_p_interval, normal_quantile, wilson_interval
+from pytest_llmeval.scoring.intervals import normal_quantile
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums
@@ -297,15 +297,11 @@ def weighted_kappa(cells: "Mapping[tuple[float, float], FloatArray]", length: in
 
 
 RATES = ("tpr", "tnr", "balanced_accuracy")
-NEEDS_BOTH = "needs positive and negative labels"
 
 LEAST_OF_EACH = 10
 """With fewer labels of either kind, the rates of a judge are too uncertain to correct a share by them."""
 
-_SIDES = {"tpr": "positive", "tnr": "negative"}
-_PRECISION = 0.1
-_PLANNED = 0.95
-_WORST = 0.5
+SIDES = {"tpr": "positive", "tnr": "negative"}
 _HIT, _SQUARE = "_hit", "_square"
 
 
@@ -326,7 +322,7 @@ def rate_counts(judge: float, positive: float, weight: float = 1.0) -> dict[str,
 
 def rates(sums: "Sums") -> "dict[str, FloatArray]":
     """Return `RATES`; not finite without labels of the kind."""
-    tpr, tnr = (ratio(sums[side + _HIT], sums[side]) for side in _SIDES.values())
+    tpr, tnr = (ratio(sums[side + _HIT], sums[side]) for side in SIDES.values())
     return {"tpr": tpr, "tnr": tnr, "balanced_accuracy": (tpr + tnr) / 2}
 
 
@@ -341,64 +337,9 @@ def labels_worth(sums: "Sums", side: str) -> float:
     return labels**2 / square if square else 0.0
 
 
-def labels_needed(rate: float, precision: float = _PRECISION) -> int:
-    """Return how many labels of a kind make the 95 % interval of a rate reach at most so far to either side.
-
-    The rate is taken nearer to 1/2 by as much as `precision`, since it may be.
-    """
-    likely = max(_WORST, max(rate, 1 - rate) - precision)
-    return math.ceil(normal_quantile((1 + _PLANNED) / 2) ** 2 * likely * (1 - likely) / precision**2)
-
-
-def rates_basis(sums: "Sums") -> dict[str, Basis]:
-    """Return what the rates rest on: Wilson's intervals, and their mean by the method of variance estimates recovery.
-
-    Args:
-        sums: One row.
-    """
-    values = {name: float(column[0]) for name, column in rates(sums).items()}
-    worth = {name: labels_worth(sums, side) for name, side in _SIDES.items()}
-    bases: dict[str, Basis] = {}
-    more: list[str] = []
-    for name, side in _SIDES.items():
-        labels = worth[name]
-        fault, note = f"no {side} label" if not labels else "", ""
-        if labels and (needed := labels_needed(values[name]) - math.floor(labels)) > 0:
-            note = f"{counted(needed, f'more {side} label')} for an interval of ±{_PRECISION:g}"
-            more.append(note)
-        bases[name] = Basis(labels, _unseen(labels), fault, note, interval=partial(_rate, values[name], labels))
-    least = min(worth.values())
-    both = partial(_balanced, tuple(values[name] for name in _SIDES), tuple(worth.values()))
-    floor = math.hypot(*map(_unseen, worth.values())) / 2
-    fault = "; ".join(bases[name].fault for name in _SIDES if bases[name].fault)
-    bases["balanced_accuracy"] = Basis(least, floor, fault, "; ".join(more) if not fault else "", interval=both)
-    return bases
-
-
-def _unseen(labels: float) -> float:
+def unseen_error(labels: float) -> float:
     """Return the standard deviation of errors that so few labels cannot have shown (Bonett and Price 2012)."""
     return math.sqrt(2 / labels / (labels + 2)) if labels else 0.0
-
-
-def _rate(rate: float, labels: float, confidence: float, independent: float) -> tuple[float, float]:
-    drawn = labels * independent
-    return wilson_interval(rate * drawn, drawn, confidence)
-
-
-def _balanced(
-    values: tuple[float, ...], labels: tuple[float, ...], confidence: float, independent: float
-) -> tuple[float, float]:
-    """Return the interval of the mean of two rates by one of each (Zou and Donner 2008).
-
-    Those are exact mid-p intervals. Wilson's have no room beyond 1: of two rates of 0.98, they would hold the mean in
-    0.88 of the reviews with 20 labels of each kind.
-    """
-    drawn = [each * independent for each in labels]
-    bounds = [mid_p_interval(value * each, each, confidence) for value, each in zip(values, drawn, strict=True)]
-    below = math.hypot(*(value - low for value, (low, _) in zip(values, bounds, strict=True)))
-    above = math.hypot(*(high - value for value, (_, high) in zip(values, bounds, strict=True)))
-    middle = sum(values) / 2
-    return middle - below / 2, middle + above / 2
 
 
 def share_by_rates(sums: "Sums") -> "FloatArray":
@@ -420,7 +361,7 @@ def share_basis(sums: "Sums") -> Basis:
     Args:
         sums: One row.
     """
-    worth = {side: labels_worth(sums, side) for side in _SIDES.values()}
+    worth = {side: labels_worth(sums, side) for side in SIDES.values()}
     values = rates(sums)
     tpr, tnr, cases = float(values["tpr"][0]), float(values["tnr"][0]), float(sums["unlabelled"][0])
     few = [counted(math.floor(labels), f"{side} label") for side, labels in worth.items() if labels < LEAST_OF_EACH]
@@ -432,7 +373,7 @@ def share_basis(sums: "Sums") -> Basis:
     if fault:
         return Basis(min(worth.values()), fault=fault)
     seen, share = float(sums["unlabelled_score"][0]) / cases, float(share_by_rates(sums)[0])
-    parts = share * _unseen(worth["positive"]), (1 - share) * _unseen(worth["negative"])
+    parts = share * unseen_error(worth["positive"]), (1 - share) * unseen_error(worth["negative"])
     interval = partial(_lang_reiczigel, (seen, tpr, tnr), (cases, worth["positive"], worth["negative"]))
     return Basis(min(worth.values()), math.hypot(*parts) / (tpr + tnr - 1), interval=interval)
 

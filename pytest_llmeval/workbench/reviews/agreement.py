@@ -5,6 +5,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from msgspec import structs
 
@@ -13,7 +14,7 @@ from pytest_llmeval.core.errors import EvaluatorError, JudgeError
 from pytest_llmeval.core.evaluator import Basis, Metric
 from pytest_llmeval.core.observation import FloatArray, Observation, Sums
 from pytest_llmeval.core.tables import NO_LABEL, ConfusionMatrix, ReportTable, cell_name, label_key, read_cells
-from pytest_llmeval.core.wording import listed
+from pytest_llmeval.core.wording import counted, listed
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.evaluators.judge.evaluator import Judge
 from pytest_llmeval.evaluators.judge.human_labels import (
@@ -26,21 +27,24 @@ from pytest_llmeval.evaluators.judge.human_labels import (
 from pytest_llmeval.evaluators.judge.judged_case import JudgedCase, reason_lines, verdict_details
 from pytest_llmeval.evaluators.measures import confusion
 from pytest_llmeval.evaluators.measures.confusion import (
-    NEEDS_BOTH,
     RATES,
+    SIDES,
     krippendorff_alpha,
+    labels_worth,
     rate_counts,
     rates,
-    rates_basis,
     spread_of,
     unit_moments,
+    unseen_error,
     weighted_kappa,
 )
 from pytest_llmeval.judge.contract import Question, Verdict
+from pytest_llmeval.scoring.intervals import mid_p_interval, normal_quantile, wilson_interval
 
 _OVER_CASES = ("cohen_kappa", "weighted_kappa", "krippendorff_alpha", "pearson")
 _ONE_CASE = "needs several cases"
 _ABSENT = "no human score"
+_NEEDS_BOTH = "needs positive and negative labels"
 _FEWEST_LEVELS = 2
 _CONFUSION = "confusion[human->judge]"
 
@@ -296,4 +300,64 @@ def pearson(sums: Sums) -> FloatArray:
 def missing_rates(positive: float) -> dict[str, str]:
     """Return the rates in which an answer has no part, each with the reason."""
     absent = {"tpr": "no positive label"} if positive <= 0 else {"tnr": "no negative label"} if positive >= 1 else {}
-    return {**absent, "balanced_accuracy": NEEDS_BOTH}
+    return {**absent, "balanced_accuracy": _NEEDS_BOTH}
+
+
+_PRECISION = 0.1
+_PLANNED = 0.95
+_WORST = 0.5
+
+
+def labels_needed(rate: float, precision: float = _PRECISION) -> int:
+    """Return how many labels of a kind make the 95 % interval of a rate reach at most so far to either side.
+
+    The rate is taken nearer to 1/2 by as much as `precision`, since it may be.
+    """
+    likely = max(_WORST, max(rate, 1 - rate) - precision)
+    return math.ceil(normal_quantile((1 + _PLANNED) / 2) ** 2 * likely * (1 - likely) / precision**2)
+
+
+def rates_basis(sums: "Sums") -> dict[str, Basis]:
+    """Return what the rates rest on: Wilson's intervals, and their mean by the method of variance estimates recovery.
+
+    Args:
+        sums: One row.
+    """
+    values = {name: float(column[0]) for name, column in rates(sums).items()}
+    worth = {name: labels_worth(sums, side) for name, side in SIDES.items()}
+    bases: dict[str, Basis] = {}
+    more: list[str] = []
+    for name, side in SIDES.items():
+        labels = worth[name]
+        fault, note = f"no {side} label" if not labels else "", ""
+        if labels and (needed := labels_needed(values[name]) - math.floor(labels)) > 0:
+            note = f"{counted(needed, f'more {side} label')} for an interval of ±{_PRECISION:g}"
+            more.append(note)
+        bases[name] = Basis(labels, unseen_error(labels), fault, note, interval=partial(_rate, values[name], labels))
+    least = min(worth.values())
+    both = partial(_balanced, tuple(values[name] for name in SIDES), tuple(worth.values()))
+    floor = math.hypot(*map(unseen_error, worth.values())) / 2
+    fault = "; ".join(bases[name].fault for name in SIDES if bases[name].fault)
+    bases["balanced_accuracy"] = Basis(least, floor, fault, "; ".join(more) if not fault else "", interval=both)
+    return bases
+
+
+def _rate(rate: float, labels: float, confidence: float, independent: float) -> tuple[float, float]:
+    drawn = labels * independent
+    return wilson_interval(rate * drawn, drawn, confidence)
+
+
+def _balanced(
+    values: tuple[float, ...], labels: tuple[float, ...], confidence: float, independent: float
+) -> tuple[float, float]:
+    """Return the interval of the mean of two rates by one of each (Zou and Donner 2008).
+
+    Those are exact mid-p intervals. Wilson's have no room beyond 1: of two rates of 0.98, they would hold the mean in
+    0.88 of the reviews with 20 labels of each kind.
+    """
+    drawn = [each * independent for each in labels]
+    bounds = [mid_p_interval(value * each, each, confidence) for value, each in zip(values, drawn, strict=True)]
+    below = math.hypot(*(value - low for value, (low, _) in zip(values, bounds, strict=True)))
+    above = math.hypot(*(high - value for value, (_, high) in zip(values, bounds, strict=True)))
+    middle = sum(values) / 2
+    return middle - below / 2, middle + above / 2

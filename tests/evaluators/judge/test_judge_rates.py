@@ -11,8 +11,8 @@ from scipy import stats
 from pytest_llmeval import Case, EvaluatorError, get_evaluator, score
 from pytest_llmeval.core.observation import Sums
 from pytest_llmeval.core.results import MetricValue
-from pytest_llmeval.evaluators.measures.confusion import rates_basis
 from pytest_llmeval.gates.limit import parse_gate
+from pytest_llmeval.workbench.reviews.agreement import rates_basis
 
 
 def labelled(judge: Sequence[int], human: Sequence[Any]) -> list[Case]:
