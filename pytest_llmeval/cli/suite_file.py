@@ -8,10 +8,11 @@ from collections.abc import Iterable, Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_llmeval.cli.console import CommandResult, notes, say
 from pytest_llmeval.core.errors import EvaluatorError, Fault, LlmevalError, SuiteError, format_error
+from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.wording import counted, unknown_name
 from pytest_llmeval.gates.drop import never_decided
 from pytest_llmeval.judge.service import is_retired
@@ -21,10 +22,6 @@ from pytest_llmeval.suite import SUITE_FILES, no_suite
 from pytest_llmeval.suite.registry import Registry, build, default_registry
 from pytest_llmeval.suite.settings import metric_choices
 from pytest_llmeval.suite.suite import Suite, stop_fault
-
-if TYPE_CHECKING:
-    from pytest_llmeval.core.evaluator import Metric
-
 
 _PASSED_OVER = frozenset({"build", "dist", "node_modules", "venv"})
 """Like pytest, skip these folders, and those whose names begin with a dot."""
@@ -251,7 +248,7 @@ def _evaluators(options: Namespace) -> CommandResult:
     return CommandResult(0, data, _overview(registry) if options.name is None else details)
 
 
-def _metric_data(metrics: "list[Metric] | str") -> Any:
+def _metric_data(metrics: list[Metric] | str) -> Any:
     """Return metrics as data, or why there are none."""
     if isinstance(metrics, str):
         return metrics
@@ -292,7 +289,7 @@ def _details(registry: Registry, name: str) -> Iterator[str]:
             head = " " * len(head)
 
 
-def _metrics(registry: Registry, name: str) -> "list[Metric] | str":
+def _metrics(registry: Registry, name: str) -> list[Metric] | str:
     """Return the metrics of an evaluator with its default options, chosen ones included, or why there are none."""
     from pydantic import ValidationError
 
@@ -311,7 +308,7 @@ def _metrics(registry: Registry, name: str) -> "list[Metric] | str":
         return f"cannot be listed: {format_error(error)}"
 
 
-def _with_direction(metric: "Metric") -> str:
+def _with_direction(metric: Metric) -> str:
     return metric.name if metric.higher_is_better else f"{metric.name} (-)"
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, get_args
 from msgspec import Struct
 
 from pytest_llmeval.core.evaluator import APPROVED, Metric
+from pytest_llmeval.core.results import MetricIndex
 from pytest_llmeval.core.wording import counted, interval, limit, number
 from pytest_llmeval.gates.contract import (
     FIGURES,
@@ -32,7 +33,6 @@ from pytest_llmeval.gates.limit import drop_fault
 from pytest_llmeval.scoring.case_scores import TOLERANCE
 
 if TYPE_CHECKING:
-    from pytest_llmeval.core.results import MetricIndex
     from pytest_llmeval.gates.statistics.anytime import WatchedRun
     from pytest_llmeval.gates.statistics.drop_tests import Evidence
     from pytest_llmeval.gates.statistics.estimation import Estimate
@@ -322,7 +322,7 @@ class ChangeGate(Gate):
         _check_test(self.test)
         return replace(self, cluster_by=cluster_by)
 
-    def misfits(self, metrics: "MetricIndex", text: str) -> Iterator[tuple[str, str]]:
+    def misfits(self, metrics: MetricIndex, text: str) -> Iterator[tuple[str, str]]:
         del text
         if self.metric in FIGURES:
             known = "expected a metric of an evaluator: costs and latencies have no approved value"

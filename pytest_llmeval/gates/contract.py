@@ -20,11 +20,9 @@ from typing import (
 from msgspec import Struct
 
 from pytest_llmeval.core.codec import AnyNumber, WrittenField
+from pytest_llmeval.core.evaluator import Metric
+from pytest_llmeval.core.results import MetricIndex, Result
 from pytest_llmeval.scoring.usage import FORMER_FIGURES, UsageEvaluator
-
-if TYPE_CHECKING:
-    from pytest_llmeval.core.evaluator import Metric
-    from pytest_llmeval.core.results import MetricIndex, Result
 
 _Rule = TypeVar("_Rule")
 GateOutcome = Literal["passed", "failed", "undecided", "not_judged"]
@@ -371,7 +369,7 @@ class Gate:
         del cluster_by
         return self
 
-    def misfits(self, metrics: "MetricIndex", text: str) -> Iterator[tuple[str, str]]:
+    def misfits(self, metrics: MetricIndex, text: str) -> Iterator[tuple[str, str]]:
         """Yield key and fault of what does not fit the metric, such as a limit that it cannot reach.
 
         Args:
@@ -395,7 +393,7 @@ class Gate:
         """Return a verdict on the gate."""
         return GateResult(str(self), outcome, value, self.allowed, reason, line=self.line)
 
-    def early_fault(self, metric: "Metric | None") -> str:
+    def early_fault(self, metric: Metric | None) -> str:
         """Say why the gate cannot be judged before all cases have run, or nothing.
 
         Args:
@@ -404,7 +402,7 @@ class Gate:
         del metric
         return f"{self.title} is judged over all cases"
 
-    def mean_fault(self, metric: "Metric | None") -> str:
+    def mean_fault(self, metric: Metric | None) -> str:
         """Say why the gate is not about a bounded mean over cases, or nothing."""
         if metric is None or metric.per_case is not None or metric.low is None or metric.high is None:
             return f"the scores of single cases in {self.metric} have no bounds"
@@ -436,7 +434,7 @@ class ScoreGate(Gate):
         """The scores of the run."""
         return "scores"
 
-    def judge(self, result: "Result", incomplete: str = "", unjudged: str = "") -> GateResult:
+    def judge(self, result: Result, incomplete: str = "", unjudged: str = "") -> GateResult:
         """Judge the suite.
 
         Args:
@@ -448,7 +446,7 @@ class ScoreGate(Gate):
             return self.result("not_judged", None, f"not evaluated: {why}")
         return self.result(*self.verdict(result))
 
-    def verdict(self, result: "Result") -> tuple[GateOutcome, float | None, str]:
+    def verdict(self, result: Result) -> tuple[GateOutcome, float | None, str]:
         """Return outcome, value and reason for the metrics of a suite."""
         raise NotImplementedError
 

@@ -3,12 +3,13 @@
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from msgspec import Struct
 
 from pytest_llmeval.core.errors import price_hint
 from pytest_llmeval.core.evaluator import Metric
+from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.core.results import PASS_RATE, GroupResult, MetricIndex, MetricValue, Result
 from pytest_llmeval.core.wording import MOST_LISTED, closest, counted, limit, number, several, suggest
 from pytest_llmeval.data.files.validation import describe
@@ -33,10 +34,6 @@ from pytest_llmeval.gates.contract import (
 from pytest_llmeval.scoring.case_scores import TOLERANCE
 from pytest_llmeval.scoring.intervals import cases_for_bound
 from pytest_llmeval.scoring.usage import FORMER_FIGURES, TARGET_FIGURES, UsageEvaluator
-
-if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray
-
 
 _OWN = {metric.name: metric for metric in (Metric(PASS_RATE, averaged=True), *UsageEvaluator().describe())}
 """Metrics of every suite."""
@@ -396,7 +393,7 @@ class LimitGate(ScoreGate):
         return _unknown(self.metric)
 
     def _verdict(
-        self, among: Result | GroupResult, metric: MetricValue, scores: "FloatArray | None"
+        self, among: Result | GroupResult, metric: MetricValue, scores: FloatArray | None
     ) -> tuple[GateOutcome, float | None, str]:
         if metric.errored > self.max_errors:
             allowed = f", {self.max_errors} allowed" if self.max_errors else ""
@@ -423,7 +420,7 @@ class LimitGate(ScoreGate):
             return "failed", value, f"{self.subject} is {number(value)}, expected {expected}{noted}{planned}"
         return "passed", value, f"{self.subject} is {number(value)}{noted}"
 
-    def _statistic(self, metric: MetricValue, scores: "FloatArray | None") -> float | None:
+    def _statistic(self, metric: MetricValue, scores: FloatArray | None) -> float | None:
         match self.statistic:
             case "value":
                 return metric.value
@@ -460,7 +457,7 @@ class LimitGate(ScoreGate):
         return GateResult(str(self), outcome, value, bound.limit, reason, line=self.line)
 
 
-def _percentile(scores: "FloatArray | None", statistic: str) -> float | None:
+def _percentile(scores: FloatArray | None, statistic: str) -> float | None:
     import numpy as np
 
     finite = scores[np.isfinite(scores)] if scores is not None else None

@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
 
+from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError, LlmevalError, PredictionError
+from pytest_llmeval.core.evaluator import Evaluator
+from pytest_llmeval.core.results import JudgeCall
+from pytest_llmeval.core.views import Reading
 from pytest_llmeval.judge.contract import JudgeClient, JudgeRequest, Message, Question, Verdict
 from pytest_llmeval.judge.panel import candidates, opinions, unanswered
 from pytest_llmeval.judge.questions.modes import render
@@ -17,10 +21,6 @@ from pytest_llmeval.judge.stored_judgement import StoredJudgement, components, j
 from pytest_llmeval.services.background import together
 
 if TYPE_CHECKING:
-    from pytest_llmeval.core.case import Case
-    from pytest_llmeval.core.evaluator import Evaluator
-    from pytest_llmeval.core.results import JudgeCall
-    from pytest_llmeval.core.views import Reading
     from pytest_llmeval.judge.recordings import Judgements
 
 _MOST_ROUNDS = 8
@@ -194,12 +194,12 @@ class JurorVerdict(Struct, frozen=True):
     """
 
     verdict: Verdict | LlmevalError
-    call: "JudgeCall | None" = None
+    call: JudgeCall | None = None
     entry: StoredJudgement | None = None
-    unread: "JudgeCall | None" = None
+    unread: JudgeCall | None = None
 
     @property
-    def calls(self) -> "Sequence[JudgeCall]":
+    def calls(self) -> Sequence[JudgeCall]:
         """All calls that it took."""
         return [each for each in (self.unread, self.call) if each is not None]
 
@@ -216,7 +216,7 @@ class Judgement(Struct, frozen=True):
     jurors: Mapping[str, JurorVerdict] = {}
 
     @property
-    def calls(self) -> "Sequence[JudgeCall]":
+    def calls(self) -> Sequence[JudgeCall]:
         """All calls that it took."""
         return [call._replace(judge=name) for name, each in self.jurors.items() for call in each.calls]
 
@@ -321,8 +321,8 @@ class Asking:
         judged: Each question with its judgement.
     """
 
-    evaluator: "Evaluator"
-    views: "Sequence[Case]"
+    evaluator: Evaluator
+    views: Sequence[Case]
     panel: JudgePanel
     case: str
     repeat: int = 0
@@ -344,9 +344,9 @@ class Asking:
     @classmethod
     def about(
         cls,
-        evaluator: "Evaluator",
-        case: "Case",
-        reading: "Reading",
+        evaluator: Evaluator,
+        case: Case,
+        reading: Reading,
         panel: JudgePanel,
         repeat: int = 0,
         asker: str = "",
@@ -393,7 +393,7 @@ class Asking:
             )
         return [replace(each, audited=each.cascade is not None) for each in put] if self._audited else put
 
-    def _questions(self, view: "Case", before: Sequence[Verdict | LlmevalError]) -> Sequence[Question]:
+    def _questions(self, view: Case, before: Sequence[Verdict | LlmevalError]) -> Sequence[Question]:
         if not self._rounds:
             return self.evaluator.questions(view)
         return self.evaluator.follow_up(view, as_judge_errors(before))

@@ -10,9 +10,9 @@ from msgspec import Struct, field
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError
 from pytest_llmeval.core.evaluator import Evaluator
+from pytest_llmeval.core.observation import Observation
 
 if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import Observation
     from pytest_llmeval.judge.spec import JudgeSpec
 
 
@@ -171,14 +171,14 @@ class Mode(Struct, frozen=True):
         """The largest difference of scores that agree, as a share of the scale; 0 for words and decisions."""
         return 0.0 if self.decides or self.reply_schema is None else _SAME_SCORE
 
-    def shares(self, verdict: "Verdict") -> Sequence[float]:
+    def shares(self, verdict: Verdict) -> Sequence[float]:
         """Return the scores of a verdict as shares of the scale: one, or that of each thing that it grades."""
         if self.listing is not None:
             return self.listing.grades(verdict)
         low, high = self.scale
         return [(verdict.score - low) / (high - low)]
 
-    def differ(self, first: "Verdict", second: "Verdict") -> bool:
+    def differ(self, first: Verdict, second: Verdict) -> bool:
         """Return whether two verdicts disagree about one of the things that they judge."""
         pairs = zip(self.shares(first), self.shares(second), strict=True)
         return any(abs(this - that) > self.tolerance + ROUNDING for this, that in pairs)
@@ -233,10 +233,10 @@ class JudgedEvaluator(Evaluator):
         return None
 
     @abstractmethod
-    def questions(self, case: Case) -> "Sequence[Question]":
+    def questions(self, case: Case) -> Sequence[Question]:
         """Return the questions about an answered case; empty if a rule decides."""
 
-    def follow_up(self, case: Case, verdicts: "Sequence[Verdict | JudgeError]") -> "Sequence[Question]":
+    def follow_up(self, case: Case, verdicts: Sequence[Verdict | JudgeError]) -> Sequence[Question]:
         """Return the questions that depend on what was said before; empty ends the asking. Default: none.
 
         Args:
@@ -257,7 +257,7 @@ class JudgedEvaluator(Evaluator):
         return f"found {reduce}, expected majority or unanimous: its verdicts are decisions"
 
     @abstractmethod
-    def measure_judged(self, case: Case, verdicts: "Sequence[Verdict | JudgeError]") -> "Observation":
+    def measure_judged(self, case: Case, verdicts: Sequence[Verdict | JudgeError]) -> Observation:
         """Count one case.
 
         Args:
@@ -269,7 +269,7 @@ class JudgedEvaluator(Evaluator):
             JudgeError: Nothing could be counted.
         """
 
-    def measure(self, case: Case) -> "Observation":
+    def measure(self, case: Case) -> Observation:
         """Count one case about which no judge need be asked.
 
         Raises:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError, price_hint
+from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.judge.spec import JudgeSpec, PanelSpec
 from pytest_llmeval.services.background import Activity, Background, Snapshot
@@ -17,7 +18,6 @@ from pytest_llmeval.services.retrying import Refusals, RunCalls
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_llmeval.core.evaluator import Evaluator
     from pytest_llmeval.judge.asking import JudgePanel, Juror
     from pytest_llmeval.judge.clients import AsyncJudge
     from pytest_llmeval.judge.recordings import Judgements
@@ -341,7 +341,7 @@ class JudgeAccess:
     own: OwnJudge | None = None
     objects: "Mapping[str, Any] | None" = None
 
-    def panel_for(self, evaluator: "Evaluator") -> "JudgePanel":
+    def panel_for(self, evaluator: Evaluator) -> "JudgePanel":
         """Return the judges that an evaluator asks."""
         spec = evaluator.own_model
         return self.panel if spec is None else self.judges.embeddings_of(self.asking, spec)

@@ -17,6 +17,7 @@ from pytest_llmeval.baselines.runs import JudgedSuite, Keeper, MeasuredSuite, Sn
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import SuiteError, fault_of
 from pytest_llmeval.core.results import PASS_RATE, AnswerShown, CaseRecord, Result
+from pytest_llmeval.core.tables import Strengths
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
 from pytest_llmeval.judge.spec import PanelSpec
@@ -54,7 +55,6 @@ from pytest_llmeval.suite.run_settings import NOT_NEEDED
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
-    from pytest_llmeval.core.tables import Strengths
     from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
     from pytest_llmeval.gates.statistics.pairing import RunPairing
     from pytest_llmeval.reports.tables import SystemsReport
@@ -215,7 +215,7 @@ def compare_variants(variants: Mapping[str, JudgedSuite]) -> "SystemsReport | No
     return systems_report(name, first.key.display_path, table, compared_by, joined, list(_strengths(suite, results)))
 
 
-def _strengths(suite: Suite, results: Mapping[str, Result]) -> "Iterator[Strengths]":
+def _strengths(suite: Suite, results: Mapping[str, Result]) -> Iterator[Strengths]:
     """Yield how strong the systems are by each evaluator that compared them in pairs."""
     for label, evaluator in suite.evaluators.items():
         if evaluator.opponents:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from msgspec import to_builtins
 
@@ -15,6 +15,7 @@ from pytest_llmeval.cli.suite_file import open_noted
 from pytest_llmeval.core import grouped
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError
+from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.core.results import BAD, PASS_RATE, CaseOutcome, CaseRecord, GroupResult, Result
 from pytest_llmeval.core.wording import counted, interval, number, printable, unknown_name
 from pytest_llmeval.gates.change import GateEvidence
@@ -28,10 +29,6 @@ from pytest_llmeval.scoring.case_scores import Abstained, abstained_metrics, unm
 from pytest_llmeval.scoring.table import summarize
 from pytest_llmeval.suite.suite import Suite
 from pytest_llmeval.workbench.reports import PairedScores, pair_suites, paired_scores, report_changes, results_of
-
-if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray
-
 
 _COMPARE = (
     "Compare two runs over the cases that ran in both, by the metrics that the suite gates or names. The exit code is "

@@ -6,21 +6,19 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct, ValidationError, convert, to_builtins
 
 from pytest_llmeval.core.case import Case, ShownPrints, answer_print
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.evaluator import Basis
+from pytest_llmeval.core.observation import FloatArray, Sums
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.data.files.documents import read_jsonl
 from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.evaluators.measures.confusion import ratio
-
-if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray, Sums
 
 LabelScale: TypeAlias = Literal["yesno", "1-5"]
 """The scales of labels: yes or no, or a grade from 1 (worst) to 5."""
@@ -306,17 +304,17 @@ def weight_counts(weight: float) -> dict[str, float]:
     return {} if weight == 1 else {_OVER: weight - 1, _OVER_SQUARE: weight**2 - 1}
 
 
-def _labels_weight(sums: "Sums") -> "FloatArray":
+def _labels_weight(sums: Sums) -> FloatArray:
     """Return how many cases the labelled ones represent."""
     return sums["labelled"] + sums[_OVER]
 
 
-def _missing_weight(sums: "Sums") -> "FloatArray":
+def _missing_weight(sums: Sums) -> FloatArray:
     """Return how many cases those represent whose labels are of other answers."""
     return sums["stale"] + sums[_STALE_OVER]
 
 
-def corrected_mean(sums: "Sums", total: str, excess: str) -> "FloatArray":
+def corrected_mean(sums: Sums, total: str, excess: str) -> FloatArray:
     """Return the power-tuned prediction-powered mean (PPI++: Angelopoulos, Duchi and Zrnic 2023).
 
     It is a share of the mean of the judge over all cases, plus the mean of what people add to that share over those
@@ -371,7 +369,7 @@ def missing_counts(scores: Mapping[str, float], weight: float) -> dict[str, floa
     return {"stale": 1, **over, **{f"{name}_missing_judge": weight * judge for name, judge in scores.items()}}
 
 
-def corrected_basis(sums: "Sums", excess: str) -> Basis:
+def corrected_basis(sums: Sums, excess: str) -> Basis:
     """Return what a prediction-powered mean rests on: the labels, however many other cases there are.
 
     So few labels cannot have shown every error of the judge. As Bonett and Price (2012) do for paired shares, two

@@ -3,10 +3,11 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import JudgeError
+from pytest_llmeval.core.observation import FloatArray, Sums
 from pytest_llmeval.core.wording import as_line, excerpt, listed
 from pytest_llmeval.data.formats.base import ABSENT, json_text, pick
 from pytest_llmeval.evaluators.answers import as_references, as_text, describe_found
@@ -15,10 +16,6 @@ from pytest_llmeval.judge.contract import Mode, Question, Verdict
 from pytest_llmeval.judge.panel import juror_lines
 from pytest_llmeval.judge.questions.modes import is_unanswerable, optional_fields
 from pytest_llmeval.judge.questions.replies import FLAGS, UNNAMED_DEFECTS
-
-if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray, Sums
-
 
 _SUBJECTS = ("claim", "goal", "source", "question")
 _ABSENT = {"reference": "no expected answer", **{name: f"no {name}" for name in _SUBJECTS}}
@@ -339,6 +336,6 @@ def unnamed_defects(details: Mapping[str, Any]) -> dict[str, str]:
     return {f"defect[{flag}]": "the judge did not say" for flag in details.get(UNNAMED_DEFECTS, ())}
 
 
-def defect_rates(sums: "Sums", judged: "FloatArray") -> "dict[str, FloatArray]":
+def defect_rates(sums: Sums, judged: FloatArray) -> dict[str, FloatArray]:
     """Return the share of explanations that have each defect, of those of which a judge says whether they have it."""
     return {f"defect[{flag}]": ratio(sums[f"defect.{flag}"], judged - sums[f"defect.{flag}.unnamed"]) for flag in FLAGS}

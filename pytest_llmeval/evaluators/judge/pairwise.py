@@ -5,12 +5,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, islice
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from pytest_llmeval.core.case import ITSELF, MISSING, Case, NoAnswer
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError
 from pytest_llmeval.core.evaluator import APPROVED, Evaluator, Metric, Reads
 from pytest_llmeval.core.observation import FloatArray, Observation, Sums
+from pytest_llmeval.core.results import CaseRecord, Result
 from pytest_llmeval.core.tables import Strength, Strengths
 from pytest_llmeval.core.wording import excerpt, unknown_name
 from pytest_llmeval.evaluators.answers import as_references
@@ -20,10 +21,6 @@ from pytest_llmeval.judge.contract import JudgedEvaluator, Mode, Question, Verdi
 from pytest_llmeval.judge.questions.modes import instruction_language
 from pytest_llmeval.judge.questions.suite_modes import pairwise_mode
 from pytest_llmeval.scoring.resample import IntArray, by_unit, resample_count, resampled_totals
-
-if TYPE_CHECKING:
-    from pytest_llmeval.core.results import CaseRecord, Result
-
 
 PairCounts: TypeAlias = Mapping[tuple[str, str], tuple[float, float, float]]
 """Two systems to how often the first won, tied and lost."""
@@ -457,8 +454,8 @@ def _lines(name: str, details: Mapping[str, Any]) -> Iterator[str]:
 
 
 def pairs_of_systems(
-    results: "Mapping[str, Result]", label: str
-) -> "list[tuple[CaseRecord, dict[tuple[str, str], tuple[float, float, float]]]]":
+    results: Mapping[str, Result], label: str
+) -> list[tuple[CaseRecord, dict[tuple[str, str], tuple[float, float, float]]]]:
     """Return the cases in which systems were compared with each other, with wins, ties and losses of each two.
 
     A pair that both were asked about is there once, as the first of them saw it.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from msgspec import structs
 
+from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.evaluator import Basis, Metric, RecordedCounts, WrappedEvaluator
 from pytest_llmeval.core.observation import FloatArray, Observation, Sums, Totals
 from pytest_llmeval.core.tables import cell_name, read_cells
@@ -20,7 +21,6 @@ from pytest_llmeval.evaluators.measures.confusion import ratio
 from pytest_llmeval.judge.panel import CascadeVerdict, Votes
 
 if TYPE_CHECKING:
-    from pytest_llmeval.core.errors import LlmevalError
     from pytest_llmeval.judge.contract import Verdict
 
 _ONE_CASE = "needs several cases"

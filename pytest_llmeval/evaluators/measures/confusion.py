@@ -11,22 +11,19 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_llmeval.core.evaluator import Basis
+from pytest_llmeval.core.observation import FloatArray, Sums
 from pytest_llmeval.core.tables import NO_LABEL, label_name, label_order, read_cells
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.scoring.intervals import normal_quantile
-
-if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray, Sums
-
 
 MERGED = "true"
 """Key that `merged` gives to the labels it merges."""
 
 
-def confusion_matrix(sums: Mapping[str, Any]) -> "tuple[list[str], FloatArray]":
+def confusion_matrix(sums: Mapping[str, Any]) -> tuple[list[str], FloatArray]:
     """Arrange summed observations of evaluator ``classification`` as a matrix.
 
     Args:
@@ -69,13 +66,13 @@ class Margins:
     """
 
     labels: tuple[str, ...]
-    gold: "FloatArray"
-    predicted: "FloatArray"
-    hits: "FloatArray"
+    gold: FloatArray
+    predicted: FloatArray
+    hits: FloatArray
 
     @classmethod
     def from_cells(
-        cls, cells: "Mapping[tuple[str, str], FloatArray]", length: int, only: Collection[str] | None = None
+        cls, cells: Mapping[tuple[str, str], FloatArray], length: int, only: Collection[str] | None = None
     ) -> "Margins":
         """Sum up cells, each a column of `length` entries; for some of the labels `only`."""
         import numpy as np
@@ -103,7 +100,7 @@ class Margins:
         return Margins(chosen_labels, self.gold[rows], self.predicted[rows], self.hits[rows])
 
 
-def ratio(part: "FloatArray", whole: "FloatArray") -> "FloatArray":
+def ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
     """Return ``part / whole``, NaN where `whole` is 0."""
     import numpy as np
 
@@ -111,24 +108,24 @@ def ratio(part: "FloatArray", whole: "FloatArray") -> "FloatArray":
     return np.divide(part, whole, out=out, where=whole != 0)
 
 
-def precision(hits: "FloatArray", predicted: "FloatArray", gold: "FloatArray") -> "FloatArray":
+def precision(hits: FloatArray, predicted: FloatArray, gold: FloatArray) -> FloatArray:
     """Return hits / predicted; 0 where there is gold but nothing predicted, NaN where there is neither."""
     import numpy as np
 
     return np.where((predicted == 0) & (gold != 0), 0.0, ratio(hits, predicted))
 
 
-def recall(hits: "FloatArray", gold: "FloatArray") -> "FloatArray":
+def recall(hits: FloatArray, gold: FloatArray) -> FloatArray:
     """Return hits / gold; NaN where there is no gold."""
     return ratio(hits, gold)
 
 
-def f1(hits: "FloatArray", predicted: "FloatArray", gold: "FloatArray") -> "FloatArray":
+def f1(hits: FloatArray, predicted: FloatArray, gold: FloatArray) -> FloatArray:
     """Return 2 hits / (predicted + gold), the harmonic mean of precision and recall; NaN where both are 0."""
     return ratio(2 * hits, predicted + gold)
 
 
-def average(margins: Margins, kind: str) -> "dict[str, FloatArray]":
+def average(margins: Margins, kind: str) -> dict[str, FloatArray]:
     """Average precision, recall and F1 over labels, as scikit-learn's ``precision_recall_fscore_support``.
 
     Args:
@@ -160,7 +157,7 @@ def average(margins: Margins, kind: str) -> "dict[str, FloatArray]":
     return {name: ratio(values.sum(axis=0), total) for name, values in each.items()}
 
 
-def per_label(margins: Margins, labels: Iterable[str]) -> "dict[str, FloatArray]":
+def per_label(margins: Margins, labels: Iterable[str]) -> dict[str, FloatArray]:
     """Return ``precision[x]``, ``recall[x]``, ``f1[x]`` and ``support[x]`` of each label x.
 
     Support is how often x is gold. A label that does not occur has support 0 and no other value.
@@ -184,7 +181,7 @@ def per_label(margins: Margins, labels: Iterable[str]) -> "dict[str, FloatArray]
     return metrics
 
 
-def cohen_kappa(margins: Margins) -> "FloatArray":
+def cohen_kappa(margins: Margins) -> FloatArray:
     """Return Cohen's kappa, (observed - expected) / (1 - expected) agreement, in [-1, 1] (Cohen 1960).
 
     NaN where gold and predictions hold one and the same label only, so that agreement by chance is certain.
@@ -195,7 +192,7 @@ def cohen_kappa(margins: Margins) -> "FloatArray":
     return 1.0 - ratio(disagreements * predicted, gold * predicted - by_chance)
 
 
-def matthews(margins: Margins) -> "FloatArray":
+def matthews(margins: Margins) -> FloatArray:
     """Return the correlation coefficient of Matthews for any number of labels, in [-1, 1] (Gorodkin 2004).
 
     As in scikit-learn it is 0 where gold or predictions hold one label only; NaN where nothing is counted.
@@ -211,8 +208,8 @@ def matthews(margins: Margins) -> "FloatArray":
 
 
 def precision_recall_f1(
-    right: "FloatArray", answered: "FloatArray", expected: "FloatArray", cases: "FloatArray"
-) -> "tuple[FloatArray, FloatArray, FloatArray]":
+    right: FloatArray, answered: FloatArray, expected: FloatArray, cases: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return precision, recall and F1 of summed counts.
 
     Where nothing is expected and nothing found, all three are 1; where something is expected and nothing found,
@@ -250,7 +247,7 @@ def unit_moments(values: Sequence[float]) -> dict[str, float]:
     }
 
 
-def spread_of(count: "FloatArray", total: "FloatArray", squares: "FloatArray") -> "FloatArray":
+def spread_of(count: FloatArray, total: FloatArray, squares: FloatArray) -> FloatArray:
     """Return ``count * squares - total ** 2``, exactly 0 where only rounding keeps it from 0."""
     import numpy as np
 
@@ -258,7 +255,7 @@ def spread_of(count: "FloatArray", total: "FloatArray", squares: "FloatArray") -
     return np.where(spread > _ROUNDING * count * squares, spread, 0.0)
 
 
-def krippendorff_alpha(sums: "Sums") -> "FloatArray":
+def krippendorff_alpha(sums: Sums) -> FloatArray:
     """Return ``1 - observed / expected`` disagreement with squared differences, for interval data; at most 1.
 
     With n scores in all, the observed disagreement is the mean over scores of the squared difference to the other
@@ -271,7 +268,7 @@ def krippendorff_alpha(sums: "Sums") -> "FloatArray":
     return 1.0 - ratio(sums["within"] * (count - 1), 2 * spread)
 
 
-def weighted_kappa(cells: "Mapping[tuple[float, float], FloatArray]", length: int) -> "FloatArray":
+def weighted_kappa(cells: Mapping[tuple[float, float], FloatArray], length: int) -> FloatArray:
     """Return Cohen's kappa with squared differences of levels as weights, in [-1, 1] (Cohen 1968).
 
     Args:
@@ -320,13 +317,13 @@ def rate_counts(judge: float, positive: float, weight: float = 1.0) -> dict[str,
     return counts
 
 
-def rates(sums: "Sums") -> "dict[str, FloatArray]":
+def rates(sums: Sums) -> dict[str, FloatArray]:
     """Return `RATES`; not finite without labels of the kind."""
     tpr, tnr = (ratio(sums[side + _HIT], sums[side]) for side in SIDES.values())
     return {"tpr": tpr, "tnr": tnr, "balanced_accuracy": (tpr + tnr) / 2}
 
 
-def labels_worth(sums: "Sums", side: str) -> float:
+def labels_worth(sums: Sums, side: str) -> float:
     """Return how many equal labels those of a side are worth.
 
     Args:
@@ -342,7 +339,7 @@ def unseen_error(labels: float) -> float:
     return math.sqrt(2 / labels / (labels + 2)) if labels else 0.0
 
 
-def share_by_rates(sums: "Sums") -> "FloatArray":
+def share_by_rates(sums: Sums) -> FloatArray:
     """Return the share of right answers among those without labels: that of the judge, corrected by its rates.
 
     Not finite for a judge that is no better than chance (Rogan and Gladen 1978).
@@ -355,7 +352,7 @@ def share_by_rates(sums: "Sums") -> "FloatArray":
     return np.where(informed > 0, ratio(seen + values["tnr"] - 1, informed), np.nan)
 
 
-def share_basis(sums: "Sums") -> Basis:
+def share_basis(sums: Sums) -> Basis:
     """Return what a share by rates rests on, with the interval of Lang and Reiczigel (2014).
 
     Args:

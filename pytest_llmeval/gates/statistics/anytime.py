@@ -17,10 +17,9 @@ simulations.
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray
+from pytest_llmeval.core.observation import FloatArray
 
 _TYPICAL = 3.0
 """Deviation of the half-normal distribution of drops, in deviations of a single drop."""
@@ -114,7 +113,7 @@ def watch(looks: Sequence[WatchedRun], max_drop: float) -> Watch:
     return Watch(float(ratios.sum() + unbegun), alone, count - begun, float(drops[begun:].mean()))
 
 
-def _correlated(looks: Sequence[WatchedRun], square: float) -> "tuple[FloatArray, float]":
+def _correlated(looks: Sequence[WatchedRun], square: float) -> tuple[FloatArray, float]:
     """Return the correlation of each run with the one before, and the variance of a drop between independent runs."""
     import numpy as np
 
@@ -135,12 +134,12 @@ def _correlated(looks: Sequence[WatchedRun], square: float) -> "tuple[FloatArray
 
 
 def weighted_ratios(
-    drops: "FloatArray",
+    drops: FloatArray,
     max_drop: float,
     square: float,
-    correlations: "FloatArray | float" = 0.0,
+    correlations: FloatArray | float = 0.0,
     independent: float | None = None,
-) -> "tuple[FloatArray, float]":
+) -> tuple[FloatArray, float]:
     """Return the mixed likelihood ratios of a drop that begins with each of the runs, times their weights.
 
     Args:
@@ -166,15 +165,15 @@ def weighted_ratios(
 
 
 def _log_ratios(
-    drops: "FloatArray", max_drop: float, square: float, correlations: "FloatArray | float", independent: float
-) -> "FloatArray":
+    drops: FloatArray, max_drop: float, square: float, correlations: FloatArray | float, independent: float
+) -> FloatArray:
     """Return the logarithms of the mixed likelihood ratios, by the number of runs before the drop."""
     import numpy as np
     from scipy.special import log_ndtr
 
     count = drops.shape[-1]
 
-    def innovations(path: "FloatArray") -> "FloatArray":
+    def innovations(path: FloatArray) -> FloatArray:
         new = (path[..., 1:] - correlations * path[..., :-1]) / np.sqrt(1 - np.square(correlations))
         return np.concatenate([path[..., :1], new], axis=-1)
 

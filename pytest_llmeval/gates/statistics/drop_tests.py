@@ -3,9 +3,10 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from pytest_llmeval.core.evaluator import Metric
+from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.core.wording import counted, number
 from pytest_llmeval.gates.contract import SignificanceTest, Statistic
 from pytest_llmeval.gates.statistics.estimation import Columns, Estimate, columns_of, estimate
@@ -33,10 +34,6 @@ from pytest_llmeval.gates.statistics.significance import (
 )
 from pytest_llmeval.scoring.intervals import Resampled, Tails
 from pytest_llmeval.scoring.resample import IntArray, resample_count, swapped_totals
-
-if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray
-
 
 _SAME = 1e-9
 """A pooled value that differs from the mean of the scores by no more is that mean."""
@@ -263,7 +260,7 @@ def _wilcoxon(question: DropQuestion) -> Tails:
     return wilcoxon_tails(_drops(question, *_case_scores(question, "wilcoxon")), question.max_drop)
 
 
-def _drops(question: DropQuestion, here: "FloatArray", there: "FloatArray") -> "FloatArray":
+def _drops(question: DropQuestion, here: FloatArray, there: FloatArray) -> FloatArray:
     return there - here if question.pairing.table.metric(question.metric).higher_is_better else here - there
 
 
@@ -277,7 +274,7 @@ def _compared(question: DropQuestion, columns: Columns) -> PairedRows:
     return PairedRows(rows.current[measured], rows.baseline[measured])
 
 
-def _case_scores(question: DropQuestion, test: str) -> "tuple[FloatArray, FloatArray]":
+def _case_scores(question: DropQuestion, test: str) -> tuple[FloatArray, FloatArray]:
     """Return the scores of the cases in both runs.
 
     Raises:
@@ -305,7 +302,7 @@ def _case_scores(question: DropQuestion, test: str) -> "tuple[FloatArray, FloatA
     return here, there
 
 
-def _is_mean(columns: Columns, name: str, rows: IntArray, scores: "FloatArray") -> bool:
+def _is_mean(columns: Columns, name: str, rows: IntArray, scores: FloatArray) -> bool:
     import numpy as np
 
     if not np.isfinite(scores).all():
@@ -338,7 +335,7 @@ def _permutation(question: DropQuestion) -> Tails:
     return Tails(above, below)
 
 
-def _exchange_counts(question: DropQuestion) -> "tuple[float, FloatArray]":
+def _exchange_counts(question: DropQuestion) -> tuple[float, FloatArray]:
     """Exchange the counts of cases, for metrics that are formulas over summed counts."""
     import numpy as np
 
@@ -353,7 +350,7 @@ def _exchange_counts(question: DropQuestion) -> "tuple[float, FloatArray]":
     swapped = swapped_totals(apart, resample_count(len(apart))) / 2
     sign = -1.0 if pairing.table.metric(name).higher_is_better else 1.0
 
-    def drop(shift: "FloatArray") -> "FloatArray":
+    def drop(shift: FloatArray) -> FloatArray:
         with np.errstate(all="ignore"):
             return sign * (columns.formula(half + shift)[name] - columns.formula(half - shift)[name])
 

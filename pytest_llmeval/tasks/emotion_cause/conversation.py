@@ -5,8 +5,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.evaluators.answers import describe_found, json_in
 from pytest_llmeval.tasks.emotion_cause.pairs import (
     CANDIDATES,
@@ -35,10 +36,6 @@ from pytest_llmeval.tasks.emotion_cause.scores import (
     PARTS,
     prf,
 )
-
-if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray
-
 
 _POSITIONS = re.compile(r"U?\d+_\d+_\d+")
 _NOWHERE = (0, 0)
@@ -369,7 +366,7 @@ def count_utterances(
     return out
 
 
-def utterance_scores(sums: "Mapping[str, FloatArray]") -> "dict[str, FloatArray]":
+def utterance_scores(sums: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
     """Return precision, recall and F1 of both sides; NaN where no conversation has ground truth."""
     import numpy as np
 

@@ -8,14 +8,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from itertools import compress
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from pytest_llmeval.core import grouped
+from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.evaluators.measures.overlap import best_pairs
-
-if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray
-
 
 SpanTuple: TypeAlias = tuple[int, int, int, int, str]
 UtteranceTuple: TypeAlias = tuple[int, int, str]
@@ -208,7 +205,7 @@ def score_names(name: str) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str,
     return micro, weighted, four
 
 
-def pair_scores(sums: "Mapping[str, FloatArray]", columns: Columns, name: str) -> "dict[str, FloatArray]":
+def pair_scores(sums: Mapping[str, FloatArray], columns: Columns, name: str) -> dict[str, FloatArray]:
     """Return the scores of a family, each a column like those of `sums`, by the formulas of the official script.
 
     Args:
@@ -231,7 +228,7 @@ def pair_scores(sums: "Mapping[str, FloatArray]", columns: Columns, name: str) -
     return scores | _by_label(name, [np.where(absent, np.nan, values) for values in each])
 
 
-def step_scores(sums: "Mapping[str, FloatArray]", columns: Columns, name: str) -> "dict[str, FloatArray]":
+def step_scores(sums: Mapping[str, FloatArray], columns: Columns, name: str) -> dict[str, FloatArray]:
     """Return the scores of `FILTERED` or `ALL`, by the formulas of the project MECPE-Enhanced.
 
     Micro scores are of all pairs, neutral ones among them. Weights are hits and misses of each emotion. An emotion
@@ -244,7 +241,7 @@ def step_scores(sums: "Mapping[str, FloatArray]", columns: Columns, name: str) -
     return scores | _by_label(name, each)
 
 
-def support(sums: "Mapping[str, FloatArray]") -> "dict[str, FloatArray]":
+def support(sums: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
     """Return the number of gold pairs of each emotion; NaN for one that neither side has."""
     import numpy as np
 
@@ -253,33 +250,33 @@ def support(sums: "Mapping[str, FloatArray]") -> "dict[str, FloatArray]":
     return {f"support[{emotion}]": row for emotion, row in zip(SCORED, rows, strict=True)}
 
 
-def keep_rate(sums: "Mapping[str, FloatArray]") -> "FloatArray":
+def keep_rate(sums: Mapping[str, FloatArray]) -> FloatArray:
     """Return kept candidates over all candidates, in [0, 1); 0 if there are none."""
     filtered, candidates = (_rows(sums, each.predicted, EMOTIONS).sum(axis=0) for each in (FILTERED, ALL))
     rate: FloatArray = filtered / (candidates + _EPSILON)
     return rate
 
 
-def _by_label(name: str, each: "Sequence[FloatArray]") -> "dict[str, FloatArray]":
+def _by_label(name: str, each: Sequence[FloatArray]) -> dict[str, FloatArray]:
     """Name precision, recall and F1 of each emotion."""
     parts = zip(PARTS, each, strict=True)
     return {f"{name}_{part}[{emotion}]": row for part, rows in parts for emotion, row in zip(SCORED, rows, strict=True)}
 
 
-def _rows(sums: "Mapping[str, FloatArray]", group: str, emotions: Sequence[str]) -> "FloatArray":
+def _rows(sums: Mapping[str, FloatArray], group: str, emotions: Sequence[str]) -> FloatArray:
     import numpy as np
 
     rows: FloatArray = np.array([sums[count_name(group, emotion)] for emotion in emotions])
     return rows
 
 
-def prf(hits: "FloatArray", predicted: "FloatArray", gold: "FloatArray") -> "tuple[FloatArray, ...]":
+def prf(hits: FloatArray, predicted: FloatArray, gold: FloatArray) -> tuple[FloatArray, ...]:
     """Return precision, recall and F1, each in [0, 1)."""
     precision, recall = hits / (predicted + _EPSILON), hits / (gold + _EPSILON)
     return precision, recall, 2 * precision * recall / (precision + recall + _EPSILON)
 
 
-def _weighted(each: "Sequence[FloatArray]", weight: "FloatArray") -> "list[list[FloatArray]]":
+def _weighted(each: Sequence[FloatArray], weight: FloatArray) -> list[list[FloatArray]]:
     """Average scores by emotion, over all emotions and over four."""
     import numpy as np
 
@@ -292,7 +289,7 @@ def _weighted(each: "Sequence[FloatArray]", weight: "FloatArray") -> "list[list[
     return averages
 
 
-def _named(name: str, families: "Iterable[Iterable[FloatArray]]") -> "dict[str, FloatArray]":
+def _named(name: str, families: Iterable[Iterable[FloatArray]]) -> dict[str, FloatArray]:
     """Give micro scores and both kinds of weighted ones their names."""
     pairs = zip(score_names(name), families, strict=True)
     return {each: column for names, columns in pairs for each, column in zip(names, columns, strict=True)}

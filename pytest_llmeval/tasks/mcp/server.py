@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import LlmevalError, MissingExtraError, PredictionError, SuiteError, format_error
 from pytest_llmeval.data.files.documents import read_document
 from pytest_llmeval.services.background import Background
@@ -28,7 +29,6 @@ from pytest_llmeval.tasks.agents.catalogue import RecordedResults
 if TYPE_CHECKING:
     from mcp import Client
 
-    from pytest_llmeval.core.case import Case
 
 MODE: Final = "LLMEVAL_MCP"
 """Variable with the mode of servers that have recorded results."""
@@ -140,12 +140,12 @@ class McpServer:
             instructions = await connection.instructions()
             return {**({"instructions": instructions} if instructions else {}), "tools": await connection.tools()}
 
-    def __call__(self, case: "Case") -> "contextlib.AbstractAsyncContextManager[McpSession]":
+    def __call__(self, case: Case) -> "contextlib.AbstractAsyncContextManager[McpSession]":
         """Return the world of a case."""
         return self._world(case)
 
     @asynccontextmanager
-    async def _world(self, case: "Case") -> "AsyncIterator[McpSession]":
+    async def _world(self, case: Case) -> "AsyncIterator[McpSession]":
         mode = os.environ.get(MODE, "replay")
         if self._results is not None and mode not in ("replay", "record"):
             raise PredictionError(f"environment variable {MODE}: found {mode!r}, expected replay or record")

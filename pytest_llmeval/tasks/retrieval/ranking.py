@@ -8,18 +8,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import compress, count
 from math import log2
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 from pydantic import Discriminator, Field, Tag
 
 from pytest_llmeval.core.case import MISSING
+from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.data.formats.base import case_id, same_id
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.evaluators.measures.overlap import harmonic_mean
-
-if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray
-
 
 _STRICT = {"extra": "forbid"}
 
@@ -465,7 +462,7 @@ def _ideal(gains: tuple[float, ...]) -> float:
     return _discounted(enumerate(gains, 1))
 
 
-def set_scores(sums: "Mapping[str, FloatArray]", task: str, k: int, *, gold: bool) -> "dict[str, FloatArray]":
+def set_scores(sums: Mapping[str, FloatArray], task: str, k: int, *, gold: bool) -> dict[str, FloatArray]:
     """Return the measures of `SET_MEASURES` under their names, such as ``gold_recall@5``.
 
     Args:
@@ -483,10 +480,10 @@ def set_scores(sums: "Mapping[str, FloatArray]", task: str, k: int, *, gold: boo
     """
     import numpy as np
 
-    def shared(name: str, *groups: str) -> "FloatArray":
+    def shared(name: str, *groups: str) -> FloatArray:
         return sum((sums[f"{group}{name}@{k}"] for group in groups), start=np.zeros(1))
 
-    def sizes(name: str, *groups: str) -> "FloatArray":
+    def sizes(name: str, *groups: str) -> FloatArray:
         """Return a size of all queries, without those whose results cannot be judged."""
         return shared(name, *groups) - sum((sums[f"{task}_unknown_{each}{name}@{k}"] for each in groups), start=0.0)
 
@@ -508,13 +505,13 @@ def set_scores(sums: "Mapping[str, FloatArray]", task: str, k: int, *, gold: boo
     return {f"{task}_{name}@{k}": value for name, value in zip(SET_MEASURES, values, strict=True)}
 
 
-def ranked_scores(sums: "Mapping[str, FloatArray]", task: str, cutoffs: Sequence[int]) -> "dict[str, FloatArray]":
+def ranked_scores(sums: Mapping[str, FloatArray], task: str, cutoffs: Sequence[int]) -> dict[str, FloatArray]:
     """Return the means of the scores of `ranked_counts`; NaN where no query has a positive."""
     names = [f"{task}_{name}@{k}" for name in RANKED_MEASURES for k in cutoffs]
     return {name: sums[name] / sums[f"{task}_ranked"] for name in [*names, f"{task}_mrr"]}
 
 
-def _ratio(part: "FloatArray", whole: "FloatArray") -> "FloatArray":
+def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
     import numpy as np
 
     ratio: FloatArray = np.where(whole > 0, part / np.where(whole > 0, whole, 1), 0)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from msgspec import Struct
 
 from pytest_llmeval.core.evaluator import Metric
+from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.gates.contract import Gate, GateResult, ScoreSide
 from pytest_llmeval.suite.run_settings import CaseUnits
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from pytest_llmeval.core.observation import FloatArray
 
 _SHARES = 12
 _SMALLEST_SHARE = 0.02
@@ -38,14 +38,14 @@ _MOST = 600.0
 
 
 def evidence_above(
-    sums: "FloatArray",
-    sizes: "FloatArray",
+    sums: FloatArray,
+    sizes: FloatArray,
     reach: float,
     known: float = 0.0,
     *,
     finite: bool = True,
     inclusive: bool = False,
-) -> "FloatArray":
+) -> FloatArray:
     """Return the evidence that a total is above 0, after each of the units that have been seen.
 
     Args:
@@ -84,7 +84,7 @@ def evidence_above(
 
 
 def first_reached(
-    excess: "FloatArray",
+    excess: FloatArray,
     members: "npt.NDArray[np.bool_]",
     units: CaseUnits,
     reach: float,
@@ -149,7 +149,7 @@ class PartScores(NamedTuple):
 
     group: str
     members: "npt.NDArray[np.bool_]"
-    scores: "FloatArray"
+    scores: FloatArray
     errored: "npt.NDArray[np.bool_]"
     left_out: "npt.NDArray[np.bool_]"
 

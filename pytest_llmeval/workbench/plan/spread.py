@@ -12,6 +12,7 @@ from pytest_llmeval.baselines.runs import approved_statistics
 from pytest_llmeval.core.case import groups_of_case
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.evaluator import Metric
+from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.gates.change import ChangeGate
@@ -30,8 +31,6 @@ from pytest_llmeval.workbench.reports import results_of
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-
-    from pytest_llmeval.core.observation import FloatArray
 
     IntArray = npt.NDArray[np.intp]
 
@@ -163,8 +162,8 @@ class Plan:
 
 
 def measured_spread(
-    here: "FloatArray",
-    there: "FloatArray",
+    here: FloatArray,
+    there: FloatArray,
     units: "IntArray",
     *,
     within: float | None = None,
@@ -185,12 +184,12 @@ def measured_spread(
     return ScoreSpread(max(0.0, total - within / repeats[0] - within / repeats[1]), within)
 
 
-def run_spread(scores: "FloatArray", units: "IntArray") -> ScoreSpread:
+def run_spread(scores: FloatArray, units: "IntArray") -> ScoreSpread:
     """Bound the spread from a single run: all that its cases have in common with those of the next run lessens it."""
     return ScoreSpread(2 * _variance(scores, units))
 
 
-def _variance(values: "FloatArray", units: "IntArray") -> float:
+def _variance(values: FloatArray, units: "IntArray") -> float:
     """Return the variance of a value that cases of one cluster share partly: of the mean, times the number of cases."""
     import numpy as np
 
@@ -199,7 +198,7 @@ def _variance(values: "FloatArray", units: "IntArray") -> float:
     return float(np.sum(sums**2)) / len(values) * clusters / (clusters - 1)
 
 
-def pseudo_values(table: "Table", metric: str, rows: "IntArray") -> "FloatArray":
+def pseudo_values(table: Table, metric: str, rows: "IntArray") -> FloatArray:
     """Return what each case contributes to a pooled metric (Tukey 1958); of a mean, the scores of the cases.
 
     Args:
@@ -305,7 +304,7 @@ class Sources:
         """Names of the metrics of gates against a baseline."""
         return tuple(dict.fromkeys(gate.subject for gate in self.suite.regressions))
 
-    def gates(self, name: str) -> "Sequence[ChangeGate | None]":
+    def gates(self, name: str) -> Sequence[ChangeGate | None]:
         """Return the gates on the drop of a metric that test different things; ``None`` for a metric without any."""
         gates = {(type(gate), gate.by): gate for gate in reversed(self.suite.regressions) if gate.subject == name}
         return list(reversed(gates.values())) or [None]
@@ -499,7 +498,7 @@ _STEPS = 14
 
 
 @lru_cache
-def watch_shifts(confidence: float, runs: int) -> "FloatArray":
+def watch_shifts(confidence: float, runs: int) -> FloatArray:
     """Return how large a drop must be to be found within so many runs, sorted, one number for each history.
 
     Args:
@@ -522,7 +521,7 @@ def watch_shifts(confidence: float, runs: int) -> "FloatArray":
     return np.sort(high)
 
 
-def _alarms(noise: "FloatArray", shift: "FloatArray", confidence: float) -> "FloatArray":
+def _alarms(noise: FloatArray, shift: FloatArray, confidence: float) -> FloatArray:
     """Return which histories alarm if their last runs are worse by so much."""
     import numpy as np
 

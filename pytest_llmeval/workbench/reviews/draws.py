@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
 from pytest_llmeval.core.errors import LlmevalError
+from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.evaluators.measures.tokens import get_tokenizer
 
 if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray
     from pytest_llmeval.workbench.reviews.modes import Draw
 
 BASE: Final = 0.5
@@ -159,13 +159,13 @@ def content_groups(texts: Sequence[str], names: Sequence[str], size: int, seed: 
     return [by_place[place] for place in range(len(texts))]
 
 
-def _distances(vectors: "FloatArray", centre: int) -> "FloatArray":
+def _distances(vectors: FloatArray, centre: int) -> FloatArray:
     """Return the distances from a centre, rounded: the order in which machines add decides nothing."""
     distances: FloatArray = (1 - vectors @ vectors[centre]).round(6)
     return distances
 
 
-def _word_vectors(texts: Sequence[str]) -> "FloatArray":
+def _word_vectors(texts: Sequence[str]) -> FloatArray:
     """Return the words of each text as a vector of length 1, or 0 without words."""
     import numpy as np
 
