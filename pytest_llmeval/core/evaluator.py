@@ -16,7 +16,7 @@ from pytest_llmeval.core.observation import FloatArray, Observation, Sums, mean_
 from pytest_llmeval.core.wording import detail_lines, limit
 
 if TYPE_CHECKING:
-    from pytest_llmeval.core.tables import ReportTable
+    from pytest_llmeval.core.tables import ReportTable, Strengths
 
 
 APPROVED: Final = "approved"
@@ -357,6 +357,20 @@ class Evaluator(QuestionDefaults, ABC):
         """
         del systems
         return self
+
+    def strengths(
+        self, label: str, results: Mapping[str, Any], cluster_by: str | None, confidence: float
+    ) -> "Strengths | None":
+        """Return how strong the systems are that it compared with each other; default: ``None``, it compared none.
+
+        Args:
+            label: Of the evaluator in the suite.
+            results: System to its `Result`.
+            cluster_by: Label of cases that are drawn together; ``None``: each is drawn alone.
+            confidence: Of the intervals.
+        """
+        del label, results, cluster_by, confidence
+        return None
 
     def resolve(self) -> "Evaluator":
         """Return the evaluator that these options make; by default this one."""

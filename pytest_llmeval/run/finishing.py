@@ -218,15 +218,9 @@ def compare_variants(variants: Mapping[str, JudgedSuite]) -> "SystemsReport | No
 def _strengths(suite: Suite, results: Mapping[str, Result]) -> Iterator[Strengths]:
     """Yield how strong the systems are by each evaluator that compared them in pairs."""
     for label, evaluator in suite.evaluators.items():
-        if evaluator.opponents:
-            from pytest_llmeval.evaluators.judge.pairwise import pairs_of_systems, strengths_of
-            from pytest_llmeval.scoring.resample import unit_numbers
-
-            cases = pairs_of_systems(results, label)
-            units = unit_numbers([record for record, _ in cases], suite.cluster_by)
-            strengths = strengths_of(label, [pairs for _, pairs in cases], units, confidence=_confidence(suite))
-            if strengths is not None:
-                yield strengths
+        strengths = evaluator.strengths(label, results, suite.cluster_by, _confidence(suite))
+        if strengths is not None:
+            yield strengths
 
 
 def _confidence(suite: Suite) -> float:

@@ -31,7 +31,6 @@ PLUGINS_GROUP = "pytest_llmeval.plugins"
 _SHIPPED = {
     "classification": "pytest_llmeval.evaluators.classification:Classification",
     "judge": "pytest_llmeval.evaluators.judge.evaluator:Judge",
-    "pairwise": "pytest_llmeval.evaluators.judge.pairwise:Pairwise",
     "recorded": "pytest_llmeval.evaluators.functions:RecordedScores",
     "text": "pytest_llmeval.evaluators.text:TextEvaluator",
 }
@@ -50,6 +49,7 @@ _UNTIL_NAMED = (
     "pytest_llmeval.tasks.mcp:register",
     "pytest_llmeval.tasks.memory_qa:register",
     "pytest_llmeval.tasks.narrative:register",
+    "pytest_llmeval.tasks.preference:register",
     "pytest_llmeval.tasks.retrieval:register",
     "pytest_llmeval.tasks.similarity:register",
 )

@@ -13,10 +13,10 @@ from pytest_llmeval.judge.contract import Verdict
 from pytest_llmeval.judge.panel import PanelError, PanelVerdict, decided, reduced
 from pytest_llmeval.judge.questions.modes import get_mode
 from pytest_llmeval.judge.questions.replies import FLAGS
-from pytest_llmeval.judge.questions.suite_modes import pairwise_mode
 from pytest_llmeval.judge.service import JudgeOffError
 from pytest_llmeval.judge.spec import Reduce
 from pytest_llmeval.tasks.grounding.questions import checklist_mode
+from pytest_llmeval.tasks.preference.pairwise import pairwise_mode
 
 YES_NO = get_mode("preference")
 SCORE = get_mode("continuous")

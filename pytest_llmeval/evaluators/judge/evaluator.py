@@ -48,6 +48,7 @@ from pytest_llmeval.judge.questions.modes import (
     get_mode,
     instruction_language,
     is_abstention,
+    optional_fields,
     preset_form,
     route,
 )
@@ -343,10 +344,11 @@ class Judge(JudgedEvaluator):
             texts = prompt_texts(case, self._prompt.placeholders, self._prompt.name)
             language = self._language(self._prompt.text, None)
         elif self.criteria is not None and mode is not None:
-            texts = case_texts(case, name, tuple(each for each in mode.fields if each not in (_CRITERIA, _STEPS)))
+            fields = tuple(each for each in mode.fields if each not in (_CRITERIA, _STEPS))
+            texts = case_texts(case, fields, optional_fields(name))
             language = self._language(self.criteria, None)
         else:
-            texts = case_texts(case, name, mode.fields if mode else _RULE_FIELDS)
+            texts = case_texts(case, mode.fields, optional_fields(name)) if mode else case_texts(case, _RULE_FIELDS)
             language = self._language(texts.subject, case.labels.get(_LANGUAGE_LABEL))
         if texts.fault:
             raise EvaluatorError(texts.fault)

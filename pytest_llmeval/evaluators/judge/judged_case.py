@@ -1,7 +1,7 @@
 """One case as a judge sees it: its texts, evidence among them, the values of a prompt, and the reasons of verdicts."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ from pytest_llmeval.evaluators.answers import as_references, as_text, describe_f
 from pytest_llmeval.evaluators.measures.confusion import ratio
 from pytest_llmeval.judge.contract import Mode, Question, Verdict
 from pytest_llmeval.judge.panel import juror_lines
-from pytest_llmeval.judge.questions.modes import is_unanswerable, optional_fields
+from pytest_llmeval.judge.questions.modes import is_unanswerable
 from pytest_llmeval.judge.questions.replies import FLAGS, UNNAMED_DEFECTS
 
 _SUBJECTS = ("claim", "goal", "source", "question")
@@ -44,13 +44,13 @@ class CaseTexts:
         return next((text for name in names if (text := self.by_field.get(name))), "")
 
 
-def case_texts(case: Case, mode: str, fields: tuple[str, ...]) -> CaseTexts:
+def case_texts(case: Case, fields: tuple[str, ...], optional: Collection[str] = ()) -> CaseTexts:
     """Return what a judge is shown of a case.
 
     Args:
         case: The case.
-        mode: Name of the mode.
         fields: Those of the mode; ``claim`` among them makes the case one of fact checking.
+        optional: Those that a question may lack.
     """
     is_claim = "claim" in fields
     expected, fault = _gold(case.expected) if is_claim else _reference(case.expected)
@@ -62,7 +62,7 @@ def case_texts(case: Case, mode: str, fields: tuple[str, ...]) -> CaseTexts:
     subject = next((name for name in _SUBJECTS if name in fields), "question")
     available = {subject: _subject(case.input, subject), **expected, **answer}
     texts = {name: text for name in fields if (text := available.get(name)) is not None}
-    lacking = [name for name in fields if name not in texts and name not in optional_fields(mode)]
+    lacking = [name for name in fields if name not in texts and name not in optional]
     if subject in lacking and fault is None:
         fault = f"found {describe_found(case.input)} as input, expected the {subject} as text"
     return CaseTexts(texts, malformed, _ABSENT[lacking[0]] if lacking else None, fault)
@@ -231,7 +231,7 @@ def prompt_texts(case: Case, names: Iterable[str], file: str) -> CaseTexts:
 def _placeholder_value(case: Case, name: str) -> Any:
     root, _, path = name.partition(".")
     if root in ("question", "reference"):
-        return case_texts(case, "rubric", (root,)).by_field.get(root)
+        return case_texts(case, (root,), (root,)).by_field.get(root)
     values = {
         "answer": case.prediction,
         "expected": case.expected,

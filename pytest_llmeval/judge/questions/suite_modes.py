@@ -1,4 +1,4 @@
-"""Modes that suites declare: instructions, criteria, rubrics, pairs, similarity, and prompts of their own.
+"""Modes that suites declare: instructions, criteria, rubrics, similarity, and prompts of their own.
 
 Criteria work as in G-Eval (Liu et al. 2023): the judge writes steps once, and grades every answer by them.
 """
@@ -39,10 +39,7 @@ from pytest_llmeval.judge.questions.replies import (
     plain,
     read_rubric,
     rubric_schema,
-    says,
-    text_under,
     unreadable,
-    value_excerpt,
 )
 
 GRADES: Final = ReplyForm({"reasoning": "text", "score": ReplyField(min=1, max=5, integer=True)})
@@ -181,55 +178,6 @@ def rubric_mode(criteria: str, levels: Sequence[Level]) -> Mode:
         read=partial(read_rubric, levels=scores),
         reply_schema=rubric_schema(scores),
     )
-
-
-_SCORES: Final = {"first": 1.0, "tie": 0.5, "second": 0.0}
-_PAIR_SCHEMA: Final = object_schema(
-    reasoning={"type": "string"}, better={"type": "string", "enum": ["first", "second", "tie"]}
-)
-_SAYS = says("better", "(?:first|second|tie)(?![a-z0-9_])")
-
-
-@lru_cache(maxsize=64)
-def pairwise_mode(criteria: str | None = None) -> Mode:
-    """Return the mode whose score is 1 where the first answer is better, 0 where the second is, and 0.5 for a tie.
-
-    Args:
-        criteria: What makes an answer better; inserted into the instructions unchanged. The version of the mode then
-            holds their digest. Default: those of the mode.
-    """
-    file = read_mode_file("pairwise")
-    digest = "" if criteria is None else hashlib.sha256(criteria.encode("utf-8", "surrogatepass")).hexdigest()
-    return mode_of_file(
-        "pairwise",
-        digest and f"-{digest[:8]}",
-        instructions={
-            language: Template(text).substitute(criteria=file["criteria"][language] if criteria is None else criteria)
-            for language, text in file["instructions"].items()
-        },
-        scale=(0.0, 1.0),
-        read=read_better,
-        reply_schema=_PAIR_SCHEMA,
-        decides=True,
-        tied=_SCORES["tie"],
-    )
-
-
-def read_better(reply: str) -> Verdict:
-    """Read a JSON object whose ``better`` is ``first``, ``second`` or ``tie``.
-
-    Raises:
-        JudgeError: No JSON object ends the reply, it says something else, or the text before it contradicts it.
-    """
-    data = closing_object(reply, _verdict, _SAYS)
-    better = data.get("better")
-    if not isinstance(better, str) or better.strip().lower() not in _SCORES:
-        raise unreadable(reply, f"found {value_excerpt(data, 'better')} as better, expected first, second or tie")
-    return Verdict(_SCORES[better.strip().lower()], text_under(data, "reasoning"))
-
-
-def _verdict(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {"better": data["better"]} if "better" in data else {}
 
 
 _FIELDS: Final = ("answer", "reference")

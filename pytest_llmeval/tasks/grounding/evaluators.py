@@ -344,4 +344,4 @@ def _is_text(value: Any) -> bool:
 
 
 def _texts(case: Case) -> CaseTexts:
-    return case_texts(replace(case, expected=None), "criterion", ("question", "answer"))
+    return case_texts(replace(case, expected=None), ("question", "answer"), ("question",))

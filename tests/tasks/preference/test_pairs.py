@@ -7,16 +7,16 @@ import pytest
 
 from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.judge.questions.modes import read_mode_file
-from pytest_llmeval.judge.questions.suite_modes import pairwise_mode, read_better
+from pytest_llmeval.tasks.preference.pairwise import PROMPTS, pairwise_mode, read_better
 
 DIGEST = ("1", "e4a0bf62ebce")
 """Version and digest of what the file says: whoever changes it gives it a new version, and notes both here."""
 
 
 def test_whoever_changes_the_mode_gives_it_a_new_version() -> None:
-    told = {key: value for key, value in read_mode_file("pairwise").items() if key != "version"}
+    told = {key: value for key, value in read_mode_file("pairwise", PROMPTS).items() if key != "version"}
     digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:12]
-    assert (read_mode_file("pairwise")["version"], digest) == DIGEST
+    assert (read_mode_file("pairwise", PROMPTS)["version"], digest) == DIGEST
 
 
 def test_it_names_its_fields_in_english_and_chinese() -> None:

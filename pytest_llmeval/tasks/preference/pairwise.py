@@ -1,10 +1,14 @@
 """Evaluator ``pairwise``: which of two answers is better, asked in both orders; strengths of several systems."""
 
+import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import combinations, islice
+from pathlib import Path
 from statistics import NormalDist
+from string import Template
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from pytest_llmeval.core.case import ITSELF, MISSING, Case, NoAnswer
@@ -18,9 +22,362 @@ from pytest_llmeval.evaluators.answers import as_references
 from pytest_llmeval.evaluators.judge.judged_case import CaseTexts, case_texts
 from pytest_llmeval.evaluators.measures.confusion import ratio
 from pytest_llmeval.judge.contract import JudgedEvaluator, Mode, Question, Verdict
-from pytest_llmeval.judge.questions.modes import instruction_language
-from pytest_llmeval.judge.questions.suite_modes import pairwise_mode
-from pytest_llmeval.scoring.resample import IntArray, by_unit, resample_count, resampled_totals
+from pytest_llmeval.judge.questions.modes import instruction_language, mode_of_file, read_mode_file
+from pytest_llmeval.judge.questions.replies import (
+    closing_object,
+    object_schema,
+    says,
+    text_under,
+    unreadable,
+    value_excerpt,
+)
+from pytest_llmeval.scoring.resample import IntArray, by_unit, resample_count, resampled_totals, unit_numbers
+
+PROMPTS: Final = Path(__file__).parent / "prompts"
+
+REFERENCE: Final = "reference"
+"""The right answer of the case as an opponent."""
+SYSTEMS: Final = "systems"
+"""All other systems of the suite as opponents."""
+
+PairOutcome: TypeAlias = Literal["win", "tie", "loss"]
+
+_SCORES: Final = {"first": 1.0, "tie": 0.5, "second": 0.0}
+_SCHEMA: Final = object_schema(
+    reasoning={"type": "string"}, better={"type": "string", "enum": ["first", "second", "tie"]}
+)
+_SAYS = says("better", "(?:first|second|tie)(?![a-z0-9_])")
+
+
+@lru_cache(maxsize=64)
+def pairwise_mode(criteria: str | None = None) -> Mode:
+    """Return the mode whose score is 1 where the first answer is better, 0 where the second is, and 0.5 for a tie.
+
+    Args:
+        criteria: What makes an answer better; inserted into the instructions unchanged. The version of the mode then
+            holds their digest. Default: those of the mode.
+    """
+    file = read_mode_file("pairwise", PROMPTS)
+    digest = "" if criteria is None else hashlib.sha256(criteria.encode("utf-8", "surrogatepass")).hexdigest()
+    return mode_of_file(
+        "pairwise",
+        digest and f"-{digest[:8]}",
+        PROMPTS,
+        instructions={
+            language: Template(text).substitute(criteria=file["criteria"][language] if criteria is None else criteria)
+            for language, text in file["instructions"].items()
+        },
+        scale=(0.0, 1.0),
+        read=read_better,
+        reply_schema=_SCHEMA,
+        decides=True,
+        tied=_SCORES["tie"],
+    )
+
+
+def read_better(reply: str) -> Verdict:
+    """Read a JSON object whose ``better`` is ``first``, ``second`` or ``tie``.
+
+    Raises:
+        JudgeError: No JSON object ends the reply, it says something else, or the text before it contradicts it.
+    """
+    data = closing_object(reply, _statement, _SAYS)
+    better = data.get("better")
+    if not isinstance(better, str) or better.strip().lower() not in _SCORES:
+        raise unreadable(reply, f"found {value_excerpt(data, 'better')} as better, expected first, second or tie")
+    return Verdict(_SCORES[better.strip().lower()], text_under(data, "reasoning"))
+
+
+def _statement(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"better": data["better"]} if "better" in data else {}
+
+
+_FIELDS = ("question", "reference", "answer")
+_OPTIONAL = ("reference",)
+_NAMES = ("win_rate", "wins", "losses", "ties", "flip_rate")
+_PLURAL: Final[Mapping[PairOutcome, str]] = {"win": "wins", "tie": "ties", "loss": "losses"}
+_LANGUAGE_LABEL = "language"
+_LONGEST_REASONING = 1000
+"""Characters of the judge's reasons that details keep, for each order."""
+
+
+class _Pair(NamedTuple):
+    """The answer and one other.
+
+    Attributes:
+        name: Of the opponent.
+        questions: In both orders; empty where the answers are equal, or the other is missing.
+        missing: Why there is no other answer.
+    """
+
+    name: str
+    questions: Sequence[Question] = ()
+    missing: str = ""
+
+
+class _ComparedPair(NamedTuple):
+    """The outcome of a pair in each order, with the reasons; or the error."""
+
+    pair: _Pair
+    orders: Sequence[PairOutcome] = ()
+    reasons: Sequence[str] = ()
+    error: JudgeError | None = None
+
+    @property
+    def outcome(self) -> PairOutcome | None:
+        """The outcome that holds in both orders, else a tie; ``None`` where there is none."""
+        if self.pair.missing or self.error is not None:
+            return None
+        if not self.orders:
+            return "tie"
+        return self.orders[0] if self.orders[0] == self.orders[1] else "tie"
+
+    @property
+    def flips(self) -> bool:
+        """Whether the orders have different outcomes."""
+        return len(set(self.orders)) > 1
+
+
+@dataclass(frozen=True)
+class Pairwise(JudgedEvaluator):
+    """The answer against another one, as a judge compares them in both orders.
+
+    The judge is asked twice about each pair, once with either answer first. An answer wins if it wins in both orders,
+    and loses if it loses in both; anything else is a tie, so that a judge that prefers a position decides nothing.
+    Equal answers are a tie for which nobody is asked.
+
+    * ``win_rate``: wins and half of the ties, over all pairs;
+    * ``wins``, ``losses``, ``ties``: numbers of pairs;
+    * ``flip_rate``: share of the pairs put to the judge whose outcome is another one in the other order.
+
+    The input is the question, as in evaluator ``judge``. Where the case has an expected answer, the judge sees it as
+    the right one, unless it is the opponent. A case lacks all five metrics if one of its opponents has no answer.
+
+    Attributes:
+        against: The opponent: a system of the suite; ``systems``, all others of the suite; ``approved``, the answer
+            that was approved with the scores of the suite; ``reference``, the expected answer, of several the first.
+            Or a list of such names: pairs of all opponents count, and ``win_rate[opponent]`` is the rate against one.
+            A system is not compared with itself, except as the only opponent, which is a tie.
+        criteria: What makes an answer better, in place of the general criteria of the mode.
+        language: Of the instructions; ``auto``: by the label ``language`` of the case, or by the question's script.
+
+    Raises:
+        ValueError: `against` names no opponent, or one twice; or `criteria` are blank.
+    """
+
+    name = "pairwise"
+    decides = True
+    reads = Reads("answer", objects=True)
+
+    against: str | tuple[str, ...] = REFERENCE
+    criteria: str | None = None
+    language: Literal["auto", "en", "zh"] = "auto"
+
+    def __post_init__(self) -> None:
+        names = self._named
+        if not names or not all(name.strip() for name in names) or len(set(names)) < len(names):
+            raise ValueError(f"found against {list(names)}, expected different names of opponents")
+        if self.criteria is not None and not self.criteria.strip():
+            raise ValueError("found blank criteria, expected text")
+
+    @property
+    def _named(self) -> tuple[str, ...]:
+        return (self.against,) if isinstance(self.against, str) else self.against
+
+    @property
+    def opponents(self) -> Sequence[str]:
+        """Whose predictions it finds in `Case.others`."""
+        return [name for name in self._named if name != REFERENCE]
+
+    def among(self, systems: Sequence[str]) -> Evaluator:
+        """Return the evaluator with the systems in place of ``systems``.
+
+        Raises:
+            EvaluatorError: The suite does not have one that it names, or has one with a name that means something else.
+        """
+        if ambiguous := {REFERENCE, APPROVED, SYSTEMS}.intersection(self._named, systems):
+            name = min(ambiguous)
+            raise EvaluatorError(f"found {name!r}, which is also a system of the suite: give the system another name")
+        known = [*systems, REFERENCE, APPROVED, *([SYSTEMS] if systems else [])]
+        for name in self._named:
+            if name not in known:
+                raise EvaluatorError(unknown_name("opponent", name, known))
+        if SYSTEMS not in self._named:
+            return self
+        named = [each for name in self._named for each in (systems if name == SYSTEMS else [name])]
+        return replace(self, against=tuple(dict.fromkeys(named)))
+
+    def describe(self) -> Sequence[Metric]:
+        """Return the metrics; for one opponent, the rate against it is the rate."""
+        mode = self._mode()
+        signature = f"mode:{mode.name}@{mode.version}|against:{','.join(self._named)}|orders:2|lang:{self.language}"
+        signature = f"{signature}|v:{self.version}"
+        most = None if SYSTEMS in self._named else float(len(self._named))
+        metrics = [
+            Metric("win_rate", signature=signature),
+            Metric("wins", high=None, signature=signature, per_case=most),
+            Metric("losses", higher_is_better=False, high=None, signature=signature, per_case=most),
+            Metric("ties", high=None, signature=signature, per_case=most),
+            Metric("flip_rate", higher_is_better=False, signature=signature),
+        ]
+        return [*metrics, Metric("win_rate[opponent]", signature=signature)] if self._has_family else metrics
+
+    @property
+    def _has_family(self) -> bool:
+        return not isinstance(self.against, str) or self.against == SYSTEMS
+
+    def _mode(self) -> Mode:
+        return pairwise_mode(self.criteria)
+
+    def _texts(self, case: Case) -> CaseTexts:
+        texts = case_texts(case, _FIELDS, _OPTIONAL)
+        if texts.fault:
+            raise EvaluatorError(texts.fault)
+        return texts
+
+    def check(self, case: Case) -> Iterable[str]:
+        """Yield what keeps a case from being compared: its question, or the form of its expected answer."""
+        if fault := case_texts(case, _FIELDS, _OPTIONAL).fault:
+            yield fault
+
+    def _pairs(self, case: Case, texts: CaseTexts) -> Iterator[_Pair]:
+        """Yield the pairs of a case."""
+        names = [name for name in self._named if name != SYSTEMS]
+        if SYSTEMS in self._named:
+            names += [name for name in case.others if name not in (*names, APPROVED)]
+        itself = [name for name in names if case.others.get(name) is ITSELF]
+        for name in itself if len(itself) == len(names) else [name for name in names if name not in itself]:
+            yield self._pair(case, texts, name)
+        if not names:
+            yield _Pair(SYSTEMS, missing="no answers of other systems are given")
+
+    def _pair(self, case: Case, texts: CaseTexts, name: str) -> _Pair:
+        shared = {key: text for key, text in texts.by_field.items() if key != "answer"}
+        answer = texts.by_field["answer"]
+        if name == REFERENCE:
+            references = [each for each in as_references(case.expected) or () if each.strip()]
+            if not references:
+                return _Pair(name, missing="no expected answer")
+            del shared["reference"]
+            others = references
+        else:
+            other = case.others.get(name, MISSING)
+            if other is ITSELF:
+                return _Pair(name)
+            if isinstance(other, NoAnswer) or other is MISSING:
+                why = other.reason if isinstance(other, NoAnswer) else "its answer is not given"
+                return _Pair(name, missing=f"{name}: {why}")
+            others = [case_texts(replace(case, prediction=other), _FIELDS, _OPTIONAL).by_field["answer"]]
+        if answer.strip() in {each.strip() for each in others}:
+            return _Pair(name)
+        label = case.labels.get(_LANGUAGE_LABEL)
+        language = instruction_language(texts.subject, label) if self.language == "auto" else self.language
+        orders = ((answer, others[0]), (others[0], answer))
+        questions = [Question(self._mode(), {**shared, "first": a, "second": b}, language) for a, b in orders]
+        return _Pair(name, questions)
+
+    def questions(self, case: Case) -> Sequence[Question]:
+        """Return two questions for each pair of different answers, one for each order."""
+        return [question for pair in self._pairs(case, self._texts(case)) for question in pair.questions]
+
+    def measure_judged(self, case: Case, verdicts: Sequence[Verdict | JudgeError]) -> Observation:
+        """Count wins, ties and losses.
+
+        Raises:
+            JudgeError: The judge gave no verdict on any pair.
+        """
+        texts = self._texts(case)
+        replies = iter(verdicts)
+        compared = [_compared(pair, list(islice(replies, len(pair.questions)))) for pair in self._pairs(case, texts)]
+        errors = [each.error for each in compared if each.error is not None]
+        if len(errors) == len(compared):
+            raise errors[0]
+        counts: dict[str, float] = {}
+        undefined: dict[str, str] = {}
+        errored: dict[str, str] = {}
+        for each in compared:
+            name = each.pair.name
+            lost = (*_NAMES, f"win_rate[{name}]") if self._has_family else _NAMES
+            if each.error is not None:
+                errored |= dict.fromkeys(lost, f"{name}: {each.error}")
+            elif each.outcome is None:
+                undefined |= dict.fromkeys(lost, each.pair.missing)
+            else:
+                counts |= {f"{plural}[{name}]": float(each.outcome == outcome) for outcome, plural in _PLURAL.items()}
+        if not errored and not undefined:
+            for outcome, plural in _PLURAL.items():
+                counts[plural] = sum(each.outcome == outcome for each in compared)
+            counts["asked"] = sum(bool(each.orders) for each in compared)
+            counts["flips"] = sum(each.flips for each in compared)
+            if not counts["asked"]:
+                undefined["flip_rate"] = "no pair of different answers"
+        undefined = {name: why for name, why in undefined.items() if name not in errored}
+        details = {"against": {each.pair.name: _details(each) for each in compared}}
+        return Observation(counts, details, undefined, texts.malformed, errored)
+
+    def explain(self, case: Case, observation: Observation) -> list[str]:
+        """Say to whom the answer lost, and where the order of the answers decided; nothing for wins and plain ties."""
+        del case
+        return [line for name, each in observation.details.get("against", {}).items() for line in _lines(name, each)]
+
+    def strengths(
+        self, label: str, results: Mapping[str, Result], cluster_by: str | None, confidence: float
+    ) -> Strengths | None:
+        """Return the strengths of systems that were compared with each other; see `strengths_of`."""
+        cases = pairs_of_systems(results, label)
+        units = unit_numbers([record for record, _ in cases], cluster_by)
+        return strengths_of(label, [pairs for _, pairs in cases], units, confidence=confidence)
+
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
+        """Return rates and numbers of pairs."""
+        import numpy as np
+
+        pairs = sums["wins"] + sums["ties"] + sums["losses"]
+        metrics = {"win_rate": ratio(sums["wins"] + sums["ties"] / 2, pairs)}
+        metrics |= {name: np.where(pairs > 0, sums[name], np.nan) for name in ("wins", "losses", "ties")}
+        metrics["flip_rate"] = ratio(sums["flips"], sums["asked"])
+        if self._has_family:
+            names = [name[len("wins[") : -1] for name in sums if name.startswith("wins[")]
+            for name in sorted(names):
+                wins, ties, losses = (sums[f"{each}[{name}]"] for each in ("wins", "ties", "losses"))
+                metrics[f"win_rate[{name}]"] = ratio(wins + ties / 2, wins + ties + losses)
+        return metrics
+
+
+def _compared(pair: _Pair, verdicts: Sequence[Verdict | JudgeError]) -> _ComparedPair:
+    """Return the outcome of a pair."""
+    judged = [each for each in verdicts if not isinstance(each, JudgeError)]
+    if len(judged) < len(verdicts):
+        return _ComparedPair(pair, error=next(each for each in verdicts if isinstance(each, JudgeError)))
+    orders = [_outcome(each.score if place == 0 else 1 - each.score) for place, each in enumerate(judged)]
+    return _ComparedPair(pair, orders, [each.reasoning for each in judged])
+
+
+def _outcome(score: float) -> PairOutcome:
+    return "win" if score == 1 else "loss" if score == 0 else "tie"
+
+
+def _details(compared: _ComparedPair) -> dict[str, Any]:
+    if compared.pair.missing:
+        return {"missing": compared.pair.missing}
+    if compared.error is not None:
+        return {"error": str(compared.error)}
+    if not compared.orders:
+        return {"outcome": compared.outcome, "equal": True}
+    reasons = [excerpt(each, _LONGEST_REASONING, lines=True) for each in compared.reasons]
+    return {"outcome": compared.outcome, "orders": list(compared.orders), "reasoning": reasons}
+
+
+def _lines(name: str, details: Mapping[str, Any]) -> Iterator[str]:
+    orders, reasons = details.get("orders", ()), details.get("reasoning", ())
+    if len(set(orders)) > 1:
+        yield f"{name}: {orders[0]} when it stands first, {orders[1]} when it stands second, so a tie"
+    elif details.get("outcome") == "loss":
+        yield f"lost to {name} in both orders"
+    else:
+        return
+    yield from (reason for reason in dict.fromkeys(reasons) if reason)
+
 
 PairCounts: TypeAlias = Mapping[tuple[str, str], tuple[float, float, float]]
 """Two systems to how often the first won, tied and lost."""
@@ -166,291 +523,6 @@ def _errors(hessian: FloatArray) -> FloatArray:
     centre = np.eye(size) - 1 / size
     covariance = centre @ np.linalg.inv(hessian)[:size, :size] @ centre
     return np.sqrt(np.maximum(np.diag(covariance), 0.0))
-
-
-REFERENCE: Final = "reference"
-"""The right answer of the case as an opponent."""
-SYSTEMS: Final = "systems"
-"""All other systems of the suite as opponents."""
-
-PairOutcome: TypeAlias = Literal["win", "tie", "loss"]
-
-_FIELDS = ("question", "reference", "answer")
-_NAMES = ("win_rate", "wins", "losses", "ties", "flip_rate")
-_PLURAL: Final[Mapping[PairOutcome, str]] = {"win": "wins", "tie": "ties", "loss": "losses"}
-_LANGUAGE_LABEL = "language"
-_LONGEST_REASONING = 1000
-"""Characters of the judge's reasons that details keep, for each order."""
-
-
-class _Pair(NamedTuple):
-    """The answer and one other.
-
-    Attributes:
-        name: Of the opponent.
-        questions: In both orders; empty where the answers are equal, or the other is missing.
-        missing: Why there is no other answer.
-    """
-
-    name: str
-    questions: Sequence[Question] = ()
-    missing: str = ""
-
-
-class _ComparedPair(NamedTuple):
-    """The outcome of a pair in each order, with the reasons; or the error."""
-
-    pair: _Pair
-    orders: Sequence[PairOutcome] = ()
-    reasons: Sequence[str] = ()
-    error: JudgeError | None = None
-
-    @property
-    def outcome(self) -> PairOutcome | None:
-        """The outcome that holds in both orders, else a tie; ``None`` where there is none."""
-        if self.pair.missing or self.error is not None:
-            return None
-        if not self.orders:
-            return "tie"
-        return self.orders[0] if self.orders[0] == self.orders[1] else "tie"
-
-    @property
-    def flips(self) -> bool:
-        """Whether the orders have different outcomes."""
-        return len(set(self.orders)) > 1
-
-
-@dataclass(frozen=True)
-class Pairwise(JudgedEvaluator):
-    """The answer against another one, as a judge compares them in both orders.
-
-    The judge is asked twice about each pair, once with either answer first. An answer wins if it wins in both orders,
-    and loses if it loses in both; anything else is a tie, so that a judge that prefers a position decides nothing.
-    Equal answers are a tie for which nobody is asked.
-
-    * ``win_rate``: wins and half of the ties, over all pairs;
-    * ``wins``, ``losses``, ``ties``: numbers of pairs;
-    * ``flip_rate``: share of the pairs put to the judge whose outcome is another one in the other order.
-
-    The input is the question, as in evaluator ``judge``. Where the case has an expected answer, the judge sees it as
-    the right one, unless it is the opponent. A case lacks all five metrics if one of its opponents has no answer.
-
-    Attributes:
-        against: The opponent: a system of the suite; ``systems``, all others of the suite; ``approved``, the answer
-            that was approved with the scores of the suite; ``reference``, the expected answer, of several the first.
-            Or a list of such names: pairs of all opponents count, and ``win_rate[opponent]`` is the rate against one.
-            A system is not compared with itself, except as the only opponent, which is a tie.
-        criteria: What makes an answer better, in place of the general criteria of the mode.
-        language: Of the instructions; ``auto``: by the label ``language`` of the case, or by the question's script.
-
-    Raises:
-        ValueError: `against` names no opponent, or one twice; or `criteria` are blank.
-    """
-
-    name = "pairwise"
-    decides = True
-    reads = Reads("answer", objects=True)
-
-    against: str | tuple[str, ...] = REFERENCE
-    criteria: str | None = None
-    language: Literal["auto", "en", "zh"] = "auto"
-
-    def __post_init__(self) -> None:
-        names = self._named
-        if not names or not all(name.strip() for name in names) or len(set(names)) < len(names):
-            raise ValueError(f"found against {list(names)}, expected different names of opponents")
-        if self.criteria is not None and not self.criteria.strip():
-            raise ValueError("found blank criteria, expected text")
-
-    @property
-    def _named(self) -> tuple[str, ...]:
-        return (self.against,) if isinstance(self.against, str) else self.against
-
-    @property
-    def opponents(self) -> Sequence[str]:
-        """Whose predictions it finds in `Case.others`."""
-        return [name for name in self._named if name != REFERENCE]
-
-    def among(self, systems: Sequence[str]) -> Evaluator:
-        """Return the evaluator with the systems in place of ``systems``.
-
-        Raises:
-            EvaluatorError: The suite does not have one that it names, or has one with a name that means something else.
-        """
-        if ambiguous := {REFERENCE, APPROVED, SYSTEMS}.intersection(self._named, systems):
-            name = min(ambiguous)
-            raise EvaluatorError(f"found {name!r}, which is also a system of the suite: give the system another name")
-        known = [*systems, REFERENCE, APPROVED, *([SYSTEMS] if systems else [])]
-        for name in self._named:
-            if name not in known:
-                raise EvaluatorError(unknown_name("opponent", name, known))
-        if SYSTEMS not in self._named:
-            return self
-        named = [each for name in self._named for each in (systems if name == SYSTEMS else [name])]
-        return replace(self, against=tuple(dict.fromkeys(named)))
-
-    def describe(self) -> Sequence[Metric]:
-        """Return the metrics; for one opponent, the rate against it is the rate."""
-        mode = self._mode()
-        signature = f"mode:{mode.name}@{mode.version}|against:{','.join(self._named)}|orders:2|lang:{self.language}"
-        signature = f"{signature}|v:{self.version}"
-        most = None if SYSTEMS in self._named else float(len(self._named))
-        metrics = [
-            Metric("win_rate", signature=signature),
-            Metric("wins", high=None, signature=signature, per_case=most),
-            Metric("losses", higher_is_better=False, high=None, signature=signature, per_case=most),
-            Metric("ties", high=None, signature=signature, per_case=most),
-            Metric("flip_rate", higher_is_better=False, signature=signature),
-        ]
-        return [*metrics, Metric("win_rate[opponent]", signature=signature)] if self._has_family else metrics
-
-    @property
-    def _has_family(self) -> bool:
-        return not isinstance(self.against, str) or self.against == SYSTEMS
-
-    def _mode(self) -> Mode:
-        return pairwise_mode(self.criteria)
-
-    def _texts(self, case: Case) -> CaseTexts:
-        texts = case_texts(case, self.name, _FIELDS)
-        if texts.fault:
-            raise EvaluatorError(texts.fault)
-        return texts
-
-    def check(self, case: Case) -> Iterable[str]:
-        """Yield what keeps a case from being compared: its question, or the form of its expected answer."""
-        if fault := case_texts(case, self.name, _FIELDS).fault:
-            yield fault
-
-    def _pairs(self, case: Case, texts: CaseTexts) -> Iterator[_Pair]:
-        """Yield the pairs of a case."""
-        names = [name for name in self._named if name != SYSTEMS]
-        if SYSTEMS in self._named:
-            names += [name for name in case.others if name not in (*names, APPROVED)]
-        itself = [name for name in names if case.others.get(name) is ITSELF]
-        for name in itself if len(itself) == len(names) else [name for name in names if name not in itself]:
-            yield self._pair(case, texts, name)
-        if not names:
-            yield _Pair(SYSTEMS, missing="no answers of other systems are given")
-
-    def _pair(self, case: Case, texts: CaseTexts, name: str) -> _Pair:
-        shared = {key: text for key, text in texts.by_field.items() if key != "answer"}
-        answer = texts.by_field["answer"]
-        if name == REFERENCE:
-            references = [each for each in as_references(case.expected) or () if each.strip()]
-            if not references:
-                return _Pair(name, missing="no expected answer")
-            del shared["reference"]
-            others = references
-        else:
-            other = case.others.get(name, MISSING)
-            if other is ITSELF:
-                return _Pair(name)
-            if isinstance(other, NoAnswer) or other is MISSING:
-                why = other.reason if isinstance(other, NoAnswer) else "its answer is not given"
-                return _Pair(name, missing=f"{name}: {why}")
-            others = [case_texts(replace(case, prediction=other), self.name, _FIELDS).by_field["answer"]]
-        if answer.strip() in {each.strip() for each in others}:
-            return _Pair(name)
-        label = case.labels.get(_LANGUAGE_LABEL)
-        language = instruction_language(texts.subject, label) if self.language == "auto" else self.language
-        orders = ((answer, others[0]), (others[0], answer))
-        questions = [Question(self._mode(), {**shared, "first": a, "second": b}, language) for a, b in orders]
-        return _Pair(name, questions)
-
-    def questions(self, case: Case) -> Sequence[Question]:
-        """Return two questions for each pair of different answers, one for each order."""
-        return [question for pair in self._pairs(case, self._texts(case)) for question in pair.questions]
-
-    def measure_judged(self, case: Case, verdicts: Sequence[Verdict | JudgeError]) -> Observation:
-        """Count wins, ties and losses.
-
-        Raises:
-            JudgeError: The judge gave no verdict on any pair.
-        """
-        texts = self._texts(case)
-        replies = iter(verdicts)
-        compared = [_compared(pair, list(islice(replies, len(pair.questions)))) for pair in self._pairs(case, texts)]
-        errors = [each.error for each in compared if each.error is not None]
-        if len(errors) == len(compared):
-            raise errors[0]
-        counts: dict[str, float] = {}
-        undefined: dict[str, str] = {}
-        errored: dict[str, str] = {}
-        for each in compared:
-            name = each.pair.name
-            lost = (*_NAMES, f"win_rate[{name}]") if self._has_family else _NAMES
-            if each.error is not None:
-                errored |= dict.fromkeys(lost, f"{name}: {each.error}")
-            elif each.outcome is None:
-                undefined |= dict.fromkeys(lost, each.pair.missing)
-            else:
-                counts |= {f"{plural}[{name}]": float(each.outcome == outcome) for outcome, plural in _PLURAL.items()}
-        if not errored and not undefined:
-            for outcome, plural in _PLURAL.items():
-                counts[plural] = sum(each.outcome == outcome for each in compared)
-            counts["asked"] = sum(bool(each.orders) for each in compared)
-            counts["flips"] = sum(each.flips for each in compared)
-            if not counts["asked"]:
-                undefined["flip_rate"] = "no pair of different answers"
-        undefined = {name: why for name, why in undefined.items() if name not in errored}
-        details = {"against": {each.pair.name: _details(each) for each in compared}}
-        return Observation(counts, details, undefined, texts.malformed, errored)
-
-    def explain(self, case: Case, observation: Observation) -> list[str]:
-        """Say to whom the answer lost, and where the order of the answers decided; nothing for wins and plain ties."""
-        del case
-        return [line for name, each in observation.details.get("against", {}).items() for line in _lines(name, each)]
-
-    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
-        """Return rates and numbers of pairs."""
-        import numpy as np
-
-        pairs = sums["wins"] + sums["ties"] + sums["losses"]
-        metrics = {"win_rate": ratio(sums["wins"] + sums["ties"] / 2, pairs)}
-        metrics |= {name: np.where(pairs > 0, sums[name], np.nan) for name in ("wins", "losses", "ties")}
-        metrics["flip_rate"] = ratio(sums["flips"], sums["asked"])
-        if self._has_family:
-            names = [name[len("wins[") : -1] for name in sums if name.startswith("wins[")]
-            for name in sorted(names):
-                wins, ties, losses = (sums[f"{each}[{name}]"] for each in ("wins", "ties", "losses"))
-                metrics[f"win_rate[{name}]"] = ratio(wins + ties / 2, wins + ties + losses)
-        return metrics
-
-
-def _compared(pair: _Pair, verdicts: Sequence[Verdict | JudgeError]) -> _ComparedPair:
-    """Return the outcome of a pair."""
-    judged = [each for each in verdicts if not isinstance(each, JudgeError)]
-    if len(judged) < len(verdicts):
-        return _ComparedPair(pair, error=next(each for each in verdicts if isinstance(each, JudgeError)))
-    orders = [_outcome(each.score if place == 0 else 1 - each.score) for place, each in enumerate(judged)]
-    return _ComparedPair(pair, orders, [each.reasoning for each in judged])
-
-
-def _outcome(score: float) -> PairOutcome:
-    return "win" if score == 1 else "loss" if score == 0 else "tie"
-
-
-def _details(compared: _ComparedPair) -> dict[str, Any]:
-    if compared.pair.missing:
-        return {"missing": compared.pair.missing}
-    if compared.error is not None:
-        return {"error": str(compared.error)}
-    if not compared.orders:
-        return {"outcome": compared.outcome, "equal": True}
-    reasons = [excerpt(each, _LONGEST_REASONING, lines=True) for each in compared.reasons]
-    return {"outcome": compared.outcome, "orders": list(compared.orders), "reasoning": reasons}
-
-
-def _lines(name: str, details: Mapping[str, Any]) -> Iterator[str]:
-    orders, reasons = details.get("orders", ()), details.get("reasoning", ())
-    if len(set(orders)) > 1:
-        yield f"{name}: {orders[0]} when it stands first, {orders[1]} when it stands second, so a tie"
-    elif details.get("outcome") == "loss":
-        yield f"lost to {name} in both orders"
-    else:
-        return
-    yield from (reason for reason in dict.fromkeys(reasons) if reason)
 
 
 def pairs_of_systems(

@@ -1,0 +1,13 @@
+"""Preference: which of two answers a judge finds better, and how strong the systems are that gave them."""
+
+__all__ = ("register",)
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pytest_llmeval.suite.registry import Registry
+
+
+def register(registry: "Registry") -> None:
+    """Add the evaluator."""
+    registry.register(f"{__name__}.pairwise:Pairwise", name="pairwise")
