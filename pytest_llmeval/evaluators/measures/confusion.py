@@ -15,34 +15,12 @@ from typing import Any
 
 from pytest_llmeval.core.evaluator import Basis
 from pytest_llmeval.core.observation import FloatArray, Sums
-from pytest_llmeval.core.tables import NO_LABEL, label_name, label_order, read_cells
+from pytest_llmeval.core.tables import NO_LABEL, label_name, label_order
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.scoring.intervals import normal_quantile
 
 MERGED = "true"
 """Key that `merged` gives to the labels it merges."""
-
-
-def confusion_matrix(sums: Mapping[str, Any]) -> tuple[list[str], FloatArray]:
-    """Arrange summed observations of evaluator ``classification`` as a matrix.
-
-    Args:
-        sums: Totals (a number per name) or columns (one entry per total).
-
-    Returns:
-        The names of the labels in sorted order, ``(none)`` for "no label given" last, and an array whose last
-        two axes are gold and predicted: shape ``(k, k)`` for numbers, ``(length, k, k)`` for columns.
-    """
-    import numpy as np
-
-    cells = read_cells(sums)
-    labels = sorted({label for cell in cells for label in cell}, key=label_order)
-    position = {label: index for index, label in enumerate(labels)}
-    shape = np.shape(next(iter(cells.values()), 0.0))
-    matrix = np.zeros((*shape, len(labels), len(labels)))
-    for (gold, predicted), value in cells.items():
-        matrix[..., position[gold], position[predicted]] = value
-    return [label_name(label) for label in labels], matrix
 
 
 def merged(cells: Mapping[tuple[str, str], Any], chosen: Callable[[str], bool]) -> dict[tuple[str, str], Any]:
