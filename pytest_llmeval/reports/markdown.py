@@ -89,9 +89,9 @@ def _more(count: int) -> list[str]:
     return [f"... and {count} more.", ""] if count > 0 else []
 
 
-def _drawn(table: TextTable, level: str = "###") -> list[str]:
+def _drawn(table: TextTable) -> list[str]:
     """Return a table with its title."""
-    title = [f"{level} {text(table.title)}", ""] if table.title else []
+    title = [f"### {text(table.title)}", ""] if table.title else []
     return [*title, _table([list(map(text, row)) for row in table.rows], list(map(text, table.headers))), ""]
 
 

@@ -209,7 +209,7 @@ def _slice_rows(cases: int) -> int:
     return max(1, _SLICE_DRAWS // max(cases, 1))
 
 
-def multinomial_totals(matrix: "FloatArray", cases: "NDArray[Any]", seed: int = SEED) -> "FloatArray":
+def multinomial_totals(matrix: "FloatArray", cases: "NDArray[Any]") -> "FloatArray":
     """Return bootstrap totals of cases that have few distinct rows.
 
     How often the cases with one row are drawn is multinomial, so that the work depends on the rows, not on the cases.
@@ -217,14 +217,13 @@ def multinomial_totals(matrix: "FloatArray", cases: "NDArray[Any]", seed: int = 
     Args:
         matrix: Shape ``(rows, counts)``.
         cases: How many cases have each row.
-        seed: Of the draws.
 
     Returns:
         Shape ``(resamples, counts)``.
     """
     import numpy as np
 
-    generator = np.random.Generator(np.random.SFC64(seed))
+    generator = np.random.Generator(np.random.SFC64(SEED))
     drawn = int(cases.sum())
     shares = cases / drawn
     resamples = max(_LEAST_RESAMPLES, min(_MOST_MULTINOMIAL, _MOST_DRAWN_ROWS // len(cases)))
@@ -233,20 +232,19 @@ def multinomial_totals(matrix: "FloatArray", cases: "NDArray[Any]", seed: int = 
     )
 
 
-def swapped_totals(matrix: "FloatArray", resamples: int, seed: int = SEED) -> "FloatArray":
+def swapped_totals(matrix: "FloatArray", resamples: int) -> "FloatArray":
     """Return totals in which every row has the sign that a coin gave it: of differences, for permutation tests.
 
     Args:
         matrix: Shape ``(cases, counts)``.
         resamples: How many.
-        seed: Of the coins.
 
     Returns:
         Shape ``(resamples, counts)``.
     """
     import numpy as np
 
-    generator = np.random.Generator(np.random.SFC64(seed))
+    generator = np.random.Generator(np.random.SFC64(SEED))
 
     def draw(signs: "FloatArray") -> None:
         bits = np.unpackbits(np.frombuffer(generator.bytes(-(-signs.size // 8)), dtype=np.uint8), count=signs.size)

@@ -280,10 +280,9 @@ class _Sheet:
         item: Callable[[_Item], str],
         lines: int,
         most: int = MOST_ROWS,
-        least: int = 1,
     ) -> Sequence[_Item]:
-        """Add a list of the first items, as many as so many lines hold, and `least`; return the others."""
-        fitting = _fitting(items[:most], item, lines - 1, least)
+        """Add a list of the first items, one and as many as so many lines hold; return the others."""
+        fitting = _fitting(items[:most], item, lines - 1)
         if fitting:
             self.add(f"### {title}")
             self.add("\n".join(self.listed(map(item, fitting), "case")))

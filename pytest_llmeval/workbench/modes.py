@@ -110,7 +110,7 @@ class ModeShare(NamedTuple):
     answers: int
 
 
-def mode_shares(notes: Sequence[ModeNote], modes: Sequence[str], confidence: float = _CONFIDENCE) -> list[ModeShare]:
+def mode_shares(notes: Sequence[ModeNote], modes: Sequence[str]) -> list[ModeShare]:
     """Return the share of each mode among the answers from which the notes were drawn.
 
     An answer represents as many as the inverse of its probability says (Hájek 1971); people who differ about it count
@@ -119,14 +119,13 @@ def mode_shares(notes: Sequence[ModeNote], modes: Sequence[str], confidence: flo
     Args:
         notes: Of any people and draws; at least one.
         modes: Their names.
-        confidence: Of the intervals, between 0 and 1.
     """
     drawn = grouped((each.subject, each) for each in notes)
     weights = [1 / about[0].probability for about in drawn.values()]
     shares = []
     for mode in modes:
         parts = [sum(mode in each.modes for each in about) / len(about) for about in drawn.values()]
-        low, high = weighted_interval(weights, parts, confidence)
+        low, high = weighted_interval(weights, parts, _CONFIDENCE)
         value = _weighted_mean(weights, parts)
         shares.append(ModeShare(mode, value, low, high, sum(part > 0 for part in parts)))
     return shares

@@ -307,15 +307,12 @@ def wilcoxon_tails(drops: FloatArray, at: float) -> Tails:
     return Tails(above, below)
 
 
-def detectable_shift(
-    deviation: float, confidence: float, power: float = POWER, units: float = math.inf, *, binary: bool = False
-) -> float:
-    """Return the smallest true difference that a two-sided test finds with this power, by normal theory.
+def detectable_shift(deviation: float, confidence: float, units: float = math.inf, *, binary: bool = False) -> float:
+    """Return the smallest true difference that a two-sided test finds with `POWER`, by normal theory.
 
     Args:
         deviation: Standard deviation of the difference, where there is none in truth.
         confidence: Of the test.
-        power: Chance to find it.
         units: What was drawn independently; with few, the test asks for more.
         binary: Whether it is a difference of shares: cases that make one then add to its scatter.
     """
@@ -324,7 +321,7 @@ def detectable_shift(
     if math.isfinite(units):
         freedom = max(units, 2) - 1
         critical = student_quantile(freedom, level) * math.sqrt(1 + 1 / freedom)
-    factor = critical + normal_quantile(power)
+    factor = critical + normal_quantile(POWER)
     if not binary:
         return deviation * factor
     scatter = factor**2 / units

@@ -308,16 +308,16 @@ _PLANNED = 0.95
 _WORST = 0.5
 
 
-def labels_needed(rate: float, precision: float = _PRECISION) -> int:
-    """Return how many labels of a kind make the 95 % interval of a rate reach at most so far to either side.
+def _labels_needed(rate: float) -> int:
+    """Return how many labels of a kind make the 95 % interval of a rate reach at most `_PRECISION` to either side.
 
-    The rate is taken nearer to 1/2 by as much as `precision`, since it may be.
+    The rate is taken nearer to 1/2 by as much, since it may be.
     """
-    likely = max(_WORST, max(rate, 1 - rate) - precision)
-    return math.ceil(normal_quantile((1 + _PLANNED) / 2) ** 2 * likely * (1 - likely) / precision**2)
+    likely = max(_WORST, max(rate, 1 - rate) - _PRECISION)
+    return math.ceil(normal_quantile((1 + _PLANNED) / 2) ** 2 * likely * (1 - likely) / _PRECISION**2)
 
 
-def rates_basis(sums: "Sums") -> dict[str, Basis]:
+def rates_basis(sums: Sums) -> dict[str, Basis]:
     """Return what the rates rest on: Wilson's intervals, and their mean by the method of variance estimates recovery.
 
     Args:
@@ -330,7 +330,7 @@ def rates_basis(sums: "Sums") -> dict[str, Basis]:
     for name, side in SIDES.items():
         labels = worth[name]
         fault, note = f"no {side} label" if not labels else "", ""
-        if labels and (needed := labels_needed(values[name]) - math.floor(labels)) > 0:
+        if labels and (needed := _labels_needed(values[name]) - math.floor(labels)) > 0:
             note = f"{counted(needed, f'more {side} label')} for an interval of ±{_PRECISION:g}"
             more.append(note)
         bases[name] = Basis(labels, unseen_error(labels), fault, note, interval=partial(_rate, values[name], labels))

@@ -200,8 +200,8 @@ def test_the_p_value_of_bca_inverts_its_interval(share: float, z0: float, a: flo
     assert bca_share(share, 0.0, 0.0) == pytest.approx(share)
 
 
-def test_the_detectable_shift_is_found_with_the_power_asked_for() -> None:
-    shift = detectable_shift(0.02, 0.95, 0.8)
+def test_the_detectable_shift_is_found_with_its_power() -> None:
+    shift = detectable_shift(0.02, 0.95)
     assert stats.norm.sf(stats.norm.ppf(0.975) - shift / 0.02) == pytest.approx(0.8)
 
 
