@@ -31,7 +31,7 @@ from pytest_llmeval.exchange.contract import (
 )
 from pytest_llmeval.exchange.patterns import glob_pattern, pattern_of_times, python_pattern
 from pytest_llmeval.exchange.templates import check_fault
-from pytest_llmeval.targets.workspace import read_transcript
+from pytest_llmeval.targets.results import read_transcript
 
 _DOCUMENTED: Final = "as its documentation says; not compared with verdicts of the tool"
 _JUDGE: Final = "anthropic:claude-haiku-4-5"

@@ -14,6 +14,7 @@ from pytest_llmeval.core.errors import JudgeError, LlmevalError, PredictionError
 from pytest_llmeval.core.results import AnswerOrigin, JudgeCall, JudgingShown, TargetUsage
 from pytest_llmeval.scoring.usage import UsageEvaluator, usage_of
 from pytest_llmeval.services.background import Background
+from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
@@ -348,9 +349,17 @@ class SuiteTargets(Struct):
         assert spec is not None
         if spec.python is not None:
             return suite.called(spec.python)
-        from pytest_llmeval.targets.python import network_target
+        target: BatchTarget
+        if spec.workspace is not None:
+            place = default_registry().extensions("placed")[-1].load()
+            target = place(spec, suite.path.parent)
+        else:
+            from pytest_llmeval.targets.network import CommandTarget, HttpTarget
 
-        target = network_target(spec, suite.path.parent, self.calls)
+            if spec.http is not None:
+                target = HttpTarget(spec.http, calls=self.calls)
+            else:
+                target = CommandTarget(spec.command or (), suite.path.parent, spec.timeout)
         self.background.closing.append(target.aclose)
         return target
 

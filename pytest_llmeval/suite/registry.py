@@ -81,10 +81,10 @@ class Command(Struct, frozen=True):
         add(parser)
 
 
-EXTENSION_POINTS = ("chosen", "collected", "reported", "watched", "planned", "traced", "sent")
+EXTENSION_POINTS = ("chosen", "collected", "reported", "watched", "planned", "placed", "traced", "sent")
 """Places at which extensions join a run; see `Registry.extend`."""
 
-_REQUESTED = frozenset({"traced", "sent"})
+_REQUESTED = frozenset({"placed", "traced", "sent"})
 """Extension points of few runs, for which the plugins that wait until they are needed are imported."""
 
 
@@ -332,6 +332,8 @@ class Registry:
         - ``watched``: ``(Suites, Keeper, post) -> RunWatcher``, while cases of suites that may stop run; ``post`` takes
           what stops together, and after how many cases.
         - ``planned``: ``(CaseRunner, cases, Keeper) -> PlanReport``, in place of a run; the last one registered plans.
+        - ``placed``: ``(TargetSpec, Path) -> BatchTarget``, the target of a suite with a ``workspace``; ``Path`` is the
+          folder of the suite. The last one registered answers.
         - ``traced``: a `Link` around the targets of suites with ``traces: true``; the last one registered answers. What
           it sets as `Job.around` is entered around the work of a target.
         - ``sent``: ``(RunReport, Suites, style, texts) -> str``, after the report files of a run with

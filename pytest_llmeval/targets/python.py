@@ -26,8 +26,6 @@ from pytest_llmeval.core.errors import (
 )
 from pytest_llmeval.core.wording import suggest
 from pytest_llmeval.services.background import OwnThread, in_thread, stopwatch
-from pytest_llmeval.services.retrying import RunCalls
-from pytest_llmeval.targets.spec import BatchTarget, TargetSpec
 
 _T = TypeVar("_T")
 Target: TypeAlias = Callable[[Any], Any]
@@ -363,27 +361,6 @@ def _decorated(value: Any) -> list[Any]:
         with suppress(ValueError):  # an empty cell
             inside.append(cell.cell_contents)
     return [each for each in inside if callable(each)]
-
-
-def network_target(spec: TargetSpec, folder: Path, calls: RunCalls) -> BatchTarget:
-    """Return the HTTP service or the command that a suite names; nothing is connected or started before the first call.
-
-    Args:
-        spec: Checked; it names one of them.
-        folder: The suite file's, in which a command runs.
-        calls: Of the run.
-    """
-    if spec.http is not None:
-        from pytest_llmeval.targets.network import HttpTarget
-
-        return HttpTarget(spec.http, calls=calls)
-    if (workspace := spec.workspace_spec) is not None:
-        from pytest_llmeval.targets.workspace import WorkspaceTarget
-
-        return WorkspaceTarget(spec.command or (), workspace, folder, spec.timeout, spec.concurrency)
-    from pytest_llmeval.targets.network import CommandTarget
-
-    return CommandTarget(spec.command or (), folder, spec.timeout)
 
 
 _THREAD: Final = "llmeval-world"

@@ -2,7 +2,7 @@
 
 `tools` compares calls by `arguments` and `policies`, `conversation` has the evaluators of conversations and of their
 simulated users, and the tasks of tau-bench, and `routing` measures whether a request reaches the right one of the tools
-that `catalogue` reads.
+that `catalogue` reads. `workspace` runs a coding agent in a fresh folder for each case.
 """
 
 __all__ = ("register",)
@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
 
 def register(registry: "Registry") -> None:
-    """Add the evaluators, the source of tasks of tau-bench, and that of requests to route."""
+    """Add the evaluators, the sources of tasks of tau-bench and of requests to route, and targets in a workspace."""
     registry.register(f"{__name__}.conversation:Conversation", name="conversation")
     registry.register(f"{__name__}.conversation:UserDrift", name="user_drift")
     registry.register(f"{__name__}.routing:Routing", name="routing")
     registry.register(f"{__name__}.tools:Tools", name="tools")
     registry.register_source(f"{__name__}.conversation:TauSource", name="tau")
     registry.register_source(f"{__name__}.routing:ToolsSource", name="tools")
+    registry.extend("placed", f"{__name__}.workspace:placed")

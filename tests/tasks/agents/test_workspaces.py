@@ -1,7 +1,6 @@
 """Commands with a workspace: two programs as stand-ins for coding agents, one honest and one that is not."""
 
 import asyncio
-import json
 import shutil
 import subprocess
 import sys
@@ -12,7 +11,7 @@ import pytest
 
 from pytest_llmeval.core.errors import PredictionError
 from pytest_llmeval.targets.spec import TargetSpec, WorkspaceSpec, target_faults
-from pytest_llmeval.targets.workspace import WorkspaceTarget, read_transcript
+from pytest_llmeval.tasks.agents.workspace import WorkspaceTarget
 
 HONEST = """
 import json, os, pathlib, sys
@@ -181,21 +180,6 @@ def test_output_and_time_have_limits(folder: Path) -> None:
     assert "took longer than 0.5 s" in str(answer(folder, "cheat.py", "hang", "", timeout=0.5))
     assert "cannot be started" in str(asyncio.run(WorkspaceTarget(["/none"], WorkspaceSpec(), folder).answer([""]))[0])
     assert answer(folder, "cheat.py", "link", "/etc/passwd")["outcome"]["files"] == {}
-
-
-def test_transcripts_of_several_agents_are_read() -> None:
-    lines = [
-        {"type": "item.completed", "item": {"type": "command_execution", "command": "ls"}},
-        {"type": "item.completed", "item": {"type": "agent_message", "text": "Done."}},
-        {"type": "turn.completed", "usage": {"input_tokens": 5, "output_tokens": 6}},
-    ]
-    assert read_transcript("\n".join(map(json.dumps, lines))) == {
-        "answer": "Done.",
-        "tool_calls": [{"name": "shell", "arguments": {"command": "ls"}}],
-        "usage": {"input_tokens": 5, "output_tokens": 6},
-    }
-    assert read_transcript(json.dumps([{"result": "One."}], indent=1)) == {"answer": "One."}
-    assert read_transcript("Plain text.\n") == {"answer": "Plain text."}
 
 
 def test_workspace_belongs_to_a_command() -> None:

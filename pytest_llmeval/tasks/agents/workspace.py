@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import difflib
-import json
 import os
 import shutil
 import uuid
@@ -19,7 +18,8 @@ from pytest_llmeval.services.background import stopwatch
 from pytest_llmeval.services.machine import GitError, clone_commit
 from pytest_llmeval.services.processes import MARK, kill_family, watch_family
 from pytest_llmeval.services.secrets import Redactor
-from pytest_llmeval.targets.spec import BatchTarget, WorkspaceSpec
+from pytest_llmeval.targets.results import read_transcript
+from pytest_llmeval.targets.spec import BatchTarget, TargetSpec, WorkspaceSpec
 
 INPUT: Final = "{input}"
 """Stands in the arguments of a command for the input of the case."""
@@ -32,6 +32,17 @@ _LONGEST_TEXT: Final = 100_000
 _NO_END: Final = "\\ No newline at end of file\n"
 _DISTINCTIVE: Final = 40
 """Characters of a line from which on it is not written twice by chance."""
+
+
+def placed(spec: TargetSpec, folder: Path) -> BatchTarget:
+    """Return the target of a suite with a workspace.
+
+    Args:
+        spec: Checked; it has a command and a workspace.
+        folder: The suite file's.
+    """
+    workspace = spec.workspace_spec or WorkspaceSpec()
+    return WorkspaceTarget(spec.command or (), workspace, folder, spec.timeout, spec.concurrency)
 
 
 class WorkspaceTarget(BatchTarget):
@@ -237,43 +248,3 @@ def _changes(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> dict[st
 
 def _text(data: bytes) -> str:
     return f"({len(data)} bytes)" if b"\0" in data else data.decode("utf-8", "replace")
-
-
-def read_transcript(text: str) -> dict[str, Any]:
-    """Return the parts of what a coding agent printed: ``answer``, and if it prints JSON, ``tool_calls`` and ``usage``.
-
-    Objects with ``result``, ``usage`` and ``total_cost_usd``, messages with ``tool_use``, and items of the types
-    ``agent_message`` and ``command_execution`` are understood, one a line or all as one; else the answer is the text.
-    """
-    answer, calls, usage, shows_calls = "", list[dict[str, Any]](), dict[str, Any](), False
-    for each in _objects(text):
-        if isinstance(each.get("usage"), dict):
-            usage |= {name: count for name, count in each["usage"].items() if name in ("input_tokens", "output_tokens")}
-        if isinstance(each.get("total_cost_usd"), int | float):
-            usage["cost_usd"] = each["total_cost_usd"]
-        message, item = each.get("message"), each.get("item")
-        shows_calls = shows_calls or isinstance(message, dict) or isinstance(item, dict)
-        parts = (message.get("content") or ()) if isinstance(message, dict) else ()
-        used = [part for part in parts if isinstance(part, dict) and part.get("type") == "tool_use"]
-        calls += [{"name": part.get("name"), "arguments": part.get("input") or {}} for part in used]
-        kind = item.get("type") if isinstance(item, dict) and each.get("type") == "item.completed" else None
-        if isinstance(each.get("result"), str):
-            answer = each["result"]
-        elif isinstance(item, dict) and kind == "agent_message":
-            answer = str(item.get("text", ""))
-        elif isinstance(item, dict) and kind == "command_execution":
-            calls.append({"name": "shell", "arguments": {"command": item.get("command")}})
-    known = {"tool_calls": calls} if shows_calls else {}
-    return {"answer": answer or text.strip(), **known, **({"usage": usage} if usage else {})}
-
-
-def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the objects of a text that is JSON, or that has JSON on its lines."""
-    for part in [text] if text.lstrip().startswith("[") else [text, *text.splitlines()]:
-        try:
-            data = json.loads(part)
-        except (ValueError, RecursionError):
-            continue
-        yield from (each for each in (data if isinstance(data, list) else [data]) if isinstance(each, dict))
-        if part is text:
-            return
