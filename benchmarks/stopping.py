@@ -25,8 +25,9 @@ from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.gates.contract import Gate
 from pytest_llmeval.gates.drop import DropGate
 from pytest_llmeval.gates.limit import parse_gate
+from pytest_llmeval.scoring.resample import IntArray
 from pytest_llmeval.suite.run_settings import StopSettings
-from pytest_llmeval.workbench.early.evidence import CaseUnits, PartScores, decide_gate
+from pytest_llmeval.workbench.early.evidence import PartScores, decide_gate
 
 SIZES = (20, 100, 500, 2000)
 DIFFERENCES = (0.0, 0.05, 0.1, 0.3)
@@ -35,7 +36,7 @@ METRIC = Metric("score", averaged=True)
 LEVEL = 1 - StopSettings().confidence
 
 
-def early(gate: Gate, scores: FloatArray, units: CaseUnits) -> tuple[str, int]:
+def early(gate: Gate, scores: FloatArray, units: IntArray) -> tuple[str, int]:
     """Return the verdict before the last block and after how many cases it was given, or nothing and all cases."""
     cases, block = len(scores), StopSettings().block_of(len(scores))
     last = max(0, -(-cases // block) - 1) * block
@@ -74,7 +75,7 @@ def limits(seeds: int) -> Iterator[tuple[object, ...]]:
                 found = []
                 for seed in range(seeds):
                     scores = draw(np.random.default_rng(seed), cases, min(1.0, LIMIT + margin))
-                    outcome, took = early(gate, scores, CaseUnits(np.arange(cases)))
+                    outcome, took = early(gate, scores, np.arange(cases))
                     whole = "passed" if scores.mean() >= LIMIT - 1e-12 else "failed"
                     found.append((bool(outcome), outcome not in ("", whole), took))
                 yield name, cases, margin, *_means(found)
@@ -96,7 +97,7 @@ def drops(seeds: int) -> Iterator[tuple[object, ...]]:
                 found = []
                 for seed in range(seeds):
                     moved = draw(np.random.default_rng(seed), cases // size, drop)
-                    outcome, took = early(gate, np.repeat(moved, size), CaseUnits(np.arange(cases) // size))
+                    outcome, took = early(gate, np.repeat(moved, size), np.arange(cases) // size)
                     proven = moved.mean() > allowed and moved.std() > 0 and ttest_1samp(moved, allowed).pvalue <= 0.05
                     whole = "failed" if proven else "passed"
                     wrong = outcome == "failed" if drop <= allowed else outcome not in ("", whole)

@@ -31,7 +31,6 @@ from tables import DOCS, Row, mean, published_tables, rows, share, table, write_
 from pytest_llmeval.gates.drop import AnytimeGate, DropGate, LiftGate, SafeGate  # noqa: E402
 from pytest_llmeval.gates.rules import judge_together  # noqa: E402
 from pytest_llmeval.gates.statistics.pairing import RunPairing  # noqa: E402
-from pytest_llmeval.workbench.early.evidence import CaseUnits  # noqa: E402
 
 Array = np.ndarray
 
@@ -161,7 +160,7 @@ def ours(gate: DropGate | SafeGate) -> Callable[[Runs], tuple[str, float]]:
 
 def stopped(runs: Runs) -> tuple[str, float]:
     """Stop when the default gate is decided, or judge all cases."""
-    found, cases = early(DEFAULT, runs.drops, CaseUnits(np.arange(len(runs.drops))))
+    found, cases = early(DEFAULT, runs.drops, np.arange(len(runs.drops)))
     return (WORDS[found], cases) if found else judged(DEFAULT, runs)
 
 

@@ -5,7 +5,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, assert_never, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, assert_never
 
 from msgspec import UNSET, Struct, structs
 
@@ -60,8 +60,6 @@ if TYPE_CHECKING:
 
 ReportedTexts: TypeAlias = Literal["none", "failing", "all"]
 """Cases whose texts are in reports."""
-
-TEXTS: tuple[ReportedTexts, ...] = get_args(ReportedTexts)
 
 _WORST = 5
 _MOST_ROWS = 50

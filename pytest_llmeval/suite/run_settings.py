@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,9 +17,6 @@ from pytest_llmeval.data.files.validation import STRICT, DocumentReader, describ
 from pytest_llmeval.reports.form import SampleReport
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
     from pytest_llmeval.suite.settings import SettingsReader
 
 
@@ -171,17 +168,6 @@ class StopSettings:
         return self.block or max(_LEAST_BLOCK, math.ceil(cases / _BLOCKS))
 
 
-class CaseUnits(NamedTuple):
-    """The units that were ordered at random: cases, or clusters of cases.
-
-    Attributes:
-        numbers: Number of the unit of every case in the order in which they run, ascending from 0. Cases that always
-            run come first, and have -1: they are not a sample.
-    """
-
-    numbers: "npt.NDArray[np.intp]"
-
-
 class CaseOrder(Struct, frozen=True, dict=True):
     """The order of the cases of a suite, and where gates are looked at.
 
@@ -201,13 +187,6 @@ class CaseOrder(Struct, frozen=True, dict=True):
     def ranks(self) -> dict[str, int]:
         """Case id to its place in the order, from 0."""
         return {name: rank for rank, name in enumerate(self.ids)}
-
-    @property
-    def units(self) -> CaseUnits:
-        """What was ordered at random."""
-        import numpy as np
-
-        return CaseUnits(np.array(self.numbers, dtype=np.intp))
 
     def end_of(self, case: str) -> int:
         """Return after how many cases gates are looked at once a case has run."""

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pytest_llmeval.core.observation import FloatArray
-from pytest_llmeval.workbench.early.evidence import CaseUnits, evidence_above, first_reached
+from pytest_llmeval.workbench.early.evidence import evidence_above, first_reached
 
 LEVEL = 0.05
 SEEDS = 400
@@ -95,12 +95,12 @@ def test_units_are_looked_at_whole_and_groups_on_their_own() -> None:
     numbers = np.array([-1, -1, 0, 0, 1, 1, 2, 3, 4, 4])
     members = np.array([True, False, True, False, True, True, False, False, True, True])
     excess = np.array([0.5, 9.0, 0.5, 9.0, 0.5, 0.5])
-    at, evidence = first_reached(excess, members, CaseUnits(numbers), 0.5, math.inf)
+    at, evidence = first_reached(excess, members, numbers, 0.5, math.inf)
     assert (at, evidence) == (6, math.inf)
-    assert first_reached(-excess, members, CaseUnits(numbers), 0.5, 20.0) == (None, 1.0)
+    assert first_reached(-excess, members, numbers, 0.5, 20.0) == (None, 1.0)
 
 
 def test_a_group_of_cases_that_always_run_is_known_as_soon_as_they_have_run() -> None:
     numbers = np.array([-1, -1, 0, 1])
     members = np.array([True, True, False, False])
-    assert first_reached(np.array([0.5, -0.1, 0.0]), members, CaseUnits(numbers), 0.5, 20.0) == (2, math.inf)
+    assert first_reached(np.array([0.5, -0.1, 0.0]), members, numbers, 0.5, 20.0) == (2, math.inf)

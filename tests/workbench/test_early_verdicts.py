@@ -11,7 +11,7 @@ from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.gates.change import ChangeGate
 from pytest_llmeval.gates.contract import Gate
 from pytest_llmeval.gates.limit import parse_gate
-from pytest_llmeval.workbench.early.evidence import CaseUnits, EarlyVerdict, PartScores, decide_gate
+from pytest_llmeval.workbench.early.evidence import EarlyVerdict, PartScores, decide_gate
 
 F1 = Metric("f1", averaged=True)
 LEVEL = 0.05
@@ -26,7 +26,7 @@ def part(
 
 
 def verdict(gate: Gate, scores: FloatArray, of: int, **flags: FloatArray) -> EarlyVerdict | None:
-    return decide_gate(gate, [part(np.asarray(scores), of, **flags)], CaseUnits(np.arange(of)), F1, LEVEL)
+    return decide_gate(gate, [part(np.asarray(scores), of, **flags)], np.arange(of), F1, LEVEL)
 
 
 def drop(**keys: object) -> ChangeGate:
@@ -64,7 +64,7 @@ def test_a_gate_with_two_limits_needs_both() -> None:
 def test_one_bad_group_fails_a_gate_and_all_good_ones_pass_it() -> None:
     gate = gate_of({"metric": "f1", "min": 0.5, "by": "topic"})
     first = np.arange(200) % 2 == 0
-    units = CaseUnits(np.arange(200))
+    units = np.arange(200)
 
     def judged(low: float) -> EarlyVerdict | None:
         scores = np.where(first, 0.9, low)[:100]
@@ -137,7 +137,7 @@ def test_few_cases_establish_no_drop_early_that_all_of_them_could_not() -> None:
 def test_runs_as_good_as_the_baseline_rarely_fail(cases: int, size: int) -> None:
     """Cases are drawn, and so are the answers; clusters of five share what becomes of them."""
     gate = drop(max_drop=0.0)
-    units = CaseUnits(np.arange(cases) // size)
+    units = np.arange(cases) // size
     failed = 0
     for seed in range(300):
         rng = np.random.default_rng(seed)

@@ -23,7 +23,7 @@ from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.gates.contract import Gate, GateResult, ScoreSide
-from pytest_llmeval.suite.run_settings import CaseUnits
+from pytest_llmeval.scoring.resample import IntArray
 
 if TYPE_CHECKING:
     import numpy as np
@@ -86,7 +86,7 @@ def evidence_above(
 def first_reached(
     excess: FloatArray,
     members: "npt.NDArray[np.bool_]",
-    units: CaseUnits,
+    units: IntArray,
     reach: float,
     needed: float,
     *,
@@ -98,7 +98,8 @@ def first_reached(
     Args:
         excess: What each case that has run adds to the total, in the order of the cases; whole units.
         members: Which of all cases the total is of.
-        units: Of all cases.
+        units: Number of the unit, a cluster or the case alone, of each of all cases in their order, ascending from 0;
+            -1 where a case always runs, which is no part of the sample.
         reach: How far below 0 a case may be.
         needed: The number.
         finite: See `evidence_above`.
@@ -110,9 +111,9 @@ def first_reached(
     import numpy as np
 
     seen = len(excess)
-    always = members & (units.numbers < 0)
-    drawn = np.flatnonzero(members & (units.numbers >= 0))
-    names, place, sizes = np.unique(units.numbers[drawn], return_inverse=True, return_counts=True)
+    always = members & (units < 0)
+    drawn = np.flatnonzero(members & (units >= 0))
+    names, place, sizes = np.unique(units[drawn], return_inverse=True, return_counts=True)
     ran = drawn < seen
     count = int(place[ran].max()) + 1 if ran.any() else 0
     sums = np.zeros(count)
@@ -128,7 +129,7 @@ def first_reached(
     at = None
     if reached.size:
         last = names[reached[0]]
-        at = int(np.flatnonzero(units.numbers == last)[-1]) + 1
+        at = int(np.flatnonzero(units == last)[-1]) + 1
     return at, float(ratios[-1]) if count else 1.0
 
 
@@ -167,7 +168,7 @@ class EarlyVerdict(Struct, frozen=True):
 
 
 def decide_gate(
-    gate: Gate, parts: Sequence[PartScores], units: CaseUnits, metric: Metric, level: float
+    gate: Gate, parts: Sequence[PartScores], units: IntArray, metric: Metric, level: float
 ) -> EarlyVerdict | None:
     """Judge a gate by the cases that have run.
 
@@ -177,7 +178,7 @@ def decide_gate(
     Args:
         gate: One whose `early_fault` is empty.
         parts: All cases, or each group that the gate judges.
-        units: The order of the cases.
+        units: As in `first_reached`.
         metric: Of the gate.
         level: The probability that the verdict differs from that of a complete run; of drops that are significant, from
             what holds of all cases that there might be.
@@ -239,7 +240,7 @@ def _all_passed(findings: Sequence[_Finding]) -> int | None:
 def _findings(
     gate: Gate,
     part: PartScores,
-    units: CaseUnits,
+    units: IntArray,
     metric: Metric,
     level: float,
     parts: Sequence[PartScores],
@@ -260,7 +261,7 @@ def _findings(
         fault = f"{counted(int(part.errored.sum()), 'case')} errored{allowed}"
         yield base._replace(failed=errors, fault=fault)
         return
-    if np.unique(units.numbers[part.members]).size < gate.fewest_units:
+    if np.unique(units[part.members]).size < gate.fewest_units:
         yield base  # a complete run may be undecided, too
         return
     low, high = gate.early_range(metric.low, metric.high)

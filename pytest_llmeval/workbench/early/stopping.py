@@ -181,7 +181,9 @@ class _GateQuestion:
     def verdict(self, order: CaseOrder, level: float) -> EarlyVerdict | None:
         if self.parts is None or self.metric is None:
             return None
-        return decide_gate(self.gate, self.parts, order.units, self.metric, level)
+        import numpy as np
+
+        return decide_gate(self.gate, self.parts, np.array(order.numbers, dtype=np.intp), self.metric, level)
 
 
 class _GatesSoFar:
