@@ -1,11 +1,12 @@
 """The judges of a process: one service, and a panel for each suite or test file."""
 
 import json
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError, price_hint
 from pytest_llmeval.core.evaluator import Evaluator
@@ -31,11 +32,10 @@ OWN_JUDGE = "fixture:judge_client"
 """The model in cache keys if a fixture judges and no model is named."""
 
 
-class OwnJudge(Protocol):
-    """The user's own judge, made when it is needed: making it may take a key, stored verdicts take none."""
+OwnJudge: TypeAlias = Callable[[], Any]
+"""Makes the user's own judge when it is needed: that may take a key, stored verdicts take none.
 
-    def client(self) -> Any:
-        """Return the judge; ``None`` for the one that the suite names."""
+It returns ``None`` for the judge that the suite names."""
 
 
 @dataclass
@@ -175,7 +175,7 @@ class SuiteJudges:
         (juror,) = self._users[asking].jurors.values()
         judge = (objects or {}).get(spec.model or "")
         if judge is None and own is not None and spec.provider == "fixture":
-            judge = own.client()
+            judge = own()
         self._connect(juror, spec, judge, (asking, _USER))
 
     def _juror(
@@ -227,7 +227,7 @@ class SuiteJudges:
         asked_for = self.options.model
         # A model that the user names for this run is asked itself: its name is what the verdicts are kept under.
         is_own = asked_for is None or asked_for.startswith("fixture:")
-        judge = own.client() if own is not None and is_own else None
+        judge = own() if own is not None and is_own else None
         for number, (juror, chosen) in enumerate(zip(jurors, jurors_of(self.options.chosen(spec)), strict=True)):
             by_value = (objects or {}).get(chosen.model or "")
             self._connect(juror, chosen, by_value if judge is None else judge, (asking, number))

@@ -3,6 +3,7 @@
 import inspect
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -117,7 +118,8 @@ class CaseItem(pytest.Function):
     def run_case(self, target: "Target | None", request: pytest.FixtureRequest | None = None) -> None:
         """Run the case, or every case; fail if one of them does."""
         __tracebackhide__ = True
-        fixtures = FromFixtures(target, FixtureJudge(request))
+        judge = None if request is None else partial(request.getfixturevalue, "judge_client")
+        fixtures = FromFixtures(target, judge)
         if self.bulk:
             self._run_all(fixtures)
         else:
@@ -174,20 +176,6 @@ def _line(suite: Suite, case: Case) -> int:
         return max(case.line, 1)
     name = suite.path.name
     return max(case.line, 1) if IN_MODULE in name and name.startswith(f"{Path(file).name}{IN_MODULE}") else 1
-
-
-class FixtureJudge(Struct, frozen=True):
-    """Implements `pytest_llmeval.judge.judges.OwnJudge` by the fixture ``judge_client``.
-
-    Attributes:
-        request: Of the test; ``None`` where its suite needs no judge.
-    """
-
-    request: pytest.FixtureRequest | None
-
-    def client(self) -> Any:
-        """Return what the fixture returns."""
-        return None if self.request is None else self.request.getfixturevalue("judge_client")
 
 
 def _variant_of(item: pytest.Item) -> str:

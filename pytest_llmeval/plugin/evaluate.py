@@ -22,7 +22,6 @@ from pytest_llmeval.judge.contract import Verdict
 from pytest_llmeval.judge.judges import JudgeAccess
 from pytest_llmeval.judge.service import JudgeOffError
 from pytest_llmeval.judge.spec import JudgeSpec
-from pytest_llmeval.plugin.collect import FixtureJudge
 from pytest_llmeval.plugin.payload import LOADER, RUNNER, conclude, keep_judgements
 from pytest_llmeval.run.case_runner import FromFixtures
 from pytest_llmeval.run.execute import json_like, unanswered
@@ -72,7 +71,7 @@ class EvalCase(Case):
         except PredictionError as error:
             execution = unanswered(loaded.case.answered(MISSING), error, loaded.suite.secret_variables)
         else:
-            offered = FromFixtures(judge=FixtureJudge(self._request))
+            offered = FromFixtures(judge=partial(self._request.getfixturevalue, "judge_client"))
             execution = item.config.stash[RUNNER].run(structs.replace(loaded, case=answered), offered)
         conclude(item, loaded, execution)
         return execution.scores(loaded.suite)
@@ -289,7 +288,7 @@ class AskJudge:
         stash, path = self.request.config.stash, self.request.path
         judges = stash[RUNNER].judges
         panel = judges.judge_of(path, JudgeSpec(), stash[LOADER].display_path(path))
-        return JudgeAccess(panel, judges, path, JudgeSpec(), FixtureJudge(self.request))
+        return JudgeAccess(panel, judges, path, JudgeSpec(), partial(self.request.getfixturevalue, "judge_client"))
 
     def _conclude(self, judgement: Judgement, case: str) -> None:
         """Keep what can be recorded; skip the test where a verdict was not to be asked for."""

@@ -1,7 +1,7 @@
 """Running the cases of a process: calling targets and judges, some of them early, and scoring the answers."""
 
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 from itertools import islice
@@ -26,10 +26,8 @@ from pytest_llmeval.run.execute import (
 from pytest_llmeval.run.job import (
     CaseAnswer,
     EarlyCalls,
-    GivenTarget,
     Job,
     LoadedCase,
-    SuiteTarget,
     SuiteTargets,
     why_unanswered,
     with_figures,
@@ -81,7 +79,7 @@ class FromFixtures(Struct, frozen=True):
 
     Attributes:
         target: Answers; ``None`` for the suite's own.
-        judge: Judges; ``None`` for the model that the suite names.
+        judge: Makes the judge when it is needed; ``None`` for the model that the suite names.
     """
 
     target: "Target | None" = None
@@ -163,7 +161,7 @@ class CaseRunner(Struct, dict=True):
 
     @cached_property
     def _opponents(self) -> "OpponentJobs":
-        return OpponentJobs(partial(SuiteTarget, self._targets))
+        return OpponentJobs(self._targets)
 
     @property
     def records(self) -> bool:
@@ -392,7 +390,8 @@ class CaseRunner(Struct, dict=True):
     def jobs(self, loaded: LoadedCase, fixtures: FromFixtures, early: EarlyCalls) -> Sequence[Job]:
         """Return a job for each repeat of a case."""
         suite = loaded.suite
-        target = GivenTarget(fixtures.target) if fixtures.target is not None else SuiteTarget(self._targets, suite)
+        target = fixtures.target
+        load_target = partial(self._targets.load, suite) if target is None else lambda: target
         judge = None
         if suite.judged:
             from pytest_llmeval.judge.judges import JudgeAccess
@@ -407,7 +406,7 @@ class CaseRunner(Struct, dict=True):
             playing = self.judges.user_of(suite.path, player, loaded.key.display_path)
             user = UserAccess(playing, self.judges, suite.path, player, fixtures.judge, suite.objects)
         shared = self.options.shares and early.target and not loaded.key.test
-        jobs = [Job(loaded, repeat, target, judge, shared, user) for repeat in range(suite.repeats.times)]
+        jobs = [Job(loaded, repeat, load_target, judge, shared, user) for repeat in range(suite.repeats.times)]
         return (
             [structs.replace(job, opponents=self._opponents.jobs_of(job)) for job in jobs] if suite.opponents else jobs
         )
@@ -439,10 +438,10 @@ class OpponentJobs(Struct, frozen=True):
     """Who else must answer a case.
 
     Attributes:
-        target_of: Returns who answers the cases of a suite, as one of its systems has it.
+        targets: Of the process.
     """
 
-    target_of: "Callable[[Suite], SuiteTarget]"
+    targets: SuiteTargets
     _cases: dict[tuple[Path, str], Mapping[str, Case]] = {}
     _approved: "dict[SuiteKey, ApprovedAnswers]" = {}
 
@@ -464,7 +463,8 @@ class OpponentJobs(Struct, frozen=True):
         if case is None:
             return NoAnswer("has no prediction for this case")
         key = job.key._replace(test="", variant=name)
-        return Job(LoadedCase(suite, case, key), job.repeat, self.target_of(suite), shared=job.shared, user=job.user)
+        load_target = partial(self.targets.load, suite)
+        return Job(LoadedCase(suite, case, key), job.repeat, load_target, shared=job.shared, user=job.user)
 
     def _approved_job(self, job: Job) -> Job | NoAnswer:
         """Return the job of the approved answer, for which nobody need be asked."""

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
@@ -66,34 +66,13 @@ class EarlyCalls(NamedTuple):
     judge: bool = False
 
 
-class TargetSource(Protocol):
-    """Where the prediction of a case comes from, if it carries none."""
-
-    def load(self) -> "Target | BatchTarget":
-        """Return the target, loaded at the first need.
-
-        Raises:
-            PredictionError: There is none.
-        """
-
-
-class GivenTarget(Struct, frozen=True):
-    """A target that is there already, such as the one of the fixture ``llmeval_target``."""
-
-    target: "Target | BatchTarget"
-
-    def load(self) -> "Target | BatchTarget":
-        """Return the target."""
-        return self.target
-
-
 class Job(Struct, frozen=True):
     """One repeat of one case.
 
     Attributes:
         loaded: The case.
         repeat: Counted from 0.
-        target: Answers the case.
+        load_target: Returns what answers the case, loaded at the first need; raises `PredictionError` if nothing does.
         judge: Where its questions go; ``None`` where the suite has no judge.
         shared: Whether other processes may want the same prediction.
         user: Plays the user of its conversation; ``None`` where nobody does.
@@ -106,7 +85,7 @@ class Job(Struct, frozen=True):
 
     loaded: LoadedCase
     repeat: int
-    target: TargetSource
+    load_target: "Callable[[], Target | BatchTarget]"
     judge: "JudgeAccess | None" = None
     shared: bool = False
     user: "UserAccess | None" = None
@@ -149,7 +128,7 @@ class Job(Struct, frozen=True):
                 each.prepare(asks_target=each.case.prediction is MISSING)
         if asks_target:
             with suppress(Exception):  # raised again for every case that asks
-                self.target.load()
+                self.load_target()
                 if self.suite.target is not None and self.suite.target.world is not None:
                     self.suite.called(self.suite.target.world, "world")
             if self.user is not None:
@@ -369,21 +348,6 @@ class SuiteTargets(Struct):
         client = connect(model.spec, on_rate_limit=lambda _: self.slow_down(), calls=self.calls)
         self.background.closing.append(client.aclose)
         return ModelTarget(model, client).answer
-
-
-class SuiteTarget(Struct, frozen=True):
-    """Implements `pytest_llmeval.run.job.TargetSource` by the target that a suite names."""
-
-    targets: SuiteTargets
-    suite: Suite
-
-    def load(self) -> "Target | BatchTarget":
-        """Return the target.
-
-        Raises:
-            PredictionError: There is none.
-        """
-        return self.targets.load(self.suite)
 
 
 class ModelTarget:

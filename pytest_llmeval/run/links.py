@@ -367,7 +367,7 @@ class InWorld:
         Raises:
             PredictionError: The world cannot be set up or torn down.
         """
-        spec, target = job.suite.target, job.target.load()
+        spec, target = job.suite.target, job.load_target()
         if spec is None or spec.world is None or isinstance(target, BatchTarget):
             return await ask(job)
         factory = job.suite.called(spec.world, "world")
@@ -408,7 +408,7 @@ class AskTarget:
         Raises:
             BaseException: Any error of the target.
         """
-        target, cases = job.target.load(), job.cases
+        target, cases = job.load_target(), job.cases
         self.limit.activity.target_calls += 1
         if isinstance(target, BatchTarget):
             predictions = await target.answer([each.input if job.messages is None else job.messages for each in cases])
@@ -449,5 +449,5 @@ def batch_target(job: Job) -> BatchTarget | None:
     Raises:
         PredictionError: The job has no target.
     """
-    target = job.target.load()
+    target = job.load_target()
     return target if isinstance(target, BatchTarget) and not job.case.conversation else None

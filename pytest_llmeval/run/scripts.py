@@ -91,16 +91,6 @@ class SuiteResult(Result):
         return f"{Result._repr_html_(self)}<ul>{gates}</ul>"
 
 
-class _Judge(Struct, frozen=True):
-    """Implements `pytest_llmeval.judge.judges.OwnJudge` by a judge that is there."""
-
-    judge: Any
-
-    def client(self) -> Any:
-        """Return the judge."""
-        return self.judge
-
-
 class _OneSuite(Struct, frozen=True):
     """Implements `pytest_llmeval.run.stages.Suites` by one suite."""
 
@@ -173,7 +163,7 @@ class ScriptRun:
         run = RunRecord(ended=str(CutShortError()))
         executions: list[Execution] = []
         loaded = [LoadedCase(suite, case, key) for case in suite.cases]
-        stream = runner.stream(loaded, FromFixtures(target, _Judge(own_judge)))
+        stream = runner.stream(loaded, FromFixtures(target, lambda: own_judge))
         if any(each.prediction is MISSING for each in suite.cases):  # while the first calls are under way
             asyncio.get_running_loop().run_in_executor(None, draw_ahead, len(suite.cases))
         try:

@@ -101,7 +101,7 @@ class World:
         content = {"evaluators": {"asks": Asks()}, "cases": (case, *following), **suite}
         made = Suite("s", Path("s.eval.yaml"), **content)
         first, *others = [LoadedCase(made, each, key_of(made)) for each in (case, *following)]
-        return self.runner.run(first, FromFixtures(answers or self.target, self), others, early)
+        return self.runner.run(first, FromFixtures(answers or self.target, self.client), others, early)
 
 
 @pytest.fixture

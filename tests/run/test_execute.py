@@ -16,7 +16,7 @@ from pytest_llmeval.judge.service import CallLimit
 from pytest_llmeval.run import execute as module
 from pytest_llmeval.run.answering import Answering
 from pytest_llmeval.run.execute import Execution
-from pytest_llmeval.run.job import CaseAnswer, GivenTarget, Job, LoadedCase
+from pytest_llmeval.run.job import CaseAnswer, Job, LoadedCase
 from pytest_llmeval.scoring.case_scores import Limit
 from pytest_llmeval.services.background import Background
 from pytest_llmeval.suite.suite import Suite
@@ -39,7 +39,7 @@ def execute(
     suite: Suite, case: Case, predict: Callable[[Case], Any], measure: module.Measure | None = None
 ) -> Execution:
     answering = Answering(Background(), CallLimit(1))
-    job = Job(LoadedCase(suite, case, key_of(suite)), 0, GivenTarget(lambda _: predict(case)))
+    job = Job(LoadedCase(suite, case, key_of(suite)), 0, lambda: lambda _: predict(case))
     return module.execute(suite, answering.now(job), measure)
 
 

@@ -19,7 +19,7 @@ from pytest_llmeval.judge.service import CallLimit
 from pytest_llmeval.run import links
 from pytest_llmeval.run.answering import Opponents, chain
 from pytest_llmeval.run.conversation import Conversations
-from pytest_llmeval.run.job import Answers, GivenTarget, Job, Link, LoadedCase, Next, answer_to
+from pytest_llmeval.run.job import Answers, Job, Link, LoadedCase, Next, answer_to
 from pytest_llmeval.run.links import (
     AskTarget,
     Batched,
@@ -49,7 +49,7 @@ def answer_of(value: Any) -> str:
 
 def job_for(case: Case = CASES[0], target: Any = answer_of, suite: Suite | None = None, **more: Any) -> Job:
     suite = suite or length_suite(*CASES)
-    return Job(LoadedCase(suite, case, key_of(suite)), 0, GivenTarget(target), **more)
+    return Job(LoadedCase(suite, case, key_of(suite)), 0, lambda: target, **more)
 
 
 @dataclass
@@ -368,10 +368,10 @@ def test_turns_that_a_killed_run_got_are_not_asked_for_again() -> None:
 
 
 def test_what_is_no_conversation_is_passed_on() -> None:
-    ask = Following()
+    ask, job = Following(), job_for()
     for link in (Conversations(None, None, None), InWorld(), Opponents(Recorded(None))):
-        assert predictions(run(link(job_for(), ask))) == {"a": "A"}
-    assert ask.jobs == [job_for()] * 3
+        assert predictions(run(link(job, ask))) == {"a": "A"}
+    assert ask.jobs == [job] * 3
 
 
 def test_an_opponent_is_asked_once_for_itself_and_for_others() -> None:

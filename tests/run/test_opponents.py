@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import pytest
 from project import load_text
@@ -59,13 +58,6 @@ def longer(request: JudgeRequest) -> str:
     return json.dumps({"better": "first" if len(shown["first"]) > len(shown["second"]) else "second"})
 
 
-class OwnJudge:
-    """A judge from a fixture."""
-
-    def client(self) -> Any:
-        return longer
-
-
 @dataclass
 class World:
     """A suite of four systems, its application, and a process that runs its cases."""
@@ -106,7 +98,7 @@ def run(
 ) -> dict[str, Execution]:
     """Run the cases of systems, in the order of a suite's items."""
     jobs = loaded(suite, *systems)
-    given = FromFixtures(judge=OwnJudge())
+    given = FromFixtures(judge=lambda: longer)
     done = {}
     for place, each in enumerate(jobs):
         for _ in range(2 if again else 1):

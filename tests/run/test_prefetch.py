@@ -48,7 +48,7 @@ class Bot:
 
     @property
     def given(self) -> FromFixtures:
-        return FromFixtures(self.answer, self)
+        return FromFixtures(self.answer, self.client)
 
 
 @pytest.fixture
