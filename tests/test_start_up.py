@@ -85,7 +85,7 @@ def test_a_run_that_does_not_ask_for_suites_loads_options_and_hooks_of_ours_only
     (tmp_path / "test_one.py").write_text("def test_one(): pass\n")
     code = RUN.replace("name.partition('.')[0] for name", "name for name")
     arguments = ["-p", "no:cacheprovider", *(part for name in OTHERS for part in ("-p", f"no:{name}"))]
-    ours = {f"pytest_llmeval.plugin.{name}" for name in ("fixtures", "hooks", "options")}
+    ours = {f"pytest_llmeval.plugin.{name}" for name in ("hooks", "options")}
     ours |= {"pytest_llmeval.core"}
     ours |= {"pytest_llmeval", "pytest_llmeval_suite"}
     ours |= {

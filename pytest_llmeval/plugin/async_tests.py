@@ -17,9 +17,9 @@ import pytest
 from msgspec import Struct
 
 from pytest_llmeval.plugin.collect import before_next_look
+from pytest_llmeval.plugin.options import WorkerTerms
 from pytest_llmeval.plugin.payload import CASE_FIXTURES, UNREPORTED, case_of
 from pytest_llmeval.plugin.pytest_private import (
-    STEALS,
     fixture_info,
     is_parameter,
     lasting_anyio_loop,
@@ -178,10 +178,10 @@ class AsyncTests:
     def _following(self, turn: pytest.Function) -> Iterator[pytest.Function]:
         """Yield the tests of a group that come next in this process."""
         items, place = turn.session.items, self._places[turn]
-        worker: Mapping[str, Any] | None = getattr(self._config, "workerinput", None)
         positions: Iterable[int] = range(place + 1, len(items))
-        if worker is not None:
-            positions = next_of_worker(self._config, only_next=bool(worker.get(STEALS)))
+        if hasattr(self._config, "workerinput"):
+            others_steal = WorkerTerms.of_process(self._config).others_steal
+            positions = next_of_worker(self._config, only_next=others_steal)
         loaded = self._cases[turn]
         ahead = islice((items[each] for each in positions), self._runner.window(loaded.suite))
         is_needed = before_next_look(loaded)

@@ -1,60 +1,28 @@
-"""The pytest plugin: short hooks that call plain functions. Without ``--llmeval`` it does nothing."""
+"""The pytest plugin: short hooks that call plain functions, and fixtures. Without ``--llmeval`` it does nothing."""
 
-import gc
 import inspect
-import os
-import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping
 from functools import partial
-from pathlib import Path
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_llmeval.plugin.fixtures import (  # noqa: F401 (pytest finds fixtures here)
-    case,
-    eval_case,
-    evaluate,
-    evaluators,
-    gate,
-    judge,
-    judge_client,
-    llmeval_target,
-    score_snapshot,
-)
 from pytest_llmeval.plugin.options import (
-    SHARD,
     add_options,
     idle_settings,
     is_enabled,
-    is_suite_file,
-    longest_test_s,
-    make_runner,
-    nothing_to_run,
-    option_value,
     quiet_for_agents,
-    refuse_anchor_alone,
     refuse_idle_options,
-    refuse_misnamed_suites,
     refuse_suite_arguments,
-    report_paths,
-    shard_of_run,
     with_missing_flag,
 )
 
 if TYPE_CHECKING:
-    from pytest_llmeval.plugin.evaluate import TestEvaluations
-    from pytest_llmeval.plugin.payload import SuiteLoader
-    from pytest_llmeval.plugin.score_snapshot import PythonScores
-    from pytest_llmeval.plugin.session import Run
-    from pytest_llmeval.run.case_runner import CaseRunner
+    from pytest_llmeval.core.evaluator import Evaluator
+    from pytest_llmeval.plugin.evaluate import AskJudge, EvalCase, Evaluate, TestEvaluations
+    from pytest_llmeval.plugin.score_snapshot import PythonScores, ScoreSnapshot
     from pytest_llmeval.suite.registry import Registry
-
-_SETTLED_AT_ONCE = 1_000
-"""Results after which garbage collection ignores them: walking all of them repeatedly takes a fifth of a long run."""
-
-LEFT_OUT = "llmeval_left_out"
-"""Key under which workers of xdist report what they collected and left out."""
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
@@ -106,6 +74,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
         quiet_for_agents(config)
         with collector_paused():
+            from pytest_llmeval.plugin.run_hooks import register_suites
+
             register_suites(config, worker=worker)
     elif not worker:
         refuse_suite_arguments(config)
@@ -125,60 +95,6 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     """Name settings without effect in this run."""
     idle = ", ".join(idle_settings(config))
     return f"llmeval: off; {idle} in addopts: no effect without --llmeval" if idle else None
-
-
-def register_suites(config: pytest.Config, *, worker: bool) -> None:
-    """Register the hooks of a run that collects suites.
-
-    Args:
-        config: Of the session.
-        worker: Whether this process is one of xdist's workers.
-    """
-    from pytest_llmeval.plugin.payload import LOADER, RUNNER, SuiteLoader
-    from pytest_llmeval.plugin.progress import CarryHooks, CaseCounter, StopHooks, StopWatchHooks, Termination, ordered
-
-    runner = make_runner(config)
-    judges_off = runner.options.mode == "off"
-    loader = SuiteLoader(config, runner, partial(ordered, config=config, judges_off=judges_off))
-    config.stash[RUNNER], config.stash[LOADER] = runner, loader
-    items = ItemHooks(config, runner, loader)
-    config.pluginmanager.register(items, "llmeval_items")
-    config.add_cleanup(items.unfreeze)  # after pytest's last look at garbage, which tests leave and not modules
-    config.pluginmanager.register(Termination(), "llmeval_termination")
-    if config.option.llmeval_affected is not None:
-        config.pluginmanager.register(CarryHooks(config, runner, loader), "llmeval_carry")
-    elif option_value(config, "refresh"):
-        raise pytest.UsageError(
-            "found --llmeval-refresh, expected --llmeval-affected with it: it runs some of the others"
-        )
-    stops = StopHooks(config)
-    config.pluginmanager.register(stops, "llmeval_stops")
-    shows_progress = config.get_verbosity() >= 0
-    if shows_progress:
-        config.pluginmanager.register(CaseCounter(runner.activity), "llmeval_case_counter")
-    if config.option.llmeval_plan:
-        from pytest_llmeval.plugin.session import PlanHooks, refuse_without_meaning, stay_in_one_process
-
-        refuse_misnamed_suites(config)
-        refuse_without_meaning(config)
-        stay_in_one_process(config)
-        config.pluginmanager.register(PlanHooks(config, runner, loader), "llmeval_plan")
-    elif not worker:
-        from pytest_llmeval.plugin.presentation import CATEGORIES, FoldedFailures
-        from pytest_llmeval.plugin.progress import Progress
-        from pytest_llmeval.plugin.pytest_private import know_passing
-        from pytest_llmeval.plugin.session import Run
-
-        know_passing(CATEGORIES)
-        refuse_anchor_alone(config)
-        refuse_misnamed_suites(config)
-        paths = report_paths(config)
-        run = Run(config, loader, runner)
-        config.pluginmanager.register(ControllerHooks(run, paths), "llmeval_controller")
-        config.pluginmanager.register(StopWatchHooks(run, stops.board), "llmeval_stop_watch")
-        config.pluginmanager.register(FoldedFailures(run.record), "llmeval_folded_failures")
-        if shows_progress:
-            config.pluginmanager.register(Progress(config, runner.snapshot), "llmeval_progress")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -254,254 +170,138 @@ class ScoreHooks:
             terminalreporter.write_line(line)
 
 
-class ItemHooks:
-    """Hooks of every process that collects and runs items."""
-
-    def __init__(self, config: pytest.Config, runner: "CaseRunner", loader: "SuiteLoader") -> None:
-        from pytest_llmeval.plugin.collect import link_followers
-        from pytest_llmeval.plugin.payload import hand_over, keys_of, require_score
-        from pytest_llmeval.plugin.presentation import make_presentable
-        from pytest_llmeval.plugin.pytest_private import deselected_by_pytest
-        from pytest_llmeval.plugin.session import leave_to_others, note_selection
-
-        self._leave_to_others = leave_to_others
-        self._note_selection = note_selection
-        self._collected: list[pytest.Item] = []
-        self._deselected_by_pytest = deselected_by_pytest
-        self._require_score = require_score
-        self._runner = runner
-        self._loader = loader
-        self._keys_of = keys_of
-        self._make_presentable = make_presentable
-        self._hand_over = hand_over
-        self._link_followers = link_followers
-        self._patterns = config.getini("llmeval_files")
-        self._froze = False
-        self._handed_over = 0
-        self._whole_run = not hasattr(config, "workerinput")
-        self._process = os.getpid()
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_collection(self) -> Generator[None, Any, Any]:
-        """Collect without garbage collection: collected items live until the end."""
-        from pytest_llmeval.data.files.documents import collector_paused
-
-        with collector_paused():
-            return (yield)
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        """Remember all items before selection; drop those of other shards."""
-        self._collected = list(items)
-        shard = shard_of_run(config)
-        if shard is not None:
-            self._leave_to_others(config, items, shard)
-
-    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
-        """Note what pytest's options deselect, so that merging does not miss it."""
-        if self._deselected_by_pytest():
-            self._loader.unwanted.update(self._keys_of(items))
-
-    @pytest.hookimpl(trylast=True)
-    def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Link each case to the next ones; keep the garbage collector from walking modules and items repeatedly."""
-        self._link_followers(session.items)
-        self._note_selection(self._loader, self._collected, session.items)
-        self._collected = []
-        if session.config.option.llmeval_require_gates:
-            self._loader.drop_all_but(self._keys_of(session.items).values())
-        if self._keys_of(session.items):
-            self._froze = True
-            gc.freeze()
-
-    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Finish the calls that a worker makes for others, and report what it left out."""
-        if hasattr(session.config, "workeroutput"):
-            session.config.workeroutput[LEFT_OUT] = self._loader.left_out()
-        ended_early = session.shouldfail or exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
-        if self._runner.options.shares and not ended_early:
-            self._runner.finish(longest_test_s(session.config))
-
-    def pytest_unconfigure(self) -> None:
-        """Stop background work, release targets, close the cache."""
-        self._runner.close(whole_run=self._whole_run)
-
-    def unfreeze(self) -> None:
-        """Undo the freeze."""
-        if self._froze:
-            gc.unfreeze()
-
-    def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-        """Make a module of a suite file."""
-        from pytest_llmeval.data.files.places import OWN_FOLDER
-        from pytest_llmeval.plugin.collect import EvalModule
-
-        if file_path.parent.name == OWN_FOLDER:
-            return None
-        if not is_suite_file(file_path.name, self._patterns):
-            self._loader.note_misnamed(file_path)
-            return None
-        return EvalModule.from_parent(parent, path=file_path)
-
-    def pytest_pycollect_makeitem(self, collector: pytest.Collector, name: str, obj: object) -> pytest.Collector | None:
-        """Collect a suite that a module declares, and that no test function runs."""
-        del name
-        declared = sys.modules.get("pytest_llmeval.run.declared")  # loaded by the module, if it declares one
-        if declared is None or not isinstance(obj, declared.DeclaredSuite) or obj.is_tested:
-            return None
-        from pytest_llmeval.plugin.collect import EvalModule
-
-        return EvalModule.from_module(obj, collector)
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
-        """Fail a test that takes a case but does not score it."""
-        result = yield
-        self._require_score(item)
-        return result
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(self, item: pytest.Item, call: "pytest.CallInfo[None]") -> Generator[None, Any, Any]:
-        """Put an item's result on its report."""
-        report = yield
-        self._make_presentable(item, report)
-        # Plugins such as pytest-forked run an item in a child, and send its report here as plain data.
-        here = self._whole_run and os.getpid() == self._process
-        if self._hand_over(item, call, report, encoded=not here):
-            self._handed_over += 1
-            if self._froze and self._handed_over % _SETTLED_AT_ONCE == 0:
-                gc.freeze()  # results live until the end, like items
-        return report
+@pytest.fixture
+def eval_case(request: pytest.FixtureRequest) -> "EvalCase":
+    """The case under test, in a test marked ``@pytest.mark.llmeval("suite.eval.yaml")`` or in a fixture of a suite."""
+    return _case(request, "eval_case")
 
 
-class ControllerHooks:
-    """Hooks of the main process, which receives all reports."""
+@pytest.fixture
+def case(request: pytest.FixtureRequest) -> "EvalCase":
+    """The case under test, in a test over a suite: ``@support.test``, or marked ``llmeval("suite.eval.yaml")``."""
+    return _case(request, "case")
 
-    def __init__(self, run: "Run", paths: list[Path]) -> None:
-        from pytest_llmeval.plugin.payload import CARRIED_CATEGORY, KNOWN, NOT_SCORED, UNNEEDED_CATEGORY, keys_of
-        from pytest_llmeval.plugin.presentation import category_of
-        from pytest_llmeval.plugin.pytest_private import write_log
 
-        self._write_log = write_log
-        self._keys_of = keys_of
-        self._words = {
-            KNOWN: ("k", "KNOWN FAILURE"),
-            NOT_SCORED: ("n", "NOT SCORED"),
-            UNNEEDED_CATEGORY: ("", "NOT NEEDED"),
-            CARRIED_CATEGORY: ("", "CARRIED"),
-        }
-        self._category_of = category_of
-        self._run = run
-        self._paths = paths
-        self._written: list[Path] = []
+def _case(request: pytest.FixtureRequest, fixture: str) -> "EvalCase":
+    from pytest_llmeval.plugin.payload import case_of
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionstart(self, session: pytest.Session) -> None:
-        """Let the log of CI obey nothing that a model wrote."""
-        self._write_log(session.config)
+    item = request.node
+    faults = getattr(request, "param", None)
+    if isinstance(faults, Exception):
+        raise pytest.fail.Exception(str(faults), pytrace=False)
+    loaded = case_of(item)
+    if loaded is None:
+        mark = item.get_closest_marker("llmeval")
+        marker = f"; found the marker with {', '.join(mark.kwargs)}=" if mark is not None and mark.kwargs else ""
+        raise pytest.fail.Exception(
+            f"{item.nodeid}: {fixture} needs the marker @pytest.mark.llmeval('suite.eval.yaml') on the test, or, "
+            "for cases in Python, support = ev.suite('support', cases=...) and @support.test" + marker,
+            pytrace=False,
+        )
+    if getattr(item, "bulk", ()):
+        raise pytest.fail.Exception(
+            f"{item.nodeid}: {fixture} is one case, but mode: bulk runs all of them in one item", pytrace=False
+        )
+    from pytest_llmeval.plugin.evaluate import EvalCase
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Gather results and remove them from the report, which other plugins keep."""
-        self._run.take(report)
+    return EvalCase(request, loaded)
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_report_teststatus(
-        self, report: "pytest.CollectReport | pytest.TestReport"
-    ) -> tuple[str, str, str] | None:
-        """Count gates and snapshots separately from cases, and print no letter for them; count known failures."""
-        category = self._category_of(report)
-        if category in self._words:
-            return category, *self._words[category]
-        word = "UNDECIDED" if category.endswith("undecided") else report.outcome.upper()  # pytest knows it as skipped
-        return (category, "", word) if category else None
 
-    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Note what could not be collected."""
-        if report.failed:
-            self._run.note_uncollected(report.nodeid, report.longreprtext)
+@pytest.fixture
+def llmeval_target() -> "Callable[[Any], Any] | None":
+    """Override this in a conftest to return what answers a case's input; ``None`` means the suite's own target.
 
-    def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Note the suites of the run."""
-        self._run.expect((item.nodeid for item in session.items), self._keys_of(session.items))
+    A parametrised override makes a model matrix: every parameter has its own metrics, gates and reports.
+    """
+    return None
 
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_xdist_setupnodes(self, config: pytest.Config, specs: Sequence[object]) -> None:
-        """Measure the overhead of workers if all are on this machine and each test runs once."""
-        if config.getoption("numprocesses") and config.getoption("dist") != "each":
-            from pytest_llmeval.plugin.progress import WorkerTime
 
-            config.pluginmanager.register(WorkerTime(self._run, len(specs)), "llmeval_worker_time")
+@pytest.fixture
+def judge_client() -> Any:
+    """Override this in a conftest to return your own judge; ``None`` means the one that the suite names.
 
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_configure_node(self, node: Any) -> None:
-        """Send run id, terminal width and shard to a worker."""
-        from pytest_llmeval.plugin.pytest_private import COLUMNS, STEALS, terminal_columns
+    A judge is anything with a method ``complete``, or a callable: it gets a `JudgeRequest`, whose ``str()`` is the
+    whole prompt, and returns (or awaits) text or a `JudgeReply`. It is asked only for verdicts that are stored nowhere.
+    """
+    return None
 
-        node.workerinput[STEALS] = self._run.config.getoption("dist") == "worksteal"
-        node.workerinput["llmeval_run"] = self._run.runner.judges.enlist()
-        node.workerinput[COLUMNS] = terminal_columns(self._run.config)
-        node.workerinput[SHARD] = str(shard_of_run(self._run.config) or "")
 
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, node: Any, error: object) -> None:
-        """Release the calls of a crashed worker; note what a worker left out."""
-        if error:
-            self._run.runner.judges.bury(node.gateway.id)
-        self._run.note_left_out(getattr(node, "workeroutput", {}).get(LEFT_OUT, {}))
+@pytest.fixture
+def judge(request: pytest.FixtureRequest) -> "AskJudge":
+    """A cached judge for Python tests: ``judge(question, answer, reference=..., mode=...)`` returns a verdict.
 
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
-        """Note the suites that a worker has collected."""
-        self._run.expect(ids)
+    Who judges is said on the command line or in pytest's configuration, or by the fixture ``judge_client``. Recorded
+    judgements lie in ``__llmeval__/`` next to the test file.
+    """
+    from pytest_llmeval.plugin.evaluate import AskJudge
+    from pytest_llmeval.plugin.payload import RUNNER
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_collection(self) -> Generator[None, Any, Any]:
-        """Note why a run ended during collection."""
+    if RUNNER not in request.config.stash:
+        pytest.skip("runs with --llmeval")
+    return AskJudge(request)
+
+
+class _ByName(Mapping[str, "Evaluator"]):
+    """Evaluators by name: those of the suite with their options, others with their defaults."""
+
+    def __init__(self, own: "Mapping[str, Evaluator]") -> None:
+        self._own = own
+
+    def __getitem__(self, name: str) -> "Evaluator":
+        from pytest_llmeval.core.errors import EvaluatorError
+        from pytest_llmeval.suite.registry import get_evaluator
+
         try:
-            return (yield)
-        except BaseException as error:
-            reason = str(error) or type(error).__name__
-            self._run.shortfalls.append(f"the run ended while tests were collected: {reason}")
-            raise
+            return self._own[name] if name in self._own else get_evaluator(name)
+        except EvaluatorError as error:
+            raise KeyError(str(error)) from None
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:
-        """Judge gates once, after the last case."""
-        if session.config.option.collectonly:
-            return (yield)
-        self._run.allow_faulty_suites(session)
-        try:
-            result = yield
-        except BaseException as error:
-            self._run.runner.background.close()  # calls hold files, of which there may be none left
-            self._run.salvage(getattr(session, "items", ()))  # xdist's main process has none
-            self._run.finish(session, ended=str(error) or type(error).__name__)
-            raise
-        self._run.finish(session)
-        return result
+    def __iter__(self) -> Iterator[str]:
+        from pytest_llmeval.suite.registry import default_registry
 
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Write the reports; fail a run that was cut short or whose report cannot be written."""
-        lacking = bool(self._run.shortfalls)
-        if self._run.finished is not None:
-            self._written = self._run.write(session, self._paths)
-            lacking = lacking or {*self._written} != {*self._paths}
-        if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self._run.is_empty_shard:
-            session.exitstatus = pytest.ExitCode.OK
-        if lacking and session.exitstatus == pytest.ExitCode.OK:
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
-            self._run.notes += [f"exit code 1: {each}" for each in self._run.shortfalls]
-        hints = self._run.loader.hints()
-        known = self._run.record.selected or self._run.record.deselected or hints
-        if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and not known:
-            hints = [nothing_to_run(session.config)]
-        self._run.notes += hints
+        return iter(dict.fromkeys([*self._own, *default_registry()]))
 
-    def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
-        """Print the summary."""
-        from pytest_llmeval.plugin.presentation import print_summary
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
-        report = self._run.finished.report if self._run.finished is not None else None
-        if report is not None or self._run.notes:
-            print_summary(terminalreporter, report, self._run.notes, self._written, self._run.rerun)
+
+@pytest.fixture
+def evaluators(request: pytest.FixtureRequest) -> "Mapping[str, Evaluator]":
+    """Evaluators by name; in a suite, its own come with the options of the file."""
+    from pytest_llmeval.plugin.payload import case_of
+
+    loaded = case_of(request.node)
+    return _ByName(loaded.suite.evaluators if loaded is not None else {})
+
+
+@pytest.fixture
+def evaluate(request: pytest.FixtureRequest) -> "Evaluate":
+    """Scores in any test: ``evaluate.text(answer, expected)["f1"]``, ``evaluate.checks(answer, {"contains": "x"})``.
+
+    All evaluators are there by name; options are keyword arguments. Those that ask a judge need ``--llmeval``. What a
+    test scores is listed at the end of the run and stands in JUnit files; a failing test shows what is wrong.
+    """
+    from pytest_llmeval.plugin.evaluate import Evaluate
+
+    return Evaluate(request)
+
+
+@pytest.fixture
+def score_snapshot(request: pytest.FixtureRequest) -> "ScoreSnapshot":
+    """Compares scores with those that were approved with ``--snapshot-update``; needs no ``--llmeval``."""
+    from pytest_llmeval.plugin.score_snapshot import ScoreSnapshot
+
+    return ScoreSnapshot(request.node)
+
+
+@pytest.fixture
+def gate(request: pytest.FixtureRequest) -> "partial[Any]":
+    """Judges the results of another runner: ``gate(report, "accuracy >= 0.8")``; see `pytest_llmeval.gate`.
+
+    Without gates, they are compared with those that were approved with ``--snapshot-update``; their scores are in
+    ``__llmeval__/`` next to the test file, under the name of the test. It needs no ``--llmeval``.
+    """
+    approve = bool(request.config.getoption("update_snapshots", False))
+    return partial(
+        import_module("pytest_llmeval").gate, folder=request.path.parent, name=request.node.name, approve=approve
+    )

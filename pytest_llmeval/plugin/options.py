@@ -1,29 +1,53 @@
 """Command-line and ini options: definition, parsing and validation."""
 
-import errno
 import os
 import shlex
-import uuid
 from collections.abc import Iterable
 from fnmatch import fnmatch
 from importlib.util import find_spec
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
 from pytest_llmeval.cli.options import OPTIONS, SHARD_SUFFIX, report_path
-from pytest_llmeval.reports.files import AGENT, SUFFIXES, shows_passed_cases
+from pytest_llmeval.reports.files import AGENT, SUFFIXES
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judge.options import CachePlace, JudgeOptions
-    from pytest_llmeval.run.case_runner import CaseRunner
     from pytest_llmeval.run.shards import Shard
-    from pytest_llmeval.run.stages import RunTerms
 
-SHARD = "llmeval_shard"
-"""Key under which xdist workers receive their shard."""
+_WORKER_TERMS = "llmeval"
+"""Key under which xdist workers receive their terms."""
+
+
+class WorkerTerms(NamedTuple):
+    """What the main process of xdist sends to a worker; the defaults are those of a process without a main process.
+
+    Attributes:
+        run: Id of the run.
+        shard: Of the run, such as ``2/5``; empty without one.
+        columns: Width of the terminal.
+        others_steal: Whether other workers may take tests that are still to come.
+        seed: Of the order of cases: the commit that is checked out.
+        stops: The folder in which stops are posted.
+    """
+
+    run: str = ""
+    shard: str = ""
+    columns: int = 80
+    others_steal: bool = False
+    seed: str | None = None
+    stops: str = ""
+
+    @classmethod
+    def of_process(cls, config: pytest.Config) -> "WorkerTerms":
+        """Return the terms of this process."""
+        return cls(*getattr(config, "workerinput", {}).get(_WORKER_TERMS, ()))
+
+    def send(self, node: Any) -> None:
+        """Send them to a worker that is about to start."""
+        node.workerinput[_WORKER_TERMS] = tuple(self)
 
 
 def add_options(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
@@ -192,8 +216,7 @@ def shard_of_run(config: pytest.Config) -> "Shard | None":
     Raises:
         pytest.UsageError: The option is wrong, or something is to be approved, for which all shards are needed.
     """
-    worker: dict[str, Any] = getattr(config, "workerinput", {})
-    option = worker.get(SHARD) or config.option.llmeval_shard
+    option = WorkerTerms.of_process(config).shard or config.option.llmeval_shard
     if option is None:
         return None
     from pytest_llmeval.run.shards import shard_of
@@ -218,107 +241,3 @@ def longest_test_s(config: pytest.Config) -> float | None:
         if each is not None and each != "":
             return float(each) or None
     return None
-
-
-def run_terms(config: pytest.Config) -> "RunTerms":
-    """Return the options for judging a finished run and for writing its results."""
-    from pytest_llmeval.plugin.payload import RUNNER
-    from pytest_llmeval.run.stages import RunTerms
-
-    return RunTerms(
-        judge=config.stash[RUNNER].options.mode,
-        texts=config.getoption("llmeval_texts"),
-        snapshots=config.getini("llmeval_snapshots"),
-        require_gates=config.getoption("llmeval_require_gates"),
-        shard=str(shard_of_run(config) or ""),
-        is_kept=any(path.suffix == SHARD_SUFFIX for path in report_paths(config)),
-        compares=any(path.suffix == ".html" for path in report_paths(config)),
-        mutate=option_value(config, "mutate-seed") if config.getoption("llmeval_mutate") else None,
-        family=option_value(config, "family"),
-        concurrency=config.stash[RUNNER].options.concurrency,
-    )
-
-
-def _shows_passed_cases(config: pytest.Config) -> bool:
-    """Return whether a report, or the terminal, shows what is wrong with cases that pass."""
-    is_read = shows_passed_cases(config.getoption("llmeval_report"), config.getoption("verbose"))
-    return is_read and config.getoption("llmeval_texts") != "none"
-
-
-def make_runner(config: pytest.Config) -> "CaseRunner":
-    """Return the case runner of this process, with recorded predictions where requested.
-
-    Raises:
-        pytest.UsageError: The predictions file cannot be used.
-    """
-    from pytest_llmeval.core.errors import LlmevalError
-    from pytest_llmeval.run.case_runner import CaseRunner, Signals
-
-    options = judge_options(config)
-    for name in ("mutate-seed", "family"):  # a fault is reported before anything runs
-        option_value(config, name)
-    signals = Signals((KeyboardInterrupt, pytest.exit.Exception), (pytest.skip.Exception,))
-    in_turn = bool(config.getoption("usepdb", False))
-    may_stop = any(config.getoption(name, None) for name in ("maxfail", "stepwise"))
-    explains_all = _shows_passed_cases(config)
-    approves = bool(config.getoption("update_snapshots", False))
-    how = (signals, in_turn, may_stop, explains_all, approves, bool(config.getoption("llmeval_mutate")))
-    recorded_in = config.getoption("llmeval_predictions")
-    mode = config.getoption("llmeval_predictions_mode")
-    if recorded_in is None:
-        if mode != "auto":
-            raise pytest.UsageError(f"--llmeval-predictions-mode={mode} needs --llmeval-predictions=PATH")
-        return CaseRunner(options, None, *how)
-    from pytest_llmeval.targets.recordings import Journal, Recordings
-
-    path = config.invocation_params.dir / recorded_in
-    try:
-        if mode != "replay":
-            path.parent.mkdir(parents=True, exist_ok=True)
-            if not os.access(path if path.exists() else path.parent, os.W_OK):
-                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        journal = Journal.of_file(path, config.rootpath, options.run)
-        recordings = Recordings.open(path, mode, journal, merges=not hasattr(config, "workerinput"))
-    except OSError as error:
-        raise pytest.UsageError(f"--llmeval-predictions: {path} cannot be written: {error.strerror}") from None
-    except LlmevalError as error:
-        raise pytest.UsageError(f"--llmeval-predictions: {error}") from None
-    return CaseRunner(options, recordings, *how)
-
-
-def judge_options(config: pytest.Config) -> "JudgeOptions":
-    """Return the judge options; the command line takes precedence over the configuration.
-
-    Raises:
-        pytest.UsageError: One of them is wrong.
-    """
-    from pytest_llmeval.core.errors import FieldsError
-    from pytest_llmeval.judge.options import Budget, JudgeOptions
-    from pytest_llmeval.judge.spec import JudgeSpec
-
-    def cache() -> "CachePlace":
-        typed = config.getoption("llmeval_cache")
-        folder = config.rootpath if typed is None else config.invocation_params.dir
-        place: CachePlace = option_value(config, "cache")
-        return place.within(folder)
-
-    mode, concurrency = option_value(config, "judge"), option_value(config, "concurrency")
-    try:
-        spec = JudgeSpec(model=option_value(config, "judge-model"), base_url=option_value(config, "judge-base-url"))
-    except FieldsError as error:
-        names = {name: option_spelling(config, f"judge-{name.replace('_', '-')}") for name, _ in error.faults}
-        raise pytest.UsageError("; ".join(f"{names[name]}: {fault}" for name, fault in error.faults)) from None
-    budget = option_value(config, "budget") or Budget()
-    worker: dict[str, str] = getattr(config, "workerinput", {})
-    if (shard := shard_of_run(config)) is not None:
-        budget = budget.part(shard.index, shard.count)
-    return JudgeOptions(
-        mode=mode,
-        model=spec.model,
-        base_url=spec.base_url,
-        concurrency=concurrency,
-        budget=budget,
-        cache=cache(),
-        run=worker.get("llmeval_run") or uuid.uuid4().hex,
-        worker=worker.get("workerid", ""),
-    )

@@ -24,7 +24,7 @@ from pytest_llmeval.core import WINDOWS
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import LlmevalError, PredictionError
 from pytest_llmeval.core.wording import counted
-from pytest_llmeval.plugin.options import option_value, shard_of_run
+from pytest_llmeval.plugin.options import WorkerTerms, option_value, shard_of_run
 from pytest_llmeval.plugin.payload import UNNEEDED, SuiteLoader, carried_records, carry, case_of
 from pytest_llmeval.plugin.pytest_private import tear_down, terminal_file, worker_process
 from pytest_llmeval.plugin.session import Run, suites_of
@@ -275,13 +275,6 @@ class WorkerTime:
 _ENDED = "llmeval_ended"
 """Attribute of the last report of a case whose suite may stop."""
 
-_FOLDER = "llmeval_stops"
-"""Key under which xdist workers learn where stops are posted."""
-
-
-_SEED = "llmeval_order"
-"""Key under which xdist workers receive the seed of the order of cases."""
-
 _SEEDS = pytest.StashKey[str | None]()
 
 
@@ -300,14 +293,14 @@ def ordered(suite: Suite, config: pytest.Config, *, judges_off: bool) -> Suite:
     approves = config.getoption("update_snapshots", False) or config.getoption("update_new_snapshots_only", False)
     if suite.stop is None or approves or shard_of_run(config) is not None or (judges_off and suite.judged):
         return suite
-    return in_order(suite, _seed(config), option_value(config, "family"))
+    return in_order(suite, seed_of_order(config), option_value(config, "family"))
 
 
-def _seed(config: pytest.Config) -> str | None:
+def seed_of_order(config: pytest.Config) -> str | None:
     """Return the commit that is checked out, as the main process knows it."""
     if _SEEDS not in config.stash:
-        worker: dict[str, Any] = getattr(config, "workerinput", {})
-        config.stash[_SEEDS] = worker[_SEED] if _SEED in worker else head_commit(config.rootpath)
+        is_worker = hasattr(config, "workerinput")
+        config.stash[_SEEDS] = WorkerTerms.of_process(config).seed if is_worker else head_commit(config.rootpath)
     return config.stash[_SEEDS]
 
 
@@ -323,6 +316,12 @@ class StopBoard:
 
     folder: Path | None = None
     _known: dict[StopGroup, int] = field(default_factory=dict)
+
+    def share(self) -> str:
+        """Return the folder in which other processes read the board, made for the first of them."""
+        if self.folder is None:
+            self.folder = Path(tempfile.mkdtemp(prefix="llmeval-"))
+        return str(self.folder)
 
     def post(self, group: StopGroup, cases: int) -> None:
         """Note that a group stops."""
@@ -355,7 +354,7 @@ class StopHooks:
     """Hooks of every process that runs items."""
 
     def __init__(self, config: pytest.Config) -> None:
-        folder = getattr(config, "workerinput", {}).get(_FOLDER)
+        folder = WorkerTerms.of_process(config).stops
         self.board = StopBoard(Path(folder) if folder else None)
 
     @pytest.hookimpl(trylast=True)
@@ -463,14 +462,6 @@ class StopWatchHooks:
         keeper = Keeper(SnapshotMode.from_config(config), config.getini("llmeval_snapshots"), config.rootpath)
         suites = self._run.suites(self._session)
         return [each.load()(suites, keeper, self._board.post) for each in extensions_of("watched")]
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_configure_node(self, node: Any) -> None:
-        """Send a worker the seed of the order, and where stops are posted."""
-        if self._board.folder is None:
-            self._board.folder = Path(tempfile.mkdtemp(prefix="llmeval-"))
-        node.workerinput[_SEED] = _seed(self._run.config)
-        node.workerinput[_FOLDER] = str(self._board.folder)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Look at the gates of a suite once the cases of its next block have run."""

@@ -11,18 +11,10 @@ from typing import TYPE_CHECKING, Any, TextIO
 import pytest
 
 from pytest_llmeval.core.wording import LogWriter
+from pytest_llmeval.plugin.options import WorkerTerms
 
 if TYPE_CHECKING:
     from _pytest.fixtures import FuncFixtureInfo
-
-
-COLUMNS = "llmeval_columns"
-"""Key under which xdist workers receive the width of the terminal."""
-
-STEALS = "llmeval_steals"
-"""Key under which workers of xdist learn that others may take tests from them that are still to come."""
-
-_ASSUMED = 80
 
 
 class SyntheticModule(pytest.Module):
@@ -164,11 +156,9 @@ def terminal_width(reporter: "pytest.TerminalReporter") -> int:
 
 def terminal_columns(config: pytest.Config) -> int:
     """Return the width of the terminal; xdist workers receive it from the main process."""
-    worker: dict[str, Any] | None = getattr(config, "workerinput", None)
-    if worker is not None:
-        return int(worker.get(COLUMNS, _ASSUMED))
-    reporter = config.pluginmanager.get_plugin("terminalreporter")
-    return terminal_width(reporter) if reporter is not None else _ASSUMED
+    terms = WorkerTerms.of_process(config)
+    reporter = None if hasattr(config, "workerinput") else config.pluginmanager.get_plugin("terminalreporter")
+    return terms.columns if reporter is None else terminal_width(reporter)
 
 
 def terminal_file(reporter: "pytest.TerminalReporter") -> TextIO:

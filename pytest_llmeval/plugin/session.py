@@ -20,7 +20,7 @@ from pytest_llmeval.data.files.places import display_path
 from pytest_llmeval.data.files.writing import write_text
 from pytest_llmeval.gates.contract import GateResult
 from pytest_llmeval.plugin.collect import CaseItem
-from pytest_llmeval.plugin.options import is_suite_file, report_paths, run_terms, shard_of_run
+from pytest_llmeval.plugin.options import is_suite_file, option_value, report_paths, shard_of_run
 from pytest_llmeval.plugin.payload import (
     LOADER,
     RESULT,
@@ -40,7 +40,7 @@ from pytest_llmeval.run.execute import is_skipped
 from pytest_llmeval.run.finishing import finish_run, write_run
 from pytest_llmeval.run.job import LoadedCase
 from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord
-from pytest_llmeval.run.stages import PlanReport, Reported, Suites, judges_of
+from pytest_llmeval.run.stages import PlanReport, Reported, RunTerms, Suites, judges_of
 from pytest_llmeval.services.secrets import SOURCE_MARK, redacted_url
 from pytest_llmeval.suite.registry import Registry, default_registry, extensions_of
 from pytest_llmeval.suite.suite import Suite, SuiteKey
@@ -108,6 +108,22 @@ def _name(plugin: object, root: Path) -> str:
         return f"{type(plugin).__module__}.{type(plugin).__qualname__}"
     file = Path(plugin.__file__ or "")
     return display_path(file, root) if file.name == _CONFTEST else plugin.__name__
+
+
+def run_terms(config: pytest.Config) -> RunTerms:
+    """Return the options for judging a finished run and for writing its results."""
+    return RunTerms(
+        judge=config.stash[RUNNER].options.mode,
+        texts=config.getoption("llmeval_texts"),
+        snapshots=config.getini("llmeval_snapshots"),
+        require_gates=config.getoption("llmeval_require_gates"),
+        shard=str(shard_of_run(config) or ""),
+        is_kept=any(path.suffix == SHARD_SUFFIX for path in report_paths(config)),
+        compares=any(path.suffix == ".html" for path in report_paths(config)),
+        mutate=option_value(config, "mutate-seed") if config.getoption("llmeval_mutate") else None,
+        family=option_value(config, "family"),
+        concurrency=config.stash[RUNNER].options.concurrency,
+    )
 
 
 def origin_of(session: pytest.Session, loader: SuiteLoader, finished: Reported, ids: Iterable[str]) -> "Origin":

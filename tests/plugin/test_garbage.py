@@ -38,9 +38,9 @@ def test_modules_and_items_are_frozen_while_cases_run(capitals: "Project", selec
 
 SETTLING = """\
 import gc, pathlib
-from pytest_llmeval.plugin import hooks
+from pytest_llmeval.plugin import run_hooks
 
-hooks._SETTLED_AT_ONCE = 2
+run_hooks._SETTLED_AT_ONCE = 2
 counts = []
 
 def pytest_runtest_logreport(report):
