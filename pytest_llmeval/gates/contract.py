@@ -54,12 +54,25 @@ class GateKey(NamedTuple):
         meaning: Its value in one phrase of Markdown, for the documentation and the JSON Schema.
         otherwise: The value without the key, for the documentation; empty if it is the default of the field.
         least: The smallest whole number; ``None`` for other values.
+        looser: The change of its field by which the gate fails less often: ``more`` or ``less`` of a number, or the
+            values of a choice, the strictest first. Empty if any change may be such a change.
     """
 
     kind: Any
     meaning: str
     otherwise: str = ""
     least: int | None = None
+    looser: "Literal['', 'more', 'less'] | tuple[str, ...]" = ""
+
+    def asks_less(self, early: Any, late: Any) -> bool:
+        """Return whether a gate may fail less often with another value of the field; no number is no limit."""
+        if isinstance(self.looser, tuple):
+            return self.looser.index(late) > self.looser.index(early)
+        if not self.looser:
+            return bool(early != late)
+        if None in (early, late):
+            return late is None and early is not None
+        return bool(late > early if self.looser == "more" else late < early)
 
 
 def owned(*, default: Any = MISSING, kw_only: bool = True, **keys: GateKey) -> Any:
@@ -76,15 +89,16 @@ def gate_rule(cls: type[_Rule]) -> type[_Rule]:
 BY = GateKey(
     str, "a label; the gate is about every group of cases with the same value of this label", "the whole suite"
 )
-MIN_CASES = GateKey(int, "with `by`: groups with fewer cases are listed, not evaluated", least=1)
-PARTIAL = GateKey(bool, "whether to judge the gate even if some cases did not run")
+MIN_CASES = GateKey(int, "with `by`: groups with fewer cases are listed, not evaluated", least=1, looser="more")
+PARTIAL = GateKey(bool, "whether to judge the gate even if some cases did not run", looser="more")
 MIN_SCORED = GateKey(
     int,
     "the gate fails if fewer cases have a score, or can be compared; 30 keeps three lucky answers from passing",
     "none",
     least=1,
+    looser="less",
 )
-MAX_ERRORS = GateKey(int, "number of errored cases that are tolerated", least=0)
+MAX_ERRORS = GateKey(int, "number of errored cases that are tolerated", least=0, looser="more")
 _MAX_SKIPPED = (
     "number of cases that may be skipped at run time, by a target, a fixture or a mark; the tag `skip` is free"
 )
@@ -229,6 +243,9 @@ class EarlyWords(NamedTuple):
 class Gate:
     """A condition on one statistic of one metric of a suite; each rule is a class.
 
+    The text of a gate (``__str__``) is its identity, and begins with its metric, or with a call about it, before the
+    operator: there reports find the metric of a verdict.
+
     Attributes:
         metric: A metric of the suite, or ``pass_rate``.
         statistic: ``value`` (over summed counts) or one of the cases' own scores, such as ``mean``.
@@ -251,7 +268,7 @@ class Gate:
     min_cases: int = owned(default=1)
     min_scored: int = owned(default=0)
     max_errors: int = owned(default=0)
-    max_skipped: int = owned(default=0, max_skipped=GateKey(int, _MAX_SKIPPED, least=0))
+    max_skipped: int = owned(default=0, max_skipped=GateKey(int, _MAX_SKIPPED, least=0, looser="more"))
     partial: bool = owned(default=False)
     cluster_by: str | None = owned(default=None)
     system: str = owned(

@@ -36,8 +36,11 @@ _DRIFT = 3
 MAX_DROP = GateKey(
     float,
     "the largest drop allowed, in the unit of the metric; where lower is better, a rise counts as a drop",
+    looser="more",
 )
-MAX_DRIFT = GateKey(float, "the largest drop allowed [below the anchor](#slow-drift)", "three times `max_drop`")
+MAX_DRIFT = GateKey(
+    float, "the largest drop allowed [below the anchor](#slow-drift)", "three times `max_drop`", looser="more"
+)
 _SIDES = "`two_sided`: the level is shared by drops and rises. `less`: [it is spent on drops](#sides-and-families)"
 _ADJUST = (
     "with `by`: `familywise` bounds the chance of any false alarm among the groups, `fdr` the expected share of false "
@@ -98,6 +101,7 @@ class DropGate(ClaimGate):
             Undecided,
             "what counts [without proof](#when-a-gate-cannot-decide): `observed`, that half of the cases got worse; "
             "`pass`, nothing; `fail`, also that the gate cannot tell",
+            looser=("fail", "observed", "pass"),
         ),
     )
 
@@ -381,7 +385,10 @@ def never_decided(gates: Sequence[ChangeGate], units: Callable[[str | None], int
 class GainGate(ClaimGate):
     """A gate that fails unless a gain over another system is significant."""
 
-    max_drop: float = owned(kw_only=False, min_gain=GateKey(float, "the gain over another system that is required"))
+    max_drop: float = owned(
+        kw_only=False, min_gain=GateKey(float, "the gain over another system that is required", looser="more")
+    )
+    """The gain as a drop: less than nothing."""
 
     tags: ClassVar = ("min_gain",)
     needs: ClassVar = {"against": "a gain is one over another system"}

@@ -1,6 +1,7 @@
 """Options of the command line and the configuration for judges, and the budget of a run."""
 
 import math
+import os
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -28,7 +29,8 @@ class _Store(NamedTuple):
     Attributes:
         module: Has the class.
         name: Of the class, which is called with the path.
-        coordination: The database of the processes of a run, by the path of the store.
+        coordination: Path of the database of the processes of a run, from the store; empty if the store is that
+            database. A store that is a file has it beside itself: ``../.llmeval/cache.sqlite3``.
     """
 
     module: str
@@ -95,7 +97,7 @@ class CachePlace(NamedTuple):
     @property
     def coordination(self) -> Path:
         """The database of the processes of a run, which is never committed."""
-        return self.path / STORES[self.store].coordination
+        return Path(os.path.normpath(self.path / STORES[self.store].coordination))  # ".." leaves a file, too
 
     def open(self) -> "ReplyStore":
         """Open the store, and create it first if it is absent.

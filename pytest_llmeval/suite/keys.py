@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from pytest_llmeval.targets.spec import TargetSpec
 
 SuiteMode: TypeAlias = Literal["items", "bulk", "test"]
+Decided: TypeAlias = Literal["scores", "verdicts", "form"]
+"""What a key of a suite decides, the first that applies; ``form`` is what a suite consists of, and how it runs."""
 
 
 class Key(Struct, frozen=True):
@@ -53,6 +55,9 @@ class Key(Struct, frozen=True):
         least: The smallest number of members of a list.
         python: Type in Python where it is not that of the file; ``None`` if `suite` has another parameter for it.
         null: Whether null is a value of its own, and not the absence of the key.
+        decides: What it decides. After a change of a key that decides scores, a run of affected cases runs all of them,
+            and `llmeval guard` asks what the change loosens. Verdicts are found anew in every run; the form is compared
+            part by part.
         carried: Whether `Suite` has a field of this name.
     """
 
@@ -65,6 +70,7 @@ class Key(Struct, frozen=True):
     least: int = 0
     python: str | None = ""
     null: bool = False
+    decides: Decided = "scores"
     carried: bool = True
 
 
@@ -91,6 +97,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
             type=list[Any],
             forms=("evaluator",),
             python="Sequence[EvaluatorEntry] | EvaluatorEntry",
+            decides="form",
         ),
     ] = {}
     suite: ClassVar[
@@ -102,6 +109,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
             "a text for readers, which JSON, Markdown and HTML reports show",
             type=str | None,
             read=lambda _, text: text or "",
+            decides="form",
         ),
     ] = ""
     target: Annotated[
@@ -120,10 +128,12 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
             "one, without a name",
             forms=("systems", None),
             python="Mapping[str, Any]",
+            decides="form",
         ),
     ] = {}
     reference: Annotated[
-        str | None, Key("the [system](systems.md#the-tables) that the others are compared with", "the first")
+        str | None,
+        Key("the [system](systems.md#the-tables) that the others are compared with", "the first", decides="verdicts"),
     ] = None
     compare_by: Annotated[
         tuple[str, ...],
@@ -131,6 +141,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
             "list of metrics by which [systems](systems.md#the-tables) are compared in groups",
             "those of the gates, or the first",
             read=SettingsReader.read_compared,
+            decides="verdicts",
         ),
     ] = ()
     only: ClassVar[
@@ -158,7 +169,8 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
         ),
     ] = ConversationSpec()
     group_by: Annotated[
-        tuple[str, ...], Key("list of labels; the report has the metrics for each value of each label")
+        tuple[str, ...],
+        Key("list of labels; the report has the metrics for each value of each label", decides="verdicts"),
     ] = ()
     cluster_by: Annotated[
         str | None,
@@ -166,6 +178,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
             "a label; cases with the same value belong together, for every interval and test: "
             "[Clusters](statistics.md#clusters)",
             "every case is on its own",
+            decides="verdicts",
         ),
     ] = None
     abstained: Annotated[
@@ -182,6 +195,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
             "`items`: one test per case; `bulk`: one test for the whole suite: [Large suites](scale.md#bulk-mode); "
             "`test`: none, since only [Python tests](python-api.md#tests-over-a-suite) run the cases",
             "`items`",
+            decides="form",
         ),
     ] = "items"
     repeats: Annotated[
@@ -230,6 +244,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
             "0.95",
             read=SettingsReader.read_confidence,
             null=True,
+            decides="verdicts",
         ),
     ] = 0.95
     checks: ClassVar[
@@ -249,12 +264,16 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
             type=dict[str, Any],
             read=lambda reader, limits: reader.read_limits(limits, ("thresholds",)),
             forms=("limits",),
+            decides="verdicts",
         ),
     ] = {}
     gates: Annotated[
         "tuple[Gate, ...]",
         Key(
-            "limits for the suite: [Thresholds and gates](thresholds-and-gates.md)", type=list[Any], forms=(str, "gate")
+            "limits for the suite: [Thresholds and gates](thresholds-and-gates.md)",
+            type=list[Any],
+            forms=(str, "gate"),
+            decides="verdicts",
         ),
     ] = ()
     snapshot: Annotated[
@@ -264,6 +283,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
             "the ini option `llmeval_snapshots`",
             read=read_snapshot,
             forms=(bool, "snapshot", None),
+            decides="verdicts",
         ),
     ] = None
     approve: Annotated[
@@ -272,6 +292,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
             "`{failures: true}`: `--snapshot-update` also approves "
             "[failing cases](thresholds-and-gates.md#failures-that-are-excused)",
             "nothing",
+            decides="verdicts",
         ),
     ] = ApproveSettings()
     uncalibrated: Annotated[
@@ -280,6 +301,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
             "what happens if [no labels confirm](review.md#uncalibrated-judges) a judge that has gates or thresholds: "
             "`report`, `fail`, or `allow`",
             "`report`",
+            decides="verdicts",
         ),
     ] = "report"
     stop: Annotated[
@@ -290,6 +312,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
             "`never`",
             read=read_stop,
             forms=({"enum": [WHEN_DECIDED, "never"]}, StopSettings, None),
+            decides="verdicts",
         ),
     ] = None
     sample: Annotated[
@@ -299,6 +322,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
             "[Sample the cases](planning.md#sample-the-cases)",
             "all cases",
             forms=(SampleSettings, None),
+            decides="verdicts",
         ),
     ] = None
     inputs: Annotated[
@@ -308,9 +332,12 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
             "[Run what a change can affect](planning.md#inputs)",
             "what is found",
             read=SettingsReader.read_inputs,
+            decides="form",
         ),
     ] = ()
-    cases: Annotated["tuple[Case, ...]", Key("list of cases", type=list[Any], forms=("case",), python=None)] = ()
+    cases: Annotated[
+        "tuple[Case, ...]", Key("list of cases", type=list[Any], forms=("case",), python=None, decides="form")
+    ] = ()
     source: ClassVar[
         Annotated[
             Any,

@@ -15,15 +15,18 @@ from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.wording import as_line, counted, listed
 from pytest_llmeval.data.files.documents import Document
-from pytest_llmeval.gates.contract import Gate
+from pytest_llmeval.gates.contract import Gate, GateKey
 from pytest_llmeval.gates.limit import LimitGate
 from pytest_llmeval.gates.statistics.pairing import matched_by_content
 from pytest_llmeval.scoring.case_scores import Limit
 from pytest_llmeval.scoring.usage import FORMER_FIGURES
+from pytest_llmeval.suite.keys import KEYS
 from pytest_llmeval.suite.suite import Suite
 from pytest_llmeval.workbench.mutation.mutants import Mutant, mutation_of, score_mutants, score_unjudged
 
 if TYPE_CHECKING:
+    from dataclasses import Field
+
     from pytest_llmeval.evaluators.checks.contract import Check, CheckKind
     from pytest_llmeval.suite.registry import Registry
 
@@ -144,14 +147,15 @@ def _settings(base: SuiteState, head: SuiteState) -> Iterator[Loosening]:
         "cluster_by": old.cluster_by is not None,
         "confidence": new.confidence is None or (old.confidence is not None and new.confidence < old.confidence),
         "conversation": old.conversation.user is not None,
+        "judge": False,  # evaluators and judges are compared together
         "mode": new.mode == "test",
-        "parts": True,
-        "repeats": True,
         "sample": "sample" in head.document.data,
         "snapshot": old.snapshot is not None and old.snapshot.enabled,
+        "target": False,  # another answer is not another demand
     }
-    for key, is_looser in loosened.items():
-        if is_looser and _value(base, key) != _value(head, key):
+    deciding = [name for name, key in KEYS.items() if key.carried and key.decides == "scores"]
+    for key in sorted({*loosened, *deciding}):
+        if loosened.get(key, True) and _value(base, key) != _value(head, key):
             gone = key not in head.document.data
             line = (base if gone else head).line(key)
             before, after = (as_line(side.document.data.get(key, ""), 100) for side in (base, head))
@@ -222,9 +226,7 @@ def _about(gate: Gate) -> tuple[object, ...]:
     return gate.tags, metric, gate.statistic, gate.by, gate.system, gate.against
 
 
-_LOOSER_ABOVE: Final = frozenset({"max_drop", "min_cases", "max_errors", "max_skipped", "partial"})
-_LOOSER_BELOW: Final = frozenset({"min_scored"})
-_UNDECIDED: Final = ("fail", "observed", "pass")
+_ANY: Final = GateKey(object, "")
 
 
 def _weaker(old: Gate, new: Gate) -> list[tuple[str, object, object]]:
@@ -238,12 +240,20 @@ def _weaker(old: Gate, new: Gate) -> list[tuple[str, object, object]]:
         before, after = _range(old), _range(new)
         if any(late < early for early, late in zip(before, after, strict=True)):
             changes.append(("", old, new))
-    shared = {each.name for each in fields(new)} - {"line", "bounds"}
-    for name in (each.name for each in fields(old) if each.compare and each.name in shared):
-        early, late = getattr(old, name), getattr(new, name)
-        if early != late and not _is_stricter(name, early, late):
-            changes.append((name.replace("max_drop", "min_gain") if "min_gain" in old.tags else name, early, late))
+    shared = {each.name: each for each in fields(new)}
+    for each in fields(old):
+        if not each.compare or each.name not in shared or each.name == "bounds":
+            continue
+        name, key = next(iter(_keys(each) or _keys(shared[each.name]) or [(each.name, _ANY)]))
+        early, late = getattr(old, each.name), getattr(new, each.name)
+        if early != late and key.asks_less(early, late):
+            changes.append((name, early, late))
     return changes
+
+
+def _keys(declared: "Field[Any]") -> list[tuple[str, GateKey]]:
+    """Return the keys that set a field of a gate, by name."""
+    return [*declared.metadata.get("keys", {}).items()]
 
 
 def _range(gate: LimitGate) -> tuple[tuple[float, bool], tuple[float, bool]]:
@@ -256,16 +266,6 @@ def _range(gate: LimitGate) -> tuple[tuple[float, bool], tuple[float, bool]]:
         if bound.operator in ("<=", "<", "=="):
             high = max(high, (-bound.limit, strict))
     return low, high
-
-
-def _is_stricter(name: str, early: Any, late: Any) -> bool:
-    if name == "undecided":
-        return _UNDECIDED.index(late) < _UNDECIDED.index(early)
-    if name == "max_drift" and None in (early, late):
-        return early is None  # without it, three times max_drop
-    if name in _LOOSER_ABOVE or name == "max_drift":
-        return bool(late < early)
-    return name in _LOOSER_BELOW and bool(late > early)
 
 
 def _evaluators(base: SuiteState, head: SuiteState) -> Iterator[Loosening]:

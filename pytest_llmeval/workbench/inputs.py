@@ -19,6 +19,7 @@ from pytest_llmeval.baselines.comparable import comparable_of, digests_of, finge
 from pytest_llmeval.core.case import MISSING
 from pytest_llmeval.data.files.places import IN_MODULE, input_files, searching_within
 from pytest_llmeval.run.checkout import file_of_suite
+from pytest_llmeval.suite.keys import KEYS
 from pytest_llmeval.suite.suite import Suite, is_of_users
 from pytest_llmeval.workbench.sources import Closure, SourceTree
 
@@ -33,8 +34,13 @@ _SETTINGS: Final = (
     "setup.cfg",
 )
 _LOCKS: Final = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml", "Pipfile.lock")
-_KEYS: Final = ("target", "parts", "conversation", "abstained", "repeats", "judge", "on", "turns", "types")
-"""Keys of a suite that decide its observations; gates and thresholds are judged anew on any."""
+_KEYS: Final = (
+    *[name for name, key in KEYS.items() if key.carried and key.decides == "scores"],
+    "on",
+    "turns",
+    "types",
+)
+"""The fields of a suite that decide its scores."""
 
 _NAMED: Final = re.compile(r"(?P<module>[A-Za-z_][\w.]*):[A-Za-z_][\w.]*")
 _PINNED: Final = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*)(?:\[[^]]*\])?\s*==\s*(?P<version>[^\s;#\\]+)")

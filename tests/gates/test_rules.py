@@ -8,6 +8,7 @@ from builders import gate_of
 
 from pytest_llmeval.gates.contract import Gate
 from pytest_llmeval.gates.rules import RULES, GateFault, gate_schema, known_keys, rule_of
+from pytest_llmeval.reports.form import gated_metrics
 
 VALUES = {float: 0.5, int: 1, str: "x", bool: True}
 NEEDED: dict[str, dict[str, Any]] = {
@@ -72,6 +73,32 @@ def test_what_a_key_sets_changes_the_gate(rule: type[Gate]) -> None:
 @pytest.mark.parametrize("rule", RULES)
 def test_every_rule_is_found_by_its_keys(rule: type[Gate]) -> None:
     assert rule_of(smallest(rule)) is rule
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_reports_find_the_metric_in_the_text_of_a_gate(rule: type[Gate]) -> None:
+    for metric in ("f1", "mean(f1)", "exact match"):
+        gate = gate_of({**smallest(rule), "metric": metric})
+        assert gated_metrics([str(gate)]) == [gate.metric], str(gate)
+
+
+def test_a_gate_asks_less_in_the_direction_that_its_key_declares() -> None:
+    keys = known_keys()
+    changes = {
+        "max_errors": [(1, 2, True), (2, 1, False)],
+        "min_scored": [(30, 10, True), (10, 30, False)],
+        "max_drift": [(0.1, None, True), (None, 0.1, False)],
+        "undecided": [("observed", "pass", True), ("pass", "fail", False)],
+        "confidence": [(0.9, 0.95, True), (0.95, 0.9, True)],
+    }
+    for name, each in changes.items():
+        assert [keys[name].asks_less(early, late) for early, late, _ in each] == [less for *_, less in each], name
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_number_of_a_gate_says_in_which_direction_it_asks_less(rule: type[Gate]) -> None:
+    numbers = {name: key for name, key in rule.keys().items() if name.startswith(("min_", "max_"))}
+    assert [name for name, key in numbers.items() if not key.looser] in ([], ["max_left_out"])
 
 
 def test_all_foreign_keys_are_named_with_what_was_probably_meant() -> None:

@@ -9,9 +9,11 @@ from typing import TypeAlias
 
 import pytest
 from builders import recorded_case, recorded_suite, write_run
+from msgspec import structs
 
 from pytest_llmeval.baselines.scores import Approval, TestScores, render
 from pytest_llmeval.cli import main
+from pytest_llmeval.suite.keys import KEYS
 from pytest_llmeval.workbench.guard import Ruling, guard_text
 from pytest_llmeval.workbench.guarding import Loosening
 
@@ -167,6 +169,14 @@ HONEST = {
 def test_honest_pull_request_passes(guard: Guard, honest: str) -> None:
     code, printed = guard(HONEST[honest])
     assert (code, "nothing asks for less" in printed) == (0, True), printed
+
+
+def test_key_that_decides_scores_is_reported_unless_something_says_what_asks_for_less(
+    guard: Guard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(KEYS, "description", structs.replace(KEYS["description"], decides="scores"))
+    code, printed = guard(HONEST["rewritten"])
+    assert (code, "key description: changed" in printed) == (1, True), printed
 
 
 def test_every_setting_that_asks_for_less_is_found(guard: Guard) -> None:

@@ -21,6 +21,7 @@ from pytest_llmeval.judge.coordination import Coordination
 from pytest_llmeval.judge.options import STORES, CachePlace
 from pytest_llmeval.judge.replies import ReplyStore
 from pytest_llmeval.judge.replies.directory import DirectoryReplies
+from pytest_llmeval.judge.run_store import WorkingCache
 
 DAY_S = 86_400
 
@@ -51,6 +52,15 @@ def store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Itera
 @pytest.fixture
 def directory(tmp_path: Path) -> DirectoryReplies:
     return DirectoryReplies(tmp_path / "verdicts")
+
+
+def test_processes_meet_beside_a_store_that_is_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(STORES, "lines", STORES["directory"]._replace(coordination="../.llmeval/cache.sqlite3"))
+    file = tmp_path / "verdicts.jsonl"
+    file.touch()
+    working = WorkingCache(CachePlace(file, "lines"), "run", "owner")
+    assert working.coordination.get_answers("run", "activity") == []
+    assert (tmp_path / ".llmeval" / "cache.sqlite3").is_file()
 
 
 def test_a_judgement_comes_back_whatever_the_judge_replied(store: Opened) -> None:
