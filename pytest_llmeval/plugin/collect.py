@@ -13,6 +13,7 @@ from msgspec import Struct, structs
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import BudgetError, LlmevalError, SuiteError, origin
+from pytest_llmeval.core.results import BAD
 from pytest_llmeval.core.wording import printable
 from pytest_llmeval.data.files.places import IN_MODULE
 from pytest_llmeval.plugin.payload import (
@@ -158,7 +159,7 @@ class CaseItem(pytest.Function):
                 all_answers=self.config.getoption("llmeval_texts") == "all",
             )
             keep_judgements(self, suite.path, [entry for each in executions for entry in each.entries])
-        failed = [each for each in executions if each.record.outcome in ("failed", "errored")]
+        failed = [each for each in executions if each.record.outcome in BAD]
         if failed:
             lines = [f"{len(failed)} of {len(executions)} cases failed"]
             for each in failed[:_EXPLAINED]:

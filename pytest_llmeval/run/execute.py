@@ -22,7 +22,7 @@ from pytest_llmeval.core.errors import (
 )
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.core.results import UNFAILED, AnswerShown, CaseOutcome, CaseRecord
+from pytest_llmeval.core.results import BAD, UNFAILED, AnswerShown, CaseOutcome, CaseRecord
 from pytest_llmeval.core.wording import as_line, counted, number
 from pytest_llmeval.run.job import CaseAnswer, costs_of, target_scores, unknown_figures, with_figures
 from pytest_llmeval.run.records import explained, not_computed, repeated_answers
@@ -470,7 +470,7 @@ def skipped(case: Case) -> Execution:
 
 def as_expected(execution: Execution) -> Execution:
     """Return an execution whose failure is ``xfailed`` if the case has the tag ``xfail``, where no mark does so."""
-    if not is_xfail(execution.case) or execution.record.outcome not in ("failed", "errored"):
+    if not is_xfail(execution.case) or execution.record.outcome not in BAD:
         return execution
     return structs.replace(execution, record=structs.replace(execution.record, outcome="xfailed"))
 

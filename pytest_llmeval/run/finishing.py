@@ -16,10 +16,10 @@ from pytest_llmeval.baselines.comparable import SharedTexts, Stamp, day_of, fing
 from pytest_llmeval.baselines.runs import JudgedSuite, Keeper, MeasuredSuite, SnapshotMode
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import SuiteError, fault_of
-from pytest_llmeval.core.results import PASS_RATE, AnswerShown, CaseRecord, Result
+from pytest_llmeval.core.results import BAD, PASS_RATE, AnswerShown, CaseRecord, Result
 from pytest_llmeval.core.tables import Strengths
 from pytest_llmeval.core.wording import counted
-from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
+from pytest_llmeval.gates.contract import GateResult
 from pytest_llmeval.judge.spec import PanelSpec
 from pytest_llmeval.reports.failures import returned_modes
 from pytest_llmeval.reports.files import WrittenReports, write_reports
@@ -362,25 +362,14 @@ def finish_run(
     stamp = Stamp(day_of(datetime.fromtimestamp(run.started, UTC)), head_commit(suites.root))
     keeper = Keeper(mode.read_only() if run.ended or run.uncollected else mode, terms.snapshots, suites.root)
     scope = RunScope(run, terms, suites, keeper, stamp, baselines)
-    reported = report(judge(collect(scope), scope), scope)
-    judged = reported.judged
-    written = persist(judged, scope, recordings=recordings)
-    verdicts = [
-        each
-        for each in reported.verdicts
-        if each[0] not in written.unwritten or not isinstance(each[1], SnapshotVerdict)
-    ]
-    reported = structs.replace(
-        reported,
-        verdicts=[*verdicts, *written.verdicts],
-        notes=[*reported.notes, *written.notes],
-        shortfalls=list(_shortfalls(judged, run, terms, mode)),
-    )
+    reported = persist(report(judge(collect(scope), scope), scope), scope, recordings=recordings)
+    reported = structs.replace(reported, shortfalls=list(_shortfalls(reported.judged, scope)))
     return extended("reported", reported, scope)
 
 
-def _shortfalls(judged: Judged, run: RunRecord, terms: RunTerms, mode: SnapshotMode) -> Iterator[str]:
+def _shortfalls(judged: Judged, scope: RunScope) -> Iterator[str]:
     """Yield why a run does not pass although nothing in it failed: it was cut short, or gates were not evaluated."""
+    run, terms = scope.run, scope.terms
     if run.unfinished:
         why = run.broken or "they sent no report"
         yield f"{counted(len(run.unfinished), 'selected test')} of eval suites did not run: {why}"
@@ -391,7 +380,7 @@ def _shortfalls(judged: Judged, run: RunRecord, terms: RunTerms, mode: SnapshotM
     waiting = [
         f"{suite_path}: {gate.gate} ({gate.reason})" for suite_path, gate in gates if gate.outcome == "not_judged"
     ]
-    elsewhere = 0 if terms.is_kept else left_to_others(run, terms, mode)
+    elsewhere = 0 if terms.is_kept else left_to_others(scope)
     if elsewhere and waiting:
         yield (
             f"{counted(len(waiting), 'gate')} not evaluated: a plugin deselected {counted(elsewhere, 'test')} of eval "
@@ -428,7 +417,7 @@ def _unsettled(judged: Judged) -> Iterator[str]:
 def _failures(judged: Judged) -> Iterator[str]:
     """Yield what failed, which the exit code of a run that was asked to end does not show."""
     records = [record for each in judged.suites for record in each.records]
-    if failed := sum(record.outcome in ("failed", "errored") for record in records):
+    if failed := sum(record.outcome in BAD for record in records):
         yield f"{counted(failed, 'case')} failed before the run ended early"
     if failed := sum(verdict.outcome == "failed" for _, verdict in judged.verdicts):
         yield f"{counted(failed, 'verdict')} on gates and snapshots failed in a run that ended early"

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -17,16 +17,14 @@ from pytest_llmeval.baselines.runs import (
     JudgedSuite,
     MeasuredSuite,
     SnapshotJudgement,
-    SnapshotMode,
 )
 from pytest_llmeval.core.errors import LlmevalError, fault_of
-from pytest_llmeval.core.results import CaseRecord, MetricValue
+from pytest_llmeval.core.results import BAD, CaseRecord, MetricValue
 from pytest_llmeval.core.wording import counted, suggest
 from pytest_llmeval.gates.change import ChangeGate, GateEvidence
 from pytest_llmeval.gates.contract import EVERYTHING, GateResult, SnapshotVerdict
 from pytest_llmeval.run.execute import is_skipped
-from pytest_llmeval.run.run_record import RunRecord
-from pytest_llmeval.run.stages import Collected, Family, Judged, RunScope, RunTerms, SuiteVerdict
+from pytest_llmeval.run.stages import Collected, Family, Judged, RunScope, SuiteVerdict
 from pytest_llmeval.scoring.table import summarize
 from pytest_llmeval.scoring.usage import TARGET_FIGURES, UsageEvaluator
 from pytest_llmeval.services.machine import calls_that_fit
@@ -155,7 +153,7 @@ def _family_notes(claims: Sequence[_Claims], family: Family | None) -> Iterator[
 
 
 def _has_failed(suite: JudgedSuite) -> bool:
-    return any(case.outcome in ("failed", "errored") for case in suite.result.cases)
+    return any(case.outcome in BAD for case in suite.result.cases)
 
 
 def _notes(suites: Sequence[JudgedSuite], scope: RunScope) -> Iterator[str]:
@@ -167,9 +165,8 @@ def _notes(suites: Sequence[JudgedSuite], scope: RunScope) -> Iterator[str]:
         if not (each.key.test or each.suite.can_fail or scope.keeper.settings(each.suite) or _has_failed(each))
     )
     yield from dict.fromkeys(toothless)
-    yield from dict.fromkeys(note for each in suites for note in _former_words(each))
-    yield from dict.fromkeys(note for each in suites for note in _idle_thresholds(each))
-    yield from dict.fromkeys(note for each in suites for note in _lowered(each, scope.terms.concurrency))
+    for notes_on in (_former_words, _idle_thresholds, partial(_lowered, most=scope.terms.concurrency)):
+        yield from dict.fromkeys(note for each in suites for note in notes_on(each))
     most = scope.terms.concurrency
     if most is not None and (fitting := calls_that_fit(most)) < most:
         yield (
@@ -253,7 +250,7 @@ def _examine_suite(collected: CollectedSuite, scope: RunScope) -> tuple[JudgedSu
     off = _switched_off(suite, collected.records) if terms.judge == "off" and suite.judged else frozenset()
     judged = JudgedSuite(
         measured,
-        _incomplete(measured, scope, is_part=terms.is_kept and left_to_others(scope.run, terms, scope.keeper.mode) > 0),
+        _incomplete(measured, scope, is_part=terms.is_kept and left_to_others(scope) > 0),
         off,
     )
     if collected.stop is not None:  # scores of some cases are no scores of the suite
@@ -410,9 +407,9 @@ def _incomplete(measured: MeasuredSuite, scope: RunScope, *, is_part: bool) -> s
     return "; ".join(reasons)
 
 
-def left_to_others(run: RunRecord, terms: RunTerms, mode: SnapshotMode) -> int:
+def left_to_others(scope: RunScope) -> int:
     """Return how many tests over cases were left out, neither by options nor as those of other shards."""
-    return 0 if mode.selects or terms.shard else len(run.deselected)
+    return 0 if scope.keeper.mode.selects or scope.terms.shard else len(scope.run.deselected)
 
 
 def _switched_off(suite: Suite, rows: Iterable[CaseRecord]) -> frozenset[str]:

@@ -12,7 +12,7 @@ from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import MissingDataError, MissingExtraError, format_error, origin
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.core.results import AnswerShown, CaseOutcome, CaseRecord
+from pytest_llmeval.core.results import BAD, AnswerShown, CaseOutcome, CaseRecord
 from pytest_llmeval.core.views import Reading
 from pytest_llmeval.core.wording import as_line, excerpt, printable
 from pytest_llmeval.services.secrets import masked, presentable, secret_values, without
@@ -27,7 +27,6 @@ _LONGEST_CONVERSATION = 16_000
 _SHORTER = (_LONGEST, 1_000, 300, 100)
 """Characters of a text within a value that is too long, tried one after the other."""
 _OWN_TEXT = 1_000
-_FAILING = ("failed", "errored")
 _EXCERPTS = json.JSONEncoder(ensure_ascii=False, default=str)
 
 
@@ -135,8 +134,8 @@ def repeated_answers(records: Sequence[CaseRecord]) -> tuple[Mapping[str, Sequen
     """
     seen: dict[str, AnswerShown] = {}
     lines: dict[str, Mapping[str, Sequence[str]]] = {}
-    for record in sorted(records, key=lambda each: each.outcome not in _FAILING):
-        passed = record.outcome not in _FAILING
+    for record in sorted(records, key=lambda each: each.outcome not in BAD):
+        passed = record.outcome not in BAD
         for value, *_ in record.answers:
             key = _key(value)
             known = seen.get(key, AnswerShown(value, 0, 0))

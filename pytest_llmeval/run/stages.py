@@ -19,7 +19,7 @@ from pytest_llmeval.baselines.comparable import Stamp
 from pytest_llmeval.baselines.runs import CollectedSuite, JudgedSuite, Keeper, contents_of, read_failures
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import LlmevalError, fault_of
-from pytest_llmeval.core.results import CaseRecord, Selection
+from pytest_llmeval.core.results import BAD, CaseRecord, Selection
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.data.files.places import OWN_FOLDER, WORKING_FOLDER, display_path
 from pytest_llmeval.data.files.writing import remove_leftovers
@@ -236,7 +236,7 @@ class Reported(Struct, frozen=True):
         cases = (case for suite in self.report.suites for case in suite.cases)
         return (
             bool(self.report.faults)
-            or any(case.outcome in ("failed", "errored") for case in cases)
+            or any(case.outcome in BAD for case in cases)
             or any(verdict.outcome == "failed" for _, verdict in self.verdicts)
         )
 
@@ -393,35 +393,27 @@ def iso_time(run: RunRecord) -> str:
     return datetime.fromtimestamp(run.started, UTC).isoformat(timespec="seconds")
 
 
-class Persisted(Struct, frozen=True):
-    """The outcome of writing the files of a run.
-
-    Attributes:
-        unwritten: Suites whose approved scores could not be written.
-        verdicts: On files that could not be written.
-        notes: Lines for people.
-    """
-
-    unwritten: frozenset[SuiteKey] = frozenset()
-    verdicts: Sequence[SuiteVerdict] = ()
-    notes: Sequence[str] = ()
-
-
-def persist(judged: Judged, scope: RunScope, *, recordings: "Recordings | None" = None) -> Persisted:
+def persist(reported: Reported, scope: RunScope, *, recordings: "Recordings | None" = None) -> Reported:
     """Write everything that a run leaves behind, and remove the unfinished files of killed runs.
 
     Args:
-        judged: The suites and the verdicts on them.
-        scope: The run.
+        reported: The run.
+        scope: Its circumstances.
         recordings: Predictions; ``None`` if they are not recorded.
+
+    Returns:
+        The run with verdicts on files that could not be written, and without those on scores that were not approved.
     """
-    run, keeper = scope.run, scope.keeper
+    judged, run, keeper = reported.judged, scope.run, scope.keeper
     root = keeper.root or Path()
     for file in {each.part.key.path for each in run.items.values()}:
         remove_leftovers(Path(file).parent / OWN_FOLDER)
     remove_leftovers(root / WORKING_FOLDER)
     verdicts: list[SuiteVerdict] = [*keeper.settle(judged.suites, whole=not (run.broken or scope.terms.shard))]
-    unwritten = frozenset(key for key, _ in verdicts)
+    unwritten = {key for key, _ in verdicts}
+    standing = [
+        each for each in reported.verdicts if not (each[0] in unwritten and isinstance(each[1], SnapshotVerdict))
+    ]
     notes = []
     for failed, line in (
         *keeper.nothing_approved(judged.suites),
@@ -434,7 +426,7 @@ def persist(judged: Judged, scope: RunScope, *, recordings: "Recordings | None" 
         notes.append(line)
         if failed:
             verdicts.append((SuiteKey("", failed), GateResult("recording", "failed", None, None, line)))
-    return Persisted(unwritten, verdicts, notes)
+    return structs.replace(reported, verdicts=[*standing, *verdicts], notes=[*reported.notes, *notes])
 
 
 def _approve_failures(judged: Judged, keeper: Keeper) -> Iterator[tuple[str, str]]:
