@@ -63,15 +63,10 @@ def in_turn(error: Exception, turn: int) -> Exception:
     return error
 
 
-def turn_of(error: BaseException) -> str:
-    """Return in which turn of a conversation a target failed, such as ``turn 3``; empty outside of one."""
-    notes = (each for each in getattr(error, "__notes__", ()) if isinstance(each, str) and each.endswith(_TURN))
-    return next(notes, "").removesuffix(_TURN)
-
-
 def in_its_turn(error: BaseException, reason: str) -> str:
     """Return why a target failed, with the turn of the conversation, if it was in one."""
-    turn = turn_of(error)
+    notes = (each for each in getattr(error, "__notes__", ()) if isinstance(each, str) and each.endswith(_TURN))
+    turn = next(notes, "").removesuffix(_TURN)
     return f"{turn}: {reason}" if turn else reason
 
 
@@ -218,8 +213,9 @@ def _is_ours(frame: TracebackType) -> bool:
     return str(frame.tb_frame.f_globals.get("__name__")).partition(".")[0] == __name__.partition(".")[0]
 
 
-def _short_path(file: str) -> str:
-    path, here = Path(file), Path.cwd()
+def shown_path(path: Path) -> str:
+    """Name a file as a user in the current directory would."""
+    here = Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
@@ -242,13 +238,13 @@ def origin(error: BaseException) -> str:
         return ""
     last = frames[-1]
     code = last.tb_frame.f_code
-    return f" ({_short_path(code.co_filename)}:{last.tb_lineno} in {code.co_name})"
+    return f" ({shown_path(Path(code.co_filename))}:{last.tb_lineno} in {code.co_name})"
 
 
 def defined_at(function: object) -> str:
     """Return where a function is defined, such as `` (app.py:3)``; empty if that is unknown."""
     code = getattr(inspect.unwrap(function) if callable(function) else function, "__code__", None)
-    return f" ({_short_path(code.co_filename)}:{code.co_firstlineno})" if code is not None else ""
+    return f" ({shown_path(Path(code.co_filename))}:{code.co_firstlineno})" if code is not None else ""
 
 
 def users_only(error: BaseException) -> None:

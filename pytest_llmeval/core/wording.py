@@ -110,8 +110,7 @@ def several(texts: Sequence[str], separator: str = ", ") -> str:
     >>> several(["a", "b"]), several(["a"] * 21, "")
     ('a, b', 'aaaaaaaaaaaaaaaaaaaa (and 1 more)')
     """
-    more = len(texts) - MOST_LISTED
-    return separator.join(texts[:MOST_LISTED]) + (f" (and {more} more)" if more > 0 else "")
+    return listed(texts, MOST_LISTED, separator=separator)
 
 
 def closest(word: str, options: Iterable[str]) -> str | None:

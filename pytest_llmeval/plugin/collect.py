@@ -52,7 +52,7 @@ def may_ask_early(names: Iterable[str], fixtures: "Mapping[str, Sequence[pytest.
     for name in names:
         if name == "request":
             # A target that is made from the parameter of a model matrix is the same for all cases.
-            if any(_asks_for_its_test(defined) for defined in fixtures.get("llmeval_target", ())[-1:]):
+            if any("request" in each.argnames and not each.params for each in fixtures.get("llmeval_target", ())[-1:]):
                 return False
             continue
         for defined in fixtures.get(name, ())[-1:]:
@@ -82,10 +82,6 @@ def outlives_its_test(name: str, fixtures: "Mapping[str, Sequence[pytest.Fixture
         used = all(each != "request" and outlives_its_test(each, fixtures) for each in defined.argnames)
         return _is_plain(defined) and used
     return True
-
-
-def _asks_for_its_test(defined: "pytest.FixtureDef[object]") -> bool:
-    return "request" in defined.argnames and not defined.params
 
 
 _LISTED = 20

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import pytest
 
 from pytest_llmeval.core.results import CaseRecord
-from pytest_llmeval.core.wording import counted, printable
+from pytest_llmeval.core.wording import counted, listed, printable
 from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
 from pytest_llmeval.plugin.payload import CARRIED_CATEGORY, CATEGORY, UNNEEDED_CATEGORY, case_of
 from pytest_llmeval.plugin.pytest_private import terminal_width
@@ -135,8 +135,7 @@ def _shared(labels: Mapping[tuple[SuiteKey, str], Mapping[str, str]], ids: Seque
 
 
 def _names(reports: Sequence[Any]) -> str:
-    names = [each.nodeid.rpartition("::")[2] for each in reports]
-    return ", ".join([*names[:_LISTED], *(["..."] if len(names) > _LISTED else [])])
+    return listed((each.nodeid.rpartition("::")[2] for each in reports), _LISTED, ", ...")
 
 
 def _counted(reports: Sequence[Any], shared: str) -> Any:

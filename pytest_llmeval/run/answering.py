@@ -272,7 +272,7 @@ class Opponents:
 
     async def _own(self, job: Job, ask: Next) -> Case:
         """Return the answer to a case's own question; one that runs again gets another."""
-        place = _answer_place(job)
+        place = job.place
         if place in self._answered:
             del self._tasks[place]
         self._answered.add(place)
@@ -283,7 +283,7 @@ class Opponents:
 
     async def _shared(self, job: Job, ask: Next) -> Case | BaseException:
         """Return the answer, asking for it if nobody has yet."""
-        place = _answer_place(job)
+        place = job.place
         if place not in self._tasks or self._tasks[place].is_cancelled:
             self._tasks[place] = SharedTask(self._outcome(job, ask))
         return await self._tasks[place].result()
@@ -299,11 +299,13 @@ class Opponents:
 
     def own(self, job: Job) -> Case | None:
         """Return the answer to a case's own question, if it has come while its opponents have not answered."""
-        shared = self._tasks.get(_answer_place(job))
-        if shared is None or not shared.task.done() or shared.task.cancelled():
-            return None
-        answer = shared.task.result()
+        answer = self._ended(job)
         return None if isinstance(answer, BaseException) else answer
+
+    def _ended(self, job: Job) -> Case | BaseException | None:
+        """Return the answer, or the error, of a task that has ended."""
+        shared = self._tasks.get(job.place)
+        return None if shared is None or not shared.task.done() or shared.task.cancelled() else shared.task.result()
 
     def known(self, job: Job) -> dict[str, Any] | None:
         """Return the opponents' answers to a case; ``None`` where one must be asked for."""
@@ -323,10 +325,8 @@ class Opponents:
             return NoAnswer(str(error))
         if case is not None:
             return _answer_of(opponent, case)
-        shared = self._tasks.get(_answer_place(opponent))
-        if shared is None or not shared.task.done() or shared.task.cancelled():
-            return None
-        return _answer_of(opponent, shared.task.result())
+        answer = self._ended(opponent)
+        return None if answer is None else _answer_of(opponent, answer)
 
     async def _others(self, job: Job, ask: Next) -> dict[str, Any]:
         others = await asyncio.gather(*(self._other(each, ask) for each in job.opponents.values()))
@@ -349,10 +349,6 @@ def _answer_of(opponent: Job, answer: Case | BaseException) -> PredictionParts |
     if isinstance(answer, BaseException):
         return NoAnswer(str(answer) if isinstance(answer, LlmevalError) else format_error(answer))
     return PredictionParts(opponent.parts, answer.prediction)
-
-
-def _answer_place(job: Job) -> _AnswerPlace:
-    return job.key, job.case.id, job.repeat
 
 
 @dataclass
@@ -384,7 +380,7 @@ class Prefetch:
 
     def considered(self, loaded: LoadedCase) -> bool:
         """Return whether a case to come has been considered already."""
-        return _place(loaded) in self._considered
+        return loaded.place in self._considered
 
     def take(self, jobs: Sequence[Job], following: Iterable[Sequence[Job]], early: EarlyCalls) -> list[CaseAnswer]:
         """Return the answers of one case, and send for those of the cases to come.
@@ -397,13 +393,12 @@ class Prefetch:
         __tracebackhide__ = True
         try:
             own = list(map(self._own, jobs, itertools.repeat(early)))  # a comprehension would show in tracebacks
-            self._considered -= {_place(job.loaded) for job in jobs}
+            self._considered -= {job.loaded.place for job in jobs}
             for job in (job for each in following for job in each):
-                place = _place(job.loaded)
-                self._considered.add(place)
+                self._considered.add(job.loaded.place)
                 started = self._start(job, early)
                 if started is not None:
-                    self._pending[*place, job.repeat] = started
+                    self._pending[job.place] = started
         finally:
             self._send()
         answers = [self._wait(job, started) for job, started in zip(jobs, own, strict=True)]
@@ -429,7 +424,7 @@ class Prefetch:
 
     def _own(self, job: Job, early: EarlyCalls) -> CaseAnswer | Pending[CaseAnswer] | None:
         __tracebackhide__ = True
-        return self._pending.pop((*_place(job.loaded), job.repeat), None) or self._start(job, early)
+        return self._pending.pop(job.place, None) or self._start(job, early)
 
     def _start(self, job: Job, early: EarlyCalls) -> CaseAnswer | Pending[CaseAnswer] | None:
         """Answer at once, or in the background if that is allowed."""
@@ -451,8 +446,3 @@ class Prefetch:
             return self.answering.now(job)
         answer = started.result() if isinstance(started, Pending) else started
         return self.answering.now(job) if isinstance(answer.error, OrphanedError) else answer
-
-
-def _place(loaded: LoadedCase) -> tuple[SuiteKey, str]:
-    # The key includes the Python test, which has its own prediction for a case of a suite.
-    return loaded.key, loaded.case.id

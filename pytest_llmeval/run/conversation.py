@@ -254,7 +254,7 @@ class Conversations:
             return await ask(job)
         dialogue = Dialogue(beginning(job.case.input), job.suite.parts, job.suite.conversation)
         user = user_questions(job)
-        spoken = self._spoken[_conversation_of(job)] = []
+        spoken = self._spoken[job.place] = []
         try:
             while (messages := await self._to_reply(dialogue, user, spoken)) is not None:
                 dialogue.add(await self._turn(job, messages, ask))
@@ -324,7 +324,7 @@ class Conversations:
         user = user_questions(job)
         if user is None or self.judges is None:
             return
-        spoken = self._spoken.pop(_conversation_of(job), None)
+        spoken = self._spoken.pop(job.place, None)
         if spoken is None:
             spoken = []
             transcript: Any = answer.case.prediction
@@ -374,10 +374,6 @@ def turns_of(job: Job) -> str:
 def asker(job: Job) -> str:
     """Return the name by which the questions of a job are distinguished from those of other tests and systems."""
     return " ".join((job.key.display_path, job.key.test, job.key.variant))
-
-
-def _conversation_of(job: Job) -> tuple[SuiteKey, str, int]:
-    return job.key, job.case.id, job.repeat
 
 
 def _added(sent: Sequence[Any], reply_messages: list[Any]) -> list[Any]:

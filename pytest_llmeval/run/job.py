@@ -58,6 +58,11 @@ class LoadedCase(Struct, frozen=True):
     case: Case
     key: SuiteKey
 
+    @property
+    def place(self) -> tuple[SuiteKey, str]:
+        """What distinguishes it from all others: a Python test has its own prediction for a case of a suite."""
+        return self.key, self.case.id
+
 
 class EarlyCalls(NamedTuple):
     """What may be called before a case's own turn, when the fixtures of its test are not set up yet."""
@@ -119,6 +124,11 @@ class Job(Struct, frozen=True):
     def key(self) -> SuiteKey:
         """What the results of the case are gathered under."""
         return self.loaded.key
+
+    @property
+    def place(self) -> tuple[SuiteKey, str, int]:
+        """What distinguishes it from all others."""
+        return self.loaded.key, self.loaded.case.id, self.repeat
 
     def prepare(self, *, asks_target: bool) -> None:
         """Load the targets and connect the judge, which must happen in the thread of the tests."""

@@ -20,7 +20,7 @@ from pytest_llmeval.baselines.runs import CollectedSuite, JudgedSuite, Keeper, c
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import LlmevalError, fault_of
 from pytest_llmeval.core.results import BAD, CaseRecord, Selection
-from pytest_llmeval.core.wording import counted
+from pytest_llmeval.core.wording import counted, listed
 from pytest_llmeval.data.files.places import OWN_FOLDER, WORKING_FOLDER, display_path
 from pytest_llmeval.data.files.writing import remove_leftovers
 from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
@@ -443,8 +443,8 @@ def _approve_failures(judged: Judged, keeper: Keeper) -> Iterator[tuple[str, str
             except OSError as error:
                 yield display, f"known failures not written to {failures_file(each.key)}: {error.strerror}"
         elif passing := mended(each.collected.known, each.records):
-            listed = ", ".join(passing[:_LISTED_CASES]) + (", ..." if len(passing) > _LISTED_CASES else "")
-            yield "", f"{display}: {counted(len(passing), 'known failure')} now passing: {listed}"
+            first = listed(passing, _LISTED_CASES, ", ...")
+            yield "", f"{display}: {counted(len(passing), 'known failure')} now passing: {first}"
 
 
 def _note_history(judged: Judged, run: RunRecord, root: Path, stamp: Stamp) -> Iterator[tuple[str, str]]:
@@ -477,8 +477,8 @@ def record_predictions(judged: Judged, run: RunRecord, recordings: "Recordings |
             ("they have the value of a secret variable", left_out.secret),
         ):
             if cases:
-                listed = ", ".join(map(repr, cases[:_LISTED_CASES])) + (", ..." if len(cases) > _LISTED_CASES else "")
-                yield "", f"predictions NOT recorded, since {why}: {len(cases)} ({listed})"
+                first = listed(map(repr, cases), _LISTED_CASES, ", ...")
+                yield "", f"predictions NOT recorded, since {why}: {len(cases)} ({first})"
 
 
 def _complete(judged: Judged) -> set[tuple[str, str]]:

@@ -14,8 +14,7 @@ from pytest_llmeval.services.background import Activity
 Refused: TypeAlias = Literal["", "key", "access"]
 """What a service refuses: nothing, the key, or access, which may be because of the key or of what was sent."""
 
-_UNAUTHORIZED: Final = 401
-_FORBIDDEN: Final = 403
+_REFUSED: Final[Mapping[int, Refused]] = {401: "key", 403: "access"}
 _IN_A_ROW: Final = 5
 
 
@@ -31,7 +30,7 @@ class Notes(Protocol):
 
 def refused_by(status: int) -> Refused:
     """Return what a service refuses by a status of HTTP."""
-    return "key" if status == _UNAUTHORIZED else "access" if status == _FORBIDDEN else ""
+    return _REFUSED.get(status, "")
 
 
 class Refusals(Struct):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_args, get_type_hints
 from msgspec import structs
 
 from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.errors import EvaluatorError, MissingExtraError, SuiteError, format_error, origin
+from pytest_llmeval.core.errors import EvaluatorError, MissingExtraError, SuiteError, format_error, origin, shown_path
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.results import PASS_RATE, MetricIndex
 from pytest_llmeval.core.tables import metric_names
@@ -18,7 +18,6 @@ from pytest_llmeval.core.wording import expected_name, unknown_name
 from pytest_llmeval.data.files.documents import Document, check_regular, read_json
 from pytest_llmeval.data.files.places import input_files, searching_within
 from pytest_llmeval.data.files.validation import STRICT, describe
-from pytest_llmeval.data.formats.base import shown_path
 from pytest_llmeval.gates.limit import (
     GateFormError,
     gate_form_fault,

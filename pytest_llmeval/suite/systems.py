@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, Typ
 from msgspec import Struct, structs
 
 from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.core.errors import Fault, PredictionError
+from pytest_llmeval.core.errors import Fault, PredictionError, shown_path
 from pytest_llmeval.core.wording import quotation
 from pytest_llmeval.data.files.places import FaultLog, matching_files
 from pytest_llmeval.data.files.validation import STRICT, DocumentReader, describe
-from pytest_llmeval.data.formats.base import ABSENT, Source, id_fault, json_text, pick, shown_path
+from pytest_llmeval.data.formats.base import ABSENT, Source, id_fault, json_text, pick
 from pytest_llmeval.judge.spec import JudgeSpec
 
 if TYPE_CHECKING:

@@ -57,8 +57,6 @@ async def call_target(
             take the input alone.
         BaseException: Any error of the target.
     """
-    import asyncio
-
     watch = stopwatch()
     itself = getattr(target, "clocks_itself", False) is True
 
@@ -71,7 +69,7 @@ async def call_target(
             return await answer
 
     if run is None or (timeout is not None and not can_be_left):
-        run = _in_worker
+        run = partial(in_thread, name="llmeval-target")
     try:
         async with asyncio.timeout(timeout) as limit:
             if inspect.iscoroutinefunction(target):
@@ -93,15 +91,7 @@ async def call_target(
         raise PredictionError("the target cancelled itself (CancelledError)") from error
     except SystemExit as error:
         # Let out of its task, it would end the event loop.
-        raise _exited(error) from error
-
-
-async def _in_worker(work: Callable[[], Any]) -> Any:
-    return await in_thread(work, "llmeval-target")
-
-
-def _exited(error: SystemExit) -> PredictionError:
-    return PredictionError(f"the target called sys.exit({error.code!r})")
+        raise PredictionError(f"the target called sys.exit({error.code!r})") from error
 
 
 def typed_input(target: Callable[..., Any], value: Any, declared: Any = None) -> Any:

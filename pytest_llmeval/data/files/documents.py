@@ -194,10 +194,6 @@ _SUITE_ADVICE = "put large sets of cases into a JSONL file and name it under `so
 _SUITE = "a suite: a mapping with `cases` or a `source`"
 
 
-def _nowhere() -> FilePlace | None:
-    return None
-
-
 @contextmanager
 def collector_paused() -> Iterator[None]:
     """Pause the garbage collector: visiting data that grows, again and again, costs more than making it."""
@@ -223,7 +219,7 @@ class Document:
 
     file: str
     data: Any
-    _find_places: Callable[[], FilePlace | None] = field(default=_nowhere, repr=False, compare=False)
+    _find_places: Callable[[], FilePlace | None] = field(default=lambda: None, repr=False, compare=False)
     text: str = field(default="", repr=False, compare=False)
     objects: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
@@ -395,8 +391,12 @@ def read_jsonl(path: Path, display_path: str, faults: list[Fault], *, nan: bool 
         check_regular(path, display_path)
         with path.open("rb") as stream:
             for number, offset, line in _lines(stream):
+                if line is None:
+                    limit = f"{MAX_LINE_BYTES >> 20} MiB"
+                    log.add(number, 1, "", f"found a line that is too long, expected at most {limit}")
+                    continue
                 try:
-                    text = _line_text(line, display_path, number, offset).rstrip()
+                    text = decode(line, display_path, number, offset).rstrip()
                     any_text = any_text or bool(text)
                     if text:
                         yield number, parser.parse(text, number)
@@ -411,15 +411,6 @@ def read_jsonl(path: Path, display_path: str, faults: list[Fault], *, nan: bool 
     except OSError as error:
         log.add(0, 0, "", f"found no readable file ({error.strerror}), expected one")
     faults.extend(log.listed())
-
-
-def _line_text(line: bytes | None, display_path: str, number: int, offset: int) -> str:
-    if line is None:
-        limit = f"{MAX_LINE_BYTES >> 20} MiB"
-        raise SuiteError(
-            [Fault(display_path, number, 1, "", f"found a line that is too long, expected at most {limit}")]
-        )
-    return decode(line, display_path, number, offset)
 
 
 def read_csv(

@@ -67,7 +67,7 @@ class JsonParser:
         self._suspect = False
         self._decode = json.JSONDecoder(
             object_pairs_hook=self._object,
-            parse_constant=self._constant,
+            parse_constant=self._float,
             parse_float=self._float,
             parse_int=self._integer,
         ).decode
@@ -102,9 +102,6 @@ class JsonParser:
         if len(data) != len(pairs):
             self._suspect = True
         return data
-
-    def _constant(self, name: str) -> float:
-        return self._float(name)
 
     def _float(self, text: str) -> float:
         value = float(text)

@@ -72,19 +72,18 @@ def write_text(path: Path, parts: Iterable[str]) -> None:
     Raises:
         OSError: It cannot be written; then it is as it was.
     """
-    _write(path, lambda file: _write_parts(file, parts))
+    _write(path, (each.encode("utf-8", "backslashreplace") for each in parts))
 
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Write a file as `write_text` does."""
-    _write(path, lambda file: _write_data(file, data))
+    _write(path, [data])
 
 
-def _write(path: Path, write: Callable[[int], None]) -> None:
-    """Have a file written by a function that closes it."""
+def _write(path: Path, parts: Iterable[bytes]) -> None:
     refuse_links(path)
     if _is_stream(path):
-        write(_open_stream(path))
+        _write_parts(_open_stream(path), parts)
         return
     remove_leftovers(path.parent)
     scratch = scratch_path(path.parent)
@@ -94,7 +93,7 @@ def _write(path: Path, write: Callable[[int], None]) -> None:
             before = path.lstat()
             if stat.S_ISREG(before.st_mode) and not WINDOWS:
                 os.fchmod(file, stat.S_IMODE(before.st_mode))
-        write(file)
+        _write_parts(file, parts)
         put_in_place(scratch, path)
     except BaseException:
         scratch.unlink(missing_ok=True)
@@ -281,17 +280,10 @@ def _remove_leftovers(folder: Path) -> None:
                         Path(entry.path).unlink(missing_ok=True)
 
 
-def _write_parts(file: int, parts: Iterable[str]) -> None:
-    with os.fdopen(file, "w", encoding="utf-8", errors="backslashreplace", newline="\n") as stream:
-        stream.writelines(parts)
-        stream.flush()
-        if stat.S_ISREG(os.fstat(file).st_mode):
-            os.fsync(file)
-
-
-def _write_data(file: int, data: bytes) -> None:
+def _write_parts(file: int, parts: Iterable[bytes]) -> None:
+    """Write an open file, and close it."""
     with os.fdopen(file, "wb") as stream:
-        stream.write(data)
+        stream.writelines(parts)
         stream.flush()
         if stat.S_ISREG(os.fstat(file).st_mode):
             os.fsync(file)

@@ -6,6 +6,8 @@ thousand opening brackets end the process. The loop also sees every fault with i
 
 import math
 import re
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import yaml
@@ -206,11 +208,11 @@ class _Builder:
         self.aliased = 0
         self.documents = 0
         self.ended = False
-        self.handlers = {
+        self.handlers: dict[str, Callable[[Any], None]] = {
             "ScalarEvent": self.scalar,
-            "MappingStartEvent": self.open_mapping,
+            "MappingStartEvent": partial(self.open, kind="map"),
             "MappingEndEvent": self.close,
-            "SequenceStartEvent": self.open_list,
+            "SequenceStartEvent": partial(self.open, kind="seq"),
             "SequenceEndEvent": self.close,
             "AliasEvent": self.alias,
             "DocumentStartEvent": self.document,
@@ -265,13 +267,7 @@ class _Builder:
         else:
             self.put(value, place, 1)
 
-    def open_mapping(self, event: Any) -> None:
-        self.open(event, "map", is_list=False)
-
-    def open_list(self, event: Any) -> None:
-        self.open(event, "seq", is_list=True)
-
-    def open(self, event: Any, kind: str, *, is_list: bool) -> None:
+    def open(self, event: Any, kind: str) -> None:
         place = _place(event)
         if (wrong := tag_fault(event.tag, kind)) is not None:
             self.fault(place, wrong)
@@ -280,7 +276,7 @@ class _Builder:
             raise _StopError
         if event.anchor is not None:
             self.anchors[event.anchor] = None
-        self.frames.append(_YamlFrame(place, event.anchor, is_list=is_list))
+        self.frames.append(_YamlFrame(place, event.anchor, is_list=kind == "seq"))
 
     def close(self, _event: Any) -> None:
         frame = self.frames.pop()

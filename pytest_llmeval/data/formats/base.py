@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from pytest_llmeval.core import grouped
 from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.core.errors import Fault, SuiteError
-from pytest_llmeval.core.wording import counted, expected_name, quotation, suggest
+from pytest_llmeval.core.errors import Fault, SuiteError, shown_path
+from pytest_llmeval.core.wording import counted, expected_name, listed, quotation, suggest
 from pytest_llmeval.data.files.documents import load_json, read_jsonl
 from pytest_llmeval.data.files.places import FaultLog
 
@@ -384,12 +384,6 @@ def check_names(file: CaseFile, option: str, names: Iterable[str], known: Iterab
             file.faults.add(0, 0, option, message)
 
 
-def shown_path(path: Path) -> str:
-    """Name a file as a user in the current directory would."""
-    here = Path.cwd()
-    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
-
-
 ID_KEYS = ("question_id", "query_id", "id")
 _CONVERSATION_KEYS = ("sample_id", "conversation_id")
 _ANSWER_KEYS = ("prediction", "hypothesis", "answer", "results")
@@ -519,8 +513,7 @@ def add_predictions(
 
 
 def _some(answers: list[RecordedAnswer]) -> str:
-    more = ", ..." if len(answers) > _SHOWN_IDS else ""
-    return ", ".join(repr(each.id) for each in answers[:_SHOWN_IDS]) + more
+    return listed((repr(each.id) for each in answers), _SHOWN_IDS, ", ...")
 
 
 def _add_unknown(answers: list[RecordedAnswer], known: Collection[str], faults: FaultLog) -> None:

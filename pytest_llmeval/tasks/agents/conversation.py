@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal
 
 from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.errors import Fault, JudgeError
+from pytest_llmeval.core.errors import Fault, JudgeError, shown_path
 from pytest_llmeval.core.evaluator import Evaluator, Metric, Reads
 from pytest_llmeval.core.observation import FloatArray, Observation, Sums
 from pytest_llmeval.core.wording import as_line, counted, suggest
 from pytest_llmeval.data.files.documents import Document, load_json, read_json
 from pytest_llmeval.data.files.places import render_path
-from pytest_llmeval.data.formats.base import CaseFile, FileSource, case_id, kind, shown_path
+from pytest_llmeval.data.formats.base import CaseFile, FileSource, case_id, kind
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.judge.contract import JudgedEvaluator, Question, Verdict
 from pytest_llmeval.judge.questions.modes import USER_ROLE, get_mode, instruction_language

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.core.errors import Fault
+from pytest_llmeval.core.errors import Fault, shown_path
 from pytest_llmeval.data.files.places import FaultLog
-from pytest_llmeval.data.formats.base import Source, shown_path
+from pytest_llmeval.data.formats.base import Source
 from pytest_llmeval.tasks.emotion_cause.conversation import gold_pair, utterance_texts
 from pytest_llmeval.tasks.emotion_cause.pair_files import PairConversation, PairFile, read_pair_file
 from pytest_llmeval.tasks.emotion_cause.pairs import (

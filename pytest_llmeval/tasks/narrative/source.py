@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 from msgspec import structs
 
 from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.errors import Fault, SuiteError
+from pytest_llmeval.core.errors import Fault, SuiteError, shown_path
 from pytest_llmeval.core.wording import suggest
 from pytest_llmeval.data.files.documents import Document, load_json, read_bytes
 from pytest_llmeval.data.files.places import matching_files
 from pytest_llmeval.data.files.validation import describe
-from pytest_llmeval.data.formats.base import Source, case_id, id_fault, shown_path
+from pytest_llmeval.data.formats.base import Source, case_id, id_fault
 from pytest_llmeval.tasks.narrative.document import PARTS, Steps, format_faults, read_story, value_faults
 from pytest_llmeval.tasks.narrative.labels import warn_of_drift
 

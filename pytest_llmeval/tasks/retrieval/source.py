@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, cast
 
 from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.core.errors import EvaluatorError, Fault, SuiteError
+from pytest_llmeval.core.errors import EvaluatorError, Fault, SuiteError, shown_path
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.data.files.documents import load_json, read_jsonl, read_text
 from pytest_llmeval.data.files.places import FaultLog, render_path
@@ -25,7 +25,6 @@ from pytest_llmeval.data.formats.base import (
     id_fault,
     json_text,
     kind,
-    shown_path,
     wrong_values,
 )
 from pytest_llmeval.evaluators.answers import describe_found, json_in
