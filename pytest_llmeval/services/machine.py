@@ -150,24 +150,3 @@ def run_git(folder: Path, *arguments: str, environment: Mapping[str, str] | None
     except (OSError, subprocess.SubprocessError) as error:
         raise GitError(f"git {arguments[0]}: {error}") from None
     return done.stdout.decode("utf-8", "surrogateescape")
-
-
-def clone_commit(folder: Path, commit: str, target: Path) -> None:
-    """Make a clone with one commit checked out; what is committed in it is not seen by the repository.
-
-    Objects are shared, hooks do not run, and there is no remote. Submodules stay empty.
-
-    Args:
-        folder: A folder of the repository.
-        commit: The commit.
-        target: A folder that does not exist.
-
-    Raises:
-        GitError: There is no such commit, or git cannot write.
-    """
-    without_hooks = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.hooksPath", "GIT_CONFIG_VALUE_0": os.devnull}
-    root = run_git(folder, "rev-parse", "--show-toplevel").rstrip("\n")
-    digest = run_git(folder, "rev-parse", "--verify", "--end-of-options", f"{commit}^{{commit}}").rstrip("\n")
-    run_git(folder, "clone", "--quiet", "--shared", "--no-checkout", root, str(target), environment=without_hooks)
-    run_git(target, "checkout", "--quiet", "--detach", digest, environment=without_hooks)
-    run_git(target, "remote", "remove", "origin")

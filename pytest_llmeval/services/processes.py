@@ -4,35 +4,17 @@ import asyncio
 import contextlib
 import os
 import signal
-import subprocess
-import sys
-import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 from pytest_llmeval.core import WINDOWS
 from pytest_llmeval.core.errors import PredictionError
 
 LONGEST_LINE: Final = 64 << 20
-MARK: Final = "LLMEVAL_FAMILY"
-"""Variable by which a program and what it started are found, even what has left its group of processes."""
-
 _GRACE_S: Final = 2.0
 _TAIL: Final = 8_192
-_CHUNK: Final = 65_536
-
-
-_WATCH: Final = "\n".join(
-    (
-        "read _",
-        'kill -s KILL -- "-$0"',
-        "for _ in 1 2 3 4 5; do",
-        'for each in $(grep -lsaF "$1" /proc/[0-9]*/environ); do',
-        'each=${each#/proc/}; kill -s KILL "${each%/environ}"; done; done',
-    )
-)
-"""Waits for the end of its input, which is the death of its starter, and kills a group and a family."""
+CHUNK: Final = 65_536
 
 
 class EndedError(PredictionError):
@@ -42,11 +24,9 @@ class EndedError(PredictionError):
 class Program:
     """A running program. Made by `start`; its stderr is read all the time, and the end of it kept."""
 
-    def __init__(self, process: asyncio.subprocess.Process, longest: int, mark: str) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, longest: int) -> None:
         self._process = process
         self._longest = longest
-        self._mark = mark
-        self._watcher = watch_family(process.pid, mark) if mark else None
         self._tail = b""
         self._drained = asyncio.create_task(self._drain())
 
@@ -58,8 +38,7 @@ class Program:
         environment: Mapping[str, str],
         *,
         longest: int | None = None,
-        family: bool = False,
-    ) -> "Program":
+    ) -> Self:
         """Start a program.
 
         Args:
@@ -67,14 +46,11 @@ class Program:
             folder: Where it runs.
             environment: All of its variables.
             longest: Most bytes of a line that it writes; default: `LONGEST_LINE`.
-            family: Whether to kill, on Linux, also what it started and what has left its group of processes. All of
-                it also dies with this process, even by SIGKILL (not on Windows).
 
         Raises:
             PredictionError: The operating system refuses.
         """
         longest = LONGEST_LINE if longest is None else longest
-        mark = uuid.uuid4().hex if family else ""
         try:
             process = await asyncio.create_subprocess_exec(
                 *command,
@@ -83,13 +59,13 @@ class Program:
                 stderr=asyncio.subprocess.PIPE,
                 cwd=folder,
                 # A program in Python would otherwise keep its answers in a buffer.
-                env={"PYTHONUNBUFFERED": "1", **environment, **({MARK: mark} if mark else {})},
+                env={"PYTHONUNBUFFERED": "1", **environment},
                 limit=longest,
                 start_new_session=True,
             )
         except OSError as error:
             raise PredictionError(f"cannot be started ({error.strerror})") from None
-        return cls(process, longest, mark)
+        return cls(process, longest)
 
     @property
     def stderr(self) -> bytes:
@@ -132,13 +108,6 @@ class Program:
             raise EndedError(await self._how_it_ended(unfinished=bool(answer)))
         return answer.rstrip(b"\r\n")
 
-    async def skip_output(self) -> str:
-        """Read what it writes and forget it, until it ends; return how it ended."""
-        assert self._process.stdout is not None
-        while await self._process.stdout.read(_CHUNK):
-            pass
-        return await self._how_it_ended(unfinished=False)
-
     async def _how_it_ended(self, *, unfinished: bool) -> str:
         await self._wait()
         code = self._process.returncode
@@ -163,8 +132,6 @@ class Program:
         """Kill the program and all that it started."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             await _kill(self._process)
-        if self._mark:
-            await kill_family(self._process.pid, self._mark, self._watcher)
         try:
             await self._wait()
         finally:
@@ -181,7 +148,7 @@ class Program:
 
     async def _drain(self) -> None:
         assert self._process.stderr is not None
-        while chunk := await self._process.stderr.read(_CHUNK):
+        while chunk := await self._process.stderr.read(CHUNK):
             self._tail = (self._tail + chunk)[-_TAIL:]
 
 
@@ -202,49 +169,3 @@ def _name_of(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:  # most real-time signals have none
         return f"signal {number}"
-
-
-def watch_family(leader: int, mark: str) -> "subprocess.Popen[bytes] | None":
-    """Have a program, its group and its family killed when this process dies; return what `kill_family` needs.
-
-    A shell waits for the end of a pipe, which the operating system closes in every case.
-    """
-    if WINDOWS:
-        return None
-    quiet = subprocess.DEVNULL
-    return subprocess.Popen(  # noqa: S603 (a fixed script)
-        ["/bin/sh", "-c", _WATCH, str(leader), f"{MARK}={mark}"],
-        stdin=subprocess.PIPE,
-        stdout=quiet,
-        stderr=quiet,
-        start_new_session=True,
-    )
-
-
-async def kill_family(leader: int, mark: str, watcher: "subprocess.Popen[bytes] | None") -> None:
-    """Kill a program, its group, and on Linux every process that has inherited its mark; end its watcher."""
-    if watcher is not None:
-        with watcher:
-            watcher.kill()
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        if WINDOWS:
-            os.kill(leader, signal.SIGTERM)  # which ends it at once there
-        else:
-            os.killpg(leader, signal.SIGKILL)
-    while members := list(_marked(mark)):
-        for each in members:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(each, signal.SIGKILL)
-        await asyncio.sleep(0)
-
-
-def _marked(mark: str) -> Iterator[int]:
-    """Yield the running processes with a mark in their environment; zombies have none."""
-    if not sys.platform.startswith("linux"):
-        return
-    marker = f"{MARK}={mark}".encode()
-    for each in Path("/proc").iterdir():
-        if each.name.isdecimal():
-            with contextlib.suppress(OSError):
-                if marker in (each / "environ").read_bytes().split(b"\0"):
-                    yield int(each.name)

@@ -1,22 +1,29 @@
-"""A command per case in a fresh folder, with a clean home: coding agents, and what they change in files."""
+"""A command per case in a fresh folder, with a clean home: coding agents, and what they change in files.
+
+It dies with its family: all that it started, even what has left its group of processes.
+"""
 
 import asyncio
 import contextlib
 import difflib
 import os
 import shutil
+import signal
+import subprocess
+import sys
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Any, Final, Self
 
+from pytest_llmeval.core import WINDOWS
 from pytest_llmeval.core.case import shown_text
 from pytest_llmeval.core.errors import PredictionError
 from pytest_llmeval.core.wording import excerpt
 from pytest_llmeval.services.background import stopwatch
-from pytest_llmeval.services.machine import GitError, clone_commit
-from pytest_llmeval.services.processes import MARK, kill_family, watch_family
+from pytest_llmeval.services.machine import GitError, run_git
+from pytest_llmeval.services.processes import CHUNK, Program
 from pytest_llmeval.services.secrets import Redactor
 from pytest_llmeval.targets.results import read_transcript
 from pytest_llmeval.targets.spec import BatchTarget, TargetSpec, WorkspaceSpec
@@ -248,3 +255,118 @@ def _changes(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> dict[st
 
 def _text(data: bytes) -> str:
     return f"({len(data)} bytes)" if b"\0" in data else data.decode("utf-8", "replace")
+
+
+def clone_commit(folder: Path, commit: str, target: Path) -> None:
+    """Make a clone with one commit checked out; what is committed in it is not seen by the repository.
+
+    Objects are shared, hooks do not run, and there is no remote. Submodules stay empty.
+
+    Args:
+        folder: A folder of the repository.
+        commit: The commit.
+        target: A folder that does not exist.
+
+    Raises:
+        GitError: There is no such commit, or git cannot write.
+    """
+    without_hooks = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.hooksPath", "GIT_CONFIG_VALUE_0": os.devnull}
+    root = run_git(folder, "rev-parse", "--show-toplevel").rstrip("\n")
+    digest = run_git(folder, "rev-parse", "--verify", "--end-of-options", f"{commit}^{{commit}}").rstrip("\n")
+    run_git(folder, "clone", "--quiet", "--shared", "--no-checkout", root, str(target), environment=without_hooks)
+    run_git(target, "checkout", "--quiet", "--detach", digest, environment=without_hooks)
+    run_git(target, "remote", "remove", "origin")
+
+
+MARK: Final = "LLMEVAL_FAMILY"
+"""Variable by which a program and what it started are found, even what has left its group of processes."""
+
+_WATCH: Final = "\n".join(
+    (
+        "read _",
+        'kill -s KILL -- "-$0"',
+        "for _ in 1 2 3 4 5; do",
+        'for each in $(grep -lsaF "$1" /proc/[0-9]*/environ); do',
+        'each=${each#/proc/}; kill -s KILL "${each%/environ}"; done; done',
+    )
+)
+"""Waits for the end of its input, which is the death of its starter, and kills a group and a family."""
+
+
+class FamilyProgram(Program):
+    """A program that is killed with its family (outside of Linux, with its group of processes).
+
+    All of it also dies with this process, even by SIGKILL (not on Windows).
+    """
+
+    @classmethod
+    async def start(
+        cls, command: Sequence[str], folder: Path, environment: Mapping[str, str], *, longest: int | None = None
+    ) -> Self:
+        """Start a program; see `Program.start`."""
+        mark = uuid.uuid4().hex
+        program = await super().start(command, folder, {**environment, MARK: mark}, longest=longest)
+        program.watch(mark)
+        return program
+
+    def watch(self, mark: str) -> None:
+        """Have the family, whose environment has a mark, killed when this process dies."""
+        self._mark, self._watcher = mark, watch_family(self._process.pid, mark)
+
+    async def skip_output(self) -> str:
+        """Read what it writes and forget it, until it ends; return how it ended."""
+        assert self._process.stdout is not None
+        while await self._process.stdout.read(CHUNK):
+            pass
+        return await self._how_it_ended(unfinished=False)
+
+    async def kill(self) -> None:
+        """Kill the program and its family."""
+        await kill_family(self._process.pid, self._mark, self._watcher)
+        await super().kill()
+
+
+def watch_family(leader: int, mark: str) -> "subprocess.Popen[bytes] | None":
+    """Have a program, its group and its family killed when this process dies; return what `kill_family` needs.
+
+    A shell waits for the end of a pipe, which the operating system closes in every case.
+    """
+    if WINDOWS:
+        return None
+    quiet = subprocess.DEVNULL
+    return subprocess.Popen(  # noqa: S603 (a fixed script)
+        ["/bin/sh", "-c", _WATCH, str(leader), f"{MARK}={mark}"],
+        stdin=subprocess.PIPE,
+        stdout=quiet,
+        stderr=quiet,
+        start_new_session=True,
+    )
+
+
+async def kill_family(leader: int, mark: str, watcher: "subprocess.Popen[bytes] | None") -> None:
+    """Kill a program, its group, and on Linux every process that has inherited its mark; end its watcher."""
+    if watcher is not None:
+        with watcher:
+            watcher.kill()
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if WINDOWS:
+            os.kill(leader, signal.SIGTERM)  # which ends it at once there
+        else:
+            os.killpg(leader, signal.SIGKILL)
+    while members := list(_marked(mark)):
+        for each in members:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(each, signal.SIGKILL)
+        await asyncio.sleep(0)
+
+
+def _marked(mark: str) -> Iterator[int]:
+    """Yield the running processes with a mark in their environment; zombies have none."""
+    if not sys.platform.startswith("linux"):
+        return
+    marker = f"{MARK}={mark}".encode()
+    for each in Path("/proc").iterdir():
+        if each.name.isdecimal():
+            with contextlib.suppress(OSError):
+                if marker in (each / "environ").read_bytes().split(b"\0"):
+                    yield int(each.name)

@@ -22,9 +22,9 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import LlmevalError, MissingExtraError, PredictionError, SuiteError, format_error
 from pytest_llmeval.data.files.documents import read_document
 from pytest_llmeval.services.background import Background
-from pytest_llmeval.services.processes import Program
 from pytest_llmeval.services.secrets import Redactor, redacted_url
 from pytest_llmeval.tasks.agents.catalogue import RecordedResults
+from pytest_llmeval.tasks.agents.workspace import FamilyProgram
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -376,12 +376,11 @@ class Connection:
             yield self._over_http(url)
             return
         inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-        program = await Program.start(
+        program = await FamilyProgram.start(
             [each.replace(PORT, port) for each in server.command],
             server.folder,
             {**inherited, **server.environment},
             longest=server.max_output,
-            family=True,
         )
         try:
             if not url:
@@ -396,7 +395,7 @@ class Connection:
         finally:
             await program.kill()
 
-    async def _skipped(self, program: Program) -> None:
+    async def _skipped(self, program: FamilyProgram) -> None:
         ending = await program.skip_output()
         self._fail(f"{ending}{self._stderr(program)}")
 
@@ -420,7 +419,7 @@ class Connection:
             raise PredictionError(f"did not listen within {self._server.timeout:g} s") from None
         raise PredictionError(self._fault)
 
-    def _stderr(self, program: Program) -> str:
+    def _stderr(self, program: FamilyProgram) -> str:
         text = program.stderr.strip()
         return f"; stderr: {self._redactor.excerpt(text, end=True)}" if text else ""
 
@@ -452,7 +451,7 @@ class Connection:
             yield streams
 
     @asynccontextmanager
-    async def _over_stdio(self, program: Program) -> AsyncIterator[Any]:
+    async def _over_stdio(self, program: FamilyProgram) -> AsyncIterator[Any]:
         """Give the streams of messages over the standard streams of a program."""
         import anyio
         from mcp.shared.message import SessionMessage

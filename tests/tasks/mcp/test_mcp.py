@@ -182,11 +182,11 @@ def test_server_that_writes_too_long_a_line_is_started_anew_for_the_next_case(tm
 RUN = """
 import asyncio, os
 from pathlib import Path
-from pytest_llmeval.services.processes import Program
+from pytest_llmeval.tasks.agents.workspace import FamilyProgram
 
 async def main():
     server = ["sh", "-c", "setsid sleep 600 & echo $! $$; exec sleep 600"]
-    program = await Program.start(server, Path(), os.environ, family=True)
+    program = await FamilyProgram.start(server, Path(), os.environ)
     Path("pids").write_bytes(await program.receive())
     Path("pids").rename("started")
     await asyncio.sleep(600)
