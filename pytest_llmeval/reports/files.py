@@ -4,10 +4,10 @@
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from pytest_llmeval.reports.form import RunReport
@@ -27,15 +27,35 @@ class ReportFormat(NamedTuple):
         writer: ``module:function`` that writes a report to a path, and returns a note on what the file lacks, if
             anything.
         names: Pattern of the ends of files in this format, before the suffix; empty if the suffix decides.
+        drawing: ``module:function`` that returns a report as a text for other programs; empty for none.
     """
 
     writer: str
     names: str = ""
+    drawing: str = ""
+
+    def write(self, report: "RunReport", path: Path) -> str | None:
+        """Write a report; return a note on what the file lacks, if anything."""
+        note: str | None = _imported(self.writer)(report, path)
+        return note
+
+    def text(self, report: "RunReport") -> str:
+        """Return a report as a text."""
+        text: str = _imported(self.drawing)(report)
+        return text
+
+
+def _imported(function: str) -> Callable[..., Any]:
+    module, _, name = function.partition(":")
+    imported: Callable[..., Any] = getattr(import_module(module), name)
+    return imported
 
 
 FORMATS = {
     ".csv": ReportFormat("pytest_llmeval.exchange.report_files:write_csv"),
-    ".html": ReportFormat("pytest_llmeval.reports.html.page:write_html"),
+    ".html": ReportFormat(
+        "pytest_llmeval.workbench.html.page:write_html", drawing="pytest_llmeval.workbench.html.page:html_of"
+    ),
     ".json": ReportFormat("pytest_llmeval.reports.json:write_json"),
     ".md": ReportFormat("pytest_llmeval.reports.markdown:write_markdown"),
     ".parquet": ReportFormat("pytest_llmeval.exchange.report_files:write_parquet"),
@@ -106,8 +126,7 @@ def write_reports(report: "RunReport", paths: Iterable[Path]) -> WrittenReports:
     for path, part in _files(report, paths):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            module, _, name = FORMATS[report_format(path)].writer.partition(":")
-            note = getattr(import_module(module), name)(part, path)
+            note = FORMATS[report_format(path)].write(part, path)
             written.append(path)
             notes += [f"{path}: {note}"] if note else []
         except OSError as error:

@@ -160,6 +160,7 @@ def test_a_label_that_is_not_saved_says_so_and_stays(browser: Browser, server: L
     browser.press("5")
     browser.until("document.querySelector('.status').textContent === 'Saved.'")
     assert [each.label for each in read_labels([(tmp_path / "labels.jsonl", "")])] == [4, 5]
+    assert all("/labels" in each for each in browser.complaints())  # read here: the next test has the same browser
 
 
 @pytest.mark.release
