@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 
@@ -151,7 +151,7 @@ def _line(judged: JudgedSuite, time: str, commit: str | None) -> str:
         "basis": basis_of(judged.measured.comparable),
     }
     if judged.watch is not None:
-        data |= asdict(judged.watch)
+        data |= structs.asdict(judged.watch)
     return json.dumps(data, allow_nan=False)
 
 
