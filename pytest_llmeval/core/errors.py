@@ -4,6 +4,7 @@ import inspect
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -166,6 +167,19 @@ class MissingExtraError(LlmevalError, ImportError):
         needed_by, extra, cause, remedy = self.args
         reason = f" ({cause})" if cause else ""
         return f"{needed_by} needs the extra {extra!r}{reason}: {remedy or _install(extra)}"
+
+
+@contextmanager
+def needing(needed_by: str, extra: str) -> Iterator[None]:
+    """A context in which something is imported that an extra brings.
+
+    Raises:
+        MissingExtraError: It is not installed.
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise MissingExtraError(needed_by, extra, error) from error
 
 
 def price_hint() -> str:

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 from msgspec import Struct
 
 from pytest_llmeval.core.codec import is_finite_number
-from pytest_llmeval.core.errors import MissingExtraError
+from pytest_llmeval.core.errors import needing
 
 Label: TypeAlias = str | int | float | bool
 
@@ -279,10 +279,8 @@ def data_frame(columns: Mapping[str, list[Any]], library: FrameLibrary | None) -
         MissingExtraError: narwhals is not installed.
         ImportError: The library is not installed.
     """
-    try:
+    with needing("a data frame of results", "frames"):
         import narwhals as nw
-    except ImportError as error:
-        raise MissingExtraError("a data frame of results", "frames", error) from error
     known = get_args(FrameLibrary)
     chosen = library or next((each for each in known if find_spec(each)), "pandas")
     if chosen not in known:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, Final
 
-from pytest_llmeval.core.errors import MissingExtraError
+from pytest_llmeval.core.errors import MissingExtraError, needing
 from pytest_llmeval.exchange.contract import (
     CaseIds,
     Fate,
@@ -140,10 +140,8 @@ def _unpacked(archive: zipfile.ZipFile, stream: IO[bytes], name: str) -> bytes:
     info = archive.getinfo(name)
     if info.compress_type != _ZSTANDARD or sys.version_info >= (3, 14):
         return archive.read(name)
-    try:
+    with needing("a log compressed with Zstandard", "inspect"):
         import zstandard
-    except ImportError as error:
-        raise MissingExtraError("a log compressed with Zstandard", "inspect", error) from error
     stream.seek(info.header_offset)
     stream.seek(sum(_LOCAL_HEADER.unpack(stream.read(_LOCAL_HEADER.size))), os.SEEK_CUR)
     try:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pytest_llmeval.cli.console import CommandResult, say
-from pytest_llmeval.core.errors import LlmevalError, MissingExtraError, SuiteError, format_error
+from pytest_llmeval.core.errors import LlmevalError, SuiteError, format_error, needing
 from pytest_llmeval.core.results import PASS_RATE, MetricValue
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.data.files.writing import csv_lines, write_bytes, write_text
@@ -236,11 +236,9 @@ def write_parquet(report: RunReport, path: Path) -> None:
     Raises:
         MissingExtraError: pyarrow is not installed.
     """
-    try:
+    with needing("a report in Parquet", "parquet"):
         import pyarrow as pa
         import pyarrow.parquet as pq
-    except ImportError as error:
-        raise MissingExtraError("a report in Parquet", "parquet", error) from error
     rows = [
         {"suite": suite.base_name, "path": suite.path, **row, "system": suite.variant}
         for suite in report.suites
@@ -291,10 +289,8 @@ def add_mlflow(parser: ArgumentParser) -> None:
 def _export(options: Namespace) -> CommandResult:
     from pytest_llmeval.reports.json import read_report
 
-    try:
+    with needing("llmeval export mlflow", "mlflow"):
         from mlflow import MlflowClient
-    except ImportError as error:
-        raise MissingExtraError("llmeval export mlflow", "mlflow", error) from error
     try:
         report = read_report(options.report)
     except SuiteError as error:

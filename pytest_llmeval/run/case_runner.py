@@ -351,7 +351,7 @@ class CaseRunner(Struct, dict=True):
         measure = self._measured.measure if self._is_recorded(loaded) else None
         execution = execute_repeats(loaded.suite, answers, measure, explains_all=self.explains_all, started=started)
         if isinstance(execution.error, self.signals.skips):
-            return structs.replace(execution, record=structs.replace(execution.record, outcome="skipped", errors={}))
+            return execution.with_record(outcome="skipped", errors={})
         return execution
 
     def _answers(

@@ -67,6 +67,10 @@ class Execution(Struct, frozen=True):
         """The case with its prediction, once per repeat."""
         return [each.case for each in self.repeats] or (self.case,)
 
+    def with_record(self, **changes: Any) -> "Execution":
+        """Return the execution with some fields of its record changed."""
+        return structs.replace(self, record=structs.replace(self.record, **changes))
+
     def scores(self, suite: Suite) -> dict[str, float | None]:
         """Return the case's metrics by their names in the suite."""
         return _scores(suite, suite.reported, self.record.observations)
@@ -260,8 +264,7 @@ def execute_repeats(
         if merged.record.outcome == "not_run":
             return _with_costs(merged, answers, started)
         if merged.record.outcome == "errored":
-            reason = f"repeat {broken} of {len(parts)}: {merged.record.reason}"
-            merged = structs.replace(merged, record=structs.replace(merged.record, reason=reason))
+            merged = merged.with_record(reason=f"repeat {broken} of {len(parts)}: {merged.record.reason}")
     else:
         observations: dict[str, Observation] = {}
         errors: dict[str, str] = {}
@@ -287,9 +290,8 @@ def execute_repeats(
     repeats |= {} if parts_at is None else {"parts_at": parts_at}
     lines, display_answers = repeated_answers([each.record for each in parts])
     answered = _answered(suite, [answer.case for answer in answers]) if broken is None else ""
-    record = structs.replace(merged.record, repeats=repeats, lines=lines, answers=display_answers, answered=answered)
-    merged = structs.replace(merged, record=record, repeats=parts)
-    return _with_costs(merged, answers, started)
+    merged = merged.with_record(repeats=repeats, lines=lines, answers=display_answers, answered=answered)
+    return _with_costs(structs.replace(merged, repeats=parts), answers, started)
 
 
 def _shown_step(suite: Suite, text: str) -> str:
@@ -417,9 +419,7 @@ def _unmet_names(
 def _with_costs(execution: Execution, answers: Sequence[CaseAnswer], started: float | None) -> Execution:
     """Add what the answers took."""
     entries = [entry for answer in answers for entry in answer.entries]
-    return structs.replace(
-        execution, record=structs.replace(execution.record, **_costs(answers, started)), entries=entries
-    )
+    return structs.replace(execution.with_record(**_costs(answers, started)), entries=entries)
 
 
 def _costs(answers: Sequence[CaseAnswer], started: float | None) -> dict[str, Any]:
@@ -472,7 +472,7 @@ def as_expected(execution: Execution) -> Execution:
     """Return an execution whose failure is ``xfailed`` if the case has the tag ``xfail``, where no mark does so."""
     if not is_xfail(execution.case) or execution.record.outcome not in BAD:
         return execution
-    return structs.replace(execution, record=structs.replace(execution.record, outcome="xfailed"))
+    return execution.with_record(outcome="xfailed")
 
 
 def as_approved(record: CaseRecord, approved: Collection[str]) -> CaseRecord:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from pytest_llmeval.core import grouped
 from pytest_llmeval.core.case import groups_of_case
-from pytest_llmeval.core.errors import EvaluatorError, LlmevalError, MissingExtraError
+from pytest_llmeval.core.errors import EvaluatorError, LlmevalError, needing
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.results import (
     PASS_RATE,
@@ -317,11 +317,9 @@ class _Parquet:
     """One row per case; `metrics` is a map, since families of metrics grow with the labels that cases have."""
 
     def __init__(self, path: Path) -> None:
-        try:
+        with needing("a file of results in Parquet", "parquet"):
             import pyarrow as pa
             from pyarrow import parquet
-        except ImportError as error:
-            raise MissingExtraError("a file of results in Parquet", "parquet", error) from error
         text = pa.string()
         self._schema = pa.schema({"id": text, "outcome": text, "reason": text, "metrics": pa.map_(text, pa.float64())})
         self._table = pa.Table

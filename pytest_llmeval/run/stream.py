@@ -18,7 +18,7 @@ from typing import Any, TypeAlias, TypeVar
 from msgspec import structs
 
 from pytest_llmeval.core.case import MISSING, Case, Parts
-from pytest_llmeval.core.errors import EvaluatorError, LlmevalError, MissingExtraError
+from pytest_llmeval.core.errors import EvaluatorError, LlmevalError, needing
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.results import CaseResult, Result
 from pytest_llmeval.core.views import Reading
@@ -241,10 +241,8 @@ def open_executor(name: str) -> Iterator[Executor | None]:
             finally:
                 pool.shutdown(cancel_futures=True)
         return
-    try:
+    with needing("a Dask cluster", "dask"):
         from distributed import Client
-    except ImportError as error:
-        raise MissingExtraError("a Dask cluster", "dask", error) from error
     try:
         client = Client(f"tcp://{match['dask']}")
     except OSError as error:

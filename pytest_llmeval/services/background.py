@@ -4,13 +4,15 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar, copy_context
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Self, TypeVar, cast
 
 from msgspec import Struct
+
+from pytest_llmeval.core import with_value
 
 if TYPE_CHECKING:
     import asyncio
@@ -519,14 +521,9 @@ class Stopwatch:
         self._since = 0.0
         self._under_way = 0
 
-    @contextmanager
-    def running(self) -> Iterator[None]:
+    def running(self) -> AbstractContextManager[None]:
         """Time the calls that are made in here."""
-        token = _running.set(self)
-        try:
-            yield
-        finally:
-            _running.reset(token)
+        return with_value(_running, self)
 
     @contextmanager
     def call(self) -> Iterator[None]:

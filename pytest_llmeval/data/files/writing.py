@@ -129,7 +129,7 @@ class _Echo:
         return text
 
 
-def csv_lines(rows: Iterable[Iterable[str | float | None]], delimiter: str = ",") -> Iterator[str]:
+def csv_lines(rows: Iterable[Iterable[str | float | None]]) -> Iterator[str]:
     r"""Yield the rows of a table as text, one at a time, in which no spreadsheet finds a formula.
 
     A text that begins as a formula does gets a leading apostrophe; numbers stay numbers, and ``None`` is an empty cell.
@@ -140,7 +140,7 @@ def csv_lines(rows: Iterable[Iterable[str | float | None]], delimiter: str = ","
     import csv
 
     # Cells are quoted for the characters of the terminator, so it has both of those that readers end a row at.
-    writer = csv.writer(_Echo(), delimiter=delimiter, lineterminator="\r\n")
+    writer = csv.writer(_Echo(), lineterminator="\r\n")
     for row in rows:
         line = writer.writerow([_inert(cell) if isinstance(cell, str) else cell for cell in row])
         yield line.removesuffix("\r\n") + "\n"

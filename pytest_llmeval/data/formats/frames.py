@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.codec import is_typed, normalized
-from pytest_llmeval.core.errors import Fault, LlmevalError, MissingExtraError
+from pytest_llmeval.core.errors import Fault, LlmevalError, MissingExtraError, needing
 from pytest_llmeval.data.files.validation import adapter, typed
 from pytest_llmeval.data.formats.base import CaseFile, ColumnMap, FileSource
 from pytest_llmeval.data.formats.rows import DataRow, add_rows
@@ -96,10 +96,8 @@ def _native_rows(data: Any) -> Iterable[Any]:
         listed: list[Any] = data.to_pylist()
         return listed
     if hasattr(data, "collect_schema") or hasattr(data, "columns"):
-        try:
+        with needing("a data frame of cases", "frames"):
             import narwhals as nw
-        except ImportError as error:
-            raise MissingExtraError("a data frame of cases", "frames", error) from error
         frame = nw.from_native(data, pass_through=False)
         eager = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
         rows: Iterator[dict[str, Any]] = eager.iter_rows(named=True)
@@ -186,11 +184,9 @@ def _table(path: Path, split: str | None) -> Any:
         MissingExtraError: pyarrow is not installed.
         LlmevalError: There is no such split.
     """
-    try:
+    with needing("a file of Arrow or Parquet", "parquet"):
         import pyarrow as pa
         from pyarrow import parquet
-    except ImportError as error:
-        raise MissingExtraError("a file of Arrow or Parquet", "parquet", error) from error
     if not path.is_dir():
         return parquet.read_table(path) if path.suffix != ".arrow" else _arrow(pa, path)
     splits = path / "dataset_dict.json"

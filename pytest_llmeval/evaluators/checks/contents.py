@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from pytest_llmeval.core.codec import is_finite_number
-from pytest_llmeval.core.errors import MissingExtraError
+from pytest_llmeval.core.errors import needing
 from pytest_llmeval.core.wording import counted, limit, suggest, unknown_name
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.evaluators.checks.contract import (
@@ -122,10 +122,8 @@ def _number(argument: float | Number) -> CheckTest:
 
 
 def _language(argument: str | tuple[str, ...]) -> CheckTest:
-    try:
+    with needing("the check 'language'", "language"):
         from py3langid.langid import RAW_FLOOR
-    except ImportError as error:
-        raise MissingExtraError("the check 'language'", "language", error) from error
 
     identifier = _identifier()
     codes = [_primary(each) for each in ([argument] if isinstance(argument, str) else argument)]

@@ -13,7 +13,7 @@ from msgspec import structs
 
 from pytest_llmeval._version import __version__
 from pytest_llmeval.core.case import Case, without_parts
-from pytest_llmeval.core.errors import MissingExtraError, format_error
+from pytest_llmeval.core.errors import MissingExtraError, format_error, needing
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.exchange.traces import case_of_spans, judged_trace
 from pytest_llmeval.exchange.traces.spans import Event, TraceSpan
@@ -321,11 +321,9 @@ _PROCESSOR: Final = _Processor()
 
 def _own_tracer() -> "Tracer":
     """Return a tracer of the application's own provider; where it has none, it gets one that sends nothing."""
-    try:
+    with needing("a target with 'traces: true'", "otel"):
         from opentelemetry import trace
         from opentelemetry.sdk.trace import TracerProvider
-    except ImportError as error:
-        raise MissingExtraError("a target with 'traces: true'", "otel", error) from error
     with _PROCESSOR.lock:
         provider: Any = trace.get_tracer_provider()
         if not hasattr(provider, "add_span_processor"):

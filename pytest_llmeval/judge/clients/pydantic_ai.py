@@ -6,7 +6,7 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, cast
 
-from pytest_llmeval.core.errors import JudgeError, MissingExtraError, format_error
+from pytest_llmeval.core.errors import JudgeError, MissingExtraError, format_error, needing
 from pytest_llmeval.judge.clients.base import (
     FILTERED,
     FORM_REFUSED,
@@ -68,11 +68,9 @@ class PydanticAiJudge:
         return self._model
 
     def _make(self) -> "Model":
-        try:
+        with needing(f"the judge {self.spec.model}", "pydantic-ai"):
             from pydantic_ai.exceptions import UserError
             from pydantic_ai.models import infer_model
-        except ImportError as error:
-            raise MissingExtraError(f"the judge {self.spec.model}", "pydantic-ai", error) from error
         try:
             return infer_model(self.spec.name)
         except ImportError as error:

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.errors import LlmevalError, MissingExtraError, PredictionError, SuiteError, format_error
+from pytest_llmeval.core.errors import LlmevalError, PredictionError, SuiteError, format_error, needing
 from pytest_llmeval.data.files.documents import read_document
 from pytest_llmeval.services.background import Background
 from pytest_llmeval.services.secrets import Redactor, redacted_url
@@ -507,10 +507,8 @@ def require_sdk() -> None:
     Raises:
         MissingExtraError: It is not installed.
     """
-    try:
+    with needing("a server of the Model Context Protocol", "mcp"):
         import mcp  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError("a server of the Model Context Protocol", "mcp", error) from error
 
 
 def _free_port() -> int:
