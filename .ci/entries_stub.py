@@ -15,7 +15,7 @@ from pytest_llmeval.suite import entries
 from pytest_llmeval.suite.entries import EntryFunction
 from pytest_llmeval.suite.keys import KEYS
 from pytest_llmeval.suite.registry import default_registry
-from pytest_llmeval.suite.schema import described, suite_schema
+from pytest_llmeval.workbench.authoring import described, suite_schema
 
 STUB = Path(__file__).parents[1] / "pytest_llmeval/suite/entries.pyi"
 

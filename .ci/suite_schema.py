@@ -15,7 +15,7 @@ from pytest_llmeval.gates.contract import Gate
 from pytest_llmeval.gates.rules import RULES
 from pytest_llmeval.suite.keys import KEYS
 from pytest_llmeval.suite.registry import default_registry
-from pytest_llmeval.suite.schema import SCHEMA_URL, suite_schema
+from pytest_llmeval.workbench.authoring import SCHEMA_URL, suite_schema
 
 DOCS = Path(__file__).parents[1] / "docs"
 PUBLISHED = DOCS / "suite.schema.json"

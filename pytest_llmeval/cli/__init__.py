@@ -17,18 +17,15 @@ _INTERRUPTED = 130
 
 
 COMMANDS = {
-    "evaluators": ("suite_file:add_evaluators", "list evaluators and their metrics, and sources"),
-    "explain": ("suite_file:add_explain", "say what the code of a fault means, and what to do"),
     "inputs": ("suite_file:add_inputs", "print the inputs of a suite as JSONL"),
     "merge": ("runs:add_merge", "judge the shards of a run together"),
-    "schema": ("suite_file:add_schema", "print the JSON Schema of suite files, for editors, or of results"),
     "score": ("runs:add_score", "score the predictions of a suite, in processes or on a cluster"),
     "validate": ("suite_file:add_validate", "list every fault of suite files, without running them"),
 }
 """Name of each command of the kernel to what adds its arguments, and its line in the list of commands."""
 
 
-_GROUPS = {"evaluators": "start", "validate": "start", "explain": "look"}
+_GROUPS = {"validate": "start"}
 """Those of the commands that most people need; the others are advanced."""
 
 _HEADINGS = ("start", "look", "advanced", "tasks")

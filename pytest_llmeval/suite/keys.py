@@ -51,7 +51,7 @@ class Key(Struct, frozen=True):
         default: Value in a file without the key; default: that of the value that is read if its type is, else nothing.
         read: Reads the validated value, and adds faults to its reader; default: the value is carried unchanged.
         forms: What the value may be, where its reader finds out; of a list, what its members may be. A type, a mapping
-            of JSON Schema, or the name of a grammar of `pytest_llmeval.suite.schema`.
+            of JSON Schema, or the name of a grammar of the JSON Schema of suite files.
         least: The smallest number of members of a list.
         python: Type in Python where it is not that of the file; ``None`` if `suite` has another parameter for it.
         null: Whether null is a value of its own, and not the absence of the key.

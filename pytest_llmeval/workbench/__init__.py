@@ -15,6 +15,8 @@ COMMANDS = {
     "decide": "apply changed thresholds and gates to a report",
     "doctor": "say what would keep a run from working, and what it would cost",
     "evaluator": "write what will watch for a failure mode that people noted",
+    "evaluators": "list evaluators and their metrics, and sources",
+    "explain": "say what the code of a fault means, and what to do",
     "guard": "list what a pull request asks less of: limits, cases, checks, judges",
     "history": "print the last runs and approvals of a suite, or draw them",
     "html": "write JSON reports as an HTML page",
@@ -25,6 +27,7 @@ COMMANDS = {
     "power": "plan how many cases find a drop",
     "prove": "say how often a gate would be wrong, by repeated runs",
     "review": "have people label the answers of a report",
+    "schema": "print the JSON Schema of suite files, for editors, or of results",
 }
 """Name of each command, which is that of its module unless `_PLACES` has it, to its line in the list of commands."""
 
@@ -33,15 +36,21 @@ _PLACES = {
     "approve": "reports:add_approve",
     "decide": "compare:add_decide",
     "evaluator": "reviews.evaluator:add_arguments",
+    "evaluators": "authoring:add_evaluators",
+    "explain": "authoring:add_explain",
     "html": "reports:add_html",
     "mutate": "mutation.command:add_arguments",
     "power": "plan.power:add_arguments",
     "prove": "plan.power:add_prove",
     "review": "reviews.command:add_arguments",
+    "schema": "authoring:add_schema",
 }
 
 
-_GROUPS = {"init": "start", "doctor": "start", **dict.fromkeys(("compare", "history", "html", "review"), "look")}
+_GROUPS = {
+    **dict.fromkeys(("doctor", "evaluators", "init"), "start"),
+    **dict.fromkeys(("compare", "explain", "history", "html", "review"), "look"),
+}
 """Those of the commands that most people need; the others are advanced."""
 
 

@@ -14,8 +14,8 @@ from pytest_llmeval.suite import entries
 from pytest_llmeval.suite.keys import KEYS, Key
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import default_registry
-from pytest_llmeval.suite.schema import GRAMMARS, described, suite_schema
 from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.workbench.authoring import GRAMMARS, described, suite_schema
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = suite_schema(default_registry())["properties"]

@@ -14,8 +14,8 @@ from pytest_llmeval import Case, EvaluatorError, SuiteError, get_checks
 from pytest_llmeval.baselines.comparable import comparable_of, digests_of
 from pytest_llmeval.evaluators.checks.evaluator import Checks, JudgedChecks
 from pytest_llmeval.suite.registry import Registry, default_registry
-from pytest_llmeval.suite.schema import suite_schema
 from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.workbench.authoring import suite_schema
 
 CASES = "cases: [{id: a, prediction: x}]\n"
 

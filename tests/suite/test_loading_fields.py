@@ -13,7 +13,7 @@ from pytest_llmeval.run.execute import execute
 from pytest_llmeval.run.job import CaseAnswer
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import default_registry
-from pytest_llmeval.suite.schema import suite_schema
+from pytest_llmeval.workbench.authoring import suite_schema
 
 GOOD = """\
 evaluators:

@@ -13,7 +13,7 @@ from pytest_llmeval import SuiteError
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.judge.spec import CascadeRule, Doubt, JudgeSpec, PanelSpec
 from pytest_llmeval.suite.registry import default_registry
-from pytest_llmeval.suite.schema import suite_schema
+from pytest_llmeval.workbench.authoring import suite_schema
 
 BODY = "evaluators: [{judge: {mode: preference}}]\ncases: [{id: a, input: x, expected: x, prediction: x}]\n"
 THREE = 'judges: ["openai:a", {model: "openai:b", temperature: 0}, "anthropic:c"]\n'

@@ -11,8 +11,8 @@ from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.data.files.documents import read_document
 from pytest_llmeval.gates.drop import DropGate
 from pytest_llmeval.suite.registry import default_registry
-from pytest_llmeval.suite.schema import suite_schema
 from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.workbench.authoring import suite_schema
 
 Load = Callable[[str], Suite]
 

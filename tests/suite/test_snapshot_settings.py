@@ -16,8 +16,8 @@ from pytest_llmeval.scoring.case_scores import Limit
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.suite.run_settings import SnapshotSettings, Tolerance
-from pytest_llmeval.suite.schema import suite_schema
 from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.workbench.authoring import suite_schema
 
 
 def load(folder: Path, snapshot: str) -> Suite:

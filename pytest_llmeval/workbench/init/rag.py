@@ -16,9 +16,7 @@ from pytest_llmeval.core.wording import as_line, counted, limit
 from pytest_llmeval.evaluators.answers import json_in
 from pytest_llmeval.judge.clients import key_variable
 from pytest_llmeval.judge.spec import JudgeSpec
-from pytest_llmeval.workbench.plan.spread import Plan, ScoreSpread
-from pytest_llmeval.workbench.project import TargetPlace
-from pytest_llmeval.workbench.questions import (
+from pytest_llmeval.workbench.init.questions import (
     AnswerShape,
     QuestionColumns,
     QuestionFile,
@@ -28,6 +26,8 @@ from pytest_llmeval.workbench.questions import (
     id_separator,
     read_questions,
 )
+from pytest_llmeval.workbench.plan.spread import Plan, ScoreSpread
+from pytest_llmeval.workbench.project import TargetPlace
 
 _SCHEMA = "https://raw.githubusercontent.com/pytest-llmeval/pytest-llmeval-suite/main/docs/suite.schema.json"
 _SPREAD = 0.3

@@ -14,7 +14,7 @@ from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.suite.keys import SuiteEntry
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import default_registry
-from pytest_llmeval.suite.schema import suite_schema
+from pytest_llmeval.workbench.authoring import suite_schema
 
 SCHEMA = suite_schema(default_registry())
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)

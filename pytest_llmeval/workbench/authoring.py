@@ -1,17 +1,25 @@
-"""JSON Schema of suite files, for completion and checks in editors."""
+"""What authors of suites look up: the JSON Schema of suite files, evaluators and their metrics, and codes of faults."""
 
-from collections.abc import Callable, Mapping
+import json
+import re
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Final, get_args, get_origin
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
-from pytest_llmeval.core.wording import without_links
+from pytest_llmeval.cli.console import CommandResult
+from pytest_llmeval.core.errors import CODES, EvaluatorError, LlmevalError, code_of, format_error
+from pytest_llmeval.core.evaluator import Metric
+from pytest_llmeval.core.wording import unknown_name, without_links
+from pytest_llmeval.data.files.validation import option_fault
 from pytest_llmeval.gates.rules import gate_schema
 from pytest_llmeval.judge.spec import CascadeRule, JudgeSpec
 from pytest_llmeval.suite.keys import KEYS, Key, SuiteEntry
-from pytest_llmeval.suite.registry import Registry
+from pytest_llmeval.suite.registry import Registry, build, default_registry
 from pytest_llmeval.suite.run_settings import SnapshotEntry, ToleranceEntry
-from pytest_llmeval.suite.settings import CaseEntry, LimitEntry
+from pytest_llmeval.suite.settings import CaseEntry, LimitEntry, metric_choices
 from pytest_llmeval.suite.systems import MatrixSpec, ModelSpec, PredictionsSpec
 from pytest_llmeval.targets.spec import TargetSpec
 
@@ -22,6 +30,10 @@ SCHEMA_URL = "https://raw.githubusercontent.com/pytest-llmeval/pytest-llmeval-su
 """The address of the published schema, which covers what ships; the ``$id`` of that file."""
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+_WIDTH = 80
+_INDENT = "  "
+_GAP = "  "
 
 
 def suite_schema(registry: Registry) -> dict[str, Any]:
@@ -223,3 +235,149 @@ GRAMMARS: Final[Mapping[str, Callable[[Registry, dict[str, Any]], dict[str, Any]
     "target": _target,
 }
 """Name of a form in the table of keys to its schema."""
+
+
+def add_schema(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.description = "Print the JSON Schema of suite files, or that of the rows of a source."
+    parser.add_argument("source", nargs="?", metavar="SOURCE", help="a source with a published form, such as results")
+    parser.set_defaults(run=_print_schema)
+
+
+def _print_schema(options: Namespace) -> CommandResult:
+    registry = default_registry()
+    schema = suite_schema(registry) if options.source is None else registry.source(options.source).row_schema()
+    if schema is None:
+        raise LlmevalError(f"found source {options.source!r}, expected one with a published form, such as results")
+    return CommandResult(0, {"schema": schema}, json.dumps(schema, indent=2).split("\n"))
+
+
+def add_evaluators(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.description = (
+        "List evaluators with their metrics, checks, and sources. With a NAME, the metrics of that evaluator, a line "
+        "each, with direction and signature: how they are computed by default."
+    )
+    parser.add_argument(
+        "name", nargs="?", metavar="NAME", help="an evaluator; its parts, such as NAME.part, are listed too"
+    )
+    parser.set_defaults(run=_list_evaluators)
+
+
+def _list_evaluators(options: Namespace) -> CommandResult:
+    registry = default_registry()
+    start = f"{options.name}."
+    names = [each for each in registry if options.name in (None, each) or each.startswith(start)]
+    if not names:
+        raise LlmevalError(unknown_name("evaluator", options.name, registry))
+    data = {
+        "evaluators": {name: _metric_data(_metrics(registry, name)) for name in names},
+        "checks": list(registry.checks),
+        "sources": list(registry.sources),
+    }
+    details = (line for each in names for line in _details(registry, each))
+    return CommandResult(0, data, _overview(registry) if options.name is None else details)
+
+
+def _metric_data(metrics: list[Metric] | str) -> Any:
+    """Return metrics as data, or why there are none."""
+    if isinstance(metrics, str):
+        return metrics
+    return [{key: getattr(each, key) for key in ("name", "higher_is_better", "signature")} for each in metrics]
+
+
+_COMMON = ("text", "judge", "claims", "classification", "semantic", "fields", "tools", "conversation")
+
+
+def _overview(registry: Registry) -> Iterator[str]:
+    """Yield the evaluators, those that most suites use first, then the checks and the sources."""
+    for name in sorted(registry, key=lambda name: _COMMON.index(name) if name in _COMMON else len(_COMMON)):
+        yield name
+        metrics = _metrics(registry, name)
+        yield from _indented(", ".join(map(_with_direction, metrics)) if not isinstance(metrics, str) else metrics)
+    yield ""
+    yield "checks"
+    yield from _indented(", ".join(registry.checks))
+    yield ""
+    yield "sources"
+    yield from _indented(", ".join(registry.sources))
+    yield ""
+    yield "(-): lower is better. How a metric is computed: llmeval evaluators NAME"
+
+
+def _details(registry: Registry, name: str) -> Iterator[str]:
+    yield name
+    metrics = _metrics(registry, name)
+    if isinstance(metrics, str):
+        yield from _indented(metrics)
+        return
+    width = max((len(each.name) for each in metrics), default=0)
+    for metric in metrics:
+        direction = "higher" if metric.higher_is_better else "lower"
+        head = f"{_INDENT}{metric.name:{width}}{_GAP}{direction:6}{_GAP}"
+        for part in _parts(metric.signature, _WIDTH - len(head)):
+            yield f"{head}{part}".rstrip()
+            head = " " * len(head)
+
+
+def _metrics(registry: Registry, name: str) -> list[Metric] | str:
+    """Return the metrics of an evaluator with its default options, chosen ones included, or why there are none."""
+    try:
+        kind = registry.get(name)
+        chosen = metric_choices(kind)
+        return list(build(kind, {"metrics": chosen} if chosen else {}).describe())
+    except ValidationError as error:
+        faults = (option_fault(each, registry.get(name)) for each in error.errors(include_url=False))
+        return f"its metrics depend on options: {'; '.join(faults)}"
+    except EvaluatorError as error:
+        return str(error)
+    except Exception as error:  # noqa: BLE001 (one evaluator's bug does not hide the others)
+        return f"cannot be listed: {format_error(error)}"
+
+
+def _with_direction(metric: Metric) -> str:
+    return metric.name if metric.higher_is_better else f"{metric.name} (-)"
+
+
+def _indented(text: str) -> Iterable[str]:
+    return wrap(
+        text, _WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _parts(signature: str, width: int) -> list[str]:
+    """Break a signature after separators into parts that fit, if possible."""
+    parts = [""]
+    for piece in re.findall(r"[^|,]*[|,]?", signature):
+        if parts[-1] and len(parts[-1]) + len(piece) > width:
+            parts.append("")
+        parts[-1] += piece
+    return parts
+
+
+def add_explain(parser: ArgumentParser) -> None:
+    """Add the arguments of ``llmeval explain``."""
+    parser.description = (
+        "Say what the code of a fault means and what to do. The output of 'llmeval --json' and of "
+        "--llmeval-report=agent has the codes. Without one, list all."
+    )
+    parser.add_argument("code", nargs="?", metavar="CODE", help="such as LE101, or a message in quotes")
+    parser.set_defaults(run=_explain)
+
+
+def _explain(options: Namespace) -> CommandResult:
+    code = (options.code or "").upper()
+    if code and code not in CODES:
+        if " " not in options.code:
+            raise LlmevalError(unknown_name("code", code, CODES))
+        code = code_of(options.code)
+    about = {code: CODES[code]} if code else dict(sorted(CODES.items()))
+    data = [
+        {"code": name, "title": each.title, "meaning": each.meaning, "remedy": each.remedy}
+        for name, each in about.items()
+    ]
+    if not code:
+        return CommandResult(0, {"codes": data}, [f"{name}  {each.title}" for name, each in about.items()])
+    text = about[code]
+    fix = wrap(f"What to do: {text.remedy}", _WIDTH)
+    return CommandResult(0, {"codes": data}, [f"{code}: {text.title}", *wrap(text.meaning, _WIDTH), "", *fix])

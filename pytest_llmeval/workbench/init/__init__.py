@@ -12,8 +12,8 @@ from pytest_llmeval.cli.console import CommandResult, say
 from pytest_llmeval.cli.suite_file import open_suite
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
 from pytest_llmeval.judge.clients import key_variable
+from pytest_llmeval.workbench.init.rag import RagSuite, add_rag_arguments, rag_suite
 from pytest_llmeval.workbench.project import Project, TargetPlace, find_target
-from pytest_llmeval.workbench.rag import RagSuite, add_rag_arguments, rag_suite
 
 _SUITES = "tests/evals"
 """A folder below ``tests``, which setuptools never takes for a package: one of its own at the top of a project would
