@@ -26,6 +26,7 @@ from pytest_llmeval.plugin.payload import (
     conclude,
     failure_text,
     keep_judgements,
+    stop_spent,
 )
 from pytest_llmeval.plugin.pytest_private import SyntheticModule, fixture_info, record_whole_name
 from pytest_llmeval.run.case_runner import FromFixtures
@@ -143,8 +144,7 @@ class CaseItem(pytest.Function):
                     raise executions[-1].error
                 runner.activity.done += 1
         except BudgetError as error:
-            self.session.shouldstop = str(error)
-            pytest.skip(str(error))
+            stop_spent(self.session, error)
         finally:
             self.stash[RESULT] = SuitePart.from_executions(
                 key,

@@ -22,7 +22,7 @@ from pytest_llmeval.judge.contract import Verdict
 from pytest_llmeval.judge.judges import JudgeAccess
 from pytest_llmeval.judge.service import JudgeOffError
 from pytest_llmeval.judge.spec import JudgeSpec
-from pytest_llmeval.plugin.payload import LOADER, RUNNER, conclude, keep_judgements
+from pytest_llmeval.plugin.payload import LOADER, RUNNER, conclude, keep_judgements, note_scores, stop_spent
 from pytest_llmeval.run.case_runner import FromFixtures
 from pytest_llmeval.run.execute import json_like, unanswered
 from pytest_llmeval.run.job import LoadedCase
@@ -159,8 +159,6 @@ class Evaluate:
         return scored
 
     def _judged(self, evaluator: Evaluator, case: Case, reading: Reading) -> Observation | Exception:
-        from pytest_llmeval.plugin.payload import RUNNER
-
         if RUNNER not in self._request.config.stash:
             pytest.skip("runs with --llmeval")
         return measure_answered(evaluator, case, reading, AskJudge(self._request).about(evaluator, case, reading))
@@ -174,9 +172,7 @@ class _AttachEvaluations:
         """Hand over the scores; a failing test shows what is wrong in the words of the evaluators."""
         if call.when == "call" and (scored := item.stash.get(_EVALUATED, [])):
             named = [(f"{each.evaluator}.{name}", value) for each in scored for name, value in each.items()]
-            item.user_properties += [
-                (f"llmeval.{printable(name)}", "" if value is None else repr(value)) for name, value in named
-            ]
+            note_scores(item, named)
             wrong = [f"{each.evaluator}: {line}" for each in scored for line in each.wrong]
             if call.excinfo is not None and wrong:
                 item.add_report_section("call", "llmeval", printable("\n".join(wrong), lines=True))
@@ -297,6 +293,6 @@ class AskJudge:
             entries = [structs.replace(each, case=case) for each in judgement.entries]
             keep_judgements(self.request.node, self.request.path, entries)
         if isinstance(verdict, BudgetError):
-            self.request.session.shouldstop = str(verdict)
-        if isinstance(verdict, BudgetError | JudgeOffError):
+            stop_spent(self.request.session, verdict)
+        if isinstance(verdict, JudgeOffError):
             pytest.skip(str(verdict))

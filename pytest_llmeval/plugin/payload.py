@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import pytest
 from msgspec import Struct, field, structs
@@ -232,20 +232,33 @@ def conclude(item: pytest.Item, loaded: LoadedCase, execution: Execution) -> Non
         all_answers=item.config.getoption("llmeval_texts") == "all",
     )
     if item.config.getoption("xmlpath", None):
-        scores = execution.scores(loaded.suite).items()
-        item.user_properties += [
-            (f"llmeval.{printable(name)}", "" if score is None else repr(score)) for name, score in scores
-        ]
+        note_scores(item, execution.scores(loaded.suite).items())
     keep_judgements(item, loaded.suite.path, execution.entries)
     if isinstance(error, BudgetError):
-        item.session.shouldstop = str(error)
-        pytest.skip(str(error))
+        stop_spent(item.session, error)
     if error is not None and not isinstance(error, PredictionError):
         if not item.config.getoption("fulltrace", False):
             users_only(error)
         raise error
     if record.reason is not None and record.outcome not in ("known_failure", "not_scored"):
         raise pytest.fail.Exception(failure_text(item.config, loaded, execution), pytrace=False)
+
+
+def note_scores(item: pytest.Item, scores: Iterable[tuple[str, float | None]]) -> None:
+    """Add the scores of a test to JUnit files."""
+    item.user_properties += [
+        (f"llmeval.{printable(name)}", "" if value is None else repr(value)) for name, value in scores
+    ]
+
+
+def stop_spent(session: pytest.Session, error: BudgetError) -> NoReturn:
+    """Skip a test for which the budget does not suffice, and end the run.
+
+    Raises:
+        pytest.skip.Exception: Always.
+    """
+    session.shouldstop = str(error)
+    pytest.skip(str(error))
 
 
 def failure_text(config: pytest.Config, loaded: LoadedCase, execution: Execution) -> str:
@@ -269,7 +282,8 @@ def hand_over(item: pytest.Item, call: "pytest.CallInfo[None]", report: pytest.T
         part = _chosen(item, part)
         if UNNEEDED in item.stash:
             setattr(report, CATEGORY, UNNEEDED_CATEGORY)
-            part = structs.replace(part, records=[_unneeded(each) for each in part.records])
+            records = [CaseRecord(each.id, outcome="not_run", reason=NOT_NEEDED) for each in part.records]
+            part = structs.replace(part, records=records)
         outcomes = {each.outcome for each in part.records} if report.passed else set()
         if "known_failure" in outcomes:
             setattr(report, CATEGORY, KNOWN)
@@ -342,19 +356,10 @@ def carry(item: pytest.Item, records: Sequence[CaseRecord], *, encoded: bool) ->
         yield report
 
 
-def part_of(report: pytest.TestReport) -> SuitePart | None:
-    """Return the results on a report, if there are any."""
-    part = report.__dict__.get(_ATTRIBUTE)
-    if isinstance(part, str):
-        part = report.__dict__[_ATTRIBUTE] = decode(part, SuitePart)
-    return part
-
-
 def take_results(report: pytest.TestReport) -> SuitePart | None:
     """Take the results off a report, which others keep."""
-    part = part_of(report)
-    report.__dict__.pop(_ATTRIBUTE, None)
-    return part
+    part = report.__dict__.pop(_ATTRIBUTE, None)
+    return decode(part, SuitePart) if isinstance(part, str) else part
 
 
 def take_judgements(report: pytest.TestReport, run: RunRecord) -> None:
@@ -412,11 +417,6 @@ def _unscored(name: str, report: pytest.TestReport, call: "pytest.CallInfo[None]
     if report.skipped:
         return CaseRecord(name, outcome="skipped", reason=reason)
     return CaseRecord(name, outcome="errored", errors={"": reason}, reason=reason)
-
-
-def _unneeded(record: CaseRecord) -> CaseRecord:
-    """Return the record of a case that was not needed."""
-    return CaseRecord(record.id, outcome="not_run", reason=NOT_NEEDED)
 
 
 def case_of(item: pytest.Item) -> LoadedCase | None:

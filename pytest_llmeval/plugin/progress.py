@@ -27,7 +27,7 @@ from pytest_llmeval.core.wording import counted
 from pytest_llmeval.plugin.options import WorkerTerms, option_value, shard_of_run
 from pytest_llmeval.plugin.payload import UNNEEDED, SuiteLoader, carried_records, carry, case_of
 from pytest_llmeval.plugin.pytest_private import tear_down, terminal_file, worker_process
-from pytest_llmeval.plugin.session import Run, suites_of
+from pytest_llmeval.plugin.session import Run, SessionSuites
 from pytest_llmeval.run.run_record import Item
 from pytest_llmeval.run.stages import ChoiceTerms, RunWatcher
 from pytest_llmeval.services.background import Activity, Snapshot
@@ -408,7 +408,7 @@ class CarryHooks:
             self._replays,
         )
         try:
-            chooser = default_registry().extensions("chosen")[-1].load()(suites_of(session), terms)
+            chooser = default_registry().extensions("chosen")[-1].load()(SessionSuites(session), terms)
         except LlmevalError as error:
             raise pytest.UsageError(f"--llmeval-affected: {error}") from None
         self._loader.chooser = chooser
@@ -460,7 +460,7 @@ class StopWatchHooks:
         assert self._session is not None
         config = self._run.config
         keeper = Keeper(SnapshotMode.from_config(config), config.getini("llmeval_snapshots"), config.rootpath)
-        suites = self._run.suites(self._session)
+        suites = SessionSuites(self._session)
         return [each.load()(suites, keeper, self._board.post) for each in extensions_of("watched")]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

@@ -40,7 +40,7 @@ from pytest_llmeval.run.execute import is_skipped
 from pytest_llmeval.run.finishing import finish_run, write_run
 from pytest_llmeval.run.job import LoadedCase
 from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord
-from pytest_llmeval.run.stages import PlanReport, Reported, RunTerms, Suites, judges_of
+from pytest_llmeval.run.stages import PlanReport, Reported, RunTerms, judges_of
 from pytest_llmeval.services.secrets import SOURCE_MARK, redacted_url
 from pytest_llmeval.suite.registry import Registry, default_registry, extensions_of
 from pytest_llmeval.suite.suite import Suite, SuiteKey
@@ -286,7 +286,7 @@ class Run(Struct):
         self.note_left_out(self.loader.left_out())
         recordings = self.runner.recordings
         terms, mode = run_terms(self.config), SnapshotMode.from_config(self.config)
-        self.finished = finish_run(self.record, terms, self.suites(session), mode, recordings=recordings)
+        self.finished = finish_run(self.record, terms, SessionSuites(session), mode, recordings=recordings)
         self.shortfalls += self.finished.shortfalls
         self.notes += self.finished.notes
         if self.record.broken and (line := self.runner.calls_line()):
@@ -313,10 +313,6 @@ class Run(Struct):
         suites = zip(self.finished.judged.suites, self.finished.report.suites, strict=True)
         return list(dict.fromkeys(judged.key.runs for judged, suite in suites if suite.failed))[:_RERUN]
 
-    def suites(self, session: pytest.Session) -> Suites:
-        """Return the suites of the run."""
-        return _Suites(session, self.loader, self.runner)
-
     @property
     def is_empty_shard(self) -> bool:
         """Whether there are cases, but none of them is in this shard."""
@@ -334,7 +330,7 @@ class Run(Struct):
         written, missing, notes = write_run(self.finished.report, reports, self.config.rootpath)
         self.notes += [*missing, *notes]
         if style := self.config.option.llmeval_otel:
-            suites, texts = self.suites(session), self.config.option.llmeval_texts == "all"
+            suites, texts = SessionSuites(session), self.config.option.llmeval_texts == "all"
             for each in extensions_of("sent"):
                 self.notes.append(each.load()(self.finished.report, suites, style=style, texts=texts))
         return written + [path for path in shards if self._keep(session, path)]
@@ -353,31 +349,28 @@ class Run(Struct):
         return True
 
 
-def suites_of(session: pytest.Session) -> Suites:
-    """Return the suites of a session."""
-    return _Suites(session, session.config.stash[LOADER], session.config.stash[RUNNER])
-
-
-class _Suites(Struct, frozen=True):
+class SessionSuites(Struct, frozen=True):
     """Implements `pytest_llmeval.run.stages.Suites` for a session."""
 
     session: pytest.Session
-    loader: SuiteLoader
-    runner: CaseRunner
 
     @property
     def root(self) -> Path:
+        """Pytest's rootdir."""
         return self.session.config.rootpath
 
     def read(self, path: Path) -> Suite:
-        return self.loader.load(path, self.session)
+        """Return the suite of a file."""
+        return self.session.config.stash[LOADER].load(path, self.session)
 
     def registry(self, path: Path) -> Registry:
-        self.loader.load(path, self.session)
-        return self.loader.registry(path)
+        """Return what is known to the suite of a file."""
+        self.read(path)
+        return self.session.config.stash[LOADER].registry(path)
 
     def judges(self, key: SuiteKey, suite: Suite) -> Mapping[str, Mapping[str, str]]:
-        return judges_of(suite, self.runner.judges, key.display_path) if suite.judged else {}
+        """Return, by evaluator, what decides the verdicts on a suite."""
+        return judges_of(suite, self.session.config.stash[RUNNER].judges, key.display_path) if suite.judged else {}
 
 
 _ASKING = frozenset({"eval_case", "judge"})

@@ -14,7 +14,7 @@ from msgspec import Struct
 from pytest_llmeval.core import grouped
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault, SuiteError, shown_path
-from pytest_llmeval.core.wording import counted, expected_name, listed, quotation, suggest
+from pytest_llmeval.core.wording import counted, listed, quotation, suggest
 from pytest_llmeval.data.files.documents import load_json, read_jsonl
 from pytest_llmeval.data.files.places import FaultLog
 
@@ -373,15 +373,6 @@ class FileSource(Source):
 def _without_predictions(file: CaseFile) -> CaseFile:
     file.cases = {name: case.answered(MISSING) for name, case in file.cases.items()}
     return file
-
-
-def check_names(file: CaseFile, option: str, names: Iterable[str], known: Iterable[str]) -> None:
-    """Add a fault for each name under `option` that is not known."""
-    known = sorted(known)
-    for name in names:
-        if name not in known:
-            message = f"found {name!r}{expected_name(name, known)}"
-            file.faults.add(0, 0, option, message)
 
 
 ID_KEYS = ("question_id", "query_id", "id")

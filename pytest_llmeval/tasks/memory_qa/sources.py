@@ -6,7 +6,7 @@ import inspect
 import json
 import sys
 import warnings
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,13 +14,12 @@ from typing import Any, ClassVar
 from pytest_llmeval.core import grouped
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import Fault, PredictionError, SuiteError
-from pytest_llmeval.core.wording import unknown_name
+from pytest_llmeval.core.wording import expected_name, unknown_name
 from pytest_llmeval.data.files.documents import Document, load_json
 from pytest_llmeval.data.formats.base import (
     CaseFile,
     FileSource,
     case_id,
-    check_names,
     json_text,
     kind,
     wrong_values,
@@ -67,8 +66,8 @@ class LocomoSource(FileSource):
             file.faults.add(1, 1, "", f"found {kind(document.data)}, expected a list of conversations")
             return
         names = [self._read_sample(file, document, index) for index in range(len(document.data))]
-        check_names(file, "conversations", self.conversations, {name for name in names if name})
-        check_names(
+        _check_names(file, "conversations", self.conversations, {name for name in names if name})
+        _check_names(
             file,
             "question_types",
             self.question_types,
@@ -183,7 +182,7 @@ class LongMemEvalSource(FileSource):
             self._read_question(file, document, index)
         known = {case.labels["question_type"] for case in file.cases.values()}
         known.update(load_taxonomy("question_types")["longmemeval"]["question_types"])
-        check_names(file, "question_types", self.question_types, known)
+        _check_names(file, "question_types", self.question_types, known)
 
     def _read_question(self, file: CaseFile, document: Document, index: int) -> None:
         item = document.data[index]
@@ -352,3 +351,12 @@ async def _called(work: Callable[[], Any]) -> Any:
     """Call a method in a thread, so that other conversations continue, and await its result if needed."""
     result = await in_thread(work, "llmeval-agent")
     return await result if inspect.isawaitable(result) else result
+
+
+def _check_names(file: CaseFile, option: str, names: Iterable[str], known: Iterable[str]) -> None:
+    """Add a fault for each name under `option` that is not known."""
+    known = sorted(known)
+    for name in names:
+        if name not in known:
+            message = f"found {name!r}{expected_name(name, known)}"
+            file.faults.add(0, 0, option, message)
