@@ -128,12 +128,12 @@ if TYPE_CHECKING:
     from pytest_llmeval.run.partial import PartialResult
     from pytest_llmeval.run.score import score
     from pytest_llmeval.run.scripts import SuiteResult
-    from pytest_llmeval.run.stream import score_stream
     from pytest_llmeval.suite.entries import *  # noqa: F403 (names as in suite files, with the types of entries.pyi)
     from pytest_llmeval.suite.registry import Registry, get_checks, get_evaluator, register_tokenizer
     from pytest_llmeval.tasks.fact_check.evidence import EvidenceMatch, EvidenceMatcher
     from pytest_llmeval.tasks.fact_check.target import fact_checker
     from pytest_llmeval.tasks.mcp.server import McpServer
+    from pytest_llmeval.workbench.streams import score_stream
 
     __all__ += _entries.__all__
 
@@ -163,12 +163,12 @@ _HOMES = {
     "run.score": ("score",),
     "run.scripts": ("SuiteResult",),
     "run.partial": ("PartialResult",),
-    "run.stream": ("score_stream",),
     "gates.statistics.compare": ("Comparison", "Difference", "compare"),
     "suite.registry": ("Registry", "get_checks", "get_evaluator", "register_tokenizer"),
     "tasks.fact_check.evidence": ("EvidenceMatch", "EvidenceMatcher"),
     "tasks.fact_check.target": ("fact_checker",),
     "tasks.mcp.server": ("McpServer",),
+    "workbench.streams": ("score_stream",),
 }
 """Module to the public names that it holds: a plain pytest run, which loads this package, needs none of them."""
 

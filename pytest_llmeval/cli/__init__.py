@@ -19,7 +19,6 @@ _INTERRUPTED = 130
 COMMANDS = {
     "inputs": ("suite_file:add_inputs", "print the inputs of a suite as JSONL"),
     "merge": ("runs:add_merge", "judge the shards of a run together"),
-    "score": ("runs:add_score", "score the predictions of a suite, in processes or on a cluster"),
     "validate": ("suite_file:add_validate", "list every fault of suite files, without running them"),
 }
 """Name of each command of the kernel to what adds its arguments, and its line in the list of commands."""

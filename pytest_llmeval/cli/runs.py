@@ -1,21 +1,19 @@
-"""The commands that finish a run without pytest: ``llmeval merge`` for shards, ``llmeval score`` for predictions."""
+"""The end of a run without pytest, and ``llmeval merge``, the command that ends one for shards."""
 
 import shutil
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_llmeval.cli.console import CommandResult, notes, say
-from pytest_llmeval.cli.options import OPTIONS, SHARD_SUFFIX, add_options
-from pytest_llmeval.core.errors import LlmevalError, SuiteError
+from pytest_llmeval.cli.console import CommandResult
+from pytest_llmeval.cli.options import SHARD_SUFFIX, add_options
+from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.data.files.places import IN_MODULE
 
 if TYPE_CHECKING:
-    from pytest_llmeval.reports.form import RunReport
-    from pytest_llmeval.run.checkout import Checkout
     from pytest_llmeval.run.run_record import RunRecord
     from pytest_llmeval.run.shards import ShardFile, ShardOptions
     from pytest_llmeval.run.stages import Reported
@@ -68,13 +66,13 @@ def _merge(options: Namespace) -> CommandResult:
     )
     mode = SnapshotMode(update=options.snapshot_update, anchor=options.snapshot_anchor)
     finished = finish_run(run, terms, suites, mode, recordings=_recordings(ran, root))
-    result = _result(finished, options, root, _failed_elsewhere(run))
+    result = run_result(finished, options, root, _failed_elsewhere(run))
     if not (run.items or result.code):
         return result._replace(code=_NOTHING_RAN, errors=["found no results in any shard, expected some"])
     return result
 
 
-def _result(
+def run_result(
     finished: "Reported", options: Namespace, root: Path, lacking: Sequence[str] = (), head: Sequence[str] = ()
 ) -> CommandResult:
     """Write the reports of a run; return its verdicts and their paths."""
@@ -163,96 +161,6 @@ def _failed_elsewhere(run: "RunRecord") -> list[str]:
     """Return what failed in shards besides cases."""
     reasons = [f"{counted(len(run.failures), 'other test')} failed in the shards"] if run.failures else []
     return [*reasons, "tests could not be collected"] if run.uncollected else reasons
-
-
-_LISTED = 20
-
-
-def add_score(parser: ArgumentParser) -> None:
-    """Add the arguments."""
-    parser.description = (
-        "Score the predictions of a suite in this process, in several or on a cluster, judge its gates, and write "
-        "reports as a run of pytest does. No target is called and no judge is asked. The exit code is that of a run: "
-        "1 if a case or a gate failed."
-    )
-    parser.add_argument("suite", type=Path, metavar="SUITE", help="the suite file")
-    predictions = OPTIONS["predictions"]._replace(
-        help="predictions by id of case, JSONL or JSON, or what --llmeval-predictions of pytest has recorded"
-    )
-    parser.add_argument(
-        "--executor", default="", metavar="NAME", help="processes:N or dask://HOST:PORT; default: this process"
-    )
-    add_options(parser, predictions, "report", "verbose")
-    parser.set_defaults(run=_score)
-
-
-def _score(options: Namespace) -> CommandResult:
-    from pytest_llmeval.baselines.runs import SnapshotMode
-    from pytest_llmeval.run.checkout import Checkout
-    from pytest_llmeval.run.finishing import finish_run
-    from pytest_llmeval.run.stages import RunTerms
-
-    here, path = Path.cwd(), options.suite.resolve()
-    checkout = Checkout(here if path.is_relative_to(here) else path.parent, {})
-    run = _record(options, path, checkout)
-    compares = any(each.suffix == ".html" for each in options.report)
-    finished = finish_run(run, RunTerms(compares=compares), checkout, SnapshotMode())
-    return _result(finished, options, checkout.root, head=[*_not_passed(finished.report)])
-
-
-def _not_passed(report: "RunReport") -> Iterator[str]:
-    """Yield a line for each of the first cases that did not pass."""
-    from pytest_llmeval.core.results import BAD
-
-    lines = [
-        f"{suite.path}::{case.id}{f'[{suite.variant}]' if suite.variant else ''} {case.outcome}: {case.reason}"
-        for suite in report.suites
-        for case in suite.cases
-        if case.outcome in BAD
-    ]
-    yield from lines[:_LISTED]
-    if len(lines) > _LISTED:
-        yield f"... and {len(lines) - _LISTED} more: see a report"
-
-
-def _record(options: Namespace, path: Path, checkout: "Checkout") -> "RunRecord":
-    """Score all cases of all systems.
-
-    Raises:
-        LlmevalError: The suite or the predictions have faults, or a worker is lost.
-    """
-    from pytest_llmeval.data.files.places import display_path
-    from pytest_llmeval.reports.files import shows_passed_cases
-    from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord
-    from pytest_llmeval.run.score import loaded_data_settled
-    from pytest_llmeval.run.stream import open_executor, run_predicted, with_answers
-    from pytest_llmeval.suite.suite import SuiteKey
-    from pytest_llmeval.targets.recordings import Recordings, holds_recordings
-
-    try:
-        suite = checkout.read(path)
-    except SuiteError as error:
-        say(notes(path, error.faults), error=True)
-        raise
-    recordings = None
-    if options.predictions is not None and holds_recordings(options.predictions):
-        recordings = Recordings.open(options.predictions, "replay")
-    elif options.predictions is not None:
-        suite = with_answers(suite, options.predictions)
-    if suite.all_faults:
-        raise SuiteError(suite.all_faults)
-    if not any(suite.for_variant(name).cases for name in suite.systems or [""]):
-        raise LlmevalError(f"{options.suite}: found no case, expected at least one")
-    file = display_path(path, checkout.root)
-    run = RunRecord(selected={str(path)})
-    with loaded_data_settled() as settle, open_executor(options.executor) as executor:
-        explains = shows_passed_cases(options.report, options.verbose)
-        for name in suite.systems or [""]:
-            key, system = SuiteKey(str(path), file, variant=name), suite.for_variant(name)
-            for part in run_predicted(system, key, executor, recordings, explains_all=explains):
-                run.items[Item(file, f"{name}::{len(run.items)}")] = ItemResult(part, "passed", 0.0)
-                settle()
-    return run
 
 
 def finished_lines(finished: "Reported", verbosity: int) -> list[str]:

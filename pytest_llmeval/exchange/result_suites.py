@@ -21,7 +21,7 @@ from pytest_llmeval.evaluators.functions import ABSTAINED, ERROR, RUNS
 from pytest_llmeval.exchange.readers import read_results
 from pytest_llmeval.exchange.results import ResultRow, results_schema
 from pytest_llmeval.gates.contract import split_statistic
-from pytest_llmeval.run.stream import run_predicted
+from pytest_llmeval.run.scripts import run_predicted
 from pytest_llmeval.scoring.repeats import repeat_summary
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import default_registry

@@ -1,27 +1,23 @@
-"""Results of parts of the cases, which merge into the result of all, and files with the result of every case."""
+"""Results of parts of the cases, which merge into the result of all."""
 
 import dataclasses
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
 from pytest_llmeval.core import grouped
 from pytest_llmeval.core.case import groups_of_case
-from pytest_llmeval.core.errors import EvaluatorError, LlmevalError, needing
+from pytest_llmeval.core.errors import EvaluatorError, LlmevalError
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.results import (
     PASS_RATE,
     CaseRecord,
-    CaseResult,
     GroupResult,
     IntervalMethod,
     MetricValue,
     Result,
 )
-from pytest_llmeval.data.files.writing import put_in_place, sync
 from pytest_llmeval.scoring.mergeable import Statistics, merged_values
 from pytest_llmeval.scoring.table import OUTCOME, OUTCOME_EVALUATOR, outcome_of
 
@@ -255,82 +251,3 @@ def _evaluator(label: str, data: Mapping[str, Any], evaluator: Evaluator | None)
         name = faults[0]
         raise EvaluatorError(f"evaluators: {label}: {name}: found {data[name]!r}, expected {described[name]!r}")
     return built
-
-
-class _Sink(Protocol):
-    def write(self, rows: list[dict[str, Any]]) -> None: ...
-
-    def close(self) -> None: ...
-
-
-class CaseResultWriter:
-    """Writes beside the file, and replaces it in one step when all is there.
-
-    Args:
-        path: Ends in ``.jsonl`` or ``.parquet``.
-
-    Raises:
-        LlmevalError: It does not.
-        MissingExtraError: The extra for its format is not installed.
-    """
-
-    def __init__(self, path: Path) -> None:
-        if path.suffix not in _SINKS:
-            raise LlmevalError(f"results: found suffix {path.suffix!r}, expected one of {', '.join(_SINKS)}")
-        self._path = path
-        self._unfinished = path.with_name(f"{path.name}.unfinished")
-        self._sink: _Sink = _SINKS[path.suffix](self._unfinished)
-
-    def write(self, cases: Sequence[CaseResult]) -> None:
-        """Write the next cases."""
-        self._sink.write(
-            [
-                {"id": case.id, "outcome": case.outcome, "reason": case.reason, "metrics": dict(case.metrics)}
-                for case in cases
-            ]
-        )
-
-    def finish(self) -> None:
-        """Put the file in its place."""
-        self._sink.close()
-        sync(self._unfinished)
-        put_in_place(self._unfinished, self._path)
-
-    def close(self) -> None:
-        """Remove what is not finished."""
-        self._sink.close()
-        self._unfinished.unlink(missing_ok=True)
-
-
-class _Jsonl:
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("w", encoding="utf-8", newline="\n")
-
-    def write(self, rows: list[dict[str, Any]]) -> None:
-        self._file.writelines(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
-
-    def close(self) -> None:
-        self._file.close()
-
-
-class _Parquet:
-    """One row per case; `metrics` is a map, since families of metrics grow with the labels that cases have."""
-
-    def __init__(self, path: Path) -> None:
-        with needing("a file of results in Parquet", "parquet"):
-            import pyarrow as pa
-            from pyarrow import parquet
-        text = pa.string()
-        self._schema = pa.schema({"id": text, "outcome": text, "reason": text, "metrics": pa.map_(text, pa.float64())})
-        self._table = pa.Table
-        self._writer = parquet.ParquetWriter(path, self._schema)
-
-    def write(self, rows: list[dict[str, Any]]) -> None:
-        listed = [{**row, "metrics": list(row["metrics"].items())} for row in rows]
-        self._writer.write_table(self._table.from_pylist(listed, schema=self._schema))
-
-    def close(self) -> None:
-        self._writer.close()
-
-
-_SINKS: Mapping[str, Callable[[Path], _Sink]] = MappingProxyType({".jsonl": _Jsonl, ".parquet": _Parquet})

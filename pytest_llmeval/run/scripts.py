@@ -1,22 +1,26 @@
-"""Runs of declared suites in scripts and notebooks: the engine and the stages of pytest's runs, without pytest."""
+"""Runs without pytest, by its engine and stages: declared suites in scripts and notebooks, and known predictions."""
 
 import asyncio
 import sys
 import uuid
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor, Executor, Future
 from dataclasses import dataclass, fields, replace
 from html import escape
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import islice
+from math import lcm
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from msgspec import Struct, structs
 
 from pytest_llmeval.baselines.comparable import Stamp
 from pytest_llmeval.baselines.runs import Keeper, SnapshotMode
-from pytest_llmeval.core.case import MISSING
+from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import CutShortError, LlmevalError
 from pytest_llmeval.core.results import Result
 from pytest_llmeval.core.wording import printable
@@ -34,11 +38,12 @@ from pytest_llmeval.scoring.resample import draw_ahead
 from pytest_llmeval.scoring.table import summarize
 from pytest_llmeval.suite.registry import Registry, default_registry
 from pytest_llmeval.suite.suite import Suite, SuiteKey
+from pytest_llmeval.targets.recordings import Recordings
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.direct import Judgeable
     from pytest_llmeval.judge.judges import SuiteJudges
-    from pytest_llmeval.targets.recordings import RecordingMode, Recordings
+    from pytest_llmeval.targets.recordings import RecordingMode
 
 PredictionsFile: TypeAlias = bool | str | Path
 """A file of recorded predictions; ``True`` for the suite's own, ``False`` for none."""
@@ -48,6 +53,15 @@ _CONFIGURATION: Final = (
     *("pyproject.toml", "tox.ini", "setup.cfg", "setup.py"),
 )
 """Files by which pytest recognises its rootdir."""
+
+_RETRIES: Final = 2
+"""Dask loses a result if its worker is killed while the result is fetched, and then raises an error of its own."""
+
+_BLOCK: Final = 500
+_IN_FLIGHT: Final = 64
+
+_B = TypeVar("_B")
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -287,3 +301,122 @@ def project_root(suite: Path) -> Path:
     """
     above = (folder for folder in suite.parents if any((folder / name).is_file() for name in _CONFIGURATION))
     return next(above, suite.parent)
+
+
+def in_blocks(cases: Iterable[Case], size: int) -> Iterator[list[Case]]:
+    """Cut a stream of cases into lists."""
+    left = iter(cases)
+    while some := list(islice(left, size)):
+        yield some
+
+
+def in_order(task: Callable[[_B], _T], blocks: Iterable[_B], executor: Executor | None, in_flight: int) -> Iterator[_T]:
+    """Yield the results of all blocks in their order.
+
+    Args:
+        task: Can be pickled.
+        blocks: Its arguments.
+        executor: Runs the task; ``None`` for this process.
+        in_flight: Most blocks that are with the executor.
+
+    Raises:
+        LlmevalError: The executor lost its workers.
+    """
+    if executor is None:
+        yield from map(task, blocks)
+        return
+    pending: deque[tuple[_B, Future[_T]]] = deque()
+
+    def first() -> _T:
+        block, future = pending.popleft()
+        for _ in range(_RETRIES):
+            try:
+                return future.result()
+            except (BrokenExecutor, LlmevalError):
+                raise
+            except Exception:  # noqa: BLE001 (what the task itself raises, it raises again)
+                future = executor.submit(task, block)
+        return future.result()
+
+    try:
+        for each in blocks:
+            pending.append((each, executor.submit(task, each)))
+            if len(pending) >= in_flight:
+                yield first()
+        while pending:
+            yield first()
+    except (BrokenExecutor, KeyboardInterrupt) as error:
+        # A pool breaks if its processes are also interrupted, and then stumbles over cancelled futures.
+        pending.clear()
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        raise LlmevalError(f"the executor lost its workers, no result is complete ({error})") from error
+    finally:
+        for _, left in pending:
+            left.cancel()
+
+
+def run_predicted(
+    suite: Suite,
+    key: SuiteKey,
+    executor: Executor | None,
+    recordings: Recordings | None = None,
+    *,
+    explains_all: bool = True,
+) -> Iterator[SuitePart]:
+    """Yield the results of all cases in blocks.
+
+    Args:
+        suite: As one system answers it.
+        key: What results are gathered under.
+        executor: Measures blocks; ``None`` for this process.
+        recordings: Answers the cases that carry no prediction.
+        explains_all: Whether evaluators also say what is wrong with cases that pass.
+
+    Raises:
+        LlmevalError: An evaluator asks a judge, or the executor lost its workers.
+    """
+    if suite.judged:
+        raise LlmevalError(
+            f"{key.display_path}: found evaluators that ask a judge, expected none: run it with pytest --llmeval"
+        )
+    # Workers need what a case is compared with, not the other cases.
+    bare = structs.replace(suite, cases=(), systems={}, files={}, objects={})
+    place = key.display_path, key.variant
+    blocks = (
+        (block, recordings and recordings.of_cases(*place, block, suite.repeats.times))
+        for block in _whole_blocks(suite)
+    )
+    return in_order(_SuiteBlock(bare, key, suite.total, explains_all), blocks, executor, _IN_FLIGHT)
+
+
+def _whole_blocks(suite: Suite) -> Iterator[list[Case]]:
+    """Cut the cases of a suite so that each evaluator measures them in the blocks in which runs of pytest do."""
+    together = lcm(*(each.batch for each in suite.evaluators.values()))
+    size = max(1, _BLOCK // together) * together
+    block: list[Case] = []
+    answered = 0
+    for case in suite.cases:
+        if answered == size:
+            yield block
+            block, answered = [], 0
+        block.append(case)
+        answered += case.prediction is not MISSING
+    yield block
+
+
+@dataclass(frozen=True)
+class _SuiteBlock:
+    """What a worker does with a block."""
+
+    suite: Suite
+    key: SuiteKey
+    total: int
+    explains_all: bool
+
+    def __call__(self, block: tuple[Sequence[Case], Recordings | None]) -> SuitePart:
+        cases, recordings = block
+        suite = structs.replace(self.suite, cases=tuple(cases))
+        runner = CaseRunner(recordings=recordings, explains_all=self.explains_all)
+        done = [runner.run_recorded(LoadedCase(suite, case, self.key)) for case in cases]
+        return SuitePart.from_executions(self.key, self.total, done, secrets=suite.secret_variables)

@@ -28,6 +28,7 @@ COMMANDS = {
     "prove": "say how often a gate would be wrong, by repeated runs",
     "review": "have people label the answers of a report",
     "schema": "print the JSON Schema of suite files, for editors, or of results",
+    "score": "score the predictions of a suite, in processes or on a cluster",
 }
 """Name of each command, which is that of its module unless `_PLACES` has it, to its line in the list of commands."""
 
@@ -44,6 +45,7 @@ _PLACES = {
     "prove": "plan.power:add_prove",
     "review": "reviews.command:add_arguments",
     "schema": "authoring:add_schema",
+    "score": "streams:add_score",
 }
 
 

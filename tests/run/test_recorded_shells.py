@@ -16,7 +16,7 @@ from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.run.case_runner import CaseRunner
 from pytest_llmeval.run.job import LoadedCase
 from pytest_llmeval.run.run_record import SuitePart
-from pytest_llmeval.run.stream import run_predicted
+from pytest_llmeval.run.scripts import run_predicted
 from pytest_llmeval.suite.suite import SuiteKey
 
 COUNT = 700

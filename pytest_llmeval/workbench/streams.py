@@ -1,48 +1,49 @@
-"""Streams of cases scored in constant memory, and suites of known predictions run, on any executor."""
+"""Streams of cases scored in constant memory, and ``llmeval score`` for the predictions of suites, on any executor."""
 
+import json
 import os
 import re
 import signal
-from collections import deque
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import BrokenExecutor, Executor, Future
+from concurrent.futures import Executor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, fields
-from itertools import islice
-from math import lcm
 from operator import attrgetter
 from pathlib import Path
 from threading import Thread
-from typing import Any, TypeAlias, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from msgspec import structs
 
-from pytest_llmeval.core.case import MISSING, Case, Parts
-from pytest_llmeval.core.errors import EvaluatorError, LlmevalError, needing
+from pytest_llmeval.cli.console import CommandResult, notes, say
+from pytest_llmeval.cli.options import OPTIONS, add_options
+from pytest_llmeval.core.case import Case, Parts
+from pytest_llmeval.core.errors import EvaluatorError, LlmevalError, SuiteError, needing
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.results import CaseResult, Result
 from pytest_llmeval.core.views import Reading
 from pytest_llmeval.data.files.places import FaultLog
+from pytest_llmeval.data.files.writing import put_in_place, sync
 from pytest_llmeval.data.formats.base import add_predictions, read_answers
-from pytest_llmeval.run.case_runner import CaseRunner
-from pytest_llmeval.run.job import LoadedCase
-from pytest_llmeval.run.partial import CaseResultWriter, PartialResult
+from pytest_llmeval.run.partial import PartialResult
 from pytest_llmeval.run.records import SharedRecords
-from pytest_llmeval.run.run_record import SuitePart
 from pytest_llmeval.run.score import Evaluators, by_name, measure_each, normalized_cases
+from pytest_llmeval.run.scripts import in_blocks, in_order, run_predicted
 from pytest_llmeval.scoring.table import summarize
-from pytest_llmeval.suite.suite import Suite, SuiteKey
-from pytest_llmeval.targets.recordings import Recordings
+from pytest_llmeval.suite.suite import Suite
+
+if TYPE_CHECKING:
+    from pytest_llmeval.reports.form import RunReport
+    from pytest_llmeval.run.checkout import Checkout
+    from pytest_llmeval.run.run_record import RunRecord
 
 MeasuredBlock: TypeAlias = tuple[PartialResult, Sequence[CaseResult]]
 
 BLOCK = 2_000
 
-_RETRIES = 2
-"""Dask loses a result if its worker is killed while the result is fetched, and then raises an error of its own."""
-
-_B = TypeVar("_B")
-_T = TypeVar("_T")
+_EXECUTOR = re.compile(r"processes:(?P<processes>[1-9][0-9]*)|dask://(?P<dask>[^/\s]+:[0-9]+)")
 
 
 def score_stream(
@@ -158,62 +159,83 @@ class _StreamBlock:
         return partial, summarize(self.evaluators, records, confidence=None).cases
 
 
-def in_blocks(cases: Iterable[Case], size: int) -> Iterator[list[Case]]:
-    """Cut a stream of cases into lists."""
-    left = iter(cases)
-    while some := list(islice(left, size)):
-        yield some
+class _Sink(Protocol):
+    def write(self, rows: list[dict[str, Any]]) -> None: ...
+
+    def close(self) -> None: ...
 
 
-def in_order(task: Callable[[_B], _T], blocks: Iterable[_B], executor: Executor | None, in_flight: int) -> Iterator[_T]:
-    """Yield the results of all blocks in their order.
+class CaseResultWriter:
+    """Writes beside the file, and replaces it in one step when all is there.
 
     Args:
-        task: Can be pickled.
-        blocks: Its arguments.
-        executor: Runs the task; ``None`` for this process.
-        in_flight: Most blocks that are with the executor.
+        path: Ends in ``.jsonl`` or ``.parquet``.
 
     Raises:
-        LlmevalError: The executor lost its workers.
+        LlmevalError: It does not.
+        MissingExtraError: The extra for its format is not installed.
     """
-    if executor is None:
-        yield from map(task, blocks)
-        return
-    pending: deque[tuple[_B, Future[_T]]] = deque()
 
-    def first() -> _T:
-        block, future = pending.popleft()
-        for _ in range(_RETRIES):
-            try:
-                return future.result()
-            except (BrokenExecutor, LlmevalError):
-                raise
-            except Exception:  # noqa: BLE001 (what the task itself raises, it raises again)
-                future = executor.submit(task, block)
-        return future.result()
+    def __init__(self, path: Path) -> None:
+        if path.suffix not in _SINKS:
+            raise LlmevalError(f"results: found suffix {path.suffix!r}, expected one of {', '.join(_SINKS)}")
+        self._path = path
+        self._unfinished = path.with_name(f"{path.name}.unfinished")
+        self._sink: _Sink = _SINKS[path.suffix](self._unfinished)
 
-    try:
-        for each in blocks:
-            pending.append((each, executor.submit(task, each)))
-            if len(pending) >= in_flight:
-                yield first()
-        while pending:
-            yield first()
-    except (BrokenExecutor, KeyboardInterrupt) as error:
-        # A pool breaks if its processes are also interrupted, and then stumbles over cancelled futures.
-        pending.clear()
-        if isinstance(error, KeyboardInterrupt):
-            raise
-        raise LlmevalError(f"the executor lost its workers, no result is complete ({error})") from error
-    finally:
-        for _, left in pending:
-            left.cancel()
+    def write(self, cases: Sequence[CaseResult]) -> None:
+        """Write the next cases."""
+        self._sink.write(
+            [
+                {"id": case.id, "outcome": case.outcome, "reason": case.reason, "metrics": dict(case.metrics)}
+                for case in cases
+            ]
+        )
+
+    def finish(self) -> None:
+        """Put the file in its place."""
+        self._sink.close()
+        sync(self._unfinished)
+        put_in_place(self._unfinished, self._path)
+
+    def close(self) -> None:
+        """Remove what is not finished."""
+        self._sink.close()
+        self._unfinished.unlink(missing_ok=True)
 
 
-_BLOCK = 500
-_IN_FLIGHT = 64
-_EXECUTOR = re.compile(r"processes:(?P<processes>[1-9][0-9]*)|dask://(?P<dask>[^/\s]+:[0-9]+)")
+class _Jsonl:
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("w", encoding="utf-8", newline="\n")
+
+    def write(self, rows: list[dict[str, Any]]) -> None:
+        self._file.writelines(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class _Parquet:
+    """One row per case; `metrics` is a map, since families of metrics grow with the labels that cases have."""
+
+    def __init__(self, path: Path) -> None:
+        with needing("a file of results in Parquet", "parquet"):
+            import pyarrow as pa
+            from pyarrow import parquet
+        text = pa.string()
+        self._schema = pa.schema({"id": text, "outcome": text, "reason": text, "metrics": pa.map_(text, pa.float64())})
+        self._table = pa.Table
+        self._writer = parquet.ParquetWriter(path, self._schema)
+
+    def write(self, rows: list[dict[str, Any]]) -> None:
+        listed = [{**row, "metrics": list(row["metrics"].items())} for row in rows]
+        self._writer.write_table(self._table.from_pylist(listed, schema=self._schema))
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+_SINKS: Mapping[str, Callable[[Path], _Sink]] = MappingProxyType({".jsonl": _Jsonl, ".parquet": _Parquet})
 
 
 @contextmanager
@@ -281,67 +303,91 @@ def with_answers(suite: Suite, path: Path) -> Suite:
     return structs.replace(suite, cases=tuple(cases.values()))
 
 
-def run_predicted(
-    suite: Suite,
-    key: SuiteKey,
-    executor: Executor | None,
-    recordings: Recordings | None = None,
-    *,
-    explains_all: bool = True,
-) -> Iterator[SuitePart]:
-    """Yield the results of all cases in blocks.
+_LISTED = 20
 
-    Args:
-        suite: As one system answers it.
-        key: What results are gathered under.
-        executor: Measures blocks; ``None`` for this process.
-        recordings: Answers the cases that carry no prediction.
-        explains_all: Whether evaluators also say what is wrong with cases that pass.
+
+def add_score(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.description = (
+        "Score the predictions of a suite in this process, in several or on a cluster, judge its gates, and write "
+        "reports as a run of pytest does. No target is called and no judge is asked. The exit code is that of a run: "
+        "1 if a case or a gate failed."
+    )
+    parser.add_argument("suite", type=Path, metavar="SUITE", help="the suite file")
+    predictions = OPTIONS["predictions"]._replace(
+        help="predictions by id of case, JSONL or JSON, or what --llmeval-predictions of pytest has recorded"
+    )
+    parser.add_argument(
+        "--executor", default="", metavar="NAME", help="processes:N or dask://HOST:PORT; default: this process"
+    )
+    add_options(parser, predictions, "report", "verbose")
+    parser.set_defaults(run=_score)
+
+
+def _score(options: Namespace) -> CommandResult:
+    from pytest_llmeval.baselines.runs import SnapshotMode
+    from pytest_llmeval.cli.runs import run_result
+    from pytest_llmeval.run.checkout import Checkout
+    from pytest_llmeval.run.finishing import finish_run
+    from pytest_llmeval.run.stages import RunTerms
+
+    here, path = Path.cwd(), options.suite.resolve()
+    checkout = Checkout(here if path.is_relative_to(here) else path.parent, {})
+    run = _record(options, path, checkout)
+    compares = any(each.suffix == ".html" for each in options.report)
+    finished = finish_run(run, RunTerms(compares=compares), checkout, SnapshotMode())
+    return run_result(finished, options, checkout.root, head=[*_not_passed(finished.report)])
+
+
+def _not_passed(report: "RunReport") -> Iterator[str]:
+    """Yield a line for each of the first cases that did not pass."""
+    from pytest_llmeval.core.results import BAD
+
+    lines = [
+        f"{suite.path}::{case.id}{f'[{suite.variant}]' if suite.variant else ''} {case.outcome}: {case.reason}"
+        for suite in report.suites
+        for case in suite.cases
+        if case.outcome in BAD
+    ]
+    yield from lines[:_LISTED]
+    if len(lines) > _LISTED:
+        yield f"... and {len(lines) - _LISTED} more: see a report"
+
+
+def _record(options: Namespace, path: Path, checkout: "Checkout") -> "RunRecord":
+    """Score all cases of all systems.
 
     Raises:
-        LlmevalError: An evaluator asks a judge, or the executor lost its workers.
+        LlmevalError: The suite or the predictions have faults, or a worker is lost.
     """
-    if suite.judged:
-        raise LlmevalError(
-            f"{key.display_path}: found evaluators that ask a judge, expected none: run it with pytest --llmeval"
-        )
-    # Workers need what a case is compared with, not the other cases.
-    bare = structs.replace(suite, cases=(), systems={}, files={}, objects={})
-    place = key.display_path, key.variant
-    blocks = (
-        (block, recordings and recordings.of_cases(*place, block, suite.repeats.times))
-        for block in _whole_blocks(suite)
-    )
-    return in_order(_SuiteBlock(bare, key, suite.total, explains_all), blocks, executor, _IN_FLIGHT)
+    from pytest_llmeval.data.files.places import display_path
+    from pytest_llmeval.reports.files import shows_passed_cases
+    from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord
+    from pytest_llmeval.run.score import loaded_data_settled
+    from pytest_llmeval.suite.suite import SuiteKey
+    from pytest_llmeval.targets.recordings import Recordings, holds_recordings
 
-
-def _whole_blocks(suite: Suite) -> Iterator[list[Case]]:
-    """Cut the cases of a suite so that each evaluator measures them in the blocks in which runs of pytest do."""
-    together = lcm(*(each.batch for each in suite.evaluators.values()))
-    size = max(1, _BLOCK // together) * together
-    block: list[Case] = []
-    answered = 0
-    for case in suite.cases:
-        if answered == size:
-            yield block
-            block, answered = [], 0
-        block.append(case)
-        answered += case.prediction is not MISSING
-    yield block
-
-
-@dataclass(frozen=True)
-class _SuiteBlock:
-    """What a worker does with a block."""
-
-    suite: Suite
-    key: SuiteKey
-    total: int
-    explains_all: bool
-
-    def __call__(self, block: tuple[Sequence[Case], Recordings | None]) -> SuitePart:
-        cases, recordings = block
-        suite = structs.replace(self.suite, cases=tuple(cases))
-        runner = CaseRunner(recordings=recordings, explains_all=self.explains_all)
-        done = [runner.run_recorded(LoadedCase(suite, case, self.key)) for case in cases]
-        return SuitePart.from_executions(self.key, self.total, done, secrets=suite.secret_variables)
+    try:
+        suite = checkout.read(path)
+    except SuiteError as error:
+        say(notes(path, error.faults), error=True)
+        raise
+    recordings = None
+    if options.predictions is not None and holds_recordings(options.predictions):
+        recordings = Recordings.open(options.predictions, "replay")
+    elif options.predictions is not None:
+        suite = with_answers(suite, options.predictions)
+    if suite.all_faults:
+        raise SuiteError(suite.all_faults)
+    if not any(suite.for_variant(name).cases for name in suite.systems or [""]):
+        raise LlmevalError(f"{options.suite}: found no case, expected at least one")
+    file = display_path(path, checkout.root)
+    run = RunRecord(selected={str(path)})
+    with loaded_data_settled() as settle, open_executor(options.executor) as executor:
+        explains = shows_passed_cases(options.report, options.verbose)
+        for name in suite.systems or [""]:
+            key, system = SuiteKey(str(path), file, variant=name), suite.for_variant(name)
+            for part in run_predicted(system, key, executor, recordings, explains_all=explains):
+                run.items[Item(file, f"{name}::{len(run.items)}")] = ItemResult(part, "passed", 0.0)
+                settle()
+    return run
