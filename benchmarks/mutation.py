@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 
-from pytest_llmeval.cli.suite_file import open_suite
+from pytest_llmeval.cli.console import open_suite
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.run.execute import execute
 from pytest_llmeval.run.job import CaseAnswer

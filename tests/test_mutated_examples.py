@@ -10,7 +10,7 @@ import pytest
 from project import ROOT
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.cli.suite_file import suite_files
+from pytest_llmeval.cli.console import suite_files
 
 EXAMPLES: Final = ROOT / "example_suites"
 FAIL_OVER: Final = 0.2

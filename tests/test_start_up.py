@@ -149,7 +149,7 @@ def test_merging_shards_loads_no_judge_and_nothing_that_a_suite_does_not_name(tm
     merge = "import sys\nfrom pytest_llmeval.cli import main\nassert main(['merge', 'one.llmeval']) == 0"
     found = loaded(merge + LIST.replace("name.partition('.')[0] for name", "name for name"), folder=tmp_path)
     assert "pytest_llmeval.run.merging" in found
-    unused = ("cli.suite_file", "exchange", "gates.drop", "judge.asking", "judge.service", "tasks", "workbench.")
+    unused = ("exchange", "gates.drop", "judge.asking", "judge.service", "tasks", "workbench.")
     assert {name for name in found if name.startswith(tuple(f"pytest_llmeval.{each}" for each in unused))} == set()
 
 

@@ -17,21 +17,12 @@ _INTERRUPTED = 130
 
 
 COMMANDS = {
-    "inputs": ("suite_file:add_inputs", "print the inputs of a suite as JSONL"),
     "merge": ("runs:add_merge", "judge the shards of a run together"),
-    "validate": ("suite_file:add_validate", "list every fault of suite files, without running them"),
 }
 """Name of each command of the kernel to what adds its arguments, and its line in the list of commands."""
 
 
-_GROUPS = {"validate": "start"}
-"""Those of the commands that most people need; the others are advanced."""
-
 _HEADINGS = ("start", "look", "advanced", "tasks")
-
-
-_ONCE_ANOTHER = frozenset({"validate"})
-"""Commands whose name a command of a task had once, and has for a while; see `Registry.renamed`."""
 
 
 def register(registry: "Registry") -> None:
@@ -45,7 +36,7 @@ def _command(name: str) -> "Command":
     from pytest_llmeval.suite.registry import Command
 
     function, text = COMMANDS[name]
-    return Command(text, f"{__name__}.{function}", _GROUPS.get(name, "advanced"))
+    return Command(text, f"{__name__}.{function}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -84,7 +75,7 @@ def _run(arguments: list[str]) -> int:
     options = Namespace()
     name = arguments[0] if arguments else ""
     try:
-        if name in COMMANDS and name not in _ONCE_ANOTHER:
+        if name in COMMANDS:
             commands = {name: _command(name)}
         else:
             registry = shipped_registry()

@@ -1,20 +1,26 @@
-"""Shared parts of commands: types of options, and output to standard streams and files."""
+"""Shared parts of commands: types of options, suites that they read, and output to standard streams and files."""
 
 import io
 import json
+import os
 import sys
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError, code_of
 from pytest_llmeval.core.wording import LogWriter, printable
 from pytest_llmeval.data.files import writing
 from pytest_llmeval.services.secrets import with_sources
+from pytest_llmeval.suite import SUITE_FILES
+
+if TYPE_CHECKING:
+    from pytest_llmeval.suite.suite import Suite
 
 
 class CommandResult(NamedTuple):
@@ -205,3 +211,47 @@ def number(text: str) -> float:
         return float(text)
     except ValueError:
         raise ArgumentTypeError(f"found {text!r}, expected a number") from None
+
+
+_PASSED_OVER = frozenset({"build", "dist", "node_modules", "venv"})
+"""Like pytest, skip these folders, and those whose names begin with a dot."""
+
+
+def suite_files(folder: Path) -> Iterator[Path]:
+    """Yield the suite files below a folder, sorted."""
+    for parent, below, names in os.walk(folder):
+        below[:] = sorted(each for each in below if each not in _PASSED_OVER and not each.startswith("."))
+        for name in sorted(names):
+            if any(fnmatch(name, pattern) for pattern in SUITE_FILES):
+                yield Path(parent, name)
+
+
+def open_suite(path: Path, display_path: Path | None = None) -> "Suite":
+    """Read a suite file; evaluators and sources of this package and of installed ones are known.
+
+    Args:
+        path: The suite file.
+        display_path: Its name in messages, if different.
+
+    Raises:
+        SuiteError: It has faults that affect every case.
+    """
+    from pytest_llmeval.suite.loading import load_suite
+    from pytest_llmeval.suite.registry import default_registry
+
+    here = Path.cwd()
+    root = here if path.resolve().is_relative_to(here) else path.resolve().parent
+    return load_suite(path, default_registry(), root=root, display_path=str(display_path or path))
+
+
+def open_noted(path: Path, display_path: Path | None = None) -> "Suite":
+    """Read a suite file; of a faulty one, print a note if the faults may come from what a conftest registers.
+
+    Raises:
+        SuiteError: As `open_suite`.
+    """
+    try:
+        return open_suite(path, display_path)
+    except SuiteError as error:
+        say(notes(display_path or path, error.faults), error=True)
+        raise

@@ -12,10 +12,9 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.cli.console import CommandResult, amount, count, say
+from pytest_llmeval.cli.console import CommandResult, amount, count, open_suite, say
 from pytest_llmeval.cli.options import add_options
 from pytest_llmeval.cli.runs import finished_lines
-from pytest_llmeval.cli.suite_file import open_suite
 from pytest_llmeval.core import grouped
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError
 from pytest_llmeval.core.wording import counted, printable, unknown_name

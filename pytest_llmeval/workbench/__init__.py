@@ -21,6 +21,7 @@ COMMANDS = {
     "history": "print the last runs and approvals of a suite, or draw them",
     "html": "write JSON reports as an HTML page",
     "init": "write a first suite, a CI workflow and settings for a project",
+    "inputs": "print the inputs of a suite as JSONL",
     "judge": "measure what another judge would change",
     "modes": "print the failure modes that people noted in a review",
     "mutate": "change answers, and list what a suite does not notice",
@@ -29,6 +30,7 @@ COMMANDS = {
     "review": "have people label the answers of a report",
     "schema": "print the JSON Schema of suite files, for editors, or of results",
     "score": "score the predictions of a suite, in processes or on a cluster",
+    "validate": "list every fault of suite files, without running them",
 }
 """Name of each command, which is that of its module unless `_PLACES` has it, to its line in the list of commands."""
 
@@ -40,17 +42,19 @@ _PLACES = {
     "evaluators": "authoring:add_evaluators",
     "explain": "authoring:add_explain",
     "html": "reports:add_html",
+    "inputs": "authoring:add_inputs",
     "mutate": "mutation.command:add_arguments",
     "power": "plan.power:add_arguments",
     "prove": "plan.power:add_prove",
     "review": "reviews.command:add_arguments",
     "schema": "authoring:add_schema",
     "score": "streams:add_score",
+    "validate": "authoring:add_validate",
 }
 
 
 _GROUPS = {
-    **dict.fromkeys(("doctor", "evaluators", "init"), "start"),
+    **dict.fromkeys(("doctor", "evaluators", "init", "validate"), "start"),
     **dict.fromkeys(("compare", "explain", "history", "html", "review"), "look"),
 }
 """Those of the commands that most people need; the others are advanced."""

@@ -1,25 +1,31 @@
-"""What authors of suites look up: the JSON Schema of suite files, evaluators and their metrics, and codes of faults."""
+"""For authors of suites: faults and what they mean, inputs, evaluators with metrics, JSON Schema of suite files."""
 
 import json
 import re
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Final, get_args, get_origin
 
 from pydantic import TypeAdapter, ValidationError
 
-from pytest_llmeval.cli.console import CommandResult
-from pytest_llmeval.core.errors import CODES, EvaluatorError, LlmevalError, code_of, format_error
+from pytest_llmeval.cli.console import CommandResult, notes, open_noted, open_suite, suite_files
+from pytest_llmeval.core.errors import CODES, EvaluatorError, Fault, LlmevalError, SuiteError, code_of, format_error
 from pytest_llmeval.core.evaluator import Metric
-from pytest_llmeval.core.wording import unknown_name, without_links
+from pytest_llmeval.core.wording import counted, unknown_name, without_links
 from pytest_llmeval.data.files.validation import option_fault
+from pytest_llmeval.gates.drop import never_decided
 from pytest_llmeval.gates.rules import gate_schema
-from pytest_llmeval.judge.spec import CascadeRule, JudgeSpec
+from pytest_llmeval.judge.service import is_retired
+from pytest_llmeval.judge.spec import CascadeRule, JudgeSpec, jurors_of
+from pytest_llmeval.run.execute import unmet_by_expected
+from pytest_llmeval.suite import SUITE_FILES, no_suite
 from pytest_llmeval.suite.keys import KEYS, Key, SuiteEntry
 from pytest_llmeval.suite.registry import Registry, build, default_registry
 from pytest_llmeval.suite.run_settings import SnapshotEntry, ToleranceEntry
 from pytest_llmeval.suite.settings import CaseEntry, LimitEntry, metric_choices
+from pytest_llmeval.suite.suite import Suite, stop_fault
 from pytest_llmeval.suite.systems import MatrixSpec, ModelSpec, PredictionsSpec
 from pytest_llmeval.targets.spec import TargetSpec
 
@@ -381,3 +387,106 @@ def _explain(options: Namespace) -> CommandResult:
     text = about[code]
     fix = wrap(f"What to do: {text.remedy}", _WIDTH)
     return CommandResult(0, {"codes": data}, [f"{code}: {text.title}", *wrap(text.meaning, _WIDTH), "", *fix])
+
+
+def add_validate(parser: ArgumentParser) -> None:
+    """Add the arguments of ``llmeval validate``."""
+    parser.description = (
+        "List every fault of suite files and of the files that they name, without running them. The exit code is 1 if "
+        "there are faults."
+    )
+    parser.add_argument(
+        "suites", nargs="+", type=Path, metavar="SUITE", help=f"a suite file, or a folder with {', '.join(SUITE_FILES)}"
+    )
+    parser.set_defaults(run=_validate)
+
+
+def _validate(options: Namespace) -> CommandResult:
+    suites: list[dict[str, Any]] = []
+    lines: list[object] = []
+    for path in dict.fromkeys(each for place in options.suites for each in _files(place)):
+        faults, suite = _faults(path)
+        remarks = [f"{path}: {each}" for each in _remarks(suite)] if suite is not None else []
+        if faults:
+            lines += [*faults, *notes(path, faults)]
+        elif suite is not None:
+            sampled = "" if suite.sample is None else f", {suite.sample.report}"
+            lines.append(f"{path}: no fault in {counted(len(suite.cases), 'case')}{sampled}")
+        lines += remarks
+        cases = None if suite is None else len(suite.cases)
+        suites.append({"path": path.as_posix(), "cases": cases, "faults": len(faults), "remarks": remarks})
+    if number := sum(each["faults"] for each in suites):
+        lines.append(counted(number, "fault"))
+    return CommandResult(1 if number else 0, {"suites": suites}, lines)
+
+
+def _remarks(suite: Suite) -> Iterator[str]:
+    """Yield warnings and notes about a suite."""
+    if not suite.can_fail and not (suite.snapshot and suite.snapshot.enabled):
+        yield f"warning: {suite.cannot_fail}"
+    yield from (f"note: {each}" for each in _never_decided(suite))
+    yield from (f"warning: {each}" for each in unmet_by_expected(suite))
+    if suite.stop is not None and (fault := stop_fault(suite)):
+        yield f"note: it runs to its end: {fault}"
+    yield from (f"warning: {place} is retired according to the installed genai-prices" for place in _retired(suite))
+
+
+def _never_decided(suite: Suite) -> Iterator[str]:
+    """Yield the gates on drops that cannot decide with the cases that there are."""
+
+    def units(label: str | None) -> int:
+        return len({case.labels.get(label, f"case {case.id}") if label else case.id for case in suite.cases})
+
+    return never_decided([gate for gate in suite.regressions if not gate.against], units)
+
+
+def _retired(suite: Suite) -> Iterator[str]:
+    """Yield place and name of each model that is retired."""
+    models = [(f"systems.{name}", each.model.spec) for name, each in suite.systems.items() if each.model is not None]
+    for place, spec in [*(("judge", each) for each in jurors_of(suite.judge)), *models]:
+        if is_retired(spec):
+            yield f"{place}: {spec.model!r}"
+
+
+def _files(place: Path) -> Iterator[Path]:
+    """Yield a file, or the suite files below a folder.
+
+    Raises:
+        LlmevalError: The folder has none.
+    """
+    if not place.is_dir():
+        yield place
+        return
+    suites = list(suite_files(place))
+    if not suites:
+        raise LlmevalError(no_suite(place))
+    yield from suites
+
+
+def _faults(path: Path) -> tuple[list[Fault], Suite | None]:
+    """Return the faults of a suite file, and the suite unless they affect all of it."""
+    try:
+        suite = open_suite(path)
+    except SuiteError as error:
+        return list(error.faults), None
+    return list(suite.faults), suite
+
+
+def add_inputs(parser: ArgumentParser) -> None:
+    """Add the arguments of ``llmeval inputs``."""
+    parser.description = (
+        "Print the id and the input of every case as JSONL. Your engine writes a file of predictions: lines "
+        "with the same id and a prediction. Ground truth is left out."
+    )
+    parser.add_argument("suite", type=Path, metavar="SUITE", help="the suite file")
+    parser.set_defaults(run=_inputs)
+
+
+def _inputs(options: Namespace) -> CommandResult:
+    suite = open_noted(options.suite)
+    if suite.all_faults:
+        raise SuiteError(suite.all_faults)
+    # Of several systems, some may lack cases that others have.
+    every = [*suite.cases, *(case for each in suite.systems.values() for case in each.cases)]
+    inputs = [{"id": name, "input": value} for name, value in {case.id: case.input for case in every}.items()]
+    return CommandResult(0, {"inputs": inputs}, text="".join(f"{json.dumps(each)}\n" for each in inputs))

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pytest_llmeval.cli.console import CommandResult, amount, say, table_lines
+from pytest_llmeval.cli.console import CommandResult, amount, open_noted, say, table_lines
 from pytest_llmeval.cli.options import add_options
-from pytest_llmeval.cli.suite_file import open_noted
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import JudgeError, LlmevalError
 from pytest_llmeval.core.wording import counted, printable

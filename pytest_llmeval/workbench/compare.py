@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 from msgspec import to_builtins
 
-from pytest_llmeval.cli.console import CommandResult, amount, say, share, table_lines
-from pytest_llmeval.cli.suite_file import open_noted
+from pytest_llmeval.cli.console import CommandResult, amount, open_noted, say, share, table_lines
 from pytest_llmeval.core import grouped
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError

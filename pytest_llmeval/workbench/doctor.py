@@ -20,8 +20,7 @@ from typing import Any, Final, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from pytest_llmeval._version import __version__
-from pytest_llmeval.cli.console import CommandResult, notes, say
-from pytest_llmeval.cli.suite_file import open_suite, suite_files
+from pytest_llmeval.cli.console import CommandResult, notes, open_suite, say, suite_files
 from pytest_llmeval.core.case import MISSING
 from pytest_llmeval.core.errors import JudgeError, LlmevalError, PredictionError, SuiteError
 from pytest_llmeval.core.wording import counted, listed, seconds

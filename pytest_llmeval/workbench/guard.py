@@ -15,8 +15,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from pytest_llmeval.baselines.files import SCORES
 from pytest_llmeval.baselines.scores import SuiteScores, TestScores, parse
-from pytest_llmeval.cli.console import CommandResult, refuse_input, write_text
-from pytest_llmeval.cli.suite_file import suite_files
+from pytest_llmeval.cli.console import CommandResult, refuse_input, suite_files, write_text
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
 from pytest_llmeval.core.wording import as_line, counted, excerpt, number
 from pytest_llmeval.data.files.documents import load_json, read_document

@@ -11,8 +11,7 @@ from unicodedata import east_asian_width
 from msgspec import to_builtins
 
 from pytest_llmeval.baselines.history import HISTORY, noted_paths, read_history
-from pytest_llmeval.cli.console import CommandResult, count, say, table_lines, write_text
-from pytest_llmeval.cli.suite_file import suite_files
+from pytest_llmeval.cli.console import CommandResult, count, say, suite_files, table_lines, write_text
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
 from pytest_llmeval.core.wording import counted, excerpt, interval, number, printable, suggest, unknown_name
 from pytest_llmeval.data.files.documents import read_document

@@ -14,9 +14,8 @@ from msgspec import to_builtins
 from pytest_llmeval.baselines.comparable import Stamp, day_of, head_commit, shown_beside
 from pytest_llmeval.baselines.files import read_if_there, score_file
 from pytest_llmeval.baselines.scores import SuiteScores
-from pytest_llmeval.cli.console import CommandResult, say, table_lines
+from pytest_llmeval.cli.console import CommandResult, open_noted, say, table_lines
 from pytest_llmeval.cli.options import OPTIONS, add_options
-from pytest_llmeval.cli.suite_file import open_noted
 from pytest_llmeval.core.errors import FieldsError, LlmevalError, OptionError, SuiteError
 from pytest_llmeval.core.wording import counted, interval, number
 from pytest_llmeval.data.files.places import display_path

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.cli.suite_file import open_suite
+from pytest_llmeval.cli.console import open_suite
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.views import Mutator, Neighbours
 from pytest_llmeval.reports.mutation import Survival, findings

@@ -10,8 +10,7 @@ from typing import Any
 
 import yaml
 
-from pytest_llmeval.cli.console import CommandResult, write_text
-from pytest_llmeval.cli.suite_file import open_suite
+from pytest_llmeval.cli.console import CommandResult, open_suite, write_text
 from pytest_llmeval.core.codec import encode
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError
 from pytest_llmeval.core.wording import listed

@@ -8,8 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_llmeval.cli.console import CommandResult, say
-from pytest_llmeval.cli.suite_file import open_suite
+from pytest_llmeval.cli.console import CommandResult, open_suite, say
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
 from pytest_llmeval.judge.clients import key_variable
 from pytest_llmeval.workbench.init.rag import RagSuite, add_rag_arguments, rag_suite

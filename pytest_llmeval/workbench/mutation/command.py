@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_llmeval.cli.console import CommandResult, number, refuse_input, say
+from pytest_llmeval.cli.console import CommandResult, number, open_noted, open_suite, refuse_input, say, suite_files
 from pytest_llmeval.cli.options import OPTIONS, add_options
-from pytest_llmeval.cli.suite_file import open_noted, open_suite, suite_files
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.data.files.places import display_path

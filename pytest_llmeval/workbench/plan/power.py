@@ -11,8 +11,7 @@ from itertools import permutations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_llmeval.cli.console import CommandResult, amount, count, say, share, table_lines, write_text
-from pytest_llmeval.cli.suite_file import open_noted
+from pytest_llmeval.cli.console import CommandResult, amount, count, open_noted, say, share, table_lines, write_text
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.observation import FloatArray, Observation
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord

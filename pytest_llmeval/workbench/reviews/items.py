@@ -9,7 +9,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pytest_llmeval.cli.suite_file import open_noted
+from pytest_llmeval.cli.console import open_noted
 from pytest_llmeval.core import grouped
 from pytest_llmeval.core.case import MISSING, Case, Parts, ShownPrints, answer_print, shown_prints, shown_text
 from pytest_llmeval.core.errors import LlmevalError

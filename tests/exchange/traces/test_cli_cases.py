@@ -7,7 +7,7 @@ import pytest
 from project import AGENT, RAG, export
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.cli.suite_file import open_suite
+from pytest_llmeval.cli.console import open_suite
 from pytest_llmeval.exchange.traces import TracesSource
 
 SUITE = """\
