@@ -25,7 +25,7 @@ from pytest_llmeval.core.wording import counted, number, several
 from pytest_llmeval.gates.change import ChangeGate, GateEvidence
 from pytest_llmeval.gates.contract import Abstention, Statistic
 from pytest_llmeval.gates.drop import DriftGate
-from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics, Chain
+from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics, Chain, pooled
 from pytest_llmeval.gates.statistics.compare import differences
 from pytest_llmeval.gates.statistics.estimation import chain_name, chain_step, estimate
 from pytest_llmeval.gates.statistics.pairing import CaseMatching, RunPairing
@@ -368,8 +368,6 @@ def pooled_baseline(
         UnicodeDecodeError: As above.
         SuiteError: A file of the pool is not what was approved.
     """
-    from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics, pooled
-
     earlier = pool_of(approved, size)
     texts = {pool_file(scores, digest).name: pool_text(scores, digest) for digest in earlier}
     earlier_runs = [CaseStatistics.from_lines(StringIO(text), name) for name, text in texts.items()]

@@ -7,7 +7,15 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from pytest_llmeval.baselines.anchors import anchored_gates, drift_findings, gate_clusters, pool_of, pooled_baseline
+from pytest_llmeval.baselines.anchors import (
+    anchored_gates,
+    drift_findings,
+    gate_clusters,
+    next_anchors,
+    next_pool,
+    pool_of,
+    pooled_baseline,
+)
 from pytest_llmeval.baselines.comparable import Stamp, fingerprint, shown_beside
 from pytest_llmeval.baselines.files import (
     PendingFile,
@@ -44,7 +52,7 @@ from pytest_llmeval.data.files.writing import has_text
 from pytest_llmeval.gates.change import ChangeGate, GateEvidence
 from pytest_llmeval.gates.contract import EVERYTHING, SnapshotVerdict
 from pytest_llmeval.gates.statistics.compare import Difference, differences
-from pytest_llmeval.gates.statistics.pairing import CaseMatching, RunPairing
+from pytest_llmeval.gates.statistics.pairing import CaseMatching, RunPairing, left_out_of
 from pytest_llmeval.suite.run_settings import SnapshotSettings
 from pytest_llmeval.suite.suite import Suite
 
@@ -66,8 +74,6 @@ def judge_snapshot(
     Returns:
         The verdicts, and the score file, to be counted and perhaps written; none if it cannot be read.
     """
-    from pytest_llmeval.baselines.anchors import next_anchors, next_pool
-
     path = score_file(measured.key)
     display_path = shown_beside(measured.key, path)
     try:
@@ -245,8 +251,6 @@ def _gated(measured: MeasuredSuite, *, blindly: bool) -> Callable[[str], bool]:
 
 
 def _left_out(measured: MeasuredSuite, metric: str) -> bool:
-    from pytest_llmeval.gates.statistics.pairing import left_out_of
-
     pairing = measured.pairing
     if pairing is None:
         return True

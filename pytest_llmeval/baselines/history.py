@@ -14,7 +14,7 @@ from pytest_llmeval._version import __version__
 from pytest_llmeval.baselines.comparable import basis_of, fingerprint, moment_of
 from pytest_llmeval.baselines.files import SCORES, python_score_file, read_if_there
 from pytest_llmeval.baselines.runs import JudgedSuite, RunWatch
-from pytest_llmeval.baselines.scores import SuiteScores, TestScores, parse
+from pytest_llmeval.baselines.scores import SuiteScores, TestScores, parse, rounded
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.data.files.documents import Document, read_jsonl
 from pytest_llmeval.data.files.places import (
@@ -127,8 +127,6 @@ def _lines(root: Path | None, holding: str) -> Iterator[Mapping[str, Any]]:
 
 
 def _line(judged: JudgedSuite, time: str, commit: str | None) -> str:
-    from pytest_llmeval.baselines.scores import rounded
-
     metrics = {**judged.result.metrics, "pass_rate": judged.result.pass_rate}
     if (cost := judged.result.usage.get("total_cost_usd")) is not None and cost.value is not None:
         metrics["total_cost_usd"] = cost

@@ -20,6 +20,7 @@ from pytest_llmeval.data.files.documents import read_bytes
 from pytest_llmeval.data.files.places import OWN_FOLDER
 from pytest_llmeval.data.files.writing import rewrite
 from pytest_llmeval.gates.contract import EVERYTHING, GateResult, SnapshotVerdict
+from pytest_llmeval.reports.form import StopReport
 from pytest_llmeval.suite.run_settings import SnapshotSettings
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from pytest_llmeval.gates.statistics.anytime import WatchedRun
     from pytest_llmeval.gates.statistics.case_statistics import CaseDigest, CaseStatistics
     from pytest_llmeval.gates.statistics.pairing import RunPairing, Shift
-    from pytest_llmeval.reports.form import StopReport
 
 
 SELECTING = ("keyword", "markexpr", "deselect", "lf", "stepwise")

@@ -24,6 +24,7 @@ from pytest_llmeval.gates.contract import (
     owned,
 )
 from pytest_llmeval.scoring.case_scores import TOLERANCE
+from pytest_llmeval.scoring.intervals import normal_quantile
 
 if TYPE_CHECKING:
     from pytest_llmeval.gates.statistics.anytime import WatchedRun
@@ -343,7 +344,6 @@ class AnytimeGate(ChangeGate):
             The finding with its verdict, and what this run adds to the history; ``None`` if nothing.
         """
         from pytest_llmeval.gates.statistics.anytime import WatchedRun, watch
-        from pytest_llmeval.scoring.intervals import normal_quantile
 
         if not finding.examined:
             return finding, None

@@ -14,7 +14,7 @@ from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.results import JudgeCall
 from pytest_llmeval.core.views import Reading
 from pytest_llmeval.judge.contract import JudgeClient, JudgeRequest, Message, Question, Verdict
-from pytest_llmeval.judge.panel import candidates, opinions, unanswered
+from pytest_llmeval.judge.panel import candidates, cascaded, opinions, reduced, unanswered
 from pytest_llmeval.judge.questions.modes import render
 from pytest_llmeval.judge.spec import CascadeRule, PanelSpec, Price, Reduce, cascade_model, panel_model
 from pytest_llmeval.judge.stored_judgement import StoredJudgement, components, judgement_key
@@ -288,7 +288,6 @@ class PanelQuestion:
     def _reduced(self, verdicts: Mapping[str, Verdict | LlmevalError]) -> Verdict | LlmevalError:
         if self.panel.is_alone:
             return verdicts[_ALONE]
-        from pytest_llmeval.judge.panel import cascaded, reduced
 
         if self.cascade is not None:
             return cascaded(self.cascade, self.question.mode, list(self.jurors), verdicts)

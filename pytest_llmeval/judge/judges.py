@@ -1,7 +1,7 @@
 """The judges of a process: one service, and a panel for each suite or test file."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError, price_hint
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.judge.options import JudgeOptions
-from pytest_llmeval.judge.spec import JudgeSpec, PanelSpec
+from pytest_llmeval.judge.spec import JudgeSpec, PanelSpec, jurors_of
 from pytest_llmeval.services.background import Activity, Background, Snapshot
 from pytest_llmeval.services.machine import process_name
 from pytest_llmeval.services.retrying import Refusals, RunCalls
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pytest_llmeval.judge.asking import JudgePanel, Juror
     from pytest_llmeval.judge.clients import AsyncJudge
     from pytest_llmeval.judge.recordings import Judgements
@@ -119,7 +117,6 @@ class SuiteJudges:
         """
         if asking not in self._by_file:
             from pytest_llmeval.judge.asking import JudgePanel
-            from pytest_llmeval.judge.spec import PanelSpec
 
             chosen = self._chosen(spec, display_path)
             recordings = self._recordings(asking, display_path)
@@ -221,7 +218,6 @@ class SuiteJudges:
             JudgeError: The fixture returned something that cannot judge.
         """
         __tracebackhide__ = True
-        from pytest_llmeval.judge.spec import jurors_of
 
         jurors = self._by_file[asking].jurors.values()
         asked_for = self.options.model

@@ -16,7 +16,7 @@ from pytest_llmeval.plugin.pytest_private import terminal_width
 from pytest_llmeval.reports.files import AGENT
 from pytest_llmeval.reports.form import RunReport
 from pytest_llmeval.reports.tables import Line
-from pytest_llmeval.reports.terminal import render
+from pytest_llmeval.reports.terminal import agent_lines, render
 from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord
 from pytest_llmeval.services.secrets import secret_values, without
 from pytest_llmeval.suite.suite import SuiteKey
@@ -178,8 +178,6 @@ def print_summary(
         rerun: What failed, as arguments of pytest.
     """
     if AGENT in reporter.config.getoption("llmeval_report"):
-        from pytest_llmeval.reports.terminal import agent_lines
-
         reporter.ensure_newline()
         for text in agent_lines(RunReport() if report is None else report, notes):
             reporter.write_line(text)

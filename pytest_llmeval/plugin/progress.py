@@ -13,7 +13,7 @@ from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 import pytest
@@ -28,16 +28,13 @@ from pytest_llmeval.plugin.options import WorkerTerms, option_value, shard_of_ru
 from pytest_llmeval.plugin.payload import UNNEEDED, SuiteLoader, carried_records, carry, case_of
 from pytest_llmeval.plugin.pytest_private import tear_down, terminal_file, worker_process
 from pytest_llmeval.plugin.session import Run, SessionSuites
+from pytest_llmeval.run.case_runner import CaseRunner
 from pytest_llmeval.run.run_record import Item
 from pytest_llmeval.run.stages import ChoiceTerms, RunWatcher
 from pytest_llmeval.services.background import Activity, Snapshot
 from pytest_llmeval.suite.registry import default_registry, extensions_of
 from pytest_llmeval.suite.run_settings import NOT_NEEDED
 from pytest_llmeval.suite.suite import StopGroup, Suite, SuiteKey, group_of, in_order, stopping
-
-if TYPE_CHECKING:
-    from pytest_llmeval.run.case_runner import CaseRunner
-
 
 _FIRST_S: Final = 2.0
 _EVERY_S: Final = 0.5

@@ -7,7 +7,7 @@ they are never written, and reading a report fills in those that follow from the
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias, get_args
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, get_args
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
@@ -15,13 +15,8 @@ from pytest_llmeval.core.codec import AnyNumber, WrittenField
 from pytest_llmeval.core.results import BAD, PASS_RATE, CaseOutcome, Clusters, MetricValue
 from pytest_llmeval.gates.contract import Abstention, ChangeVerdict, GateResult, MetricChange, SnapshotVerdict
 from pytest_llmeval.reports.mutation import Survival
-from pytest_llmeval.reports.tables import FilledTable, SystemsReport
+from pytest_llmeval.reports.tables import FilledTable, SystemsReport, Timeline
 from pytest_llmeval.scoring.usage import Money, UsageReport, total_money
-
-if TYPE_CHECKING:
-    from pytest_llmeval.reports.tables import Timeline
-else:
-    Timeline = Any  # of a field that is never read
 
 SCHEMA_VERSION = 1
 

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import structs
 
@@ -15,6 +15,7 @@ from pytest_llmeval.core.wording import counted, excerpt, number, printable, wid
 from pytest_llmeval.data.files.writing import write_text
 from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
 from pytest_llmeval.reports.form import CaseReport, RunReport, SuiteReport
+from pytest_llmeval.reports.mutation import Survival, survival_lines
 from pytest_llmeval.reports.overview import (
     MOST_LINES,
     affected_text,
@@ -37,11 +38,7 @@ from pytest_llmeval.reports.overview import (
     uncalibrated_text,
     warnings,
 )
-from pytest_llmeval.reports.tables import FilledTable, Line, SystemsReport, TextTable, draw
-
-if TYPE_CHECKING:
-    from pytest_llmeval.reports.mutation import Survival
-
+from pytest_llmeval.reports.tables import FilledTable, Line, SystemsReport, TextTable, draw, system_tables
 
 _FILE_WIDTH = 100
 _READABLE = 160
@@ -169,8 +166,6 @@ def _may_be_approved(suite: SuiteReport) -> bool:
 
 def _mutants(mutation: "Sequence[Survival]") -> Iterator[Line]:
     """Yield the survival of mutants in each suite."""
-    from pytest_llmeval.reports.mutation import survival_lines
-
     for each in mutation:
         yield Line("")
         yield from map(Line, survival_lines(each))
@@ -178,8 +173,6 @@ def _mutants(mutation: "Sequence[Survival]") -> Iterator[Line]:
 
 def _systems(systems: SystemsReport, verbosity: int, width: int, *, values: bool) -> Iterator[Line]:
     """Yield the systems of a suite side by side, with the table of all their values if it is wanted."""
-    from pytest_llmeval.reports.tables import system_tables
-
     yield Line("")
     yield Line(printable(systems.title), "bold")
     tables = system_tables(systems, metrics=systems.metrics if verbosity >= _EVERYTHING else systems.compare_by)

@@ -142,7 +142,6 @@ def execute(
 def unjudged_answer(suite: Suite, case: Case) -> CaseAnswer:
     """Return a case with its prediction as an answer without judges: what one would say is undefined."""
     from pytest_llmeval.judge.service import JudgeOffError
-    from pytest_llmeval.run.job import CaseAnswer
 
     case = with_figures(case, suite.parts_of(case))
     if not suite.judged:

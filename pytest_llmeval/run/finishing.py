@@ -32,8 +32,10 @@ from pytest_llmeval.reports.making import (
     fill_tables,
     join_tables,
     suite_report,
+    systems_report,
     worst_cases,
 )
+from pytest_llmeval.reports.tables import SystemsReport
 from pytest_llmeval.run.judging import judge, left_to_others, variants_of
 from pytest_llmeval.run.records import different_answers, shown_value
 from pytest_llmeval.run.run_record import RunRecord
@@ -49,6 +51,7 @@ from pytest_llmeval.run.stages import (
     iso_time,
     persist,
 )
+from pytest_llmeval.scoring.table import Table
 from pytest_llmeval.scoring.usage import CascadeUse, Money, money_of, usage_report
 from pytest_llmeval.services.secrets import secret_values
 from pytest_llmeval.suite.run_settings import NOT_NEEDED
@@ -57,7 +60,6 @@ from pytest_llmeval.suite.suite import Suite, SuiteKey
 if TYPE_CHECKING:
     from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
     from pytest_llmeval.gates.statistics.pairing import RunPairing
-    from pytest_llmeval.reports.tables import SystemsReport
     from pytest_llmeval.targets.recordings import Recordings
 
 
@@ -195,7 +197,6 @@ def compare_variants(variants: Mapping[str, JudgedSuite]) -> "SystemsReport | No
     if len(ran) < 2:  # noqa: PLR2004 (one system is compared with nobody)
         return None
     from pytest_llmeval.gates.statistics.compare import compare_systems
-    from pytest_llmeval.reports.making import systems_report
 
     first = next(iter(ran.values()))
     suite = first.suite
@@ -298,8 +299,6 @@ def _cases(
     statistics: "CaseStatistics", suite: Suite, answers: Mapping[str, Sequence[AnswerShown]]
 ) -> Iterator[CaseReport]:
     """Yield the cases of the approved run with their scores and answers."""
-    from pytest_llmeval.scoring.table import Table
-
     scores = Table(suite.metrics, statistics.records).scores
     for row, record in enumerate(statistics.records):
         named = {name: float(column[row]) for name, column in scores.items()}

@@ -16,6 +16,7 @@ from pytest_llmeval.scoring.usage import UsageEvaluator, usage_of
 from pytest_llmeval.services.background import Background
 from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.suite.suite import Suite, SuiteKey
+from pytest_llmeval.suite.systems import ModelSystem
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.clients import AsyncJudge
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from pytest_llmeval.judge.judges import JudgeAccess, UserAccess
     from pytest_llmeval.judge.stored_judgement import StoredJudgement
     from pytest_llmeval.services.retrying import RunCalls
-    from pytest_llmeval.suite.systems import ModelSystem
     from pytest_llmeval.targets.python import Target, World
     from pytest_llmeval.targets.spec import BatchTarget
 

@@ -88,8 +88,6 @@ class _Claims(NamedTuple):
 
 def _left_out(scope: RunScope, known: Collection[str]) -> Iterator[_Claims]:
     """Yield the gates of the suites that were collected and left out: they belong to the family of the project."""
-    from pytest_llmeval.gates.change import GateEvidence
-
     for file in sorted({nodeid.partition("::")[0] for nodeid in scope.run.deselected}):
         path = scope.suites.root / file
         if str(path) in known or path.suffix == ".py":  # which suites a test would have run is not known
@@ -504,14 +502,14 @@ def qualified(run: CollectedSuite, most_skipped: int, verdict: GateResult) -> Ga
     """
     if verdict.outcome == "not_judged":
         return verdict
+    reasons = [verdict.reason]
     if run.suite.sample is not None:
-        verdict = replace(verdict, reason=f"{verdict.reason}; {run.suite.sample.report}")
+        reasons.append(str(run.suite.sample.report))
     if carried := sum(bool(record.carried) for record in run.records):
-        of_all = f"{carried} of {counted(len(run.records), 'case')} carried"
-        verdict = replace(verdict, reason=f"{verdict.reason}; {of_all}")
+        reasons.append(f"{carried} of {counted(len(run.records), 'case')} carried")
     if run.reruns:
-        again = f"{counted(run.reruns, 'case')} failed and ran again, and only the last result counts"
-        verdict = replace(verdict, reason=f"{verdict.reason}; {again}")
+        reasons.append(f"{counted(run.reruns, 'case')} failed and ran again, and only the last result counts")
+    verdict = replace(verdict, reason="; ".join(reasons))
     declared = {case.id for case in run.suite.cases if is_skipped(case)}
     skipped = sum(record.outcome == "skipped" and record.id not in declared for record in run.records)
     if skipped <= most_skipped:
@@ -522,7 +520,6 @@ def qualified(run: CollectedSuite, most_skipped: int, verdict: GateResult) -> Ga
 
 
 def _between(gate: ChangeGate, system: JudgedSuite, variants: Mapping[str, JudgedSuite]) -> GateEvidence:
-    from pytest_llmeval.gates.change import GateEvidence
     from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
     from pytest_llmeval.gates.statistics.pairing import RunPairing
 

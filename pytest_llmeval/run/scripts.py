@@ -33,7 +33,7 @@ from pytest_llmeval.run.job import LoadedCase
 from pytest_llmeval.run.judging import judge
 from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord, SuitePart
 from pytest_llmeval.run.score import loaded_data_settled
-from pytest_llmeval.run.stages import Judged, RunScope, RunTerms, collect, judges_of
+from pytest_llmeval.run.stages import Judged, RunScope, RunTerms, collect, judges_of, record_predictions
 from pytest_llmeval.scoring.resample import draw_ahead
 from pytest_llmeval.scoring.table import summarize
 from pytest_llmeval.suite.registry import Registry, default_registry
@@ -287,8 +287,6 @@ def _judged(run: RunRecord, suites: _OneSuite) -> Judged:
 
 def _write(judged: Judged, run: RunRecord, recordings: "Recordings | None") -> None:
     """Write the predictions of a run; warn of what could not be written."""
-    from pytest_llmeval.run.stages import record_predictions
-
     for _, note in record_predictions(judged, run, recordings):
         warnings.warn(note, stacklevel=2)
 

@@ -16,7 +16,17 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 from msgspec import Struct, structs
 
 from pytest_llmeval.baselines.comparable import Stamp
-from pytest_llmeval.baselines.runs import CollectedSuite, JudgedSuite, Keeper, contents_of, read_failures
+from pytest_llmeval.baselines.runs import (
+    CollectedSuite,
+    JudgedSuite,
+    Keeper,
+    contents_of,
+    failures_file,
+    mended,
+    next_failures,
+    read_failures,
+    write_failures,
+)
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import LlmevalError, fault_of
 from pytest_llmeval.core.results import BAD, CaseRecord, Selection
@@ -27,6 +37,7 @@ from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
 from pytest_llmeval.judge.options import JudgeMode
 from pytest_llmeval.reports.form import RunReport
 from pytest_llmeval.reports.making import ReportedTexts
+from pytest_llmeval.reports.tables import Line
 from pytest_llmeval.run.execute import as_approved
 from pytest_llmeval.run.run_record import ItemResult, RunRecord
 from pytest_llmeval.scoring.usage import claim_calls
@@ -35,7 +46,6 @@ from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.judges import SuiteJudges
-    from pytest_llmeval.reports.tables import Line
     from pytest_llmeval.targets.recordings import Recordings
 
 _LISTED_CASES = 3
@@ -431,8 +441,6 @@ def persist(reported: Reported, scope: RunScope, *, recordings: "Recordings | No
 
 def _approve_failures(judged: Judged, keeper: Keeper) -> Iterator[tuple[str, str]]:
     """Write the known failures of suites that approve them; say which known failures now pass."""
-    from pytest_llmeval.baselines.runs import failures_file, mended, next_failures, write_failures
-
     for each in judged.suites:
         display = each.key.display_path
         if keeper.mode.update and each.suite.approve.failures:

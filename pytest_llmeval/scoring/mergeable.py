@@ -17,6 +17,7 @@ from pytest_llmeval.scoring.intervals import (
     resampled_deviation,
     value_interval,
 )
+from pytest_llmeval.scoring.resample import multinomial_totals
 from pytest_llmeval.scoring.table import OUTCOME, Table
 
 _NUMBERS = ("cases", "unmeasured", "absent", "failed", "unjudged", "scored", "binary")
@@ -299,8 +300,6 @@ class Statistics:
     def resampled(self, formula: Formula, names: Sequence[str]) -> Mapping[str, FloatArray]:
         """Return metrics of bootstrap resamples, drawn as numbers of cases of each distinct row."""
         import numpy as np
-
-        from pytest_llmeval.scoring.resample import multinomial_totals
 
         rows, cases = self._listed()
         place = {name: column for column, name in enumerate(names)}

@@ -1,9 +1,9 @@
 """Usage as counts that add up: calls, tokens, money and seconds."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 from msgspec import Struct, field, structs
 
@@ -11,10 +11,6 @@ from pytest_llmeval.core.codec import AnyNumber, WrittenField
 from pytest_llmeval.core.evaluator import Metric, RecordedCounts
 from pytest_llmeval.core.observation import FloatArray, Observation, Sums
 from pytest_llmeval.core.results import CaseRecord, JudgeCall, TargetUsage
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 USAGE = "\x00usage"
 """The label of these counts; no evaluator of a suite can have it."""

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Type
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from pytest_llmeval.core.case import Parts
+from pytest_llmeval.core.case import Case, Parts
+from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.data.files.validation import STRICT
-from pytest_llmeval.gates.contract import Abstention
+from pytest_llmeval.gates.contract import Abstention, Gate
 from pytest_llmeval.judge.spec import JudgeSpec, PanelSpec, Reduce
+from pytest_llmeval.scoring.case_scores import Limit
 from pytest_llmeval.scoring.repeats import Repeats
 from pytest_llmeval.suite.model_settings import ConversationSpec
 from pytest_llmeval.suite.run_settings import (
@@ -29,10 +31,6 @@ from pytest_llmeval.suite.settings import SettingsReader
 from pytest_llmeval.suite.systems import Only, System
 
 if TYPE_CHECKING:
-    from pytest_llmeval.core.case import Case
-    from pytest_llmeval.core.evaluator import Evaluator
-    from pytest_llmeval.gates.contract import Gate
-    from pytest_llmeval.scoring.case_scores import Limit
     from pytest_llmeval.targets.spec import TargetSpec
 
 SuiteMode: TypeAlias = Literal["items", "bulk", "test"]

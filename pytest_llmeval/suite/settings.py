@@ -18,6 +18,7 @@ from pytest_llmeval.core.wording import expected_name, unknown_name
 from pytest_llmeval.data.files.documents import Document, check_regular, read_json
 from pytest_llmeval.data.files.places import input_files, searching_within
 from pytest_llmeval.data.files.validation import STRICT, describe
+from pytest_llmeval.gates.contract import Gate
 from pytest_llmeval.gates.limit import (
     GateFormError,
     gate_form_fault,
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from pytest_llmeval.evaluators.checks.contract import Check
     from pytest_llmeval.evaluators.checks.evaluator import Checks
     from pytest_llmeval.evaluators.checks.reading import CheckReader
-    from pytest_llmeval.gates.contract import Gate
     from pytest_llmeval.targets.spec import TargetSpec
 
 

@@ -15,6 +15,7 @@ from pytest_llmeval.core.errors import Fault, LlmevalError
 from pytest_llmeval.core.evaluator import APPROVED, Evaluator
 from pytest_llmeval.core.results import PASS_RATE, MetricIndex
 from pytest_llmeval.core.views import Reading, Turn
+from pytest_llmeval.data.files.validation import typed
 from pytest_llmeval.gates.change import ChangeGate
 from pytest_llmeval.gates.contract import Gate, GateSource, ScoreGate
 from pytest_llmeval.judge.spec import PanelSpec, jurors_of
@@ -299,7 +300,6 @@ def is_of_users(evaluator: Evaluator) -> bool:
 def _typed_part(kind: Any, value: Any) -> Any:
     if kind is None or value is None or value is MISSING:
         return value
-    from pytest_llmeval.data.files.validation import typed
 
     try:
         return typed(kind, value)

@@ -15,7 +15,7 @@ from pytest_llmeval.core.errors import Fault, PredictionError, shown_path
 from pytest_llmeval.core.wording import quotation
 from pytest_llmeval.data.files.places import FaultLog, matching_files
 from pytest_llmeval.data.files.validation import STRICT, DocumentReader, describe
-from pytest_llmeval.data.formats.base import ABSENT, Source, id_fault, json_text, pick
+from pytest_llmeval.data.formats.base import ABSENT, Source, add_predictions, id_fault, json_text, pick, read_answers
 from pytest_llmeval.judge.spec import JudgeSpec
 
 if TYPE_CHECKING:
@@ -220,8 +220,6 @@ class SystemReader(Struct, frozen=True):
             loaded: What the source gives with the predictions of the system, and what is wrong with these.
             only: Which cases are wanted if the system does not say it itself.
         """
-        from pytest_llmeval.data.formats.base import add_predictions, read_answers
-
         bare = {case.id: case.answered(MISSING) for case in cases}
         if spec.recorded is None:
             way = spec.model.way if spec.model is not None else ""

@@ -182,11 +182,8 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """
     data = dict(pairs)
     if len(data) < len(pairs):
-        seen: set[str] = set()
-        for twice, _ in pairs:
-            if twice in seen:
-                break
-            seen.add(twice)
+        names = [name for name, _ in pairs]
+        twice = next(name for place, name in enumerate(names) if name in names[:place])
         raise ValueError(f"the key {quotation(twice, _LONGEST_KEY)} occurs twice")
     return data
 

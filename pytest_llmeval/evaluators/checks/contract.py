@@ -4,7 +4,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from msgspec import structs
 
@@ -15,10 +15,8 @@ from pytest_llmeval.core.evaluator import Reads
 from pytest_llmeval.core.views import Reading, Turn, chosen_turns, turns_of
 from pytest_llmeval.core.wording import excerpt
 from pytest_llmeval.evaluators.answers import as_text, describe_found
+from pytest_llmeval.judge.contract import Question, Verdict
 from pytest_llmeval.judge.panel import PanelVerdict
-
-if TYPE_CHECKING:
-    from pytest_llmeval.judge.contract import Question, Verdict
 
 _LONGEST = 80
 

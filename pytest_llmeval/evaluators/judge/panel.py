@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from msgspec import structs
 
@@ -17,11 +17,9 @@ from pytest_llmeval.core.observation import FloatArray, Observation, Sums, Total
 from pytest_llmeval.core.tables import cell_name, read_cells
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.evaluators.judge.human_labels import LEAST_LABELS, unseen_errors
-from pytest_llmeval.evaluators.measures.confusion import ratio
-from pytest_llmeval.judge.panel import CascadeVerdict, Votes
-
-if TYPE_CHECKING:
-    from pytest_llmeval.judge.contract import Verdict
+from pytest_llmeval.evaluators.measures.confusion import krippendorff_alpha, ratio, unit_moments, weighted_kappa
+from pytest_llmeval.judge.contract import Verdict
+from pytest_llmeval.judge.panel import CascadeVerdict, PanelError, PanelVerdict, Votes
 
 _ONE_CASE = "needs several cases"
 _FEWEST = 2
@@ -109,8 +107,6 @@ class PanelAgreement(VerdictStatistics):
 
     def measure_verdicts(self, verdicts: "Sequence[Verdict | LlmevalError]") -> Observation:
         """Count one case."""
-        from pytest_llmeval.judge.panel import PanelError, PanelVerdict
-
         votes = [vote for each in verdicts if isinstance(each, PanelVerdict | PanelError) for vote in each.votes]
         if not votes:
             return self.absent("no question was put to a panel")
@@ -121,8 +117,6 @@ class PanelAgreement(VerdictStatistics):
         return Observation(dict(counted), undefined=undefined)
 
     def _counts(self, votes: Votes) -> dict[str, float]:
-        from pytest_llmeval.evaluators.measures.confusion import unit_moments
-
         scores = {number: score for number, each in enumerate(self.jurors) if (score := votes.get(each)) is not None}
         counts: dict[str, float] = {"asked": len(votes), "missing": len(votes) - len(scores)}
         if len(scores) < _FEWEST:
@@ -137,8 +131,6 @@ class PanelAgreement(VerdictStatistics):
 
     def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Compute the coefficients from summed cells and moments."""
-        from pytest_llmeval.evaluators.measures.confusion import krippendorff_alpha, weighted_kappa
-
         kappas = {}
         for name, pair in self._pairs.items():
             cells = read_cells(sums, _cell(pair))

@@ -11,6 +11,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from pytest_llmeval.core.wording import quotation, unknown_name
+from pytest_llmeval.data.files.documents import read_document
 from pytest_llmeval.data.labels import load_taxonomy
 from pytest_llmeval.judge.contract import Message, Mode, Question, Verdict
 from pytest_llmeval.judge.questions.forms import ReplyField, ReplyForm
@@ -63,8 +64,6 @@ _REPLIES: Final = {
 @cache
 def read_mode_file(name: str, folder: Path = _PROMPTS) -> Mapping[str, Any]:
     """Return the content of a mode's file: version, reply, scale, fields, instructions by language."""
-    from pytest_llmeval.data.files.documents import read_document
-
     path = folder / f"{name}.yaml"
     data: Mapping[str, Any] = read_document(path, path.name).data
     return data
