@@ -27,7 +27,7 @@ class ReportFormat(NamedTuple):
         writer: ``module:function`` that writes a report to a path, and returns a note on what the file lacks, if
             anything.
         names: Pattern of the ends of files in this format, before the suffix; empty if the suffix decides.
-        drawing: ``module:function`` that returns a report as a text for other programs; empty for none.
+        drawing: ``module:function`` that returns a report as a text, for other places than a file; empty for none.
     """
 
     writer: str
@@ -57,7 +57,9 @@ FORMATS = {
         "pytest_llmeval.workbench.html.page:write_html", drawing="pytest_llmeval.workbench.html.page:html_of"
     ),
     ".json": ReportFormat("pytest_llmeval.reports.json:write_json"),
-    ".md": ReportFormat("pytest_llmeval.reports.markdown:write_markdown"),
+    ".md": ReportFormat(
+        "pytest_llmeval.workbench.markdown:write_markdown", drawing="pytest_llmeval.workbench.markdown:to_markdown"
+    ),
     ".parquet": ReportFormat("pytest_llmeval.exchange.report_files:write_parquet"),
     ".txt": ReportFormat("pytest_llmeval.reports.terminal:write_plain_text"),
     ERROR_ANALYSIS: ReportFormat("pytest_llmeval.reports.json:write_errors", "errors"),
@@ -135,10 +137,10 @@ def write_reports(report: "RunReport", paths: Iterable[Path]) -> WrittenReports:
             missing.append(f"report NOT written to {path}: {error}")
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if summary and (report.suites or report.faults):
-        from pytest_llmeval.reports.markdown import append_markdown
+        from pytest_llmeval.data.files.writing import append_text
 
         try:
-            append_markdown(report, Path(summary))
+            append_text(Path(summary), FORMATS[".md"].text(report))
         except OSError as error:
             missing.append(f"job summary NOT written to {summary}: {error.strerror}")
     return WrittenReports(written, missing, notes)

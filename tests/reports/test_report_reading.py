@@ -39,11 +39,11 @@ from pytest_llmeval.reports.making import (
     systems_report,
     worst_cases,
 )
-from pytest_llmeval.reports.markdown import to_markdown
 from pytest_llmeval.scoring.table import summarize
 from pytest_llmeval.scoring.usage import UsageReport, usage_report
 from pytest_llmeval.workbench.html.data import PageRun, entry_of
 from pytest_llmeval.workbench.html.page import to_page
+from pytest_llmeval.workbench.markdown import to_markdown
 
 SAMPLE = Path(__file__).parent / "samples" / "report.json"
 """Written by version 0.1.0: suites of recorded answers, repeats, systems, a confusion matrix, strengths of systems."""
