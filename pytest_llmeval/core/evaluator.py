@@ -190,6 +190,19 @@ class QuestionDefaults:
         """The `JudgeSpec` of the model that it asks in place of the suite's judge; default: ``None``, the judge."""
         return None
 
+    def own_client(self, spec: Any, patience: Any) -> Any:
+        """Return the client (`AsyncJudge`) of `own_model`.
+
+        Args:
+            spec: That model.
+            patience: The attempts of its calls.
+
+        Raises:
+            EvaluatorError: It asks no model of its own.
+        """
+        del spec, patience
+        raise EvaluatorError(f"{type(self).__qualname__} asks no model of its own")
+
     @property
     def asks_judge(self) -> bool:
         """Whether it asks the suite's judge."""

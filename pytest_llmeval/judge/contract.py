@@ -229,7 +229,7 @@ class JudgedEvaluator(Evaluator):
 
     @property
     def own_model(self) -> "JudgeSpec | None":
-        """The model of embeddings that is asked in place of the suite's judge; ``None`` for the judge."""
+        """The model, such as one of embeddings, that is asked in place of the suite's judge; ``None`` for the judge."""
         return None
 
     @abstractmethod

@@ -249,17 +249,18 @@ class SuiteJudges:
         if judge is None:
             self.background.closing.append(client.aclose)
 
-    def embeddings_of(self, asking: Path, spec: JudgeSpec) -> "JudgePanel":
-        """Return the model of embeddings that an evaluator of a file asks; nothing is opened before its first call.
+    def own_of(self, asking: Path, evaluator: Evaluator, spec: JudgeSpec) -> "JudgePanel":
+        """Return the model that an evaluator of a file asks itself; nothing is opened before its first call.
 
         Args:
             asking: The file, whose judge is known.
-            spec: The model.
+            evaluator: The evaluator.
+            spec: Its model.
         """
         place = asking, str(spec.model), f"{spec.base_url} {spec.api_key_env}"
         if place not in self._embeddings:
             from pytest_llmeval.judge.asking import JudgePanel, Juror
-            from pytest_llmeval.judge.clients import connect_embeddings
+            from pytest_llmeval.judge.clients import connect_own
             from pytest_llmeval.judge.service import price_of
 
             model, price, way = place[1], price_of(spec), place[2]
@@ -271,7 +272,7 @@ class SuiteJudges:
                     f"'price: {{input: USD, output: 0}}' (per million tokens) beside the model{price_hint()}"
                 )
             else:
-                client = connect_embeddings(spec, on_rate_limit=self._slow_down, calls=self.calls)
+                client = connect_own(evaluator, spec, on_rate_limit=self._slow_down, calls=self.calls)
                 self.background.closing.append(client.aclose)
                 juror.client = client
             self._embeddings.setdefault(place, JudgePanel.of_one(juror))
@@ -340,7 +341,7 @@ class JudgeAccess:
     def panel_for(self, evaluator: Evaluator) -> "JudgePanel":
         """Return the judges that an evaluator asks."""
         spec = evaluator.own_model
-        return self.panel if spec is None else self.judges.embeddings_of(self.asking, spec)
+        return self.panel if spec is None else self.judges.own_of(self.asking, evaluator, spec)
 
     def open(self) -> None:
         """Connect the judge to its client if a model may be asked at all.

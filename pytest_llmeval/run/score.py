@@ -262,12 +262,13 @@ def _records(
 
 
 def _whom(evaluator: Evaluator, judge: "Judgeable | Panel | None") -> "Judgeable | Panel | None":
-    """Return whom an evaluator asks: the embedding model that it names, or else the judge."""
-    if evaluator.own_model is None:
+    """Return whom an evaluator asks: a model of its own, or else the judge."""
+    spec = evaluator.own_model
+    if spec is None:
         return judge
-    from pytest_llmeval.judge.clients import connect_embeddings
+    from pytest_llmeval.judge.clients import connect_own
 
-    return connect_embeddings(evaluator.own_model)
+    return connect_own(evaluator, spec)
 
 
 def _agreement_of(label: str, evaluator: Evaluator, judge: "Judgeable | Panel") -> "PanelAgreement | None":

@@ -23,9 +23,10 @@ from pytest_llmeval._version import __version__
 from pytest_llmeval.cli.console import CommandResult, notes, open_suite, say, suite_files
 from pytest_llmeval.core.case import MISSING
 from pytest_llmeval.core.errors import JudgeError, LlmevalError, PredictionError, SuiteError
+from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.wording import counted, listed, seconds
 from pytest_llmeval.data.files.places import display_path, own_file
-from pytest_llmeval.judge.clients import connect, connect_embeddings, key_variable
+from pytest_llmeval.judge.clients import connect, connect_own, key_variable
 from pytest_llmeval.judge.contract import JudgeRequest, Message
 from pytest_llmeval.judge.options import DEFAULT_PLACE, CachePlace
 from pytest_llmeval.judge.recordings import Judgements
@@ -158,12 +159,14 @@ class _Model(NamedTuple):
         file: The suite.
         spec: Model, address and key.
         is_asked: Whether a run would call it; ``None`` if there is no plan.
+        evaluator: That asks it itself, in place of the judge.
     """
 
     role: str
     file: Path
     spec: JudgeSpec
     is_asked: bool | None
+    evaluator: Evaluator | None = None
 
     @property
     def name(self) -> str:
@@ -199,7 +202,7 @@ def _models(suite: Suite, plan: PlannedRun) -> Iterator[_Model]:
             yield _Model("judge", suite.path, each, is_asked)
     for evaluator in suite.evaluators.values():
         if evaluator.own_model is not None:
-            yield _Model("embeddings", suite.path, evaluator.own_model, is_asked)
+            yield _Model("embeddings", suite.path, evaluator.own_model, is_asked, evaluator)
     for system in suite.systems.values():
         if system.model is not None:
             yield _Model("model", suite.path, system.model.spec, None)
@@ -312,7 +315,7 @@ def _answer(model: _Model) -> Finding:
     messages = (Message("user", _QUESTION),)
 
     async def call() -> None:
-        client = (connect_embeddings if model.role == "embeddings" else connect)(spec)
+        client = connect(spec) if model.evaluator is None else connect_own(model.evaluator, spec)
         try:
             await client.complete(JudgeRequest(messages, spec.name, spec.request_parameters()))
         finally:

@@ -1,6 +1,6 @@
 """Clients that call the models of judges: connected by a spec, or made of an object of the user."""
 
-__all__ = ("AsyncJudge", "as_client", "connect", "connect_embeddings", "key_variable")
+__all__ = ("AsyncJudge", "as_client", "connect", "connect_own", "key_variable")
 
 import asyncio
 import inspect
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from pytest_llmeval.core.errors import JudgeError, LlmevalError, format_error
+from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.wording import excerpt
 from pytest_llmeval.judge.clients.base import AsyncJudge, OnRateLimit, Patience, is_count
 from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Stopped, Usage
@@ -158,25 +159,26 @@ def connect(
             raise JudgeError("found no judge model, expected one such as 'judge: {model: openai:NAME}'")
 
 
-def connect_embeddings(
+def connect_own(
+    evaluator: Evaluator,
     spec: JudgeSpec,
     *,
     on_rate_limit: OnRateLimit | None = None,
     sleep: Sleep = asyncio.sleep,
     calls: RunCalls | None = None,
 ) -> AsyncJudge:
-    """Return the client of a model of embeddings, which answers how similar two texts are; see `connect`.
+    """Return the client of the model that an evaluator asks in place of the judge; see `connect`.
 
     Args:
-        spec: Of provider ``openai``.
+        evaluator: Asks a model of its own.
+        spec: That model.
         on_rate_limit: As for `connect`.
         sleep: As for `connect`.
         calls: As for `connect`.
     """
-    from pytest_llmeval.judge.clients.http import EmbeddingJudge, HttpJudge, OpenAIEmbeddings
-
     patience = Patience(spec.provider or "", spec.retries, on_rate_limit, sleep, calls or RunCalls())
-    return EmbeddingJudge(spec, HttpJudge(spec, OpenAIEmbeddings(), patience))
+    client: AsyncJudge = evaluator.own_client(spec, patience)
+    return client
 
 
 def key_variable(spec: JudgeSpec) -> str | None:

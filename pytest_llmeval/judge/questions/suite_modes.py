@@ -1,4 +1,4 @@
-"""Modes that suites declare: instructions, criteria, rubrics, similarity, and prompts of their own.
+"""Modes that suites declare: instructions, criteria, rubrics, and prompts of their own.
 
 Criteria work as in G-Eval (Liu et al. 2023): the judge writes steps once, and grades every answer by them.
 """
@@ -12,20 +12,18 @@ from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from pathlib import Path
 from string import Template
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from msgspec.structs import replace
 
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.wording import excerpt, suggest, unknown_name
 from pytest_llmeval.data.files.documents import read_text
-from pytest_llmeval.judge.contract import JudgeRequest, Mode, Question, Verdict
+from pytest_llmeval.judge.contract import Mode, Question, Verdict
 from pytest_llmeval.judge.questions.forms import ReplyField, ReplyForm
 from pytest_llmeval.judge.questions.modes import (
     ABSTENTION,
     ADVERSARIAL,
-    DATA_CLOSE,
-    DATA_OPEN,
     MODE_OF_TYPE,
     form_mode,
     is_abstention,
@@ -34,7 +32,6 @@ from pytest_llmeval.judge.questions.modes import (
 )
 from pytest_llmeval.judge.questions.replies import (
     closing_list,
-    closing_object,
     object_schema,
     plain,
     read_rubric,
@@ -178,45 +175,6 @@ def rubric_mode(criteria: str, levels: Sequence[Level]) -> Mode:
         read=partial(read_rubric, levels=scores),
         reply_schema=rubric_schema(scores),
     )
-
-
-_FIELDS: Final = ("answer", "reference")
-_DIGITS: Final = 6
-_KEY: Final = "similarity"
-
-
-def similarity_texts(request: JudgeRequest) -> tuple[str, str]:
-    """Return the two texts of a request."""
-    data = json.loads(request.messages[-1].content.removeprefix(DATA_OPEN).removesuffix(DATA_CLOSE))
-    return data["answer"], data["reference"]
-
-
-def similarity_reply(cosine: float) -> str:
-    """Return the reply that a cosine is."""
-    return json.dumps({_KEY: round(min(1.0, max(-1.0, cosine)), _DIGITS)})
-
-
-def read_similarity(reply: str) -> Verdict:
-    """Read a JSON object with a ``similarity`` from -1 to 1.
-
-    Raises:
-        JudgeError: There is none.
-    """
-    value: Any = closing_object(reply).get(_KEY)
-    if type(value) not in (int, float) or not -1 <= value <= 1:
-        raise unreadable(reply, f"found {value!r} as similarity, expected a number from -1 to 1")
-    return Verdict(float(value))
-
-
-SIMILARITY: Final = Mode(
-    name="embedding_similarity",
-    version="1",
-    instructions={"en": "The cosine of the embeddings of both texts."},
-    fields=_FIELDS,
-    scale=(-1.0, 1.0),
-    read=read_similarity,
-)
-"""The question how similar two texts are; a model of embeddings answers it."""
 
 
 _ANSWERED: Final = ("answer", "contexts", "messages", "prediction", "tool_calls")

@@ -18,9 +18,10 @@ from pytest_llmeval.core.observation import FloatArray, Observation, Sums
 from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.evaluators.answers import as_references, as_text, describe_found, reference_fault, word_lines
 from pytest_llmeval.evaluators.measures.tokens import get_tokenizer
+from pytest_llmeval.judge.clients.base import Patience
 from pytest_llmeval.judge.contract import JudgedEvaluator, Question, Verdict
-from pytest_llmeval.judge.questions.suite_modes import SIMILARITY
 from pytest_llmeval.judge.spec import JudgeSpec, Price
+from pytest_llmeval.tasks.similarity.embeddings import SIMILARITY, EmbeddingJudge
 
 _UNLIMITED = 1_000_000
 """A tokenizer whose limit is above this knows none."""
@@ -219,6 +220,10 @@ class EmbeddedSemantic(_MeaningEvaluator, JudgedEvaluator):
     def own_model(self) -> JudgeSpec:
         """The model, which is asked in place of the suite's judge."""
         return JudgeSpec(self.model, self.base_url, api_key_env=self.api_key_env, price=self.price)
+
+    def own_client(self, spec: JudgeSpec, patience: Patience) -> EmbeddingJudge:
+        """Return the client of the model."""
+        return EmbeddingJudge.connect(spec, patience)
 
     def describe(self) -> Sequence[Metric]:
         """Return the similarity."""

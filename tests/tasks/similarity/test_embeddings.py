@@ -10,13 +10,18 @@ from judges import LOCAL_KEY, Recorder
 from servers import Answer, Call, LlmServer, Sent, data, embedded, status
 
 from pytest_llmeval.core.errors import JudgeError
-from pytest_llmeval.judge.clients import connect_embeddings
+from pytest_llmeval.judge.clients.base import Patience
 from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Question
 from pytest_llmeval.judge.questions.modes import render
-from pytest_llmeval.judge.questions.suite_modes import SIMILARITY, read_similarity
 from pytest_llmeval.judge.spec import JudgeSpec
+from pytest_llmeval.tasks.similarity.embeddings import SIMILARITY, EmbeddingJudge, read_similarity
 
 VECTORS = {"north": (0, 2), "east": (3, 0), "north-east": (1, 1), "south": (0, -1)}
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", LOCAL_KEY)
 
 
 def request(one: str, other: str) -> JudgeRequest:
@@ -30,7 +35,7 @@ def ask(
 
     async def run() -> list[JudgeReply | BaseException]:
         made = JudgeSpec("openai:tiny", **{"base_url": server.base_url, "retries": 2} | spec)
-        client = connect_embeddings(made, on_rate_limit=recorder.limits.append, sleep=recorder.sleep)
+        client = EmbeddingJudge.connect(made, Patience("openai", made.retries, recorder.limits.append, recorder.sleep))
         try:
             asked = (client.complete(request(*pair)) for pair in pairs)
             return await asyncio.gather(*asked, return_exceptions=True)
@@ -134,7 +139,7 @@ def test_a_text_that_the_server_rejects_fails_alone() -> None:
 
 def test_a_text_whose_call_failed_is_asked_for_again() -> None:
     async def run(server: LlmServer) -> list[str]:
-        client = connect_embeddings(JudgeSpec("openai:tiny", base_url=server.base_url, retries=0))
+        client = EmbeddingJudge.connect(JudgeSpec("openai:tiny", base_url=server.base_url), Patience("openai", 0))
         told = []
         try:
             for _ in range(2):
