@@ -185,11 +185,7 @@ def in_world(target: Callable[..., Any], world: Any) -> Callable[..., Any]:
             second argument, besides ``case``.
         world: The value of the world.
     """
-    try:
-        known = inspect.signature(target).parameters
-    except (TypeError, ValueError):
-        return target
-    others = list(known.values())[1:]
+    others = list(_parameters(target).values())[1:]
     second = [each.name for each in _required(target).values() if each.name != "case"][1:2]
     names = [each.name for each in others if each.name in ("world", *second) and each.kind in _BY_NAME]
     name = "world" if "world" in names else next(iter(names), None)
@@ -210,14 +206,17 @@ def wrong_call(target: Callable[..., Any], value: Any, error: TypeError) -> Pred
 
 
 @_of_target
-def _required(target: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+def _parameters(target: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
     try:
-        parameters = inspect.signature(target).parameters
+        return inspect.signature(target).parameters
     except (TypeError, ValueError):
         return {}
-    return {
-        name: each for name, each in parameters.items() if each.default is each.empty and each.kind not in _VARIADIC
-    }
+
+
+@_of_target
+def _required(target: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    known = _parameters(target).items()
+    return {name: each for name, each in known if each.default is each.empty and each.kind not in _VARIADIC}
 
 
 _INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
