@@ -30,7 +30,6 @@ from pytest_llmeval.run.score import measure_answered, measure_each
 from pytest_llmeval.suite.registry import default_registry, get_checks, get_evaluator
 
 _EVALUATED = pytest.StashKey[list["TestScored"]]()
-_ATTRIBUTE = "llmeval_evaluated"
 _LISTED = 20
 
 
@@ -178,7 +177,7 @@ class _AttachEvaluations:
                 item.add_report_section("call", "llmeval", printable("\n".join(wrong), lines=True))
         report = yield
         if call.when == "call" and (scored := item.stash.get(_EVALUATED, [])):
-            setattr(report, _ATTRIBUTE, json.dumps([(each.evaluator, dict(each)) for each in scored]))
+            report.llmeval_evaluated = json.dumps([(each.evaluator, dict(each)) for each in scored])
             del item.stash[_EVALUATED]  # a test can be run again
         return report
 
@@ -191,10 +190,9 @@ class TestEvaluations:
     def __init__(self) -> None:
         self._scores: dict[str, list[tuple[str, dict[str, float | None]]]] = {}
 
-    def take(self, report: pytest.TestReport) -> None:
-        """Take the scores off a report, which others keep."""
-        if text := report.__dict__.pop(_ATTRIBUTE, None):
-            self._scores[report.nodeid] = json.loads(text)
+    def take(self, nodeid: str, text: str) -> None:
+        """Keep what a report carries."""
+        self._scores[nodeid] = json.loads(text)
 
     def lines(self, *, everything: bool) -> list[str]:
         """Return a line for each test, sorted.

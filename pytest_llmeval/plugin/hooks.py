@@ -20,8 +20,8 @@ from pytest_llmeval.plugin.options import (
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.evaluator import Evaluator
-    from pytest_llmeval.plugin.evaluate import AskJudge, EvalCase, Evaluate, TestEvaluations
-    from pytest_llmeval.plugin.score_snapshot import PythonScores, ScoreSnapshot
+    from pytest_llmeval.plugin.evaluate import AskJudge, EvalCase, Evaluate
+    from pytest_llmeval.plugin.score_snapshot import ScoreSnapshot
     from pytest_llmeval.suite.registry import Registry
 
 
@@ -68,7 +68,7 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     worker = hasattr(config, "workerinput")
     if not worker:
-        config.pluginmanager.register(ScoreHooks(config), "llmeval_scores")
+        config.pluginmanager.register(ScoreHooks(), "llmeval_scores")
     if is_enabled(config):
         from pytest_llmeval.data.files.documents import collector_paused
 
@@ -122,32 +122,27 @@ def run_together(config: pytest.Config) -> None:
     config.pluginmanager.register(AsyncTests(config, config.stash[RUNNER]), "llmeval_async_tests")
 
 
+_EVALUATED, _ASSERTED = "llmeval_evaluated", "llmeval_scores"
+_COLLECTORS = {_EVALUATED: ("evaluate", "TestEvaluations"), _ASSERTED: ("score_snapshot", "PythonScores")}
+"""Attribute in which a report has the scores of a test, to the module and the class that collect them."""
+
+
 class ScoreHooks:
     """Hooks of the main process for tests that use ``score_snapshot`` or ``evaluate``."""
 
-    def __init__(self, config: pytest.Config) -> None:
-        self._config = config
-        self._scores: PythonScores | None = None
-        self._evaluations: TestEvaluations | None = None
+    def __init__(self) -> None:
+        self._collected: dict[str, Any] = {}
         self._uncollected = False
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Gather scores and remove them from the report, which other plugins keep."""
-        if "llmeval_evaluated" in report.__dict__:
-            if self._evaluations is None:
-                from pytest_llmeval.plugin.evaluate import TestEvaluations
-
-                self._evaluations = TestEvaluations()
-            self._evaluations.take(report)
-        text = report.__dict__.pop("llmeval_scores", None)
-        if text is None:
-            return
-        if self._scores is None:
-            from pytest_llmeval.plugin.score_snapshot import PythonScores
-
-            self._scores = PythonScores(self._config)
-        self._scores.take(report.nodeid, text)
+        for attribute, (module, name) in _COLLECTORS.items():
+            text = report.__dict__.pop(attribute, None)
+            if text is not None:
+                if attribute not in self._collected:
+                    self._collected[attribute] = getattr(import_module(f"pytest_llmeval.plugin.{module}"), name)()
+                self._collected[attribute].take(report.nodeid, text)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Note that something could not be collected."""
@@ -157,16 +152,17 @@ class ScoreHooks:
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:
         """Approve the scores once the loop has ended normally."""
         result = yield
-        if self._scores is not None:
-            self._scores.settle(session, uncollected=self._uncollected)
+        if scores := self._collected.get(_ASSERTED):
+            scores.settle(session, uncollected=self._uncollected)
         return result
 
     def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
         """List the scores of tests."""
-        if self._evaluations is None or terminalreporter.verbosity < 0:
+        evaluations = self._collected.get(_EVALUATED)
+        if evaluations is None or terminalreporter.verbosity < 0:
             return
         terminalreporter.section("llmeval: scores of tests")
-        for line in self._evaluations.lines(everything=terminalreporter.verbosity > 0):
+        for line in evaluations.lines(everything=terminalreporter.verbosity > 0):
             terminalreporter.write_line(line)
 
 

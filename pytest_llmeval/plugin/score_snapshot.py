@@ -170,8 +170,7 @@ class _Attach:
 class PythonScores:
     """The scores of a run's Python tests, in the process to which all reports come: it alone writes."""
 
-    def __init__(self, config: pytest.Config) -> None:
-        self._config = config
+    def __init__(self) -> None:
         self._seen: dict[str, _Scored] = {}
 
     def take(self, nodeid: str, text: str) -> None:
@@ -185,10 +184,10 @@ class PythonScores:
             session: The session.
             uncollected: Whether something could not be collected; then nothing is approved.
         """
-        mode = SnapshotMode.from_config(self._config)
+        mode = SnapshotMode.from_config(session.config)
         if uncollected:
             mode = mode.read_only()
-        stamp = Stamp(day_of(datetime.now(UTC)), head_commit(self._config.rootpath))
+        stamp = Stamp(day_of(datetime.now(UTC)), head_commit(session.config.rootpath))
         files = []
         vanishings: list[VerdictReport] = []
         for path in sorted({scored.path for scored in self._seen.values()}):
