@@ -32,6 +32,24 @@ if TYPE_CHECKING:
     from pytest_llmeval.run.stages import CaseChoice, CaseChooser
 
 
+class CollectedItems(Struct):
+    """What a process collected, and what of it a selection has left out.
+
+    Attributes:
+        dropped: Suites and variants of which every item was deselected, if gates must be judged.
+        misnamed: Files that look like suites and are not collected, as reports name them.
+        collected: Ids of all items over cases, if they are to be kept.
+        deselected: Of all items over cases, those that a selection has left out.
+        unwanted: Of these, those that options of pytest have left out.
+    """
+
+    dropped: set[SuiteKey] = set()
+    misnamed: set[str] = set()
+    collected: set[str] = set()
+    deselected: set[str] = set()
+    unwanted: set[str] = set()
+
+
 class SuiteLoader(Struct):
     """The suites of a process.
 
@@ -42,11 +60,7 @@ class SuiteLoader(Struct):
         chooser: Chooses the cases of a run of affected cases; ``None`` in other runs.
         refused: How many collectors could not be collected because of a suite.
         offered: Suites and variants of which items were made.
-        dropped: Those of which every item was deselected, if gates must be judged.
-        misnamed: Files that look like suites and are not collected, as reports name them.
-        collected: Ids of all items over cases.
-        deselected: Of them, those that a selection has left out.
-        unwanted: Of these, those that options of pytest have left out.
+        left_out: What was collected and left out.
         hooks: Suite file to the hook that registers its evaluators.
     """
 
@@ -56,11 +70,7 @@ class SuiteLoader(Struct):
     chooser: "CaseChooser | None" = None
     refused: int = 0
     offered: set[SuiteKey] = set()
-    dropped: set[SuiteKey] = set()
-    misnamed: set[str] = set()
-    collected: list[str] = []
-    deselected: list[str] = []
-    unwanted: set[str] = set()
+    left_out: CollectedItems = field(default_factory=CollectedItems)
     hooks: dict[Path, Any] = {}
     _suites: SuiteMemo = field(default_factory=SuiteMemo)
 
@@ -125,11 +135,11 @@ class SuiteLoader(Struct):
     def note_misnamed(self, path: Path) -> None:
         """Note a file that is not collected, if it looks like a suite."""
         if looks_like_suite(path):
-            self.misnamed.add(self.display_path(path))
+            self.left_out.misnamed.add(self.display_path(path))
 
     def hints(self) -> list[str]:
         """Return a line for each file with the wrong name."""
-        return [naming_hint(name, self.config.getini("llmeval_files")) for name in sorted(self.misnamed)]
+        return [naming_hint(name, self.config.getini("llmeval_files")) for name in sorted(self.left_out.misnamed)]
 
     def refuse(self, why: object) -> pytest.Collector.CollectError:
         """Return the error of a collector that cannot be collected because of a suite."""
@@ -142,17 +152,7 @@ class SuiteLoader(Struct):
         """Note the suites and variants of which a selection leaves nothing."""
         # The variants of a Python test are known only from its items.
         remaining = {key for each in selected for key in (each, each._replace(variant=""))}
-        self.dropped |= self.offered - remaining
-
-    def left_out(self) -> dict[str, Any]:
-        """Return what was collected and left out, as plain data for xdist."""
-        return {
-            "dropped": [tuple(key) for key in self.dropped],
-            "collected": self.collected,
-            "deselected": self.deselected,
-            "unwanted": sorted(self.unwanted),
-            "misnamed": sorted(self.misnamed),
-        }
+        self.left_out.dropped |= self.offered - remaining
 
     def display_path(self, path: Path) -> str:
         """Return how reports name a file."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from pytest_llmeval.core.codec import decode, encode
 from pytest_llmeval.core.errors import FieldsError, LlmevalError
 from pytest_llmeval.data.files.documents import collector_paused
 from pytest_llmeval.data.files.places import OWN_FOLDER
@@ -37,6 +38,7 @@ from pytest_llmeval.plugin.payload import (
     NOT_SCORED,
     RUNNER,
     UNNEEDED_CATEGORY,
+    CollectedItems,
     SuiteLoader,
     hand_over,
     keys_of,
@@ -250,7 +252,7 @@ class ItemHooks:
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
         """Note what pytest's options deselect, so that merging does not miss it."""
         if deselected_by_pytest():
-            self._loader.unwanted.update(keys_of(items))
+            self._loader.left_out.unwanted.update(keys_of(items))
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -267,7 +269,7 @@ class ItemHooks:
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Finish the calls that a worker makes for others, and report what it left out."""
         if hasattr(session.config, "workeroutput"):
-            session.config.workeroutput[_LEFT_OUT] = self._loader.left_out()
+            session.config.workeroutput[_LEFT_OUT] = encode(self._loader.left_out)
         ended_early = session.shouldfail or exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
         if self._runner.options.shares and not ended_early:
             self._runner.finish(longest_test_s(session.config))
@@ -382,7 +384,8 @@ class ControllerHooks:
         """Release the calls of a crashed worker; note what a worker left out."""
         if error:
             self._run.runner.judges.bury(node.gateway.id)
-        self._run.note_left_out(getattr(node, "workeroutput", {}).get(_LEFT_OUT, {}))
+        if left_out := getattr(node, "workeroutput", {}).get(_LEFT_OUT):
+            self._run.note_left_out(decode(left_out, CollectedItems))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:

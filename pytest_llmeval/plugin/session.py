@@ -26,6 +26,7 @@ from pytest_llmeval.plugin.payload import (
     RESULT,
     RUNNER,
     UNREPORTED,
+    CollectedItems,
     SuiteLoader,
     carried_records,
     case_of,
@@ -88,10 +89,9 @@ def note_selection(loader: SuiteLoader, collected: Sequence[pytest.Item], select
     """Note which tests over cases were collected, and which of them a selection has left out."""
     config = loader.config
     if len(collected) != len(selected):
-        node_ids = {item.nodeid for item in selected}
-        loader.deselected = [nodeid for nodeid in keys_of(collected) if nodeid not in node_ids]
+        loader.left_out.deselected = keys_of(collected).keys() - {item.nodeid for item in selected}
     if shard_of_run(config) is not None or _is_kept(config):
-        loader.collected = [*keys_of(collected)]
+        loader.left_out.collected = {*keys_of(collected)}
 
 
 def _is_kept(config: pytest.Config) -> bool:
@@ -254,13 +254,13 @@ class Run(Struct):
             self.record.unfinished |= cases - self._expected
             self._expected |= cases
 
-    def note_left_out(self, left_out: Mapping[str, Any]) -> None:
-        """Note what a process collected and left out; see `SuiteLoader.left_out`."""
-        self.record.dropped.update(SuiteKey(*key) for key in left_out.get("dropped", ()))
-        self.record.deselected.update(left_out.get("deselected", ()))
-        self.record.unwanted.update(left_out.get("unwanted", ()))
-        self.collected.update(left_out.get("collected", ()))
-        self.loader.misnamed.update(left_out.get("misnamed", ()))
+    def note_left_out(self, left_out: CollectedItems) -> None:
+        """Note what a process collected and left out."""
+        self.record.dropped |= left_out.dropped
+        self.record.deselected |= left_out.deselected
+        self.record.unwanted |= left_out.unwanted
+        self.collected |= left_out.collected
+        self.loader.left_out.misnamed |= left_out.misnamed
 
     def note_uncollected(self, nodeid: str, why: str) -> None:
         """Note the faults of a suite file; what another file would have run is unknown, so nothing is approved."""
@@ -283,7 +283,7 @@ class Run(Struct):
             ended: Why the run ended early, or nothing.
         """
         self.record.ended = ended
-        self.note_left_out(self.loader.left_out())
+        self.note_left_out(self.loader.left_out)
         recordings = self.runner.recordings
         terms, mode = run_terms(self.config), SnapshotMode.from_config(self.config)
         self.finished = finish_run(self.record, terms, SessionSuites(session), mode, recordings=recordings)
@@ -431,7 +431,7 @@ class PlanHooks:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_text(path, [text])
             self._written.append(path)
-        if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self._loader.collected:
+        if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self._loader.left_out.collected:
             session.exitstatus = pytest.ExitCode.OK  # an empty shard
         if self._plan.exceeds_budget and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
