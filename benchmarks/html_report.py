@@ -21,9 +21,9 @@ from selenium import webdriver
 from tabulate import tabulate
 
 from pytest_llmeval.reports.form import RunReport
+from pytest_llmeval.reports.html.data import PageRun
+from pytest_llmeval.reports.html.page import to_page
 from pytest_llmeval.reports.json import completed
-from pytest_llmeval.workbench.html.data import PageRun
-from pytest_llmeval.workbench.html.page import to_page
 
 STEPS = {
     "filtered": "q=case-99",

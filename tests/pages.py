@@ -20,8 +20,8 @@ from servers import PATIENCE
 
 from pytest_llmeval.evaluators.judge.human_labels import HumanLabel, label_line
 from pytest_llmeval.reports.form import RunReport, SuiteReport
+from pytest_llmeval.reports.html.data import PageRun
 from pytest_llmeval.reports.json import completed, read_report
-from pytest_llmeval.workbench.html.data import PageRun
 from pytest_llmeval.workbench.reviews.items import Review, review_of
 
 _OPTIONS = ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--lang=en-US")

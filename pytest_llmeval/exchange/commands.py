@@ -28,7 +28,7 @@ from pytest_llmeval.exchange.result_suites import names_of
 from pytest_llmeval.exchange.results import ResultRow
 from pytest_llmeval.exchange.templates import Direction
 from pytest_llmeval.reports.json import write_json
-from pytest_llmeval.reports.tables import markdown_text as markdown
+from pytest_llmeval.reports.markdown import text as markdown
 from pytest_llmeval.run.execute import unmet_by_expected
 from pytest_llmeval.run.finishing import write_run
 

@@ -15,7 +15,6 @@ from pytest_llmeval.core.errors import LlmevalError, SuiteError, format_error, n
 from pytest_llmeval.core.results import PASS_RATE, MetricValue
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.data.files.writing import csv_lines, write_bytes, write_text
-from pytest_llmeval.reports.files import FORMATS
 from pytest_llmeval.reports.form import RunReport, SuiteReport
 from pytest_llmeval.reports.json import write_data
 from pytest_llmeval.services.secrets import Redactor
@@ -295,7 +294,7 @@ def _export(options: Namespace) -> CommandResult:
         report = read_report(options.report)
     except SuiteError as error:
         raise LlmevalError(str(error)) from None
-    page = FORMATS[".html"].text(report)
+    page = _page(report)
     runs: list[dict[str, str]] = []
     lines: list[str] = []
     try:
@@ -310,6 +309,13 @@ def _export(options: Namespace) -> CommandResult:
         say(lines)
         raise LlmevalError(f"MLflow did not take the report: {Redactor().line(format_error(error))}") from error
     return CommandResult(0, {"experiment": str(experiment), "runs": runs}, lines)
+
+
+def _page(report: "RunReport") -> str:
+    from pytest_llmeval.reports.html.data import PageRun
+    from pytest_llmeval.reports.html.page import to_page
+
+    return to_page([PageRun("", report)]).html
 
 
 def _log(client: Any, experiment: str, report: "RunReport", suite: "SuiteReport", file: Path, page: str) -> str:

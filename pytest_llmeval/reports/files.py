@@ -4,10 +4,10 @@
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from pytest_llmeval.reports.form import RunReport
@@ -27,39 +27,17 @@ class ReportFormat(NamedTuple):
         writer: ``module:function`` that writes a report to a path, and returns a note on what the file lacks, if
             anything.
         names: Pattern of the ends of files in this format, before the suffix; empty if the suffix decides.
-        drawing: ``module:function`` that returns a report as a text, for other places than a file; empty for none.
     """
 
     writer: str
     names: str = ""
-    drawing: str = ""
-
-    def write(self, report: "RunReport", path: Path) -> str | None:
-        """Write a report; return a note on what the file lacks, if anything."""
-        note: str | None = _imported(self.writer)(report, path)
-        return note
-
-    def text(self, report: "RunReport") -> str:
-        """Return a report as a text."""
-        text: str = _imported(self.drawing)(report)
-        return text
-
-
-def _imported(function: str) -> Callable[..., Any]:
-    module, _, name = function.partition(":")
-    imported: Callable[..., Any] = getattr(import_module(module), name)
-    return imported
 
 
 FORMATS = {
     ".csv": ReportFormat("pytest_llmeval.exchange.report_files:write_csv"),
-    ".html": ReportFormat(
-        "pytest_llmeval.workbench.html.page:write_html", drawing="pytest_llmeval.workbench.html.page:html_of"
-    ),
+    ".html": ReportFormat("pytest_llmeval.reports.html.page:write_html"),
     ".json": ReportFormat("pytest_llmeval.reports.json:write_json"),
-    ".md": ReportFormat(
-        "pytest_llmeval.workbench.markdown:write_markdown", drawing="pytest_llmeval.workbench.markdown:to_markdown"
-    ),
+    ".md": ReportFormat("pytest_llmeval.reports.markdown:write_markdown"),
     ".parquet": ReportFormat("pytest_llmeval.exchange.report_files:write_parquet"),
     ".txt": ReportFormat("pytest_llmeval.reports.terminal:write_plain_text"),
     ERROR_ANALYSIS: ReportFormat("pytest_llmeval.reports.json:write_errors", "errors"),
@@ -128,7 +106,8 @@ def write_reports(report: "RunReport", paths: Iterable[Path]) -> WrittenReports:
     for path, part in _files(report, paths):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            note = FORMATS[report_format(path)].write(part, path)
+            module, _, name = FORMATS[report_format(path)].writer.partition(":")
+            note = getattr(import_module(module), name)(part, path)
             written.append(path)
             notes += [f"{path}: {note}"] if note else []
         except OSError as error:
@@ -137,10 +116,10 @@ def write_reports(report: "RunReport", paths: Iterable[Path]) -> WrittenReports:
             missing.append(f"report NOT written to {path}: {error}")
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if summary and (report.suites or report.faults):
-        from pytest_llmeval.data.files.writing import append_text
+        from pytest_llmeval.reports.markdown import append_markdown
 
         try:
-            append_text(Path(summary), FORMATS[".md"].text(report))
+            append_markdown(report, Path(summary))
         except OSError as error:
             missing.append(f"job summary NOT written to {summary}: {error.strerror}")
     return WrittenReports(written, missing, notes)

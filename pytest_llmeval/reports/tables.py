@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from pytest_llmeval.core.codec import AnyNumber, WrittenField
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.tables import Strengths
-from pytest_llmeval.core.wording import counted, excerpt, interval, number, padded, printable, width_of
+from pytest_llmeval.core.wording import counted, interval, number, padded, printable, width_of
 from pytest_llmeval.gates.contract import SystemDifference
 
 """A number that is written again as it was read: as `float`, ``2`` would come back as ``2.0``."""
@@ -363,33 +363,3 @@ class Timeline:
             cases = point.cases if point.cases is not None else cases
             changes.append(tuple(sorted(changed)))
         return changes
-
-
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$@])")
-_LINK = re.compile(
-    r"://|www\.|[^\s@]@[^\s@]|mailto:|xmpp:|@\w|[#!$&]\d|\bgh-\d|(?<![\w~%])[~%][\w\"]|\*iteration:|\[[a-z_]+:\d",
-    re.IGNORECASE,
-)
-"""GitHub and GitLab make links, mentions and references of these after parsing Markdown: backslashes do not help."""
-_LONGEST_MARKDOWN = 300
-
-
-def markdown_text(value: str, *, cell: bool = True) -> str:
-    r"""Escape any text for Markdown: it is displayed, without markup, HTML or line breaks.
-
-    Text with what GitHub and GitLab would turn into a link, a mention or a reference becomes code.
-
-    Args:
-        value: The text.
-        cell: Whether it may be a cell of a table, which a vertical bar would end even in code.
-
-    >>> markdown_text("a|b <b>"), markdown_text("see https://example.org")
-    ('a\\|b \\<b\\>', '`see https://example.org`')
-    """
-    line = excerpt(" ".join(value.split()), _LONGEST_MARKDOWN)
-    if _LINK.search(line):
-        fence = "`" * (max(map(len, re.findall("`+", line)), default=0) + 1)
-        space = " " if "`" in line else ""
-        inert = (line.replace("|", r"\|") if cell else line).replace("<!--", r"<\!--")
-        return f"{fence}{space}{inert}{space}{fence}"
-    return _SPECIAL.sub(r"\\\1", line)

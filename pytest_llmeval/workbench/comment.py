@@ -20,8 +20,8 @@ from pytest_llmeval.gates.contract import split_statistic
 from pytest_llmeval.reports.failures import MOST, cause_of
 from pytest_llmeval.reports.form import OUTCOMES, RunReport, SuiteReport, count_text
 from pytest_llmeval.reports.json import read_report
+from pytest_llmeval.reports.markdown import MOST_ROWS, VERDICTS, fall_reason, gate_reason, text
 from pytest_llmeval.reports.overview import affected_text, run_outcome, uncalibrated_text
-from pytest_llmeval.reports.tables import markdown_text as text
 from pytest_llmeval.workbench.comment_parts import (
     NO_LINKS,
     CaseFates,
@@ -41,7 +41,6 @@ from pytest_llmeval.workbench.comment_parts import (
     repository_url,
     source_links,
 )
-from pytest_llmeval.workbench.markdown import MOST_ROWS, VERDICTS, fall_reason, gate_reason
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -22,13 +22,12 @@ from pytest_llmeval.data.files.documents import load_json, read_document
 from pytest_llmeval.data.files.places import OWN_FOLDER, display_path
 from pytest_llmeval.data.files.validation import STRICT, check
 from pytest_llmeval.reports.json import published
-from pytest_llmeval.reports.tables import markdown_text as text
+from pytest_llmeval.reports.markdown import MOST_ROWS, text
 from pytest_llmeval.run.checkout import Checkout
 from pytest_llmeval.services.machine import run_git
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.suite import Suite
 from pytest_llmeval.workbench.guarding import Loosening, SuiteState, compare_suites
-from pytest_llmeval.workbench.markdown import MOST_ROWS
 from pytest_llmeval.workbench.project import changed_files, fork_point, write_files_of
 
 _FAILURES: Final = "failures.json"

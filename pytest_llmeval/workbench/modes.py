@@ -24,10 +24,10 @@ from pytest_llmeval.judge.judges import SuiteJudges
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.judge.questions.replies import closing_list, object_schema, text_under, unreadable
 from pytest_llmeval.judge.spec import JudgeSpec
+from pytest_llmeval.reports.html.page import rendered_page
 from pytest_llmeval.scoring.intervals import wilson_interval
 from pytest_llmeval.services.background import Background
 from pytest_llmeval.services.secrets import masked, secret_values
-from pytest_llmeval.workbench.html.page import rendered_page
 from pytest_llmeval.workbench.judge import judge_options
 from pytest_llmeval.workbench.reviews.modes import MODES_FILE, ModeBook, ModeNote, ModeProposed, add_lines, read_modes
 

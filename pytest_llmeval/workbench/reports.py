@@ -23,11 +23,11 @@ from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
 from pytest_llmeval.gates.statistics.compare import metric_changes
 from pytest_llmeval.gates.statistics.pairing import RunPairing, matched_by_content
 from pytest_llmeval.reports.form import CaseReport, Changes, RunReport, SuiteReport
+from pytest_llmeval.reports.html.data import PageRun
+from pytest_llmeval.reports.html.page import to_page
 from pytest_llmeval.reports.json import read_report
 from pytest_llmeval.run.finishing import with_past
 from pytest_llmeval.suite.suite import SuiteKey
-from pytest_llmeval.workbench.html.data import PageRun
-from pytest_llmeval.workbench.html.page import to_page
 
 SuitePairs: TypeAlias = Sequence[tuple[SuiteReport, SuiteReport]]
 Alone: TypeAlias = tuple[Sequence[SuiteReport], Sequence[SuiteReport]]

@@ -14,6 +14,7 @@ from pytest_llmeval.cli import main
 from pytest_llmeval.core.wording import number
 from pytest_llmeval.gates.contract import MetricChange
 from pytest_llmeval.reports.form import RunReport
+from pytest_llmeval.reports.html.data import changes_json
 from pytest_llmeval.reports.json import read_report, write_json
 from pytest_llmeval.reports.terminal import render
 from pytest_llmeval.run.checkout import Checkout
@@ -22,7 +23,6 @@ from pytest_llmeval.run.job import CaseAnswer
 from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord, SuitePart
 from pytest_llmeval.suite.suite import SuiteKey
 from pytest_llmeval.workbench.comment import comment_text
-from pytest_llmeval.workbench.html.data import changes_json
 from pytest_llmeval.workbench.reports import page_runs
 
 NAME = "s.eval.json"

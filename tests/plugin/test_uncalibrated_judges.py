@@ -7,7 +7,7 @@ import pytest
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.reports.json import read_report
-from pytest_llmeval.workbench.markdown import to_markdown
+from pytest_llmeval.reports.markdown import to_markdown
 
 if TYPE_CHECKING:
     from conftest import Project

@@ -16,9 +16,9 @@ from pytest_llmeval.reports.making import (
     suite_report,
     worst_cases,
 )
+from pytest_llmeval.reports.markdown import to_markdown
 from pytest_llmeval.reports.terminal import render
 from pytest_llmeval.scoring.table import summarize
-from pytest_llmeval.workbench.markdown import to_markdown
 
 ANSWERS = {"right": "Paris", "wrong": "Lyon", "near": "in Paris"}
 

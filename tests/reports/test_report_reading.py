@@ -30,6 +30,8 @@ from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
 from pytest_llmeval.gates.limit import parse_gate
 from pytest_llmeval.gates.statistics.compare import compare_systems
 from pytest_llmeval.reports.form import RunReport, RunStart, SuiteReport
+from pytest_llmeval.reports.html.data import PageRun, entry_of
+from pytest_llmeval.reports.html.page import to_page
 from pytest_llmeval.reports.json import form_fields, read_report, to_json, write_json
 from pytest_llmeval.reports.making import (
     ReportedTexts,
@@ -39,11 +41,9 @@ from pytest_llmeval.reports.making import (
     systems_report,
     worst_cases,
 )
+from pytest_llmeval.reports.markdown import to_markdown
 from pytest_llmeval.scoring.table import summarize
 from pytest_llmeval.scoring.usage import UsageReport, usage_report
-from pytest_llmeval.workbench.html.data import PageRun, entry_of
-from pytest_llmeval.workbench.html.page import to_page
-from pytest_llmeval.workbench.markdown import to_markdown
 
 SAMPLE = Path(__file__).parent / "samples" / "report.json"
 """Written by version 0.1.0: suites of recorded answers, repeats, systems, a confusion matrix, strengths of systems."""

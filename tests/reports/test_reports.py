@@ -17,11 +17,10 @@ from pytest_llmeval.reports.files import write_reports
 from pytest_llmeval.reports.form import RunReport, RunStart
 from pytest_llmeval.reports.json import to_json, write_json
 from pytest_llmeval.reports.making import suite_report
+from pytest_llmeval.reports.markdown import append_markdown, text, to_markdown, write_markdown
 from pytest_llmeval.reports.mutation import KindOutcome, Survival
-from pytest_llmeval.reports.tables import markdown_text
 from pytest_llmeval.reports.terminal import render
 from pytest_llmeval.scoring.table import summarize
-from pytest_llmeval.workbench.markdown import to_markdown, write_markdown
 
 EVALUATORS = {"text": get_evaluator("text", metrics=["exact_match", "f1"])}
 
@@ -217,7 +216,7 @@ def test_markdown_of_a_small_run_with_hostile_ids() -> None:
     ],
 )
 def test_any_text_is_shown_in_markdown_and_does_nothing_else(raw: str, written: str) -> None:
-    assert markdown_text(raw) == written
+    assert text(raw) == written
 
 
 def test_every_table_of_the_markdown_has_as_many_cells_in_every_row() -> None:
@@ -259,11 +258,10 @@ def test_faults_of_files_are_listed_and_many_are_cut() -> None:
     assert table[-1] == "... and 2 more."
 
 
-def test_a_markdown_file_is_replaced_and_a_summary_appended_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_markdown_file_is_replaced_and_a_summary_appended_to(tmp_path: Path) -> None:
     path = tmp_path / "r.md"
     path.write_text("before\n")
-    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(path))
-    write_reports(SMALL, [])
+    append_markdown(SMALL, path)
     assert path.read_text(encoding="utf-8") == "before\n" + to_markdown(SMALL)
     write_markdown(report([record("half \ud83d", 0.1, outcome="failed")]), path)
     assert "half \\\\ud83d" in path.read_text(encoding="utf-8")

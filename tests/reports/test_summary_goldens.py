@@ -19,6 +19,7 @@ from pytest_llmeval.core.wording import width_of
 from pytest_llmeval.gates.contract import Gate
 from pytest_llmeval.gates.limit import parse_gate
 from pytest_llmeval.reports.form import RunReport, RunStart
+from pytest_llmeval.reports.markdown import to_markdown
 from pytest_llmeval.reports.terminal import render
 from pytest_llmeval.run.execute import execute
 from pytest_llmeval.run.finishing import report as report_of
@@ -29,7 +30,6 @@ from pytest_llmeval.run.stages import Collected, RunScope, RunTerms
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.suite.suite import Suite, SuiteKey
-from pytest_llmeval.workbench.markdown import to_markdown
 
 _RECORDED = Path(__file__).parent / "summaries"
 _EXAMPLES = ROOT / "example_suites"

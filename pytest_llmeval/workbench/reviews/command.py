@@ -24,8 +24,8 @@ from pytest_llmeval.data.files.writing import rewrite
 from pytest_llmeval.evaluators.judge.human_labels import SCALES, HumanLabel, HumanLabels, label_line, read_labels
 from pytest_llmeval.evaluators.measures.confusion import krippendorff_alpha, unit_moments
 from pytest_llmeval.reports.form import RunReport, SuiteReport
+from pytest_llmeval.reports.html.page import rendered_page
 from pytest_llmeval.services.secrets import masked, secret_values
-from pytest_llmeval.workbench.html.page import rendered_page
 from pytest_llmeval.workbench.reviews.items import FAILED, Review, ReviewItem, read_answers, review_items, review_of
 from pytest_llmeval.workbench.reviews.loopback import LoopbackServer, RefusedError
 from pytest_llmeval.workbench.reviews.modes import (
@@ -58,7 +58,7 @@ def review_page(
         run: When the run began that is reviewed.
     """
     assets = files("pytest_llmeval.workbench.reviews") / "assets"
-    shared = files("pytest_llmeval.workbench.html") / "assets" / "dom.js"
+    shared = files("pytest_llmeval.reports.html") / "assets" / "dom.js"
     data = {
         "review": review.id,
         "scale": review.scale,

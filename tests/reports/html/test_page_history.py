@@ -9,9 +9,9 @@ from pages import Browser, case, head_of, page_run, report, suite
 
 from pytest_llmeval.baselines.history import timeline_of
 from pytest_llmeval.cli import main
+from pytest_llmeval.reports.html.data import past_points
+from pytest_llmeval.reports.html.page import to_page
 from pytest_llmeval.reports.tables import Point, Timeline
-from pytest_llmeval.workbench.html.data import past_points
-from pytest_llmeval.workbench.html.page import to_page
 
 
 def point(day: int, f1: float, *, data: str = "a", approved: bool = False) -> Point:

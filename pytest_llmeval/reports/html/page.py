@@ -16,10 +16,7 @@ from msgspec import UNSET, Struct, structs
 from pytest_llmeval.core.wording import excerpt
 from pytest_llmeval.data.files.writing import write_text
 from pytest_llmeval.reports.form import FAILING, CaseReport, RunReport, SuiteReport
-from pytest_llmeval.reports.json import completed, is_form, published
-from pytest_llmeval.reports.making import counts_of
-from pytest_llmeval.services.secrets import secret_values, without
-from pytest_llmeval.workbench.html.data import (
+from pytest_llmeval.reports.html.data import (
     PageRun,
     ViewTexts,
     case_texts,
@@ -32,6 +29,9 @@ from pytest_llmeval.workbench.html.data import (
     run_of,
     worst_changes,
 )
+from pytest_llmeval.reports.json import completed, is_form, published
+from pytest_llmeval.reports.making import counts_of
+from pytest_llmeval.services.secrets import secret_values, without
 
 _MEGABYTE = 1_000_000
 WARN_FROM = 20 * _MEGABYTE
@@ -228,11 +228,6 @@ def rendered_page(
 def inline_hash(text: str) -> str:
     """Return what a Content-Security-Policy names a script or style by."""
     return f"sha256-{b64encode(sha256(text.encode('utf-8')).digest()).decode('ascii')}"
-
-
-def html_of(report: RunReport) -> str:
-    """Return the page of a run alone."""
-    return to_page([PageRun("", report)]).html
 
 
 def write_html(report: RunReport, path: Path) -> str:

@@ -9,9 +9,9 @@ from msgspec import structs
 from pages import Browser, case, page_run, report, suite
 
 from pytest_llmeval.reports.form import CaseReport
+from pytest_llmeval.reports.html.data import PageRun
+from pytest_llmeval.reports.html.page import to_page
 from pytest_llmeval.reports.tables import FilledTable
-from pytest_llmeval.workbench.html.data import PageRun
-from pytest_llmeval.workbench.html.page import to_page
 
 TEXTS = {"input": "Where?", "expected": "Tokyo", "prediction": "In Kyoto"}
 CASES = [

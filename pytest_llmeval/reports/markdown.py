@@ -1,14 +1,15 @@
 """The Markdown report, for files and for GitHub's job summary."""
 
 import html
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tabulate import tabulate
 
 from pytest_llmeval.core.results import BAD
-from pytest_llmeval.core.wording import as_line, counted, number, printable, seconds
-from pytest_llmeval.data.files.writing import write_text
+from pytest_llmeval.core.wording import as_line, counted, excerpt, number, printable, seconds
+from pytest_llmeval.data.files.writing import append_text, write_text
 from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
 from pytest_llmeval.reports.failures import repeats_line
 from pytest_llmeval.reports.form import RunReport, SuiteReport, count_text
@@ -32,10 +33,16 @@ from pytest_llmeval.reports.overview import (
     uncalibrated_text,
 )
 from pytest_llmeval.reports.tables import SystemsReport, TextTable, system_tables
-from pytest_llmeval.reports.tables import markdown_text as text
 
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$@])")
+_LINK = re.compile(
+    r"://|www\.|[^\s@]@[^\s@]|mailto:|xmpp:|@\w|[#!$&]\d|\bgh-\d|(?<![\w~%])[~%][\w\"]|\*iteration:|\[[a-z_]+:\d",
+    re.IGNORECASE,
+)
+"""GitHub and GitLab make links, mentions and references of these after parsing Markdown: backslashes do not help."""
 MOST_ROWS = 50
 """Rows of a table of cases or faults."""
+_LONGEST = 300
 _GLANCE = 100
 """Width in characters of the metrics in the table of all suites."""
 
@@ -46,6 +53,27 @@ VERDICTS = {
     "not_judged": "not evaluated",
     "incomplete": "incomplete",
 }
+
+
+def text(value: str, *, cell: bool = True) -> str:
+    r"""Escape any text for Markdown: it is displayed, without markup, HTML or line breaks.
+
+    Text with what GitHub and GitLab would turn into a link, a mention or a reference becomes code.
+
+    Args:
+        value: The text.
+        cell: Whether it may be a cell of a table, which a vertical bar would end even in code.
+
+    >>> text("a|b <b>"), text("see https://example.org")
+    ('a\\|b \\<b\\>', '`see https://example.org`')
+    """
+    line = excerpt(" ".join(value.split()), _LONGEST)
+    if _LINK.search(line):
+        fence = "`" * (max(map(len, re.findall("`+", line)), default=0) + 1)
+        space = " " if "`" in line else ""
+        inert = (line.replace("|", r"\|") if cell else line).replace("<!--", r"<\!--")
+        return f"{fence}{space}{inert}{space}{fence}"
+    return _SPECIAL.sub(r"\\\1", line)
 
 
 def _table(rows: Sequence[Sequence[str]], headers: Sequence[str]) -> str:
@@ -257,3 +285,8 @@ def _error_analysis(suite: SuiteReport) -> list[str]:
 def write_markdown(report: RunReport, path: Path) -> None:
     """Write the report to a file."""
     write_text(path, [to_markdown(report)])
+
+
+def append_markdown(report: RunReport, path: Path) -> None:
+    """Append the report to a file that other steps write to, such as GitHub's job summary."""
+    append_text(path, to_markdown(report))

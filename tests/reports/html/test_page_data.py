@@ -14,8 +14,8 @@ from pages import case, head_of, page_run, report, suite, suite_report
 
 from pytest_llmeval.core.results import MetricValue
 from pytest_llmeval.gates.contract import GateResult
-from pytest_llmeval.workbench.html.data import entry_of, index_of, number_line
-from pytest_llmeval.workbench.html.page import Page, to_page
+from pytest_llmeval.reports.html.data import entry_of, index_of, number_line
+from pytest_llmeval.reports.html.page import Page, to_page
 
 METRICS = {
     "f1": MetricValue(0.7, None, 0.6, 0.8, 9, 0, 0, 0),
