@@ -4,6 +4,7 @@ import json
 import re
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Final, get_args, get_origin
@@ -11,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Final, get_args, get_origin
 from pydantic import TypeAdapter, ValidationError
 
 from pytest_llmeval.cli.console import CommandResult, notes, open_noted, open_suite, suite_files
-from pytest_llmeval.core.errors import CODES, EvaluatorError, Fault, LlmevalError, SuiteError, code_of, format_error
+from pytest_llmeval.core.errors import EvaluatorError, Fault, LlmevalError, SuiteError, code_of, format_error
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.wording import counted, unknown_name, without_links
+from pytest_llmeval.data.files.documents import read_document
 from pytest_llmeval.data.files.validation import option_fault
 from pytest_llmeval.gates.drop import never_decided
 from pytest_llmeval.gates.rules import gate_schema
@@ -371,22 +373,26 @@ def add_explain(parser: ArgumentParser) -> None:
     parser.set_defaults(run=_explain)
 
 
+@cache
+def fault_codes() -> Mapping[str, Mapping[str, str]]:
+    """Return title, meaning and remedy of each kind of fault, by its code."""
+    path = Path(__file__).parent / "templates" / "faults.yaml"
+    codes: Mapping[str, Mapping[str, str]] = read_document(path, path.name).data
+    return codes
+
+
 def _explain(options: Namespace) -> CommandResult:
-    code = (options.code or "").upper()
-    if code and code not in CODES:
+    codes, code = fault_codes(), (options.code or "").upper()
+    if code and code not in codes:
         if " " not in options.code:
-            raise LlmevalError(unknown_name("code", code, CODES))
+            raise LlmevalError(unknown_name("code", code, codes))
         code = code_of(options.code)
-    about = {code: CODES[code]} if code else dict(sorted(CODES.items()))
-    data = [
-        {"code": name, "title": each.title, "meaning": each.meaning, "remedy": each.remedy}
-        for name, each in about.items()
-    ]
+    data = [{"code": name, **each} for name, each in codes.items() if code in ("", name)]
     if not code:
-        return CommandResult(0, {"codes": data}, [f"{name}  {each.title}" for name, each in about.items()])
-    text = about[code]
-    fix = wrap(f"What to do: {text.remedy}", _WIDTH)
-    return CommandResult(0, {"codes": data}, [f"{code}: {text.title}", *wrap(text.meaning, _WIDTH), "", *fix])
+        return CommandResult(0, {"codes": data}, [f"{name}  {each['title']}" for name, each in codes.items()])
+    about = codes[code]
+    fix = wrap(f"What to do: {about['remedy']}", _WIDTH)
+    return CommandResult(0, {"codes": data}, [f"{code}: {about['title']}", *wrap(about["meaning"], _WIDTH), "", *fix])
 
 
 def add_validate(parser: ArgumentParser) -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.core.errors import CODES, code_of
+from pytest_llmeval.core.errors import FAULT_CODES, code_of
+from pytest_llmeval.workbench.authoring import fault_codes
 
 CASES = "cases: [{id: a, expected: x, prediction: twice}]\n"
 BROKEN = {
@@ -28,7 +29,7 @@ BROKEN = {
 
 
 def test_every_code_is_that_of_a_fault_and_is_explained(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert sorted(BROKEN) == sorted(CODES)
+    assert sorted(BROKEN) == sorted(FAULT_CODES) == list(fault_codes())
     for code, text in BROKEN.items():
         (here / f"{code}.eval.yaml").write_text(text, encoding="utf-8")
         assert main(["--json", "validate", f"{code}.eval.yaml"]) == 1
@@ -39,7 +40,7 @@ def test_every_code_is_that_of_a_fault_and_is_explained(here: Path, capsys: pyte
         assert (suite["path"], suite["faults"]) == (f"{code}.eval.yaml", len(printed["faults"]))
         assert all(each.keys() >= {"file", "line", "field", "message"} for each in printed["faults"])
         assert main(["explain", code]) == 0
-        assert f"{code}: {CODES[code].title}" in capsys.readouterr().out
+        assert f"{code}: {fault_codes()[code]['title']}" in capsys.readouterr().out
 
 
 def test_text_of_a_user_does_not_decide_the_code() -> None:
