@@ -13,7 +13,7 @@
     targets     predictions from Python functions, HTTP services and commands
     reports     one module per format of reports, and the table of them; explanations of failing cases
     evaluators  general evaluators and their arithmetic
-    suite       the suite file, its JSON Schema, the registry
+    suite       the suite file, its keys, the registry
     baselines   approved scores, baselines, history
     run         one case from job to result, and the judging of a finished run, without pytest
     cli         options, and the command ``llmeval``
@@ -23,7 +23,7 @@ Beside this kernel, joined by the public registration:
 
     tasks       one folder per evaluation task
     exchange    files of other tools, in and out
-    workbench   planning, early stop, mutation, review, comparison, first steps
+    workbench   planning, early stop, mutation, review, comparison, first steps, JSON Schema of suite files
 
 A package imports only packages above it in this list; ``CONTRIBUTING.md`` has the exact rule.
 """

@@ -1,4 +1,4 @@
-"""Tool calls, read from the forms in which services and libraries write them, and sequences of them, compared."""
+"""Tool calls, read from the forms of services, libraries and agents, and sequences of them, compared."""
 
 import json
 from collections import Counter
@@ -494,3 +494,43 @@ def _called(call: ToolCall) -> _Action:
 
 def _with_text(step: _Action, text: str) -> _Action:
     return _Action(f"{step.key} {text}", f"{step.what}: {text}", step.is_user)
+
+
+def read_transcript(text: str) -> dict[str, Any]:
+    """Return the parts of what a coding agent printed: ``answer``, and if it prints JSON, ``tool_calls`` and ``usage``.
+
+    Objects with ``result``, ``usage`` and ``total_cost_usd``, messages with ``tool_use``, and items of the types
+    ``agent_message`` and ``command_execution`` are understood, one a line or all as one; else the answer is the text.
+    """
+    answer, calls, usage, shows_calls = "", list[dict[str, Any]](), dict[str, Any](), False
+    for each in _objects(text):
+        if isinstance(each.get("usage"), dict):
+            usage |= {name: count for name, count in each["usage"].items() if name in ("input_tokens", "output_tokens")}
+        if isinstance(each.get("total_cost_usd"), int | float):
+            usage["cost_usd"] = each["total_cost_usd"]
+        message, item = each.get("message"), each.get("item")
+        shows_calls = shows_calls or isinstance(message, dict) or isinstance(item, dict)
+        parts = (message.get("content") or ()) if isinstance(message, dict) else ()
+        used = [part for part in parts if isinstance(part, dict) and part.get("type") == "tool_use"]
+        calls += [{"name": part.get("name"), "arguments": part.get("input") or {}} for part in used]
+        kind = item.get("type") if isinstance(item, dict) and each.get("type") == "item.completed" else None
+        if isinstance(each.get("result"), str):
+            answer = each["result"]
+        elif isinstance(item, dict) and kind == "agent_message":
+            answer = str(item.get("text", ""))
+        elif isinstance(item, dict) and kind == "command_execution":
+            calls.append({"name": "shell", "arguments": {"command": item.get("command")}})
+    known = {"tool_calls": calls} if shows_calls else {}
+    return {"answer": answer or text.strip(), **known, **({"usage": usage} if usage else {})}
+
+
+def _objects(text: str) -> Iterator[dict[str, Any]]:
+    """Yield the objects of a text that is JSON, or that has JSON on its lines."""
+    for part in [text] if text.lstrip().startswith("[") else [text, *text.splitlines()]:
+        try:
+            data = json.loads(part)
+        except (ValueError, RecursionError):
+            continue
+        yield from (each for each in (data if isinstance(data, list) else [data]) if isinstance(each, dict))
+        if part is text:
+            return

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def register(registry: "Registry") -> None:
-    """Add the commands, the sources, and what collects spans and sends scores."""
+    """Add the commands, the sources, and what collects spans, reads results of agents and sends scores."""
     registry.register_command(
         "cases", f"{__name__}.traces.cases:add_arguments", help="append traces of production to a suite as cases"
     )
@@ -23,4 +23,5 @@ def register(registry: "Registry") -> None:
     registry.register_source(f"{__name__}.result_suites:ResultsSource", "results")
     registry.register_source(f"{__name__}.traces:TracesSource", "traces")
     registry.extend("traced", f"{__name__}.traces.otel:answer_traced")
+    registry.extend("read", f"{__name__}.agent_libraries:as_prediction")
     registry.extend("sent", f"{__name__}.traces.otel:send_scores")

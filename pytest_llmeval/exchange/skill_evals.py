@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.wording import quotation
 from pytest_llmeval.data.files.documents import read_front_matter
+from pytest_llmeval.evaluators.calls import read_transcript
 from pytest_llmeval.exchange.contract import (
     CaseIds,
     Fate,
@@ -31,7 +32,6 @@ from pytest_llmeval.exchange.contract import (
 )
 from pytest_llmeval.exchange.patterns import glob_pattern, pattern_of_times, python_pattern
 from pytest_llmeval.exchange.templates import check_fault
-from pytest_llmeval.targets.results import read_transcript
 
 _DOCUMENTED: Final = "as its documentation says; not compared with verdicts of the tool"
 _JUDGE: Final = "anthropic:claude-haiku-4-5"

@@ -31,6 +31,7 @@ from pytest_llmeval.scoring.case_scores import TOLERANCE, Abstained, Unmet, abst
 from pytest_llmeval.scoring.repeats import RELIABILITY, passing, repeat_summary
 from pytest_llmeval.scoring.usage import TARGET_FIGURES
 from pytest_llmeval.services.secrets import presentable, secret_values, without
+from pytest_llmeval.suite.registry import extensions_of
 from pytest_llmeval.suite.suite import Suite, is_of_users
 
 if TYPE_CHECKING:
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
 _NOT_USERS = ("asyncio", "pytest_llmeval")
 _VARYING_KEYS = ("usage", "trace")
 _LONGEST_STEP = 120
+_PLAIN = (str, int, float, list, tuple, Mapping, type(None))
+"""Types of JSON data, which no library needs to read."""
+
 _SKIP, _XFAIL = "skip", "xfail"
 
 
@@ -502,6 +506,16 @@ def _scores(
     return scores
 
 
+def _read(value: Any) -> Any:
+    """Return the prediction in a result that an extension can read, and any other value as it is."""
+    listed = value.get("messages") if isinstance(value, Mapping) else [value]
+    if not isinstance(listed, list) or not listed or isinstance(listed[-1], _PLAIN):
+        return value
+    for each in extensions_of("read"):
+        value = each.load()(value)
+    return value
+
+
 def json_like(prediction: Any) -> Any:
     """Return the prediction as JSON data, so that a recorded one and a fresh one are scored alike.
 
@@ -510,10 +524,8 @@ def json_like(prediction: Any) -> Any:
     """
     if prediction is None or type(prediction) is str:
         return prediction
-    from pytest_llmeval.targets.results import as_prediction
-
     try:
-        read = as_prediction(prediction)
+        read = _read(prediction)
     except Exception as error:  # what libraries return differs between their versions
         raise PredictionError(f"the returned {type(prediction).__name__} cannot be read ({error!r})") from error
     try:

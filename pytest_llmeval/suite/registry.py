@@ -81,10 +81,10 @@ class Command(Struct, frozen=True):
         add(parser)
 
 
-EXTENSION_POINTS = ("chosen", "collected", "reported", "watched", "planned", "placed", "traced", "sent")
+EXTENSION_POINTS = ("chosen", "collected", "reported", "watched", "planned", "placed", "traced", "read", "sent")
 """Places at which extensions join a run; see `Registry.extend`."""
 
-_REQUESTED = frozenset({"placed", "traced", "sent"})
+_REQUESTED = frozenset({"placed", "traced", "read", "sent"})
 """Extension points of few runs, for which the plugins that wait until they are needed are imported."""
 
 
@@ -336,6 +336,8 @@ class Registry:
           folder of the suite. The last one registered answers.
         - ``traced``: a `Link` around the targets of suites with ``traces: true``; the last one registered answers. What
           it sets as `Job.around` is entered around the work of a target.
+        - ``read``: ``(value) -> prediction``, for objects that targets return, also as ``messages`` of a mapping. An
+          unknown object is returned unchanged.
         - ``sent``: ``(RunReport, Suites, style, texts) -> str``, after the report files of a run with
           ``--llmeval-otel``; returns a line for the summary.
 

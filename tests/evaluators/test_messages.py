@@ -1,11 +1,12 @@
 """Calls in messages of OpenAI, Anthropic and pydantic-ai."""
 
+import json
 from typing import Any
 
 import pytest
 
 from pytest_llmeval.core.case import Case
-from pytest_llmeval.evaluators.calls import MissingTraceError, ToolCall, read_trace
+from pytest_llmeval.evaluators.calls import MissingTraceError, ToolCall, read_trace, read_transcript
 from pytest_llmeval.suite.registry import get_evaluator
 
 OPENAI = [
@@ -209,3 +210,18 @@ def test_a_part_of_another_form_is_no_trace_without_calls(message: Any, found: s
     measured = get_evaluator("tools").measure(Case("a", expected=["lookup"]).answered({"messages": [message]}))
     assert measured.counts == {}
     assert found in measured.errored["tool_recall"]
+
+
+def test_transcripts_of_several_agents_are_read() -> None:
+    lines = [
+        {"type": "item.completed", "item": {"type": "command_execution", "command": "ls"}},
+        {"type": "item.completed", "item": {"type": "agent_message", "text": "Done."}},
+        {"type": "turn.completed", "usage": {"input_tokens": 5, "output_tokens": 6}},
+    ]
+    assert read_transcript("\n".join(map(json.dumps, lines))) == {
+        "answer": "Done.",
+        "tool_calls": [{"name": "shell", "arguments": {"command": "ls"}}],
+        "usage": {"input_tokens": 5, "output_tokens": 6},
+    }
+    assert read_transcript(json.dumps([{"result": "One."}], indent=1)) == {"answer": "One."}
+    assert read_transcript("Plain text.\n") == {"answer": "Plain text."}

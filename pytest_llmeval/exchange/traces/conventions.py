@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 from pytest_llmeval.core.codec import LARGEST, is_finite_number
+from pytest_llmeval.exchange.agent_libraries import AgentMessage, call_of, items_of, messages_of, parsed_text, texts_of
 from pytest_llmeval.exchange.traces.spans import TraceSpan
-from pytest_llmeval.targets.results import AgentMessage, call_of, items_of, messages_of, parsed_text, texts_of
 
 SpanKind: TypeAlias = Literal["agent", "model", "tool", "retrieval", "other"]
 

@@ -21,11 +21,11 @@ from pytest_llmeval.core import WINDOWS
 from pytest_llmeval.core.case import shown_text
 from pytest_llmeval.core.errors import PredictionError
 from pytest_llmeval.core.wording import excerpt
+from pytest_llmeval.evaluators.calls import read_transcript
 from pytest_llmeval.services.background import stopwatch
 from pytest_llmeval.services.machine import GitError, run_git
 from pytest_llmeval.services.processes import CHUNK, Program
 from pytest_llmeval.services.secrets import Redactor
-from pytest_llmeval.targets.results import read_transcript
 from pytest_llmeval.targets.spec import BatchTarget, TargetSpec, WorkspaceSpec
 
 INPUT: Final = "{input}"

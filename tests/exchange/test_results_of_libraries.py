@@ -1,6 +1,5 @@
 """Results of pydantic-ai, the SDK of OpenAI and LangGraph as predictions: answer, messages, calls of tools, usage."""
 
-import json
 from decimal import Decimal
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +13,6 @@ from running import own_loop
 import pytest_llmeval as ev
 from pytest_llmeval.core.errors import PredictionError
 from pytest_llmeval.run.execute import json_like
-from pytest_llmeval.targets.results import read_transcript
 
 PARTS = ("answer", "tool_calls", "usage")
 
@@ -172,16 +170,10 @@ def test_calls_of_remote_and_custom_tools_in_a_response_are_calls() -> None:
     ]
 
 
-def test_transcripts_of_several_agents_are_read() -> None:
-    lines = [
-        {"type": "item.completed", "item": {"type": "command_execution", "command": "ls"}},
-        {"type": "item.completed", "item": {"type": "agent_message", "text": "Done."}},
-        {"type": "turn.completed", "usage": {"input_tokens": 5, "output_tokens": 6}},
-    ]
-    assert read_transcript("\n".join(map(json.dumps, lines))) == {
-        "answer": "Done.",
-        "tool_calls": [{"name": "shell", "arguments": {"command": "ls"}}],
-        "usage": {"input_tokens": 5, "output_tokens": 6},
-    }
-    assert read_transcript(json.dumps([{"result": "One."}], indent=1)) == {"answer": "One."}
-    assert read_transcript("Plain text.\n") == {"answer": "Plain text."}
+def test_a_plugin_reads_results_of_another_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = SimpleNamespace(final="Paris")
+    registry = ev.Registry()
+    registry.extend("read", lambda value: {"answer": value.final} if value is result else value)
+    monkeypatch.setattr("pytest_llmeval.suite.registry.default_registry", lambda: registry)
+    assert json_like(result) == {"answer": "Paris"}
+    assert json_like(City(city="Oslo")) == {"city": "Oslo"}
