@@ -54,7 +54,7 @@ class GateKey(NamedTuple):
         meaning: Its value in one phrase of Markdown, for the documentation and the JSON Schema.
         otherwise: The value without the key, for the documentation; empty if it is the default of the field.
         least: The smallest whole number; ``None`` for other values.
-        looser: The change of its field by which the gate fails less often: ``more`` or ``less`` of a number, or the
+        looser: The change of its value by which the gate fails less often: ``more`` or ``less`` of a number, or the
             values of a choice, the strictest first. Empty if any change may be such a change.
     """
 
@@ -65,7 +65,7 @@ class GateKey(NamedTuple):
     looser: "Literal['', 'more', 'less'] | tuple[str, ...]" = ""
 
     def asks_less(self, early: Any, late: Any) -> bool:
-        """Return whether a gate may fail less often with another value of the field; no number is no limit."""
+        """Return whether a gate may fail less often with another value of the key; no number is no limit."""
         if isinstance(self.looser, tuple):
             return self.looser.index(late) > self.looser.index(early)
         if not self.looser:

@@ -386,7 +386,7 @@ class GainGate(ClaimGate):
     """A gate that fails unless a gain over another system is significant."""
 
     max_drop: float = owned(
-        kw_only=False, min_gain=GateKey(float, "the gain over another system that is required", looser="more")
+        kw_only=False, min_gain=GateKey(float, "the gain over another system that is required", looser="less")
     )
     """The gain as a drop: less than nothing."""
 

@@ -245,7 +245,7 @@ def _weaker(old: Gate, new: Gate) -> list[tuple[str, object, object]]:
         if not each.compare or each.name not in shared or each.name == "bounds":
             continue
         name, key = next(iter(_keys(each) or _keys(shared[each.name]) or [(each.name, _ANY)]))
-        early, late = getattr(old, each.name), getattr(new, each.name)
+        early, late = (gate.allowed if name in gate.tags else getattr(gate, each.name) for gate in (old, new))
         if early != late and key.asks_less(early, late):
             changes.append((name, early, late))
     return changes

@@ -203,6 +203,20 @@ def test_every_setting_that_asks_for_less_is_found(guard: Guard) -> None:
     assert "case hours: removed" not in printed, "a sample that leaves a case out deletes none"
 
 
+def test_gate_on_a_gain_that_asks_for_less_is_named_by_its_key(guard: Guard) -> None:
+    systems = "suite: shop\nsystems: {old: {predictions: a.jsonl}, new: {predictions: a.jsonl}}\n"
+    gain = "gates:\n  - {metric: f1, system: new, against: old, min_gain: 0.1}\n"
+    text = SHOP.replace("suite: shop\n", systems).replace("gates:\n", gain)
+    Path("evals/a.jsonl").write_text('{"id": "refund", "prediction": "Refunds take 30 days"}\n', encoding="utf-8")
+    Path("evals/shop.eval.yaml").write_text(text, encoding="utf-8")
+    commit(Path(), "Compare systems")
+    git(Path(), "branch", "-f", "main")
+    assert guard(("min_gain: 0.1", "min_gain: 0.2"))[0] == 0
+    git(Path(), "branch", "-f", "main")
+    code, printed = guard(("min_gain: 0.2", "min_gain: 0.05"))
+    assert (code, "loosened: min_gain 0.2 -> min_gain 0.05" in printed) == (1, True), printed
+
+
 def test_arm_that_may_read_what_it_must_not_is_named(guard: Guard) -> None:
     arms = "suite: shop\nsystems:\n  without: {command: [a], workspace: {must_not_read: [skills]}}\n"
     Path("evals/shop.eval.yaml").write_text(SHOP.replace("suite: shop\n", arms), encoding="utf-8")
