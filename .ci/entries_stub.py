@@ -1,4 +1,4 @@
-"""Write pytest_llmeval/suite/entries.pyi from the JSON Schema of suite files: run it after adding an option."""
+"""Write pytest_llmeval/suites/entries.pyi from the JSON Schema of suite files: run it after adding an option."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pathlib import Path
 from textwrap import indent
 from typing import Any
 
-from pytest_llmeval.suite import entries
-from pytest_llmeval.suite.entries import EntryFunction
-from pytest_llmeval.suite.keys import KEYS
-from pytest_llmeval.suite.registry import default_registry
+from pytest_llmeval.suites import entries
+from pytest_llmeval.suites.entries import EntryFunction
+from pytest_llmeval.suites.keys import KEYS
+from pytest_llmeval.suites.registry import default_registry
 from pytest_llmeval.workbench.authoring import described, suite_schema
 
-STUB = Path(__file__).parents[1] / "pytest_llmeval/suite/entries.pyi"
+STUB = Path(__file__).parents[1] / "pytest_llmeval/suites/entries.pyi"
 
-_TOP = """# Types of the functions of `pytest_llmeval.suite.entries`, written by .ci/entries_stub.py.
+_TOP = """# Types of the functions of `pytest_llmeval.suites.entries`, written by .ci/entries_stub.py.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, TypedDict, overload
@@ -29,7 +29,7 @@ from msgspec import Struct
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.evaluators.checks.contract import CheckKind
 from pytest_llmeval.evaluators.functions import CaseFunction
-from pytest_llmeval.judge.direct import Judgeable
+from pytest_llmeval.judges.direct import Judgeable
 
 EvaluatorEntry: TypeAlias = str | Mapping[str, Any] | Evaluator | CaseFunction | NamedEvaluator
 Check: TypeAlias = str | Mapping[str, Any] | CaseFunction | CheckKind

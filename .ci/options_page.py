@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_llmeval.cli.options import OPTIONS, Option
-from pytest_llmeval.suite.registry import default_registry
+from pytest_llmeval.suites.registry import default_registry
 
 PUBLISHED = Path(__file__).parents[1] / "docs/options.md"
 _TOP = """# Options

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from pytest_llmeval.gates.contract import Gate
 from pytest_llmeval.gates.rules import RULES
-from pytest_llmeval.suite.keys import KEYS
-from pytest_llmeval.suite.registry import default_registry
+from pytest_llmeval.suites.keys import KEYS
+from pytest_llmeval.suites.registry import default_registry
 from pytest_llmeval.workbench.authoring import SCHEMA_URL, suite_schema
 
 DOCS = Path(__file__).parents[1] / "docs"

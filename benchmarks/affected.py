@@ -24,7 +24,7 @@ from affected_project import STEPS, answers, approve, chosen, commit, git, make,
 
 from pytest_llmeval.run.checkout import Checkout  # noqa: E402
 from pytest_llmeval.run.stages import ChoiceTerms  # noqa: E402
-from pytest_llmeval.suite.suite import SuiteKey  # noqa: E402
+from pytest_llmeval.suites.suite import SuiteKey  # noqa: E402
 from pytest_llmeval.workbench.affected import choose_affected  # noqa: E402
 
 CASES, COMMITS, ROUNDS = 50, 40, 5

@@ -19,9 +19,9 @@ from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import CaseRecord, MetricValue
 from pytest_llmeval.evaluators.judge.evaluator import Judge
 from pytest_llmeval.evaluators.judge.panel import Cascaded, with_audit
-from pytest_llmeval.judge.contract import Verdict
-from pytest_llmeval.judge.panel import CascadeVerdict
-from pytest_llmeval.scoring.table import Table
+from pytest_llmeval.judges.contract import Verdict
+from pytest_llmeval.judges.panel import CascadeVerdict
+from pytest_llmeval.numbers.table import Table
 
 if TYPE_CHECKING:
     import numpy as np

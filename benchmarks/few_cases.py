@@ -18,12 +18,12 @@ from pytest_llmeval.evaluators.judge.human_labels import excess_counts
 from pytest_llmeval.gates.change import ChangeGate
 from pytest_llmeval.gates.drop import DropGate, GainGate, SafeGate
 from pytest_llmeval.gates.rules import judge_together
-from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
-from pytest_llmeval.gates.statistics.estimation import estimate
-from pytest_llmeval.gates.statistics.inference import FEW_CHANGED, Bootstrap, FarChanges, least_tail
-from pytest_llmeval.gates.statistics.pairing import RunPairing
-from pytest_llmeval.gates.statistics.significance import few_changes_tail, unseen_tail
-from pytest_llmeval.scoring.table import Table
+from pytest_llmeval.numbers.case_statistics import CaseStatistics
+from pytest_llmeval.numbers.estimation import estimate
+from pytest_llmeval.numbers.inference import FEW_CHANGED, Bootstrap, FarChanges, least_tail
+from pytest_llmeval.numbers.pairing import RunPairing
+from pytest_llmeval.numbers.significance import few_changes_tail, unseen_tail
+from pytest_llmeval.numbers.table import Table
 
 LEVEL = 0.05
 POWER_SIZES, POWER_DROPS = (50, 100, 200), (0.05, 0.1, 0.2)

@@ -13,9 +13,9 @@ from tables import Row, rows, share, table
 
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.core.results import CaseRecord
-from pytest_llmeval.gates.statistics.case_statistics import CaseDigest, CaseStatistics, Chain
-from pytest_llmeval.gates.statistics.compare import differences
-from pytest_llmeval.gates.statistics.pairing import RunPairing
+from pytest_llmeval.numbers.case_statistics import CaseDigest, CaseStatistics, Chain
+from pytest_llmeval.numbers.compare import differences
+from pytest_llmeval.numbers.pairing import RunPairing
 
 SIZE, DROP, FALL = 200, 0.1, 0.02
 RUNS, STEPS = 60, 12

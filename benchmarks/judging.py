@@ -149,9 +149,9 @@ def processor_time() -> float:
 def warm_rate(folder: Path, url: str, cases: int) -> float:
     """Return verdicts per second of processor time from a warm cache, questions built and keys made."""
     from pytest_llmeval import Case, get_evaluator
-    from pytest_llmeval.judge.judges import SuiteJudges
-    from pytest_llmeval.judge.options import JudgeOptions
-    from pytest_llmeval.judge.spec import JudgeSpec
+    from pytest_llmeval.judges.judges import SuiteJudges
+    from pytest_llmeval.judges.options import JudgeOptions
+    from pytest_llmeval.judges.spec import JudgeSpec
     from pytest_llmeval.services.background import Background
 
     evaluator: Any = get_evaluator("judge", mode="continuous")

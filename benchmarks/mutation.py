@@ -16,8 +16,8 @@ from pytest_llmeval.cli.console import open_suite
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.run.execute import execute
 from pytest_llmeval.run.job import CaseAnswer
-from pytest_llmeval.suite.registry import default_registry
-from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.suites.registry import default_registry
+from pytest_llmeval.suites.suite import Suite
 from pytest_llmeval.workbench.mutation.mutants import mutation_of
 from pytest_llmeval.workbench.mutation.survival import mutate_suite
 

@@ -11,11 +11,11 @@ from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.evaluators.judge.human_labels import corrected_mean, excess_counts
 from pytest_llmeval.gates.drop import DropGate, SafeGate
 from pytest_llmeval.gates.rules import judge_together
-from pytest_llmeval.gates.statistics.anytime import Watch, WatchedRun, watch
-from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
-from pytest_llmeval.gates.statistics.compare import differences
-from pytest_llmeval.gates.statistics.pairing import RunPairing, Shift
-from pytest_llmeval.scoring.resample import resampled_totals
+from pytest_llmeval.numbers.anytime import Watch, WatchedRun, watch
+from pytest_llmeval.numbers.case_statistics import CaseStatistics
+from pytest_llmeval.numbers.compare import differences
+from pytest_llmeval.numbers.pairing import RunPairing, Shift
+from pytest_llmeval.numbers.resample import resampled_totals
 from pytest_llmeval.workbench.migration import measured_on
 from pytest_llmeval.workbench.plan.spread import Plan, ScoreSpread, measured_spread
 

@@ -13,14 +13,14 @@ import numpy as np
 
 from pytest_llmeval import Case, compare, get_evaluator, score
 from pytest_llmeval.core.results import Result
+from pytest_llmeval.core.verdicts import GateResult
 from pytest_llmeval.gates.change import ChangeGate
-from pytest_llmeval.gates.contract import GateResult
 from pytest_llmeval.gates.drop import DropGate
 from pytest_llmeval.gates.rules import judge_together
-from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
-from pytest_llmeval.gates.statistics.pairing import RunPairing
-from pytest_llmeval.scoring.intervals import Resampled, resampled_interval
-from pytest_llmeval.scoring.resample import resample_count, resampled_totals
+from pytest_llmeval.numbers.case_statistics import CaseStatistics
+from pytest_llmeval.numbers.intervals import Resampled, resampled_interval
+from pytest_llmeval.numbers.pairing import RunPairing
+from pytest_llmeval.numbers.resample import resample_count, resampled_totals
 
 CASES, COUNTS, GATES, ROUNDS = 10_000, 12, 100, 5
 WORDS = ("alpha", "beta", "gamma", "delta", "epsilon")

@@ -27,7 +27,7 @@ import pytrec_eval
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.observation import Totals
-from pytest_llmeval.suite.registry import get_evaluator
+from pytest_llmeval.suites.registry import get_evaluator
 from pytest_llmeval.tasks.retrieval.ranking import ranked_counts, set_counts, size_counts
 
 QUERIES, RESULTS, POSITIVES, DOCUMENTS = 10_000, 100, 10, 20_000

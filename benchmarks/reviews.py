@@ -18,7 +18,7 @@ from pytest_llmeval.core.case import ShownPrints
 from pytest_llmeval.core.results import CaseRecord, MetricValue
 from pytest_llmeval.evaluators.judge.evaluator import Judge
 from pytest_llmeval.evaluators.judge.human_labels import excess_counts, missing_counts, weight_counts
-from pytest_llmeval.scoring.table import Table
+from pytest_llmeval.numbers.table import Table
 from pytest_llmeval.workbench.reviews.draws import drawn
 from pytest_llmeval.workbench.reviews.items import ReviewItem
 

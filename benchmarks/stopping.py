@@ -25,8 +25,8 @@ from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.gates.contract import Gate
 from pytest_llmeval.gates.drop import DropGate
 from pytest_llmeval.gates.limit import parse_gate
-from pytest_llmeval.scoring.resample import IntArray
-from pytest_llmeval.suite.run_settings import StopSettings
+from pytest_llmeval.numbers.resample import IntArray
+from pytest_llmeval.suites.run_settings import StopSettings
 from pytest_llmeval.workbench.early.evidence import PartScores, decide_gate
 
 SIZES = (20, 100, 500, 2000)

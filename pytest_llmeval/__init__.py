@@ -6,14 +6,14 @@
 
     core        cases, observations, the evaluator contract, results, errors, wording
     data        files and general case formats
-    scoring     tables, summaries, intervals, repeats, usage
+    numbers     sums to metrics, intervals, resampling, repeats, two runs against each other
     services    event loop, HTTP, retries, processes, secrets
-    gates       limits, changes against a baseline or another system, and their statistics
-    judge       questions to judges, clients, stored verdicts, limits
+    gates       limits, changes against a baseline or another system
+    judges      questions to judges, clients, stored verdicts, limits
     targets     predictions from Python functions, HTTP services and commands
     reports     one module per format of reports, and the table of them; explanations of failing cases
     evaluators  general evaluators and their arithmetic
-    suite       the suite file, its keys, the registry
+    suites      the suite file, its keys, the registry
     baselines   approved scores, baselines, history
     run         one case from job to result, and the judging of a finished run, without pytest
     cli         options, and the command ``llmeval``
@@ -99,7 +99,7 @@ from typing import TYPE_CHECKING
 from pytest_llmeval._version import __version__ as __version__
 
 if TYPE_CHECKING:
-    import pytest_llmeval.suite.entries as _entries
+    import pytest_llmeval.suites.entries as _entries
     from pytest_llmeval.core.case import MISSING, Case, Parts
     from pytest_llmeval.core.errors import (
         BudgetError,
@@ -118,9 +118,9 @@ if TYPE_CHECKING:
     from pytest_llmeval.core.views import Mutator, Neighbours
     from pytest_llmeval.evaluators.functions import Score
     from pytest_llmeval.exchange.gating import GateVerdict, gate
-    from pytest_llmeval.gates.statistics.compare import Comparison, Difference, compare
-    from pytest_llmeval.judge.contract import JudgedEvaluator, JudgeReply, JudgeRequest, Mode, Question, Usage, Verdict
-    from pytest_llmeval.judge.direct import Panel
+    from pytest_llmeval.judges.contract import JudgedEvaluator, JudgeReply, JudgeRequest, Mode, Question, Usage, Verdict
+    from pytest_llmeval.judges.direct import Panel
+    from pytest_llmeval.numbers.compare import Comparison, Difference, compare
     from pytest_llmeval.plugin.evaluate import Evaluate, TestScored
     from pytest_llmeval.run.declared import DeclaredSuite as Suite
     from pytest_llmeval.run.declared import DeclaredSuite as suite  # noqa: N813 (as it is called)
@@ -128,8 +128,8 @@ if TYPE_CHECKING:
     from pytest_llmeval.run.partial import PartialResult
     from pytest_llmeval.run.score import score
     from pytest_llmeval.run.scripts import SuiteResult
-    from pytest_llmeval.suite.entries import *  # noqa: F403 (names as in suite files, with the types of entries.pyi)
-    from pytest_llmeval.suite.registry import Registry, get_checks, get_evaluator, register_tokenizer
+    from pytest_llmeval.suites.entries import *  # noqa: F403 (names as in suite files, with the types of entries.pyi)
+    from pytest_llmeval.suites.registry import Registry, get_checks, get_evaluator, register_tokenizer
     from pytest_llmeval.tasks.fact_check.evidence import EvidenceMatch, EvidenceMatcher
     from pytest_llmeval.tasks.fact_check.target import fact_checker
     from pytest_llmeval.tasks.mcp.server import McpServer
@@ -156,15 +156,15 @@ _HOMES = {
     "core.views": ("Mutator", "Neighbours"),
     "evaluators.functions": ("Score",),
     "exchange.gating": ("GateVerdict", "gate"),
-    "judge.contract": ("JudgedEvaluator", "JudgeReply", "JudgeRequest", "Mode", "Question", "Usage", "Verdict"),
-    "judge.direct": ("Panel",),
+    "judges.contract": ("JudgedEvaluator", "JudgeReply", "JudgeRequest", "Mode", "Question", "Usage", "Verdict"),
+    "judges.direct": ("Panel",),
     "plugin.evaluate": ("Evaluate", "TestScored"),
     "run.declared": ("cases",),
     "run.score": ("score",),
     "run.scripts": ("SuiteResult",),
     "run.partial": ("PartialResult",),
-    "gates.statistics.compare": ("Comparison", "Difference", "compare"),
-    "suite.registry": ("Registry", "get_checks", "get_evaluator", "register_tokenizer"),
+    "numbers.compare": ("Comparison", "Difference", "compare"),
+    "suites.registry": ("Registry", "get_checks", "get_evaluator", "register_tokenizer"),
     "tasks.fact_check.evidence": ("EvidenceMatch", "EvidenceMatcher"),
     "tasks.fact_check.target": ("fact_checker",),
     "tasks.mcp.server": ("McpServer",),
@@ -177,13 +177,11 @@ if not TYPE_CHECKING:  # for a type checker every name would exist
 
     def __getattr__(name: str) -> object:
         """Load a public name when it is first used."""
-        if name in ("judge", "suite"):  # packages that can be called
-            return import_module(f"{__name__}.{name}")
-        if name == "Suite":  # for annotations: what is called is a package
+        if name in ("Suite", "suite"):  # the class, and how it is called
             return import_module(f"{__name__}.run.declared").DeclaredSuite
         home = next((module for module, names in _HOMES.items() if name in names), None)
         if home is None and name.islower() and not name.startswith("_"):  # an evaluator or a check
-            home = "suite.entries"
+            home = "suites.entries"
         if home is None:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         try:

@@ -37,13 +37,13 @@ from pytest_llmeval.baselines.scores import Approval, ApprovedScore, Cases, Suit
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.observation import FloatArray, Sums
 from pytest_llmeval.core.results import CaseRecord
+from pytest_llmeval.core.verdicts import GateResult
 from pytest_llmeval.gates.change import ChangeGate
-from pytest_llmeval.gates.contract import GateResult
 from pytest_llmeval.gates.rules import RULES, judge_together, read_gate
-from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
-from pytest_llmeval.gates.statistics.pairing import RunPairing
-from pytest_llmeval.judge.contract import JudgeRequest, Message, Mode, Question, Usage, Verdict
-from pytest_llmeval.judge.stored_judgement import StoredJudgement, components, judgement_key
+from pytest_llmeval.judges.contract import JudgeRequest, Message, Mode, Question, Usage, Verdict
+from pytest_llmeval.judges.stored_judgement import StoredJudgement, components, judgement_key
+from pytest_llmeval.numbers.case_statistics import CaseStatistics
+from pytest_llmeval.numbers.pairing import RunPairing
 from pytest_llmeval.reports.tables import Point, Timeline
 from pytest_llmeval.run.checkout import Checkout, print_suite, versions
 from pytest_llmeval.run.execute import execute
@@ -52,7 +52,7 @@ from pytest_llmeval.run.job import CaseAnswer
 from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord, SuitePart
 from pytest_llmeval.run.shards import Origin, Shard, ShardOptions, SuiteVariant
 from pytest_llmeval.run.stages import Reported, RunTerms
-from pytest_llmeval.suite.suite import Suite, SuiteKey
+from pytest_llmeval.suites.suite import Suite, SuiteKey
 from pytest_llmeval.tasks.memory_qa.qa import EvalResult, QuestionType
 from pytest_llmeval.workbench.history import history_svg
 

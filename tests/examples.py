@@ -8,8 +8,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, get_args
 
-from judges import ClaimJudge
 from project import ROOT
+from scripted_judges import ClaimJudge
 
 from pytest_llmeval import Evaluator, get_checks, get_evaluator
 from pytest_llmeval.core.case import Case
@@ -19,12 +19,12 @@ from pytest_llmeval.evaluators.checks.contents import Number
 from pytest_llmeval.evaluators.checks.evaluator import Checks
 from pytest_llmeval.evaluators.checks.kinds import SHIPPED, Most
 from pytest_llmeval.evaluators.checks.texts import Text
-from pytest_llmeval.judge.contract import JudgeRequest, Verdict
+from pytest_llmeval.judges.contract import JudgeRequest, Verdict
+from pytest_llmeval.numbers.case_scores import Limit
 from pytest_llmeval.reports.failures import CasePlace, explain
 from pytest_llmeval.run.execute import execute
 from pytest_llmeval.run.job import CaseAnswer
-from pytest_llmeval.scoring.case_scores import Limit
-from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.suites.suite import Suite
 from pytest_llmeval.tasks.grounding.evaluators import ClaimMetric
 from pytest_llmeval.tasks.retrieval.ranking import GoldList
 from pytest_llmeval.tasks.similarity.semantic import Semantic

@@ -15,9 +15,9 @@ from pytest_llmeval.cli import main
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import Fault, PredictionError
 from pytest_llmeval.data.formats.base import Source
-from pytest_llmeval.suite.loading import load_suite
-from pytest_llmeval.suite.registry import Registry, default_registry
-from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.suites.loading import load_suite
+from pytest_llmeval.suites.registry import Registry, default_registry
+from pytest_llmeval.suites.suite import Suite
 from pytest_llmeval.targets.spec import BatchTarget
 
 ROOT = Path(__file__).resolve().parents[1]

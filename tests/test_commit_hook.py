@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.suite import SUITE_FILES
+from pytest_llmeval.suites import SUITE_FILES
 
 HOOKS = Path(__file__).parents[1] / ".pre-commit-hooks.yaml"
 SUITE = "suite: s\nevaluators: [{text: {metrics: [f1]}}]\ncases: [{id: a, expected: b, prediction: b}]\n"

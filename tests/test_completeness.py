@@ -13,7 +13,7 @@ from pytest_llmeval.evaluators.checks.kinds import SHIPPED
 from pytest_llmeval.exchange.commands import EXPORTS
 from pytest_llmeval.exchange.commands import FORMATS as IMPORTED
 from pytest_llmeval.reports.files import FORMATS
-from pytest_llmeval.suite.registry import default_registry
+from pytest_llmeval.suites.registry import default_registry
 
 UNJUDGED = {"fact_check"}
 """Evaluators whose failing case is not put to their judge."""

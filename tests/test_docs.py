@@ -29,9 +29,9 @@ from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.data.files.documents import read_document
 from pytest_llmeval.evaluators.measures import tokens
 from pytest_llmeval.reports.mutation import SHOWN_FROM, findings
-from pytest_llmeval.suite.keys import SuiteEntry
-from pytest_llmeval.suite.loading import load_suite
-from pytest_llmeval.suite.registry import default_registry
+from pytest_llmeval.suites.keys import SuiteEntry
+from pytest_llmeval.suites.loading import load_suite
+from pytest_llmeval.suites.registry import default_registry
 from pytest_llmeval.workbench.mutation.survival import mutate_suite
 
 SKILL = ROOT / "skills" / "llmeval" / "SKILL.md"

@@ -15,11 +15,11 @@ PACKAGE = Path(pytest_llmeval.__file__).parent
 
 FLOORS = (
     ("core",),
-    ("data", "scoring", "services"),
-    ("gates", "judge", "targets"),
+    ("data", "numbers", "services"),
+    ("gates", "judges", "targets"),
     ("reports",),
     ("evaluators",),
-    ("suite",),
+    ("suites",),
     ("baselines",),
     ("run",),
     ("cli",),

@@ -60,7 +60,7 @@ def test_importing_the_package_loads_no_heavy_library(tmp_path: Path, module: st
 @pytest.mark.parametrize(("use", "depths"), [('get("text")', set()), ("sources", {2})])
 def test_tasks_are_imported_when_a_name_may_be_theirs_and_none_of_their_modules(use: str, depths: set[int]) -> None:
     code = (
-        "import sys, pytest_llmeval.suite.registry as module; before = set(sys.modules); "
+        "import sys, pytest_llmeval.suites.registry as module; before = set(sys.modules); "
         f"module.default_registry().{use}; "
         "print(*(name for name in set(sys.modules) - before if name.startswith('pytest_llmeval.tasks.')))"
     )
@@ -86,11 +86,10 @@ def test_a_run_that_does_not_ask_for_suites_loads_options_and_hooks_of_ours_only
     code = RUN.replace("name.partition('.')[0] for name", "name for name")
     arguments = ["-p", "no:cacheprovider", *(part for name in OTHERS for part in ("-p", f"no:{name}"))]
     ours = {f"pytest_llmeval.plugin.{name}" for name in ("hooks", "options")}
-    ours |= {"pytest_llmeval.core"}
     ours |= {"pytest_llmeval", "pytest_llmeval_suite"}
     ours |= {
         f"pytest_llmeval.{name}"
-        for name in ("_version", "cli", "cli.options", "plugin", "reports", "reports.files", "suite")
+        for name in ("_version", "cli", "cli.options", "plugin", "reports", "reports.files", "suites")
     }
     assert {name for name in loaded(code, *arguments, folder=tmp_path) if name.startswith("pytest_llmeval")} == ours
 
@@ -160,7 +159,7 @@ def test_a_gate_against_approved_scores_does_not_load_the_statistics_of_scipy(tm
         (tmp_path / "s.eval.yaml").write_text(f"{head}cases:\n{cases}")
         code = RUN.replace("name.partition('.')[0] for name", "name for name")
         found = loaded(code, "-p", "no:cacheprovider", "--llmeval", *options, folder=tmp_path)
-    assert "pytest_llmeval.gates.statistics.significance" in found
+    assert "pytest_llmeval.numbers.significance" in found
     assert "scipy.special" in found
     assert "scipy.stats" not in found
 

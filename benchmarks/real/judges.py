@@ -18,7 +18,7 @@ from tables import Row, mean, rows, share, table
 
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.core.results import CaseRecord, MetricValue
-from pytest_llmeval.scoring.table import Table
+from pytest_llmeval.numbers.table import Table
 
 Array = np.ndarray
 

@@ -30,7 +30,7 @@ from tables import DOCS, Row, mean, published_tables, rows, share, table, write_
 
 from pytest_llmeval.gates.drop import AnytimeGate, DropGate, LiftGate, SafeGate  # noqa: E402
 from pytest_llmeval.gates.rules import judge_together  # noqa: E402
-from pytest_llmeval.gates.statistics.pairing import RunPairing  # noqa: E402
+from pytest_llmeval.numbers.pairing import RunPairing  # noqa: E402
 
 Array = np.ndarray
 

@@ -21,15 +21,15 @@ from pytest_llmeval.baselines.scores import Anchor, SuiteScores
 from pytest_llmeval.baselines.verdicts import alike
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.results import PASS_RATE
+from pytest_llmeval.core.verdicts import Abstention, Statistic
 from pytest_llmeval.core.wording import counted, number, several
 from pytest_llmeval.gates.change import ChangeGate, GateEvidence
-from pytest_llmeval.gates.contract import Abstention, Statistic
 from pytest_llmeval.gates.drop import DriftGate
-from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics, Chain, pooled
-from pytest_llmeval.gates.statistics.compare import differences
-from pytest_llmeval.gates.statistics.estimation import chain_name, chain_step, estimate
-from pytest_llmeval.gates.statistics.pairing import CaseMatching, RunPairing
-from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.numbers.case_statistics import CaseStatistics, Chain, pooled
+from pytest_llmeval.numbers.compare import differences
+from pytest_llmeval.numbers.estimation import chain_name, chain_step, estimate
+from pytest_llmeval.numbers.pairing import CaseMatching, RunPairing
+from pytest_llmeval.suites.suite import Suite
 
 _CONFIDENCE = 0.95
 

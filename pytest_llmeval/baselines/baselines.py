@@ -47,14 +47,14 @@ from pytest_llmeval.baselines.verdicts import (
 )
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord
+from pytest_llmeval.core.verdicts import EVERYTHING, SnapshotVerdict
 from pytest_llmeval.core.wording import counted, interval
 from pytest_llmeval.data.files.writing import has_text
 from pytest_llmeval.gates.change import ChangeGate, GateEvidence
-from pytest_llmeval.gates.contract import EVERYTHING, SnapshotVerdict
-from pytest_llmeval.gates.statistics.compare import Difference, differences
-from pytest_llmeval.gates.statistics.pairing import CaseMatching, RunPairing, left_out_of
-from pytest_llmeval.suite.run_settings import SnapshotSettings
-from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.numbers.compare import Difference, differences
+from pytest_llmeval.numbers.pairing import CaseMatching, RunPairing, left_out_of
+from pytest_llmeval.suites.run_settings import SnapshotSettings
+from pytest_llmeval.suites.suite import Suite
 
 SUITE_SNAPSHOT = "(suite)"
 """The snapshot of what a score file holds besides the metrics; it is counted only when an approval changes it."""

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.views import Reading
-from pytest_llmeval.suite.suite import Suite, SuiteKey
+from pytest_llmeval.suites.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
-    from pytest_llmeval.gates.statistics.case_statistics import CaseDigest
+    from pytest_llmeval.numbers.case_statistics import CaseDigest
 
 _SELECTS = "metrics"
 """The option that selects the reported metrics; it changes none of them."""
@@ -153,7 +153,7 @@ def basis_of(comparable: Comparable) -> dict[str, str]:
 
 def digests_of(suite: Suite) -> "dict[str, CaseDigest]":
     """Return what each case of a suite is, by its id, so that a later run knows which of them have been edited."""
-    from pytest_llmeval.gates.statistics.case_statistics import CaseDigest
+    from pytest_llmeval.numbers.case_statistics import CaseDigest
 
     limits, shared = {case.id: _limits(suite, case) for case in suite.cases}, SharedTexts()
     return {

@@ -19,7 +19,7 @@ from pytest_llmeval.core.errors import Fault, SuiteError, format_error
 from pytest_llmeval.data.files.documents import decode, read_bytes
 from pytest_llmeval.data.files.places import IN_MODULE, OWN_FOLDER, FaultLog, own_file, stem_of
 from pytest_llmeval.data.files.writing import has_text, locked, put_in_place, rewrite, write_text
-from pytest_llmeval.suite.suite import SuiteKey
+from pytest_llmeval.suites.suite import SuiteKey
 
 SCORES = "scores.json"
 STATISTICS = "cases.jsonl"

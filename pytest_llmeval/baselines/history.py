@@ -28,10 +28,10 @@ from pytest_llmeval.data.files.places import (
 from pytest_llmeval.data.files.validation import check, describe
 from pytest_llmeval.data.files.writing import append_text
 from pytest_llmeval.reports.tables import Point, Timeline
-from pytest_llmeval.suite.suite import SuiteKey
+from pytest_llmeval.suites.suite import SuiteKey
 
 if TYPE_CHECKING:
-    from pytest_llmeval.gates.statistics.anytime import WatchedRun
+    from pytest_llmeval.numbers.anytime import WatchedRun
 
 
 HISTORY = Path(WORKING_FOLDER, "history.jsonl")
@@ -106,7 +106,7 @@ def _watched(
     shares: Sequence[float] = (),
 ) -> "WatchedRun":
     """Return the evidence of a run; lines of earlier versions end with the units."""
-    from pytest_llmeval.gates.statistics.anytime import WatchedRun
+    from pytest_llmeval.numbers.anytime import WatchedRun
 
     before, two_before = (None if each is None else float(each) for each in (step, two_steps))
     return WatchedRun(float(drop), float(deviation), int(units), before, two_before, tuple(map(float, shares)))

@@ -16,20 +16,20 @@ from pytest_llmeval.baselines.comparable import Comparable, comparable_of, diges
 from pytest_llmeval.core.codec import decode
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.results import CaseRecord, Result
+from pytest_llmeval.core.verdicts import EVERYTHING, GateResult, SnapshotVerdict
 from pytest_llmeval.data.files.documents import read_bytes
 from pytest_llmeval.data.files.places import OWN_FOLDER
 from pytest_llmeval.data.files.writing import rewrite
-from pytest_llmeval.gates.contract import EVERYTHING, GateResult, SnapshotVerdict
 from pytest_llmeval.reports.form import StopReport
-from pytest_llmeval.suite.run_settings import SnapshotSettings
-from pytest_llmeval.suite.suite import Suite, SuiteKey
+from pytest_llmeval.suites.run_settings import SnapshotSettings
+from pytest_llmeval.suites.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
     from pytest_llmeval.baselines.files import PendingFile
     from pytest_llmeval.baselines.scores import SuiteScores
-    from pytest_llmeval.gates.statistics.anytime import WatchedRun
-    from pytest_llmeval.gates.statistics.case_statistics import CaseDigest, CaseStatistics
-    from pytest_llmeval.gates.statistics.pairing import RunPairing, Shift
+    from pytest_llmeval.numbers.anytime import WatchedRun
+    from pytest_llmeval.numbers.case_statistics import CaseDigest, CaseStatistics
+    from pytest_llmeval.numbers.pairing import RunPairing, Shift
 
 
 SELECTING = ("keyword", "markexpr", "deselect", "lf", "stepwise")
@@ -225,7 +225,7 @@ class MeasuredSuite(Struct, frozen=True, dict=True):
     @cached_property
     def statistics(self) -> "CaseStatistics":
         """Counts of its cases, as stored."""
-        from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
+        from pytest_llmeval.numbers.case_statistics import CaseStatistics
 
         return CaseStatistics.from_records(self.records, digests=self.digests)
 
@@ -257,7 +257,7 @@ class MeasuredSuite(Struct, frozen=True, dict=True):
             SuiteError: They, or the scores, are damaged.
         """
         if self.collected.baseline is not None:
-            from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
+            from pytest_llmeval.numbers.case_statistics import CaseStatistics
 
             baseline = CaseStatistics.exact(self.collected.baseline)
             return ApprovedRun(baseline, self.pair(baseline))
@@ -285,7 +285,7 @@ class MeasuredSuite(Struct, frozen=True, dict=True):
 
     def pair(self, baseline: "CaseStatistics", shifts: "Mapping[str, Shift] | None" = None) -> "RunPairing":
         """Return the run with another, by the metrics of the suite, without the cases that say nothing of a change."""
-        from pytest_llmeval.gates.statistics.pairing import RunPairing
+        from pytest_llmeval.numbers.pairing import RunPairing
 
         run = self.statistics
         if self.silent:
@@ -376,7 +376,7 @@ def approved_statistics(key: SuiteKey, scores: "SuiteScores") -> "CaseStatistics
         SuiteError: They are not what was approved.
     """
     from pytest_llmeval.baselines.files import read_statistics, score_file, statistics_file
-    from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
+    from pytest_llmeval.numbers.case_statistics import CaseStatistics
 
     path = statistics_file(score_file(key))
     return CaseStatistics.from_lines(StringIO(read_statistics(path, scores)), shown_beside(key, path))
@@ -471,7 +471,7 @@ def _named_as_now(file: _FailuresFile, contents: Mapping[str, str]) -> KnownFail
 
     Content decides where ids are positions or gone: an edited case keeps its known failure by a name only.
     """
-    from pytest_llmeval.gates.statistics.pairing import matched_by_content
+    from pytest_llmeval.numbers.pairing import matched_by_content
 
     movable = {case: each for case, each in file.content.items() if case.isdecimal() or case not in contents}
     before_of = matched_by_content(contents, movable)

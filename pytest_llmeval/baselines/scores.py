@@ -12,9 +12,9 @@ from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.results import PASS_RATE, MetricValue, Result
 from pytest_llmeval.data.files.documents import Document, load_json
 from pytest_llmeval.data.files.validation import check, describe
-from pytest_llmeval.gates.statistics.case_statistics import Chain
-from pytest_llmeval.gates.statistics.pairing import Shift
-from pytest_llmeval.suite.run_settings import SnapshotSettings
+from pytest_llmeval.numbers.case_statistics import Chain
+from pytest_llmeval.numbers.pairing import Shift
+from pytest_llmeval.suites.run_settings import SnapshotSettings
 
 _NAMED = "bridge"
 _SHIFT, _RATES, _RANGE = "shift of ", "rates of ", "range of "

@@ -7,13 +7,13 @@ from typing import Literal, NamedTuple
 from pytest_llmeval.baselines.comparable import Comparable
 from pytest_llmeval.baselines.scores import DIGITS, ApprovedScore, SuiteScores, bridge_of, rounded, shifts_between
 from pytest_llmeval.core.results import PASS_RATE, MetricIndex
+from pytest_llmeval.core.verdicts import EVERYTHING, SnapshotVerdict
 from pytest_llmeval.core.wording import counted, limit
-from pytest_llmeval.gates.contract import EVERYTHING, SnapshotVerdict
-from pytest_llmeval.gates.statistics.pairing import CaseMatching, RunPairing, Shift
-from pytest_llmeval.judge.spec import PROVIDERS, is_cascade, is_panel, replaced_jurors
-from pytest_llmeval.scoring.case_scores import TOLERANCE
-from pytest_llmeval.scoring.usage import USAGE
-from pytest_llmeval.suite.run_settings import SnapshotSettings, Tolerance
+from pytest_llmeval.judges.spec import PROVIDERS, is_cascade, is_panel, replaced_jurors
+from pytest_llmeval.numbers.case_scores import TOLERANCE
+from pytest_llmeval.numbers.pairing import CaseMatching, RunPairing, Shift
+from pytest_llmeval.numbers.usage import USAGE
+from pytest_llmeval.suites.run_settings import SnapshotSettings, Tolerance
 
 
 class UnchangedPart(NamedTuple):

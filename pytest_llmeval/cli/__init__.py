@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pytest_llmeval.suite.registry import Command, Registry
+    from pytest_llmeval.suites.registry import Command, Registry
 
 _USAGE = 2
 """The exit code of argparse for a command line that cannot be used."""
@@ -33,7 +33,7 @@ def register(registry: "Registry") -> None:
 
 
 def _command(name: str) -> "Command":
-    from pytest_llmeval.suite.registry import Command
+    from pytest_llmeval.suites.registry import Command
 
     function, text = COMMANDS[name]
     return Command(text, f"{__name__}.{function}")
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: list[str]) -> int:
     from pytest_llmeval.cli.console import CommandResult, deliver, say
     from pytest_llmeval.core.errors import LlmevalError, OptionError, SuiteError
-    from pytest_llmeval.suite.registry import default_registry, shipped_registry
+    from pytest_llmeval.suites.registry import default_registry, shipped_registry
 
     options = Namespace()
     name = arguments[0] if arguments else ""

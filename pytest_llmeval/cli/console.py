@@ -17,10 +17,10 @@ from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError, code_of
 from pytest_llmeval.core.wording import LogWriter, printable
 from pytest_llmeval.data.files import writing
 from pytest_llmeval.services.secrets import with_sources
-from pytest_llmeval.suite import SUITE_FILES
+from pytest_llmeval.suites import SUITE_FILES
 
 if TYPE_CHECKING:
-    from pytest_llmeval.suite.suite import Suite
+    from pytest_llmeval.suites.suite import Suite
 
 
 class CommandResult(NamedTuple):
@@ -236,8 +236,8 @@ def open_suite(path: Path, display_path: Path | None = None) -> "Suite":
     Raises:
         SuiteError: It has faults that affect every case.
     """
-    from pytest_llmeval.suite.loading import load_suite
-    from pytest_llmeval.suite.registry import default_registry
+    from pytest_llmeval.suites.loading import load_suite
+    from pytest_llmeval.suites.registry import default_registry
 
     here = Path.cwd()
     root = here if path.resolve().is_relative_to(here) else path.resolve().parent

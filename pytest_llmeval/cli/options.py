@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_llmeval.reports.files import CTRF, ERROR_ANALYSIS, EVERY_EVAL_EVER, SUFFIXES
-from pytest_llmeval.suite import SUITE_FILES
+from pytest_llmeval.suites import SUITE_FILES
 
 SHARD_SUFFIX = ".llmeval"
 """Suffix of the files that keep the results of shards."""
@@ -118,25 +118,25 @@ def report_path(text: str, suffixes: Sequence[str] = SUFFIXES) -> Path:
 
 
 def _cache_place(text: str) -> Any:
-    from pytest_llmeval.judge.options import CachePlace
+    from pytest_llmeval.judges.options import CachePlace
 
     return CachePlace.parse(text)
 
 
 def _budget(text: str) -> Any:
-    from pytest_llmeval.judge.options import parse_budget
+    from pytest_llmeval.judges.options import parse_budget
 
     return parse_budget([text])
 
 
 def _judge_model(text: str) -> str:
-    from pytest_llmeval.judge.spec import model_fault
+    from pytest_llmeval.judges.spec import model_fault
 
     return _faultless(text, model_fault)
 
 
 def _judge_address(text: str) -> str:
-    from pytest_llmeval.judge.spec import url_fault
+    from pytest_llmeval.judges.spec import url_fault
 
     return _faultless(text, url_fault)
 

@@ -9,11 +9,11 @@ from pytest_llmeval.baselines.runs import JudgedSuite
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.core.wording import counted, limit
 from pytest_llmeval.gates.drop import DropGate
-from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
-from pytest_llmeval.gates.statistics.drop_tests import Evidence, found_drop, units_to_find
-from pytest_llmeval.gates.statistics.pairing import RunPairing
+from pytest_llmeval.numbers.case_scores import TOLERANCE
+from pytest_llmeval.numbers.case_statistics import CaseStatistics
+from pytest_llmeval.numbers.drop_tests import Evidence, found_drop, units_to_find
+from pytest_llmeval.numbers.pairing import RunPairing
 from pytest_llmeval.run.judging import variants_of
-from pytest_llmeval.scoring.case_scores import TOLERANCE
 
 PROOFS: Final = {
     "discriminates": "the arms differ",

@@ -13,6 +13,7 @@ from pytest_llmeval.baselines.files import score_file
 from pytest_llmeval.baselines.runs import SnapshotMode
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.results import CaseRecord
+from pytest_llmeval.core.verdicts import EVERYTHING, GateResult, SnapshotVerdict
 from pytest_llmeval.core.wording import counted, unknown_name
 from pytest_llmeval.data.files.documents import Document
 from pytest_llmeval.exchange.arms import UNLIMITED, shown_by_arms
@@ -29,14 +30,13 @@ from pytest_llmeval.exchange.result_suites import (
     with_own_names,
 )
 from pytest_llmeval.exchange.results import ResultRow
-from pytest_llmeval.gates.contract import EVERYTHING, GateResult, SnapshotVerdict
 from pytest_llmeval.reports.form import Conclusion
 from pytest_llmeval.reports.json import verdicts_of
 from pytest_llmeval.run.checkout import Checkout
 from pytest_llmeval.run.finishing import finish_run
 from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord, SuitePart
 from pytest_llmeval.run.stages import Reported, RunTerms
-from pytest_llmeval.suite.suite import Suite, SuiteKey
+from pytest_llmeval.suites.suite import Suite, SuiteKey
 
 Word: TypeAlias = Literal["passed", "failed", "undecided"]
 """The verdict on results."""

@@ -21,12 +21,12 @@ from pytest_llmeval.evaluators.functions import ABSTAINED, ERROR, RUNS
 from pytest_llmeval.exchange.readers import read_results
 from pytest_llmeval.exchange.results import ResultRow, results_schema
 from pytest_llmeval.gates.contract import split_statistic
+from pytest_llmeval.numbers.repeats import repeat_summary
 from pytest_llmeval.run.scripts import run_predicted
-from pytest_llmeval.scoring.repeats import repeat_summary
-from pytest_llmeval.suite.loading import load_suite
-from pytest_llmeval.suite.registry import default_registry
-from pytest_llmeval.suite.settings import SUITE_METRICS
-from pytest_llmeval.suite.suite import Suite, SuiteKey
+from pytest_llmeval.suites.loading import load_suite
+from pytest_llmeval.suites.registry import default_registry
+from pytest_llmeval.suites.settings import SUITE_METRICS
+from pytest_llmeval.suites.suite import Suite, SuiteKey
 
 _NO_FILE_NAME: Final = re.compile(r"[^\w.-]+")
 _DIGITS: Final = 8

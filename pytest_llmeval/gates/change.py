@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from pytest_llmeval.core.evaluator import APPROVED, Metric
 from pytest_llmeval.core.results import MetricIndex
+from pytest_llmeval.core.verdicts import GateOutcome, GateResult, SignificanceTest, Statistic
 from pytest_llmeval.core.wording import counted, interval, limit, number
 from pytest_llmeval.gates.contract import (
     FIGURES,
@@ -19,25 +20,21 @@ from pytest_llmeval.gates.contract import (
     EarlyWords,
     Gate,
     GateKey,
-    GateOutcome,
-    GateResult,
     GateSource,
     ScoreSide,
-    SignificanceTest,
-    Statistic,
     gate_rule,
     owned,
     split_statistic,
 )
 from pytest_llmeval.gates.limit import drop_fault
-from pytest_llmeval.scoring.case_scores import TOLERANCE
+from pytest_llmeval.numbers.case_scores import TOLERANCE
 
 if TYPE_CHECKING:
-    from pytest_llmeval.gates.statistics.anytime import WatchedRun
-    from pytest_llmeval.gates.statistics.drop_tests import Evidence
-    from pytest_llmeval.gates.statistics.estimation import Estimate
-    from pytest_llmeval.gates.statistics.inference import FarChanges, Worsened
-    from pytest_llmeval.gates.statistics.pairing import PairedRows, RunPairing
+    from pytest_llmeval.numbers.anytime import WatchedRun
+    from pytest_llmeval.numbers.drop_tests import Evidence
+    from pytest_llmeval.numbers.estimation import Estimate
+    from pytest_llmeval.numbers.inference import FarChanges, Worsened
+    from pytest_llmeval.numbers.pairing import PairedRows, RunPairing
 
 _PAIRED_ONLY: tuple[SignificanceTest, ...] = ("mcnemar", "mcnemar_mid_p", "wilcoxon")
 _SMALLEST_SHOWN = 0.0001
@@ -230,7 +227,7 @@ class ChangeGate(Gate):
 
     def detectable(self, evidence: "Evidence", metric: Metric, tests: int) -> str:
         """Return which change the gate finds in 80 of 100 runs."""
-        from pytest_llmeval.gates.statistics.drop_tests import detectable_drop
+        from pytest_llmeval.numbers.drop_tests import detectable_drop
 
         return detectable_drop(evidence, self, metric, tests)
 
@@ -402,8 +399,8 @@ class ChangeGate(Gate):
         return GateEvidence(self, judged, small)
 
     def _examine(self, pairing: "RunPairing", rows: "PairedRows", group: str = "") -> "ExaminedChange":
-        from pytest_llmeval.gates.statistics.drop_tests import DropQuestion, Untestable, drop_evidence
-        from pytest_llmeval.gates.statistics.inference import worsened
+        from pytest_llmeval.numbers.drop_tests import DropQuestion, Untestable, drop_evidence
+        from pytest_llmeval.numbers.inference import worsened
 
         statistic: Statistic = "mean" if self.statistic == "mean" else "value"
         level = self.interval_confidence
@@ -494,7 +491,7 @@ class ExaminedChange(Struct, frozen=True):
     @property
     def far(self) -> "FarChanges | None":
         """The units that changed by half of the score or more; ``None`` if that is not known, or nothing was tested."""
-        from pytest_llmeval.gates.statistics.inference import far_changes
+        from pytest_llmeval.numbers.inference import far_changes
 
         return None if self.evidence is None or self.fault else far_changes(self.evidence.estimate, self.metric)
 

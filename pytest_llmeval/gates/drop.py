@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from msgspec import structs
 
 from pytest_llmeval.core.evaluator import Metric
+from pytest_llmeval.core.verdicts import GateOutcome, SignificanceTest
 from pytest_llmeval.core.wording import counted, limit, number
 from pytest_llmeval.gates.change import ChangeGate, GateEvidence
 from pytest_llmeval.gates.contract import (
@@ -17,18 +18,16 @@ from pytest_llmeval.gates.contract import (
     Adjustment,
     Alternative,
     GateKey,
-    GateOutcome,
-    SignificanceTest,
     Undecided,
     gate_rule,
     owned,
 )
-from pytest_llmeval.scoring.case_scores import TOLERANCE
-from pytest_llmeval.scoring.intervals import normal_quantile
+from pytest_llmeval.numbers.case_scores import TOLERANCE
+from pytest_llmeval.numbers.intervals import normal_quantile
 
 if TYPE_CHECKING:
-    from pytest_llmeval.gates.statistics.anytime import WatchedRun
-    from pytest_llmeval.gates.statistics.drop_tests import Evidence
+    from pytest_llmeval.numbers.anytime import WatchedRun
+    from pytest_llmeval.numbers.drop_tests import Evidence
 
 
 _DRIFT = 3
@@ -116,7 +115,7 @@ class DropGate(ClaimGate):
     def verdict(
         self, evidence: "Evidence", metric: Metric, *, proven: bool, collapsed: bool
     ) -> tuple[GateOutcome, str]:
-        from pytest_llmeval.gates.statistics.inference import made_up_tail
+        from pytest_llmeval.numbers.inference import made_up_tail
 
         if proven:
             return "failed", ""
@@ -136,7 +135,7 @@ class DropGate(ClaimGate):
         return self.undecided != "pass"
 
     def undecided_by(self, evidence: "Evidence", metric: Metric) -> bool:
-        from pytest_llmeval.gates.statistics.drop_tests import drop_power, far_limit
+        from pytest_llmeval.numbers.drop_tests import drop_power, far_limit
 
         power = drop_power(evidence, self, metric)
         if power.room <= self.max_drop or (power.decides and not power.scatters) or self._rules_out(evidence):
@@ -150,21 +149,21 @@ class DropGate(ClaimGate):
         return enough and evidence.interval is not None and evidence.interval[1] <= self.max_drop
 
     def could_find(self, evidence: "Evidence", metric: Metric) -> bool:
-        from pytest_llmeval.gates.statistics.drop_tests import units_needed
-        from pytest_llmeval.gates.statistics.inference import fallen_units
+        from pytest_llmeval.numbers.drop_tests import units_needed
+        from pytest_llmeval.numbers.inference import fallen_units
 
         fallen = fallen_units(evidence.estimate, metric)
         allowed = evidence.drop is not None and evidence.drop <= self.max_drop + TOLERANCE
         return allowed or fallen is None or fallen >= units_needed(self)
 
     def _finds(self, evidence: "Evidence", metric: Metric) -> float | None:
-        from pytest_llmeval.gates.statistics.drop_tests import found_drop
+        from pytest_llmeval.numbers.drop_tests import found_drop
 
         return found_drop(evidence, self, metric, collapses=self.counts_collapses)
 
     def _worse(self, evidence: "Evidence", metric: Metric) -> str:
         """Say how many cases got worse."""
-        from pytest_llmeval.gates.statistics.inference import far_changes
+        from pytest_llmeval.numbers.inference import far_changes
 
         data = evidence.estimate
         far = far_changes(data, metric)
@@ -177,7 +176,7 @@ class DropGate(ClaimGate):
 
     def _cannot_tell(self, evidence: "Evidence", metric: Metric) -> str:
         """Say what the gate cannot find, and what to do about it: the only writer of such sentences."""
-        from pytest_llmeval.gates.statistics.drop_tests import drop_power, far_limit, units_of, units_to_find
+        from pytest_llmeval.numbers.drop_tests import drop_power, far_limit, units_of, units_to_find
 
         data = evidence.estimate
         detectable = self._finds(evidence, metric)
@@ -274,7 +273,7 @@ class SafeGate(TestedGate):
         return f"at least {limit(self.max_drop)}"
 
     def detectable(self, evidence: "Evidence", metric: Metric, tests: int) -> str:
-        from pytest_llmeval.gates.statistics.drop_tests import safe_drop
+        from pytest_llmeval.numbers.drop_tests import safe_drop
 
         del tests
         return safe_drop(evidence, self, metric)
@@ -343,7 +342,7 @@ class AnytimeGate(ChangeGate):
         Returns:
             The finding with its verdict, and what this run adds to the history; ``None`` if nothing.
         """
-        from pytest_llmeval.gates.statistics.anytime import WatchedRun, watch
+        from pytest_llmeval.numbers.anytime import WatchedRun, watch
 
         if not finding.examined:
             return finding, None
@@ -426,7 +425,7 @@ class GainGate(ClaimGate):
         return f"no more than {limit(self.allowed)}"
 
     def detectable(self, evidence: "Evidence", metric: Metric, tests: int) -> str:
-        from pytest_llmeval.gates.statistics.drop_tests import detectable_gain
+        from pytest_llmeval.numbers.drop_tests import detectable_gain
 
         return detectable_gain(evidence, self, metric, tests)
 
@@ -483,7 +482,7 @@ class LiftGate(GainGate):
         return tails is None or self.sides * min(tails.below, tails.above) > 1 - self.confidence
 
     def _cannot_tell(self, evidence: "Evidence", metric: Metric) -> str:
-        from pytest_llmeval.gates.statistics.drop_tests import units_of, units_to_gain
+        from pytest_llmeval.numbers.drop_tests import units_of, units_to_gain
 
         data = evidence.estimate
         text = f"cannot tell: {units_of(data)}"

@@ -11,6 +11,7 @@ from pytest_llmeval.core.errors import price_hint
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.core.results import PASS_RATE, GroupResult, MetricIndex, MetricValue, Result
+from pytest_llmeval.core.verdicts import GateOutcome, GateResult
 from pytest_llmeval.core.wording import MOST_LISTED, closest, counted, limit, number, several, suggest
 from pytest_llmeval.data.files.validation import describe
 from pytest_llmeval.gates.contract import (
@@ -23,17 +24,15 @@ from pytest_llmeval.gates.contract import (
     STATISTICS,
     EarlyWords,
     GateKey,
-    GateOutcome,
-    GateResult,
     ScoreGate,
     ScoreSide,
     gate_rule,
     owned,
     split_statistic,
 )
-from pytest_llmeval.scoring.case_scores import TOLERANCE
-from pytest_llmeval.scoring.intervals import cases_for_bound
-from pytest_llmeval.scoring.usage import FORMER_FIGURES, TARGET_FIGURES, UsageEvaluator
+from pytest_llmeval.numbers.case_scores import TOLERANCE
+from pytest_llmeval.numbers.intervals import cases_for_bound
+from pytest_llmeval.numbers.usage import FORMER_FIGURES, TARGET_FIGURES, UsageEvaluator
 
 _OWN = {metric.name: metric for metric in (Metric(PASS_RATE, averaged=True), *UsageEvaluator().describe())}
 """Metrics of every suite."""

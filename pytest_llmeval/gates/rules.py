@@ -8,10 +8,11 @@ from typing import Any
 
 from msgspec import structs
 
+from pytest_llmeval.core.verdicts import GateResult
 from pytest_llmeval.core.wording import MOST_LISTED, counted, expected_name, several, suggest, without_links
 from pytest_llmeval.data.files.validation import STRICT, adapter, describe
 from pytest_llmeval.gates.change import Adjusted, ExaminedChange, GateEvidence
-from pytest_llmeval.gates.contract import Gate, GateKey, GateResult
+from pytest_llmeval.gates.contract import Gate, GateKey
 from pytest_llmeval.gates.drop import AnytimeGate, DropGate, GainGate, GainLackGate, LiftGate, SafeGate
 from pytest_llmeval.gates.limit import LimitGate
 
@@ -182,7 +183,7 @@ def judge_together(findings: Sequence[GateEvidence], files: Sequence[str] = ()) 
     Returns:
         One verdict per finding.
     """
-    from pytest_llmeval.gates.statistics.inference import adjusted_gates, benjamini_hochberg, hochberg
+    from pytest_llmeval.numbers.inference import adjusted_gates, benjamini_hochberg, hochberg
 
     adjusted: dict[int, Adjusted] = {}
     for primary in (True, False):

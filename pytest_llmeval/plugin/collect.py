@@ -33,7 +33,7 @@ from pytest_llmeval.run.case_runner import FromFixtures
 from pytest_llmeval.run.execute import Execution, as_expected, is_skipped, skipped
 from pytest_llmeval.run.job import EarlyCalls, LoadedCase
 from pytest_llmeval.run.run_record import SuitePart
-from pytest_llmeval.suite.suite import Suite, SuiteKey
+from pytest_llmeval.suites.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
     from pytest_llmeval.run.declared import DeclaredSuite

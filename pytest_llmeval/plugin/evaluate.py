@@ -17,17 +17,17 @@ from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.views import Reading
 from pytest_llmeval.core.wording import printable
 from pytest_llmeval.data.files.validation import typed
-from pytest_llmeval.judge.asking import Asking, Judgement
-from pytest_llmeval.judge.contract import Verdict
-from pytest_llmeval.judge.judges import JudgeAccess
-from pytest_llmeval.judge.service import JudgeOffError
-from pytest_llmeval.judge.spec import JudgeSpec
+from pytest_llmeval.judges.asking import Asking, Judgement
+from pytest_llmeval.judges.contract import Verdict
+from pytest_llmeval.judges.judges import JudgeAccess
+from pytest_llmeval.judges.service import JudgeOffError
+from pytest_llmeval.judges.spec import JudgeSpec
 from pytest_llmeval.plugin.payload import LOADER, RUNNER, conclude, keep_judgements, note_scores, stop_spent
 from pytest_llmeval.run.case_runner import FromFixtures
 from pytest_llmeval.run.execute import json_like, unanswered
 from pytest_llmeval.run.job import LoadedCase
 from pytest_llmeval.run.score import measure_answered, measure_each
-from pytest_llmeval.suite.registry import default_registry, get_checks, get_evaluator
+from pytest_llmeval.suites.registry import default_registry, get_checks, get_evaluator
 
 _EVALUATED = pytest.StashKey[list["TestScored"]]()
 _LISTED = 20

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.core.evaluator import Evaluator
     from pytest_llmeval.plugin.evaluate import AskJudge, EvalCase, Evaluate
     from pytest_llmeval.plugin.score_snapshot import ScoreSnapshot
-    from pytest_llmeval.suite.registry import Registry
+    from pytest_llmeval.suites.registry import Registry
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
@@ -245,7 +245,7 @@ class _ByName(Mapping[str, "Evaluator"]):
 
     def __getitem__(self, name: str) -> "Evaluator":
         from pytest_llmeval.core.errors import EvaluatorError
-        from pytest_llmeval.suite.registry import get_evaluator
+        from pytest_llmeval.suites.registry import get_evaluator
 
         try:
             return self._own[name] if name in self._own else get_evaluator(name)
@@ -253,7 +253,7 @@ class _ByName(Mapping[str, "Evaluator"]):
             raise KeyError(str(error)) from None
 
     def __iter__(self) -> Iterator[str]:
-        from pytest_llmeval.suite.registry import default_registry
+        from pytest_llmeval.suites.registry import default_registry
 
         return iter(dict.fromkeys([*self._own, *default_registry()]))
 

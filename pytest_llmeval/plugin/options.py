@@ -165,7 +165,7 @@ def with_missing_flag(error: pytest.UsageError, config: pytest.Config) -> pytest
 
 def nothing_to_run(config: pytest.Config) -> str:
     """Return what is missing where no suite was found."""
-    from pytest_llmeval.suite import no_suite
+    from pytest_llmeval.suites import no_suite
 
     places = [*dict.fromkeys(each.partition("::")[0] for each in config.args)]
     return no_suite(", ".join(places), config.getini("llmeval_files"))
@@ -178,7 +178,7 @@ def refuse_misnamed_suites(config: pytest.Config) -> None:
         pytest.UsageError: One does.
     """
     from pytest_llmeval.data.files import looks_like_suite
-    from pytest_llmeval.suite import naming_hint
+    from pytest_llmeval.suites import naming_hint
 
     patterns = config.getini("llmeval_files")
     for argument in config.args:

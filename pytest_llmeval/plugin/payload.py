@@ -20,14 +20,14 @@ from pytest_llmeval.run.execute import Execution
 from pytest_llmeval.run.job import LoadedCase
 from pytest_llmeval.run.run_record import RunRecord, SuitePart
 from pytest_llmeval.services.secrets import presentable, with_sources
-from pytest_llmeval.suite import naming_hint
-from pytest_llmeval.suite.loading import SuiteMemo, load_suite
-from pytest_llmeval.suite.registry import Registry, default_registry
-from pytest_llmeval.suite.run_settings import NOT_NEEDED
-from pytest_llmeval.suite.suite import Suite, SuiteKey
+from pytest_llmeval.suites import naming_hint
+from pytest_llmeval.suites.loading import SuiteMemo, load_suite
+from pytest_llmeval.suites.registry import Registry, default_registry
+from pytest_llmeval.suites.run_settings import NOT_NEEDED
+from pytest_llmeval.suites.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judge.stored_judgement import StoredJudgement
+    from pytest_llmeval.judges.stored_judgement import StoredJudgement
     from pytest_llmeval.run.declared import DeclaredSuite
     from pytest_llmeval.run.stages import CaseChoice, CaseChooser
 
@@ -293,7 +293,7 @@ def hand_over(item: pytest.Item, call: "pytest.CallInfo[None]", report: pytest.T
     judged = item.stash.get(JUDGED, None)
     if judged:
         del item.stash[JUDGED]
-        from pytest_llmeval.judge.recordings import encode_judgements
+        from pytest_llmeval.judges.recordings import encode_judgements
 
         setattr(report, _JUDGED_ATTRIBUTE, encode_judgements(judged) if encoded else judged)
     return part is not None
@@ -368,7 +368,7 @@ def take_judgements(report: pytest.TestReport, run: RunRecord) -> None:
     if isinstance(judged, str):
         run.judgements.take(judged)
     elif judged:
-        from pytest_llmeval.judge.recordings import judgements_of
+        from pytest_llmeval.judges.recordings import judgements_of
 
         for asking, entry in judged:
             run.judgements.add(judgements_of(asking), entry)

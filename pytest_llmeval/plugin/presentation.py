@@ -9,8 +9,8 @@ from typing import Any, Literal, NamedTuple
 import pytest
 
 from pytest_llmeval.core.results import CaseRecord
+from pytest_llmeval.core.verdicts import GateResult, SnapshotVerdict
 from pytest_llmeval.core.wording import counted, listed, printable
-from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
 from pytest_llmeval.plugin.payload import CARRIED_CATEGORY, CATEGORY, UNNEEDED_CATEGORY, case_of
 from pytest_llmeval.plugin.pytest_private import terminal_width
 from pytest_llmeval.reports.files import AGENT
@@ -19,7 +19,7 @@ from pytest_llmeval.reports.tables import Line
 from pytest_llmeval.reports.terminal import agent_lines, render
 from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord
 from pytest_llmeval.services.secrets import secret_values, without
-from pytest_llmeval.suite.suite import SuiteKey
+from pytest_llmeval.suites.suite import SuiteKey
 
 
 def make_presentable(item: pytest.Item, report: pytest.TestReport) -> None:
@@ -126,7 +126,7 @@ def _folded(reports: Sequence[Any], items: Mapping[Item, ItemResult]) -> list[An
 
 def _shared(labels: Mapping[tuple[SuiteKey, str], Mapping[str, str]], ids: Sequence[tuple[SuiteKey, str]]) -> str:
     """Return the label that explains which cases of all are these, and how many of them have it."""
-    from pytest_llmeval.gates.statistics.inference import explaining_label
+    from pytest_llmeval.numbers.inference import explaining_label
 
     label, value = explaining_label(labels, set(ids))
     if not label:

@@ -32,9 +32,9 @@ from pytest_llmeval.run.case_runner import CaseRunner
 from pytest_llmeval.run.run_record import Item
 from pytest_llmeval.run.stages import ChoiceTerms, RunWatcher
 from pytest_llmeval.services.background import Activity, Snapshot
-from pytest_llmeval.suite.registry import default_registry, extensions_of
-from pytest_llmeval.suite.run_settings import NOT_NEEDED
-from pytest_llmeval.suite.suite import StopGroup, Suite, SuiteKey, group_of, in_order, stopping
+from pytest_llmeval.suites.registry import default_registry, extensions_of
+from pytest_llmeval.suites.run_settings import NOT_NEEDED
+from pytest_llmeval.suites.suite import StopGroup, Suite, SuiteKey, group_of, in_order, stopping
 
 _FIRST_S: Final = 2.0
 _EVERY_S: Final = 0.5

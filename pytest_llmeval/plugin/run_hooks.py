@@ -16,8 +16,8 @@ from pytest_llmeval.core.codec import decode, encode
 from pytest_llmeval.core.errors import FieldsError, LlmevalError
 from pytest_llmeval.data.files.documents import collector_paused
 from pytest_llmeval.data.files.places import OWN_FOLDER
-from pytest_llmeval.judge.options import Budget, CachePlace, JudgeOptions
-from pytest_llmeval.judge.spec import JudgeSpec
+from pytest_llmeval.judges.options import Budget, CachePlace, JudgeOptions
+from pytest_llmeval.judges.spec import JudgeSpec
 from pytest_llmeval.plugin.collect import EvalModule, link_followers
 from pytest_llmeval.plugin.options import (
     WorkerTerms,

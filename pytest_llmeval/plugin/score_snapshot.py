@@ -19,10 +19,10 @@ from pytest_llmeval.baselines.runs import SnapshotMode
 from pytest_llmeval.baselines.scores import TestScores, rounded
 from pytest_llmeval.baselines.verdicts import compare_scores, vanished
 from pytest_llmeval.core.errors import SuiteError
+from pytest_llmeval.core.verdicts import SnapshotVerdict
 from pytest_llmeval.core.wording import unknown_name
-from pytest_llmeval.gates.contract import SnapshotVerdict
 from pytest_llmeval.plugin.presentation import VerdictReport, emit
-from pytest_llmeval.suite.run_settings import Tolerance
+from pytest_llmeval.suites.run_settings import Tolerance
 
 _SCORED = pytest.StashKey["_Scored"]()
 _REMEMBERED = 20

@@ -15,10 +15,10 @@ from msgspec import Struct, field, structs
 from pytest_llmeval.baselines.runs import SELECTING, Keeper, SnapshotMode
 from pytest_llmeval.cli.options import SHARD_SUFFIX
 from pytest_llmeval.core.errors import LlmevalError
+from pytest_llmeval.core.verdicts import GateResult
 from pytest_llmeval.core.wording import counted, printable
 from pytest_llmeval.data.files.places import display_path
 from pytest_llmeval.data.files.writing import write_text
-from pytest_llmeval.gates.contract import GateResult
 from pytest_llmeval.plugin.collect import CaseItem
 from pytest_llmeval.plugin.options import is_suite_file, option_value, report_paths, shard_of_run
 from pytest_llmeval.plugin.payload import (
@@ -43,8 +43,8 @@ from pytest_llmeval.run.job import LoadedCase
 from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord
 from pytest_llmeval.run.stages import PlanReport, Reported, RunTerms, judges_of
 from pytest_llmeval.services.secrets import SOURCE_MARK, redacted_url
-from pytest_llmeval.suite.registry import Registry, default_registry, extensions_of
-from pytest_llmeval.suite.suite import Suite, SuiteKey
+from pytest_llmeval.suites.registry import Registry, default_registry, extensions_of
+from pytest_llmeval.suites.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
     from pytest_llmeval.run.shards import Origin, Shard, ShardOptions

@@ -342,7 +342,7 @@ def cause_of(suites: Sequence[SuiteReport], failing: Sequence[SuiteCase]) -> Fai
         suites: Of the run.
         failing: Cases of these suites.
     """
-    from pytest_llmeval.gates.statistics.inference import explaining_label
+    from pytest_llmeval.numbers.inference import explaining_label
 
     totals = {each.total for each in suites}
     alike = len(totals) == 1 and len({(each.path, each.base_name) for each in suites}) == 1

@@ -13,10 +13,10 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from pytest_llmeval.core.codec import AnyNumber, WrittenField
 from pytest_llmeval.core.results import BAD, PASS_RATE, CaseOutcome, Clusters, MetricValue
-from pytest_llmeval.gates.contract import Abstention, ChangeVerdict, GateResult, MetricChange, SnapshotVerdict
+from pytest_llmeval.core.verdicts import Abstention, ChangeVerdict, GateResult, MetricChange, SnapshotVerdict
+from pytest_llmeval.numbers.usage import Money, UsageReport, total_money
 from pytest_llmeval.reports.mutation import Survival
 from pytest_llmeval.reports.tables import FilledTable, SystemsReport, Timeline
-from pytest_llmeval.scoring.usage import Money, UsageReport, total_money
 
 SCHEMA_VERSION = 1
 

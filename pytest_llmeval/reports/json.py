@@ -26,6 +26,7 @@ from pytest_llmeval.data.files.documents import Document, load_json
 from pytest_llmeval.data.files.json import visible_json
 from pytest_llmeval.data.files.validation import check, describe
 from pytest_llmeval.data.files.writing import write_text
+from pytest_llmeval.numbers.table import summarize
 from pytest_llmeval.reports.form import (
     FAILING,
     SCHEMA_VERSION,
@@ -37,7 +38,6 @@ from pytest_llmeval.reports.form import (
 )
 from pytest_llmeval.reports.making import counts_of
 from pytest_llmeval.reports.tables import FilledTable
-from pytest_llmeval.scoring.table import summarize
 
 _TEXTS = ("input", "expected", "prediction", "answers")
 

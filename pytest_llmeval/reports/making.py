@@ -29,8 +29,8 @@ from pytest_llmeval.core.tables import (
     metric_names,
     read_cells,
 )
+from pytest_llmeval.core.verdicts import GateResult
 from pytest_llmeval.core.wording import excerpt
-from pytest_llmeval.gates.contract import GateResult
 from pytest_llmeval.reports.form import (
     EXCUSED,
     FAILING,
@@ -56,7 +56,7 @@ from pytest_llmeval.reports.tables import (
 )
 
 if TYPE_CHECKING:
-    from pytest_llmeval.gates.statistics.compare import SystemTable
+    from pytest_llmeval.numbers.compare import SystemTable
 
 ReportedTexts: TypeAlias = Literal["none", "failing", "all"]
 """Cases whose texts are in reports."""

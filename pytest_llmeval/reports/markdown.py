@@ -8,9 +8,9 @@ from pathlib import Path
 from tabulate import tabulate
 
 from pytest_llmeval.core.results import BAD
+from pytest_llmeval.core.verdicts import GateResult, SnapshotVerdict
 from pytest_llmeval.core.wording import as_line, counted, excerpt, number, printable, seconds
 from pytest_llmeval.data.files.writing import append_text, write_text
-from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
 from pytest_llmeval.reports.failures import repeats_line
 from pytest_llmeval.reports.form import RunReport, SuiteReport, count_text
 from pytest_llmeval.reports.mutation import SHOWN_FROM, Survival, findings

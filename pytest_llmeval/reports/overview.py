@@ -8,8 +8,9 @@ from itertools import groupby
 from typing import NamedTuple, get_args
 
 from pytest_llmeval.core.results import PASS_RATE, MetricValue, metric_cells
+from pytest_llmeval.core.verdicts import EVERYTHING, ChangeVerdict, GateResult, SnapshotVerdict
 from pytest_llmeval.core.wording import counted, interval, listed, number, padded, printable, seconds, width_of
-from pytest_llmeval.gates.contract import EVERYTHING, ChangeVerdict, GateResult, SnapshotVerdict
+from pytest_llmeval.numbers.usage import JudgeUsage, Money, UsageReport
 from pytest_llmeval.reports.form import (
     OUTCOMES,
     CaseReport,
@@ -21,7 +22,6 @@ from pytest_llmeval.reports.form import (
     gated_metrics,
 )
 from pytest_llmeval.reports.tables import Line, TextTable
-from pytest_llmeval.scoring.usage import JudgeUsage, Money, UsageReport
 from pytest_llmeval.services.background import Snapshot
 
 MOST_LINES = 3

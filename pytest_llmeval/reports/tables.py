@@ -13,8 +13,8 @@ from msgspec import Struct, field
 from pytest_llmeval.core.codec import AnyNumber, WrittenField
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.tables import Strengths
+from pytest_llmeval.core.verdicts import SystemDifference
 from pytest_llmeval.core.wording import counted, interval, number, padded, printable, width_of
-from pytest_llmeval.gates.contract import SystemDifference
 
 """A number that is written again as it was read: as `float`, ``2`` would come back as ``2.0``."""
 

@@ -11,9 +11,9 @@ from msgspec import structs
 
 from pytest_llmeval.core.errors import code_of
 from pytest_llmeval.core.results import BAD
+from pytest_llmeval.core.verdicts import GateResult, SnapshotVerdict
 from pytest_llmeval.core.wording import counted, excerpt, number, printable, width_of
 from pytest_llmeval.data.files.writing import write_text
-from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
 from pytest_llmeval.reports.form import CaseReport, RunReport, SuiteReport
 from pytest_llmeval.reports.mutation import Survival, survival_lines
 from pytest_llmeval.reports.overview import (

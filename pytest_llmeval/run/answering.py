@@ -13,9 +13,9 @@ from msgspec import structs
 from pytest_llmeval.core.case import MISSING, Case, Itself, NoAnswer, PredictionParts
 from pytest_llmeval.core.errors import BudgetError, LlmevalError, format_error
 from pytest_llmeval.core.results import AnswerOrigin, JudgingShown
-from pytest_llmeval.judge.asking import Asking, JurorVerdict
-from pytest_llmeval.judge.contract import Question
-from pytest_llmeval.judge.service import CallLimit, JudgeService
+from pytest_llmeval.judges.asking import Asking, JurorVerdict
+from pytest_llmeval.judges.contract import Question
+from pytest_llmeval.judges.service import CallLimit, JudgeService
 from pytest_llmeval.run.conversation import Conversations, asker
 from pytest_llmeval.run.job import Answers, CaseAnswer, EarlyCalls, Job, Link, LoadedCase, Next, answer_to
 from pytest_llmeval.run.links import (
@@ -32,11 +32,11 @@ from pytest_llmeval.run.links import (
     traced,
 )
 from pytest_llmeval.services.background import Background, Pending, SharedTask, ThisThread, together
-from pytest_llmeval.suite.suite import SuiteKey
+from pytest_llmeval.suites.suite import SuiteKey
 from pytest_llmeval.targets.recordings import Recordings
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judge.run_store import RunStore
+    from pytest_llmeval.judges.run_store import RunStore
 
 _AnswerPlace: TypeAlias = tuple[SuiteKey, str, int]
 

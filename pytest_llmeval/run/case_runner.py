@@ -13,7 +13,7 @@ from msgspec import Struct, field, structs
 from pytest_llmeval.core.case import ITSELF, MISSING, Case, Itself, NoAnswer
 from pytest_llmeval.core.errors import CutShortError, LlmevalError, PredictionError
 from pytest_llmeval.core.evaluator import APPROVED
-from pytest_llmeval.judge.options import JudgeOptions
+from pytest_llmeval.judges.options import JudgeOptions
 from pytest_llmeval.run.execute import (
     Execution,
     as_approved,
@@ -34,14 +34,14 @@ from pytest_llmeval.run.job import (
 )
 from pytest_llmeval.run.score import MeasuredBlocks
 from pytest_llmeval.services.background import Activity, Background, OwnThread, Snapshot, together
-from pytest_llmeval.suite.suite import Suite, SuiteKey
+from pytest_llmeval.suites.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
     import asyncio
 
     from pytest_llmeval.baselines.files import ApprovedAnswers
     from pytest_llmeval.baselines.runs import KnownFailures
-    from pytest_llmeval.judge.judges import OwnJudge, SuiteJudges
+    from pytest_llmeval.judges.judges import OwnJudge, SuiteJudges
     from pytest_llmeval.run.answering import Answering, Prefetch
     from pytest_llmeval.targets.python import Target
     from pytest_llmeval.targets.recordings import Recordings
@@ -129,7 +129,7 @@ class CaseRunner(Struct, dict=True):
     @cached_property
     def judges(self) -> "SuiteJudges":
         """The judges of all suites."""
-        from pytest_llmeval.judge.judges import SuiteJudges
+        from pytest_llmeval.judges.judges import SuiteJudges
 
         return SuiteJudges(self.options, self.background, self.activity)
 
@@ -394,14 +394,14 @@ class CaseRunner(Struct, dict=True):
         load_target = partial(self._targets.load, suite) if target is None else lambda: target
         judge = None
         if suite.judged:
-            from pytest_llmeval.judge.judges import JudgeAccess
+            from pytest_llmeval.judges.judges import JudgeAccess
 
             display_path, priced = loaded.key.display_path, suite.asks_judge
             panel = self.judges.judge_of(suite.path, suite.judge, display_path, priced=priced)
             judge = JudgeAccess(panel, self.judges, suite.path, suite.judge, fixtures.judge, suite.objects)
         player, user = suite.conversation.user, None
         if player is not None:
-            from pytest_llmeval.judge.judges import UserAccess
+            from pytest_llmeval.judges.judges import UserAccess
 
             playing = self.judges.user_of(suite.path, player, loaded.key.display_path)
             user = UserAccess(playing, self.judges, suite.path, player, fixtures.judge, suite.objects)

@@ -17,9 +17,9 @@ from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import LlmevalError, format_error, origin
 from pytest_llmeval.data.files.places import IN_MODULE, display_path
 from pytest_llmeval.run.shards import SuitePrint
-from pytest_llmeval.suite.loading import SuiteMemo, load_suite
-from pytest_llmeval.suite.registry import Registry, default_registry
-from pytest_llmeval.suite.suite import Suite, SuiteKey
+from pytest_llmeval.suites.loading import SuiteMemo, load_suite
+from pytest_llmeval.suites.registry import Registry, default_registry
+from pytest_llmeval.suites.suite import Suite, SuiteKey
 
 _HOOK = "pytest_llmeval_register"
 _DISTRIBUTION = "pytest-llmeval-suite"

@@ -12,16 +12,16 @@ from pytest_llmeval.core.case import MISSING, OUTCOME, PARTS, Parts, input_diges
 from pytest_llmeval.core.errors import BudgetError, LlmevalError, PredictionError, in_turn
 from pytest_llmeval.core.results import TargetUsage
 from pytest_llmeval.core.wording import as_line
-from pytest_llmeval.judge.asking import Judgement, JudgePanel, PanelQuestion
-from pytest_llmeval.judge.questions.modes import SIMULATED_USER, UserTurn, next_turn_question, read_turn
+from pytest_llmeval.judges.asking import Judgement, JudgePanel, PanelQuestion
+from pytest_llmeval.judges.questions.modes import SIMULATED_USER, UserTurn, next_turn_question, read_turn
 from pytest_llmeval.run.execute import json_like
 from pytest_llmeval.run.job import Answers, CaseAnswer, Job, Next, answer_to, usage_of_target
-from pytest_llmeval.suite.model_settings import ConversationSpec, SimulatedUser, wants_of
-from pytest_llmeval.suite.suite import SuiteKey
+from pytest_llmeval.suites.model_settings import ConversationSpec, SimulatedUser, wants_of
+from pytest_llmeval.suites.suite import SuiteKey
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judge.run_store import RunStore
-    from pytest_llmeval.judge.service import JudgeService
+    from pytest_llmeval.judges.run_store import RunStore
+    from pytest_llmeval.judges.service import JudgeService
     from pytest_llmeval.targets.recordings import Recordings
 
 _LONGEST_QUOTE = 80

@@ -30,16 +30,16 @@ from pytest_llmeval.data.files.places import IN_MODULE, FilePlace, display_path
 from pytest_llmeval.data.formats.frames import CaseColumns, CaseData, RowSource, cases_of, typed_faults
 from pytest_llmeval.evaluators.checks.contract import CheckKind
 from pytest_llmeval.services.background import LOOP
-from pytest_llmeval.suite.entries import by_name_in_file, check, evaluator, listed
-from pytest_llmeval.suite.keys import KEYS
-from pytest_llmeval.suite.loading import load_suite
-from pytest_llmeval.suite.registry import Registry, default_registry
-from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.suites.entries import by_name_in_file, check, evaluator, listed
+from pytest_llmeval.suites.keys import KEYS
+from pytest_llmeval.suites.loading import load_suite
+from pytest_llmeval.suites.registry import Registry, default_registry
+from pytest_llmeval.suites.suite import Suite
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judge.direct import Judgeable
+    from pytest_llmeval.judges.direct import Judgeable
     from pytest_llmeval.run.scripts import PredictionsFile, ScriptRun, SuiteResult
-    from pytest_llmeval.suite.entries import SuiteArguments
+    from pytest_llmeval.suites.entries import SuiteArguments
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Returned = TypeVar("Returned")

@@ -24,19 +24,19 @@ from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import BAD, UNFAILED, AnswerShown, CaseOutcome, CaseRecord
 from pytest_llmeval.core.wording import as_line, counted, number
+from pytest_llmeval.numbers.case_scores import TOLERANCE, Abstained, Unmet, abstained_metrics, unmet
+from pytest_llmeval.numbers.repeats import RELIABILITY, passing, repeat_summary
+from pytest_llmeval.numbers.usage import TARGET_FIGURES
 from pytest_llmeval.run.job import CaseAnswer, costs_of, target_scores, unknown_figures, with_figures
 from pytest_llmeval.run.records import explained, not_computed, repeated_answers
 from pytest_llmeval.run.score import measure_answered, measure_each
-from pytest_llmeval.scoring.case_scores import TOLERANCE, Abstained, Unmet, abstained_metrics, unmet
-from pytest_llmeval.scoring.repeats import RELIABILITY, passing, repeat_summary
-from pytest_llmeval.scoring.usage import TARGET_FIGURES
 from pytest_llmeval.services.secrets import presentable, secret_values, without
-from pytest_llmeval.suite.registry import extensions_of
-from pytest_llmeval.suite.suite import Suite, is_of_users
+from pytest_llmeval.suites.registry import extensions_of
+from pytest_llmeval.suites.suite import Suite, is_of_users
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judge.contract import Verdict
-    from pytest_llmeval.judge.stored_judgement import StoredJudgement
+    from pytest_llmeval.judges.contract import Verdict
+    from pytest_llmeval.judges.stored_judgement import StoredJudgement
 
 _NOT_USERS = ("asyncio", "pytest_llmeval")
 _VARYING_KEYS = ("usage", "trace")
@@ -145,7 +145,7 @@ def execute(
 
 def unjudged_answer(suite: Suite, case: Case) -> CaseAnswer:
     """Return a case with its prediction as an answer without judges: what one would say is undefined."""
-    from pytest_llmeval.judge.service import JudgeOffError
+    from pytest_llmeval.judges.service import JudgeOffError
 
     case = with_figures(case, suite.parts_of(case))
     if not suite.judged:
@@ -235,7 +235,7 @@ def _stable_part(prediction: Any) -> Any:
 
 def _agreement(evaluator: Evaluator, answer: CaseAnswer) -> Observation:
     """Return how far jurors agree; where judges are switched off, that is undefined as what they would have said."""
-    from pytest_llmeval.judge.service import JudgeOffError
+    from pytest_llmeval.judges.service import JudgeOffError
 
     judged = [each for verdicts in answer.verdicts.get(evaluator.counts_verdicts_of, ()) for each in verdicts]
     off = next((each for each in judged if isinstance(each, JudgeOffError)), None)

@@ -18,9 +18,11 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import SuiteError, fault_of
 from pytest_llmeval.core.results import BAD, PASS_RATE, AnswerShown, CaseRecord, Result
 from pytest_llmeval.core.tables import Strengths
+from pytest_llmeval.core.verdicts import GateResult
 from pytest_llmeval.core.wording import counted
-from pytest_llmeval.gates.contract import GateResult
-from pytest_llmeval.judge.spec import PanelSpec
+from pytest_llmeval.judges.spec import PanelSpec
+from pytest_llmeval.numbers.table import Table
+from pytest_llmeval.numbers.usage import CascadeUse, Money, money_of, usage_report
 from pytest_llmeval.reports.failures import returned_modes
 from pytest_llmeval.reports.files import WrittenReports, write_reports
 from pytest_llmeval.reports.form import CaseReport, Changes, RunReport, RunStart, SuiteReport, gate_verdicts
@@ -51,15 +53,13 @@ from pytest_llmeval.run.stages import (
     iso_time,
     persist,
 )
-from pytest_llmeval.scoring.table import Table
-from pytest_llmeval.scoring.usage import CascadeUse, Money, money_of, usage_report
 from pytest_llmeval.services.secrets import secret_values
-from pytest_llmeval.suite.run_settings import NOT_NEEDED
-from pytest_llmeval.suite.suite import Suite, SuiteKey
+from pytest_llmeval.suites.run_settings import NOT_NEEDED
+from pytest_llmeval.suites.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
-    from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
-    from pytest_llmeval.gates.statistics.pairing import RunPairing
+    from pytest_llmeval.numbers.case_statistics import CaseStatistics
+    from pytest_llmeval.numbers.pairing import RunPairing
     from pytest_llmeval.targets.recordings import Recordings
 
 
@@ -196,7 +196,7 @@ def compare_variants(variants: Mapping[str, JudgedSuite]) -> "SystemsReport | No
     ran = {name: each for name, each in variants.items() if each.measured.ran}
     if len(ran) < 2:  # noqa: PLR2004 (one system is compared with nobody)
         return None
-    from pytest_llmeval.gates.statistics.compare import compare_systems
+    from pytest_llmeval.numbers.compare import compare_systems
 
     first = next(iter(ran.values()))
     suite = first.suite
@@ -253,7 +253,7 @@ def approved_changes(judged: JudgedSuite, compared: Sequence[str], *, cases: boo
         compared: The metrics that comparisons are about.
         cases: Whether to also return the approved cases.
     """
-    from pytest_llmeval.gates.statistics.compare import metric_changes
+    from pytest_llmeval.numbers.compare import metric_changes
 
     measured = judged.measured
     try:

@@ -12,17 +12,17 @@ from pytest_llmeval.core.case import MISSING, Case, Itself, NoAnswer, Parts, Pre
 from pytest_llmeval.core.codec import LARGEST, is_finite_number
 from pytest_llmeval.core.errors import JudgeError, LlmevalError, PredictionError, price_hint
 from pytest_llmeval.core.results import AnswerOrigin, JudgeCall, JudgingShown, TargetUsage
-from pytest_llmeval.scoring.usage import UsageEvaluator, usage_of
+from pytest_llmeval.numbers.usage import UsageEvaluator, usage_of
 from pytest_llmeval.services.background import Background
-from pytest_llmeval.suite.registry import default_registry
-from pytest_llmeval.suite.suite import Suite, SuiteKey
-from pytest_llmeval.suite.systems import ModelSystem
+from pytest_llmeval.suites.registry import default_registry
+from pytest_llmeval.suites.suite import Suite, SuiteKey
+from pytest_llmeval.suites.systems import ModelSystem
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judge.clients import AsyncJudge
-    from pytest_llmeval.judge.contract import Verdict
-    from pytest_llmeval.judge.judges import JudgeAccess, UserAccess
-    from pytest_llmeval.judge.stored_judgement import StoredJudgement
+    from pytest_llmeval.judges.clients import AsyncJudge
+    from pytest_llmeval.judges.contract import Verdict
+    from pytest_llmeval.judges.judges import JudgeAccess, UserAccess
+    from pytest_llmeval.judges.stored_judgement import StoredJudgement
     from pytest_llmeval.services.retrying import RunCalls
     from pytest_llmeval.targets.python import Target, World
     from pytest_llmeval.targets.spec import BatchTarget
@@ -255,7 +255,7 @@ def _amount(value: Any) -> float | None:
 def _priced(model: str, read: float | None, written: float | None) -> float | None:
     if read is None or written is None:
         return None
-    from pytest_llmeval.judge.service import model_cost_usd
+    from pytest_llmeval.judges.service import model_cost_usd
 
     return model_cost_usd(model, read, written)
 
@@ -353,7 +353,7 @@ class SuiteTargets(Struct):
         return target
 
     def _connect_model(self, model: "ModelSystem") -> "Target":
-        from pytest_llmeval.judge.clients import connect
+        from pytest_llmeval.judges.clients import connect
 
         client = connect(model.spec, on_rate_limit=lambda _: self.slow_down(), calls=self.calls)
         self.background.closing.append(client.aclose)
@@ -365,7 +365,7 @@ class ModelTarget:
 
     def __init__(self, system: "ModelSystem", client: "AsyncJudge") -> None:
         self.system = system
-        from pytest_llmeval.judge.service import price_of
+        from pytest_llmeval.judges.service import price_of
 
         self.client = client
         self._price = price_of(system.spec)
@@ -378,8 +378,8 @@ class ModelTarget:
         """
         spec = self.system.spec
         messages = tuple(self.system.messages(value))
-        from pytest_llmeval.judge.contract import JudgeRequest
-        from pytest_llmeval.judge.service import cost_usd
+        from pytest_llmeval.judges.contract import JudgeRequest
+        from pytest_llmeval.judges.service import cost_usd
 
         try:
             reply = await self.client.complete(JudgeRequest(messages, spec.name, spec.request_parameters()))

@@ -20,15 +20,15 @@ from pytest_llmeval.baselines.runs import (
 )
 from pytest_llmeval.core.errors import LlmevalError, fault_of
 from pytest_llmeval.core.results import BAD, CaseRecord, MetricValue
+from pytest_llmeval.core.verdicts import EVERYTHING, GateResult, SnapshotVerdict
 from pytest_llmeval.core.wording import counted, suggest
 from pytest_llmeval.gates.change import ChangeGate, GateEvidence
-from pytest_llmeval.gates.contract import EVERYTHING, GateResult, SnapshotVerdict
+from pytest_llmeval.numbers.table import summarize
+from pytest_llmeval.numbers.usage import TARGET_FIGURES, UsageEvaluator
 from pytest_llmeval.run.execute import is_skipped
 from pytest_llmeval.run.stages import Collected, Family, Judged, RunScope, SuiteVerdict
-from pytest_llmeval.scoring.table import summarize
-from pytest_llmeval.scoring.usage import TARGET_FIGURES, UsageEvaluator
 from pytest_llmeval.services.machine import calls_that_fit
-from pytest_llmeval.suite.suite import Suite, SuiteKey, stop_fault
+from pytest_llmeval.suites.suite import Suite, SuiteKey, stop_fault
 
 if TYPE_CHECKING:
     from pytest_llmeval.baselines.scores import ApprovedScore
@@ -412,7 +412,7 @@ def left_to_others(scope: RunScope) -> int:
 
 def _switched_off(suite: Suite, rows: Iterable[CaseRecord]) -> frozenset[str]:
     """Return the metrics, as declared, that a run without judges cannot compute completely."""
-    from pytest_llmeval.judge.service import JudgeOffError
+    from pytest_llmeval.judges.service import JudgeOffError
 
     why = str(JudgeOffError())
     off = {metric.name for metric in UsageEvaluator().describe()}
@@ -520,8 +520,8 @@ def qualified(run: CollectedSuite, most_skipped: int, verdict: GateResult) -> Ga
 
 
 def _between(gate: ChangeGate, system: JudgedSuite, variants: Mapping[str, JudgedSuite]) -> GateEvidence:
-    from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
-    from pytest_llmeval.gates.statistics.pairing import RunPairing
+    from pytest_llmeval.numbers.case_statistics import CaseStatistics
+    from pytest_llmeval.numbers.pairing import RunPairing
 
     other = variants[gate.against]
     if any(gate.metric in each.off for each in (system, other)):

@@ -14,23 +14,23 @@ from msgspec import structs
 
 from pytest_llmeval.core.case import MISSING, Case, input_digest
 from pytest_llmeval.core.errors import LlmevalError, PredictionError, price_hint
-from pytest_llmeval.judge.service import CallLimit, price_of
+from pytest_llmeval.judges.service import CallLimit, price_of
 from pytest_llmeval.run.conversation import beginning, turns_of
 from pytest_llmeval.run.execute import json_like
 from pytest_llmeval.run.job import FIGURE_DIGITS, Answers, Job, Link, Next, with_figures
 from pytest_llmeval.run.score import cut_in_blocks
 from pytest_llmeval.services.background import SharedTask, Stopwatch, ThisThread
 from pytest_llmeval.services.secrets import secret_values
-from pytest_llmeval.suite.registry import default_registry
-from pytest_llmeval.suite.suite import Suite
-from pytest_llmeval.suite.systems import ModelSystem
+from pytest_llmeval.suites.registry import default_registry
+from pytest_llmeval.suites.suite import Suite
+from pytest_llmeval.suites.systems import ModelSystem
 from pytest_llmeval.targets.python import World, call_target, for_case, in_world, typed_input, within
 from pytest_llmeval.targets.recordings import Recordings, recorded_figures, recording
 from pytest_llmeval.targets.spec import BatchTarget
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judge.coordination import Reservation
-    from pytest_llmeval.judge.run_store import RunStore
+    from pytest_llmeval.judges.coordination import Reservation
+    from pytest_llmeval.judges.run_store import RunStore
 
 _BlockPlace: TypeAlias = tuple[tuple[Path, str], str, int, str]
 _TOKENS = ("input_tokens", "output_tokens")

@@ -26,7 +26,7 @@ from pytest_llmeval.run.run_record import Item, RunRecord
 from pytest_llmeval.run.shards import ShardFile, ShardOptions, SuitePrint, shard_of
 from pytest_llmeval.run.stages import collected_records
 from pytest_llmeval.services.machine import GitError, run_git
-from pytest_llmeval.suite.suite import Suite, SuiteKey, in_order, stopping
+from pytest_llmeval.suites.suite import Suite, SuiteKey, in_order, stopping
 
 _LISTED = 5
 _NAMED = 100
@@ -131,7 +131,7 @@ def _other_files(shards: Sequence[ShardFile], root: Path) -> Iterator[str]:
                 if fault:
                     yield f"{shard.path}: {suite.path} cannot be judged here: {fault}"
         for path in dict.fromkeys(path for path, _ in shard.run.judgements):
-            from pytest_llmeval.judge.recordings import judgements_of
+            from pytest_llmeval.judges.recordings import judgements_of
 
             asking = path.parent.parent
             if not (

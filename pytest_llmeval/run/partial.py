@@ -18,8 +18,8 @@ from pytest_llmeval.core.results import (
     MetricValue,
     Result,
 )
-from pytest_llmeval.scoring.mergeable import Statistics, merged_values
-from pytest_llmeval.scoring.table import OUTCOME, OUTCOME_EVALUATOR, outcome_of
+from pytest_llmeval.numbers.mergeable import Statistics, merged_values
+from pytest_llmeval.numbers.table import OUTCOME, OUTCOME_EVALUATOR, outcome_of
 
 _VERSION = 1
 
@@ -241,7 +241,7 @@ def _evaluator(label: str, data: Mapping[str, Any], evaluator: Evaluator | None)
     Raises:
         LlmevalError: It cannot be built, or is another one.
     """
-    from pytest_llmeval.suite.registry import get_evaluator
+    from pytest_llmeval.suites.registry import get_evaluator
 
     if evaluator is None and data["options"] is None:
         raise EvaluatorError(f"evaluators: {label}: its options are not in the data, expected the evaluator itself")

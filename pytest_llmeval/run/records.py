@@ -16,7 +16,7 @@ from pytest_llmeval.core.results import BAD, AnswerShown, CaseOutcome, CaseRecor
 from pytest_llmeval.core.views import Reading
 from pytest_llmeval.core.wording import as_line, excerpt, printable
 from pytest_llmeval.services.secrets import masked, presentable, secret_values, without
-from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.suites.suite import Suite
 
 _MOST_KINDS = 10_000
 _PLAIN = frozenset({int, float, bool})

@@ -15,11 +15,11 @@ from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.run.execute import Execution
 from pytest_llmeval.run.records import as_reported
 from pytest_llmeval.services.secrets import secret_values
-from pytest_llmeval.suite.suite import SuiteKey
+from pytest_llmeval.suites.suite import SuiteKey
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judge.recordings import Written
-    from pytest_llmeval.judge.stored_judgement import StoredJudgement
+    from pytest_llmeval.judges.recordings import Written
+    from pytest_llmeval.judges.stored_judgement import StoredJudgement
 
 
 class UsedJudgements:
@@ -29,9 +29,9 @@ class UsedJudgements:
         self._used: dict[Path, list[StoredJudgement]] = {}
 
     def take(self, text: str) -> None:
-        """Add what `pytest_llmeval.judge.recordings.encode_judgements` wrote."""
-        from pytest_llmeval.judge.recordings import judgements_of
-        from pytest_llmeval.judge.stored_judgement import StoredJudgement
+        """Add what `pytest_llmeval.judges.recordings.encode_judgements` wrote."""
+        from pytest_llmeval.judges.recordings import judgements_of
+        from pytest_llmeval.judges.stored_judgement import StoredJudgement
 
         for asking, entry in json.loads(text):
             self.add(judgements_of(Path(asking)), StoredJudgement.from_json(entry))
@@ -47,9 +47,9 @@ class UsedJudgements:
                 yield path, entry
 
     def write(self, renewed: Mapping[Path, Collection[str]]) -> "Iterator[Written]":
-        """Write recordings, if any judgement was used; see `pytest_llmeval.judge.recordings.record_used`."""
+        """Write recordings, if any judgement was used; see `pytest_llmeval.judges.recordings.record_used`."""
         if self._used:
-            from pytest_llmeval.judge.recordings import record_used
+            from pytest_llmeval.judges.recordings import record_used
 
             yield from record_used(self._used, renewed)
 

@@ -23,17 +23,17 @@ from pytest_llmeval.core.evaluator import Evaluator, name_of
 from pytest_llmeval.core.observation import Observation, Totals, abstained_of
 from pytest_llmeval.core.results import CaseRecord, Result
 from pytest_llmeval.core.views import Reading
+from pytest_llmeval.numbers.table import summarize
 from pytest_llmeval.run.records import SharedRecords
-from pytest_llmeval.scoring.table import summarize
-from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.suites.suite import Suite
 
 if TYPE_CHECKING:
     from pytest_llmeval.evaluators.functions import CaseFunction
     from pytest_llmeval.evaluators.judge.panel import PanelAgreement
-    from pytest_llmeval.judge.contract import Verdict
-    from pytest_llmeval.judge.direct import Judgeable, Panel
+    from pytest_llmeval.judges.contract import Verdict
+    from pytest_llmeval.judges.direct import Judgeable, Panel
     from pytest_llmeval.run.partial import PartialResult
-    from pytest_llmeval.suite.entries import NamedEvaluator
+    from pytest_llmeval.suites.entries import NamedEvaluator
 
 
 OneEvaluator: TypeAlias = "Evaluator | NamedEvaluator | CaseFunction"
@@ -178,7 +178,7 @@ def by_name(evaluators: Evaluators, caller: str) -> dict[str, Evaluator]:
     Raises:
         EvaluatorError: There is none, two have one name, or something else is among them.
     """
-    from pytest_llmeval.suite.entries import NamedEvaluator
+    from pytest_llmeval.suites.entries import NamedEvaluator
 
     if isinstance(evaluators, Mapping):
         listed = [(label, _labelled(each, caller)[1]) for label, each in evaluators.items()]
@@ -199,7 +199,7 @@ def by_name(evaluators: Evaluators, caller: str) -> dict[str, Evaluator]:
 def _labelled(each: Any, caller: str) -> tuple[str, Evaluator]:
     """Return the label of an evaluator, and the evaluator."""
     from pytest_llmeval.evaluators.functions import evaluator_of
-    from pytest_llmeval.suite.entries import NamedEvaluator
+    from pytest_llmeval.suites.entries import NamedEvaluator
 
     label = ""
     if isinstance(each, NamedEvaluator):
@@ -266,7 +266,7 @@ def _whom(evaluator: Evaluator, judge: "Judgeable | Panel | None") -> "Judgeable
     spec = evaluator.own_model
     if spec is None:
         return judge
-    from pytest_llmeval.judge.clients import connect_own
+    from pytest_llmeval.judges.clients import connect_own
 
     return connect_own(evaluator, spec)
 
@@ -278,7 +278,7 @@ def _agreement_of(label: str, evaluator: Evaluator, judge: "Judgeable | Panel") 
         LlmevalError: Their verdicts cannot become one.
     """
     from pytest_llmeval.evaluators.judge.panel import PanelAgreement
-    from pytest_llmeval.judge.direct import Panel
+    from pytest_llmeval.judges.direct import Panel
 
     if not isinstance(judge, Panel):
         return None
@@ -296,8 +296,8 @@ def _measure_asking(
     workers: int,
 ) -> list[tuple[Observation | Exception, Observation | None]]:
     """Return what is measured of each case, and how far several judges agree about it."""
-    from pytest_llmeval.judge.asking import Asking
-    from pytest_llmeval.judge.direct import DirectJudges
+    from pytest_llmeval.judges.asking import Asking
+    from pytest_llmeval.judges.direct import DirectJudges
 
     with closing(DirectJudges.from_judge(judge, workers)) as judges:
         askings = [Asking.about(evaluator, case, reading, judges.panel) for case in cases]
@@ -401,8 +401,8 @@ def _measure_judged(
 
     Where judges are switched off, what they would have said is undefined rather than an error.
     """
-    from pytest_llmeval.judge.asking import as_judge_errors
-    from pytest_llmeval.judge.service import JudgeOffError
+    from pytest_llmeval.judges.asking import as_judge_errors
+    from pytest_llmeval.judges.service import JudgeOffError
 
     seen = as_judge_errors(verdicts)
     off = next((each for each in seen if isinstance(each, JudgeOffError)), None)

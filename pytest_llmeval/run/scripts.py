@@ -23,10 +23,12 @@ from pytest_llmeval.baselines.runs import Keeper, SnapshotMode
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import CutShortError, LlmevalError
 from pytest_llmeval.core.results import Result
+from pytest_llmeval.core.verdicts import GateResult
 from pytest_llmeval.core.wording import printable
 from pytest_llmeval.data.files.places import display_path, own_file
-from pytest_llmeval.gates.contract import GateResult
-from pytest_llmeval.judge.options import JudgeOptions
+from pytest_llmeval.judges.options import JudgeOptions
+from pytest_llmeval.numbers.resample import draw_ahead
+from pytest_llmeval.numbers.table import summarize
 from pytest_llmeval.run.case_runner import CaseRunner, FromFixtures
 from pytest_llmeval.run.execute import Execution
 from pytest_llmeval.run.job import LoadedCase
@@ -34,15 +36,13 @@ from pytest_llmeval.run.judging import judge
 from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord, SuitePart
 from pytest_llmeval.run.score import loaded_data_settled
 from pytest_llmeval.run.stages import Judged, RunScope, RunTerms, collect, judges_of, record_predictions
-from pytest_llmeval.scoring.resample import draw_ahead
-from pytest_llmeval.scoring.table import summarize
-from pytest_llmeval.suite.registry import Registry, default_registry
-from pytest_llmeval.suite.suite import Suite, SuiteKey
+from pytest_llmeval.suites.registry import Registry, default_registry
+from pytest_llmeval.suites.suite import Suite, SuiteKey
 from pytest_llmeval.targets.recordings import Recordings
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judge.direct import Judgeable
-    from pytest_llmeval.judge.judges import SuiteJudges
+    from pytest_llmeval.judges.direct import Judgeable
+    from pytest_llmeval.judges.judges import SuiteJudges
     from pytest_llmeval.targets.recordings import RecordingMode
 
 PredictionsFile: TypeAlias = bool | str | Path

@@ -19,12 +19,12 @@ from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.wording import quotation
 from pytest_llmeval.data.files.places import OWN_FOLDER, display_path
 from pytest_llmeval.data.files.writing import write_bytes
-from pytest_llmeval.judge.options import JudgeMode
-from pytest_llmeval.judge.stored_judgement import StoredJudgement
+from pytest_llmeval.judges.options import JudgeMode
+from pytest_llmeval.judges.stored_judgement import StoredJudgement
 from pytest_llmeval.reports.making import ReportedTexts
 from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord, SuitePart
 from pytest_llmeval.run.score import cut_in_blocks
-from pytest_llmeval.suite.suite import Suite, SuiteKey
+from pytest_llmeval.suites.suite import Suite, SuiteKey
 from pytest_llmeval.targets.recordings import RecordingMode
 
 if TYPE_CHECKING:

@@ -30,22 +30,22 @@ from pytest_llmeval.baselines.runs import (
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import LlmevalError, fault_of
 from pytest_llmeval.core.results import BAD, CaseRecord, Selection
+from pytest_llmeval.core.verdicts import GateResult, SnapshotVerdict
 from pytest_llmeval.core.wording import counted, listed
 from pytest_llmeval.data.files.places import OWN_FOLDER, WORKING_FOLDER, display_path
 from pytest_llmeval.data.files.writing import remove_leftovers
-from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
-from pytest_llmeval.judge.options import JudgeMode
+from pytest_llmeval.judges.options import JudgeMode
+from pytest_llmeval.numbers.usage import claim_calls
 from pytest_llmeval.reports.form import RunReport
 from pytest_llmeval.reports.making import ReportedTexts
 from pytest_llmeval.reports.tables import Line
 from pytest_llmeval.run.execute import as_approved
 from pytest_llmeval.run.run_record import ItemResult, RunRecord
-from pytest_llmeval.scoring.usage import claim_calls
-from pytest_llmeval.suite.registry import Registry, extensions_of
-from pytest_llmeval.suite.suite import Suite, SuiteKey
+from pytest_llmeval.suites.registry import Registry, extensions_of
+from pytest_llmeval.suites.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judge.judges import SuiteJudges
+    from pytest_llmeval.judges.judges import SuiteJudges
     from pytest_llmeval.targets.recordings import Recordings
 
 _LISTED_CASES = 3
@@ -500,7 +500,7 @@ def _complete(judged: Judged) -> set[tuple[str, str]]:
 
 def _unrecorded(judged: Judged, root: Path) -> Iterator[tuple[str, str]]:
     """Say for each file how many cases lack recorded verdicts, and how to record what is missing."""
-    from pytest_llmeval.judge.recordings import NOT_RECORDED, judgements_of
+    from pytest_llmeval.judges.recordings import NOT_RECORDED, judgements_of
 
     lacking: Counter[str] = Counter()
     for each in judged.suites:

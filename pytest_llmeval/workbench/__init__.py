@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pytest_llmeval.run.stages import Collected, Reported, RunScope
-    from pytest_llmeval.suite.registry import Registry
+    from pytest_llmeval.suites.registry import Registry
 
 COMMANDS = {
     "affected": "list the cases that a change can affect, and why",

@@ -27,12 +27,12 @@ from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.results import CaseRecord, Selection
 from pytest_llmeval.core.wording import counted, listed
 from pytest_llmeval.data.files.writing import rewrite
-from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
+from pytest_llmeval.numbers.case_statistics import CaseStatistics
+from pytest_llmeval.numbers.usage import UsageEvaluator
 from pytest_llmeval.run.shards import ShardFile, read_shard
 from pytest_llmeval.run.stages import CaseChoice, ChoiceTerms, Reported, RunScope, Suites, collected_records
-from pytest_llmeval.scoring.usage import UsageEvaluator
 from pytest_llmeval.services.machine import GitError, run_git
-from pytest_llmeval.suite.suite import Suite, SuiteKey
+from pytest_llmeval.suites.suite import Suite, SuiteKey
 from pytest_llmeval.workbench.inputs import Inputs, ProjectInputs
 from pytest_llmeval.workbench.project import fork_point, run_pytest
 

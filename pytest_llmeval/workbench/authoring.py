@@ -19,16 +19,16 @@ from pytest_llmeval.data.files.documents import read_document
 from pytest_llmeval.data.files.validation import option_fault
 from pytest_llmeval.gates.drop import never_decided
 from pytest_llmeval.gates.rules import gate_schema
-from pytest_llmeval.judge.service import is_retired
-from pytest_llmeval.judge.spec import CascadeRule, JudgeSpec, jurors_of
+from pytest_llmeval.judges.service import is_retired
+from pytest_llmeval.judges.spec import CascadeRule, JudgeSpec, jurors_of
 from pytest_llmeval.run.execute import unmet_by_expected
-from pytest_llmeval.suite import SUITE_FILES, no_suite
-from pytest_llmeval.suite.keys import KEYS, Key, SuiteEntry
-from pytest_llmeval.suite.registry import Registry, build, default_registry
-from pytest_llmeval.suite.run_settings import SnapshotEntry, ToleranceEntry
-from pytest_llmeval.suite.settings import CaseEntry, LimitEntry, metric_choices
-from pytest_llmeval.suite.suite import Suite, stop_fault
-from pytest_llmeval.suite.systems import MatrixSpec, ModelSpec, PredictionsSpec
+from pytest_llmeval.suites import SUITE_FILES, no_suite
+from pytest_llmeval.suites.keys import KEYS, Key, SuiteEntry
+from pytest_llmeval.suites.registry import Registry, build, default_registry
+from pytest_llmeval.suites.run_settings import SnapshotEntry, ToleranceEntry
+from pytest_llmeval.suites.settings import CaseEntry, LimitEntry, metric_choices
+from pytest_llmeval.suites.suite import Suite, stop_fault
+from pytest_llmeval.suites.systems import MatrixSpec, ModelSpec, PredictionsSpec
 from pytest_llmeval.targets.spec import TargetSpec
 
 if TYPE_CHECKING:

@@ -15,16 +15,24 @@ from pytest_llmeval.cli.options import add_options
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import JudgeError, LlmevalError
 from pytest_llmeval.core.wording import counted, printable
-from pytest_llmeval.judge.asking import Asking, Judgement, JudgePanel, Juror, JurorQuestion, JurorVerdict, PanelQuestion
-from pytest_llmeval.judge.contract import Mode, Verdict
-from pytest_llmeval.judge.judges import OWN_JUDGE
-from pytest_llmeval.judge.options import JudgeOptions
-from pytest_llmeval.judge.questions.replies import read_text
-from pytest_llmeval.judge.recordings import Judgements, ScoreFile, judgements_of, scored_ids, write_judgements
-from pytest_llmeval.judge.replies import ReplyStore
-from pytest_llmeval.judge.spec import JudgeSpec, PanelSpec, jurors_of
-from pytest_llmeval.judge.stored_judgement import StoredJudgement
-from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.judges.asking import (
+    Asking,
+    Judgement,
+    JudgePanel,
+    Juror,
+    JurorQuestion,
+    JurorVerdict,
+    PanelQuestion,
+)
+from pytest_llmeval.judges.contract import Mode, Verdict
+from pytest_llmeval.judges.judges import OWN_JUDGE
+from pytest_llmeval.judges.options import JudgeOptions
+from pytest_llmeval.judges.questions.replies import read_text
+from pytest_llmeval.judges.recordings import Judgements, ScoreFile, judgements_of, scored_ids, write_judgements
+from pytest_llmeval.judges.replies import ReplyStore
+from pytest_llmeval.judges.spec import JudgeSpec, PanelSpec, jurors_of
+from pytest_llmeval.judges.stored_judgement import StoredJudgement
+from pytest_llmeval.suites.suite import Suite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

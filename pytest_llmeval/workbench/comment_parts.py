@@ -11,13 +11,13 @@ from urllib.parse import quote, urlsplit
 
 from pytest_llmeval.core import grouped
 from pytest_llmeval.core.results import BAD
+from pytest_llmeval.core.verdicts import ChangeVerdict, MetricChange
 from pytest_llmeval.core.wording import counted, excerpt, listed, number
-from pytest_llmeval.gates.contract import ChangeVerdict, MetricChange
+from pytest_llmeval.numbers.case_scores import TOLERANCE
 from pytest_llmeval.reports.failures import SuiteCase, failure_key, returned_modes, said_text
 from pytest_llmeval.reports.form import EXCUSED, NO_CASE, CaseReport, Changes, RunReport, SuiteReport
 from pytest_llmeval.reports.markdown import text
 from pytest_llmeval.reports.overview import MOST_LINES
-from pytest_llmeval.scoring.case_scores import TOLERANCE
 from pytest_llmeval.workbench.reports import PairedScores, pair_suites, paired_scores, report_changes, with_ids_of
 
 

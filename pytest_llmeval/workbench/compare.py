@@ -16,17 +16,18 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError
 from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.core.results import BAD, PASS_RATE, CaseOutcome, CaseRecord, GroupResult, Result
+from pytest_llmeval.core.verdicts import GateResult, MetricChange
 from pytest_llmeval.core.wording import counted, interval, number, printable, unknown_name
 from pytest_llmeval.gates.change import GateEvidence
-from pytest_llmeval.gates.contract import GateResult, MetricChange, ScoreGate
+from pytest_llmeval.gates.contract import ScoreGate
 from pytest_llmeval.gates.drop import DropGate
 from pytest_llmeval.gates.rules import judge_together
-from pytest_llmeval.gates.statistics.compare import metric_changes
+from pytest_llmeval.numbers.case_scores import Abstained, abstained_metrics, unmet
+from pytest_llmeval.numbers.compare import metric_changes
+from pytest_llmeval.numbers.table import summarize
 from pytest_llmeval.reports.form import CaseReport, SuiteReport
 from pytest_llmeval.reports.json import published, read_report
-from pytest_llmeval.scoring.case_scores import Abstained, abstained_metrics, unmet
-from pytest_llmeval.scoring.table import summarize
-from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.suites.suite import Suite
 from pytest_llmeval.workbench.reports import PairedScores, pair_suites, paired_scores, report_changes, results_of
 
 _COMPARE = (

@@ -26,14 +26,14 @@ from pytest_llmeval.core.errors import JudgeError, LlmevalError, PredictionError
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.wording import counted, listed, seconds
 from pytest_llmeval.data.files.places import display_path, own_file
-from pytest_llmeval.judge.clients import connect, connect_own, key_variable
-from pytest_llmeval.judge.contract import JudgeRequest, Message
-from pytest_llmeval.judge.options import DEFAULT_PLACE, CachePlace
-from pytest_llmeval.judge.recordings import Judgements
-from pytest_llmeval.judge.spec import JudgeSpec, jurors_of
+from pytest_llmeval.judges.clients import connect, connect_own, key_variable
+from pytest_llmeval.judges.contract import JudgeRequest, Message
+from pytest_llmeval.judges.options import DEFAULT_PLACE, CachePlace
+from pytest_llmeval.judges.recordings import Judgements
+from pytest_llmeval.judges.spec import JudgeSpec, jurors_of
 from pytest_llmeval.plugin.session import planned_cases
 from pytest_llmeval.services.secrets import proxy_for
-from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.suites.suite import Suite
 from pytest_llmeval.targets.python import load_target
 from pytest_llmeval.workbench.project import Project, run_pytest
 

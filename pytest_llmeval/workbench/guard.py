@@ -25,8 +25,8 @@ from pytest_llmeval.reports.json import published
 from pytest_llmeval.reports.markdown import MOST_ROWS, text
 from pytest_llmeval.run.checkout import Checkout
 from pytest_llmeval.services.machine import run_git
-from pytest_llmeval.suite.loading import load_suite
-from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.suites.loading import load_suite
+from pytest_llmeval.suites.suite import Suite
 from pytest_llmeval.workbench.guarding import Loosening, SuiteState, compare_suites
 from pytest_llmeval.workbench.project import changed_files, fork_point, write_files_of
 

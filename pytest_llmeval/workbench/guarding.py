@@ -17,18 +17,18 @@ from pytest_llmeval.core.wording import as_line, counted, listed
 from pytest_llmeval.data.files.documents import Document
 from pytest_llmeval.gates.contract import Gate, GateKey
 from pytest_llmeval.gates.limit import LimitGate
-from pytest_llmeval.gates.statistics.pairing import matched_by_content
-from pytest_llmeval.scoring.case_scores import Limit
-from pytest_llmeval.scoring.usage import FORMER_FIGURES
-from pytest_llmeval.suite.keys import KEYS
-from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.numbers.case_scores import Limit
+from pytest_llmeval.numbers.pairing import matched_by_content
+from pytest_llmeval.numbers.usage import FORMER_FIGURES
+from pytest_llmeval.suites.keys import KEYS
+from pytest_llmeval.suites.suite import Suite
 from pytest_llmeval.workbench.mutation.mutants import Mutant, mutation_of, score_mutants, score_unjudged
 
 if TYPE_CHECKING:
     from dataclasses import Field
 
     from pytest_llmeval.evaluators.checks.contract import Check, CheckKind
-    from pytest_llmeval.suite.registry import Registry
+    from pytest_llmeval.suites.registry import Registry
 
 _EXCUSES: Final = frozenset({"skip", "xfail"})
 _MOST_LISTED: Final = 5

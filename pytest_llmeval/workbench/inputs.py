@@ -19,8 +19,8 @@ from pytest_llmeval.baselines.comparable import comparable_of, digests_of, finge
 from pytest_llmeval.core.case import MISSING
 from pytest_llmeval.data.files.places import IN_MODULE, input_files, searching_within
 from pytest_llmeval.run.checkout import file_of_suite
-from pytest_llmeval.suite.keys import KEYS
-from pytest_llmeval.suite.suite import Suite, is_of_users
+from pytest_llmeval.suites.keys import KEYS
+from pytest_llmeval.suites.suite import Suite, is_of_users
 from pytest_llmeval.workbench.sources import Closure, SourceTree
 
 _CONFTEST: Final = "conftest.py"

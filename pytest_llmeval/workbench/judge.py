@@ -19,9 +19,9 @@ from pytest_llmeval.cli.options import OPTIONS, add_options
 from pytest_llmeval.core.errors import FieldsError, LlmevalError, OptionError, SuiteError
 from pytest_llmeval.core.wording import counted, interval, number
 from pytest_llmeval.data.files.places import display_path
-from pytest_llmeval.judge.options import Budget, JudgeOptions
-from pytest_llmeval.judge.spec import JudgeSpec, PanelSpec
-from pytest_llmeval.suite.suite import Suite, SuiteKey
+from pytest_llmeval.judges.options import Budget, JudgeOptions
+from pytest_llmeval.judges.spec import JudgeSpec, PanelSpec
+from pytest_llmeval.suites.suite import Suite, SuiteKey
 from pytest_llmeval.targets.recordings import Recordings
 from pytest_llmeval.workbench.migration import Migration, approve_migration, judged_labels, migrate
 

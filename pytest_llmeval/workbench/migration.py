@@ -17,21 +17,21 @@ from pytest_llmeval.baselines.scores import Bridge, SuiteScores, render, rounded
 from pytest_llmeval.core.errors import BudgetError, LlmevalError, SuiteError
 from pytest_llmeval.core.observation import FloatArray, Sums
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord, JudgingShown, MetricValue, Result
+from pytest_llmeval.core.verdicts import GateResult, Statistic
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.data.files.writing import rewrite
 from pytest_llmeval.evaluators.measures.confusion import krippendorff_alpha, unit_moments
-from pytest_llmeval.gates.contract import GateResult, Statistic
-from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
-from pytest_llmeval.gates.statistics.compare import differences
-from pytest_llmeval.gates.statistics.pairing import CONFIDENCE, RunPairing, Shift, subject_of
-from pytest_llmeval.judge.options import JudgeOptions
-from pytest_llmeval.judge.spec import JudgeSpec, PanelSpec
+from pytest_llmeval.judges.options import JudgeOptions
+from pytest_llmeval.judges.spec import JudgeSpec, PanelSpec
+from pytest_llmeval.numbers.case_statistics import CaseStatistics
+from pytest_llmeval.numbers.compare import differences
+from pytest_llmeval.numbers.pairing import CONFIDENCE, RunPairing, Shift, subject_of
+from pytest_llmeval.numbers.table import summarize
+from pytest_llmeval.numbers.usage import USAGE
 from pytest_llmeval.run.case_runner import CaseRunner
 from pytest_llmeval.run.job import EarlyCalls, LoadedCase
 from pytest_llmeval.run.stages import judges_of
-from pytest_llmeval.scoring.table import summarize
-from pytest_llmeval.scoring.usage import USAGE
-from pytest_llmeval.suite.suite import Suite, SuiteKey
+from pytest_llmeval.suites.suite import Suite, SuiteKey
 from pytest_llmeval.targets.recordings import Recordings
 
 _STATISTICS: tuple[Statistic, ...] = ("value", "mean")

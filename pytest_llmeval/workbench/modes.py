@@ -19,13 +19,13 @@ from pytest_llmeval.core.errors import JudgeError, LlmevalError
 from pytest_llmeval.core.observation import Observation, Totals
 from pytest_llmeval.core.wording import counted, excerpt, interval, listed, number
 from pytest_llmeval.evaluators.measures.confusion import krippendorff_alpha, unit_moments
-from pytest_llmeval.judge.contract import Mode, Question, Verdict
-from pytest_llmeval.judge.judges import SuiteJudges
-from pytest_llmeval.judge.options import JudgeOptions
-from pytest_llmeval.judge.questions.replies import closing_list, object_schema, text_under, unreadable
-from pytest_llmeval.judge.spec import JudgeSpec
+from pytest_llmeval.judges.contract import Mode, Question, Verdict
+from pytest_llmeval.judges.judges import SuiteJudges
+from pytest_llmeval.judges.options import JudgeOptions
+from pytest_llmeval.judges.questions.replies import closing_list, object_schema, text_under, unreadable
+from pytest_llmeval.judges.spec import JudgeSpec
+from pytest_llmeval.numbers.intervals import wilson_interval
 from pytest_llmeval.reports.html.page import rendered_page
-from pytest_llmeval.scoring.intervals import wilson_interval
 from pytest_llmeval.services.background import Background
 from pytest_llmeval.services.secrets import masked, secret_values
 from pytest_llmeval.workbench.judge import judge_options

@@ -15,19 +15,19 @@ from pytest_llmeval.cli.options import OPTIONS, add_options
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord
+from pytest_llmeval.core.verdicts import Statistic
 from pytest_llmeval.core.wording import counted, suggest
 from pytest_llmeval.data.files.places import display_path
 from pytest_llmeval.evaluators.functions import RecordedScores
-from pytest_llmeval.gates.contract import Statistic
-from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
-from pytest_llmeval.gates.statistics.compare import metric_changes
-from pytest_llmeval.gates.statistics.pairing import RunPairing, matched_by_content
+from pytest_llmeval.numbers.case_statistics import CaseStatistics
+from pytest_llmeval.numbers.compare import metric_changes
+from pytest_llmeval.numbers.pairing import RunPairing, matched_by_content
 from pytest_llmeval.reports.form import CaseReport, Changes, RunReport, SuiteReport
 from pytest_llmeval.reports.html.data import PageRun
 from pytest_llmeval.reports.html.page import to_page
 from pytest_llmeval.reports.json import read_report
 from pytest_llmeval.run.finishing import with_past
-from pytest_llmeval.suite.suite import SuiteKey
+from pytest_llmeval.suites.suite import SuiteKey
 
 SuitePairs: TypeAlias = Sequence[tuple[SuiteReport, SuiteReport]]
 Alone: TypeAlias = tuple[Sequence[SuiteReport], Sequence[SuiteReport]]

@@ -27,12 +27,12 @@ from pytest_llmeval.core.views import Reading
 from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.data.files.writing import put_in_place, sync
 from pytest_llmeval.data.formats.base import add_predictions, read_answers
+from pytest_llmeval.numbers.table import summarize
 from pytest_llmeval.run.partial import PartialResult
 from pytest_llmeval.run.records import SharedRecords
 from pytest_llmeval.run.score import Evaluators, by_name, measure_each, normalized_cases
 from pytest_llmeval.run.scripts import in_blocks, in_order, run_predicted
-from pytest_llmeval.scoring.table import summarize
-from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.suites.suite import Suite
 
 if TYPE_CHECKING:
     from pytest_llmeval.reports.form import RunReport
@@ -364,7 +364,7 @@ def _record(options: Namespace, path: Path, checkout: "Checkout") -> "RunRecord"
     from pytest_llmeval.reports.files import shows_passed_cases
     from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord
     from pytest_llmeval.run.score import loaded_data_settled
-    from pytest_llmeval.suite.suite import SuiteKey
+    from pytest_llmeval.suites.suite import SuiteKey
     from pytest_llmeval.targets.recordings import Recordings, holds_recordings
 
     try:

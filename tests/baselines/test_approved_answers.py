@@ -9,7 +9,7 @@ import pytest
 from pytest_llmeval import Case, SuiteError
 from pytest_llmeval.baselines.files import ApprovedAnswers, answers_file, answers_text, score_file
 from pytest_llmeval.core.case import NoAnswer
-from pytest_llmeval.suite.suite import SuiteKey
+from pytest_llmeval.suites.suite import SuiteKey
 
 CASES = [Case("a", input="one"), Case("b", input={"question": "two"})]
 

@@ -24,8 +24,8 @@ from pytest_llmeval.baselines.scores import (
 )
 from pytest_llmeval.baselines.verdicts import judge_scores
 from pytest_llmeval.core.results import MetricIndex
-from pytest_llmeval.gates.statistics.pairing import Shift
-from pytest_llmeval.suite.run_settings import SnapshotSettings, Tolerance
+from pytest_llmeval.numbers.pairing import Shift
+from pytest_llmeval.suites.run_settings import SnapshotSettings, Tolerance
 
 OLD, NEW = {"model": "openai:old", "parameters": "{}"}, {"model": "openai:new", "parameters": "{}"}
 SHIFT = Shift(0.25, 0.125, 0.375)

@@ -37,7 +37,7 @@ from pytest_llmeval.baselines.scores import (
 )
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.data.files.places import own_file
-from pytest_llmeval.suite.suite import SuiteKey
+from pytest_llmeval.suites.suite import SuiteKey
 
 COMPARABLE = Comparable("c", "d", "", {"text": EvaluatorPrint("text", "1", {"tokenizer": "zh", "list": [1, 2]})})
 STAMP = Stamp("2024-02-29", "abc")

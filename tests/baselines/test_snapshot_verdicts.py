@@ -13,8 +13,8 @@ from pytest_llmeval.baselines.scores import ApprovedScore, Cases, SuiteScores
 from pytest_llmeval.baselines.verdicts import compare_scores, describe_falls, first_approved, judge_scores
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import MetricIndex
-from pytest_llmeval.gates.contract import SnapshotVerdict
-from pytest_llmeval.suite.run_settings import SnapshotSettings, Tolerance
+from pytest_llmeval.core.verdicts import SnapshotVerdict
+from pytest_llmeval.suites.run_settings import SnapshotSettings, Tolerance
 
 
 class Errors(Evaluator):

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from judges import KEY, Suites
+from scripted_judges import KEY, Suites
 from servers import LlmServer
 
 

@@ -11,7 +11,7 @@ from servers import PATIENCE
 
 from pytest_llmeval import __version__, cli
 from pytest_llmeval.cli import main
-from pytest_llmeval.suite.registry import default_registry
+from pytest_llmeval.suites.registry import default_registry
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from judges import BAD, GOOD, HALF, NEW, OLD, Suites, graded, milder, shown_to
+from scripted_judges import BAD, GOOD, HALF, NEW, OLD, Suites, graded, milder, shown_to
 from servers import Call, Sent, reply
 
 from pytest_llmeval import Case

@@ -12,7 +12,7 @@ from running import WITHOUT_UNUSED, Finished, run_python
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.cli.options import OPTIONS, Option, add_options
-from pytest_llmeval.judge.options import JudgeMode
+from pytest_llmeval.judges.options import JudgeMode
 
 PAGE = script("options_page")
 COMMANDS = dict(PAGE.parsers())

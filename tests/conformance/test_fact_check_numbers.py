@@ -7,10 +7,10 @@ from project import CONFORMANCE
 
 from pytest_llmeval import Case, EvidenceMatcher, MetricValue
 from pytest_llmeval.core.errors import JudgeError
-from pytest_llmeval.judge.contract import Verdict
-from pytest_llmeval.judge.questions.modes import get_mode
-from pytest_llmeval.judge.questions.replies import FLAGS
-from pytest_llmeval.scoring.table import CaseRecord, summarize
+from pytest_llmeval.judges.contract import Verdict
+from pytest_llmeval.judges.questions.modes import get_mode
+from pytest_llmeval.judges.questions.replies import FLAGS
+from pytest_llmeval.numbers.table import CaseRecord, summarize
 from pytest_llmeval.tasks.fact_check.evaluator import FactCheck
 from pytest_llmeval.tasks.fact_check.target import VERDICTS, read_answer
 

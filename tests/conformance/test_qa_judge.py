@@ -9,8 +9,8 @@ import pytest
 from project import CONFORMANCE
 
 from pytest_llmeval.core.errors import JudgeError
-from pytest_llmeval.judge.contract import JudgeRequest
-from pytest_llmeval.judge.questions.modes import get_mode, is_unanswerable, route
+from pytest_llmeval.judges.contract import JudgeRequest
+from pytest_llmeval.judges.questions.modes import get_mode, is_unanswerable, route
 from pytest_llmeval.tasks.memory_qa.qa import EvalResult, QuestionType, batch_judge
 
 FOLDER = CONFORMANCE / "qa"

@@ -8,7 +8,7 @@ from project import SHARED
 
 from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.data.labels import load_taxonomy
-from pytest_llmeval.suite.registry import default_registry
+from pytest_llmeval.suites.registry import default_registry
 
 QA = SHARED / "conformance" / "qa"
 DATA = SHARED / "data"

@@ -11,10 +11,10 @@ from project import SHARED
 
 from pytest_llmeval import Case, Totals, get_evaluator, score
 from pytest_llmeval.core.results import MetricIndex, Result
+from pytest_llmeval.numbers.table import CaseRecord, summarize
 from pytest_llmeval.reports.files import write_reports
 from pytest_llmeval.reports.form import RunReport, RunStart
 from pytest_llmeval.reports.making import fill_tables, suite_report
-from pytest_llmeval.scoring.table import CaseRecord, summarize
 from pytest_llmeval.tasks.retrieval.ranking import set_counts
 
 FOLDER = SHARED / "conformance" / "retrieval"

@@ -7,7 +7,7 @@ import pytest
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.evaluators.calls import MissingTraceError, ToolCall, read_trace, read_transcript
-from pytest_llmeval.suite.registry import get_evaluator
+from pytest_llmeval.suites.registry import get_evaluator
 
 OPENAI = [
     {"role": "user", "content": "Refunds?"},

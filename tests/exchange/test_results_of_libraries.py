@@ -174,6 +174,6 @@ def test_a_plugin_reads_results_of_another_library(monkeypatch: pytest.MonkeyPat
     result = SimpleNamespace(final="Paris")
     registry = ev.Registry()
     registry.extend("read", lambda value: {"answer": value.final} if value is result else value)
-    monkeypatch.setattr("pytest_llmeval.suite.registry.default_registry", lambda: registry)
+    monkeypatch.setattr("pytest_llmeval.suites.registry.default_registry", lambda: registry)
     assert json_like(result) == {"answer": "Paris"}
     assert json_like(City(city="Oslo")) == {"city": "Oslo"}

@@ -7,11 +7,12 @@ from builders import binary, gate, gate_of, judge, noisy, pairing, run
 from scipy import stats
 
 from pytest_llmeval import Metric
+from pytest_llmeval.core.verdicts import GateResult
 from pytest_llmeval.gates.change import ChangeGate
-from pytest_llmeval.gates.contract import Gate, GateResult
+from pytest_llmeval.gates.contract import Gate
 from pytest_llmeval.gates.drop import DropGate
 from pytest_llmeval.gates.rules import judge_together
-from pytest_llmeval.gates.statistics.significance import mcnemar_tails
+from pytest_llmeval.numbers.significance import mcnemar_tails
 
 
 def groups(*here: int, size: int = 12) -> tuple[Any, Any]:

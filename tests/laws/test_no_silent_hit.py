@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pytest_llmeval import Evaluator, Mutator, Neighbours, get_evaluator
 from pytest_llmeval.core.case import Case
-from pytest_llmeval.suite.registry import default_registry
+from pytest_llmeval.suites.registry import default_registry
 from pytest_llmeval.workbench.mutation.mutants import is_wrong
 
 MUTATORS = [each for each in default_registry().mutators if not each.equivalent]

@@ -12,7 +12,7 @@ from strategies import AWKWARD, SplitAverage, counted, observations, records, to
 from pytest_llmeval import Observation, Totals
 from pytest_llmeval.core.observation import stack
 from pytest_llmeval.core.results import CaseRecord, MetricValue
-from pytest_llmeval.scoring.table import summarize
+from pytest_llmeval.numbers.table import summarize
 
 lists = st.lists(counted, max_size=10)
 

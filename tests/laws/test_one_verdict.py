@@ -11,8 +11,8 @@ import pytest
 from builders import finished
 
 from pytest_llmeval.cli import main
+from pytest_llmeval.core.verdicts import MetricChange
 from pytest_llmeval.core.wording import number
-from pytest_llmeval.gates.contract import MetricChange
 from pytest_llmeval.reports.form import RunReport
 from pytest_llmeval.reports.html.data import changes_json
 from pytest_llmeval.reports.json import read_report, write_json
@@ -21,7 +21,7 @@ from pytest_llmeval.run.checkout import Checkout
 from pytest_llmeval.run.execute import execute
 from pytest_llmeval.run.job import CaseAnswer
 from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord, SuitePart
-from pytest_llmeval.suite.suite import SuiteKey
+from pytest_llmeval.suites.suite import SuiteKey
 from pytest_llmeval.workbench.comment import comment_text
 from pytest_llmeval.workbench.reports import page_runs
 

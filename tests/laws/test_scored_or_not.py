@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pytest_llmeval import Case, Evaluator, Observation, Result, get_evaluator, score
 from pytest_llmeval.core.evaluator import Metric
-from pytest_llmeval.judge.contract import JudgedEvaluator
+from pytest_llmeval.judges.contract import JudgedEvaluator
 
 
 def retrieved(rng: random.Random) -> Any:

@@ -13,8 +13,8 @@ from typing import Any
 from zlib import crc32
 
 import pytest
-from judges import KEY, Judged
 from running import WITHOUT_UNUSED, run_python
+from scripted_judges import KEY, Judged
 from servers import LlmServer
 
 _SLOW_PLUGINS = ("rerunfailures", "syrupy")

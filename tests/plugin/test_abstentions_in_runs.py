@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from judges import ClaimJudge, Judged
+from scripted_judges import ClaimJudge, Judged
 from servers import Call, Sent, reply
 
 import pytest_llmeval as ev

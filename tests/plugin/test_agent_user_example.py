@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from judges import Judged, buyer
+from scripted_judges import Judged, buyer
 
 if TYPE_CHECKING:
     from conftest import Project

@@ -8,13 +8,13 @@ from base64 import b64decode
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from judges import shown_to
 from running import run_python
+from scripted_judges import shown_to
 from servers import Call, Sent, reply
 
 if TYPE_CHECKING:
     from conftest import Ran
-    from judges import Judged
+    from scripted_judges import Judged
 
 CASES = [{"id": word, "input": word, "expected": word} for word in ("one", "two", "three")]
 

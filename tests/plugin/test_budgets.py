@@ -6,7 +6,7 @@ import pytest
 from servers import reply
 
 if TYPE_CHECKING:
-    from judges import Judged
+    from scripted_judges import Judged
 
 WORDS = [f"w{number}" for number in range(10)]
 PRICE = {"input": 100.0, "output": 1000.0}

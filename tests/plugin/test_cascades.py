@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from judges import KEY, Judged, case, entries_of, shown_to
+from scripted_judges import KEY, Judged, case, entries_of, shown_to
 from servers import Call, Sent, reply, status
 
 from pytest_llmeval.cli import main

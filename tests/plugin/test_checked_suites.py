@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING, Any
 
-from judges import by_answer, shown_to
+from scripted_judges import by_answer, shown_to
 from servers import reply
 
 if TYPE_CHECKING:
     from conftest import Project
-    from judges import Judged
+    from scripted_judges import Judged
 
 OWN = """\
 def in_steps(answer: str, most: int) -> tuple[bool, str]:

@@ -3,11 +3,11 @@
 import json
 from typing import TYPE_CHECKING
 
-from judges import entries_of, shown_to
+from scripted_judges import entries_of, shown_to
 from servers import Call, Sent, reply
 
 if TYPE_CHECKING:
-    from judges import Judged
+    from scripted_judges import Judged
 
 EVALUATOR = {"checklist": {"instructions": ["Greet.", "Name a date."]}}
 CASES = [

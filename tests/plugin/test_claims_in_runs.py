@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Callable
 from typing import Any
 
-from judges import ClaimJudge, Judged, entries_of
+from scripted_judges import ClaimJudge, Judged, entries_of
 from servers import Call, Sent, reply
 
 ALL = ["faithfulness", "context_recall", "context_precision", "context_relevance", "factual_f1", "answer_relevancy"]

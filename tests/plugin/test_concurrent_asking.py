@@ -6,11 +6,11 @@ import threading
 from typing import TYPE_CHECKING
 
 import pytest
-from judges import case, shown_to
+from scripted_judges import case, shown_to
 from servers import PATIENCE, Answer, Call, LlmServer, Sent, reply
 
 if TYPE_CHECKING:
-    from judges import Judged
+    from scripted_judges import Judged
 
 BOT = """\
 import json

@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from judges import entries_of
+from scripted_judges import entries_of
 from servers import embedded
 
 if TYPE_CHECKING:
     from conftest import Ran
-    from judges import Judged
+    from scripted_judges import Judged
 
 CASES = [
     {"id": "one", "expected": "Paris", "prediction": "in Paris"},

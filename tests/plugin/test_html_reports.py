@@ -2,13 +2,13 @@
 
 from typing import TYPE_CHECKING, Any
 
-from judges import by_answer
 from pages import head_of
+from scripted_judges import by_answer
 from servers import reply
 
 if TYPE_CHECKING:
     from conftest import Project
-    from judges import Judged
+    from scripted_judges import Judged
 
 
 def cases(right: int) -> list[dict[str, Any]]:

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import pytest
-from judges import ClaimJudge, case, shown_to
 from running import WITHOUT_UNUSED, Started, wait_for_group
+from scripted_judges import ClaimJudge, case, shown_to
 from servers import PATIENCE, Answer, Call, Sent, reply
 
 if TYPE_CHECKING:
-    from judges import Judged
+    from scripted_judges import Judged
 
 WORDS = [f"w{number:02}" for number in range(20)]
 ANSWERED = 5
@@ -123,7 +123,7 @@ def _wait_for(condition: Callable[[], bool]) -> None:
 
 
 def _leases(judged: "Judged") -> list[object]:
-    from pytest_llmeval.judge.coordination import Coordination
+    from pytest_llmeval.judges.coordination import Coordination
 
     with Coordination(judged.cache) as shared:
         return [*shared._rows("SELECT key FROM leases"), *shared._rows("SELECT slot FROM slots")]
@@ -131,8 +131,8 @@ def _leases(judged: "Judged") -> list[object]:
 
 def _half_a_minute_later(judged: "Judged") -> None:
     """Let all leases end, as they do by themselves if nobody renews them."""
-    from pytest_llmeval.judge.coordination import Coordination
-    from pytest_llmeval.judge.run_store import LEASE_S
+    from pytest_llmeval.judges.coordination import Coordination
+    from pytest_llmeval.judges.run_store import LEASE_S
 
     with Coordination(judged.cache) as shared:
         shared._rows("UPDATE leases SET expires = expires - ?", (LEASE_S,))

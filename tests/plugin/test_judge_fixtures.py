@@ -4,11 +4,11 @@ import shutil
 from typing import TYPE_CHECKING
 
 import pytest
-from judges import KEY, by_answer, case, entries_of
+from scripted_judges import KEY, by_answer, case, entries_of
 from servers import raw, reply, status
 
 if TYPE_CHECKING:
-    from judges import Judged
+    from scripted_judges import Judged
 
 CLIENTS = {
     "callable": "return lambda request: 'yes' if request.messages else 'no'",
@@ -29,7 +29,7 @@ import pathlib
 
 import pytest
 
-from pytest_llmeval.judge.contract import JudgeReply, Usage
+from pytest_llmeval.judges.contract import JudgeReply, Usage
 
 
 class Client:

@@ -6,14 +6,14 @@ import shutil
 from typing import TYPE_CHECKING
 
 import pytest
-from judges import by_answer, case, entries_of
+from scripted_judges import by_answer, case, entries_of
 from servers import LlmServer, reply, status
 
 from pytest_llmeval.cli import main
 
 if TYPE_CHECKING:
     from conftest import Ran
-    from judges import Judged
+    from scripted_judges import Judged
 
 RECORD = "--llmeval-judge=record"
 REPLAY = "--llmeval-judge=replay"

@@ -4,10 +4,10 @@ import json
 from typing import Any
 
 import pytest
-from judges import KEY, Judged, shown_to
+from scripted_judges import KEY, Judged, shown_to
 from servers import Answer, Call, Sent, cut_off, dropped, malformed, refusal, reply, status
 
-from pytest_llmeval.judge.questions.replies import FLAGS
+from pytest_llmeval.judges.questions.replies import FLAGS
 
 VERDICTS = ("Supported", "Refuted", "Not Enough Evidence")
 

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from judges import KEY, by_answer
+from scripted_judges import KEY, by_answer
 from servers import (
     Answer,
     cut_off,
@@ -17,7 +17,7 @@ from servers import (
 )
 
 if TYPE_CHECKING:
-    from judges import Judged
+    from scripted_judges import Judged
 
 AT_ONCE = {"retry_after": "0"}
 SCORES: dict[str, Any] = {"evaluators": [{"judge": {"mode": "continuous"}}]}

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from judges import KEY
+from scripted_judges import KEY
 from servers import Call, LlmServer, Sent, reply
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from judges import Judged, case, shown_to
+from scripted_judges import Judged, case, shown_to
 from servers import Call, Sent, reply
 
 from pytest_llmeval.cli import main

@@ -5,11 +5,11 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from judges import entries_of, shown_to
+from scripted_judges import entries_of, shown_to
 from servers import Call, Sent, reply
 
 if TYPE_CHECKING:
-    from judges import Judged
+    from scripted_judges import Judged
 
 CASES = [{"id": word, "input": f"Say {word}!", "labels": {"kind": "x"}} for word in ("one", "two", "three")]
 SYSTEMS = {

@@ -5,7 +5,7 @@ import shutil
 from typing import Any
 
 import pytest
-from judges import Judged, case, entries_of, shown_to
+from scripted_judges import Judged, case, entries_of, shown_to
 from servers import Call, Sent, reply, status
 
 NO = {"openai:a": (), "openai:b": ("half", "bad"), "openai:c": ("half", "bad")}

@@ -5,12 +5,12 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
-from judges import case
+from scripted_judges import case
 from servers import reply
 
 if TYPE_CHECKING:
     from conftest import Project
-    from judges import Judged
+    from scripted_judges import Judged
 
 OFFLINE = """\
     import socket

@@ -16,7 +16,7 @@ from pytest_llmeval.plugin.progress import Progress, Termination, described
 from pytest_llmeval.services.background import Snapshot
 
 if TYPE_CHECKING:
-    from judges import Judged
+    from scripted_judges import Judged
 
 WORDS = [f"w{number:02}" for number in range(12)]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from servers import Call, Sent, reply
 
 if TYPE_CHECKING:
-    from judges import Judged
+    from scripted_judges import Judged
 
 REPLY = {"score": {"min": 1, "max": 5}, "reason": "text", "clear": "boolean"}
 PROMPT = "Grade {{ answer }} for {{ input }}."

@@ -7,7 +7,7 @@ from servers import SearchAnswer, serving, status
 
 if TYPE_CHECKING:
     from conftest import Project
-    from judges import Judged
+    from scripted_judges import Judged
 
 WORDS = [f"w{number:02}" for number in range(24)]
 

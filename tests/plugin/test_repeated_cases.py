@@ -5,12 +5,12 @@ import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from judges import by_answer, entries_of
+from scripted_judges import by_answer, entries_of
 from servers import reply
 
 if TYPE_CHECKING:
     from conftest import Project, Ran
-    from judges import Judged
+    from scripted_judges import Judged
 
 YES, NO, NONE = reply("yes"), reply("no"), reply("perhaps")
 ANSWERS = {"steady": [YES], "flaky": [YES, NO, YES], "wrong": [NO], "broken": [YES, NONE, YES]}

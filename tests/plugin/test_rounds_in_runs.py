@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from judges import Judged, entries_of, shown_to
+from scripted_judges import Judged, entries_of, shown_to
 from servers import Call, Sent, reply
 
 CONFTEST = """

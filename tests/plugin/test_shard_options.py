@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from judges import Judged
 from running import run_python
+from scripted_judges import Judged
 
 from pytest_llmeval.run.shards import Shard, read_shard
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from judges import KEY, by_answer
 from running import WITHOUT_UNUSED, Finished, run_python
+from scripted_judges import KEY, by_answer
 from servers import LlmServer, reply
 
 from pytest_llmeval.run.shards import Shard, read_shard

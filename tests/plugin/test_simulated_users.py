@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from judges import Judged, entries_of, shown_to
 from running import WITHOUT_UNUSED, Started, wait_for_group
+from scripted_judges import Judged, entries_of, shown_to
 from servers import PATIENCE, Call, Request, SearchAnswer, Sent, reply, serving
 
 if TYPE_CHECKING:

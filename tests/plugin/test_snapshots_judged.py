@@ -4,7 +4,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from judges import Judged, by_answer
+from scripted_judges import Judged, by_answer
 from servers import reply
 
 if TYPE_CHECKING:

@@ -9,15 +9,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from judges import shown_to
 from running import WITHOUT_UNUSED, run_python
+from scripted_judges import shown_to
 from servers import Call, Sent, reply
 
 from pytest_llmeval.reports.json import read_report, to_json
 
 if TYPE_CHECKING:
     from conftest import Project, Ran
-    from judges import Judged
+    from scripted_judges import Judged
 
 CASES = 120
 

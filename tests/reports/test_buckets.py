@@ -9,14 +9,14 @@ import pytest
 from pytest_llmeval import Case, ErrorBucket, Evaluator, Metric, Observation, Sums, get_evaluator
 from pytest_llmeval.cli.options import report_path
 from pytest_llmeval.core.results import MetricIndex
-from pytest_llmeval.gates.contract import GateResult
+from pytest_llmeval.core.verdicts import GateResult
+from pytest_llmeval.numbers.table import CaseRecord, summarize
 from pytest_llmeval.reports.files import ERROR_ANALYSIS, report_format
 from pytest_llmeval.reports.form import RunReport, RunStart
 from pytest_llmeval.reports.json import to_errors, to_json, write_errors
 from pytest_llmeval.reports.making import fill_buckets, suite_report
 from pytest_llmeval.reports.markdown import to_markdown
 from pytest_llmeval.reports.terminal import render
-from pytest_llmeval.scoring.table import CaseRecord, summarize
 
 
 @dataclass(frozen=True)

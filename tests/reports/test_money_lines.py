@@ -2,8 +2,8 @@
 
 import pytest
 
+from pytest_llmeval.numbers.usage import Money, SavedMoney, SpentMoney
 from pytest_llmeval.reports.overview import money_lines
-from pytest_llmeval.scoring.usage import Money, SavedMoney, SpentMoney
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 
 from pytest_llmeval import Case, get_evaluator
 from pytest_llmeval.core.results import AnswerShown, CaseRecord, MetricIndex
+from pytest_llmeval.numbers.table import summarize
 from pytest_llmeval.reports.form import RunReport, RunStart
 from pytest_llmeval.reports.json import to_errors, to_json
 from pytest_llmeval.reports.making import (
@@ -18,7 +19,6 @@ from pytest_llmeval.reports.making import (
 )
 from pytest_llmeval.reports.markdown import to_markdown
 from pytest_llmeval.reports.terminal import render
-from pytest_llmeval.scoring.table import summarize
 
 ANSWERS = {"right": "Paris", "wrong": "Lyon", "near": "in Paris"}
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import Case, get_evaluator, score
+from pytest_llmeval.core.verdicts import GateResult, SnapshotVerdict
 from pytest_llmeval.core.wording import width_of
-from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
 from pytest_llmeval.gates.drop import DropGate
 from pytest_llmeval.gates.limit import LimitGate, parse_gate
 from pytest_llmeval.reports.form import CaseReport, RunReport, RunStart, SuiteReport, gate_verdicts

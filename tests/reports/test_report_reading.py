@@ -26,9 +26,11 @@ from pytest_llmeval.core.results import (
     MetricValue,
     Result,
 )
-from pytest_llmeval.gates.contract import GateResult, SnapshotVerdict
+from pytest_llmeval.core.verdicts import GateResult, SnapshotVerdict
 from pytest_llmeval.gates.limit import parse_gate
-from pytest_llmeval.gates.statistics.compare import compare_systems
+from pytest_llmeval.numbers.compare import compare_systems
+from pytest_llmeval.numbers.table import summarize
+from pytest_llmeval.numbers.usage import UsageReport, usage_report
 from pytest_llmeval.reports.form import RunReport, RunStart, SuiteReport
 from pytest_llmeval.reports.html.data import PageRun, entry_of
 from pytest_llmeval.reports.html.page import to_page
@@ -42,8 +44,6 @@ from pytest_llmeval.reports.making import (
     worst_cases,
 )
 from pytest_llmeval.reports.markdown import to_markdown
-from pytest_llmeval.scoring.table import summarize
-from pytest_llmeval.scoring.usage import UsageReport, usage_report
 
 SAMPLE = Path(__file__).parent / "samples" / "report.json"
 """Written by version 0.1.0: suites of recorded answers, repeats, systems, a confusion matrix, strengths of systems."""

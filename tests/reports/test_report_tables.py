@@ -18,12 +18,12 @@ from pytest_llmeval.core.tables import (
     ReportTable,
 )
 from pytest_llmeval.gates.limit import parse_gate
+from pytest_llmeval.numbers.repeats import Reduced, Reducer, Repeats
+from pytest_llmeval.numbers.table import summarize
 from pytest_llmeval.reports.form import RunReport, RunStart
 from pytest_llmeval.reports.making import fill_tables, suite_report
 from pytest_llmeval.reports.markdown import to_markdown
 from pytest_llmeval.reports.terminal import render
-from pytest_llmeval.scoring.repeats import Reduced, Reducer, Repeats
-from pytest_llmeval.scoring.table import summarize
 
 RETRIEVAL = get_evaluator("retrieval", k=[1, 10])
 CASE = Case("a", {"fact": "q", "meta": {"accusation": ["theft"]}}, ["x", "y"], [{"fact": "x", "accusation": ["fraud"]}])

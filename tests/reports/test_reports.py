@@ -13,6 +13,7 @@ from wcwidth import wcswidth
 from pytest_llmeval import Case, Observation, get_evaluator, score
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.gates.limit import parse_gate
+from pytest_llmeval.numbers.table import summarize
 from pytest_llmeval.reports.files import write_reports
 from pytest_llmeval.reports.form import RunReport, RunStart
 from pytest_llmeval.reports.json import to_json, write_json
@@ -20,7 +21,6 @@ from pytest_llmeval.reports.making import suite_report
 from pytest_llmeval.reports.markdown import append_markdown, text, to_markdown, write_markdown
 from pytest_llmeval.reports.mutation import KindOutcome, Survival
 from pytest_llmeval.reports.terminal import render
-from pytest_llmeval.scoring.table import summarize
 
 EVALUATORS = {"text": get_evaluator("text", metrics=["exact_match", "f1"])}
 

@@ -11,8 +11,8 @@ import pytest
 from msgspec import structs
 
 from pytest_llmeval import Case, get_evaluator, score
+from pytest_llmeval.core.verdicts import GateResult
 from pytest_llmeval.exchange.report_files import to_ctrf
-from pytest_llmeval.gates.contract import GateResult
 from pytest_llmeval.reports.files import write_reports
 from pytest_llmeval.reports.form import RunReport, RunStart
 from pytest_llmeval.reports.making import suite_report

@@ -27,9 +27,9 @@ from pytest_llmeval.run.job import CaseAnswer
 from pytest_llmeval.run.judging import judge
 from pytest_llmeval.run.run_record import RunRecord
 from pytest_llmeval.run.stages import Collected, RunScope, RunTerms
-from pytest_llmeval.suite.loading import load_suite
-from pytest_llmeval.suite.registry import default_registry
-from pytest_llmeval.suite.suite import Suite, SuiteKey
+from pytest_llmeval.suites.loading import load_suite
+from pytest_llmeval.suites.registry import default_registry
+from pytest_llmeval.suites.suite import Suite, SuiteKey
 
 _RECORDED = Path(__file__).parent / "summaries"
 _EXAMPLES = ROOT / "example_suites"

@@ -16,13 +16,13 @@ from servers import PATIENCE
 from pytest_llmeval import Case, Evaluator, LlmevalError, Metric, Observation, PredictionError, Sums
 from pytest_llmeval.core.errors import BudgetError, JudgeError
 from pytest_llmeval.core.observation import FloatArray
-from pytest_llmeval.judge.contract import JudgedEvaluator, JudgeReply, JudgeRequest, Question, Verdict
-from pytest_llmeval.judge.options import Budget, CachePlace, JudgeMode, JudgeOptions
+from pytest_llmeval.judges.contract import JudgedEvaluator, JudgeReply, JudgeRequest, Question, Verdict
+from pytest_llmeval.judges.options import Budget, CachePlace, JudgeMode, JudgeOptions
+from pytest_llmeval.numbers.repeats import Repeats
 from pytest_llmeval.run.case_runner import CaseRunner, FromFixtures
 from pytest_llmeval.run.execute import Execution
 from pytest_llmeval.run.job import EarlyCalls, LoadedCase
-from pytest_llmeval.scoring.repeats import Repeats
-from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.suites.suite import Suite
 from pytest_llmeval.targets.recordings import Recordings, recording
 from pytest_llmeval.targets.spec import BatchTarget, TargetSpec
 

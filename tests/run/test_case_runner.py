@@ -11,10 +11,10 @@ import pytest
 from builders import Length, key_of, length_suite
 
 from pytest_llmeval import Case, Observation
-from pytest_llmeval.judge.options import CachePlace, JudgeOptions
+from pytest_llmeval.judges.options import CachePlace, JudgeOptions
 from pytest_llmeval.run.case_runner import CaseRunner, FromFixtures, Signals
 from pytest_llmeval.run.job import EarlyCalls, LoadedCase
-from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.suites.suite import Suite
 from pytest_llmeval.targets.recordings import Recordings
 from pytest_llmeval.targets.spec import TargetSpec
 

@@ -14,7 +14,7 @@ from pytest_llmeval.core.views import Reading, turns_of
 from pytest_llmeval.evaluators.text import TextEvaluator
 from pytest_llmeval.run.conversation import Dialogue
 from pytest_llmeval.run.score import measure_each
-from pytest_llmeval.suite.model_settings import ConversationSpec
+from pytest_llmeval.suites.model_settings import ConversationSpec
 from pytest_llmeval.tasks.agents.conversation import Conversation
 
 

@@ -12,14 +12,14 @@ from builders import Length, key_of, length_suite
 from pytest_llmeval import Case, Evaluator, MissingDataError, Observation, PredictionError, get_evaluator
 from pytest_llmeval.gates.drop import DropGate
 from pytest_llmeval.gates.limit import parse_gate
-from pytest_llmeval.judge.service import CallLimit
+from pytest_llmeval.judges.service import CallLimit
+from pytest_llmeval.numbers.case_scores import Limit
 from pytest_llmeval.run import execute as module
 from pytest_llmeval.run.answering import Answering
 from pytest_llmeval.run.execute import Execution
 from pytest_llmeval.run.job import CaseAnswer, Job, LoadedCase
-from pytest_llmeval.scoring.case_scores import Limit
 from pytest_llmeval.services.background import Background
-from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.suites.suite import Suite
 
 
 def suite(*, limits: Mapping[str, Limit] | None = None, **evaluators: Evaluator) -> Suite:

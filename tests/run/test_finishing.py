@@ -20,14 +20,14 @@ from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.core.results import CaseRecord, JudgeCall
 from pytest_llmeval.data.files.writing import writer_name
 from pytest_llmeval.gates.limit import parse_gate
+from pytest_llmeval.numbers.case_scores import Limit
 from pytest_llmeval.reports.form import SuiteReport
 from pytest_llmeval.reports.json import to_json
 from pytest_llmeval.reports.overview import cluster_lines
 from pytest_llmeval.run.run_record import RunRecord, UsedJudgements
 from pytest_llmeval.run.stages import Reported
-from pytest_llmeval.scoring.case_scores import Limit
-from pytest_llmeval.suite.run_settings import SnapshotSettings
-from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.suites.run_settings import SnapshotSettings
+from pytest_llmeval.suites.suite import Suite
 from pytest_llmeval.targets.recordings import NotRecorded, Recordings, recording
 
 CASES = (Case("a", expected="x", labels={"kind": "short"}), Case("b", expected="x"))

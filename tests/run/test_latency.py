@@ -12,13 +12,13 @@ from builders import key_of, length_suite
 from servers import LlmServer, Request, SearchAnswer, reply, serving, status
 
 from pytest_llmeval import Case
-from pytest_llmeval.judge.options import CachePlace, JudgeOptions
+from pytest_llmeval.judges.options import CachePlace, JudgeOptions
 from pytest_llmeval.run.case_runner import CaseRunner, FromFixtures
 from pytest_llmeval.run.execute import Execution
 from pytest_llmeval.run.job import EarlyCalls, LoadedCase
 from pytest_llmeval.services import retrying
-from pytest_llmeval.suite.suite import Suite
-from pytest_llmeval.suite.systems import ModelSpec, ModelSystem
+from pytest_llmeval.suites.suite import Suite
+from pytest_llmeval.suites.systems import ModelSpec, ModelSystem
 from pytest_llmeval.targets.spec import HttpSpec, TargetSpec
 
 EARLY = EarlyCalls(target=True, judge=True)

@@ -14,8 +14,8 @@ from project import Echo
 
 from pytest_llmeval import Case, PredictionError
 from pytest_llmeval.core.errors import BudgetError
-from pytest_llmeval.judge.options import Budget
-from pytest_llmeval.judge.service import CallLimit
+from pytest_llmeval.judges.options import Budget
+from pytest_llmeval.judges.service import CallLimit
 from pytest_llmeval.run import links
 from pytest_llmeval.run.answering import Opponents, chain
 from pytest_llmeval.run.conversation import Conversations
@@ -33,9 +33,9 @@ from pytest_llmeval.run.links import (
     traced,
 )
 from pytest_llmeval.services.background import ThisThread
-from pytest_llmeval.suite.model_settings import ConversationSpec
-from pytest_llmeval.suite.registry import Registry
-from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.suites.model_settings import ConversationSpec
+from pytest_llmeval.suites.registry import Registry
+from pytest_llmeval.suites.suite import Suite
 from pytest_llmeval.targets.spec import TargetSpec
 
 CASES = [Case(name, input=name, expected="") for name in "abcde"]

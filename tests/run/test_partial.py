@@ -25,7 +25,7 @@ from pytest_llmeval import (
     score,
 )
 from pytest_llmeval.core.observation import FloatArray
-from pytest_llmeval.scoring.mergeable import FEW, Statistics, label_formula
+from pytest_llmeval.numbers.mergeable import FEW, Statistics, label_formula
 
 WORDS = ["the", "fox", "sees", "a", "red", "hen", "near", "its", "old", "barn"]
 TEXT = get_evaluator("text", metrics=["exact_match", "f1", "rouge1"])

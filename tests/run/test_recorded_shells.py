@@ -17,7 +17,7 @@ from pytest_llmeval.run.case_runner import CaseRunner
 from pytest_llmeval.run.job import LoadedCase
 from pytest_llmeval.run.run_record import SuitePart
 from pytest_llmeval.run.scripts import run_predicted
-from pytest_llmeval.suite.suite import SuiteKey
+from pytest_llmeval.suites.suite import SuiteKey
 
 COUNT = 700
 """More cases than a worker of ``llmeval score`` gets at a time."""

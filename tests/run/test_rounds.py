@@ -9,9 +9,9 @@ from builders import Chain
 from pytest_llmeval import Case, JudgedEvaluator, JudgeError, JudgeRequest, LlmevalError, Question, Verdict, score
 from pytest_llmeval.core.errors import BudgetError
 from pytest_llmeval.core.views import Reading
-from pytest_llmeval.judge.asking import Asking, Judgement, JudgePanel, Juror, PanelQuestion
-from pytest_llmeval.judge.contract import JudgeReply
-from pytest_llmeval.judge.recordings import Judgements
+from pytest_llmeval.judges.asking import Asking, Judgement, JudgePanel, Juror, PanelQuestion
+from pytest_llmeval.judges.contract import JudgeReply
+from pytest_llmeval.judges.recordings import Judgements
 from pytest_llmeval.run.score import measure_answered
 
 CASE = Case("c", prediction="x")

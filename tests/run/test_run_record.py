@@ -14,7 +14,7 @@ from pytest_llmeval.core.case import input_digest
 from pytest_llmeval.core.results import AnswerShown, CaseOutcome, CaseRecord, JudgingShown
 from pytest_llmeval.run.execute import Execution
 from pytest_llmeval.run.run_record import RunRecord, SuitePart
-from pytest_llmeval.suite.suite import SuiteKey
+from pytest_llmeval.suites.suite import SuiteKey
 
 SUITE = length_suite(Case("a", expected="x"))
 KEY = SuiteKey("/root/s.eval.yaml", "s.eval.yaml")

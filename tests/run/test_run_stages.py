@@ -18,7 +18,7 @@ from pytest_llmeval.run import finishing, stages
 from pytest_llmeval.run.finishing import finish_run, report
 from pytest_llmeval.run.judging import judge
 from pytest_llmeval.run.stages import Collected, Reported, RunScope, RunTerms, collect
-from pytest_llmeval.suite.registry import Registry
+from pytest_llmeval.suites.registry import Registry
 
 CASES = (Case("a"), Case("b"))
 GATES = (parse_gate("length >= 4"), parse_gate("length >= 9"))

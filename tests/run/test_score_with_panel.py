@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from judges import ClaimJudge
+from scripted_judges import ClaimJudge
 
 from pytest_llmeval import Case, JudgeError, JudgeRequest, LlmevalError, Panel, get_checks, get_evaluator, score
 from pytest_llmeval.tasks.memory_qa.qa import judge_answer

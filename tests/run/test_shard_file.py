@@ -13,7 +13,7 @@ from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.results import AnswerShown, CaseRecord, JudgeCall, JudgingShown, TargetUsage
 from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord, SuitePart
 from pytest_llmeval.run.shards import ShardOptions, SuiteVariant, read_shard, write_shard
-from pytest_llmeval.suite.suite import SuiteKey
+from pytest_llmeval.suites.suite import SuiteKey
 
 
 @pytest.fixture

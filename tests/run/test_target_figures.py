@@ -9,7 +9,7 @@ from project import load_text
 from pytest_llmeval.core.case import Case, Parts
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.results import TargetUsage
-from pytest_llmeval.judge.service import model_cost_usd
+from pytest_llmeval.judges.service import model_cost_usd
 from pytest_llmeval.run.execute import execute, execute_repeats
 from pytest_llmeval.run.job import CaseAnswer, usage_of_target, with_figures
 from pytest_llmeval.targets.recordings import Recordings, recording

@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
 
-from judges import ClaimJudge
+from scripted_judges import ClaimJudge
 from servers import Call, LlmServer, Sent, reply, status
 
 _OUT_OF_ORDER = 5

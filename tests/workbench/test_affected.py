@@ -15,9 +15,9 @@ from pytest_llmeval.baselines.runs import CollectedSuite, MeasuredSuite
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import CaseRecord, Selection
-from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
-from pytest_llmeval.scoring.table import summarize
-from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.numbers.case_statistics import CaseStatistics
+from pytest_llmeval.numbers.table import summarize
+from pytest_llmeval.suites.suite import Suite
 from pytest_llmeval.workbench.sources import SourceTree
 
 CASES, MUTATIONS = 4, 20

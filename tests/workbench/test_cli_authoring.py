@@ -7,7 +7,7 @@ import pytest
 
 from pytest_llmeval import Metric, get_evaluator
 from pytest_llmeval.cli import main
-from pytest_llmeval.suite.registry import default_registry
+from pytest_llmeval.suites.registry import default_registry
 from pytest_llmeval.workbench import authoring
 from pytest_llmeval.workbench.authoring import suite_schema
 

@@ -15,10 +15,10 @@ from project import write
 from servers import PATIENCE
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.judge.contract import Usage
-from pytest_llmeval.judge.recordings import write_judgements
-from pytest_llmeval.judge.replies.sqlite import SqliteReplies
-from pytest_llmeval.judge.stored_judgement import StoredJudgement
+from pytest_llmeval.judges.contract import Usage
+from pytest_llmeval.judges.recordings import write_judgements
+from pytest_llmeval.judges.replies.sqlite import SqliteReplies
+from pytest_llmeval.judges.stored_judgement import StoredJudgement
 from pytest_llmeval.workbench.cache import suite_questions
 
 CACHE = Path(".llmeval", "cache.sqlite3")

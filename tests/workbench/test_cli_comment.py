@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.gates.contract import MetricChange
+from pytest_llmeval.core.verdicts import MetricChange
 from pytest_llmeval.reports.form import RunReport
 from pytest_llmeval.reports.json import read_report
 from pytest_llmeval.workbench import comment as comment_module

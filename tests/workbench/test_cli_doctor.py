@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from judges import KEY
 from running import WITHOUT_UNUSED, run_python
+from scripted_judges import KEY
 from servers import LlmServer, reply, status
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.judge.coordination import Coordination
+from pytest_llmeval.judges.coordination import Coordination
 from pytest_llmeval.workbench.doctor import PlannedRun
 
 Doctor = Callable[..., tuple[int, str]]

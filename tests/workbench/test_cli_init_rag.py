@@ -16,9 +16,9 @@ from servers import PATIENCE
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.core.errors import LlmevalError
-from pytest_llmeval.suite.loading import load_suite
-from pytest_llmeval.suite.registry import default_registry
-from pytest_llmeval.suite.suite import stop_fault
+from pytest_llmeval.suites.loading import load_suite
+from pytest_llmeval.suites.registry import default_registry
+from pytest_llmeval.suites.suite import stop_fault
 from pytest_llmeval.workbench.init.questions import AnswerShape, answer_shape, find_columns, read_questions
 
 Command = Callable[..., tuple[int, list[str]]]

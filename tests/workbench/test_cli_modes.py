@@ -13,7 +13,7 @@ from servers import LlmServer, reply
 from pytest_llmeval.cli import main
 from pytest_llmeval.core.case import Case, ShownPrints
 from pytest_llmeval.core.errors import LlmevalError
-from pytest_llmeval.scoring.intervals import wilson_interval
+from pytest_llmeval.numbers.intervals import wilson_interval
 from pytest_llmeval.targets.recordings import Recordings, recording
 from pytest_llmeval.workbench.modes import mode_agreements, mode_shares, saturation
 from pytest_llmeval.workbench.reviews.draws import content_groups

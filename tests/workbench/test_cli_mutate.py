@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from judges import KEY, shown_to
+from scripted_judges import KEY, shown_to
 from servers import Call, LlmServer, Sent, reply, status
 
 from pytest_llmeval.cli import main

@@ -14,7 +14,7 @@ from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.baselines.comparable import Comparable, fingerprint
 from pytest_llmeval.baselines.scores import Approval, Cases, SuiteScores, render
 from pytest_llmeval.cli import main
-from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
+from pytest_llmeval.numbers.case_statistics import CaseStatistics
 
 SIZE = 40
 

@@ -14,13 +14,13 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.gates.limit import parse_gate
+from pytest_llmeval.numbers.table import summarize
 from pytest_llmeval.run.run_record import RunRecord
 from pytest_llmeval.run.stages import Collected, RunScope, RunTerms
-from pytest_llmeval.scoring.table import summarize
-from pytest_llmeval.suite.loading import load_suite
-from pytest_llmeval.suite.registry import default_registry
-from pytest_llmeval.suite.run_settings import StopSettings
-from pytest_llmeval.suite.suite import Suite, SuiteKey, in_order
+from pytest_llmeval.suites.loading import load_suite
+from pytest_llmeval.suites.registry import default_registry
+from pytest_llmeval.suites.run_settings import StopSettings
+from pytest_llmeval.suites.suite import Suite, SuiteKey, in_order
 from pytest_llmeval.workbench.early.stopping import stop_early
 
 EXAMPLE = Path(__file__).parents[2] / "example_suites" / "memory_qa" / "memory_qa.eval.yaml"

@@ -13,7 +13,7 @@ from msgspec import structs
 
 from pytest_llmeval.baselines.scores import Approval, TestScores, render
 from pytest_llmeval.cli import main
-from pytest_llmeval.suite.keys import KEYS
+from pytest_llmeval.suites.keys import KEYS
 from pytest_llmeval.workbench.guard import Ruling, guard_text
 from pytest_llmeval.workbench.guarding import Loosening
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pytest_llmeval.gates.statistics.pairing import Shift
+from pytest_llmeval.numbers.pairing import Shift
 from pytest_llmeval.workbench.migration import dependence, measured_on
 
 

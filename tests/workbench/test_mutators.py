@@ -6,7 +6,7 @@ import pytest
 
 from pytest_llmeval import Mutator, Neighbours, get_evaluator
 from pytest_llmeval.core.case import MISSING, Case, Parts, PredictionParts
-from pytest_llmeval.suite.registry import default_registry
+from pytest_llmeval.suites.registry import default_registry
 from pytest_llmeval.workbench.mutation.mutants import is_wrong
 
 NAMED: dict[str, Mutator] = {each.name: each for each in default_registry().mutators}

@@ -13,23 +13,23 @@ from typing import Any, get_args
 
 import pytest
 from builders import entry, question
-from judges import ClaimJudge
 from msgspec import structs
 from project import load_text
+from scripted_judges import ClaimJudge
 
 from pytest_llmeval import Case, Metric, Observation, Sums, score
 from pytest_llmeval.core.case import Parts
 from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.core.observation import FloatArray
-from pytest_llmeval.judge.asking import Juror, JurorQuestion
-from pytest_llmeval.judge.contract import JudgedEvaluator, JudgeReply, JudgeRequest, Question, Usage, Verdict
-from pytest_llmeval.judge.options import Budget, CachePlace, JudgeMode, JudgeOptions
-from pytest_llmeval.judge.recordings import Judgements, write_judgements
-from pytest_llmeval.judge.replies.sqlite import SqliteReplies
-from pytest_llmeval.judge.stored_judgement import StoredJudgement
+from pytest_llmeval.judges.asking import Juror, JurorQuestion
+from pytest_llmeval.judges.contract import JudgedEvaluator, JudgeReply, JudgeRequest, Question, Usage, Verdict
+from pytest_llmeval.judges.options import Budget, CachePlace, JudgeMode, JudgeOptions
+from pytest_llmeval.judges.recordings import Judgements, write_judgements
+from pytest_llmeval.judges.replies.sqlite import SqliteReplies
+from pytest_llmeval.judges.stored_judgement import StoredJudgement
 from pytest_llmeval.run.case_runner import CaseRunner
 from pytest_llmeval.run.job import LoadedCase
-from pytest_llmeval.suite.suite import Suite, SuiteKey
+from pytest_llmeval.suites.suite import Suite, SuiteKey
 from pytest_llmeval.targets.recordings import Recordings, recording
 from pytest_llmeval.tasks.grounding.evaluators import ClaimMetric
 from pytest_llmeval.workbench.plan import RunPlan

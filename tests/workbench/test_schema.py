@@ -11,9 +11,9 @@ import yaml
 
 from pytest_llmeval import Case, Evaluator, Metric, Observation, SuiteError, Sums
 from pytest_llmeval.core.observation import FloatArray
-from pytest_llmeval.suite.keys import SuiteEntry
-from pytest_llmeval.suite.loading import load_suite
-from pytest_llmeval.suite.registry import default_registry
+from pytest_llmeval.suites.keys import SuiteEntry
+from pytest_llmeval.suites.loading import load_suite
+from pytest_llmeval.suites.registry import default_registry
 from pytest_llmeval.workbench.authoring import suite_schema
 
 SCHEMA = suite_schema(default_registry())

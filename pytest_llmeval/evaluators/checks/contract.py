@@ -15,8 +15,8 @@ from pytest_llmeval.core.evaluator import Reads
 from pytest_llmeval.core.views import Reading, Turn, chosen_turns, turns_of
 from pytest_llmeval.core.wording import excerpt
 from pytest_llmeval.evaluators.answers import as_text, describe_found
-from pytest_llmeval.judge.contract import Question, Verdict
-from pytest_llmeval.judge.panel import PanelVerdict
+from pytest_llmeval.judges.contract import Question, Verdict
+from pytest_llmeval.judges.panel import PanelVerdict
 
 _LONGEST = 80
 

@@ -23,7 +23,7 @@ from pytest_llmeval.evaluators.checks.contract import (
 )
 from pytest_llmeval.evaluators.checks.kinds import SHIPPED, Criterion
 from pytest_llmeval.evaluators.checks.reading import CheckReader, Unlocated
-from pytest_llmeval.judge.contract import JudgedEvaluator, Question, Verdict
+from pytest_llmeval.judges.contract import JudgedEvaluator, Question, Verdict
 
 _RATE = "check_rate"
 _MET, _TOTAL = "met[", "made["

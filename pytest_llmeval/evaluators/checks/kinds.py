@@ -26,9 +26,9 @@ from pytest_llmeval.evaluators.checks.contract import (
     quoted,
 )
 from pytest_llmeval.evaluators.checks.texts import TEXT_KINDS, TRACE_KINDS
-from pytest_llmeval.judge.contract import Mode, Question, Verdict
-from pytest_llmeval.judge.questions.modes import get_mode, instruction_language
-from pytest_llmeval.judge.questions.suite_modes import Rubric, rubric_mode
+from pytest_llmeval.judges.contract import Mode, Question, Verdict
+from pytest_llmeval.judges.questions.modes import get_mode, instruction_language
+from pytest_llmeval.judges.questions.suite_modes import Rubric, rubric_mode
 
 _MOST_READ = 2_000_000
 """Characters that may be read in search of JSON; text full of opening brackets would else take quadratic time."""

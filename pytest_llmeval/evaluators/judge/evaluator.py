@@ -39,9 +39,9 @@ from pytest_llmeval.evaluators.judge.judged_case import (
     verdict_details,
 )
 from pytest_llmeval.evaluators.measures.confusion import rate_counts, share_basis, share_by_rates
-from pytest_llmeval.judge.contract import JudgedEvaluator, Mode, Question, Verdict
-from pytest_llmeval.judge.questions.forms import ReplyField, ReplyForm
-from pytest_llmeval.judge.questions.modes import (
+from pytest_llmeval.judges.contract import JudgedEvaluator, Mode, Question, Verdict
+from pytest_llmeval.judges.questions.forms import ReplyField, ReplyForm
+from pytest_llmeval.judges.questions.modes import (
     ADVERSARIAL,
     MODE_OF_TYPE,
     PRESETS,
@@ -52,8 +52,8 @@ from pytest_llmeval.judge.questions.modes import (
     preset_form,
     route,
 )
-from pytest_llmeval.judge.questions.replies import expected_mode, levels_fault
-from pytest_llmeval.judge.questions.suite_modes import (
+from pytest_llmeval.judges.questions.replies import expected_mode, levels_fault
+from pytest_llmeval.judges.questions.suite_modes import (
     GRADES,
     PromptFile,
     Rubric,

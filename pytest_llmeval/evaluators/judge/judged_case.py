@@ -12,10 +12,10 @@ from pytest_llmeval.core.wording import as_line, excerpt, listed
 from pytest_llmeval.data.formats.base import ABSENT, json_text, pick
 from pytest_llmeval.evaluators.answers import as_references, as_text, describe_found
 from pytest_llmeval.evaluators.measures.confusion import ratio
-from pytest_llmeval.judge.contract import Mode, Question, Verdict
-from pytest_llmeval.judge.panel import juror_lines
-from pytest_llmeval.judge.questions.modes import is_unanswerable
-from pytest_llmeval.judge.questions.replies import FLAGS, UNNAMED_DEFECTS
+from pytest_llmeval.judges.contract import Mode, Question, Verdict
+from pytest_llmeval.judges.panel import juror_lines
+from pytest_llmeval.judges.questions.modes import is_unanswerable
+from pytest_llmeval.judges.questions.replies import FLAGS, UNNAMED_DEFECTS
 
 _SUBJECTS = ("claim", "goal", "source", "question")
 _ABSENT = {"reference": "no expected answer", **{name: f"no {name}" for name in _SUBJECTS}}

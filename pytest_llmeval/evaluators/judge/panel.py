@@ -18,8 +18,8 @@ from pytest_llmeval.core.tables import cell_name, read_cells
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.evaluators.judge.human_labels import LEAST_LABELS, unseen_errors
 from pytest_llmeval.evaluators.measures.confusion import krippendorff_alpha, ratio, unit_moments, weighted_kappa
-from pytest_llmeval.judge.contract import Verdict
-from pytest_llmeval.judge.panel import CascadeVerdict, PanelError, PanelVerdict, Votes
+from pytest_llmeval.judges.contract import Verdict
+from pytest_llmeval.judges.panel import CascadeVerdict, PanelError, PanelVerdict, Votes
 
 _ONE_CASE = "needs several cases"
 _FEWEST = 2

@@ -17,7 +17,7 @@ from pytest_llmeval.core.evaluator import Basis
 from pytest_llmeval.core.observation import FloatArray, Sums
 from pytest_llmeval.core.tables import NO_LABEL, label_name, label_order
 from pytest_llmeval.core.wording import counted
-from pytest_llmeval.scoring.intervals import normal_quantile
+from pytest_llmeval.numbers.intervals import normal_quantile
 
 MERGED = "true"
 """Key that `merged` gives to the labels it merges."""

@@ -13,7 +13,7 @@ from pytest_llmeval.exchange.contract import Fate, LeftOutError, SourceLedger, S
 from pytest_llmeval.exchange.promptfoo.prompts import ConfigFiles
 from pytest_llmeval.exchange.promptfoo.services import SCHEMES, ImportedService, read_service
 from pytest_llmeval.exchange.templates import is_template, rewritten
-from pytest_llmeval.judge.spec import JudgeSpec
+from pytest_llmeval.judges.spec import JudgeSpec
 
 _SERVERS: Final = {
     "cerebras": ("https://api.cerebras.ai/v1", "CEREBRAS_API_KEY"),

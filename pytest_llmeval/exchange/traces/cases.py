@@ -18,7 +18,7 @@ from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.exchange.traces import case_of_spans
 from pytest_llmeval.exchange.traces.spans import TraceSpan, read_spans
 from pytest_llmeval.services.secrets import masked, secret_values
-from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.suites.suite import Suite
 
 _TRACES = "traces"
 

@@ -8,8 +8,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from msgspec import Struct
 
 from pytest_llmeval.core.results import BAD, PASS_RATE, MetricValue
+from pytest_llmeval.core.verdicts import GateResult, MetricChange
 from pytest_llmeval.core.wording import excerpt
-from pytest_llmeval.gates.contract import GateResult, MetricChange
 from pytest_llmeval.gates.limit import GateFormError, parse_gate
 from pytest_llmeval.reports.failures import SuiteCase, cause_of, failure_key
 from pytest_llmeval.reports.form import NO_CASE, CaseReport, Changes, RunReport, SuiteReport, gated_metrics

@@ -15,8 +15,8 @@ from pytest_llmeval.data.files.documents import Document, load_json, read_json
 from pytest_llmeval.data.files.places import render_path
 from pytest_llmeval.data.formats.base import CaseFile, FileSource, case_id, kind
 from pytest_llmeval.evaluators.answers import describe_found
-from pytest_llmeval.judge.contract import JudgedEvaluator, Question, Verdict
-from pytest_llmeval.judge.questions.modes import USER_ROLE, get_mode, instruction_language
+from pytest_llmeval.judges.contract import JudgedEvaluator, Question, Verdict
+from pytest_llmeval.judges.questions.modes import USER_ROLE, get_mode, instruction_language
 
 _STOPS: Final = ("script", "target", "max_turns")
 _STOPS_OF_USERS: Final = ("user", "recording")

@@ -16,8 +16,8 @@ from pytest_llmeval.core.views import AnswerChange, Mutator, Neighbours
 from pytest_llmeval.core.wording import listed, unknown_name
 from pytest_llmeval.evaluators.judge.judged_case import defect_rates, listed_sources
 from pytest_llmeval.evaluators.measures.confusion import ratio
-from pytest_llmeval.judge.contract import JudgedEvaluator, Question, Verdict
-from pytest_llmeval.judge.questions.replies import FLAGS
+from pytest_llmeval.judges.contract import JudgedEvaluator, Question, Verdict
+from pytest_llmeval.judges.questions.replies import FLAGS
 from pytest_llmeval.tasks.fact_check.evidence import EvidenceForm, EvidenceMatch, EvidenceMatcher, EvidenceMatching
 from pytest_llmeval.tasks.fact_check.scores import (
     EVIDENCE_METRICS,
@@ -241,7 +241,7 @@ class FactCheck(JudgedEvaluator):
         return f"{how}|v:{self.version}"
 
     def _mode_version(self) -> str:
-        from pytest_llmeval.judge.questions.modes import get_mode
+        from pytest_llmeval.judges.questions.modes import get_mode
 
         return f"{_MODE}@{get_mode(_MODE).version}"
 
@@ -276,8 +276,8 @@ class FactCheck(JudgedEvaluator):
         """
         if not self.asks:
             return ()
-        from pytest_llmeval.judge.contract import Question
-        from pytest_llmeval.judge.questions.modes import get_mode, instruction_language
+        from pytest_llmeval.judges.contract import Question
+        from pytest_llmeval.judges.questions.modes import get_mode, instruction_language
 
         claim, answer = self._claim(case), read_answer(case.prediction)
         texts = {

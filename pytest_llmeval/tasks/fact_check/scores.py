@@ -15,13 +15,13 @@ from pytest_llmeval.core.tables import NO_LABEL, cell_name, label_key, label_nam
 from pytest_llmeval.core.wording import excerpt
 from pytest_llmeval.evaluators.judge.judged_case import defect_counts, unnamed_defects
 from pytest_llmeval.evaluators.measures.confusion import Margins, average, precision, ratio, recall
-from pytest_llmeval.judge.questions.replies import FLAGS
+from pytest_llmeval.judges.questions.replies import FLAGS
 from pytest_llmeval.reports.json import read_report, to_json
 from pytest_llmeval.tasks.fact_check.evidence import EvidenceMatch, MatchedPair
 from pytest_llmeval.tasks.fact_check.target import Answer, Claim
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judge.contract import Verdict
+    from pytest_llmeval.judges.contract import Verdict
 
 
 OTHER: Final = "(other)"

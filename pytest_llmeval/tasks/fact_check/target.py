@@ -14,8 +14,8 @@ from pytest_llmeval.core.case import Missing
 from pytest_llmeval.core.errors import PredictionError
 from pytest_llmeval.core.wording import printable, suggest
 from pytest_llmeval.evaluators.answers import as_text, describe_found
-from pytest_llmeval.judge.contract import JudgeRequest, Message
-from pytest_llmeval.judge.questions.replies import object_schema
+from pytest_llmeval.judges.contract import JudgeRequest, Message
+from pytest_llmeval.judges.questions.replies import object_schema
 
 VERDICTS: Final = ("Supported", "Refuted", "Not Enough Evidence")
 """The labels, as `taxonomies/verdicts.yaml` has them."""
@@ -400,8 +400,8 @@ def fact_checker(
         JudgeError: `llm` can be asked in none of these ways.
         ValueError: A model's name has no known provider, or an address goes with something else than a model's name.
     """
-    from pytest_llmeval.judge.clients import as_client, connect
-    from pytest_llmeval.judge.spec import JudgeSpec
+    from pytest_llmeval.judges.clients import as_client, connect
+    from pytest_llmeval.judges.spec import JudgeSpec
 
     if base_url is not None and not isinstance(llm, str):
         raise ValueError(f"found base_url with {type(llm).__name__}, expected it with the name of a model")

@@ -13,8 +13,8 @@ from pytest_llmeval.core.observation import FloatArray, Observation, Sums
 from pytest_llmeval.core.wording import as_line
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.evaluators.judge.judged_case import CaseTexts, case_texts
-from pytest_llmeval.judge.contract import JudgedEvaluator, Question, Verdict
-from pytest_llmeval.judge.questions.modes import instruction_language
+from pytest_llmeval.judges.contract import JudgedEvaluator, Question, Verdict
+from pytest_llmeval.judges.questions.modes import instruction_language
 from pytest_llmeval.tasks.grounding.questions import CLAIM_MODES, checklist_mode, claim_mode_version
 from pytest_llmeval.tasks.grounding.steps import (
     ANSWER_IN_CONTEXTS,

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from pytest_llmeval.core.wording import excerpt, listed
-from pytest_llmeval.judge.contract import Listing, Mode, Question, Verdict
-from pytest_llmeval.judge.questions.modes import mode_of_file, read_mode_file
-from pytest_llmeval.judge.questions.replies import (
+from pytest_llmeval.judges.contract import Listing, Mode, Question, Verdict
+from pytest_llmeval.judges.questions.modes import mode_of_file, read_mode_file
+from pytest_llmeval.judges.questions.replies import (
     closing_list,
     object_schema,
     plain,

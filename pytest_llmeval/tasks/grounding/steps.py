@@ -11,8 +11,8 @@ from pytest_llmeval.core.wording import excerpt, quotation
 from pytest_llmeval.data.formats.base import json_text
 from pytest_llmeval.evaluators.answers import as_references, as_text, describe_found
 from pytest_llmeval.evaluators.measures.tokens import cited_by, split_sentences
-from pytest_llmeval.judge.contract import Question, Verdict
-from pytest_llmeval.judge.questions.modes import instruction_language
+from pytest_llmeval.judges.contract import Question, Verdict
+from pytest_llmeval.judges.questions.modes import instruction_language
 from pytest_llmeval.tasks.grounding.questions import (
     ask_for_citations,
     ask_for_claim_relevance,

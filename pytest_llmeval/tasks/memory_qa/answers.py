@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 from pytest_llmeval.core.case import Parts
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError
 from pytest_llmeval.core.wording import unknown_name
-from pytest_llmeval.judge.contract import Question, Verdict
-from pytest_llmeval.judge.direct import DirectJudges, Judgeable, Panel
-from pytest_llmeval.judge.questions.modes import (
+from pytest_llmeval.judges.contract import Question, Verdict
+from pytest_llmeval.judges.direct import DirectJudges, Judgeable, Panel
+from pytest_llmeval.judges.questions.modes import (
     ADVERSARIAL,
     MODE_OF_TYPE,
     get_mode,
@@ -23,7 +23,7 @@ from pytest_llmeval.judge.questions.modes import (
     is_unanswerable,
     route,
 )
-from pytest_llmeval.judge.questions.suite_modes import (
+from pytest_llmeval.judges.questions.suite_modes import (
     PromptFile,
     prompt_of,
     prompted_mode,
@@ -32,7 +32,7 @@ from pytest_llmeval.judge.questions.suite_modes import (
 )
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judge.recordings import ScoreFile
+    from pytest_llmeval.judges.recordings import ScoreFile
 
 _LOG = logging.getLogger(__name__)
 _ANSWER_MODES: Final = tuple(sorted({*MODE_OF_TYPE.values(), "abstention"}))
@@ -210,7 +210,7 @@ def import_cache(
         ValueError: The mode is unknown.
         OSError: The file cannot be written.
     """
-    from pytest_llmeval.judge.recordings import ScoreFile
+    from pytest_llmeval.judges.recordings import ScoreFile
 
     _check_mode(mode, [_AUTO, *_ANSWER_MODES])
     answered = [(results[row], text) for row, text in _answers(results, mode).items()]
@@ -282,7 +282,7 @@ def _tasks(answered: Sequence[tuple[AnsweredQuestion, str]], mode: str) -> "list
 
 
 def _keys(results: Sequence[AnsweredQuestion], tasks: "Sequence[_AnswerTask]") -> list[str]:
-    from pytest_llmeval.judge.recordings import score_key
+    from pytest_llmeval.judges.recordings import score_key
 
     return [
         score_key(each.sample_id, each.question_id, task.identity) for each, task in zip(results, tasks, strict=True)
@@ -290,7 +290,7 @@ def _keys(results: Sequence[AnsweredQuestion], tasks: "Sequence[_AnswerTask]") -
 
 
 def _keys_of_ids(results: Sequence[AnsweredQuestion], tasks: "Sequence[_AnswerTask]") -> dict[str, set[str]]:
-    from pytest_llmeval.judge.recordings import keys_of_ids
+    from pytest_llmeval.judges.recordings import keys_of_ids
 
     keys = _keys(results, tasks)
     return keys_of_ids((each.sample_id, each.question_id, key) for each, key in zip(results, keys, strict=True))
@@ -330,7 +330,7 @@ def _judged(
 
 def _opened(path: Path, results: Sequence[AnsweredQuestion], tasks: "Sequence[_AnswerTask]") -> "ScoreFile":
     """Open a file of scores; those that are kept by question id alone move to the results that they belong to."""
-    from pytest_llmeval.judge.recordings import ScoreFile
+    from pytest_llmeval.judges.recordings import ScoreFile
 
     file = ScoreFile.open(path)
     if not (ids := file.plain_ids):

@@ -40,10 +40,10 @@ from pytest_llmeval.core.views import Mutator, Neighbours
 from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.data.files.writing import append_text
 from pytest_llmeval.evaluators.answers import answer_text, describe_found, has_cjk, references
-from pytest_llmeval.judge.questions.modes import is_unanswerable
+from pytest_llmeval.judges.questions.modes import is_unanswerable
 from pytest_llmeval.run.score import score
 from pytest_llmeval.services.secrets import presentable
-from pytest_llmeval.suite.registry import default_registry, get_evaluator
+from pytest_llmeval.suites.registry import default_registry, get_evaluator
 from pytest_llmeval.tasks.memory_qa.answers import batch_judge, import_cache, judge_answer
 
 _FIELDS = ("sample_id", "question_id", "question_type", "question", "ground_truth", "prediction")

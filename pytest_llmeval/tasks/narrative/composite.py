@@ -16,7 +16,7 @@ from pytest_llmeval.core.observation import FloatArray, Observation, Sums
 from pytest_llmeval.core.tables import MetricTable, ReportTable
 from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.evaluators.measures.confusion import ratio
-from pytest_llmeval.suite.registry import get_evaluator
+from pytest_llmeval.suites.registry import get_evaluator
 from pytest_llmeval.tasks.narrative import report
 from pytest_llmeval.tasks.narrative.alignment import ALIGN, Alignment, NameMatch, Pairing
 from pytest_llmeval.tasks.narrative.base import (

@@ -21,9 +21,9 @@ from pytest_llmeval.core.wording import excerpt, unknown_name
 from pytest_llmeval.evaluators.answers import as_references
 from pytest_llmeval.evaluators.judge.judged_case import CaseTexts, case_texts
 from pytest_llmeval.evaluators.measures.confusion import ratio
-from pytest_llmeval.judge.contract import JudgedEvaluator, Mode, Question, Verdict
-from pytest_llmeval.judge.questions.modes import instruction_language, mode_of_file, read_mode_file
-from pytest_llmeval.judge.questions.replies import (
+from pytest_llmeval.judges.contract import JudgedEvaluator, Mode, Question, Verdict
+from pytest_llmeval.judges.questions.modes import instruction_language, mode_of_file, read_mode_file
+from pytest_llmeval.judges.questions.replies import (
     closing_object,
     object_schema,
     says,
@@ -31,7 +31,7 @@ from pytest_llmeval.judge.questions.replies import (
     unreadable,
     value_excerpt,
 )
-from pytest_llmeval.scoring.resample import IntArray, by_unit, resample_count, resampled_totals, unit_numbers
+from pytest_llmeval.numbers.resample import IntArray, by_unit, resample_count, resampled_totals, unit_numbers
 
 PROMPTS: Final = Path(__file__).parent / "prompts"
 

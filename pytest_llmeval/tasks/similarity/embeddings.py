@@ -12,12 +12,12 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from pytest_llmeval.core.errors import JudgeError
-from pytest_llmeval.judge.clients.base import AsyncJudge, Patience, count
-from pytest_llmeval.judge.clients.http import HttpJudge, OpenAI
-from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Message, Mode, Usage, Verdict
-from pytest_llmeval.judge.questions.modes import DATA_CLOSE, DATA_OPEN
-from pytest_llmeval.judge.questions.replies import closing_object, unreadable
-from pytest_llmeval.judge.spec import JudgeSpec
+from pytest_llmeval.judges.clients.base import AsyncJudge, Patience, count
+from pytest_llmeval.judges.clients.http import HttpJudge, OpenAI
+from pytest_llmeval.judges.contract import JudgeReply, JudgeRequest, Message, Mode, Usage, Verdict
+from pytest_llmeval.judges.questions.modes import DATA_CLOSE, DATA_OPEN
+from pytest_llmeval.judges.questions.replies import closing_object, unreadable
+from pytest_llmeval.judges.spec import JudgeSpec
 
 _FIELDS: Final = ("answer", "reference")
 _DIGITS: Final = 6

@@ -18,9 +18,9 @@ from pytest_llmeval.core.observation import FloatArray, Observation, Sums
 from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.evaluators.answers import as_references, as_text, describe_found, reference_fault, word_lines
 from pytest_llmeval.evaluators.measures.tokens import get_tokenizer
-from pytest_llmeval.judge.clients.base import Patience
-from pytest_llmeval.judge.contract import JudgedEvaluator, Question, Verdict
-from pytest_llmeval.judge.spec import JudgeSpec, Price
+from pytest_llmeval.judges.clients.base import Patience
+from pytest_llmeval.judges.contract import JudgedEvaluator, Question, Verdict
+from pytest_llmeval.judges.spec import JudgeSpec, Price
 from pytest_llmeval.tasks.similarity.embeddings import SIMILARITY, EmbeddingJudge
 
 _UNLIMITED = 1_000_000

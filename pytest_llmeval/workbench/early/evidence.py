@@ -21,9 +21,10 @@ from msgspec import Struct
 
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.observation import FloatArray
+from pytest_llmeval.core.verdicts import GateResult
 from pytest_llmeval.core.wording import counted
-from pytest_llmeval.gates.contract import Gate, GateResult, ScoreSide
-from pytest_llmeval.scoring.resample import IntArray
+from pytest_llmeval.gates.contract import Gate, ScoreSide
+from pytest_llmeval.numbers.resample import IntArray
 
 if TYPE_CHECKING:
     import numpy as np

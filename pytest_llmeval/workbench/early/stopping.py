@@ -13,24 +13,25 @@ from pytest_llmeval.core.case import groups_of_case
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.results import CaseRecord
+from pytest_llmeval.core.verdicts import GateResult
 from pytest_llmeval.gates.change import ChangeGate
-from pytest_llmeval.gates.contract import Gate, GateResult
+from pytest_llmeval.gates.contract import Gate
+from pytest_llmeval.numbers.table import Table, summarize
+from pytest_llmeval.numbers.usage import claim_calls
 from pytest_llmeval.reports.form import StopReport
 from pytest_llmeval.run.judging import qualified
 from pytest_llmeval.run.run_record import RunRecord
 from pytest_llmeval.run.stages import Collected, RunScope, Suites, collected_records, judges_of, rows_of
-from pytest_llmeval.scoring.table import Table, summarize
-from pytest_llmeval.scoring.usage import claim_calls
-from pytest_llmeval.suite.run_settings import CaseOrder
-from pytest_llmeval.suite.suite import StopGroup, Suite, SuiteKey, group_of
+from pytest_llmeval.suites.run_settings import CaseOrder
+from pytest_llmeval.suites.suite import StopGroup, Suite, SuiteKey, group_of
 from pytest_llmeval.workbench.early.evidence import EarlyVerdict, PartScores, decide_gate
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from pytest_llmeval.gates.statistics.pairing import RunPairing
-    from pytest_llmeval.judge.judges import SuiteJudges
+    from pytest_llmeval.judges.judges import SuiteJudges
+    from pytest_llmeval.numbers.pairing import RunPairing
 
 
 _SAME = 1e-9
@@ -309,8 +310,8 @@ def _between(looks: Mapping[str, _GatesSoFar]) -> Iterator[tuple[str, _GateQuest
 
 
 def _pair(system: _GatesSoFar, other: _GatesSoFar) -> "RunPairing":
-    from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
-    from pytest_llmeval.gates.statistics.pairing import RunPairing
+    from pytest_llmeval.numbers.case_statistics import CaseStatistics
+    from pytest_llmeval.numbers.pairing import RunPairing
 
     run, baseline = (
         CaseStatistics.exact([*each.records, *(CaseRecord(name, outcome="not_run") for name in sorted(_to_come(each)))])

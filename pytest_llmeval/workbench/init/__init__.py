@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pytest_llmeval.cli.console import CommandResult, open_suite, say
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
-from pytest_llmeval.judge.clients import key_variable
+from pytest_llmeval.judges.clients import key_variable
 from pytest_llmeval.workbench.init.rag import RagSuite, add_rag_arguments, rag_suite
 from pytest_llmeval.workbench.project import Project, TargetPlace, find_target
 

@@ -14,8 +14,8 @@ from pytest_llmeval.core.case import expression_fault
 from pytest_llmeval.core.errors import FieldsError, LlmevalError
 from pytest_llmeval.core.wording import as_line, counted, limit
 from pytest_llmeval.evaluators.answers import json_in
-from pytest_llmeval.judge.clients import key_variable
-from pytest_llmeval.judge.spec import JudgeSpec
+from pytest_llmeval.judges.clients import key_variable
+from pytest_llmeval.judges.spec import JudgeSpec
 from pytest_llmeval.workbench.init.questions import (
     AnswerShape,
     QuestionColumns,

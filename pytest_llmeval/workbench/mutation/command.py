@@ -13,8 +13,8 @@ from pytest_llmeval.core.wording import counted
 from pytest_llmeval.data.files.places import display_path
 from pytest_llmeval.reports.json import published
 from pytest_llmeval.reports.mutation import SHOWN_FROM, findings, survival_lines
-from pytest_llmeval.suite.registry import default_registry
-from pytest_llmeval.suite.suite import Suite, SuiteKey
+from pytest_llmeval.suites.registry import default_registry
+from pytest_llmeval.suites.suite import Suite, SuiteKey
 from pytest_llmeval.targets.recordings import Recordings
 from pytest_llmeval.workbench.judge import judge_options
 from pytest_llmeval.workbench.mutation.mutants import JudgedScorer, Mutation, mutation_of

@@ -15,14 +15,14 @@ from pytest_llmeval.core.errors import BudgetError, LlmevalError, format_error
 from pytest_llmeval.core.results import UNFAILED
 from pytest_llmeval.core.views import Mutator, Neighbours
 from pytest_llmeval.core.wording import counted
-from pytest_llmeval.judge.options import JudgeOptions
-from pytest_llmeval.judge.spec import jurors_of
+from pytest_llmeval.judges.options import JudgeOptions
+from pytest_llmeval.judges.spec import jurors_of
+from pytest_llmeval.numbers.repeats import Repeats
 from pytest_llmeval.run.case_runner import CaseRunner
 from pytest_llmeval.run.execute import Execution, execute, unjudged_answer
 from pytest_llmeval.run.job import EarlyCalls, LoadedCase, with_figures
 from pytest_llmeval.run.score import MeasuredBlocks
-from pytest_llmeval.scoring.repeats import Repeats
-from pytest_llmeval.suite.suite import Suite, SuiteKey
+from pytest_llmeval.suites.suite import Suite, SuiteKey
 from pytest_llmeval.workbench.mutation.forms import normal
 from pytest_llmeval.workbench.plan import RunPlan
 from pytest_llmeval.workbench.plan.making import plan_cases

@@ -16,13 +16,13 @@ from pytest_llmeval.core.results import PASS_RATE, UNFAILED, CaseRecord
 from pytest_llmeval.core.views import Mutator
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.gates.contract import ScoreGate
-from pytest_llmeval.judge.service import JudgeOffError
+from pytest_llmeval.judges.service import JudgeOffError
+from pytest_llmeval.numbers.intervals import wilson_interval
+from pytest_llmeval.numbers.table import Table, summarize_rows
 from pytest_llmeval.reports.mutation import POWER, GateNotice, KindOutcome, Survival
 from pytest_llmeval.run.execute import Execution
 from pytest_llmeval.run.stages import Reported, RunScope
-from pytest_llmeval.scoring.intervals import wilson_interval
-from pytest_llmeval.scoring.table import Table, summarize_rows
-from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.suites.suite import Suite
 from pytest_llmeval.targets.recordings import WITHHELD
 from pytest_llmeval.workbench.mutation.mutants import (
     Mutant,

@@ -14,13 +14,13 @@ from pytest_llmeval.core.case import Case, NoAnswer, Parts, PredictionParts
 from pytest_llmeval.core.errors import JudgeError, LlmevalError, price_hint
 from pytest_llmeval.core.results import TargetUsage
 from pytest_llmeval.core.wording import counted
-from pytest_llmeval.judge.asking import Asking, Judgement, Juror, JurorQuestion, JurorVerdict, PanelQuestion
-from pytest_llmeval.judge.contract import Usage, Verdict
-from pytest_llmeval.judge.panel import case_repeat, is_unsure
-from pytest_llmeval.judge.questions.modes import SIMULATED_USER
-from pytest_llmeval.judge.questions.replies import read_text
-from pytest_llmeval.judge.recordings import Judgements
-from pytest_llmeval.judge.service import cost_usd, price_of
+from pytest_llmeval.judges.asking import Asking, Judgement, Juror, JurorQuestion, JurorVerdict, PanelQuestion
+from pytest_llmeval.judges.contract import Usage, Verdict
+from pytest_llmeval.judges.panel import case_repeat, is_unsure
+from pytest_llmeval.judges.questions.modes import SIMULATED_USER
+from pytest_llmeval.judges.questions.replies import read_text
+from pytest_llmeval.judges.recordings import Judgements
+from pytest_llmeval.judges.service import cost_usd, price_of
 from pytest_llmeval.run.answering import Answering, with_others
 from pytest_llmeval.run.case_runner import CaseRunner, FromFixtures
 from pytest_llmeval.run.conversation import beginning, user_questions
@@ -39,11 +39,11 @@ from pytest_llmeval.workbench.plan import (
 
 if TYPE_CHECKING:
     from pytest_llmeval.baselines.runs import Keeper
-    from pytest_llmeval.judge.judges import SuiteJudges
-    from pytest_llmeval.judge.options import JudgeOptions
-    from pytest_llmeval.judge.spec import Price
-    from pytest_llmeval.judge.stored_judgement import StoredJudgement
-    from pytest_llmeval.suite.suite import Suite, SuiteKey
+    from pytest_llmeval.judges.judges import SuiteJudges
+    from pytest_llmeval.judges.options import JudgeOptions
+    from pytest_llmeval.judges.spec import Price
+    from pytest_llmeval.judges.stored_judgement import StoredJudgement
+    from pytest_llmeval.suites.suite import Suite, SuiteKey
 
 _PLACEHOLDER = "an answer that does not exist yet"
 """Stands for answers when evaluators are asked how many questions they will have about them."""

@@ -15,17 +15,18 @@ from pytest_llmeval.cli.console import CommandResult, amount, count, open_noted,
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.observation import FloatArray, Observation
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord
+from pytest_llmeval.core.verdicts import GateOutcome
 from pytest_llmeval.core.wording import counted, limit, number, unknown_name
 from pytest_llmeval.evaluators.functions import RecordedScores
-from pytest_llmeval.gates.contract import GateOutcome, split_statistic
+from pytest_llmeval.gates.contract import split_statistic
 from pytest_llmeval.gates.drop import WATCHED_RUNS, DropGate
 from pytest_llmeval.gates.rules import judge_together
-from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
-from pytest_llmeval.gates.statistics.pairing import RunPairing
+from pytest_llmeval.numbers.case_scores import TOLERANCE
+from pytest_llmeval.numbers.case_statistics import CaseStatistics
+from pytest_llmeval.numbers.pairing import RunPairing
 from pytest_llmeval.reports.form import SuiteReport
 from pytest_llmeval.reports.json import read_report
-from pytest_llmeval.scoring.case_scores import TOLERANCE
-from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.suites.suite import Suite
 from pytest_llmeval.workbench.plan.spread import Plan, Planned, Sources, planned
 from pytest_llmeval.workbench.reports import paired_scores, with_ids_of
 

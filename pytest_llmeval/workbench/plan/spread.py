@@ -17,15 +17,15 @@ from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.gates.change import ChangeGate
 from pytest_llmeval.gates.contract import split_statistic
-from pytest_llmeval.gates.statistics.anytime import weighted_ratios
-from pytest_llmeval.gates.statistics.case_statistics import CaseStatistics
-from pytest_llmeval.gates.statistics.estimation import columns_of
-from pytest_llmeval.gates.statistics.significance import POWER, detectable_shift
+from pytest_llmeval.numbers.anytime import weighted_ratios
+from pytest_llmeval.numbers.case_statistics import CaseStatistics
+from pytest_llmeval.numbers.estimation import columns_of
+from pytest_llmeval.numbers.intervals import normal_cdf, normal_quantile, present
+from pytest_llmeval.numbers.significance import POWER, detectable_shift
+from pytest_llmeval.numbers.table import Table
 from pytest_llmeval.reports.form import SuiteReport
 from pytest_llmeval.reports.json import read_report
-from pytest_llmeval.scoring.intervals import normal_cdf, normal_quantile, present
-from pytest_llmeval.scoring.table import Table
-from pytest_llmeval.suite.suite import Suite, SuiteKey
+from pytest_llmeval.suites.suite import Suite, SuiteKey
 from pytest_llmeval.workbench.reports import results_of
 
 if TYPE_CHECKING:

@@ -38,8 +38,8 @@ from pytest_llmeval.evaluators.measures.confusion import (
     unseen_error,
     weighted_kappa,
 )
-from pytest_llmeval.judge.contract import Question, Verdict
-from pytest_llmeval.scoring.intervals import mid_p_interval, normal_quantile, wilson_interval
+from pytest_llmeval.judges.contract import Question, Verdict
+from pytest_llmeval.numbers.intervals import mid_p_interval, normal_quantile, wilson_interval
 
 _OVER_CASES = ("cohen_kappa", "weighted_kappa", "krippendorff_alpha", "pearson")
 _ONE_CASE = "needs several cases"

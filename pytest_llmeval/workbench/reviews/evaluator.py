@@ -22,7 +22,7 @@ from pytest_llmeval.evaluators.measures.confusion import rate_counts, rates
 from pytest_llmeval.reports.form import SuiteReport
 from pytest_llmeval.reports.json import read_report
 from pytest_llmeval.run.score import score
-from pytest_llmeval.suite.registry import get_checks
+from pytest_llmeval.suites.registry import get_checks
 from pytest_llmeval.workbench.reviews.agreement import rates_basis
 from pytest_llmeval.workbench.reviews.items import ReviewItem, review_items
 from pytest_llmeval.workbench.reviews.modes import MODES_FILE, ModeBook, SplitOpened, add_lines, read_modes

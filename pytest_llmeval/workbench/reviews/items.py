@@ -22,7 +22,7 @@ from pytest_llmeval.evaluators.judge.human_labels import HumanLabel, HumanLabels
 from pytest_llmeval.gates.limit import GateFormError, parse_gate
 from pytest_llmeval.reports.form import CaseReport, RunReport, SuiteReport
 from pytest_llmeval.reports.json import read_report
-from pytest_llmeval.suite.registry import default_registry
+from pytest_llmeval.suites.registry import default_registry
 from pytest_llmeval.targets.recordings import Recordings
 from pytest_llmeval.workbench.reviews.draws import drawn, shuffled
 from pytest_llmeval.workbench.reviews.modes import Draw, ModeNote

@@ -19,11 +19,11 @@ from pytest_llmeval.evaluators.text import TextEvaluator
 from pytest_llmeval.gates.drop import DropGate
 from pytest_llmeval.gates.limit import LimitGate
 from pytest_llmeval.gates.rules import gate_entry
-from pytest_llmeval.judge.spec import JudgeSpec
-from pytest_llmeval.scoring.repeats import Repeats
-from pytest_llmeval.suite.keys import SuiteEntry
-from pytest_llmeval.suite.settings import CaseEntry
-from pytest_llmeval.suite.systems import MatrixSpec
+from pytest_llmeval.judges.spec import JudgeSpec
+from pytest_llmeval.numbers.repeats import Repeats
+from pytest_llmeval.suites.keys import SuiteEntry
+from pytest_llmeval.suites.settings import CaseEntry
+from pytest_llmeval.suites.systems import MatrixSpec
 from pytest_llmeval.targets.spec import TargetSpec
 
 

@@ -19,8 +19,8 @@ from pydantic import BaseModel
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.data.formats.frames import rows_of
-from pytest_llmeval.suite.loading import load_suite
-from pytest_llmeval.suite.registry import default_registry
+from pytest_llmeval.suites.loading import load_suite
+from pytest_llmeval.suites.registry import default_registry
 
 COLUMNS = {
     "id": ["a", "b"],

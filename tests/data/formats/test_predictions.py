@@ -7,7 +7,7 @@ from project import load_source
 
 from pytest_llmeval.core.case import MISSING
 from pytest_llmeval.core.errors import Fault
-from pytest_llmeval.suite.registry import default_registry
+from pytest_llmeval.suites.registry import default_registry
 
 SAMPLES = [
     {

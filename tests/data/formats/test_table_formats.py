@@ -9,7 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault, LlmevalError
 from pytest_llmeval.data.formats.base import Source
-from pytest_llmeval.suite.registry import default_registry
+from pytest_llmeval.suites.registry import default_registry
 
 pytestmark = pytest.mark.usefixtures("here")
 

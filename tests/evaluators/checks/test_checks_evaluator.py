@@ -11,7 +11,7 @@ from pytest_llmeval.core.observation import Totals
 from pytest_llmeval.evaluators.checks.evaluator import Checks, checks_evaluator
 from pytest_llmeval.evaluators.checks.kinds import kind_of_function
 from pytest_llmeval.evaluators.checks.reading import CheckReader, Unlocated
-from pytest_llmeval.judge.contract import Verdict
+from pytest_llmeval.judges.contract import Verdict
 
 A, B, Z = {"contains": "a"}, {"contains": "b"}, {"contains": "z"}
 SLOW = {"quotes": True}

@@ -12,7 +12,7 @@ from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.evaluators.checks.evaluator import checks_evaluator
 from pytest_llmeval.evaluators.checks.kinds import SHIPPED
 from pytest_llmeval.evaluators.checks.reading import CheckReader, Unlocated
-from pytest_llmeval.judge.contract import Verdict
+from pytest_llmeval.judges.contract import Verdict
 
 SAID = ("red wine", "red beer", "blue beer")
 TALK: dict[str, Any] = {

@@ -13,11 +13,11 @@ from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import CaseRecord, MetricValue
 from pytest_llmeval.evaluators.judge.evaluator import Judge
 from pytest_llmeval.evaluators.judge.panel import Cascaded, CascadeErrors, with_audit
-from pytest_llmeval.judge.contract import Verdict
-from pytest_llmeval.judge.panel import CascadeVerdict
-from pytest_llmeval.judge.questions.suite_modes import Level, Rubric
-from pytest_llmeval.scoring.repeats import Reduced, Repeats
-from pytest_llmeval.scoring.table import Table
+from pytest_llmeval.judges.contract import Verdict
+from pytest_llmeval.judges.panel import CascadeVerdict
+from pytest_llmeval.judges.questions.suite_modes import Level, Rubric
+from pytest_llmeval.numbers.repeats import Reduced, Repeats
+from pytest_llmeval.numbers.table import Table
 
 JUDGE = Judge(mode="continuous")
 CASE = Case("a", input="Q?", expected="x", prediction="y")

@@ -22,8 +22,8 @@ from pytest_llmeval.evaluators.judge.human_labels import (
     label_line,
     read_labels,
 )
-from pytest_llmeval.judge.contract import Verdict
-from pytest_llmeval.judge.questions.suite_modes import Level, Rubric
+from pytest_llmeval.judges.contract import Verdict
+from pytest_llmeval.judges.questions.suite_modes import Level, Rubric
 from pytest_llmeval.workbench.reviews.agreement import JudgeAgreement
 from pytest_llmeval.workbench.reviews.draws import inclusion_probabilities, picked
 

@@ -16,8 +16,8 @@ from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.observation import Observation, Totals
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.evaluators.judge.panel import PanelAgreement
-from pytest_llmeval.judge.panel import PanelError, PanelVerdict
-from pytest_llmeval.scoring.table import summarize
+from pytest_llmeval.judges.panel import PanelError, PanelVerdict
+from pytest_llmeval.numbers.table import summarize
 
 JURORS = ("openai:a", "openai:b", "openai:c")
 AGREEMENT = PanelAgreement("judge", JURORS)

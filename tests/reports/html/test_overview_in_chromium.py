@@ -10,7 +10,7 @@ from axe_selenium_python import Axe
 from msgspec import structs
 from pages import Browser, case, page_run, report, suite
 
-from pytest_llmeval.gates.contract import MetricChange
+from pytest_llmeval.core.verdicts import MetricChange
 from pytest_llmeval.reports.form import Changes
 from pytest_llmeval.reports.html.data import PageRun
 from pytest_llmeval.reports.html.page import to_page

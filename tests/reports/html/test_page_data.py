@@ -13,7 +13,7 @@ import pytest
 from pages import case, head_of, page_run, report, suite, suite_report
 
 from pytest_llmeval.core.results import MetricValue
-from pytest_llmeval.gates.contract import GateResult
+from pytest_llmeval.core.verdicts import GateResult
 from pytest_llmeval.reports.html.data import entry_of, index_of, number_line
 from pytest_llmeval.reports.html.page import Page, to_page
 

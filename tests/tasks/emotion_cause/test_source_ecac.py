@@ -10,8 +10,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault
-from pytest_llmeval.suite.loading import load_suite
-from pytest_llmeval.suite.registry import default_registry
+from pytest_llmeval.suites.loading import load_suite
+from pytest_llmeval.suites.registry import default_registry
 from pytest_llmeval.tasks.emotion_cause.pairs import EMOTIONS
 from pytest_llmeval.tasks.emotion_cause.source import EcacSource
 

@@ -7,10 +7,10 @@ import pytest
 from pytest_llmeval import Case, ErrorBucket, EvaluatorError, get_evaluator, score, score_stream
 from pytest_llmeval.core.errors import JudgeError, NoJudgeError
 from pytest_llmeval.core.tables import ConfusionMatrix, metric_names
-from pytest_llmeval.judge.contract import Verdict
-from pytest_llmeval.judge.questions.modes import get_mode
-from pytest_llmeval.judge.questions.replies import FLAGS
-from pytest_llmeval.scoring.table import CaseRecord, summarize
+from pytest_llmeval.judges.contract import Verdict
+from pytest_llmeval.judges.questions.modes import get_mode
+from pytest_llmeval.judges.questions.replies import FLAGS
+from pytest_llmeval.numbers.table import CaseRecord, summarize
 from pytest_llmeval.tasks.fact_check.evaluator import FactCheck
 
 GOLD = {

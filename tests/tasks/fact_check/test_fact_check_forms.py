@@ -12,10 +12,10 @@ from pytest_llmeval import Case, score
 from pytest_llmeval.cli import main
 from pytest_llmeval.core.case import Parts
 from pytest_llmeval.core.views import Reading
-from pytest_llmeval.judge.contract import Verdict
-from pytest_llmeval.judge.panel import reduced
-from pytest_llmeval.judge.questions.modes import get_mode
-from pytest_llmeval.judge.questions.replies import FLAGS, read_explanation
+from pytest_llmeval.judges.contract import Verdict
+from pytest_llmeval.judges.panel import reduced
+from pytest_llmeval.judges.questions.modes import get_mode
+from pytest_llmeval.judges.questions.replies import FLAGS, read_explanation
 from pytest_llmeval.tasks.fact_check.evaluator import FactCheck
 from pytest_llmeval.tasks.fact_check.source import FactCheckSource
 

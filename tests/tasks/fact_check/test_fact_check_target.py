@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from servers import LlmServer, reply
 
 from pytest_llmeval import JudgeError, JudgeReply, JudgeRequest, PredictionError, get_evaluator
-from pytest_llmeval.judge.spec import JudgeSpec
+from pytest_llmeval.judges.spec import JudgeSpec
 from pytest_llmeval.tasks.fact_check.target import ANSWER_SCHEMA, VERDICTS, fact_check_messages, fact_checker
 
 CLAIM = "The lighthouse is 40 metres high."

@@ -6,7 +6,7 @@ import pytest
 
 from pytest_llmeval import MISSING, Case
 from pytest_llmeval.core.errors import Fault
-from pytest_llmeval.suite.registry import default_registry
+from pytest_llmeval.suites.registry import default_registry
 from pytest_llmeval.tasks.fact_check.source import FactCheckSource
 
 CLAIMS = [

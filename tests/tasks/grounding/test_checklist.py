@@ -5,13 +5,13 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from judges import INJECTIONS
+from scripted_judges import INJECTIONS
 from servers import LlmServer, reply
 
 from pytest_llmeval import Case, EvaluatorError, JudgeRequest, get_evaluator, score
 from pytest_llmeval.core.errors import JudgeError, PredictionError
 from pytest_llmeval.core.views import Reading
-from pytest_llmeval.judge.spec import JudgeSpec
+from pytest_llmeval.judges.spec import JudgeSpec
 from pytest_llmeval.tasks.grounding.evaluators import Checklist
 from pytest_llmeval.tasks.grounding.questions import checklist_mode, read_checklist
 

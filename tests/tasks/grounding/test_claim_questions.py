@@ -9,8 +9,8 @@ import jsonschema  # type: ignore[import-untyped]  # its types are a distributio
 import pytest
 
 from pytest_llmeval.core.errors import JudgeError
-from pytest_llmeval.judge.contract import Question
-from pytest_llmeval.judge.questions.modes import read_mode_file, render
+from pytest_llmeval.judges.contract import Question
+from pytest_llmeval.judges.questions.modes import read_mode_file, render
 from pytest_llmeval.tasks.grounding.questions import (
     CLAIM_MODES,
     PROMPTS,

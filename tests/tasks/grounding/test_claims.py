@@ -8,14 +8,14 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-from judges import ClaimJudge
+from scripted_judges import ClaimJudge
 
 from pytest_llmeval import Case, EvaluatorError, Observation, Result, get_evaluator, score
 from pytest_llmeval.core.case import Parts
 from pytest_llmeval.core.observation import Sums
 from pytest_llmeval.core.results import CaseRecord, CaseResult
 from pytest_llmeval.core.views import Reading
-from pytest_llmeval.scoring.table import summarize
+from pytest_llmeval.numbers.table import summarize
 from pytest_llmeval.tasks.grounding.evaluators import ClaimMetric, Claims
 
 ALL = get_args(ClaimMetric)

@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
-from judges import ClaimJudge
+from scripted_judges import ClaimJudge
 
 from pytest_llmeval import Case, get_evaluator, score
-from pytest_llmeval.judge import asking
-from pytest_llmeval.judge.contract import Message, Question
+from pytest_llmeval.judges import asking
+from pytest_llmeval.judges.contract import Message, Question
 from pytest_llmeval.tasks.grounding.evaluators import ClaimMetric
 
 ALL_WELL = json.dumps({"verdicts": [{"claim": 1, "supported": True, "passages": [1]}]})

@@ -13,10 +13,10 @@ from servers import PATIENCE, LlmServer, refusal, reply
 
 from pytest_llmeval import LlmevalError
 from pytest_llmeval.core.errors import JudgeError, SuiteError
-from pytest_llmeval.judge.clients import connect
-from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest
-from pytest_llmeval.judge.questions.modes import get_mode
-from pytest_llmeval.judge.spec import JudgeSpec
+from pytest_llmeval.judges.clients import connect
+from pytest_llmeval.judges.contract import JudgeReply, JudgeRequest
+from pytest_llmeval.judges.questions.modes import get_mode
+from pytest_llmeval.judges.spec import JudgeSpec
 from pytest_llmeval.tasks.memory_qa.qa import batch_judge, compute_metrics, is_unanswerable, judge_answer, to_table
 
 LOG = "pytest_llmeval.tasks.memory_qa.answers"

@@ -15,8 +15,8 @@ from servers import PATIENCE
 
 from pytest_llmeval import SuiteError
 from pytest_llmeval.core.errors import BudgetError, JudgeError
-from pytest_llmeval.judge.contract import JudgeRequest
-from pytest_llmeval.judge.recordings import ScoreFile
+from pytest_llmeval.judges.contract import JudgeRequest
+from pytest_llmeval.judges.recordings import ScoreFile
 from pytest_llmeval.tasks.memory_qa.qa import EvalResult, batch_judge, import_cache
 
 LOG = "pytest_llmeval.tasks.memory_qa.answers"

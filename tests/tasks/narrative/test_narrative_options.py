@@ -9,8 +9,8 @@ import pytest
 
 from pytest_llmeval import Case, Evaluator, Metric, Observation, get_evaluator, score
 from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.suite.loading import load_suite
-from pytest_llmeval.suite.registry import default_registry
+from pytest_llmeval.suites.loading import load_suite
+from pytest_llmeval.suites.registry import default_registry
 from pytest_llmeval.tasks.narrative.composite import Narrative
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import pytest
 from pytest_llmeval import Case, EvaluatorError, get_evaluator, score
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.data.labels import taxonomy_path
-from pytest_llmeval.suite.registry import default_registry, using
+from pytest_llmeval.suites.registry import default_registry, using
 from pytest_llmeval.tasks.narrative import package
 from pytest_llmeval.tasks.narrative.composite import Narrative
 from pytest_llmeval.tasks.narrative.package import (

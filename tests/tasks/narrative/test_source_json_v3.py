@@ -12,8 +12,8 @@ from project import CONFORMANCE, load_source
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault
-from pytest_llmeval.suite.loading import load_suite
-from pytest_llmeval.suite.registry import default_registry
+from pytest_llmeval.suites.loading import load_suite
+from pytest_llmeval.suites.registry import default_registry
 from pytest_llmeval.tasks.narrative.source import JsonV3Source
 
 STORIES = CONFORMANCE / "narrative" / "stories.jsonl"

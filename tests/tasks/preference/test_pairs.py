@@ -6,7 +6,7 @@ import json
 import pytest
 
 from pytest_llmeval.core.errors import JudgeError
-from pytest_llmeval.judge.questions.modes import read_mode_file
+from pytest_llmeval.judges.questions.modes import read_mode_file
 from pytest_llmeval.tasks.preference.pairwise import PROMPTS, pairwise_mode, read_better
 
 DIGEST = ("1", "e4a0bf62ebce")

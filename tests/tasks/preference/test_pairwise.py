@@ -9,7 +9,7 @@ import pytest
 from pytest_llmeval import Case, EvaluatorError, JudgeRequest, Result, get_evaluator, score
 from pytest_llmeval.core.case import ITSELF, NoAnswer, Parts, PredictionParts
 from pytest_llmeval.core.errors import JudgeError
-from pytest_llmeval.judge.contract import Verdict
+from pytest_llmeval.judges.contract import Verdict
 
 NAMES = ("win_rate", "wins", "losses", "ties", "flip_rate")
 

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from judges import LOCAL_KEY, Recorder
+from scripted_judges import LOCAL_KEY, Recorder
 from servers import Answer, Call, LlmServer, Sent, data, embedded, status
 
 from pytest_llmeval.core.errors import JudgeError
-from pytest_llmeval.judge.clients.base import Patience
-from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Question
-from pytest_llmeval.judge.questions.modes import render
-from pytest_llmeval.judge.spec import JudgeSpec
+from pytest_llmeval.judges.clients.base import Patience
+from pytest_llmeval.judges.contract import JudgeReply, JudgeRequest, Question
+from pytest_llmeval.judges.questions.modes import render
+from pytest_llmeval.judges.spec import JudgeSpec
 from pytest_llmeval.tasks.similarity.embeddings import SIMILARITY, EmbeddingJudge, read_similarity
 
 VECTORS = {"north": (0, 2), "east": (3, 0), "north-east": (1, 1), "south": (0, -1)}

@@ -16,9 +16,9 @@ from sklearn import metrics
 from pytest_llmeval import Case, EvaluatorError, Observation, score
 from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.core.observation import Sums, Totals, stack
-from pytest_llmeval.judge.contract import Verdict
-from pytest_llmeval.judge.questions.replies import FLAGS
-from pytest_llmeval.judge.questions.suite_modes import Level, Rubric
+from pytest_llmeval.judges.contract import Verdict
+from pytest_llmeval.judges.questions.replies import FLAGS
+from pytest_llmeval.judges.questions.suite_modes import Level, Rubric
 from pytest_llmeval.workbench.reviews.agreement import JudgeAgreement, level_of
 
 SIX = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)

@@ -1,0 +1,195 @@
+"""Clients that call the models of judges: connected by a spec, or made of an object of the user."""
+
+__all__ = ("AsyncJudge", "as_client", "connect", "connect_own", "key_variable")
+
+import asyncio
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from pytest_llmeval.core.errors import JudgeError, LlmevalError, format_error
+from pytest_llmeval.core.evaluator import Evaluator
+from pytest_llmeval.core.wording import excerpt
+from pytest_llmeval.judges.clients.base import AsyncJudge, OnRateLimit, Patience, is_count
+from pytest_llmeval.judges.contract import JudgeReply, JudgeRequest, Stopped, Usage
+from pytest_llmeval.judges.questions.replies import are_probabilities
+from pytest_llmeval.judges.spec import JudgeSpec
+from pytest_llmeval.services.background import in_thread
+from pytest_llmeval.services.retrying import RunCalls, Sleep
+from pytest_llmeval.services.secrets import Redactor
+
+
+def as_client(judge: Any, *, timeout: float | None = None) -> AsyncJudge:
+    """Return a client that asks a user's object.
+
+    Args:
+        judge: Has a method ``complete``, or can be called; either gets the request and returns, or awaits, text or a
+            `JudgeReply`. Or it has a method ``chat``, which gets a list of ``{"role": ..., "content": ...}``. Functions
+            that are not async run in threads.
+        timeout: Seconds that one call may take; ``None`` waits for ever.
+
+    Raises:
+        JudgeError: It is neither.
+    """
+    __tracebackhide__ = True
+    if isinstance(judge, type):
+        raise JudgeError(f"found the class {judge.__name__}, expected an instance of it as the judge")
+    complete, chat = getattr(judge, "complete", None), getattr(judge, "chat", None)
+    ask = complete if callable(complete) else _chatting(chat) if callable(chat) else judge
+    if not callable(ask):
+        several = isinstance(judge, list | tuple | dict) or hasattr(judge, "judges")
+        hint = "; a panel is 'judges' of a suite, or Panel in Python" if several else ""
+        expected = "expected an object with a method 'complete', or a callable, or one with a method 'chat'"
+        raise JudgeError(f"found {type(judge).__name__} as the judge, {expected}{hint}")
+    return _CallableJudge(ask, getattr(judge, "aclose", None), timeout)
+
+
+def _chatting(chat: Callable[[list[dict[str, str]]], Any]) -> Callable[[JudgeRequest], Any]:
+    if inspect.iscoroutinefunction(chat):
+
+        async def chat_once(request: JudgeRequest) -> Any:
+            return await chat(_messages(request))
+
+        return chat_once
+    return lambda request: chat(_messages(request))
+
+
+def _messages(request: JudgeRequest) -> list[dict[str, str]]:
+    return [{"role": each.role, "content": each.content} for each in request.messages]
+
+
+@dataclass(frozen=True)
+class _CallableJudge:
+    ask: Callable[[JudgeRequest], Any]
+    close: Callable[[], Any] | None
+    timeout: float | None
+
+    async def complete(self, request: JudgeRequest) -> JudgeReply:
+        """Return what the user's object answers.
+
+        Raises:
+            JudgeError: It raised, took too long, or returned neither text nor a sound reply.
+        """
+        try:
+            async with asyncio.timeout(self.timeout) as limit:
+                answer = await self._answer(request)
+        except LlmevalError:
+            raise
+        except TimeoutError as error:
+            if not limit.expired():
+                raise JudgeError(f"the judge raised {Redactor().line(format_error(error))}") from error
+            raise JudgeError(f"the judge took longer than {self.timeout:g} s") from None
+        except (Exception, SystemExit) as error:
+            raise JudgeError(f"the judge raised {Redactor().line(format_error(error))}") from error
+        if isinstance(answer, str):
+            return JudgeReply(answer)
+        if not isinstance(answer, JudgeReply):
+            raise JudgeError(f"the judge returned {type(answer).__name__}, expected text or a JudgeReply")
+        for fault in _faults(answer):
+            raise JudgeError(f"the judge returned a JudgeReply with {fault}")
+        return answer
+
+    async def aclose(self) -> None:
+        """Close the user's object, if it can be closed."""
+        if callable(self.close):
+            closed = self.close()
+            if inspect.isawaitable(closed):
+                await closed
+
+    async def _answer(self, request: JudgeRequest) -> Any:
+        if inspect.iscoroutinefunction(self.ask) or inspect.iscoroutinefunction(getattr(self.ask, "__call__", None)):  # noqa: B004 (the method itself is looked at, not whether there is one)
+            return await self.ask(request)
+        answer = await in_thread(lambda: self.ask(request), "llmeval-judge")
+        return await answer if inspect.isawaitable(answer) else answer
+
+
+def _faults(reply: JudgeReply) -> Iterator[str]:
+    """Yield the faults of a reply from user code, whose types are unchecked."""
+    if not isinstance(reply.text, str):
+        yield f"{type(reply.text).__name__} as text, expected text"
+    if reply.stopped not in get_args(Stopped):
+        yield f"stopped {reply.stopped!r}, expected one of {', '.join(get_args(Stopped))}"
+    if reply.probabilities is not None and not are_probabilities(reply.probabilities):
+        yield f"probabilities {excerpt(repr(reply.probabilities), 60)}, expected digits with numbers from 0 to 1"
+    if not isinstance(reply.usage, Usage):
+        yield f"{type(reply.usage).__name__} as usage, expected a Usage"
+        return
+    for name in ("input_tokens", "output_tokens"):
+        value = getattr(reply.usage, name)
+        if value is not None and not is_count(value):
+            yield f"{name} {excerpt(repr(value), 60)}, expected a whole number from 0, or None"
+
+
+def connect(
+    spec: JudgeSpec,
+    *,
+    on_rate_limit: OnRateLimit | None = None,
+    sleep: Sleep = asyncio.sleep,
+    calls: RunCalls | None = None,
+) -> AsyncJudge:
+    """Return the client of a judge; nothing is opened, looked up or sent before its first call.
+
+    Args:
+        spec: Which model, and where.
+        on_rate_limit: Called for each answer "too many requests" that another attempt may follow, with the seconds
+            that the server asks to wait, or ``None``; in the event loop, so it must not block.
+        sleep: Waits between attempts.
+        calls: Of the run; ``None`` for those of this client alone.
+
+    Raises:
+        JudgeError: The spec names no model, or one that a fixture provides.
+    """
+    __tracebackhide__ = True
+    patience = Patience(spec.provider or "", spec.retries, on_rate_limit, sleep, calls or RunCalls())
+    match spec.provider:
+        case "openai" | "anthropic":
+            from pytest_llmeval.judges.clients.http import DIALECTS, HttpJudge
+
+            return HttpJudge(spec, DIALECTS[spec.provider], patience)
+        case "pydantic-ai":
+            from pytest_llmeval.judges.clients.pydantic_ai import PydanticAiJudge
+
+            return PydanticAiJudge(spec, patience)
+        case "fixture":
+            raise JudgeError(
+                f"found the judge {spec.model!r} without a fixture judge_client: define the fixture in conftest.py"
+            )
+        case _:
+            raise JudgeError("found no judge model, expected one such as 'judge: {model: openai:NAME}'")
+
+
+def connect_own(
+    evaluator: Evaluator,
+    spec: JudgeSpec,
+    *,
+    on_rate_limit: OnRateLimit | None = None,
+    sleep: Sleep = asyncio.sleep,
+    calls: RunCalls | None = None,
+) -> AsyncJudge:
+    """Return the client of the model that an evaluator asks in place of the judge; see `connect`.
+
+    Args:
+        evaluator: Asks a model of its own.
+        spec: That model.
+        on_rate_limit: As for `connect`.
+        sleep: As for `connect`.
+        calls: As for `connect`.
+    """
+    patience = Patience(spec.provider or "", spec.retries, on_rate_limit, sleep, calls or RunCalls())
+    client: AsyncJudge = evaluator.own_client(spec, patience)
+    return client
+
+
+def key_variable(spec: JudgeSpec) -> str | None:
+    """Return the environment variable that must hold the key of a judge.
+
+    Returns:
+        ``None`` for a server of one's own without `api_key_env`, for a fixture, and where a library looks for the key.
+    """
+    from pytest_llmeval.judges.clients.http import DIALECTS
+
+    if spec.api_key_env is not None or spec.base_url is not None:
+        return spec.api_key_env
+    dialect = DIALECTS.get(spec.provider or "")
+    return None if dialect is None else dialect.key_variable

@@ -1,0 +1,187 @@
+"""Modes of judging as data, rubrics, and which mode judges which question."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+
+import jsonschema  # type: ignore[import-untyped]  # its types are a distribution of their own
+import pytest
+
+from pytest_llmeval.judges.contract import Mode
+from pytest_llmeval.judges.questions.modes import (
+    ADVERSARIAL,
+    MODE_OF_TYPE,
+    MODES,
+    PRESETS,
+    SIMULATED_USER,
+    USER_ROLE,
+    get_mode,
+    optional_fields,
+    read_mode_file,
+    route,
+)
+from pytest_llmeval.judges.questions.replies import FLAGS
+from pytest_llmeval.judges.questions.suite_modes import Level, Rubric, rubric_mode
+from pytest_llmeval.tasks.memory_qa.qa import QuestionType
+
+LEVELS = (Level(1, "rude"), Level(3, "polite"), Level(2.5, "neutral"))
+
+DIGESTS = {
+    "abstention": ("1", "15721155d620"),
+    "advice_limits": ("1", "30ea0cd72d76"),
+    "bias": ("1", "fd049b88305a"),
+    "continuous": ("1", "152e0a991882"),
+    "criteria": ("1", "94993a8a37bb"),
+    "criteria_steps": ("1", "a6cc7e4a7bcc"),
+    "criterion": ("1", "50af01bd205b"),
+    "default_binary": ("1", "154ae00a3999"),
+    "explanation": ("2", "3e8387b5b1bc"),
+    "goal_reached": ("1", "6203bf1abd9c"),
+    "knowledge_update": ("1", "d380f3242ab2"),
+    "personal_data": ("1", "5f99e227266e"),
+    "preference": ("1", "251e7b039b48"),
+    "rubric": ("1", "2a898ae30065"),
+    "summary_coverage": ("1", "861701b26037"),
+    "temporal_reasoning": ("1", "eaa2ca9d8167"),
+    "tone": ("1", "a0e5d418da3e"),
+    "toxicity": ("1", "85a2bfae37d4"),
+    "simulated_user": ("1", "a719e196c722"),
+    "user_role": ("1", "6e9fe06a01cf"),
+}
+"""Mode to version and digest of what its file says. Whoever changes a file gives it a new version, and notes both here:
+verdicts of other instructions must not be taken for the same."""
+
+
+def digest(name: str) -> str:
+    told = {key: value for key, value in read_mode_file(name).items() if key != "version"}
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:12]
+
+
+@pytest.mark.parametrize("name", DIGESTS)
+def test_whoever_changes_a_mode_gives_it_a_new_version(name: str) -> None:
+    assert (read_mode_file(name)["version"], digest(name)) == DIGESTS[name]
+
+
+def test_every_mode_is_noted() -> None:
+    assert {*MODES, "criteria", "criteria_steps", "rubric", SIMULATED_USER, USER_ROLE} == set(DIGESTS)
+
+
+@pytest.mark.parametrize("name", MODES)
+def test_a_mode_has_instructions_in_english_and_chinese_that_name_its_fields(name: str) -> None:
+    mode = get_mode(name)
+    assert mode.name == name
+    assert set(mode.instructions) == {"en", "zh"}
+    for text in mode.instructions.values():
+        assert all(f"`{field}`" in text for field in mode.fields if field != "question"), text
+        assert "$" not in text
+    assert any("\u4e00" <= each <= "\u9fff" for each in mode.instructions["zh"])
+    assert mode.instructions["en"].isascii()
+
+
+@pytest.mark.parametrize("name", [name for name in MODES if name not in PRESETS])
+def test_a_reply_of_the_form_that_a_mode_asks_for_is_read(name: str) -> None:
+    mode = get_mode(name)
+    low, high = mode.scale
+    if mode.reply_schema is None:
+        assert [mode.read("no").score, mode.read("yes").score] == [low, high]
+        return
+    for score in (low, high):
+        reply = {"reasoning": "r", **dict.fromkeys(FLAGS, False), "score": score}
+        reply = {key: value for key, value in reply.items() if key in mode.reply_schema["properties"]}
+        jsonschema.validate(reply, dict(mode.reply_schema))
+        assert mode.read(json.dumps(reply)).score == score
+        for text in mode.instructions.values():
+            assert all(f'"{key}"' in text for key in reply)
+
+
+@pytest.mark.parametrize("name", [*MODES, "rubric"])
+def test_what_a_mode_can_do_without_is_one_of_its_fields(name: str) -> None:
+    assert optional_fields(name) < set(read_mode_file(name)["fields"])
+
+
+def test_a_mode_is_read_once() -> None:
+    assert get_mode("continuous") is get_mode("continuous")
+
+
+@pytest.mark.parametrize("name", ["adversarial", "rubric", "auto", "continous"])
+def test_a_name_without_instructions_is_told(name: str) -> None:
+    with pytest.raises(ValueError, match=f"found the unknown judge mode '{name}'"):
+        get_mode(name)
+
+
+def test_no_prompt_is_read_before_one_is_asked_for() -> None:
+    code = (
+        "import sys, pytest_llmeval.workbench.reviews.agreement, pytest_llmeval.tasks.memory_qa.answers\n"
+        "print({'yaml', 'pydantic', 'numpy', 'aiohttp'} & set(sys.modules))"
+    )
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
+
+
+def rubric(levels: tuple[Level, ...] = LEVELS, criteria: str = "Politeness") -> Mode:
+    return rubric_mode(criteria, levels)
+
+
+def test_a_rubric_tells_the_judge_criteria_and_levels_highest_first() -> None:
+    mode = rubric(criteria="  Is it polite? $5 & $levels  ")
+    for text in mode.instructions.values():
+        assert "\nIs it polite? $5 & $levels\n" in text
+        assert "\n3  polite\n2.5  neutral\n1  rude\n" in text
+    assert mode.scale == (1.0, 3.0)
+    assert mode.read('{"score": 2.5}').score == 2.5
+    assert mode.reply_schema is not None
+    assert mode.reply_schema["properties"]["score"]["enum"] == [1, 2.5, 3]
+
+
+def test_the_version_of_a_rubric_tells_rubrics_apart_and_not_the_order_of_their_levels() -> None:
+    same, other = rubric(levels=LEVELS[::-1]), rubric(levels=(*LEVELS[:2], Level(2.5, "so so")))
+    assert rubric().version == same.version != other.version
+    assert rubric(criteria="Brevity").version != rubric().version
+    assert rubric().version.startswith("1-")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"criteria": " "}, "blank criteria"),
+        ({"levels": (Level(1, ""), Level(2, "x"))}, "without a meaning"),
+        ({"levels": LEVELS[:1]}, r"found levels with the scores \[1\], expected two or more different"),
+        ({"levels": (Level(1, "a"), Level(1.0, "b"))}, "expected two or more different"),
+        ({"levels": (Level(1, "a"), Level(float("inf"), "b"))}, "expected two or more different"),
+        (
+            {"pass_mark": 1},
+            "found pass_mark 1, expected a number above the lowest level, 1, and at most the highest, 3",
+        ),
+        ({"pass_mark": 3.5}, "found pass_mark 3.5"),
+    ],
+)
+def test_a_rubric_that_cannot_grade_is_told(changes: dict[str, object], message: str) -> None:
+    arguments: dict[str, object] = {"criteria": "Politeness", "levels": LEVELS, "pass_mark": 2.5, **changes}
+    with pytest.raises(ValueError, match=message):
+        Rubric(**arguments)  # type: ignore[arg-type]  # wrong values are the point
+
+
+def test_every_question_type_has_a_mode() -> None:
+    assert set(MODE_OF_TYPE) == {each.value for each in QuestionType}
+    assert set(MODE_OF_TYPE.values()) <= {*MODES, ADVERSARIAL}
+
+
+def test_an_id_that_ends_in_abs_is_judged_as_abstention_whatever_its_type() -> None:
+    assert route("temporal_reasoning", "gpt4_1_abs") == "abstention"
+    assert route(None, "x_abs") == route("brand_new", "x_abs") == "abstention"
+    assert route("temporal_reasoning", "abs") == route("temporal_reasoning", "x_abs_1") == "temporal_reasoning"
+
+
+@pytest.mark.parametrize(
+    ("question_type", "message"),
+    [
+        (None, "found no question type, expected one of adversarial, "),
+        ("single-hop", r"found the unknown question type 'single-hop'.*did you mean 'single_hop'\?"),
+    ],
+)
+def test_a_question_type_without_a_mode_is_told(question_type: str | None, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        route(question_type, "q1")

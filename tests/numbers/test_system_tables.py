@@ -1,0 +1,62 @@
+"""The table of systems: values, paired differences, Holm over the table, wins and losses."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from pytest_llmeval import Case, get_evaluator, score
+from pytest_llmeval.core.results import MetricIndex, Result
+from pytest_llmeval.numbers.compare import compare, compare_systems
+from pytest_llmeval.numbers.inference import holm
+
+TEXT = get_evaluator("text", metrics=["exact_match", "f1"])
+METRICS = MetricIndex.from_evaluators({"text": TEXT})
+
+
+def answered(right: Sequence[int], cases: int = 40) -> Result:
+    answers = [
+        Case(str(number), expected="yes it is", prediction="yes it is" if number in right else "it was")
+        for number in range(cases)
+    ]
+    return score(TEXT, answers)
+
+
+RESULTS = {"large": answered(range(30)), "small": answered(range(20)), "lucky": answered(range(10, 38))}
+
+
+def test_values_are_those_of_the_systems_and_differences_those_of_compare() -> None:
+    table = compare_systems(RESULTS, "large", METRICS)
+    assert table.results == RESULTS
+    for system, differences in table.differences.items():
+        pair = compare(RESULTS[system], RESULTS["large"])
+        for name in ("exact_match", "f1"):
+            compared = ("value", "baseline", "difference", "low", "high", "cases", "notes")
+            for each in compared:
+                assert getattr(differences[name], each) == getattr(pair.metrics[name], each)
+
+
+def test_the_reference_is_compared_with_nobody() -> None:
+    table = compare_systems(RESULTS, "small", METRICS)
+    assert list(table.differences) == ["large", "lucky"]
+
+
+def test_p_values_are_adjusted_over_the_whole_table() -> None:
+    table = compare_systems(RESULTS, "large", METRICS)
+    cells = [each.p_value for row in table.differences.values() for each in row.values()]
+    pairs = {system: compare(RESULTS[system], RESULTS["large"]) for system in table.differences}
+    raw = [pairs[system].metrics[name].p_value for system, row in table.differences.items() for name in row]
+    assert cells == holm([p for p in raw if p is not None])
+    assert cells != raw
+
+
+def test_wins_ties_and_losses_count_cases() -> None:
+    against = compare_systems(RESULTS, "large", METRICS).differences["lucky"]["exact_match"]
+    assert (against.wins, against.ties, against.losses) == (8, 22, 10)
+
+
+def test_a_case_that_one_system_lacks_is_in_no_comparison_with_it() -> None:
+    partial = score(TEXT, [Case(str(number), expected="yes", prediction="yes") for number in range(4)])
+    whole = score(TEXT, [Case(str(number), expected="yes", prediction="no") for number in range(6)])
+    against = compare_systems({"whole": whole, "partial": partial}, "whole", METRICS).differences["partial"]["f1"]
+    assert (against.wins, against.ties, against.losses) == (4, 0, 0)
+    assert against.difference == pytest.approx(1)
