@@ -40,10 +40,8 @@ class Passage(NamedTuple):
 
 def passages() -> Iterator[Passage]:
     """Yield every text that is counted."""
-    for path in [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md"]:
+    for path in [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md", ROOT / "CHANGELOG.md"]:
         yield Passage("docs", path.name, _CODE.sub("\n\n", path.read_text(encoding="utf-8")))
-    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    yield Passage("changelog", "CHANGELOG.md", changes)
     for path in sorted((ROOT / "pytest_llmeval").rglob("*.py")):
         place = path.relative_to(ROOT).as_posix()
         for line, text, is_docstring in _strings(ast.parse(path.read_text(encoding="utf-8"))):
