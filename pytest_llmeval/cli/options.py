@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_llmeval.reports.files import CTRF, ERROR_ANALYSIS, EVERY_EVAL_EVER, SUFFIXES
+from pytest_llmeval.reports.files import CTRF, ERROR_ANALYSIS, SUFFIXES
 from pytest_llmeval.suites import SUITE_FILES
 
 SHARD_SUFFIX = ".llmeval"
@@ -184,14 +184,14 @@ OPTIONS = {
         ),
         Option(
             "report",
-            f"{_REPORT} for the Common Test Report Format, {EVERY_EVAL_EVER}. {SHARD_SUFFIX} keeps the results of a "
+            f"{_REPORT} for the Common Test Report Format. {SHARD_SUFFIX} keeps the results of a "
             "shard for 'llmeval merge'. {suite} in a path writes a file for each suite. agent prints at most 40 lines "
             "and nothing else. Repeatable",
             "append",
             metavar="PATH",
             default=(),
             read=report_path,
-            command_help=f"{_REPORT}, {EVERY_EVAL_EVER}; can be repeated",
+            command_help=f"{_REPORT}; can be repeated",
         ),
         Option(
             "shard",

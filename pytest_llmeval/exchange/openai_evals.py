@@ -1,4 +1,4 @@
-"""OpenAI: graders of the Evals API with their items, and the registry of the package evals."""
+"""Evals of OpenAI's Evals API: graders with their items."""
 
 import math
 import re
@@ -18,10 +18,11 @@ from pytest_llmeval.exchange.contract import (
     SourceLedger,
     SourcePath,
     as_list,
+    as_mapping,
+    file_fault,
     read_records,
     read_source,
 )
-from pytest_llmeval.exchange.openai_registry import import_registry, is_registry, is_samples, samples_suite
 from pytest_llmeval.exchange.templates import (
     Direction,
     TemplateError,
@@ -50,10 +51,19 @@ _TOP: Final = {
     "data_source_config": (Fate.NEAR, "the items are the inputs of the cases; their schema is not checked"),
 }
 _EMBEDDINGS = "openai:text-embedding-3-large"
+_REGISTRY_KEYS: Final = {"class", "choice_strings"}
+_REGISTRY: Final = (
+    "the registry of the package evals is not imported; run its evals there, write their scores in the form of "
+    "'llmeval schema results', and judge them: llmeval gate FILE"
+)
+_SAMPLES: Final = (
+    "samples of the package evals are not items; import them as a table: llmeval import table FILE --input input "
+    "--expected ideal"
+)
 
 
 def import_openai(path: Path, display_path: str, options: ImportOptions) -> ImportedSource | None:
-    """Return an eval of the API or of the registry, or items, as a suite; ``None`` for the items of another source.
+    """Return an eval of the API, or items, as a suite; ``None`` for the items of another source.
 
     Raises:
         SuiteError: The file cannot be read, or it is none of these.
@@ -63,23 +73,21 @@ def import_openai(path: Path, display_path: str, options: ImportOptions) -> Impo
             return None
         return _of_records(path, display_path, options)
     ledger = read_source(path, display_path)
-    if is_registry(ledger.data):
-        return import_registry(path, ledger, options)
-    if isinstance(ledger.data, Mapping) and ("testing_criteria" in ledger.data or "graders" in ledger.data):
+    data = as_mapping(ledger.data)
+    if "testing_criteria" in data or "graders" in data:
         return _EvalReader(path, ledger, options).imported()
-    message = (
-        "found no testing_criteria and no class, expected an eval of the API or of the registry, or items in JSONL"
-    )
-    raise ledger.fault((), message)
+    for name, entry in data.items():
+        if _REGISTRY_KEYS & as_mapping(entry).keys():
+            raise ledger.fault((name,), _REGISTRY)
+    raise ledger.fault((), "found no testing_criteria, expected an eval of the API, or items in JSONL")
 
 
 def _of_records(path: Path, display_path: str, options: ImportOptions) -> ImportedSource:
-    """Return items, or samples of the registry, without graders."""
+    """Return items without graders."""
     ledger, records, _ = read_records(path, display_path)
+    if all("input" in record and "item" not in record for record in records):
+        raise file_fault(display_path, _SAMPLES)
     suite = ImportedSuite(options.suite_name(path.stem))
-    if is_samples(records):
-        samples_suite(suite, ledger, records, "")
-        return ImportedSource(display_path, suite, [ledger])
     reader = _EvalReader(path, ledger, options, suite)
     reader.add_items(ledger, records)
     suite.settings["checks"] = [{"not_empty": True}]

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 ERROR_ANALYSIS = "errors.json"
 CTRF = "ctrf.json"
-EVERY_EVAL_EVER = "every_eval_ever.json"
 PERCENTAGES = "evaluate_summary.txt"
 AGENT = "agent"
 """Stands for the report for coding agents, which is printed, where the path of a file would."""
@@ -42,9 +41,6 @@ FORMATS = {
     ".txt": ReportFormat("pytest_llmeval.reports.terminal:write_plain_text"),
     ERROR_ANALYSIS: ReportFormat("pytest_llmeval.reports.json:write_errors", "errors"),
     CTRF: ReportFormat("pytest_llmeval.exchange.report_files:write_ctrf", "ctrf(?:[_-]report)?"),
-    EVERY_EVAL_EVER: ReportFormat(
-        "pytest_llmeval.exchange.report_files:write_every_eval_ever", "every[_-]eval[_-]ever"
-    ),
     PERCENTAGES: ReportFormat("pytest_llmeval.reports.terminal:write_percentages", r"evaluate_summary(?:_\w+)?"),
 }
 """Suffix, or usual name of the file, to format. A further format is a function and a line here."""

@@ -48,40 +48,15 @@ def inspect_ai(construct: Any) -> Callable[[Any], bool]:
 
 
 def openai_evals(construct: Any) -> Callable[[Any], bool]:
-    """Return what the documentation of string checks, and the source of the registry's classes, say."""
+    """Return what the documentation of string checks says."""
     ((name, ideal),) = construct.items()
-    ideals = ideal if isinstance(ideal, list) else [ideal]
     checks: dict[str, Callable[[str], bool]] = {
         "eq": lambda answer: answer == ideal,
         "ne": lambda answer: answer != ideal,
         "like": lambda answer: ideal in answer,
         "ilike": lambda answer: ideal.lower() in answer.lower(),
-        "Match": lambda answer: any(answer.startswith(each) for each in ideals),
-        "Includes": lambda answer: any(each in answer for each in ideals),
-        "JsonMatch": lambda answer: any(_json_equal(answer, each) for each in ideals),
     }
     return checks[name]
-
-
-def _json_equal(sampled: str, ideal: str) -> bool:
-    """Compare as `json_match` of the package evals: key by key, a value of ``None`` is a missing one."""
-    try:
-        one, other = json.loads(sampled), json.loads(ideal)
-    except ValueError:
-        return False
-    return _parts_equal(one, other)
-
-
-def _parts_equal(one: Any, other: Any) -> bool:
-    if one is None or other is None:
-        return False
-    if isinstance(one, dict):
-        same = isinstance(other, dict) and one.keys() == other.keys()
-        return same and all(_parts_equal(one[key], other[key]) for key in one)
-    if isinstance(one, list):
-        same = isinstance(other, list) and len(one) == len(other)
-        return same and all(map(_parts_equal, one, other))
-    return bool(one == other)
 
 
 def deepeval(construct: Any) -> Callable[[Any], bool]:

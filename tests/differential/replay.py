@@ -97,7 +97,7 @@ def imported_evaluators(evaluators: Sequence[Mapping[str, Any]]) -> list[Importe
 
 def imported_graders(graders: Sequence[Mapping[str, Any]]) -> list[Imported]:
     """Return graders of OpenAI with right answers; those of one kind are imported together."""
-    return _by_kind(graders, lambda kind, ideals: (_string_checks if kind.islower() else _registry)(kind, ideals))
+    return _by_kind(graders, _string_checks)
 
 
 def imported_scorers(scorers: Sequence[Mapping[str, Any]]) -> list[Imported]:
@@ -125,14 +125,6 @@ def _string_checks(kind: str, ideals: list[Any]) -> list[Imported]:
         with TemporaryDirectory() as folder:
             imports += _of_cases(source_of("openai-evals", data, Path(folder)), "testing_criteria")
     return imports
-
-
-def _registry(kind: str, ideals: list[Any]) -> list[Imported]:
-    with TemporaryDirectory() as folder:
-        samples = [json.dumps({"input": "x", "ideal": each}) for each in ideals]
-        Path(folder, "samples.jsonl").write_text("\n".join(samples), encoding="utf-8")
-        data = {"a": {"class": f"evals:{kind}", "args": {"samples_jsonl": "samples.jsonl"}}}
-        return _of_cases(source_of("openai-evals", data, Path(folder)), "a", "ideal")
 
 
 def _log(kind: str, targets: list[Any]) -> list[Imported]:

@@ -11,14 +11,13 @@ from replay import IMPORTED, compared, kept, verdicts_of_configuration
 from pytest_llmeval.exchange.contract import Fate
 from pytest_llmeval.exchange.inspect_ai import PATTERNS
 from pytest_llmeval.exchange.openai_evals import OPERATIONS
-from pytest_llmeval.exchange.openai_registry import CLASSES
 from pytest_llmeval.exchange.promptfoo.assertions import KINDS
 from pytest_llmeval.exchange.pydantic_evals import MAKERS
 
 DECLARED = {
     **{tool: {*known} for tool, known in COUNTERPARTS.items()},
     "inspect-ai": {*PATTERNS} - {"choice"},
-    "openai-evals": {*OPERATIONS, *CLASSES} - {"FuzzyMatch", "ModelBasedClassify"},
+    "openai-evals": {*OPERATIONS},
     "promptfoo": {f"{sign}{each}" for each in KINDS for sign in ("", "not-")},
     "pydantic-evals": {*MAKERS},
 }

@@ -14,7 +14,7 @@ from running import own_loop
 from pytest_llmeval.cli import main
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.exchange.commands import import_source
-from pytest_llmeval.exchange.contract import Fate, ImportOptions
+from pytest_llmeval.exchange.contract import ImportOptions
 from pytest_llmeval.exchange.templates import Direction
 
 
@@ -128,91 +128,28 @@ def test_code_of_openai_graders_is_a_stub(folder: Path, capsys: pytest.CaptureFi
     assert not (folder / "ran").exists()
 
 
-def registry(folder: Path, kind: str, **args: Any) -> Path:
-    write_source(
-        folder,
-        "registry/data/s/samples.jsonl",
-        lines({"input": [{"role": "user", "content": "Peru?"}], "ideal": ["Lima", "lima"]}),
-    )
-    entry = {"class": f"evals.elsuite.x:{kind}", "args": {"samples_jsonl": "s/samples.jsonl", **args}}
-    return write_source(folder, "registry/evals/x.yaml", {"x": {"id": "x.v0", "metrics": ["accuracy"]}, "x.v0": entry})
-
-
 @pytest.mark.parametrize(
-    ("kind", "check"),
+    ("data", "key"),
     [
-        ("Match", {"any_of": [{"starts_with": "Lima"}, {"starts_with": "lima"}]}),
-        ("Includes", {"contains_any": ["Lima", "lima"]}),
-        ("FuzzyMatch", {"icontains_any": ["Lima", "lima"]}),
+        ({"x": {"id": "x.v0"}, "x.v0": {"class": "evals.elsuite.basic.match:Match"}}, "x.v0"),
+        ({"fact": {"prompt": "{input}", "choice_strings": "AB"}}, "fact"),
     ],
 )
-def test_evals_of_the_registry_are_suites_of_their_samples(
-    folder: Path, capsys: pytest.CaptureFixture[str], kind: str, check: dict[str, Any]
+def test_evals_of_the_registry_are_refused_with_the_way_through_results(
+    folder: Path, capsys: pytest.CaptureFixture[str], data: dict[str, Any], key: str
 ) -> None:
-    result = run_import(capsys, "openai-evals", registry(folder, kind))
-    (case,) = result.suite("x.v0")["cases"]
-    assert case == {"id": "1", "input": [{"role": "user", "content": "Peru?"}], "checks": [check]}
-
-
-def json_match(sampled: Any, correct: Any) -> bool:
-    """Compare as the class JsonMatch of the package evals does: null is a missing value, and true is 1."""
-    if sampled is None or correct is None:
-        return False
-    if isinstance(sampled, dict) and isinstance(correct, dict):
-        return all(json_match(sampled.get(key), correct.get(key)) for key in sampled.keys() | correct.keys())
-    if isinstance(sampled, list) and isinstance(correct, list):
-        return len(sampled) == len(correct) and all(map(json_match, sampled, correct))
-    return not isinstance(sampled, dict | list) and bool(sampled == correct)
-
-
-JSON_TEXTS = ["null", "1", "true", "0", "false", '"O\u0308"', '"\u00d6"', "[null]", '{"a": null}', "[1, true]", "{}"]
-
-
-def test_ideals_in_json_decide_as_in_evals_or_the_report_says_otherwise(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from pytest_llmeval import Case, get_checks, score
-
-    path = registry(folder, "JsonMatch")
-    samples = [{"input": "?", "ideal": each} for each in [*JSON_TEXTS, ["null", "1"], "no JSON"]]
-    write_source(folder, "registry/data/s/samples.jsonl", lines(*samples))
-    suite = run_import(capsys, "openai-evals", path).suite("x.v0")
-    source = import_source("openai-evals", path, "x.yaml", ImportOptions())
-    assert source is not None
-    constructs = {each.path[1]: each for each in source.constructs if each.path[0] == "ideal" and len(each.path) > 1}
-    without_check = {number for number, case in enumerate(suite["cases"]) if "checks" not in case}
-    assert without_check == {number for number, each in constructs.items() if each.fate is Fate.NOT_IMPORTED}
-    assert without_check == {0, 7, 8, 12}
-    for number in set(range(len(samples))) - without_check:
-        ideals = samples[number]["ideal"]
-        right = [json.loads(each) for each in (ideals if isinstance(ideals, list) else [ideals])]
-        answers = [Case(str(n), prediction=each) for n, each in enumerate([*JSON_TEXTS, "no JSON"])]
-        for case in score(get_checks(*suite["cases"][number]["checks"]), answers).cases:
-            text = [*JSON_TEXTS, "no JSON"][int(case.id)]
-            theirs = text != "no JSON" and any(json_match(json.loads(text), each) for each in right)
-            if theirs is not (case.metrics["check_rate"] == 1):
-                direction = Direction.STRICTER if theirs else Direction.LOOSER
-                assert direction in {each.direction for each in constructs[number].differences}, (ideals, text)
-
-
-def test_a_model_graded_eval_is_a_judge_with_the_prompt_of_its_spec(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    spec = {"prompt": "{input} {completion} {ideal}", "choice_strings": "AB", "choice_scores": {"A": 1, "B": 0.5}}
-    write_source(folder, "registry/modelgraded/fact.yaml", {"fact": {**spec, "input_outputs": {"input": "completion"}}})
-    result = run_import(capsys, "openai-evals", registry(folder, "ModelBasedClassify", modelgraded_spec="fact"))
-    (evaluator,) = result.suite("x.v0")["evaluators"]
-    assert evaluator["judge"]["reply"]["score"] == {"choices": {"A": 1.0, "B": 0.5}}
-    prompt = (result.folder / evaluator["judge"]["prompt"]).read_text()
-    assert prompt == "{{ question }} {{ answer }} {{ expected }}\n"
-
-
-def test_an_eval_without_its_samples_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = registry(folder, "Match")
-    (folder / "registry/data/s/samples.jsonl").unlink()
-    result = run_import(capsys, "openai-evals", path)
+    result = run_import(capsys, "openai-evals", write_source(folder, "x.yaml", data))
     assert result.code == 1
-    assert "found no samples file 's/samples.jsonl'" in result.err
+    assert f": {key}: the registry of the package evals is not imported" in result.err
+    assert "llmeval gate FILE" in result.err
+
+
+def test_samples_of_the_registry_are_a_table(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    samples = write_source(folder, "s.jsonl", lines({"input": "Peru?", "ideal": "Lima"}))
+    result = run_import(capsys, "openai-evals", samples)
+    assert result.code == 1
+    assert "llmeval import table FILE --input input --expected ideal" in result.err
+    assert main(["import", "table", "s.jsonl", "--input", "input", "--expected", "ideal", "--to", "out"]) == 0
 
 
 def test_datasets_of_pydantic_evals_with_all_forms_of_evaluators(
@@ -544,7 +481,8 @@ def test_every_published_file_is_imported_or_refused_and_every_part_has_one_fate
 def test_a_suite_is_validated_as_the_text_that_is_written(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pytest_llmeval.exchange.openai_registry._json_ideals", lambda _: [None])
-    assert main(["import", "openai-evals", str(registry(folder, "JsonMatch"))]) == 1
-    assert "x.v0.eval.yaml:" in (fault := capsys.readouterr().err)
+    monkeypatch.setattr("pytest_llmeval.exchange.pydantic_evals.check_fault", lambda _: None)
+    data = {"cases": [{"inputs": "?", "evaluators": [{"Equals": {"value": None}}]}]}
+    assert main(["import", "pydantic-evals", str(write_source(folder, "x.yaml", data))]) == 1
+    assert "x.eval.yaml:" in (fault := capsys.readouterr().err)
     assert "found 'json_equals' without what to check" in fault

@@ -66,74 +66,6 @@ CTRF = _closed(
 """What the published schema requires and allows of the parts that are written."""
 
 
-_NUMBER: dict[str, Any] = {"type": "number"}
-_TEXTS: dict[str, Any] = {"type": "object", "additionalProperties": _TEXT}
-_INTERVAL = _closed(("lower", "upper"), lower=_NUMBER, upper=_NUMBER, confidence_level=_NUMBER)
-_NO_MODEL = {"deployment_type": {"const": "unknown"}, "model_availability": {"const": "unknown"}}
-EVERY_EVAL_EVER = _closed(
-    (
-        "schema_version",
-        "evaluation_id",
-        "retrieved_timestamp",
-        "source_metadata",
-        "eval_library",
-        "model_info",
-        "evaluation_results",
-    ),
-    schema_version={"const": "0.3.0"},
-    evaluation_id=_TEXT,
-    evaluation_timestamp=_TEXT,
-    retrieved_timestamp={"type": "string", "pattern": r"^\d+$"},
-    source_metadata=_closed(
-        ("source_type", "source_organization_name", "evaluator_relationship"),
-        source_type={"const": "evaluation_run"},
-        source_organization_name=_TEXT,
-        evaluator_relationship={"enum": ["first_party", "third_party", "collaborative", "other"]},
-        additional_details=_TEXTS,
-    ),
-    eval_library=_closed(("name", "version"), name=_TEXT, version=_TEXT),
-    model_info=_closed(
-        ("name", "id", "additional_details"),
-        name=_TEXT,
-        id=_TEXT,
-        additional_details=_closed(("deployment_type", "model_availability"), **_NO_MODEL),
-    ),
-    evaluation_results={
-        "type": "array",
-        "items": _closed(
-            ("evaluation_name", "source_data", "metric_config", "score_details"),
-            evaluation_result_id=_TEXT,
-            evaluation_name=_TEXT,
-            source_data=_closed(
-                ("dataset_name", "source_type"),
-                dataset_name=_TEXT,
-                source_type={"const": "other"},
-                additional_details=_TEXTS,
-            ),
-            metric_config={
-                **_closed(
-                    ("lower_is_better",),
-                    metric_id=_TEXT,
-                    metric_name=_TEXT,
-                    lower_is_better={"type": "boolean"},
-                    score_type={"const": "continuous"},
-                    min_score=_NUMBER,
-                    max_score=_NUMBER,
-                ),
-                "dependentRequired": {"score_type": ["min_score", "max_score"]},
-            },
-            score_details=_closed(
-                ("score",),
-                score=_NUMBER,
-                details=_TEXTS,
-                uncertainty=_closed((), num_samples=_WHOLE, confidence_interval=_INTERVAL),
-            ),
-        ),
-    },
-)
-"""What schema 0.3.0 requires and allows of the parts that are written."""
-
-
 def run() -> RunReport:
     result = score(get_evaluator("text", metrics=["f1"]), CASES)
     failed = structs.replace(result.cases[1], outcome="failed", reason="f1: 0.67 < 0.9")
@@ -174,41 +106,6 @@ def test_every_case_gate_and_faulty_file_is_a_test_of_ctrf(tmp_path: Path) -> No
 def test_the_name_of_a_file_says_that_it_is_ctrf(tmp_path: Path, name: str, is_ctrf: bool) -> None:
     write_reports(run(), [tmp_path / name])
     assert ("reportFormat" in json.loads((tmp_path / name).read_text(encoding="utf-8"))) is is_ctrf
-
-
-def test_metrics_with_intervals_are_a_record_of_every_eval_ever(tmp_path: Path) -> None:
-    written = write_reports(run(), [tmp_path / "every_eval_ever.json"])
-    assert (written.missing, written.notes) == ([], [])
-    record = json.loads((tmp_path / "every_eval_ever.json").read_text(encoding="utf-8"))
-    jsonschema.validate(record, EVERY_EVAL_EVER)
-    assert (record["model_info"]["id"], record["evaluation_id"]) == ("gpt", "s/gpt/1767323045")
-    rate, f1 = record["evaluation_results"]
-    assert (rate["metric_config"]["metric_id"], f1["metric_config"]["metric_id"]) == ("pass_rate", "f1")
-    wanted = run().suites[0].metrics["f1"]
-    details = f1["score_details"]
-    assert (details["score"], details["details"]["undefined"]) == (wanted.value, "1")
-    interval = {"lower": wanted.low, "upper": wanted.high, "confidence_level": 0.95}
-    assert details["uncertainty"] == {"num_samples": 2, "confidence_interval": interval}
-
-
-def test_each_system_has_a_record_and_absent_values_are_counted(tmp_path: Path) -> None:
-    report = run()
-    (suite,) = report.suites
-    nothing = score(get_evaluator("text", metrics=["f1"]), CASES[2:])
-    others = [
-        suite,
-        structs.replace(suite, suite="s[a/b]", variant="a/b", metrics=nothing.metrics, pass_rate=nothing.pass_rate),
-    ]
-    written = write_reports(structs.replace(report, suites=others), [tmp_path / "x-every-eval-ever.json"])
-    names = ["x-every-eval-ever.gpt.json", "x-every-eval-ever.a-b.json"]
-    assert written.notes == [
-        (
-            f"{tmp_path / 'x-every-eval-ever.json'}: one file for each system: {', '.join(names)}; "
-            "1 metric without a value left out"
-        )
-    ]
-    for name in names:
-        jsonschema.validate(json.loads((tmp_path / name).read_text(encoding="utf-8")), EVERY_EVAL_EVER)
 
 
 def test_scores_are_rows_of_a_parquet_file(tmp_path: Path) -> None:
