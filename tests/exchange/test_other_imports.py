@@ -131,7 +131,7 @@ def test_code_of_openai_graders_is_a_stub(folder: Path, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("data", "key"),
     [
-        ({"x": {"id": "x.v0"}, "x.v0": {"class": "evals.elsuite.basic.match:Match"}}, "x.v0"),
+        ({"x": {"id": "x.v0"}, "x.v0": {"class": "evals.elsuite.basic.match:Match"}}, "['x.v0']"),
         ({"fact": {"prompt": "{input}", "choice_strings": "AB"}}, "fact"),
     ],
 )
@@ -140,7 +140,7 @@ def test_evals_of_the_registry_are_refused_with_the_way_through_results(
 ) -> None:
     result = run_import(capsys, "openai-evals", write_source(folder, "x.yaml", data))
     assert result.code == 1
-    assert f": {key}: the registry of the package evals is not imported" in result.err
+    assert f"{key}: the registry of the package evals is not imported" in result.err
     assert "llmeval gate FILE" in result.err
 
 
