@@ -24,7 +24,7 @@ from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.gates.contract import Gate
 from pytest_llmeval.gates.drop import DropGate
-from pytest_llmeval.gates.limit import parse_gate
+from pytest_llmeval.gates.limit import LimitGate, ScoreLimit
 from pytest_llmeval.numbers.resample import IntArray
 from pytest_llmeval.suites.run_settings import StopSettings
 from pytest_llmeval.workbench.early.evidence import PartScores, decide_gate
@@ -68,7 +68,7 @@ def shifts(rng: np.random.Generator, units: int, drop: float) -> FloatArray:
 
 def limits(seeds: int) -> Iterator[tuple[object, ...]]:
     """Yield the rows of the first table."""
-    gate = parse_gate(f"score >= {LIMIT}")
+    gate = LimitGate("score", (ScoreLimit(">=", LIMIT),))
     for name, draw in (("0 and 1", shares), ("continuous", graded)):
         for cases in SIZES:
             for margin in DIFFERENCES:

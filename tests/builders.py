@@ -39,6 +39,7 @@ from pytest_llmeval.core.observation import FloatArray, Sums
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.core.verdicts import GateResult
 from pytest_llmeval.gates.change import ChangeGate
+from pytest_llmeval.gates.limit import LimitGate
 from pytest_llmeval.gates.rules import RULES, judge_together, read_gate
 from pytest_llmeval.judges.contract import JudgeRequest, Message, Mode, Question, Usage, Verdict
 from pytest_llmeval.judges.stored_judgement import StoredJudgement, components, judgement_key
@@ -138,6 +139,13 @@ def gate(max_drop: float = 0.0, *, rule: str = "significant_drop", **others: Any
     rules: list[Any] = [each for each in RULES if each.tags == ("max_drop",) and each.rule == rule]
     made: ChangeGate = rules[0](**{"metric": "score", "max_drop": max_drop, **others})
     return made
+
+
+def parse_gate(text: str) -> LimitGate:
+    """The limit of a text."""
+    gate = LimitGate.from_text(text)
+    assert gate is not None, text
+    return gate
 
 
 def gate_of(entry: Mapping[str, Any]) -> Any:

@@ -22,9 +22,9 @@ from pytest_llmeval.gates.contract import (
     GateKey,
     GateSource,
     ScoreSide,
+    TextForm,
     gate_rule,
     owned,
-    split_statistic,
 )
 from pytest_llmeval.gates.limit import drop_fault
 from pytest_llmeval.numbers.case_scores import TOLERANCE
@@ -136,6 +136,8 @@ class ChangeGate(Gate):
     proves_safety: ClassVar[bool] = False
     """True if cases that are left out count as fallen as far as they can."""
 
+    statistics: ClassVar[tuple[str, ...]] = get_args(Statistic)
+    form: ClassVar[TextForm | None] = TextForm("drop", "<=", "max_drop")
     proof: ClassVar[str] = "significant"
     noun: ClassVar[str] = "drop"
     worst: ClassVar[str] = "largest drop"
@@ -154,11 +156,6 @@ class ChangeGate(Gate):
         ]
         text = ", ".join([self.condition, *filter(None, extras)])
         return f"{text} by {self.by}" if self.by else text
-
-    @property
-    def condition(self) -> str:
-        """The change that the gate allows, as text."""
-        return f"drop({self.subject}) <= {limit(self.max_drop)}"
 
     @property
     def source(self) -> GateSource:
@@ -300,9 +297,6 @@ class ChangeGate(Gate):
             raise ValueError(f"found confidence {confidence} with alternative less, expected more than 0.5")
         if values.get("adjust") is not None and values.get("by") is None:
             raise ValueError("found adjust without by, expected both: it says how groups are judged together")
-        if split_statistic(values["metric"])[0] not in get_args(Statistic):
-            name = values["metric"]
-            raise ValueError(f"found {name!r} with max_drop, expected a metric or its mean, such as mean(f1)")
         if values.get("test") is not None and values.get("cluster_by") is not None:
             _check_test(values["test"])
         if cls.proves_safety and values.get("test") == "wilcoxon":

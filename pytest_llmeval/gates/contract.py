@@ -18,6 +18,7 @@ from typing import (
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.results import MetricIndex, Result
 from pytest_llmeval.core.verdicts import GateOutcome, GateResult
+from pytest_llmeval.core.wording import limit
 from pytest_llmeval.numbers.usage import FORMER_FIGURES, UsageEvaluator
 
 _Rule = TypeVar("_Rule")
@@ -26,7 +27,11 @@ Alternative: TypeAlias = Literal["two_sided", "less"]
 Adjustment: TypeAlias = Literal["familywise", "fdr"]
 GateSource: TypeAlias = Literal["scores", "baseline", "systems"]
 
+VALUE = "value"
+"""The statistic of a metric that is named alone: its value over summed counts."""
+
 STATISTICS = ("mean", "median", "min", "max", "low", "high")
+PERCENTILES = tuple(f"p{percent}" for percent in range(101))
 GRAMMAR = (
     "METRIC OPERATOR NUMBER such as 'f1 >= 0.7' or 'mean(f1) >= 0.7' "
     f"(operators >= > <= < ==; statistics {', '.join(STATISTICS)}, p0 to p100)"
@@ -34,7 +39,33 @@ GRAMMAR = (
 FIGURES = frozenset(metric.name for metric in UsageEvaluator().describe())
 """Metrics of usage: costs, tokens and latencies."""
 
-_CALL = re.compile(r"^(?P<statistic>mean|median|min|max|low|high|p(?:\d{1,2}|100))\((?P<metric>.+)\)$")
+_CALL = re.compile(r"(?P<call>\w+)\((?P<inner>.+)\)")
+_PERCENTILE = re.compile(r"p(\d{1,3})")
+_COMPARISON = re.compile(
+    r"(?P<left>.+?)\s*(?P<operator>>=|<=|==|>|<)\s*(?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
+)
+
+
+class Comparison(NamedTuple):
+    """A text such as ``drop(f1) <= 0.05``, taken apart."""
+
+    left: str
+    operator: str
+    number: float
+
+
+class TextForm(NamedTuple):
+    """A text form ``CALL(METRIC) OPERATOR NUMBER``, such as ``drop(f1) <= 0.05``.
+
+    Attributes:
+        call: The word before the parenthesis.
+        operator: The operator.
+        key: The key of the mapping form that the number sets.
+    """
+
+    call: str
+    operator: str
+    key: str
 
 
 class GateKey(NamedTuple):
@@ -183,16 +214,32 @@ class Gate:
     title: ClassVar[str] = ""
     """The kind of gate, for messages."""
 
+    statistics: ClassVar[tuple[str, ...]] = (VALUE,)
+    """The statistics of a metric that the rule understands; it refuses a gate on another one."""
+
+    form: ClassVar[TextForm | None] = None
+    """The text form, by which suites write the gate and reports recognise it; without it, only a mapping is read."""
+
     claims: ClassVar[bool] = False
     """True if the gate makes a claim of its own, which is adjusted with those of other gates."""
 
     fewest_units: ClassVar[int] = 0
     """With fewer cases or clusters, the gate is not evaluated before all cases have run."""
 
+    def __str__(self) -> str:
+        return self.condition
+
     @property
     def subject(self) -> str:
         """The metric as the gate names it."""
-        return self.metric if self.statistic == "value" else f"{self.statistic}({self.metric})"
+        return self.metric if self.statistic == VALUE else f"{self.statistic}({self.metric})"
+
+    @property
+    def condition(self) -> str:
+        """The comparison that the gate makes, as text."""
+        if self.form is None:
+            raise NotImplementedError
+        return f"{self.form.call}({self.subject}) {self.form.operator} {limit(self.allowed)}"
 
     @property
     def source(self) -> GateSource:
@@ -241,6 +288,31 @@ class Gate:
         return cls(metric=metric, statistic=statistic, former_rule=former, **cls.arguments(values))
 
     @classmethod
+    def from_text(cls, text: str, reference: str = "") -> Self | None:
+        """Return the gate of a text form; ``None`` for other texts.
+
+        Args:
+            text: The gate.
+            reference: The system that a rule which needs another one compares with.
+
+        Raises:
+            ValueError: The number is out of range, or the rule does not understand the statistic.
+        """
+        comparison = split_comparison(text)
+        call = comparison and split_call(comparison.left)
+        if cls.form is None or comparison is None or not call:
+            return None
+        if (call[0], comparison.operator) != (cls.form.call, cls.form.operator):
+            return None
+        return cls.read({"metric": call[1], cls.form.key: comparison.number} | cls.text_defaults(reference))
+
+    @classmethod
+    def text_defaults(cls, reference: str) -> dict[str, Any]:
+        """Return the keys that the text form leaves out and the mapping form needs."""
+        del reference
+        return {}
+
+    @classmethod
     def arguments(cls, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return the fields that keys of the same name set."""
         names = {each.name for each in fields(cls) if each.name in each.metadata.get("keys", {})} - {"metric"}
@@ -263,6 +335,15 @@ class Gate:
         fewest = values.get("min_cases")
         if values.get("by") is None and fewest is not None and fewest > 1:
             raise ValueError("found min_cases without by, expected both: min_cases applies to groups")
+        if split_statistic(values["metric"])[0] not in cls.statistics:
+            raise ValueError(f"found {values['metric']!r} with {cls.tags[0]}, expected {cls._subjects()}")
+
+    @classmethod
+    def _subjects(cls) -> str:
+        """Return the forms of a metric that the rule understands, for messages."""
+        own = [statistic for statistic in cls.statistics if statistic != VALUE]
+        subjects = (["a metric"] if VALUE in cls.statistics else []) + [f"its {name}" for name in own]
+        return f"{' or '.join(subjects)}{f', such as {own[0]}(f1)' if own else ''}"
 
     def clustered(self, cluster_by: str | None) -> Self:
         """Return the gate with the clusters of its suite, if it uses any and names no others.
@@ -355,8 +436,23 @@ class ScoreGate(Gate):
         raise NotImplementedError
 
 
+def split_comparison(text: str) -> Comparison | None:
+    """Split ``mean(f1) >= 0.7`` at its operator; ``None`` for texts that are no comparison with a number."""
+    match = _COMPARISON.fullmatch(text.strip())
+    if match is None or match["left"][-1] in "=<>!":
+        return None
+    return Comparison(match["left"], match["operator"], float(match["number"]))
+
+
+def split_call(text: str) -> tuple[str, str] | None:
+    """Split ``drop(f1)`` into the word and what is in its parentheses; ``None`` for texts that are no call."""
+    match = _CALL.fullmatch(text.strip())
+    return None if match is None else (match["call"], match["inner"].strip())
+
+
 def split_statistic(text: str) -> tuple[str, str]:
     """Split ``mean(f1)`` into statistic and metric; a bare metric has the statistic ``value``."""
-    if call := _CALL.match(text.strip()):
-        return call["statistic"], call["metric"].strip()
-    return "value", text.strip()
+    call, inner = split_call(text) or ("", "")
+    percentile = _PERCENTILE.fullmatch(call)
+    statistic = f"p{int(percentile[1])}" if percentile else call
+    return (statistic, inner) if statistic in (*STATISTICS, *PERCENTILES) else (VALUE, text.strip())

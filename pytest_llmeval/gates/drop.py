@@ -18,6 +18,7 @@ from pytest_llmeval.gates.contract import (
     Adjustment,
     Alternative,
     GateKey,
+    TextForm,
     Undecided,
     gate_rule,
     owned,
@@ -222,16 +223,14 @@ class DropGate(ClaimGate):
 class DriftGate(DropGate):
     """A gate on what is lost since the anchor: what `max_drift` of another gate represents."""
 
+    form: ClassVar = TextForm("drift", "<=", "max_drop")
+
     @classmethod
     def from_gate(cls, gate: ChangeGate) -> "DriftGate":
         """Return the gate on what many drops within `max_drop` of another gate add up to."""
         values = {each.name: getattr(gate, each.name) for each in fields(ChangeGate)}
         most = _DRIFT * gate.max_drop if gate.max_drift is None else gate.max_drift
         return cls(**values | {"max_drop": most, "max_drift": None})
-
-    @property
-    def condition(self) -> str:
-        return f"drift({self.subject}) <= {limit(self.max_drop)}"
 
 
 @gate_rule
@@ -396,12 +395,9 @@ class GainGate(ClaimGate):
     meaning: ClassVar = "fail unless the gain is significant"
     title: ClassVar = "a gate with min_gain"
     proves_safety: ClassVar = True
+    form: ClassVar = TextForm("gain", ">=", "min_gain")
     noun: ClassVar = "gain"
     worst: ClassVar = "smallest gain"
-
-    @property
-    def condition(self) -> str:
-        return f"gain({self.subject}) >= {limit(self.allowed)}"
 
     @property
     def allowed(self) -> float:
@@ -459,11 +455,12 @@ class LiftGate(GainGate):
     meaning: ClassVar = "pass if the gain is significant, fail if it is ruled out, else undecided"
     title: ClassVar = "a gate with min_gain and rule decided"
     proves_safety: ClassVar = False
+    form: ClassVar = TextForm("lift", ">=", "min_gain")
     noun: ClassVar = "lift"
 
-    @property
-    def condition(self) -> str:
-        return f"lift({self.subject}) >= {limit(self.allowed)}"
+    @classmethod
+    def text_defaults(cls, reference: str) -> dict[str, Any]:
+        return {"against": reference, "rule": cls.rule}
 
     def verdict(
         self, evidence: "Evidence", metric: Metric, *, proven: bool, collapsed: bool

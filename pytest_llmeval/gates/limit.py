@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from msgspec import Struct
 
@@ -21,13 +21,16 @@ from pytest_llmeval.gates.contract import (
     MAX_ERRORS,
     MIN_CASES,
     MIN_SCORED,
+    PERCENTILES,
     STATISTICS,
+    VALUE,
     EarlyWords,
     GateKey,
     ScoreGate,
     ScoreSide,
     gate_rule,
     owned,
+    split_comparison,
     split_statistic,
 )
 from pytest_llmeval.numbers.case_scores import TOLERANCE
@@ -54,7 +57,6 @@ _OPERATORS = {
 }
 _MIRRORED = {">=": "<=", "<=": ">=", ">": "<", "<": ">", "==": "=="}
 _ALIASES = {**{name: name for name in STATISTICS}, "avg": "mean", "average": "mean"}
-_PERCENTILE = re.compile(r"p(?:100|\d{1,2})")
 _NO_NAME = re.compile(r"[()<>=%,:\s](?![^\[]*\])")
 """Characters that no name of a metric has outside its label."""
 
@@ -98,7 +100,7 @@ class _Parts:
 def _statistic(name: str) -> str | None:
     """Return the statistic that a word names."""
     name = name.lower()
-    return name if _PERCENTILE.fullmatch(name) else _ALIASES.get(name)
+    return name if name in PERCENTILES else _ALIASES.get(name)
 
 
 def _value(text: str, metric: Metric | None = None) -> str:
@@ -117,6 +119,12 @@ def _share(value: float, metric: Metric) -> float | None:
 
 def _hint(meant: str | None, *, quoted: bool = True) -> str:
     return "" if meant is None else f" (did you mean {meant!r}?)" if quoted else f" (did you mean {meant}?)"
+
+
+def is_plain_limit(text: str) -> bool:
+    """Return whether a text can only be a limit: on a metric, or on a call of a statistic."""
+    call, parenthesis, _ = text.partition("(")
+    return not parenthesis or _statistic(call.strip()) is not None
 
 
 def metric_names(metrics: MetricIndex) -> list[str]:
@@ -237,14 +245,6 @@ _UNKNOWN = {
 _UNREPORTED = "not every answer of the target reports its cost; judge_cost_usd leaves the target out"
 """The reason for unknown money of a run if that of its judges is known."""
 
-_COMPARISON = re.compile(
-    r"^(?P<left>.+?)\s*(?P<operator>>=|<=|==|>|<)\s*(?P<limit>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)$"
-)
-
-
-class GateFormError(ValueError):
-    """A text is no gate."""
-
 
 class ScoreLimit(Struct, frozen=True):
     """One comparison: an operator and a number."""
@@ -293,6 +293,7 @@ class LimitGate(ScoreGate):
 
     tags: ClassVar = ("min", "max")
     title: ClassVar = "a gate with a limit"
+    statistics: ClassVar = (VALUE, *STATISTICS, *PERCENTILES)
 
     def __str__(self) -> str:
         text = " and ".join(f"{self.subject} {bound}" for bound in self.bounds)
@@ -304,6 +305,17 @@ class LimitGate(ScoreGate):
         if low is not None and high is not None and low > high:
             raise ValueError(f"found min {low} above max {high}, expected min <= max")
         super().check_values(values)
+
+    @classmethod
+    def from_text(cls, text: str, reference: str = "") -> Self | None:
+        del reference
+        comparison = split_comparison(text)
+        if comparison is None:
+            return None
+        if not math.isfinite(comparison.number):
+            raise ValueError(f"found {text!r}, expected a limit below 1.8e308")
+        statistic, metric = split_statistic(comparison.left)
+        return cls(metric, (ScoreLimit(comparison.operator, comparison.number),), statistic=statistic)
 
     @classmethod
     def arguments(cls, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -464,23 +476,6 @@ def _percentile(scores: FloatArray | None, statistic: str) -> float | None:
         return None
     percent = {"min": 0.0, "median": 50.0, "max": 100.0}.get(statistic)
     return float(np.percentile(finite, float(statistic[1:]) if percent is None else percent))
-
-
-def parse_gate(text: str) -> LimitGate:
-    """Read a gate such as ``f1 >= 0.7``, ``mean(rougeL) >= 0.6`` or ``p10(f1) > 0.2``.
-
-    Raises:
-        GateFormError: The text is no comparison of a metric with a number.
-        ValueError: The number is too large.
-    """
-    comparison = _COMPARISON.match(text.strip())
-    if comparison is None or comparison["left"][-1] in "=<>!":
-        raise GateFormError(f"found {text!r}, expected {GRAMMAR}")
-    bound = ScoreLimit(comparison["operator"], float(comparison["limit"]))
-    if not math.isfinite(bound.limit):
-        raise ValueError(f"found {text!r}, expected a limit below 1.8e308")
-    statistic, metric = split_statistic(comparison["left"])
-    return LimitGate(metric, (bound,), statistic=statistic)
 
 
 def _unknown(figure: str) -> str:

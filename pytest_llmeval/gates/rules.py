@@ -1,7 +1,6 @@
 """The rules of gates as a whole: their table, what comes from their keys, and the verdicts on gates judged together."""
 
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, make_dataclass, replace
 from typing import Any
@@ -13,29 +12,38 @@ from pytest_llmeval.core.wording import MOST_LISTED, counted, expected_name, sev
 from pytest_llmeval.data.files.validation import STRICT, adapter, describe
 from pytest_llmeval.gates.change import Adjusted, ExaminedChange, GateEvidence
 from pytest_llmeval.gates.contract import Gate, GateKey
-from pytest_llmeval.gates.drop import AnytimeGate, DropGate, GainGate, GainLackGate, LiftGate, SafeGate
+from pytest_llmeval.gates.drop import AnytimeGate, DriftGate, DropGate, GainGate, GainLackGate, LiftGate, SafeGate
 from pytest_llmeval.gates.limit import LimitGate
 
 RULES: tuple[type[Gate], ...] = (LimitGate, DropGate, SafeGate, AnytimeGate, GainGate, GainLackGate, LiftGate)
 """Every rule. Of those with the same tags, the first is that of gates without the key `rule`."""
 
 
-_CHANGE_TEXT = re.compile(r"(?P<kind>drop|lift)\((?P<metric>.+)\)\s*(?P<operator><=|>=)\s*(?P<limit>\d+\.?\d*|\.\d+)")
-_CHANGES = {"drop": ("<=", "max_drop"), "lift": (">=", "min_gain")}
-
-
-def change_form(text: str, reference: str) -> dict[str, Any] | None:
-    """Return the mapping form of ``drop(f1) <= 0.05`` or ``lift(f1) >= 0.1``; ``None`` for other texts.
+def gate_of_text(text: str, reference: str) -> Gate | None:
+    """Return the gate of a text; ``None`` if no rule has this form.
 
     Args:
         text: The gate.
         reference: The system over which a lift is a gain.
+
+    Raises:
+        ValueError: The number is out of range, or the rule does not understand the statistic.
     """
-    match = _CHANGE_TEXT.fullmatch(text.strip())
-    if match is None or match["operator"] != _CHANGES[match["kind"]][0]:
-        return None
-    form = {"metric": match["metric"].strip(), _CHANGES[match["kind"]][1]: float(match["limit"])}
-    return form | ({"against": reference, "rule": LiftGate.rule} if match["kind"] == "lift" else {})
+    # A limit may be on a metric that looks like a call, so the rule of limits is the last to be asked.
+    for rule in sorted(RULES, key=lambda rule: rule is LimitGate):
+        if (gate := rule.from_text(text, reference)) is not None:
+            return gate
+    return None
+
+
+def rule_of_text(text: str) -> type[Gate] | None:
+    """Return the first rule whose text form a gate in a report has; ``None`` for limits."""
+    rules: tuple[type[Gate], ...] = (*RULES, DriftGate)
+    for rule in rules:
+        form = rule.form
+        if form is not None and text.startswith(f"{form.call}(") and f") {form.operator} " in text:
+            return rule
+    return None
 
 
 class GateFault(ValueError):  # noqa: N818 (a fault of a user's file)

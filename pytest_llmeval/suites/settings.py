@@ -20,11 +20,11 @@ from pytest_llmeval.data.files.places import input_files, searching_within
 from pytest_llmeval.data.files.validation import STRICT, describe
 from pytest_llmeval.gates.contract import Gate
 from pytest_llmeval.gates.limit import (
-    GateFormError,
+    LimitGate,
     gate_form_fault,
+    is_plain_limit,
     limit_form_fault,
     mapping_form_fault,
-    parse_gate,
     range_fault,
     subject_fault,
 )
@@ -47,7 +47,6 @@ SUITE_METRICS = (PASS_RATE, *(metric.name for metric in UsageEvaluator().describ
 
 _MOST_REPEATS = 1000
 
-_CHANGE_GATES = ("drop(", "lift(")
 _REFERENCE = "without"
 _BESIDE = ("as", "on", "turn")
 """Keys of an entry of ``evaluators`` that are no options: they stand next to the name or among the options."""
@@ -352,15 +351,9 @@ class SettingsReader(JudgeReader):
             self.fault((*place, key) if key else place, fault)
 
     def _gate(self, entry: Any, place: tuple[str | int, ...], cluster_by: str | None) -> "Gate | None":
-        if isinstance(entry, str) and not entry.lstrip().startswith(_CHANGE_GATES):
-            return self._limit_gate(entry, place)
-        from pytest_llmeval.gates.rules import GateFault, change_form, known_keys, read_gate
-
         if isinstance(entry, str):
-            form = change_form(entry, self._reference())
-            if form is None:
-                return self._limit_gate(entry, place)
-            entry = form
+            return self._text_gate(entry, place, cluster_by)
+        from pytest_llmeval.gates.rules import GateFault, known_keys, read_gate
 
         if isinstance(entry, Mapping) and (fault := mapping_form_fault(entry, list(known_keys()), self.metrics)):
             self.fault(place, fault)
@@ -374,20 +367,28 @@ class SettingsReader(JudgeReader):
             self.fault(place, str(error))
         return None
 
-    def _reference(self) -> str:
-        """Return the system over which a lift is a gain: the one that the suite names, or the one called so."""
-        named = self.document.data.get("reference") if isinstance(self.document.data, Mapping) else None
-        return named if isinstance(named, str) else _REFERENCE
-
-    def _limit_gate(self, text: str, place: tuple[str | int, ...]) -> "Gate | None":
-        """Read a gate as text: a limit; the rules of other gates are loaded for their mappings only."""
+    def _text_gate(self, text: str, place: tuple[str | int, ...], cluster_by: str | None) -> "Gate | None":
         try:
-            return parse_gate(text)
-        except GateFormError:
+            gate = self._parse_gate(text)
+            if gate is not None:
+                return gate.clustered(cluster_by)
             self.fault(place, gate_form_fault(text, self.metrics))
         except ValueError as error:
             self.fault(place, str(error))
         return None
+
+    def _parse_gate(self, text: str) -> "Gate | None":
+        """Return the gate of a text; the other rules are loaded for texts that begin with a call only."""
+        if is_plain_limit(text):
+            return LimitGate.from_text(text)
+        from pytest_llmeval.gates.rules import gate_of_text
+
+        return gate_of_text(text, self._reference())
+
+    def _reference(self) -> str:
+        """Return the system over which a lift is a gain: the one that the suite names, or the one called so."""
+        named = self.document.data.get("reference") if isinstance(self.document.data, Mapping) else None
+        return named if isinstance(named, str) else _REFERENCE
 
     def read_target(self, entry: Any) -> "TargetSpec | None":
         """Read ``target``."""

@@ -1,14 +1,32 @@
 """The table of rules: every key is a fault in the gates of rules that do not own it."""
 
-from typing import Any, get_args
+from pathlib import Path
+from typing import Any, ClassVar, get_args
 
 import jsonschema
 import pytest
 from builders import gate_of
+from project import load_text
 
-from pytest_llmeval.gates.contract import Gate
+from pytest_llmeval.core.errors import SuiteError
+from pytest_llmeval.core.results import Result
+from pytest_llmeval.core.verdicts import GateOutcome, GateResult
+from pytest_llmeval.gates import rules
+from pytest_llmeval.gates.contract import (
+    PERCENTILES,
+    STATISTICS,
+    Gate,
+    GateKey,
+    ScoreGate,
+    TextForm,
+    gate_rule,
+    owned,
+)
+from pytest_llmeval.gates.drop import DropGate
+from pytest_llmeval.gates.limit import LimitGate
 from pytest_llmeval.gates.rules import RULES, GateFault, gate_schema, known_keys, rule_of
 from pytest_llmeval.reports.form import gated_metrics
+from pytest_llmeval.reports.html.data import number_line
 
 VALUES = {float: 0.5, int: 1, str: "x", bool: True}
 NEEDED: dict[str, dict[str, Any]] = {
@@ -80,6 +98,98 @@ def test_reports_find_the_metric_in_the_text_of_a_gate(rule: type[Gate]) -> None
     for metric in ("f1", "mean(f1)", "exact match"):
         gate = gate_of({**smallest(rule), "metric": metric})
         assert gated_metrics([str(gate)]) == [gate.metric], str(gate)
+
+
+@gate_rule
+class GapGate(ScoreGate):
+    """A gate of a user: the best case minus the worst."""
+
+    max_gap: float = owned(kw_only=False, max_gap=GateKey(float, "the largest gap"))
+    tags: ClassVar = ("max_gap",)
+    title: ClassVar = "a gate with max_gap"
+    form: ClassVar = TextForm("gap", "<=", "max_gap")
+
+    @property
+    def allowed(self) -> float:
+        return self.max_gap
+
+    def verdict(self, result: Result) -> tuple[GateOutcome, float | None, str]:
+        raise NotImplementedError
+
+
+@gate_rule
+class MedianGapGate(GapGate):
+    """Likewise, of the median and of no other number."""
+
+    statistics: ClassVar = ("median", "p10")
+    form: ClassVar = None
+
+
+@pytest.fixture
+def own_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rules, "RULES", (*RULES, GapGate))
+
+
+@pytest.mark.usefixtures("own_rules")
+@pytest.mark.parametrize("statistic", ["mean", "median", "low", "high", "p0", "p100"])
+def test_a_rule_refuses_statistics_that_it_does_not_declare(statistic: str) -> None:
+    with pytest.raises(ValueError, match=rf"^found '{statistic}\(f1\)' with max_gap, expected a metric$"):
+        gate_of({"metric": f"{statistic}(f1)", "max_gap": 0.1})
+    with pytest.raises(ValueError, match=rf"^found '{statistic}\(f1\)' with max_gap"):
+        rules.gate_of_text(f"gap({statistic}(f1)) <= 0.1", "other")
+    assert gate_of({"metric": "f1", "max_gap": 0.1}) == GapGate("f1", 0.1)
+
+
+def test_a_rule_may_understand_some_statistics_only() -> None:
+    entry = {"metric": "p10(f1)", "max_gap": 0.1}
+    assert MedianGapGate.read(entry) == MedianGapGate("f1", 0.1, statistic="p10")
+    with pytest.raises(
+        ValueError, match=r"found 'f1' with max_gap, expected its median or its p10, such as median\(f1\)"
+    ):
+        MedianGapGate.read(entry | {"metric": "f1"})
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_every_rule_declares_the_statistics_that_it_reads(rule: type[Gate]) -> None:
+    for statistic in (*STATISTICS, *PERCENTILES):
+        entry = {**smallest(rule), "metric": f"{statistic}(f1)"}
+        if statistic in rule.statistics:
+            assert gate_of(entry).statistic == statistic
+        else:
+            with pytest.raises(ValueError, match=f"with {rule.tags[0]}, expected a metric or its mean"):
+                gate_of(entry)
+
+
+@pytest.mark.usefixtures("own_rules")
+def test_a_rule_brings_the_text_form_by_which_it_is_written_and_read() -> None:
+    gate = rules.gate_of_text(" gap(f1)<=.1 ", "other")
+    assert gate == GapGate("f1", 0.1)
+    assert str(gate) == "gap(f1) <= 0.1"
+    assert rules.rule_of_text(str(gate)) is GapGate
+    assert number_line(GateResult(str(gate), "passed", low=0.1), {}) == {"operator": "<="}
+    limit = rules.gate_of_text("gap(f1) >= 0.1", "other")
+    assert isinstance(limit, LimitGate)
+    assert limit.metric == "gap(f1)"
+
+
+@pytest.mark.usefixtures("own_rules")
+def test_a_suite_reads_the_text_form_of_a_rule(tmp_path: Path) -> None:
+    head = "evaluators: [{text: {metrics: [f1]}}]\ncases: [{id: a, expected: x, prediction: x}]\n"
+    suite = load_text(f"{head}gates: ['gap(f1) <= 0.1', 'drop(f1) <= 0.05']\n", tmp_path)
+    assert suite.gates == (GapGate("f1", 0.1), DropGate("f1", 0.05))
+    for subject, metric in (("gap(p0(f1))", r"p0\(f1\)"), ("gap(mean(f1))", r"mean\(f1\)")):
+        with pytest.raises(SuiteError, match=rf"gates\[0\]: found '{metric}' with max_gap, expected a metric"):
+            load_text(f"{head}gates: ['{subject} <= 0.1']\n", tmp_path)
+
+
+@pytest.mark.parametrize("rule", [each for each in RULES if each.form is not None])
+def test_reports_recognise_every_text_form(rule: type[Gate]) -> None:
+    for metric in ("f1", "mean(f1)", "f1[a, b]"):
+        gate = gate_of({**smallest(rule), "metric": metric})
+        found = rules.rule_of_text(str(gate))
+        assert found is not None
+        assert found.form == rule.form
+        assert rules.rule_of_text(metric + " <= 0.2") is None
 
 
 def test_a_gate_asks_less_in_the_direction_that_its_key_declares() -> None:

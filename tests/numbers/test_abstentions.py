@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from builders import gate, pairing
+from builders import gate, pairing, parse_gate
 from builders import judge as judged
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,7 +27,6 @@ from pytest_llmeval import (
 )
 from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.core.verdicts import GateResult
-from pytest_llmeval.gates.limit import parse_gate
 from pytest_llmeval.gates.rules import judge_together
 from pytest_llmeval.numbers.case_statistics import CaseStatistics, pooled
 from pytest_llmeval.numbers.compare import compare_systems, differences

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from builders import parse_gate
 
 from pytest_llmeval import Case, Result, compare, get_evaluator, score
 from pytest_llmeval.gates.drop import DropGate
-from pytest_llmeval.gates.limit import parse_gate
 from pytest_llmeval.gates.rules import judge_together
 from pytest_llmeval.numbers.case_statistics import CaseStatistics
 from pytest_llmeval.numbers.pairing import RunPairing

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from builders import parse_gate
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -14,7 +15,6 @@ from scipy import stats
 from pytest_llmeval import Case, Evaluator, Metric, Observation, Result, get_evaluator, score
 from pytest_llmeval.core.observation import FloatArray, Sums
 from pytest_llmeval.core.results import CaseRecord
-from pytest_llmeval.gates.limit import parse_gate
 from pytest_llmeval.numbers.intervals import (
     CountedMetric,
     Resampled,

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from builders import parse_gate
 
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.core.verdicts import GateResult, SnapshotVerdict
 from pytest_llmeval.core.wording import width_of
 from pytest_llmeval.gates.drop import DropGate
-from pytest_llmeval.gates.limit import LimitGate, parse_gate
+from pytest_llmeval.gates.limit import LimitGate
 from pytest_llmeval.reports.form import CaseReport, RunReport, RunStart, SuiteReport, gate_verdicts
 from pytest_llmeval.reports.making import case_reports, suite_report
 from pytest_llmeval.reports.overview import brief, overview, rows_of, totals

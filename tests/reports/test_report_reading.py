@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from builders import gate_of
+from builders import gate_of, parse_gate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
@@ -27,7 +27,6 @@ from pytest_llmeval.core.results import (
     Result,
 )
 from pytest_llmeval.core.verdicts import GateResult, SnapshotVerdict
-from pytest_llmeval.gates.limit import parse_gate
 from pytest_llmeval.numbers.compare import compare_systems
 from pytest_llmeval.numbers.table import summarize
 from pytest_llmeval.numbers.usage import UsageReport, usage_report

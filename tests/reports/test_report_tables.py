@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from builders import parse_gate
 
 from pytest_llmeval import Case, Evaluator, Metric, Observation, Sums, get_evaluator
 from pytest_llmeval.core.results import CaseRecord, MetricIndex
@@ -17,7 +18,6 @@ from pytest_llmeval.core.tables import (
     MetricTable,
     ReportTable,
 )
-from pytest_llmeval.gates.limit import parse_gate
 from pytest_llmeval.numbers.repeats import Reduced, Reducer, Repeats
 from pytest_llmeval.numbers.table import summarize
 from pytest_llmeval.reports.form import RunReport, RunStart

@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import gate_of
+from builders import gate_of, parse_gate
 from msgspec import structs
 from wcwidth import wcswidth
 
 from pytest_llmeval import Case, Observation, get_evaluator, score
 from pytest_llmeval.core.results import CaseRecord
-from pytest_llmeval.gates.limit import parse_gate
 from pytest_llmeval.numbers.table import summarize
 from pytest_llmeval.reports.files import write_reports
 from pytest_llmeval.reports.form import RunReport, RunStart

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import KnownSuites
+from builders import KnownSuites, parse_gate
 from msgspec import structs
 from project import ROOT
 
@@ -17,7 +17,6 @@ from pytest_llmeval.baselines.runs import CollectedSuite, Keeper, SnapshotMode
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.wording import width_of
 from pytest_llmeval.gates.contract import Gate
-from pytest_llmeval.gates.limit import parse_gate
 from pytest_llmeval.reports.form import RunReport, RunStart
 from pytest_llmeval.reports.markdown import to_markdown
 from pytest_llmeval.reports.terminal import render

@@ -7,11 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from builders import Length, key_of, length_suite
+from builders import Length, key_of, length_suite, parse_gate
 
 from pytest_llmeval import Case, Evaluator, MissingDataError, Observation, PredictionError, get_evaluator
 from pytest_llmeval.gates.drop import DropGate
-from pytest_llmeval.gates.limit import parse_gate
 from pytest_llmeval.judges.service import CallLimit
 from pytest_llmeval.numbers.case_scores import Limit
 from pytest_llmeval.run import execute as module

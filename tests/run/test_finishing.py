@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import Length, finished, length_suite, recorded
+from builders import Length, finished, length_suite, parse_gate, recorded
 
 from pytest_llmeval import Case, Observation, Sums
 from pytest_llmeval.baselines import runs
@@ -19,7 +19,6 @@ from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.core.results import CaseRecord, JudgeCall
 from pytest_llmeval.data.files.writing import writer_name
-from pytest_llmeval.gates.limit import parse_gate
 from pytest_llmeval.numbers.case_scores import Limit
 from pytest_llmeval.reports.form import SuiteReport
 from pytest_llmeval.reports.json import to_json

@@ -4,7 +4,7 @@ from copy import deepcopy
 from pathlib import Path
 
 import pytest
-from builders import KnownSuites, length_suite, recorded
+from builders import KnownSuites, length_suite, parse_gate, recorded
 from msgspec import structs
 
 from pytest_llmeval.baselines.comparable import Stamp
@@ -13,7 +13,6 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import CaseRecord, JudgeCall
-from pytest_llmeval.gates.limit import parse_gate
 from pytest_llmeval.run import finishing, stages
 from pytest_llmeval.run.finishing import finish_run, report
 from pytest_llmeval.run.judging import judge

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from builders import parse_gate
 
 from pytest_llmeval import MISSING, Case, SuiteError
 from pytest_llmeval.core.wording import expected_name
-from pytest_llmeval.gates.limit import parse_gate
 from pytest_llmeval.numbers.case_scores import Limit
 from pytest_llmeval.suites.keys import KEYS
 from pytest_llmeval.suites.loading import load_suite

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from builders import KnownSuites
+from builders import KnownSuites, parse_gate
 from msgspec import structs
 
 from pytest_llmeval.baselines.comparable import Stamp
@@ -13,7 +13,6 @@ from pytest_llmeval.baselines.runs import CollectedSuite, Keeper, SnapshotMode
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import CaseRecord
-from pytest_llmeval.gates.limit import parse_gate
 from pytest_llmeval.numbers.table import summarize
 from pytest_llmeval.run.run_record import RunRecord
 from pytest_llmeval.run.stages import Collected, RunScope, RunTerms

@@ -1,6 +1,5 @@
 """The JSON data of a page: suites with verdicts, gates and history, cases in columns, and the cases of the overview."""
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -10,13 +9,14 @@ from msgspec import Struct
 from pytest_llmeval.core.results import BAD, PASS_RATE, MetricValue
 from pytest_llmeval.core.verdicts import GateResult, MetricChange
 from pytest_llmeval.core.wording import excerpt
-from pytest_llmeval.gates.limit import GateFormError, parse_gate
+from pytest_llmeval.gates.change import ChangeGate
+from pytest_llmeval.gates.limit import LimitGate
+from pytest_llmeval.gates.rules import rule_of_text
 from pytest_llmeval.reports.failures import SuiteCase, cause_of, failure_key
 from pytest_llmeval.reports.form import NO_CASE, CaseReport, Changes, RunReport, SuiteReport, gated_metrics
 from pytest_llmeval.reports.json import published, published_without
 from pytest_llmeval.reports.tables import Timeline
 
-_RELATIVE = re.compile(r"(?P<kind>drop|drift|gain)\((?P<metric>.+?)\) (?P<operator><=|>=) ")
 _DRAWN = {"incomplete": "not_judged", "undecided": "not_judged"}
 """Verdict on a suite or a run to how the page draws it, where that differs."""
 
@@ -104,15 +104,15 @@ def number_line(gate: GateResult, metrics: Mapping[str, MetricValue]) -> dict[st
         >>> number_line(GateResult("f1 >= 0.7", "passed"), {"f1": MetricValue(0.7, None, 0.6, 0.8, 9, 0, 0, 0)})
         {'operator': '>=', 'low': 0.6, 'high': 0.8}
     """
-    relative = _RELATIVE.match(gate.gate)
-    if relative is not None:
-        # Such a gate is judged by its interval, not by the side of the limit that its value is on.
-        return {"operator": relative["operator"], "relative": True, **_bounds(gate)}
+    rule = rule_of_text(gate.gate)
+    if rule is not None and rule.form is not None:
+        # A gate on a change is judged by its interval, not by the side of the limit that its value is on.
+        relative = {"relative": True, **_bounds(gate)} if issubclass(rule, ChangeGate) else {}
+        return {"operator": rule.form.operator, **relative}
     whole, _, label = gate.gate.rpartition(_BY)
-    try:
-        # Of two limits, a gate reports the one that its value was compared with.
-        parsed = parse_gate(_nearest(whole or label, gate.limit))
-    except (GateFormError, ValueError):
+    # Of two limits, a gate reports the one that its value was compared with.
+    parsed = _limit_gate(_nearest(whole or label, gate.limit))
+    if parsed is None:
         return {}
     line = {"operator": parsed.bounds[0].operator}
     value = metrics.get(parsed.metric)
@@ -137,14 +137,17 @@ def _gate(gate: GateResult, metrics: Mapping[str, MetricValue]) -> dict[str, Any
 
 
 def _nearest(text: str, limit: Any) -> str:
-    parts = text.split(" and ")
-    for part in parts:
-        try:
-            if parse_gate(part).bounds[0].limit == limit:
-                return part
-        except (GateFormError, ValueError):
-            return text
-    return parts[0]
+    gates = {part: _limit_gate(part) for part in text.split(" and ")}
+    if None in gates.values():
+        return text
+    return next((part for part, gate in gates.items() if gate and gate.bounds[0].limit == limit), next(iter(gates)))
+
+
+def _limit_gate(text: str) -> LimitGate | None:
+    try:
+        return LimitGate.from_text(text)
+    except ValueError:  # a limit that is no finite number, in a report that something else wrote
+        return None
 
 
 def changes_json(changes: Changes) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from pytest_llmeval.data.files import looks_like_suite
 from pytest_llmeval.data.files.places import display_path
 from pytest_llmeval.data.formats import CaseFile
 from pytest_llmeval.evaluators.judge.human_labels import HumanLabel, HumanLabels, LabelScale
-from pytest_llmeval.gates.limit import GateFormError, parse_gate
+from pytest_llmeval.gates.limit import LimitGate
 from pytest_llmeval.reports.form import CaseReport, RunReport, SuiteReport
 from pytest_llmeval.reports.json import read_report
 from pytest_llmeval.suites.registry import default_registry
@@ -351,8 +351,10 @@ def _limits(suite: SuiteReport) -> dict[str, list[float]]:
     limits_by_metric: dict[str, list[float]] = {}
     for gate in suite.gates:
         try:
-            parsed = parse_gate(gate.gate.rpartition(" by ")[0] or gate.gate)
-        except (GateFormError, ValueError):
+            parsed = LimitGate.from_text(gate.gate.rpartition(" by ")[0] or gate.gate)
+        except ValueError:
+            continue
+        if parsed is None:
             continue
         name = parsed.metric.removeprefix("corrected(").removesuffix(")") if "(" in parsed.metric else parsed.metric
         limits_by_metric.setdefault(name, []).extend(bound.limit for bound in parsed.bounds)

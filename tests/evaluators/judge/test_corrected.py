@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from builders import parse_gate
 
 from pytest_llmeval import Case, JudgeRequest, Result, Totals, get_evaluator, score
 from pytest_llmeval.core.case import answer_print
@@ -13,7 +14,6 @@ from pytest_llmeval.core.verdicts import GateResult
 from pytest_llmeval.evaluators.judge.evaluator import Judge
 from pytest_llmeval.evaluators.judge.human_labels import OTHER_ANSWER
 from pytest_llmeval.gates.drop import DropGate
-from pytest_llmeval.gates.limit import parse_gate
 from pytest_llmeval.gates.rules import judge_together
 from pytest_llmeval.judges.contract import Verdict
 from pytest_llmeval.judges.questions.suite_modes import Level, Rubric

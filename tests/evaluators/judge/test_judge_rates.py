@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from builders import parse_gate
 from scipy import stats
 
 from pytest_llmeval import Case, EvaluatorError, get_evaluator, score
 from pytest_llmeval.core.observation import Sums
 from pytest_llmeval.core.results import MetricValue
-from pytest_llmeval.gates.limit import parse_gate
 from pytest_llmeval.workbench.reviews.agreement import rates_basis
 
 

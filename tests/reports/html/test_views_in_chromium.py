@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 from axe_selenium_python import Axe
+from builders import parse_gate
 from pages import Browser, case, page_run, report, suite
 from selenium.webdriver.support.ui import WebDriverWait
 from servers import PATIENCE
 
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.cli import main
-from pytest_llmeval.gates.limit import parse_gate
 from pytest_llmeval.reports.html.page import to_page
 from pytest_llmeval.run.judging import JUDGES_OFF
 
