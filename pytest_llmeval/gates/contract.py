@@ -46,14 +46,6 @@ _COMPARISON = re.compile(
 )
 
 
-class Comparison(NamedTuple):
-    """A text such as ``drop(f1) <= 0.05``, taken apart."""
-
-    left: str
-    operator: str
-    number: float
-
-
 class TextForm(NamedTuple):
     """A text form ``CALL(METRIC) OPERATOR NUMBER``, such as ``drop(f1) <= 0.05``.
 
@@ -299,12 +291,13 @@ class Gate:
             ValueError: The number is out of range, or the rule does not understand the statistic.
         """
         comparison = split_comparison(text)
-        call = comparison and split_call(comparison.left)
-        if cls.form is None or comparison is None or not call:
+        if cls.form is None or comparison is None:
             return None
-        if (call[0], comparison.operator) != (cls.form.call, cls.form.operator):
+        subject, operator, number = comparison
+        call, metric = split_call(subject) or ("", "")
+        if (call, operator) != (cls.form.call, cls.form.operator):
             return None
-        return cls.read({"metric": call[1], cls.form.key: comparison.number} | cls.text_defaults(reference))
+        return cls.read({"metric": metric, cls.form.key: number} | cls.text_defaults(reference))
 
     @classmethod
     def text_defaults(cls, reference: str) -> dict[str, Any]:
@@ -436,12 +429,12 @@ class ScoreGate(Gate):
         raise NotImplementedError
 
 
-def split_comparison(text: str) -> Comparison | None:
+def split_comparison(text: str) -> tuple[str, str, float] | None:
     """Split ``mean(f1) >= 0.7`` at its operator; ``None`` for texts that are no comparison with a number."""
     match = _COMPARISON.fullmatch(text.strip())
     if match is None or match["left"][-1] in "=<>!":
         return None
-    return Comparison(match["left"], match["operator"], float(match["number"]))
+    return match["left"], match["operator"], float(match["number"])
 
 
 def split_call(text: str) -> tuple[str, str] | None:

@@ -312,10 +312,11 @@ class LimitGate(ScoreGate):
         comparison = split_comparison(text)
         if comparison is None:
             return None
-        if not math.isfinite(comparison.number):
+        subject, operator, number = comparison
+        if not math.isfinite(number):
             raise ValueError(f"found {text!r}, expected a limit below 1.8e308")
-        statistic, metric = split_statistic(comparison.left)
-        return cls(metric, (ScoreLimit(comparison.operator, comparison.number),), statistic=statistic)
+        statistic, metric = split_statistic(subject)
+        return cls(metric, (ScoreLimit(operator, number),), statistic=statistic)
 
     @classmethod
     def arguments(cls, values: Mapping[str, Any]) -> dict[str, Any]:
