@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import subprocess
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
@@ -265,18 +264,12 @@ def moment_of(text: str) -> datetime | None:
 
 def head_commit(root: Path) -> str | None:
     """Return the commit that is checked out; ``None`` outside a repository."""
+    from pytest_llmeval.services.machine import GitError, run_git
+
     try:
-        done = subprocess.run(
-            ["git", "rev-parse", "HEAD"],  # noqa: S607 (git is found where the user's shell finds it)
-            cwd=root,
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError):
+        return run_git(root, "rev-parse", "HEAD").strip() or None
+    except GitError:
         return None
-    return done.stdout.strip() or None
 
 
 def origin_of(root: Path, environment: Mapping[str, str]) -> tuple[str, str]:

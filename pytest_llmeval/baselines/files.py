@@ -28,6 +28,9 @@ POOL = "pool"
 ANSWERS = "answers.jsonl"
 INPUTS = "inputs.json"
 
+RESULTS = ".results"
+"""What the names end with that stand in the place of a suite file: another runner's results own the approved files."""
+
 _Scores = TypeVar("_Scores", SuiteScores, TestScores)
 
 _READABLE = 40
@@ -187,14 +190,14 @@ def approve(old: _Scores | None, new: _Scores, stamp: Stamp, remembered: int) ->
 
 
 def is_orphan(path: Path) -> bool:
-    """Return whether a score file belongs to a suite or test module that is gone; a file in doubt does not."""
+    """Return whether a score file belongs to a suite or test module that is gone; in doubt it does not."""
     try:
         data = json.loads(path.read_bytes())
         owner = data.get("suite", data.get("module"))
     except (OSError, ValueError, AttributeError, RecursionError):
         return False
     # The name of a file, nothing else: a forged path must not decide what is deleted.
-    if not isinstance(owner, str) or Path(owner).name != owner or owner == "":
+    if not isinstance(owner, str) or Path(owner).name != owner or owner == "" or owner.endswith(RESULTS):
         return False
     # A renamed file belongs to the suite that it is named after.
     named = path.name.startswith((f"{stem_of(owner)}.", f"{owner}."))

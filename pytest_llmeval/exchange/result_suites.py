@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Final
 
 from msgspec import structs
 
+from pytest_llmeval.baselines.files import RESULTS
 from pytest_llmeval.core import grouped
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault, SuiteError
@@ -164,7 +165,7 @@ def key_of(name: str, system: str, root: Path) -> SuiteKey:
     readable = _NO_FILE_NAME.sub("-", name).strip("-.")
     if readable != name:
         readable = f"{readable}-{sha256(name.encode()).hexdigest()[:_DIGITS]}".lstrip("-")
-    return SuiteKey(str(root / f"{readable}.results"), f"{readable}.results", variant=system)
+    return SuiteKey(str(root / f"{readable}{RESULTS}"), f"{readable}{RESULTS}", variant=system)
 
 
 def suite_of_results(

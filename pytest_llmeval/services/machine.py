@@ -118,6 +118,13 @@ def _start_of_boot() -> float:
 
 _PATIENCE_S: Final = 120
 
+_OBEYING_NOBODY: Final = (
+    *("-c", "safe.bareRepository=explicit"),
+    *("-c", "core.fsmonitor=false"),
+    *("-c", f"core.hooksPath={os.devnull}"),
+)
+"""Settings that take precedence over those of a repository: files of a pull request run nothing, and are none."""
+
 
 class GitError(LlmevalError):
     """git is not installed, the folder is in no repository, or git refused."""
@@ -138,7 +145,7 @@ def run_git(folder: Path, *arguments: str, environment: Mapping[str, str] | None
 
     try:
         done = subprocess.run(  # noqa: S603 (no shell reads the arguments)
-            ["git", "-C", str(folder), *arguments],  # noqa: S607 (git is found where the user's shell finds it)
+            ["git", *_OBEYING_NOBODY, "-C", str(folder), *arguments],  # noqa: S607 (git is found where the user's shell finds it)
             capture_output=True,
             env={**os.environ, **(environment or {})},
             timeout=_PATIENCE_S,
@@ -150,3 +157,13 @@ def run_git(folder: Path, *arguments: str, environment: Mapping[str, str] | None
     except (OSError, subprocess.SubprocessError) as error:
         raise GitError(f"git {arguments[0]}: {error}") from None
     return done.stdout.decode("utf-8", "surrogateescape")
+
+
+def repository_top(folder: Path) -> Path | None:
+    """Return the top folder of the repository around a folder; ``None`` outside of one.
+
+    A bare repository that lies among the files of another is none of its own: only ``.git`` makes one, which git keeps
+    out of commits.
+    """
+    folder = folder.resolve()
+    return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)

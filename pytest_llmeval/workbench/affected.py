@@ -31,7 +31,7 @@ from pytest_llmeval.numbers.case_statistics import CaseStatistics
 from pytest_llmeval.numbers.usage import UsageEvaluator
 from pytest_llmeval.run.shards import ShardFile, read_shard
 from pytest_llmeval.run.stages import CaseChoice, ChoiceTerms, Reported, RunScope, Suites, collected_records
-from pytest_llmeval.services.machine import GitError, run_git
+from pytest_llmeval.services.machine import GitError, repository_top, run_git
 from pytest_llmeval.suites.suite import Suite, SuiteKey
 from pytest_llmeval.workbench.inputs import Inputs, ProjectInputs
 from pytest_llmeval.workbench.project import fork_point, run_pytest
@@ -75,8 +75,8 @@ class Repository:
     @classmethod
     def around(cls, folder: Path) -> "Repository | None":
         """Return the repository of a folder; ``None`` if it is in none."""
-        top = _git(folder, "rev-parse", "--show-toplevel")
-        return cls(Path(top.rstrip("\n")).resolve()) if top else None
+        top = repository_top(folder)
+        return None if top is None else cls(top)
 
     def git(self, *arguments: str) -> str | None:
         """Return what git prints; ``None`` if it fails."""

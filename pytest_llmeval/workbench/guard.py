@@ -28,7 +28,7 @@ from pytest_llmeval.services.machine import run_git
 from pytest_llmeval.suites.loading import load_suite
 from pytest_llmeval.suites.suite import Suite
 from pytest_llmeval.workbench.guarding import Loosening, SuiteState, compare_suites
-from pytest_llmeval.workbench.project import changed_files, fork_point, write_files_of
+from pytest_llmeval.workbench.project import changed_files, enclosing_repository, fork_point, write_files_of
 
 _FAILURES: Final = "failures.json"
 _TOOLS: Final = "tools.json"
@@ -415,11 +415,12 @@ def _guard(options: Namespace) -> CommandResult:
     folder = options.folder.resolve()
     if not folder.is_dir():
         raise LlmevalError(f"{options.folder}: found no folder, expected one in a git repository")
-    commit = fork_point(folder, options.base)
+    top = enclosing_repository(folder)
+    commit = fork_point(top, options.base)
     changed = [each for each in changed_files(folder, commit) if each.endswith(".py")]
     with TemporaryDirectory(prefix="llmeval-") as scratch:
         base = write_files_of(folder, commit, Path(scratch))
-        allowed = () if options.allow is None else _allowed(options.allow, folder, commit, base)
+        allowed = () if options.allow is None else _allowed(options.allow, top, commit, Path(scratch, "tree"))
         findings = sorted(set(compare_folders(FolderState(base, folder), FolderState(folder, folder), changed)))
     judged = [Ruling(each, _reason(each, allowed)) for each in findings]
     unused = [each for each in allowed if not any(fnmatchcase(loosening.name, each.finding) for loosening in findings)]
@@ -430,7 +431,7 @@ def _guard(options: Namespace) -> CommandResult:
     return CommandResult(code, {"base": commit, "findings": rows}, _lines(judged, commit, unused))
 
 
-def _allowed(path: Path, folder: Path, commit: str, base: Path) -> Sequence[AllowEntry]:
+def _allowed(path: Path, top: Path, commit: str, base: Path) -> Sequence[AllowEntry]:
     """Return the entries of a file of what is allowed.
 
     Raises:
@@ -448,10 +449,10 @@ def _allowed(path: Path, folder: Path, commit: str, base: Path) -> Sequence[Allo
     if faults:
         raise SuiteError(faults)
     full = str(path.resolve())
-    if not run_git(folder, "ls-files", "-z", "--", full) or run_git(folder, "status", "--porcelain", "--", full):
+    if not run_git(top, "ls-files", "-z", "--", full) or run_git(top, "status", "--porcelain", "--", full):
         raise LlmevalError(f"{path}: found changes that are not committed, expected a committed file")
-    authors = set(run_git(folder, "log", "--format=%ae", f"{commit}..HEAD", "--", full).split())
-    if authors and (owners := _owners(Path(run_git(folder, "rev-parse", "--show-toplevel").strip()), folder, base)):
+    authors = set(run_git(top, "log", "--format=%ae", f"{commit}..HEAD", "--", full).split())
+    if authors and (owners := _owners(base)):
         for author in sorted(authors):
             user = _NO_REPLY.match(author)
             if author.lower() not in owners and (user is None or f"@{user['user']}".lower() not in owners):
@@ -463,12 +464,9 @@ def _allowed(path: Path, folder: Path, commit: str, base: Path) -> Sequence[Allo
     return entries
 
 
-def _owners(root: Path, folder: Path, base: Path) -> frozenset[str]:
-    """Return the owners that the earlier state names; a pull request does not name its own."""
-    top = base
-    for _ in folder.relative_to(root.resolve()).parts:
-        top = top.parent
-    for each in map(top.joinpath, _OWNERS):
+def _owners(base: Path) -> frozenset[str]:
+    """Return the owners that the earlier state of the repository names; a pull request does not name its own."""
+    for each in map(base.joinpath, _OWNERS):
         if each.is_file():
             lines = (line.partition("#")[0].split() for line in each.read_text("utf-8", "replace").splitlines())
             return frozenset(owner.lower() for line in lines for owner in line[1:])

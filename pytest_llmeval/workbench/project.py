@@ -15,7 +15,8 @@ from typing import Any, Final, NamedTuple
 
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.wording import suggest
-from pytest_llmeval.services.machine import GitError, run_git
+from pytest_llmeval.data.files.places import display_path
+from pytest_llmeval.services.machine import GitError, repository_top, run_git
 
 _ROOTS: Final = (".", "src")
 """Folders of a project that modules are imported from."""
@@ -275,11 +276,44 @@ def run_pytest(
     )
 
 
+def enclosing_repository(folder: Path) -> Path:
+    """Return the top folder of the repository that a folder of a pull request belongs to.
+
+    Raises:
+        LlmevalError: The folder has a repository of its own inside that of its parent, and is no submodule of it.
+    """
+    top = repository_top(folder)
+    if top is None:
+        raise GitError(f"{folder} is not a git repository: expected one with a commit to compare with")
+    outer = repository_top(top.parent)
+    if outer is not None:
+        name = top.relative_to(outer).as_posix()
+        entries = run_git(outer, "ls-files", "-z", "--stage", "--", name)
+        if not entries.startswith(_SUBMODULE) and not _is_ignored(outer, name):
+            raise LlmevalError(f"{top} is a repository inside {outer} and no submodule of it: run this in {outer}")
+    return top
+
+
+_SUBMODULE: Final = "160000 "
+"""The mode that an index gives to a submodule."""
+
+
+def _is_ignored(top: Path, name: str) -> bool:
+    try:
+        run_git(top, "check-ignore", "--quiet", "--", f"{name}/")
+    except GitError:
+        return False
+    return True
+
+
 def changed_files(folder: Path, commit: str) -> list[str]:
     """Return the files below a folder that differ from a commit, new and deleted ones among them, sorted."""
-    differing = run_git(folder, "diff", "-z", "--name-only", "--no-renames", "--relative", commit)
-    new = run_git(folder, "ls-files", "-z", "--others", "--exclude-standard")
-    return sorted(filter(None, {*differing.split("\0"), *new.split("\0")}))
+    top = repository_top(folder) or folder
+    below = os.path.relpath(folder.resolve(), top)
+    differing = run_git(top, "diff", "-z", "--name-only", "--no-renames", commit, "--", below)
+    new = run_git(top, "ls-files", "-z", "--others", "--exclude-standard", "--", below)
+    names = filter(None, {*differing.split("\0"), *new.split("\0")})
+    return sorted(display_path(top / each, folder.resolve()) for each in names)
 
 
 _MAIN: Final = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
@@ -336,8 +370,7 @@ def write_files_of(folder: Path, commit: str, target: Path) -> Path:
     """
     index = {"GIT_INDEX_FILE": str(target / "index")}
     tree = target / "tree"
-    root = run_git(folder, "rev-parse", "--show-toplevel").rstrip("\n")
-    prefix = run_git(folder, "rev-parse", "--show-prefix").rstrip("\n")
-    run_git(Path(root), "read-tree", commit, environment=index)
-    run_git(Path(root), "checkout-index", "--all", "--force", f"--prefix={tree}/", environment=index)
-    return tree / prefix
+    top = repository_top(folder) or folder
+    run_git(top, "read-tree", commit, environment=index)
+    run_git(top, "checkout-index", "--all", "--force", f"--prefix={tree}/", environment=index)
+    return tree / folder.resolve().relative_to(top)

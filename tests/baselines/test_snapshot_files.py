@@ -273,6 +273,7 @@ def test_a_test_module_beside_a_suite_of_its_stem_has_its_full_name(tmp_path: Pa
         ("renamed", '{"suite": "gone.eval.yaml"}', False),
         ("gone", '{"suite": "../gone.eval.yaml"}', False),
         ("gone", '{"suite": ""}', False),
+        ("gone", '{"suite": "gone.results"}', False),
         ("gone", '{"suite": 1}', False),
         ("gone", "[]", False),
         ("gone", "{", False),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_llmeval.baselines.comparable import origin_of
+from pytest_llmeval.cli import main
 
 if TYPE_CHECKING:
     from conftest import Project, Ran
@@ -38,6 +39,20 @@ def test_the_ini_option_gives_every_suite_a_snapshot_that_does_not_say_otherwise
     project.ini("llmeval_snapshots = true\n")
     project.run("--snapshot-update")
     assert names(project) == ["asks.cases.jsonl", "asks.scores.json", "silent.cases.jsonl", "silent.scores.json"]
+
+
+def test_approved_results_of_another_runner_beside_suites_stay(project: "Project") -> None:
+    project.suite("s.eval.yaml", CASES, snapshot=True)
+    project.run("--snapshot-update")
+    rows = [{"case": f"c{number}", "metric": "acc", "score": number % 2} for number in range(20)]
+    results = project.write("rows.json", json.dumps(rows))
+    assert main(["gate", str(results), "--gates", "acc >= 0.1", "--snapshot-update"]) == 0
+    approved = [name for name in names(project) if name.startswith("results.")]
+    assert "results.scores.json" in approved
+    ran = project.run()
+    assert (ran.code, "unused" in ran.text) == (0, False)
+    project.run("--snapshot-update")
+    assert [name for name in names(project) if name.startswith("results.")] == approved
 
 
 def test_without_snapshots_a_run_leaves_nothing_behind(project: "Project") -> None:

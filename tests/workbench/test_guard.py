@@ -342,3 +342,36 @@ def test_changed_suite_must_notice_wrong_answers(guard: Guard, capsys: pytest.Ca
     Path("new.eval.yaml").write_text(blind.replace(", prediction: x", ""), encoding="utf-8")
     assert main(["mutate", "--changed"]) == 1
     assert "found no case with an answer that passes" in capsys.readouterr().err
+
+
+def test_repository_hidden_in_the_folder_neither_runs_nor_becomes_the_base(guard: Guard, tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    git(hidden, "init", "-q", "-b", "main")
+    lowered = ("exact_match >= 0.7", "exact_match >= 0.1")
+    (hidden / "shop.eval.yaml").write_text(SHOP.replace(*lowered), encoding="utf-8")
+    commit(hidden, "Lower")
+    for name in ("HEAD", "objects", "refs", "index"):
+        move = shutil.copytree if (hidden / ".git" / name).is_dir() else shutil.copy
+        move(hidden / ".git" / name, Path("evals", name))
+    settings = f'[core]\n\tbare = false\n\tworktree = .\n\tfsmonitor = "touch {ran}; false #"\n'
+    Path("evals/config").write_text(settings, encoding="utf-8")
+    code, printed = guard(lowered, options=("evals",))
+    assert (code, "gate exact_match >= 0.7: loosened" in printed) == (1, True), printed
+    assert not ran.exists()
+
+
+def test_repository_inside_another_is_refused_unless_it_is_a_submodule(guard: Guard, tmp_path: Path) -> None:
+    assert guard(("exact_match >= 0.7", "exact_match >= 0.6"))[0] == 1
+    git(Path("evals"), "init", "-q", "-b", "main")
+    commit(Path("evals"), "Begin")
+    code, printed = guard(options=("evals",))
+    assert (code, "and no submodule of it" in printed) == (2, True), printed
+    shutil.rmtree("evals/.git")
+    shutil.copytree("evals", tmp_path / "part")
+    git(tmp_path / "part", "init", "-q", "-b", "main")
+    commit(tmp_path / "part", "Begin")
+    git(Path(), "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(tmp_path / "part"), "part")
+    code, printed = guard(options=("part",))
+    assert (code, "nothing asks for less" in printed) == (0, True), printed

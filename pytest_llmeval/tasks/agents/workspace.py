@@ -270,11 +270,10 @@ def clone_commit(folder: Path, commit: str, target: Path) -> None:
     Raises:
         GitError: There is no such commit, or git cannot write.
     """
-    without_hooks = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.hooksPath", "GIT_CONFIG_VALUE_0": os.devnull}
     root = run_git(folder, "rev-parse", "--show-toplevel").rstrip("\n")
     digest = run_git(folder, "rev-parse", "--verify", "--end-of-options", f"{commit}^{{commit}}").rstrip("\n")
-    run_git(folder, "clone", "--quiet", "--shared", "--no-checkout", root, str(target), environment=without_hooks)
-    run_git(target, "checkout", "--quiet", "--detach", digest, environment=without_hooks)
+    run_git(folder, "clone", "--quiet", "--shared", "--no-checkout", root, str(target))
+    run_git(target, "checkout", "--quiet", "--detach", digest)
     run_git(target, "remote", "remove", "origin")
 
 
