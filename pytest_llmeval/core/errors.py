@@ -24,6 +24,7 @@ class Fault(Struct, frozen=True, order=True):
         path: The field, such as ``cases[1].thresholds.f1``; empty for the whole file.
         message: ``found ..., expected ... (did you mean ...?)``.
         spares_case: Whether the case that it is about can run nevertheless.
+        is_note: Whether it is only worth knowing, and nothing fails.
     """
 
     file: str
@@ -32,6 +33,7 @@ class Fault(Struct, frozen=True, order=True):
     path: str
     message: str
     spares_case: bool = False
+    is_note: bool = False
 
     def __str__(self) -> str:
         place = self.file

@@ -163,6 +163,7 @@ def _notes(suites: Sequence[JudgedSuite], scope: RunScope) -> Iterator[str]:
         if not (each.key.test or each.suite.can_fail or scope.keeper.settings(each.suite) or _has_failed(each))
     )
     yield from dict.fromkeys(toothless)
+    yield from dict.fromkeys(str(note) for each in suites for note in each.suite.notes)
     for notes_on in (_former_words, _idle_thresholds, partial(_lowered, most=scope.terms.concurrency)):
         yield from dict.fromkeys(note for each in suites for note in notes_on(each))
     most = scope.terms.concurrency

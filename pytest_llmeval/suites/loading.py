@@ -117,6 +117,7 @@ class _Loader(SettingsReader):
         specs = systems.read(entry.systems)
         self.systems = [spec.name for spec in specs]
         self._check_systems(entry, self.systems)
+        self.notes: list[Fault] = []
         rows, row_faults = self._rows(bare)
         recorded = self._recorded(
             bare, {each.name: each.source for each in specs if each.source is not None}, row_faults
@@ -155,6 +156,7 @@ class _Loader(SettingsReader):
             turns=self.turns,
             objects=self.document.objects,
             checked=checked,
+            notes=tuple(dict.fromkeys(self.notes)),
             **self._carried(entry, carried),
         )
         sample = read_sample(self, entry.sample)
@@ -217,7 +219,7 @@ class _Loader(SettingsReader):
         known = frozenset(row_faults)
         results = loaded or [([], failures)] * len(sources)
         return {
-            name: Loaded(rows, [fault for fault in faults if fault not in known])
+            name: Loaded(rows, [fault for fault in self._without_notes(faults) if fault not in known])
             for name, (rows, faults) in zip(sources, results, strict=True)
         }
 
@@ -330,7 +332,12 @@ class _Loader(SettingsReader):
         if source is None:
             return [], faults
         rows, failures = self._loaded(source, lambda: source.load(self.path.parent, faults))
-        return (rows, faults) if rows is not None else ([], failures)
+        return (rows, self._without_notes(faults)) if rows is not None else ([], failures)
+
+    def _without_notes(self, faults: Sequence[Fault]) -> list[Fault]:
+        """Return the faults of a source; its notes go to those of the suite."""
+        self.notes += [fault for fault in faults if fault.is_note]
+        return [fault for fault in faults if not fault.is_note]
 
     def _loaded(self, source: Source, load: Callable[[], T]) -> tuple[T | None, list[Fault]]:
         """Return what a source gives; where it fails, nothing and the fault."""

@@ -42,6 +42,7 @@ class Suite(SuiteKeys, frozen=True, dict=True):
         objects: Names of targets, worlds and models to what Python passes by value.
         checked: Whether some of its cases have checks.
         faults: Faults that do not concern every case; the good cases run, but gates are not evaluated.
+        notes: Oddities of its data for which nothing fails.
         faulty: How many cases cannot run because of them.
         on: Label of an evaluator to the part or JMESPath that it reads in place of its own part.
         turns: Label of an evaluator to the turns of conversations that it reads.
@@ -59,6 +60,7 @@ class Suite(SuiteKeys, frozen=True, dict=True):
     objects: Mapping[str, Any] = {}
     checked: bool = False
     faults: tuple[Fault, ...] = ()
+    notes: tuple[Fault, ...] = ()
     faulty: int = 0
     on: Mapping[str, str] = {}
     turns: Mapping[str, Turn] = {}

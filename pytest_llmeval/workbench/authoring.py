@@ -430,7 +430,7 @@ def _remarks(suite: Suite) -> Iterator[str]:
     """Yield warnings and notes about a suite."""
     if not suite.can_fail and not (suite.snapshot and suite.snapshot.enabled):
         yield f"warning: {suite.cannot_fail}"
-    yield from (f"note: {each}" for each in _never_decided(suite))
+    yield from (f"note: {each}" for each in (*suite.notes, *_never_decided(suite)))
     yield from (f"warning: {each}" for each in unmet_by_expected(suite))
     if suite.stop is not None and (fault := stop_fault(suite)):
         yield f"note: it runs to its end: {fault}"

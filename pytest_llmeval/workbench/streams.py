@@ -289,18 +289,21 @@ def _follow_parent() -> None:
 
 
 def with_answers(suite: Suite, path: Path) -> Suite:
-    """Return a suite whose cases have the predictions of a file.
+    """Return a suite whose cases have the predictions of a file, and whose faults include those of the file.
 
     Raises:
-        LlmevalError: The file has faults, or predictions of no case.
+        LlmevalError: The suite has systems, or the file has no prediction of any case.
     """
     if suite.systems:
         raise LlmevalError(f"{suite.path}: found systems, expected one system for a file of predictions")
     faults = FaultLog(str(path))
     cases = {case.id: case for case in suite.cases}
     add_predictions(cases, read_answers(path, faults), cases, faults, short_ids=True)
-    faults.check()
-    return structs.replace(suite, cases=tuple(cases.values()))
+    if not any(
+        case.prediction is not before.prediction for case, before in zip(cases.values(), suite.cases, strict=True)
+    ):
+        faults.check()
+    return structs.replace(suite, cases=tuple(cases.values()), faults=(*suite.faults, *faults.listed()))
 
 
 _LISTED = 20
@@ -377,12 +380,16 @@ def _record(options: Namespace, path: Path, checkout: "Checkout") -> "RunRecord"
         recordings = Recordings.open(options.predictions, "replay")
     elif options.predictions is not None:
         suite = with_answers(suite, options.predictions)
-    if suite.all_faults:
-        raise SuiteError(suite.all_faults)
+        checkout.loaded = {path: suite}
     if not any(suite.for_variant(name).cases for name in suite.systems or [""]):
+        if suite.all_faults:
+            raise SuiteError(suite.all_faults)
         raise LlmevalError(f"{options.suite}: found no case, expected at least one")
     file = display_path(path, checkout.root)
     run = RunRecord(selected={str(path)})
+    if faults := suite.all_faults:
+        say([*notes(path, faults), *faults], error=True)
+        run.faults[file] = list(map(str, faults))
     with loaded_data_settled() as settle, open_executor(options.executor) as executor:
         explains = shows_passed_cases(options.report, options.verbose)
         for name in suite.systems or [""]:

@@ -163,3 +163,41 @@ def test_inputs_of_a_suite_with_faults_are_not_printed(capsys: pytest.CaptureFix
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "did you mean 'expected'" in captured.err
+
+
+def test_a_faulty_row_costs_its_own_case_only(capsys: pytest.CaptureFixture[str], pytester: pytest.Pytester) -> None:
+    rows = [
+        '{"id": "a", "expected": "x", "prediction": "x"}',
+        '{"id": "b", "expected": 1,',
+        '{"id": "c", "expcted": 1}',
+    ]
+    Path("rows.jsonl").write_text("\n".join(rows) + '\n{"id": "d", "expected": "x", "prediction": "y"}\n')
+    Path("rows.eval.yaml").write_text(
+        "evaluators: [text: {metrics: [exact_match]}]\ngates: [exact_match >= 0.4]\n"
+        "source: {format: jsonl, path: rows.jsonl}\n"
+    )
+    ran = pytester.runpytest_inprocess("-pno:asyncio", "--llmeval", "--llmeval-report=pytest.json", "rows.eval.yaml")
+    assert (main(["score", "rows.eval.yaml", "--report=run.json"]), int(ran.ret)) == (1, 1)
+    scored, collected = report("run.json"), report("pytest.json")
+    assert scored["faults"] == {
+        "rows.eval.yaml": [
+            "rows.jsonl:2:27  found the end of the text, expected a key in double quotes",
+            "rows.jsonl:3:1  found the key 'expcted', expected one of: id, input, messages, expected, prediction, labels, "
+            "tags, thresholds, checks, always (or a map under `fields`) (did you mean 'expected'?)",
+        ]
+    }
+    assert scored == collected
+    suite = scored["suites"][0]
+    assert (suite["metrics"]["exact_match"]["value"], suite["gates"][0]["outcome"]) == (0.5, "not_judged")
+    assert "rows.jsonl:3:1" in capsys.readouterr().err
+
+
+def test_faulty_predictions_cost_their_own_cases_only(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [{"id": name, "prediction": answer} for name, answer in ANSWERS.items()]
+    rows[0] = {"id": rows[0]["id"], "predicted": "?"}
+    Path("answers.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert main(["score", "asked.eval.yaml", "--predictions=answers.jsonl", "--report=run.json"]) == 1
+    metric = report()["suites"][0]["metrics"]["f1"]
+    assert (metric["scored"], metric["errored"]) == (2, 1)
+    assert "expected `prediction` or `hypothesis`" in capsys.readouterr().err
+    assert all(gate["outcome"] == "not_judged" for gate in report()["suites"][0]["gates"])

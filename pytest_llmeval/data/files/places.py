@@ -77,18 +77,24 @@ class FaultLog:
         file: The file.
         count: Number of faults.
         first: The first of them, at most `MAX_LISTED`.
+        notes: Oddities of the file that are no faults.
     """
 
     def __init__(self, file: str) -> None:
         self.file = file
         self.count = 0
         self.first: list[Fault] = []
+        self.notes: list[Fault] = []
 
     def add(self, line: int, column: int, path: str, message: str, *, spares_case: bool = False) -> None:
         """Add a fault; `line` 0 means the whole file."""
         self.count += 1
         if self.count <= MAX_LISTED:
             self.first.append(Fault(self.file, line, column, path, message, spares_case))
+
+    def note(self, line: int, column: int, path: str, message: str) -> None:
+        """Add an oddity for which nothing fails."""
+        self.notes.append(Fault(self.file, line, column, path, message, is_note=True))
 
     def extend(self, faults: Iterable[Fault]) -> None:
         """Add faults that were found elsewhere."""
@@ -101,10 +107,10 @@ class FaultLog:
         self.count += log.count - len(log.first)
 
     def listed(self) -> list[Fault]:
-        """Return the faults, and one that counts those not listed."""
+        """Return the faults, and one that counts those not listed; then the notes."""
         unlisted = self.count - len(self.first)
         more = [Fault(self.file, 0, 0, "", f"... and {unlisted} more")] if unlisted else []
-        return [*self.first, *more]
+        return [*self.first, *more, *self.notes]
 
     def check(self) -> None:
         """Raise `SuiteError` with all the faults, if there are any."""

@@ -398,7 +398,12 @@ class RecordedAnswer(Struct, frozen=True):
 
 
 def read_answers(
-    path: Path, log: FaultLog, prepare: Callable[[Any], Any] = lambda row: row, *, rows_key: str | None = None
+    path: Path,
+    log: FaultLog,
+    prepare: Callable[[Any], Any] = lambda row: row,
+    *,
+    rows_key: str | None = None,
+    answer_keys: Sequence[str] = _ANSWER_KEYS,
 ) -> list[RecordedAnswer]:
     """Read a file of answers.
 
@@ -412,60 +417,81 @@ def read_answers(
         log: Gets the faults; good answers survive them.
         prepare: Brings a row of another form into this one.
         rows_key: Key of an object that holds the list of rows, as in files of results.
+        answer_keys: The keys of answers in the rows before `prepare`, for faults.
     """
+    reader = _AnswerRows(log, prepare, answer_keys)
     try:
         if path.suffix.lower() == ".json":
-            return list(_from_json(path, log, prepare, rows_key))
-        faults: list[Fault] = []
-        rows = [(line, 1, "", prepare(row)) for line, row in read_jsonl(path, log.file, faults)]
-        log.extend(faults)
-        return [answer for row in rows for answer in _from_row(*row, log)]
+            answers = list(_from_json(path, reader, rows_key))
+        else:
+            faults: list[Fault] = []
+            rows = list(read_jsonl(path, log.file, faults))
+            log.extend(faults)
+            answers = [answer for line, row in rows for answer in reader.answers(line, 1, "", row)]
     except SuiteError as error:
         log.extend(error.faults)
         return []
+    reader.finish()
+    return answers
 
 
-def _from_json(
-    path: Path, faults: FaultLog, prepare: Callable[[Any], Any], rows_key: str | None
-) -> Iterator[RecordedAnswer]:
-    document = load_json(path, faults.file, depth=1 if rows_key is None else 2)
+def _from_json(path: Path, reader: "_AnswerRows", rows_key: str | None) -> Iterator[RecordedAnswer]:
+    document = load_json(path, reader.faults.file, depth=1 if rows_key is None else 2)
     if isinstance(document.data, dict) and isinstance(rows := document.data.get(rows_key), list):
         for index, row in enumerate(rows):
-            yield from _from_row(*document.locate((str(rows_key), index)), f"{rows_key}[{index}]", prepare(row), faults)
+            yield from reader.answers(*document.locate((str(rows_key), index)), f"{rows_key}[{index}]", row)
     elif isinstance(document.data, dict):
         for key, value in document.data.items():
             yield RecordedAnswer(str(case_id(key)), value, *document.locate((key,), key=True))
     elif isinstance(document.data, list):
         for index, row in enumerate(document.data):
-            yield from _from_row(*document.locate((index,)), f"[{index}]", prepare(row), faults)
+            yield from reader.answers(*document.locate((index,)), f"[{index}]", row)
     else:
         expected = "an object of answers by id, or a list of rows"
-        faults.add(1, 1, "", f"found {kind(document.data)}, expected {expected}")
+        reader.faults.add(1, 1, "", f"found {kind(document.data)}, expected {expected}")
 
 
-def _from_row(line: int, column: int, path: str, row: Any, faults: FaultLog) -> Iterator[RecordedAnswer]:
-    """Yield the answer of a row, or add its fault."""
-    if not isinstance(row, dict):
-        message = f"found {kind(row)}, expected an object with `question_id` and `prediction`"
-        faults.add(line, column, path, message)
-        return
-    id_key = _first_key(row, ID_KEYS)
-    answer_key = _first_key(row, _ANSWER_KEYS)
-    if id_key is None or answer_key is None:
-        expected = " or ".join(f"`{key}`" for key in (ID_KEYS if id_key is None else _ANSWER_KEYS))
-        keys = f"the keys {', '.join(map(repr, row))}" if row else "no key"
-        faults.add(line, column, path, f"found {keys}, expected {expected}")
-        return
-    name = case_id(row[id_key])
-    if name is None:
-        message = f"found {kind(row[id_key])} as `{id_key}`, expected text or a whole number"
-        faults.add(line, column, path, message)
-        return
-    conversation_key = _first_key(row, _CONVERSATION_KEYS)
-    conversation = case_id(row[conversation_key]) if conversation_key is not None else None
-    if conversation is not None and not name.startswith(f"{conversation}/"):
-        name = f"{conversation}/{name}"
-    yield RecordedAnswer(name, row[answer_key], line, column)
+class _AnswerRows:
+    """Reads rows of one file of answers; rows that lack the same key are one fault."""
+
+    def __init__(self, faults: FaultLog, prepare: Callable[[Any], Any], answer_keys: Sequence[str]) -> None:
+        self.faults = faults
+        self.prepare = prepare
+        self.answer_keys = answer_keys
+        self.lacking: dict[tuple[str, ...], list[tuple[int, int, str, Any]]] = {}
+
+    def answers(self, line: int, column: int, path: str, raw: Any) -> Iterator[RecordedAnswer]:
+        """Yield the answer of a row, or add its fault."""
+        row = self.prepare(raw)
+        if not isinstance(row, dict):
+            message = f"found {kind(row)}, expected an object with `question_id` and `prediction`"
+            self.faults.add(line, column, path, message)
+            return
+        id_key = _first_key(row, ID_KEYS)
+        answer_key = _first_key(row, _ANSWER_KEYS)
+        if id_key is None or answer_key is None:
+            keys = tuple(ID_KEYS if id_key is None else self.answer_keys)
+            self.lacking.setdefault(keys, []).append((line, column, path, raw))
+            return
+        name = case_id(row[id_key])
+        if name is None:
+            message = f"found {kind(row[id_key])} as `{id_key}`, expected text or a whole number"
+            self.faults.add(line, column, path, message)
+            return
+        conversation_key = _first_key(row, _CONVERSATION_KEYS)
+        conversation = case_id(row[conversation_key]) if conversation_key is not None else None
+        if conversation is not None and not name.startswith(f"{conversation}/"):
+            name = f"{conversation}/{name}"
+        yield RecordedAnswer(name, row[answer_key], line, column)
+
+    def finish(self) -> None:
+        """Add a fault for the rows that lack an id, and one for those that lack an answer."""
+        for keys, rows in self.lacking.items():
+            line, column, path, row = rows[0]
+            expected = " or ".join(f"`{key}`" for key in keys)
+            present = f"the keys {', '.join(map(repr, row))}" if row else "no key"
+            more = f" (and {counted(len(rows) - 1, 'more row')} like it)" if len(rows) > 1 else ""
+            self.faults.add(line, column, path, f"found {present}, expected {expected}{more}")
 
 
 def _first_key(row: Mapping[str, Any], keys: Iterable[str]) -> str | None:

@@ -98,14 +98,15 @@ class FactCheckSource(FileSource):
             answer = next((row[key] for key in _ANSWER_KEYS if key in row), row)
             key = next((key for key in _ANSWER_ID_KEYS if row.get(key) is not None), None)
             if key is not None:
-                return row if answer is row and "verdict" not in row else {"id": row[key], "prediction": answer}
+                lacks_answer = answer is row and "verdict" not in row
+                return {**row, "id": row[key]} if lacks_answer else {"id": row[key], "prediction": answer}
             claim = row.get("claim")
             if not isinstance(claim, str):
                 return row
             names = waiting.get(_key(claim), [claim])
             return {"id": names.pop() if len(names) > 1 else names[0], "prediction": answer}
 
-        answers = read_answers(path, faults, with_id, rows_key="results")
+        answers = read_answers(path, faults, with_id, rows_key="results", answer_keys=("verdict", *_ANSWER_KEYS))
         return [answer for answer in answers if answer.value is not None]
 
 
