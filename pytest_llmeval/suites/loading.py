@@ -109,6 +109,10 @@ class SuiteMemo:
 class _Loader(SettingsReader):
     """One reading of one suite file, cases included."""
 
+    def __init__(self, path: Path, registry: Registry, document: Document, root: Path) -> None:
+        super().__init__(path, registry, document, root)
+        self.notes: list[Fault] = []
+
     def load(self, declared: Source | None) -> Suite:
         entry = self._top_level()
         source = declared or self._source(entry.source)
@@ -117,7 +121,6 @@ class _Loader(SettingsReader):
         specs = systems.read(entry.systems)
         self.systems = [spec.name for spec in specs]
         self._check_systems(entry, self.systems)
-        self.notes: list[Fault] = []
         rows, row_faults = self._rows(bare)
         recorded = self._recorded(
             bare, {each.name: each.source for each in specs if each.source is not None}, row_faults

@@ -179,13 +179,11 @@ def test_a_faulty_row_costs_its_own_case_only(capsys: pytest.CaptureFixture[str]
     ran = pytester.runpytest_inprocess("-pno:asyncio", "--llmeval", "--llmeval-report=pytest.json", "rows.eval.yaml")
     assert (main(["score", "rows.eval.yaml", "--report=run.json"]), int(ran.ret)) == (1, 1)
     scored, collected = report("run.json"), report("pytest.json")
-    assert scored["faults"] == {
-        "rows.eval.yaml": [
-            "rows.jsonl:2:27  found the end of the text, expected a key in double quotes",
-            "rows.jsonl:3:1  found the key 'expcted', expected one of: id, input, messages, expected, prediction, labels, "
-            "tags, thresholds, checks, always (or a map under `fields`) (did you mean 'expected'?)",
-        ]
-    }
+    (faults,) = scored["faults"].values()
+    assert [fault.partition(",")[0] for fault in faults] == [
+        "rows.jsonl:2:27  found the end of the text",
+        "rows.jsonl:3:1  found the key 'expcted'",
+    ]
     assert scored == collected
     suite = scored["suites"][0]
     assert (suite["metrics"]["exact_match"]["value"], suite["gates"][0]["outcome"]) == (0.5, "not_judged")

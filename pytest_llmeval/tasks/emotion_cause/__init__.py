@@ -12,6 +12,7 @@ def register(registry: "Registry") -> None:
     """Add the evaluator, the source of its files, the command and the mutators."""
     registry.register(f"{__name__}.evaluator:EmotionCause", name="emotion_cause")
     registry.register_source(f"{__name__}.source:EcacSource", name="ecac")
+    registry.register_source(f"{__name__}.source:EmotionCauseSource", name="emotion_cause")
     registry.register_command(
         "emotion-cause",
         f"{__name__}.pair_files:add_arguments",

@@ -23,6 +23,7 @@ from pytest_llmeval.tasks.emotion_cause.pairs import (
     internal_number,
     joined_tokens,
     locate_span,
+    order_fault,
     parse_cause_utterance,
     parse_emotion,
     parse_internal,
@@ -38,7 +39,10 @@ from pytest_llmeval.tasks.emotion_cause.scores import (
 )
 
 _POSITIONS = re.compile(r"U?\d+_\d+_\d+")
-_NOWHERE = (0, 0)
+
+NOWHERE: Final = (0, 0)
+"""The official position of words that an utterance does not have: a span without token."""
+
 _SPAN_TEXT = re.compile(r"U?(\d+)_(.*)", re.DOTALL)
 
 
@@ -62,7 +66,7 @@ def utterance_texts(conversation: Any) -> list[str] | None:
 
 
 def gold_pair(
-    raw: Any, subtask: Subtask, texts: Sequence[str] | None = None, absent: tuple[int, int] | None = None
+    raw: Any, subtask: Subtask, texts: Sequence[str] | None = None, absent: tuple[int, int] = NOWHERE
 ) -> Pair:
     """Read a gold pair, or a predicted one that quotes the words of its span.
 
@@ -73,7 +77,7 @@ def gold_pair(
         raw: The pair.
         subtask: 1 or 2.
         texts: Of all utterances in order, where spans are words.
-        absent: The span of words that the utterance does not have; ``None``: they are a fault.
+        absent: The span of words that the utterance does not have; default: `NOWHERE`, as in the official script.
 
     Raises:
         PairFault: The pair breaks a rule, or there is no text of its cause utterance.
@@ -92,12 +96,25 @@ def gold_pair(
     if not 1 <= cause <= len(texts):
         raise PairFault("cause utterance", f"found utterance {cause}, expected 1 to {len(texts)}")
     span = locate_span(worded[2], texts[cause - 1])
-    if span == _NOWHERE:
-        if absent is None:
-            message = f"found the words {quoted(worded[2])}, expected words of utterance {cause}"
-            raise PairFault("cause span", f"{message}, {quoted(texts[cause - 1])}")
-        span = absent
-    return SpanPair(utterance, cause, *span, emotion)
+    return SpanPair(utterance, cause, *(absent if span == NOWHERE else span), emotion)
+
+
+def has_absent_words(raw: Any, pair: Pair) -> bool:
+    """Return whether a gold pair quotes words that its utterance does not have."""
+    if not isinstance(pair, SpanPair) or (pair.start, pair.end) != NOWHERE or internal_number(raw) is not None:
+        return False
+    return not _POSITIONS.fullmatch(raw[1])
+
+
+def checked_order(pair: Pair) -> Pair:
+    """Return a gold pair.
+
+    Raises:
+        PairFault: Its span ends before it starts.
+    """
+    if wrong := order_fault(pair):
+        raise PairFault("span order", wrong)
+    return pair
 
 
 _GOLD_FORM = f"expected a list of pairs, or an object with {PAIRS}"
@@ -169,7 +186,7 @@ def read_gold(expected: Any, conversation: Any, subtask: Subtask, name: Any, *, 
     for position, each in enumerate(raw, start=1):
         try:
             internal = read.pair(each, subtask)
-            pairs.append(gold_pair(each, subtask, texts) if internal is None else internal)
+            pairs.append(checked_order(gold_pair(each, subtask, texts) if internal is None else internal))
         except PairFault as fault:
             faults.append(SubmissionFault(name, position, each, fault.rule, str(fault)))
     return Gold(pairs, faults)
@@ -216,6 +233,8 @@ def read_prediction(
             faults.append(SubmissionFault(name, position, each, fault.rule, str(fault)))
         else:
             keep.append(flag)
+            if wrong := order_fault(pair):
+                faults.append(SubmissionFault(name, position, each, "span order", wrong))
     return Predicted(candidates, keep, faults)
 
 

@@ -96,9 +96,10 @@ class EmotionCause(Evaluator):
     These are micro averages over the six emotions. ``weighted_*`` averages the scores of the emotions by their share
     of gold pairs (``weighted_f1`` in Subtask 2), ``weighted_*_4class`` those of anger, joy, sadness and surprise;
     ``strict_f1[joy]`` is F1 of one emotion, ``support[joy]`` the number of its gold pairs. As in the official
-    script, 1e-8 is added to every denominator, so a perfect score is 0.99999999. Values are in [0, 1); proportional
-    ones leave that range where predicted spans end before they start, which the official script takes for negative
-    lengths.
+    script, 1e-8 is added to every denominator, so a perfect score is 0.99999999. Values are in [0, 1). A predicted span
+    that ends before it starts is malformed, and counts as a wrong pair without token; the official script subtracts its
+    length. Gold words that
+    the utterance does not have are a span without token, as in the official script.
 
     With `two_step`, a prediction may be an object with ``candidates``, a list of pairs, and ``keep``, a list that
     says for each whether the second step keeps it (0 or 1); what is kept is the prediction. ``filtered_*`` scores the

@@ -145,24 +145,27 @@ def _step_scores(pair_id_all: Any, pair_id: Any, pred_y: Any) -> Mapping[str, fl
     candidates, keep = normalized(pair_id), normalized(pred_y)
     if len(candidates) != len(keep):
         raise ValueError(f"pred_y: found {len(keep)} flags, expected {len(candidates)}, one for each candidate")
-    return _scores(_STEPS, _STEPS.conversations({"candidates": candidates, "keep": keep}, pair_id_all))
+    cases = _STEPS.conversations({"candidates": candidates, "keep": keep}, pair_id_all)
+    observations = list(map(_STEPS.measure, cases))
+    if malformed := [each.malformed for each in observations if each.malformed is not None]:
+        raise ValueError("; ".join(malformed))
+    return _scores(_STEPS, observations)
 
 
 def _official_scores(pred_data: Any, gold_data: Any, subtask: Subtask) -> Mapping[str, float]:
     submission: Sequence[Any] = normalized(pred_data)
     gold: Sequence[Mapping[str, Any]] = normalized(gold_data)
-    if faults := validate_submission(submission, subtask, gold):
+    # The original scores spans that end before they start.
+    if faults := [each for each in validate_submission(submission, subtask, gold) if each.rule != "span order"]:
         raise ValueError("; ".join(map(str, faults)))
     answers = {whole_number(each[ID]): each for each in submission}
     cases = [Case(str(each[ID]), expected=each, prediction=answers[whole_number(each[ID])]) for each in gold]
-    return _scores(EmotionCause(subtask=subtask), cases)
+    evaluator = EmotionCause(subtask=subtask)
+    return _scores(evaluator, map(evaluator.measure, cases))
 
 
-def _scores(evaluator: EmotionCause, cases: Iterable[Case]) -> Mapping[str, float]:
+def _scores(evaluator: EmotionCause, observations: Iterable[Observation]) -> Mapping[str, float]:
     """Return the scores over all cases by the formulas alone, which give 0 or NaN where nothing is counted."""
-    observations = [evaluator.measure(case) for case in cases]
-    if malformed := [each.malformed for each in observations if each.malformed is not None]:
-        raise ValueError("; ".join(malformed))
     with np.errstate(all="ignore"):
         columns = evaluator.summarize(Totals.add_up([*observations, _COUNTED]).sums())
     return {name: float(column[0]) for name, column in columns.items()}

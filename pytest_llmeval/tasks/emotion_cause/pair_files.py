@@ -15,7 +15,7 @@ from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.data.files.documents import Document, load_json, read_text
 from pytest_llmeval.data.files.places import FaultLog, FilePlace, render_path
-from pytest_llmeval.tasks.emotion_cause.conversation import gold_pair, utterance_texts
+from pytest_llmeval.tasks.emotion_cause.conversation import gold_pair, has_absent_words, utterance_texts
 from pytest_llmeval.tasks.emotion_cause.pairs import (
     CANDIDATES,
     ID,
@@ -98,13 +98,25 @@ class PairFile:
         fault = SubmissionFault(number, position, pair, rule, message)
         self.faults.add(*self.document.locate(place), render_path(place), str(fault))
 
-    def parse(self, conversation: PairConversation, read: Callable[[Any], Pair]) -> Iterator[tuple[Any, Pair]]:
-        """Yield each pair, unchanged and as parsed by `read`; pairs that it cannot parse are faults."""
+    def parse(self, conversation: PairConversation, read: Callable[[Any], Pair]) -> Iterator[tuple[int, Any, Pair]]:
+        """Yield position, unchanged value and parsed form of each pair; what `read` cannot parse is a fault."""
         for position, (place, raw) in enumerate(conversation.rows, start=1):
             try:
-                yield raw, read(raw)
+                yield position, raw, read(raw)
             except PairFault as wrong:
                 self.fault(place, conversation.number, wrong.rule, str(wrong), position=position, pair=raw)
+
+    def note_absent_words(self, conversation: PairConversation, pairs: Iterable[tuple[int, Any, Pair]]) -> list[str]:
+        """Note, and return, which of the pairs that `parse` yielded quote words that their utterance does not have."""
+        notes = []
+        for position, raw, pair in pairs:
+            if has_absent_words(raw, pair):
+                where = f"conversation {conversation.number}, pair {position} {quoted(raw)}"
+                note = f"{where}: utterance {pair.cause_utterance} does not contain these words; the span is empty"
+                place, _ = conversation.rows[position - 1]
+                self.faults.note(*self.document.locate(place), render_path(place), note)
+                notes.append(note)
+        return notes
 
     def check_list(self, conversation: PairConversation) -> None:
         """Add a fault if an official conversation has no list of pairs."""
@@ -316,14 +328,10 @@ def convert_pairs(file: PairFile, form: Form, subtask: Subtask, conversations: P
     for conversation in file.conversations.values():
         file.check_list(conversation)
         texts = _texts(conversation, known.get(conversation.number))
-        pairs = converted.pairs.setdefault(conversation.number, [])
-        for position, (raw, pair) in enumerate(file.parse(conversation, _reader(form, subtask, texts)), start=1):
-            pairs.append(pair)
-            if form == "text" and isinstance(pair, SpanPair) and pair.start == pair.end:
-                place = f"conversation {conversation.number}, pair {position} {quoted(raw)}"
-                converted.notes.append(
-                    f"{place}: utterance {pair.cause_utterance} does not contain these words; the span is empty"
-                )
+        pairs = list(file.parse(conversation, _reader(form, subtask, texts)))
+        converted.pairs.setdefault(conversation.number, []).extend(pair for *_, pair in pairs)
+        if form == "text":
+            converted.notes += file.note_absent_words(conversation, pairs)
     return converted
 
 
@@ -338,7 +346,7 @@ def _reader(form: Form, subtask: Subtask, texts: list[str] | None) -> Callable[[
     if form in _KINDS:
         return lambda raw: parse_internal(raw, subtask)[1]
     if form == "text":
-        return partial(gold_pair, subtask=subtask, texts=texts, absent=(0, 0))
+        return partial(gold_pair, subtask=subtask, texts=texts)
     return partial(parse_pair, subtask=subtask)
 
 
@@ -438,6 +446,8 @@ def _validate(options: Namespace) -> CommandResult:
     gold = _read_official(options.gold) if options.gold is not None else None
     expected = [{ID: number} for number in gold.conversations] if gold is not None else None
     faults = validate_submission(file.document.data, options.subtask, expected)
+    if gold is not None and options.subtask == 1:
+        say((f"note: {options.gold}: {note}" for note in convert_pairs(gold, "text", 1).notes), error=True)
     if faults:
         say(_placed(file, each) for each in faults)
         return CommandResult(1, {"faults": len(faults)}, [counted(len(faults), "fault")])

@@ -26,6 +26,7 @@ Rule: TypeAlias = Literal[
     "cause",
     "cause utterance",
     "cause span",
+    "span order",
 ]
 """Rules that pairs and submissions can break."""
 
@@ -225,11 +226,20 @@ def _parse_span(text: Any) -> tuple[int, int, int]:
         worded = isinstance(text, str) and any(map(str.isalpha, text.removeprefix("U")))
         also = ": positions of the span, not its text" if worded else ""
         raise PairFault("cause", f"found {quoted(text)}, expected {expected}{also}")
-    return (
-        _utterance(parts[0], "cause utterance", "expected the number of an utterance before the span"),
-        _token(parts[1], "expected a whole number as first token"),
-        _token(parts[2], "expected a whole number as the token after the last"),
-    )
+    utterance = _utterance(parts[0], "cause utterance", "expected the number of an utterance before the span")
+    start = _token(parts[1], "expected a whole number as first token")
+    end = _token(parts[2], "expected a whole number as the token after the last")
+    return utterance, start, end
+
+
+def order_fault(pair: Pair) -> str:
+    """Return the fault of a span that ends before it starts; empty for other pairs.
+
+    The official script subtracts the length of such a span, so that its scores exceed 1.
+    """
+    if not isinstance(pair, SpanPair) or pair.start <= pair.end:
+        return ""
+    return f"found end {pair.end} before start {pair.start}, expected the token after the last"
 
 
 def _token(text: str, expected: str) -> int:
@@ -365,7 +375,8 @@ def validate_submission(
     """Return all faults of a submission, in its order; last the conversations that are missing.
 
     The same submissions have faults as the official script stops at, but for the spellings and the two oddities that
-    `parse_pair` names. Conversations that `gold` lacks are not scored, so their pairs may be anything.
+    `parse_pair` names, and for spans that end before they start. Conversations that `gold` lacks are not scored, so
+    their pairs may be anything.
 
     Args:
         data: What the JSON file holds: ``[{"conversation_ID": 1, "emotion-cause_pairs": [...]}]``.
@@ -435,9 +446,12 @@ def _pair_faults(number: int, entry: Mapping[str, Any], subtask: Subtask) -> Ite
         return
     for position, pair in enumerate(pairs, start=1):
         try:
-            parse_pair(pair, subtask)
+            wrong = order_fault(parse_pair(pair, subtask))
         except PairFault as fault:
             yield SubmissionFault(number, position, pair, fault.rule, str(fault))
+        else:
+            if wrong:
+                yield SubmissionFault(number, position, pair, "span order", wrong)
 
 
 def _missing(expected: Iterable[int], seen: Mapping[int, int]) -> Iterator[SubmissionFault]:

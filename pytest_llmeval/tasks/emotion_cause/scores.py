@@ -92,7 +92,7 @@ def span_counts(
         met = _first_overlaps(there, spans) if matching == "original" else _most_overlaps(there, spans)
         tokens[count_name("fuzzy", key[-1])] += met
     for key, spans in groups.items():
-        tokens[count_name("gold_tokens", key[-1])] += sum(end - start for start, end in spans)
+        tokens[count_name("gold_tokens", key[-1])] += sum(map(_length, spans))
     return counts | {name: number for name, number in tokens.items() if number}
 
 
@@ -141,6 +141,11 @@ def _by_key(pairs: Iterable[SpanTuple]) -> dict[tuple[int, int, str], list[_Span
     return grouped(((utterance, cause, emotion), (start, end)) for utterance, cause, start, end, emotion in pairs)
 
 
+def _length(span: _Span) -> int:
+    """Return the number of tokens of a span; one that ends before it starts has none."""
+    return max(0, span[1] - span[0])
+
+
 def _overlap(a: _Span, b: _Span) -> int:
     """Return how many tokens two spans share."""
     return max(0, min(a[1], b[1]) - max(a[0], b[0]))
@@ -178,11 +183,11 @@ def _tokens(emotion: str, gold: Sequence[_Span], predicted: Sequence[_Span]) -> 
             shared += overlap
             of_gold += end - start
             free.discard((start, end))
-    of_gold += sum(end - start for start, end in free)
+    of_gold += sum(map(_length, free))
     numbers = {
         "overlap": shared,
         "gold_tokens": of_gold,
-        "predicted_tokens": sum(end - start for start, end in predicted),
+        "predicted_tokens": sum(map(_length, predicted)),
     }
     return Counter({count_name(group, emotion): number for group, number in numbers.items()})
 
@@ -215,7 +220,7 @@ def pair_scores(sums: Mapping[str, FloatArray], columns: Columns, name: str) -> 
 
     Returns:
         ``NAME_f1``, ``weighted_NAME_f1``, ``weighted_NAME_f1_4class`` and ``NAME_f1[joy]``, and precision and recall of
-        each; in [0, 1) where spans end after they start. Micro scores are 0 where nothing is counted.
+        each; in [0, 1). Micro scores are 0 where nothing is counted.
         Weighted ones are NaN without gold, those of an emotion without gold and prediction.
     """
     import numpy as np

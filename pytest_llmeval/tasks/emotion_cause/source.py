@@ -9,7 +9,7 @@ from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault, shown_path
 from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.data.formats.base import Source
-from pytest_llmeval.tasks.emotion_cause.conversation import gold_pair, utterance_texts
+from pytest_llmeval.tasks.emotion_cause.conversation import checked_order, gold_pair, utterance_texts
 from pytest_llmeval.tasks.emotion_cause.pair_files import PairConversation, PairFile, read_pair_file
 from pytest_llmeval.tasks.emotion_cause.pairs import (
     CANDIDATES,
@@ -83,6 +83,13 @@ class EcacSource(Source):
         return self.gold
 
 
+@dataclass(frozen=True)
+class EmotionCauseSource(EcacSource):
+    """The source `ecac` under the name of the evaluator."""
+
+    format: ClassVar[str] = "emotion_cause"
+
+
 def _alike(option: Path, file: str) -> int:
     """Return how many parts of a file's path, from its end, are what an option names; 0 if that is another file."""
     parts = option.parts
@@ -107,12 +114,14 @@ def _case(gold: PairFile, conversation: PairConversation, subtask: Subtask) -> C
     gold.check_list(conversation)
 
     def read(raw: Any) -> Pair:
-        return parse_internal(raw, subtask)[1] if gold.internal else gold_pair(raw, subtask, texts)
+        return checked_order(parse_internal(raw, subtask)[1] if gold.internal else gold_pair(raw, subtask, texts))
 
+    pairs = list(gold.parse(conversation, read))
+    gold.note_absent_words(conversation, pairs)
     return Case(
         id=str(conversation.number),
         input=_utterances(conversation.entry.get(_UTTERANCES)),
-        expected=[format_pair(pair) if gold.internal else raw for raw, pair in gold.parse(conversation, read)],
+        expected=[format_pair(pair) if gold.internal else raw for _, raw, pair in pairs],
         line=gold.document.locate(conversation.place)[0],
     )
 

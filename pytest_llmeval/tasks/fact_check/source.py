@@ -106,7 +106,7 @@ class FactCheckSource(FileSource):
             names = waiting.get(_key(claim), [claim])
             return {"id": names.pop() if len(names) > 1 else names[0], "prediction": answer}
 
-        answers = read_answers(path, faults, with_id, rows_key="results", answer_keys=("verdict", *_ANSWER_KEYS))
+        answers = read_answers(path, faults, with_id, rows_key="results", answer_keys=(*_ANSWER_KEYS, "verdict"))
         return [answer for answer in answers if answer.value is not None]
 
 

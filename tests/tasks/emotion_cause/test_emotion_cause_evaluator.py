@@ -63,8 +63,8 @@ def test_pairs_of_subtask_2_are_right_as_a_whole_or_not_at_all() -> None:
         (["1_0_2", "1_0_4"], ["1_0_6"], (0, 1, 2), (4, 6, 6), (1, 1, 2)),
         (["1_0_5", "1_5_10"], ["1_3_7", "1_0_4"], (0, 2, 2), (6, 8, 15), (2, 2, 2)),
         (["1_0_0"], ["1_0_0"], (1, 1, 1), (0, 0, 0), (0, 1, 1)),
-        (["1_0_4"], ["1_4_0"], (0, 1, 1), (0, -4, 4), (0, 1, 1)),
-        (["1_0_20"], ["1_12_3"], (0, 1, 1), (0, -9, 20), (0, 1, 1)),
+        (["1_0_4"], ["1_4_0"], (0, 1, 1), (0, 0, 4), (0, 1, 1)),
+        (["1_0_20"], ["1_12_3"], (0, 1, 1), (0, 0, 20), (0, 1, 1)),
     ],
 )
 def test_spans_of_subtask_1_are_counted_in_three_ways(
@@ -107,13 +107,25 @@ def test_gold_spans_are_words_that_the_conversation_locates() -> None:
         assert found["strict_f1"] == about(1.0)
 
 
-def test_a_gold_quotation_that_does_not_occur_is_a_fault() -> None:
-    case = Case("7", ["So it is ."], [["1_joy", "1_never said"]], prediction=[])
-    (fault,) = SPANS.check(case)
-    assert fault == (
-        'conversation 7, pair 1 ["1_joy", "1_never said"]: cause span: found the words "never said", '
-        'expected words of utterance 1, "So it is ."'
-    )
+def test_a_gold_quotation_that_does_not_occur_is_an_empty_span() -> None:
+    case = Case("7", ["So it is ."], [["1_joy", "1_never said"], ["1_joy", "1_it is"]], prediction=[["1_joy", "1_1_3"]])
+    assert list(SPANS.check(case)) == []
+    observation = SPANS.measure(case)
+    assert observation.details["gold_spans_not_found"] == [["1_joy", "1_0_0"]]
+    found = SPANS.scores(observation)
+    assert [found[name] for name in ("strict_recall", "proportional_recall")] == [about(1 / 2), about(1)]
+
+
+@pytest.mark.parametrize("reversed_span", ["1_5_2", "1_4_0", "1_1_0", "U1_12_3"])
+def test_a_span_that_ends_before_it_starts_is_malformed_and_counts_as_a_wrong_pair(reversed_span: str) -> None:
+    gold = [["2_fear", "1_2_5"], ["2_fear", "2_0_3"]]
+    observation = SPANS.measure(Case("1", expected=gold, prediction=[*gold, ["2_fear", reversed_span]]))
+    assert "before start" in (observation.malformed or "")
+    found = SPANS.scores(observation)
+    assert found["strict_precision"] == about(2 / 3)
+    assert found["proportional_f1"] == about(1)
+    (fault,) = SPANS.check(Case("1", expected=[["2_fear", reversed_span]]))
+    assert "span order: found end" in fault
 
 
 def test_a_gold_span_without_token_is_shown() -> None:
