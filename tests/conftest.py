@@ -52,6 +52,12 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.markexpr = "not release"
 
 
+@pytest.fixture(scope="session")
+def thorough(pytestconfig: pytest.Config) -> bool:
+    """Whether simulations run in full, as before a release."""
+    return bool(pytestconfig.getoption("hypothesis_profile") == "long")
+
+
 class Backwards(pytest.Dir):
     """A folder that is collected from its end."""
 

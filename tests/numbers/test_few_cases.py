@@ -36,16 +36,16 @@ def test_enough_cases_prove_it_and_a_wider_limit_needs_fewer() -> None:
     assert judge(gate(0.1, rule="non_inferiority"), run(jittered(60)), run([0.8] * 60)).outcome == "passed"
 
 
-def test_collapses_of_three_in_a_hundred_are_seldom_called_safe() -> None:
+def test_collapses_of_three_in_a_hundred_are_seldom_called_safe(thorough: bool) -> None:
     rng = np.random.default_rng(2)
-    passed = 0
-    for seed in range(150):
+    passed, runs = 0, 150 if thorough else 10
+    for seed in range(runs):
         lost = int(rng.binomial(60, 0.03))
         passed += (
             judge(gate(0.02, rule="non_inferiority"), run(jittered(60, lost, seed)), run([0.8] * 60)).outcome
             == "passed"
         )
-    assert passed / 150 <= 0.06
+    assert passed / runs <= 0.06
 
 
 def test_small_losses_that_rare_gains_make_up_for_are_no_drop() -> None:
@@ -145,12 +145,12 @@ def test_gains_over_another_system_are_adjusted_for_being_several() -> None:
     assert "minimum detectable gain 0.1" in alone.reason
 
 
-def test_of_ten_equal_systems_none_is_better_in_most_histories() -> None:
+def test_of_ten_equal_systems_none_is_better_in_most_histories(thorough: bool) -> None:
     rng = np.random.default_rng(5)
-    established = 0
-    for _ in range(30):
+    established, histories = 0, 30 if thorough else 2
+    for _ in range(histories):
         chance = 0.3 + 0.5 * rng.random(100)
         answers = [run([float(each) for each in rng.random(100) < chance]) for _ in range(10)]
         verdicts = judge_together([gain().examine(pairing(each, answers[0])) for each in answers[1:]])
         established += any(each.outcome == "passed" for each in verdicts)
-    assert established / 30 <= 0.1
+    assert established / histories <= 0.1
