@@ -1,47 +1,39 @@
-"""The commands on how often a gate is wrong: ``llmeval power`` plans what finds a drop, ``prove`` repeats runs."""
+"""The command ``llmeval power``: how many cases find a drop, and how often gates are wrong."""
 
 import math
-import zlib
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from html import escape
-from itertools import permutations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pytest_llmeval.cli.console import CommandResult, amount, count, open_noted, say, share, table_lines, write_text
+from pytest_llmeval.cli.console import CommandResult, amount, count, open_noted, share, table_lines, write_text
 from pytest_llmeval.core.errors import LlmevalError
-from pytest_llmeval.core.observation import FloatArray, Observation
-from pytest_llmeval.core.results import PASS_RATE, CaseRecord
+from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.verdicts import GateOutcome
 from pytest_llmeval.core.wording import counted, limit, number, unknown_name
-from pytest_llmeval.evaluators.functions import RecordedScores
 from pytest_llmeval.gates.contract import split_statistic
-from pytest_llmeval.gates.drop import WATCHED_RUNS, DropGate
-from pytest_llmeval.gates.rules import judge_together
-from pytest_llmeval.numbers.case_scores import TOLERANCE
-from pytest_llmeval.numbers.case_statistics import CaseStatistics
-from pytest_llmeval.numbers.pairing import RunPairing
-from pytest_llmeval.reports.form import SuiteReport
-from pytest_llmeval.reports.json import read_report
+from pytest_llmeval.gates.drop import WATCHED_RUNS
 from pytest_llmeval.suites.suite import Suite
-from pytest_llmeval.workbench.plan.spread import Plan, Planned, Sources, planned
-from pytest_llmeval.workbench.reports import paired_scores, with_ids_of
-
-if TYPE_CHECKING:
-    import numpy as np
-
+from pytest_llmeval.workbench.plan.simulation import RepeatedScores
+from pytest_llmeval.workbench.plan.spread import EARLIER_RUNS, Plan, Planned, Sources, planned
 
 _POWER = (
     "Print how many cases and repeats find a drop in 80 of 100 runs, and which drop the suite finds as it is. How much "
     "scores vary is taken from the approved run, from reports (of a suite with repeats, or of a second run), or from "
-    "what is stated. The exit code is 2 if a file cannot be used or nothing is known."
+    "what is stated. With --simulate, gates are also judged on drawn cases and runs whose scores are made to fall. The "
+    "exit code is 2 if a file cannot be used or nothing is known."
 )
 _DROPS = (0.01, 0.02, 0.05, 0.1)
 _REPEATS = (1, 3, 10)
 _BAR = 20
+_SIMULATED_RUNS = 2
+_NONE_SEEN = 3
+"""No event in n trials: at 95 % confidence its rate is at most so many in n."""
+
+_SUSPECT = 4
+"""Runs whose gates are red in more than one of so many pairs are suspected to be of several versions."""
 
 _WIDTH, _HEIGHT, _LEFT, _TOP, _PANEL = 360, 160, 60, 34, 230
 _STEPS = 60
@@ -70,18 +62,32 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--between", type=amount, metavar="SD", help="standard deviation of a change's effect on a case"
     )
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the chance to find a drop into an SVG file")
+    parser.add_argument(
+        "--simulate",
+        type=count,
+        metavar="N",
+        help="pull requests to simulate from two or more --report of the same version (default: none)",
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the simulations (default: 0)")
     parser.set_defaults(run=_power, code_of_faults=2)
 
 
 def _power(options: Namespace) -> CommandResult:
     suite = open_noted(options.suite)
-    planned = _planned(options, suite)
+    sources = Sources.read(suite, options.suite, options.report or ())
+    every = _planned(options, sources)
     lines = [f"{suite.name} ({options.suite}): {_size(suite)}"]
-    lines += (line for each in planned for line in _lines(each, suite, options.drop))
+    plans_data = []
+    for plan in every:
+        lines += _lines(plan, suite, options.drop)
+        plans_data.append(_plan_data(plan, suite, options.drop))
+        if options.simulate:
+            simulated, text = _simulate(plan, sources, options)
+            plans_data[-1]["simulated"] = simulated
+            lines += ["", *text]
     if options.plot:
-        plans = {each.name: each.plan for each in planned if each.plan is not None}
+        plans = {plan.name: plan.plan for plan in every if plan.plan is not None}
         write_text(options.plot, _svg(plans, len(suite.cases), suite.repeats.times))
-    plans_data = [_plan_data(each, suite, options.drop) for each in planned]
     size = {"cases": len(suite.cases), "repeats": suite.repeats.times}
     return CommandResult(0, {"suite": suite.name, **size, "plans": plans_data}, lines)
 
@@ -91,24 +97,24 @@ def _plan_data(planned: Planned, suite: Suite, drops: Sequence[float] | None) ->
     plan, cases, times = planned.plan, len(suite.cases), suite.repeats.times
     data: dict[str, Any] = {"metric": planned.name, "basis": planned.basis, "detectable": None, "drops": []}
     if plan is not None and plan.spread.of_case(times):
-        sizes = [each for each in drops or _usual(plan) if each <= plan.room]
+        sizes = [each for each in drops or _usual(plan.allowed) if each <= plan.room]
         chances = ((each, plan.chance(each, cases, times), plan.cases(each, times)) for each in sizes)
         data["drops"] = [dict(zip(("drop", "chance", "cases"), each, strict=True)) for each in chances]
         data["detectable"] = plan.detectable(cases, times)
     return data
 
 
-def _usual(plan: Plan) -> list[float]:
-    return [plan.allowed + each for each in _DROPS]
+def _usual(allowed: float) -> list[float]:
+    return [allowed + drop for drop in _DROPS]
 
 
-def _planned(options: Namespace, suite: Suite) -> list[Planned]:
+def _planned(options: Namespace, sources: Sources) -> list[Planned]:
     """Plan the chosen metrics.
 
     Raises:
         LlmevalError: The options give nothing to plan.
     """
-    sources = Sources.read(suite, options.suite, options.report or ())
+    suite = sources.suite
     labels = {label for case in suite.cases for label in case.labels}
     stated = None if options.within is None and options.between is None else (options.within, options.between)
     faults = []
@@ -120,6 +126,8 @@ def _planned(options: Namespace, suite: Suite) -> list[Planned]:
         known = (*sources.metrics, PASS_RATE)
         unknown = [name for name in options.metric or () if split_statistic(name)[1] not in known]
         faults += [unknown_name("metric", name, known) for name in unknown]
+    if options.simulate and len(sources.reports) < _SIMULATED_RUNS:
+        faults.append("--simulate needs two or more --report of the same version, with nothing changed in between")
     if faults:
         raise LlmevalError("\n".join(faults))
     names = options.metric or sources.gated or (sources.metrics if stated is None else ("any metric",))
@@ -144,7 +152,7 @@ def _lines(planned: Planned, suite: Suite, drops: Sequence[float] | None) -> Ite
     yield f"{_detectable(plan, plan.detectable(cases, times))} ({test})"
     tried = [times] if plan.spread.within is None else sorted({*_REPEATS, times})
     rows = []
-    for size in drops or _usual(plan):
+    for size in drops or _usual(plan.allowed):
         chances = [each.chance(size, cases, times) for each in _within(plan)]
         if size > plan.room:
             rows.append((limit(size), *["impossible"] * len(chances), "", *[""] * len(tried)))
@@ -173,8 +181,6 @@ def _detectable(plan: Plan, drop: float | None) -> str:
         return f"an equally good run meets {which} in 80 of 100 runs"
     often = "80 of 100 runs"
     if plan.runs:
-        from pytest_llmeval.workbench.plan.spread import EARLIER_RUNS
-
         within = f"within {counted(plan.runs, 'run')} that have it, after {EARLIER_RUNS} equally good ones"
         often = f"80 of 100 histories, {within}"
     if drop is None:
@@ -248,238 +254,56 @@ def _size_of(drop: float | None) -> str:
     return "not detectable" if drop is None else number(drop)
 
 
-_PROVE = (
-    "Say how often a gate with max_drop is wrong on your cases, with your noise. Every two of the runs, which are of "
-    "one version, are compared: a red gate is a false alarm. Then cases and runs are drawn at random, scores are made "
-    "to fall, and the gate is judged again. The exit code is 2 if a report cannot be used, or the runs do not suffice."
-)
-_FALLS = (0.05, 0.1, 0.2)
-_RUNS = 2
-_NONE_SEEN = 3
-"""No event in n trials: at 95 % confidence its rate is at most so many in n."""
-
-_SUSPECT = 4
-"""Runs whose gates are red in more than one of so many pairs are suspected to be of several versions."""
-
-_ANY = "any drop"
-
-
-def add_prove(parser: ArgumentParser) -> None:
-    """Add the arguments of ``llmeval prove``."""
-    parser.description = _PROVE
-    parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="JSON reports of runs of the same version")
-    parser.add_argument("--max-drop", type=amount, default=0.0, metavar="NUMBER", help="of the gate (default: 0)")
-    parser.add_argument("--confidence", type=share, default=0.95, metavar="SHARE", help="of the gate (default: 0.95)")
-    parser.add_argument("--metric", action="append", metavar="NAME", help="only this metric; can be repeated")
-    parser.add_argument(
-        "--fall", type=amount, action="append", metavar="NUMBER", help="true fall to find; can be repeated"
-    )
-    parser.add_argument(
-        "--simulations", type=count, default=200, metavar="N", help="pull requests to simulate (default: 200)"
-    )
-    parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the simulations (default: 0)")
-    parser.set_defaults(run=_prove, code_of_faults=2)
+def _simulate(planned: Planned, sources: Sources, options: Namespace) -> tuple[dict[str, Any], list[str]]:
+    """Return how often the gate of a plan is red in pairs of runs and in simulated ones, as data and as text."""
+    repeated = RepeatedScores.from_sources(sources, planned)
+    if isinstance(repeated, str):
+        return {"why": repeated, "rows": []}, [f"{planned.name}: {repeated}"]
+    rows = [_outcome_counts(None, repeated.pairs())]
+    for drop in [0.0, *(options.drop or _usual(repeated.gate.tolerated))]:
+        possible = repeated.room is None or drop <= repeated.room
+        simulated = repeated.simulated(drop, options.simulate, options.seed) if possible else ()
+        rows.append(_outcome_counts(drop, simulated))
+    cases, mean = repeated.scores.shape[1], float(repeated.scores.mean())
+    title = f"{planned.name}: {counted(cases, 'case')}, mean {number(mean)}"
+    return {"cases": cases, "mean": mean, "rows": rows}, [title, *_simulated_lines(repeated, rows)]
 
 
-@dataclass(frozen=True)
-class RepeatedScores:
-    """One metric in several runs of the same version.
-
-    Attributes:
-        evaluator: The metric, as an evaluator.
-        scores: Runs by cases.
-        clusters: For every case, the number of its cluster.
-        gate: The gate to try.
-    """
-
-    evaluator: RecordedScores
-    scores: FloatArray
-    clusters: "np.typing.NDArray[np.intp]"
-    gate: DropGate
-
-    @property
-    def name(self) -> str:
-        """Name of the metric."""
-        return self.evaluator.metrics[0]
-
-    @cached_property
-    def worst(self) -> float | None:
-        """The worst value of the metric; ``None`` if it has none."""
-        metric = self.evaluator.describe()[0]
-        return metric.low if metric.higher_is_better else metric.high
-
-    @property
-    def room(self) -> float | None:
-        """By how much the mean can fall; ``None`` without a worst value."""
-        return None if self.worst is None else abs(float(self.scores.mean()) - self.worst)
-
-    def outcome(self, now: FloatArray, before: FloatArray, clusters: Sequence[int]) -> tuple[bool, GateOutcome]:
-        """Return whether the mean is worse, and what the gate says."""
-        drop = float((before - now).mean()) * (1 if self.evaluator.describe()[0].higher_is_better else -1)
-        pairing = self._pairing(now, before, clusters)
-        return drop > TOLERANCE, judge_together([self.gate.examine(pairing)])[0].outcome
-
-    def pairs(self) -> Iterator[tuple[bool, GateOutcome]]:
-        """Compare every run with every other."""
-        for now, before in permutations(self.scores, 2):
-            yield self.outcome(now, before, [*self.clusters])
-
-    def simulated(self, fall: float, times: int, seed: int) -> Iterator[tuple[bool, GateOutcome]]:
-        """Compare drawn runs, the second of which is worse by `fall`.
-
-        Cases (or clusters) are drawn with replacement, and for each case two different runs. Of a metric with a worst
-        value, so many cases fall to it that the mean falls by `fall`; of others, all fall by as much.
-        """
-        import numpy as np
-
-        rng = np.random.default_rng([seed, zlib.crc32(self.name.encode()), round(1e6 * fall)])
-        members = [np.flatnonzero(self.clusters == each) for each in np.unique(self.clusters)]
-        sign = -1.0 if self.evaluator.describe()[0].higher_is_better else 1.0
-        for _ in range(times):
-            drawn = [members[each] for each in rng.integers(len(members), size=len(members))]
-            cases = np.concatenate(drawn)
-            clusters = np.repeat(np.arange(len(drawn)), [len(each) for each in drawn])
-            runs = rng.permuted(np.tile(np.arange(len(self.scores)), (len(cases), 1)), axis=1)[:, :_RUNS].T
-            now, before = self.scores[runs, cases]
-            if self.room is None or self.worst is None:
-                now = now + sign * fall
-            else:
-                now = np.where(rng.random(len(cases)) < (fall / self.room if fall else 0.0), self.worst, now)
-            yield self.outcome(now, before, clusters.tolist())
-
-    def _pairing(self, now: FloatArray, before: FloatArray, clusters: Sequence[int]) -> RunPairing:
-
-        label = self.gate.cluster_by
-        runs = [
-            CaseStatistics.exact(
-                CaseRecord(
-                    f"{place:06}",
-                    {label: str(cluster)} if label else {},
-                    "passed",
-                    {"recorded": Observation({f"sum {self.name}": float(score), f"cases {self.name}": 1})},
-                )
-                for place, (score, cluster) in enumerate(zip(scores, clusters, strict=True))
-            )
-            for scores in (now, before)
-        ]
-        return RunPairing(runs[0], runs[1], {"recorded": self.evaluator})
-
-
-def _prove(options: Namespace) -> CommandResult:
-
-    if len(options.runs) < _RUNS:
-        raise LlmevalError("found one run, expected two or more of the same version, with nothing changed in between")
-    reports = [read_report(each).suites for each in options.runs]
-    known = {(each.path, each.suite): each for each in reports[0]}
-    suites: list[dict[str, Any]] = []
-    lines: list[str] = []
-    for key, first in known.items():
-        runs = [each for report in reports for each in report if (each.path, each.suite) == key]
-        if len(runs) < len(reports):
-            lines.append(f"{first.suite} ({first.path}): in {len(runs)} of {len(reports)} runs only")
-            continue
-        metrics = dict(_proofs(runs, options))
-        data = [{"metric": name, **proof} for name, (proof, _) in metrics.items()]
-        suites.append({"suite": first.suite, "path": first.path, "metrics": data})
-        lines.append(f"{first.suite} ({first.path}): {len(runs)} runs of the same version")
-        lines += (line for _, text in metrics.values() for line in ("", *text))
-    if not suites:
-        say(lines)
-        raise LlmevalError("the runs have no suite in common")
-    return CommandResult(0, {"suites": suites}, lines)
-
-
-def _proofs(
-    runs: Sequence[SuiteReport], options: Namespace
-) -> Iterator[tuple[str, tuple[Mapping[str, Any], Sequence[str]]]]:
-    """Yield for each metric its name, what is found as data, and lines."""
-    pair = paired_scores(runs[-1], runs[0])
-    names = pair.compared(options.metric)
-    if unknown := set(options.metric or ()) - set(names):
-        raise LlmevalError(unknown_name("metric", min(unknown), [*runs[0].metrics]))
-    for name in names:
-        scores = _repeated(runs, name, options)
-        if isinstance(scores, str):
-            yield name, ({"why": scores, "rows": []}, [f"{name}: {scores}"])
-        else:
-            rows = list(_proof_rows(scores, options))
-            mean = float(scores.scores.mean())
-            yield name, ({"cases": scores.scores.shape[1], "mean": mean, "rows": rows}, list(_metric(scores, rows)))
-
-
-def _repeated(runs: Sequence[SuiteReport], name: str, options: Namespace) -> RepeatedScores | str:
-    """Return the scores of the cases that have one in all runs, or why there is nothing to tell."""
-    import numpy as np
-
-    by_run = []
-    for run in (runs[0], *(with_ids_of(runs[0], each)[0] for each in runs[1:])):
-        ran = (case for case in run.cases if case.ran)
-        values = {
-            each.id: float(each.outcome == "passed") if name == PASS_RATE else each.metrics.get(name) for each in ran
-        }
-        by_run.append({case: float(value) for case, value in values.items() if value is not None})
-    common = [case for case in runs[0].cases if all(case.id in each for each in by_run)]
-    if len(common) < _RUNS:
-        return f"{counted(len(common), 'case')} with a score in all runs, expected two or more"
-    scores = np.array([[each[case.id] for case in common] for each in by_run])
-    if not np.ptp(scores, axis=0).any():
-        return "all runs are equal, as answers of a cache are: they say nothing about noise. Run again without it"
-    label = runs[0].clusters.label if runs[0].clusters else None
-    units = [case.labels.get(label, case.id) if label else case.id for case in common]
-    clusters = np.unique(units, return_inverse=True)[1]
-    ranges = {name: runs[0].ranges[name]} if name in runs[0].ranges else {}
-    ranges |= {name: (0.0, 1.0)} if name == PASS_RATE else {}
-    lower = frozenset({name} & {*runs[0].lower_is_better})
-    gate = DropGate(name, options.max_drop, confidence=options.confidence, cluster_by=label)
-    return RepeatedScores(RecordedScores((name,), lower, ranges), scores, clusters, gate)
-
-
-def _proof_rows(repeated: RepeatedScores, options: Namespace) -> Iterator[dict[str, Any]]:
-    """Yield how often two runs differ: these runs, without a fall, and simulated ones of each fall that is possible."""
-    yield _counts(None, [*repeated.pairs()])
-    for fall in [0.0, *(options.fall or _FALLS)]:
-        if repeated.room is None or fall <= repeated.room:
-            yield _counts(fall, [*repeated.simulated(fall, options.simulations, options.seed)])
-        else:
-            yield _counts(fall, [])
-
-
-def _counts(fall: float | None, outcomes: Sequence[tuple[bool, GateOutcome]]) -> dict[str, Any]:
+def _outcome_counts(drop: float | None, outcomes: Iterable[tuple[bool, GateOutcome]]) -> dict[str, Any]:
+    seen = list(outcomes)
     return {
-        "fall": fall,
-        "compared": len(outcomes),
-        "worse": sum(worse for worse, _ in outcomes),
-        "red": sum(outcome == "failed" for _, outcome in outcomes),
-        "undecided": sum(outcome == "undecided" for _, outcome in outcomes),
+        "drop": drop,
+        "compared": len(seen),
+        "worse": sum(worse for worse, _ in seen),
+        "red": sum(outcome == "failed" for _, outcome in seen),
+        "undecided": sum(outcome == "undecided" for _, outcome in seen),
     }
 
 
-def _metric(repeated: RepeatedScores, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield what is said about one metric."""
+def _simulated_lines(repeated: RepeatedScores, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     cases, (these, *simulated) = repeated.scores.shape[1], rows
-    cells = [("these runs", f"{these['compared']} pairs", *_numbers(these))]
+    cells = [("these runs", f"{these['compared']} pairs", *_cells(these))]
     for row in simulated:
-        title = f"fall of {limit(row['fall'])}" if row["fall"] else "nothing changed"
+        title = f"drop of {limit(row['drop'])}" if row["drop"] else "nothing changed"
         if row["compared"]:
-            cells.append((title, f"{row['compared']} simulated", *_numbers(row)))
+            cells.append((title, f"{row['compared']} simulated", *_cells(row)))
         else:
             cells.append((title, "", f"impossible: {number(repeated.room or 0.0)} at most", "", ""))
-    yield f"{repeated.name}: {counted(cases, 'case')}, mean {number(float(repeated.scores.mean()))}"
-    headers = ("", "", f"{_ANY} is red", f"{repeated.gate} is red", "cannot tell")
+    headers = ("", "", "any drop is red", f"{repeated.gate} is red", "cannot tell")
     yield from table_lines([headers, *cells], "llrrr")
     if _SUSPECT * these["red"] > these["compared"]:
         yield "these runs differ by more than noise seldom does: are they of one version?"
-    red = {each["fall"]: each["red"] for each in simulated if each["compared"]}
+    red = {row["drop"]: row["red"] for row in simulated if row["compared"]}
     yield _sentence(cases, red, simulated[0]["compared"])
 
 
-def _numbers(row: Mapping[str, Any]) -> tuple[str, str, str]:
+def _cells(row: Mapping[str, Any]) -> tuple[str, str, str]:
     return str(row["worse"]), str(row["red"]), str(row["undecided"])
 
 
-def _sentence(cases: int, red: dict[float, int], times: int) -> str:
-    """Say in one sentence what the gate is worth."""
-    rates = [f"of {limit(fall)} in {100 * hits / times:.0f}" for fall, hits in red.items() if fall]
-    falls = f"a fall {', '.join(rates)} of 100 pull requests is found" if rates else "no fall is possible"
+def _sentence(cases: int, red: Mapping[float, int], times: int) -> str:
+    """Return what the gate is worth, in one sentence."""
+    rates = [f"of {limit(drop)} in {100 * hits / times:.0f}" for drop, hits in red.items() if drop]
+    drops = f"a drop {', '.join(rates)} of 100 pull requests is found" if rates else "no drop is possible"
     alarms = f"1 in {times / red[0.0]:.0f}" if red[0.0] else f"at most 1 in {times / _NONE_SEEN:.0f}"
-    return f"with your {counted(cases, 'case')} and your noise, {falls}; false alarms {alarms}"
+    return f"with your {counted(cases, 'case')} and your noise, {drops}; false alarms {alarms}"

@@ -26,7 +26,7 @@ from pytest_llmeval.numbers.table import Table
 from pytest_llmeval.reports.form import SuiteReport
 from pytest_llmeval.reports.json import read_report
 from pytest_llmeval.suites.suite import Suite, SuiteKey
-from pytest_llmeval.workbench.reports import results_of
+from pytest_llmeval.workbench.reports import results_of, with_ids_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -226,25 +226,35 @@ class Planned:
     """The plan for one metric.
 
     Attributes:
-        name: As a gate names it.
+        metric: As a gate names it.
+        gate: On its drop; ``None`` if there is none.
         plan: The test of its drop; ``None`` if the spread is unknown.
         basis: Source of the spread, or why it is unknown.
+        confidence: Of the test; ``None``: that of the gate.
+        cluster_by: The label of clusters.
         cluster: Mean number of cases of a cluster; 1 without clusters.
-        safe: Whether a gate requires proof of safety: the drop is then the limit that an equally good run has to meet.
         groups: How many groups its gate judges on their own; 0 if it judges all cases together.
         gates: How many gates are judged together with it.
     """
 
-    name: str
+    metric: str
+    gate: ChangeGate | None
     plan: Plan | None
     basis: str
+    confidence: float | None = None
+    cluster_by: str | None = None
     cluster: float = 1.0
     groups: int = 0
     gates: int = 1
 
+    @property
+    def name(self) -> str:
+        """The metric, and the label of the groups that its gate judges."""
+        return f"{self.metric} by {self.gate.by}" if self.gate is not None and self.gate.by else self.metric
+
 
 @dataclass(frozen=True)
-class _Run:
+class ScoredRun:
     """One run of a suite, of one metric.
 
     Attributes:
@@ -267,7 +277,7 @@ class Sources:
     Attributes:
         suite: The suite.
         approved: Statistics of the approved run; ``None`` without one.
-        reports: Name and content of reports.
+        reports: Name and content of reports, with the case ids of the first one.
     """
 
     suite: Suite
@@ -281,13 +291,14 @@ class Sources:
         Raises:
             SuiteError: A file cannot be used, or a report knows nothing of the suite.
         """
-        recorded = []
+        recorded: list[tuple[str, SuiteReport]] = []
         for report in reports:
             results = results_of(read_report(report).suites, path)
             if len(results) != 1:
                 message = f"found {counted(len(results), 'result')} of {path}, expected one"
                 raise SuiteError([Fault(str(report), 0, 0, "", message)])
-            recorded.append((str(report), results[0]))
+            found = with_ids_of(recorded[0][1], results[0])[0] if recorded else results[0]
+            recorded.append((str(report), found))
         return cls(suite, _approved(path), recorded)
 
     @cached_property
@@ -346,15 +357,20 @@ class Sources:
     def _table(self) -> Table | None:
         return None if self.approved is None else self.approved.table(self.suite.reported)
 
-    def runs(self, name: str) -> list[_Run]:
+    def reported(self, name: str) -> list[ScoredRun]:
+        """Return the scores of a metric in each report."""
+        metric = split_statistic(name)[1]
+        return [_recorded(report, recorded, metric) for report, recorded in self.reports]
+
+    def runs(self, name: str) -> list[ScoredRun]:
         """Return the runs that have scores of a metric, the approved one first."""
         statistic, metric = split_statistic(name)
-        runs = [_recorded(report, recorded, metric) for report, recorded in self.reports]
+        runs = self.reported(name)
         if self.approved is not None and self._table is not None and metric in self._table.owner:
             # Reports have no counts, so runs are compared by what both have: the scores of cases.
             pooled = statistic == "value" and not runs
             scores = _approved_scores(self.approved, self._table, metric, pooled=pooled)
-            runs.insert(0, _Run("approved run", scores, self.suite.repeats.times))
+            runs.insert(0, ScoredRun("approved run", scores, self.suite.repeats.times))
         return [run for run in runs if len(run.scores) >= _LEAST]
 
     def units(self, ids: Sequence[str], cluster_by: str | None) -> "npt.NDArray[np.intp]":
@@ -393,13 +409,12 @@ def planned(
         basis = "as stated"
     else:
         spread, basis = _spread(sources, name, cluster_by)
-    title = f"{name} by {gate.by}" if gate is not None and gate.by else name
     if spread is None:
-        return Planned(title, None, basis)
+        return Planned(name, gate, None, basis, confidence, cluster_by)
     room = sources.room(name)
     if gate is None:
         plan = Plan(spread, 0.95 if confidence is None else confidence, room=room, cluster=cluster)
-        return Planned(title, plan, basis, cluster)
+        return Planned(name, None, plan, basis, confidence, cluster_by, cluster)
     sizes = sources.groups(gate)
     plan = Plan(
         spread,
@@ -412,7 +427,8 @@ def planned(
         cluster=cluster,
         safe=gate.proves_safety,
     )
-    return Planned(title, plan, basis, cluster, groups=len(sizes), gates=sources.together(gate))
+    beside = sources.together(gate)
+    return Planned(name, gate, plan, basis, confidence, cluster_by, cluster, groups=len(sizes), gates=beside)
 
 
 def _spread(sources: Sources, name: str, cluster_by: str | None) -> tuple[ScoreSpread | None, str]:
@@ -463,7 +479,7 @@ def _approved_scores(statistics: CaseStatistics, table: Table, metric: str, *, p
     return {statistics.records[row].id: float(score) for row, score in named if math.isfinite(score)}
 
 
-def _recorded(report: str, recorded: SuiteReport, metric: str) -> _Run:
+def _recorded(report: str, recorded: SuiteReport, metric: str) -> ScoredRun:
     scores: dict[str, float] = {}
     variances: list[float] = []
     times = 1
@@ -477,7 +493,7 @@ def _recorded(report: str, recorded: SuiteReport, metric: str) -> _Run:
             times = max(times, len(repeated))
             mean = math.fsum(repeated) / len(repeated)
             variances.append(math.fsum((each - mean) ** 2 for each in repeated) / (len(repeated) - 1))
-    return _Run(report, scores, times, variances)
+    return ScoredRun(report, scores, times, variances)
 
 
 def _repeats(details: Mapping[str, Any], metric: str) -> Iterator[float]:
