@@ -295,7 +295,7 @@ class Sources:
         for report in reports:
             results = results_of(read_report(report).suites, path)
             if len(results) != 1:
-                message = f"renamed {counted(len(results), 'result')} of {path}, expected one"
+                message = f"found {counted(len(results), 'result')} of {path}, expected one"
                 raise SuiteError([Fault(str(report), 0, 0, "", message)])
             renamed = with_ids_of(recorded[0][1], results[0])[0] if recorded else results[0]
             recorded.append((str(report), renamed))
