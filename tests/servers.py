@@ -187,6 +187,26 @@ def filtered() -> Answer:
     return lambda call: reply(None, "refusal" if call.is_anthropic else "content_filter")(call)
 
 
+def beside(what: str) -> Answer:
+    """Answer as a model does that writes no text: it calls a ``tool`` of its own, or writes ``thoughts``."""
+
+    def answer(call: Call) -> Sent:
+        arguments = {"score": 1}
+        if call.is_anthropic:
+            blocks = {
+                "tool": {"type": "tool_use", "id": "t1", "name": "grade", "input": arguments},
+                "thoughts": {"type": "thinking", "thinking": "It is good."},
+            }
+            used = {"input_tokens": 10, "output_tokens": 5}
+            return data({"type": "message", "content": [blocks[what]], "stop_reason": "end_turn", "usage": used})(call)
+        function = {"name": "grade", "arguments": json.dumps(arguments)}
+        fields = {"tool": {"tool_calls": [{"function": function}]}, "thoughts": {"reasoning_content": "It is good."}}
+        choice = {"message": {"content": None, **fields[what]}, "finish_reason": "stop"}
+        return data({"choices": [choice], "usage": {"prompt_tokens": 10, "completion_tokens": 5}})(call)
+
+    return answer
+
+
 def tool(value: Any) -> Answer:
     """Answer as Anthropic's models do that use the first tool that they were given."""
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.judges.spec import JudgeSpec
 
 
-Stopped: TypeAlias = Literal["stop", "length", "refusal"]
+Stopped: TypeAlias = Literal["stop", "length", "refusal", "tool", "thoughts"]
 
 Role: TypeAlias = Literal["system", "user", "assistant"]
 
@@ -67,7 +67,7 @@ class JudgeReply(Struct, frozen=True):
         text: The answer.
         usage: Tokens, summed over the attempts that the provider charged for.
         stopped: ``stop`` for a complete answer, ``length`` for one cut off, ``refusal`` for one that was refused or
-            filtered.
+            filtered. With ``tool`` and ``thoughts``, the text is the call of a tool or what the model thought.
         probabilities: Of the digits that could be the value of `JudgeRequest.expected_of`, such as ``{"4": 0.7}``;
             ``None`` where the provider gives none.
     """

@@ -69,7 +69,7 @@ def test_without_reduce_words_are_voted_on_and_scores_averaged() -> None:
 
 def test_each_juror_is_shown_and_one_that_fails_is_named() -> None:
     verdicts: Mapping[str, Verdict | LlmevalError] = {
-        "openai:a": Verdict(1, "fine", {"clamped_from": 1.7}),
+        "openai:a": Verdict(1, "fine", {"tone": 1.7}),
         "openai:b": Verdict(1),
         "openai:c": JudgeError("down"),
     }
@@ -77,7 +77,7 @@ def test_each_juror_is_shown_and_one_that_fails_is_named() -> None:
     assert isinstance(found, PanelVerdict)
     assert found.details == {
         "jurors": {
-            "openai:a": {"score": 1, "reasoning": "fine", "details": {"clamped_from": 1.7}},
+            "openai:a": {"score": 1, "reasoning": "fine", "details": {"tone": 1.7}},
             "openai:b": {"score": 1},
             "openai:c": {"missing": "down"},
         }

@@ -190,8 +190,10 @@ class OpenAI(Dialect):
                 refusal = message.get("refusal")
                 if isinstance(refusal, str) and refusal:
                     return JudgeReply(plain(refusal), self.usage(data), "refusal")
-                stopped = _STOPPED.get(str(choice.get("finish_reason")), "stop")
-                return JudgeReply(plain(_text(message.get("content"))), self.usage(data), stopped)
+                text, stopped = _text(message.get("content")), _STOPPED.get(str(choice.get("finish_reason")), "stop")
+                if not text.strip() and stopped == "stop":
+                    text, stopped = _beside_content(message)
+                return JudgeReply(plain(text), self.usage(data), stopped)
         return None
 
     def tokens(self, data: Mapping[str, Any]) -> Sequence[TokenChoice]:
@@ -230,6 +232,18 @@ def _text(content: Any) -> str:
     if isinstance(content, list):
         return "".join(part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str))
     return content if isinstance(content, str) else ""
+
+
+_THOUGHTS: Final = ("reasoning_content", "reasoning")
+
+
+def _beside_content(message: Mapping[Any, Any]) -> tuple[str, Stopped]:
+    """Return what a message without content has in its place: the call of a tool, or thoughts."""
+    match message:
+        case {"tool_calls": [{"function": {**function}}, *_]} | {"function_call": {**function}} if function:
+            return f"{function.get('name')}({function.get('arguments')})", "tool"
+    thoughts = next((text for name in _THOUGHTS if (text := _text(message.get(name)))), "")
+    return (thoughts, "thoughts") if thoughts else ("", "stop")
 
 
 _MAX_TOKENS = 1024
@@ -290,11 +304,23 @@ class Anthropic(Dialect):
         inputs = [each.get("input") for each in blocks if each.get("type") == "tool_use" and each.get("name") == _TOOL]
         texts = [each["text"] for each in blocks if each.get("type") == "text" and isinstance(each.get("text"), str)]
         text = json.dumps(inputs[0], ensure_ascii=False) if inputs else "".join(texts)
-        return JudgeReply(plain(text), self.usage(data), _STOP_REASONS.get(str(data.get("stop_reason")), "stop"))
+        stopped = _STOP_REASONS.get(str(data.get("stop_reason")), "stop")
+        if not text.strip() and stopped == "stop":
+            text, stopped = _beside_text(blocks)
+        return JudgeReply(plain(text), self.usage(data), stopped)
 
     def refuses_form(self, text: str) -> bool:
         """Return whether a 400 or 422 complains about the tool."""
         return "tool" in text.lower() or "schema" in text.lower()
+
+
+def _beside_text(blocks: Sequence[Mapping[str, Any]]) -> tuple[str, Stopped]:
+    """Return what a message without text has in its place: the call of another tool, or thoughts."""
+    for block in blocks:
+        if block.get("type") == "tool_use":
+            return f"{block.get('name')}({json.dumps(block.get('input'), ensure_ascii=False)})", "tool"
+    thoughts = "".join(str(block.get("thinking", "")) for block in blocks if block.get("type") == "thinking")
+    return (thoughts, "thoughts") if thoughts else ("", "stop")
 
 
 DIALECTS: Final[Mapping[str, Dialect]] = {"anthropic": Anthropic(), "openai": OpenAI()}

@@ -144,10 +144,18 @@ def _failed(error: Any, *, structured: bool) -> Exception:
 
 
 def _reply(response: "ModelResponse") -> JudgeReply:
-    from pydantic_ai.messages import TextPart
+    from pydantic_ai.messages import TextPart, ThinkingPart, ToolCallPart
 
     text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
+    stopped = _STOPPED.get(str(response.finish_reason), "stop")
+    if not text.strip() and stopped == "stop":
+        calls = [part for part in response.parts if isinstance(part, ToolCallPart)]
+        thoughts = "".join(part.content for part in response.parts if isinstance(part, ThinkingPart))
+        if calls:
+            text, stopped = f"{calls[0].tool_name}({calls[0].args_as_json_str()})", "tool"
+        elif thoughts:
+            text, stopped = thoughts, "thoughts"
     used = response.usage
     counts = [each if is_count(each) else None for each in (used.input_tokens, used.output_tokens)]
     usage = Usage(*counts) if any(counts) else Usage()
-    return JudgeReply(plain(text), usage, _STOPPED.get(str(response.finish_reason), "stop"))
+    return JudgeReply(plain(text), usage, stopped)

@@ -18,6 +18,7 @@ from pytest_llmeval.judges.questions.replies import (
     says,
     unreadable,
     value_excerpt,
+    within,
 )
 
 _SCORE: Final = "score"
@@ -115,10 +116,8 @@ class ReplyField:
             return self.choices.get(value) if isinstance(value, str) else None
         if self.good is not None:
             return float(value is self.good) if isinstance(value, bool) else None
-        low, high = self.scale
-        if type(value) not in (int, float) or not low <= value <= high:
-            return None
-        return None if self.integer and value != int(value) else float(value)
+        number = within(value, *self.scale) if type(value) in (int, float) else None
+        return None if number is None or (self.integer and not number.is_integer()) else number
 
     def expected(self, language: str = "en") -> str:
         """Say which values are grades."""

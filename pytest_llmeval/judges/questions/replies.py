@@ -14,7 +14,8 @@ from pytest_llmeval.core.errors import JudgeError, format_error
 from pytest_llmeval.core.wording import excerpt, quotation
 from pytest_llmeval.data.files.json import unique_keys
 from pytest_llmeval.data.files.places import MAX_DEPTH
-from pytest_llmeval.judges.contract import JudgeReply, JudgeRequest, Mode, Verdict
+from pytest_llmeval.data.model_text import CLOSING_TAG, UnfinishedThoughtsError, begins_with_data, spoken_text
+from pytest_llmeval.judges.contract import JudgeReply, JudgeRequest, Mode, Stopped, Verdict
 
 _MARK = re.compile(r'\\[\\"]|["{}\[\]]')
 _FENCE = re.compile(r"```(?:json)?$", re.IGNORECASE)
@@ -23,6 +24,11 @@ _LONGEST: Final = 200
 _QUOTED: Final = 60
 _LONGEST_KEY: Final = 40
 _BRACE = re.compile("[{}]")
+_TAKES_BACK = re.compile(
+    r"(?i)\b(?:actually|correction|instead|no(?=[,.:;!])|rather|second thoughts?|sorry|wait)\b|不对|更正|其实|等等"
+    r"|\d+\s*(?:[./%]|of|out of)\s*\d+"
+)
+"""What a sentence behind a verdict may say to take it back."""
 
 
 def says(names: str, values: str, before: str = "") -> re.Pattern[str]:
@@ -45,8 +51,6 @@ NUMBERS: Final = r"[+-]?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|inf(?:inity)?)|nan|null|t
 
 _SAYS = says("score|fabrication|[a-z]+_(?:errors|citation)", NUMBERS, "(?:has_)?")
 _TRUTH: Final = {"true": 1, "false": 0}
-_THOUGHTS: Final = "<think>"
-_END_OF_THOUGHTS: Final = "</think>"
 
 
 def plain(text: str) -> str:
@@ -69,7 +73,8 @@ def closing_object(
     """Return the JSON object that ends a reply.
 
     Thoughts and prose before it and a Markdown fence around it are allowed. Text after it is not, since that might take
-    the verdict back. NaN and infinities are read, as models write them; a key that is there twice is not.
+    the verdict back, unless it stands on the lines below a fence and does not look like that. NaN and infinities are
+    read, as models write them, and raw line breaks in texts; a key that is there twice is not.
 
     Args:
         reply: The text.
@@ -79,7 +84,9 @@ def closing_object(
     Raises:
         JudgeError: No such object ends the reply, or what stands before it is unclosed or says something else.
     """
-    text, was_fenced = _without_closing_fence(_after_thoughts(reply).strip())
+    text, was_fenced, after = _without_closing_fence(
+        _spoken(reply, lambda text: begins_with_data(text) or says.match(text))
+    )
     if not text.endswith("}"):
         ending = "text after a JSON object" if "{" in text and "}" in text else "no JSON object"
         raise unreadable(reply, f"found {ending}, expected the reply to end with a JSON object")
@@ -91,11 +98,22 @@ def closing_object(
         raise unreadable(reply, "found a closing fence without an opening one before the JSON object, expected both")
     closing = text[start:] if depth <= MAX_DEPTH else _shallow(text[start:])
     try:
-        data: dict[str, Any] = json.loads(closing, object_pairs_hook=unique_keys)
+        data: dict[str, Any] = json.loads(closing, object_pairs_hook=unique_keys, strict=False)
     except ValueError as error:
         raise unreadable(reply, f"found an invalid JSON object ({error}), expected valid JSON") from None
     _check_prose(reply, before, text[start:], verdict(data), says)
+    if doubt := _TAKES_BACK.search(after) or says.search(after):
+        both = f"{quotation(text[start:], _QUOTED)} and then {quotation(doubt.group(), _QUOTED)}"
+        raise unreadable(reply, f"found {both}, expected nothing that may take a verdict back")
     return data
+
+
+def _spoken(reply: str, concludes: Callable[[str], object]) -> str:
+    """Return a reply without thoughts."""
+    try:
+        return spoken_text(reply, concludes)
+    except UnfinishedThoughtsError as error:
+        raise unreadable(reply, str(error)) from None
 
 
 def closing_list(reply: str, key: str, truth: str | None = None) -> list[Any]:
@@ -148,12 +166,6 @@ def _shallow(text: str) -> str:
     return "".join(pieces) + text[begin:]
 
 
-def _after_thoughts(reply: str) -> str:
-    """Return a reply without the thoughts that begin it; a later ``</think>`` may be a quotation."""
-    thoughts, tag, answer = reply.partition(_END_OF_THOUGHTS)
-    return answer if tag and thoughts.lstrip().startswith(_THOUGHTS) else reply
-
-
 def _check_prose(reply: str, before: str, closing: str, verdict: Mapping[str, Any], says: re.Pattern[str]) -> None:
     """Refuse an object that prose before it contradicts, or that may lie inside of one that was not closed."""
     unclosed = _unclosed(before)
@@ -188,8 +200,13 @@ def _is_same(word: str, value: Any) -> bool:
         return False
 
 
-def _without_closing_fence(text: str) -> tuple[str, bool]:
-    return (text[:-3].rstrip(), True) if text.endswith("```") else (text, False)
+def _without_closing_fence(text: str) -> tuple[str, bool, str]:
+    """Return the text up to the fence that closes it, whether there is one, and the lines behind it."""
+    body, fence, after = text.rpartition("```")
+    is_closing = fence and (not after or (after.lstrip(" \t").startswith("\n") and not _BRACE.search(after)))
+    if not is_closing or not (body := body.rstrip()).endswith("}"):
+        return text, False, ""
+    return body, True, after
 
 
 def _start(text: str) -> tuple[int, int]:
@@ -235,8 +252,10 @@ UNNAMED_DEFECTS: Final = "unnamed_defects"
 """The detail of a verdict that lists the defects of which it says nothing."""
 
 _HIGHEST_GRADE: Final = 100.0
-_MEANING: Final = {"yes": 1.0, "no": 0.0, "是": 1.0, "否": 0.0}
-_EITHER: Final = "|".join(_MEANING)
+_NOISE: Final = 1e-6
+_DECIMAL = re.compile(r"\s*[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?\s*")
+_EITHER: Final = "yes|no|是|否"
+_MEANING: Final = {"yes": 1.0, "no": 0.0, "是": 1.0, "否": 0.0} | dict.fromkeys(("不", "不是", "不对"), 0.0)
 _STOPS: Final = ".,:;!，。：；！"
 _WORD = re.compile(rf"(?P<marks>[*`]*)(?P<word>{_EITHER})\b[{_STOPS}]?(?P=marks)[\s{_STOPS}\-\u2013\u2014]*")
 _WORD_ALONE = re.compile(rf"^[^\w\n]*(?P<word>{_EITHER})[^\w\n]*$", re.MULTILINE)
@@ -248,7 +267,14 @@ _LED_WORD = re.compile(
     r"[*`]*(?:(?:(?:so|thus|hence|therefore|overall),?\s+)?(?:the|my)\s+)?(?:final\s+)?(?:answer|verdict)[*`]*"
     r"(?:\s+is|\s*:)[*`]*:?\s*[*`]*(?P<word>yes|no)[*`]*(?:\s*[.,;:!\u2013\u2014\n][.,;:!\u2013\u2014*`\s]*|$)"
 )
+_FENCED_WORD = re.compile(rf"(?is)\A```(?:\w+)?\s*\n\s*((?:{_EITHER})[{_STOPS}]?)\s*\n```(?:\Z|[ \t]*\n(.*))")
 _ANY_WORD = re.compile(rf"\b(?P<word>{_EITHER})\b")
+_CLAUSE: Final = "actually|he|i|it|she|that|the|they|this|wait|we"
+_BARE_WORD = re.compile(
+    rf"(?<![^\W_])(?P<word>yes|是|否|不|不是|不对|no(?=\W*(?:$|[^\w\s])|\s*\n|\s+(?:{_CLAUSE})\b))(?![^\W_])"
+)
+"""A verdict within a sentence: not the ``no`` of "no doubt", which has a noun behind it."""
+_QUOTATION = re.compile(rf'"[^"\n]*"|“[^”\n]*”|「[^」\n]*」|『[^』\n]*』|[\'‘](?:{_EITHER})[{_STOPS}]?[\'’]')
 
 
 def object_schema(**properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -276,16 +302,22 @@ def rubric_schema(levels: Sequence[float]) -> dict[str, Any]:
     return object_schema(reasoning={"type": "string"}, score={"type": "number", "enum": list(levels)})
 
 
+_NO_VERDICT: Final[Mapping[Stopped, str]] = {
+    "refusal": "found a refusal, expected a verdict",
+    "length": "found a truncated reply, expected a complete one: raise max_tokens",
+    "tool": "the judge called a tool and wrote no text: set structured: off, or raise max_tokens",
+    "thoughts": "the judge wrote thoughts (reasoning_content) and no text: raise max_tokens, or turn its thinking off",
+}
+
+
 def read_reply(mode: Mode, reply: JudgeReply) -> Verdict:
     """Read a model's reply to a question of a mode.
 
     Raises:
-        JudgeError: It refused, was cut off, or gave no verdict.
+        JudgeError: It refused, was cut off, consists of thoughts or the call of a tool, or gave no verdict.
     """
-    if reply.stopped == "refusal":
-        raise unreadable(reply.text, "found a refusal, expected a verdict")
-    if reply.stopped == "length":
-        raise unreadable(reply.text, "found a truncated reply, expected a complete one: raise max_tokens")
+    if fault := _NO_VERDICT.get(reply.stopped):
+        raise unreadable(reply.text, fault)
     return read_text(mode, reply.text)
 
 
@@ -293,7 +325,7 @@ def read_text(mode: Mode, text: str) -> Verdict:
     """Read the text of a reply as a mode does, which may be the user's own.
 
     Raises:
-        JudgeError: It gave no verdict with a finite score, or its function failed.
+        JudgeError: It gave no verdict with a score of the mode's scale, or its function failed.
     """
     try:
         verdict: Any = mode.read(text)
@@ -302,71 +334,66 @@ def read_text(mode: Mode, text: str) -> Verdict:
     except Exception as error:
         raise unreadable(text, f"the mode {mode.name!r} failed to read the reply ({format_error(error)})") from error
     if isinstance(verdict, Verdict) and isinstance(verdict.score, Real) and math.isfinite(verdict.score):
-        return replace(verdict, score=float(verdict.score))  # which may be true or false, or a number of numpy
+        score = within(float(verdict.score), *mode.scale)  # which may be true or false, or a number of numpy
+        if score is None:
+            scale = f"a score from {mode.scale[0]:g} to {mode.scale[1]:g}"
+            raise unreadable(text, f"the mode {mode.name!r} returned the score {verdict.score:g}, expected {scale}")
+        return replace(verdict, score=score)
     value_text = excerpt(repr(verdict), 60)
     raise unreadable(text, f"the mode {mode.name!r} returned {value_text}, expected a Verdict with a finite score")
 
 
 def read_score(reply: str) -> Verdict:
-    """Read a JSON object with a ``score`` from 0 to 1.
-
-    The score is a number, text that is one, or true (1) or false (0). It is brought into the range, and then
-    ``details["clamped_from"]`` has the score as it came.
+    """Read a JSON object with a ``score`` from 0 to 1, which is a number or text that is one.
 
     Raises:
         JudgeError: No JSON object ends the reply, or it has no such score.
     """
     data = closing_object(reply)
-    raw = _number(data, reply, booleans=True)
-    score = min(1.0, max(0.0, raw))
-    details = {} if score == raw else {"clamped_from": raw if math.isfinite(raw) else str(raw)}
-    return Verdict(score, text_under(data, "reasoning"), details)
+    return Verdict(_score_within(data, reply, 0.0, 1.0), text_under(data, "reasoning"))
+
+
+def within(value: float, low: float, high: float) -> float | None:
+    """Return a number of a range, and the end of the range for one beyond it by a rounding error; else ``None``."""
+    noise = _NOISE * (high - low)
+    return float(min(high, max(low, value))) if low - noise <= value <= high + noise else None
 
 
 def read_yes_no(reply: str) -> Verdict:
     """Read a reply that begins with the word yes or 是 (1), no or 否 (0), in any case, plain, bold or as code.
 
     It may also begin as ``The answer is yes.`` or ``Verdict: no``, or with a line that is one of the words in quotation
-    marks; then the other word must not occur at all. The
-    thoughts of a reasoning model that begin the reply, up to the first ``</think>``, are ignored.
+    marks; then the other word must not occur at all. The thoughts of a reasoning model are ignored.
 
     Raises:
-        JudgeError: It begins with anything else, or says the opposite, too: behind another ``</think>``, which may be a
-            quotation, or alone on a later line.
+        JudgeError: It begins with anything else, or says the opposite, too. A word in quotation marks does not, nor
+            does a ``no`` that belongs to another word, as in "no doubt".
     """
-    text = _answer(reply).strip()
-    word = _WORD.match(text.lower())
-    others = _further_words(text.lower())
-    if word is None:
-        # The answer of which such a sentence speaks may be the right one, so nothing else may be said after it.
-        word = _LED_WORD.match(text.lower()) or _QUOTED_WORD.match(text.lower())
-        others = _ANY_WORD.finditer(text.lower())
+    text = _FENCED_WORD.sub(r"\1\n\2", _spoken(reply, _first_word))
+    word = _first_word(text)
     if word is None:
         raise unreadable(reply, "found no verdict, expected a reply that begins with the word yes or no")
-    for other in others:
+    # The answer of which a sentence such as "The answer is yes" speaks may be the right one: no other may follow.
+    further = _further_words(text.lower()) if word.re is _WORD else _ANY_WORD.finditer(text.lower())
+    for other in further:
         if _MEANING[other["word"]] != _MEANING[word["word"]]:
             both = f"{quotation(word.group().strip(), _QUOTED)} and {quotation(other.group().strip(), _QUOTED)}"
             raise unreadable(reply, f"found two contradicting verdicts, {both}, expected one")
+    if text[word.end("word") :].lstrip("*`").startswith(("?", "？")):
+        raise unreadable(reply, f"found the question {quotation(text[: word.end() + 1], _QUOTED)}, expected yes or no")
     return Verdict(_MEANING[word["word"]], plain(text[word.end() :]))
 
 
-def _answer(reply: str) -> str:
-    """Return a reply without thoughts, those included that end with the tag, but do not begin with one.
-
-    Some servers leave the opening tag out, since the prompt ends with it. In a reply that begins with a verdict, within
-    a line, or behind an open quotation mark, the closing one is quoted, unless nothing follows.
-    """
-    text = _after_thoughts(reply)
-    thoughts, tag, answer = text.partition(_END_OF_THOUGHTS)
-    if tag and not answer.strip():
-        return answer
-    ends_here = tag and text == reply and thoughts.rstrip(" \t").endswith("\n") and thoughts.count('"') % 2 == 0
-    return answer if ends_here and not _WORD.match(text.strip().lower()) else text
+def _first_word(text: str) -> re.Match[str] | None:
+    text = text.lower()
+    return _WORD.match(text) or _LED_WORD.match(text) or _QUOTED_WORD.match(text)
 
 
 def _further_words(text: str) -> Iterator[re.Match[str]]:
+    """Yield the words that may be verdicts: alone on a line, behind the end of thoughts, or outside of quotations."""
     yield from _WORD_ALONE.finditer(text.partition("\n")[2])
-    for part in text.split(_END_OF_THOUGHTS)[1:]:
+    yield from _BARE_WORD.finditer(_QUOTATION.sub(" ... ", text))
+    for part in CLOSING_TAG.split(text)[1:]:
         if word := _WORD.match(part.lstrip()):
             yield word
 
@@ -374,9 +401,8 @@ def _further_words(text: str) -> Iterator[re.Match[str]]:
 def read_explanation(reply: str) -> Verdict:
     """Read a JSON object with a ``score`` from 0 to 100 and true or false for each of `FLAGS`.
 
-    The score is a number. It is brought into the range, and then ``details["clamped_from"]`` has it as it came. A flag
-    may also be called ``has_FLAG``. One that the reply does not name is false, and ``details["unnamed_defects"]``
-    lists it: whether the explanation has that defect is not known.
+    A flag may also be called ``has_FLAG``. One that the reply does not name is false, and
+    ``details["unnamed_defects"]`` lists it: whether the explanation has that defect is not known.
 
     Returns:
         A verdict whose details have the flags.
@@ -387,8 +413,7 @@ def read_explanation(reply: str) -> Verdict:
     data = closing_object(reply, lambda data: {**_score(data), **_flags(data)})
     if isinstance(data.get("score"), str):
         raise unreadable(reply, f"found {value_excerpt(data, 'score')} as score, expected a number")
-    score = _number(data, reply)
-    clamped = min(max(score, 0.0), _HIGHEST_GRADE)
+    score = _score_within(data, reply, 0.0, _HIGHEST_GRADE)
     flags = _flags(data)
     for flag, value in flags.items():
         if not isinstance(value, bool):
@@ -396,9 +421,7 @@ def read_explanation(reply: str) -> Verdict:
             raise unreadable(reply, f"found {value_excerpt(data, name)} as {name}, expected true or false")
     unnamed = [flag for flag in FLAGS if flag not in data and f"has_{flag}" not in data]
     more: dict[str, Any] = {UNNAMED_DEFECTS: unnamed} if unnamed else {}
-    if clamped != score:
-        more["clamped_from"] = score
-    return Verdict(clamped, text_under(data, "reasoning"), {**flags, **more})
+    return Verdict(score, text_under(data, "reasoning"), {**flags, **more})
 
 
 def _flags(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -412,24 +435,32 @@ def read_rubric(reply: str, levels: Sequence[float]) -> Verdict:
         JudgeError: No JSON object ends the reply, or its score is none of the levels.
     """
     data = closing_object(reply)
-    score = _number(data, reply)
-    if score not in levels:
+    score = _number(data)
+    if score is None or score not in levels:
         known = ", ".join(str(int(level)) if level.is_integer() else repr(level) for level in levels)
         raise unreadable(reply, f"found the score {value_excerpt(data, 'score')}, expected one of the levels {known}")
     return Verdict(score, text_under(data, "reasoning"))
 
 
-def _number(data: Mapping[str, Any], reply: str, *, booleans: bool = False) -> float:
-    """Return the score of a reply as a number that is not NaN."""
+def _score_within(data: Mapping[str, Any], reply: str, low: float, high: float) -> float:
+    """Return the score of a reply, which has to lie in a range: a judge that uses another scale is not understood."""
+    score = _number(data)
+    known = None if score is None else within(score, low, high)
+    if known is None:
+        expected = f"expected a number from {low:g} to {high:g}"
+        raise unreadable(reply, f"found {value_excerpt(data, 'score')} as score, {expected}")
+    return known
+
+
+def _number(data: Mapping[str, Any]) -> float | None:
+    """Return the score of a reply, a number or text that is one; ``None`` for anything else."""
     value: Any = data.get("score")
-    if isinstance(value, str) or type(value) in (int, float) or (booleans and isinstance(value, bool)):
-        try:
-            score = float(value)
-        except (ValueError, OverflowError):
-            score = math.nan
-        if not math.isnan(score):
-            return score
-    raise unreadable(reply, f"found {value_excerpt(data, 'score')} as score, expected a number")
+    if not (type(value) in (int, float) or (isinstance(value, str) and _DECIMAL.fullmatch(value))):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 def value_excerpt(data: Mapping[str, Any], name: str) -> str:

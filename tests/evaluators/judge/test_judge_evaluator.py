@@ -119,9 +119,9 @@ def test_the_value_of_a_suite_is_the_mean_score() -> None:
     assert scores[0].details == {"mode": "continuous", "reasoning": "why"}
 
 
-def test_details_keep_what_a_score_was_clamped_from() -> None:
-    details = measure(CONTINUOUS, Verdict(1.0, "", {"clamped_from": 1.7})).details
-    assert details == {"mode": "continuous", "clamped_from": 1.7}
+def test_details_keep_those_of_the_verdict() -> None:
+    details = measure(CONTINUOUS, Verdict(1.0, "", {"tone": 1.7})).details
+    assert details == {"mode": "continuous", "tone": 1.7}
 
 
 def test_details_keep_the_beginning_of_long_reasons() -> None:

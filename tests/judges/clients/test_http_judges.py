@@ -7,7 +7,7 @@ import threading
 import pytest
 from msgspec.structs import replace
 from scripted_judges import ASKED, FORMED, LOCAL_KEY, PROVIDERS, Ask, Recorder, client_fault, once
-from servers import Answer, Call, LlmServer, Sent, cut_off, data, filtered, held, raw, refusal, reply, status
+from servers import Answer, Call, LlmServer, Sent, beside, cut_off, data, filtered, held, raw, refusal, reply, status
 
 from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.judges.clients import connect
@@ -74,6 +74,8 @@ def test_a_key_that_no_header_can_carry_is_told_without_showing_it(
         (cut_off("ye"), JudgeReply("ye", Usage(10, 5), "length")),
         (refusal("I will not."), JudgeReply("I will not.", Usage(10, 5), "refusal")),
         (filtered(), JudgeReply("", Usage(10, 5), "refusal")),
+        (beside("tool"), JudgeReply('grade({"score": 1})', Usage(10, 5), "tool")),
+        (beside("thoughts"), JudgeReply("It is good.", Usage(10, 5), "thoughts")),
     ],
 )
 def test_an_answer_becomes_a_reply(ask: Ask, provider: str, answer: Answer, expected: JudgeReply) -> None:

@@ -103,7 +103,7 @@ def test_what_is_neither_text_nor_reply_is_told(answer: Any) -> None:
         (JudgeReply("yes", Usage(-1, 2)), "input_tokens -1, expected a whole number from 0, or None"),
         (JudgeReply("yes", Usage(1, 2.5)), "output_tokens 2.5, expected a whole"),  # type: ignore[arg-type]  # as above
         (JudgeReply("yes", Usage(10**400)), "input_tokens 1000"),
-        (JudgeReply("yes", stopped="end"), "stopped 'end', expected one of stop, length, refusal"),  # type: ignore[arg-type]  # as above
+        (JudgeReply("yes", stopped="end"), "stopped 'end', expected one of stop, length, refusal, tool, thoughts"),  # type: ignore[arg-type]  # as above
     ],
 )
 def test_a_reply_of_ones_own_that_could_not_be_kept_is_told(answer: JudgeReply, said: str) -> None:

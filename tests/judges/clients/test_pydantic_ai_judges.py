@@ -74,6 +74,15 @@ def test_pydantic_ai_says_why_a_model_stopped(between: Recorder, seen: list[Any]
     assert once(pydantic_ai_judge(between, model)).stopped == stopped
 
 
+def test_pydantic_ai_says_what_came_in_place_of_text(between: Recorder, seen: list[Any]) -> None:
+    from pydantic_ai.messages import ModelResponse, ThinkingPart, ToolCallPart
+
+    parts = [ThinkingPart("Hm."), ToolCallPart("grade", {"score": 1})]
+    for number, expected in ((2, ('grade({"score":1})', "tool")), (1, ("Hm.", "thoughts"))):
+        reply = once(pydantic_ai_judge(between, function_model(seen, lambda _, n=number: ModelResponse(parts[:n]))))
+        assert (reply.text, reply.stopped) == expected
+
+
 def http_error(code: int, text: str = "no", **headers: str) -> Exception:
     from pydantic_ai.exceptions import ModelHTTPError
 

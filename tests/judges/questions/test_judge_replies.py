@@ -43,8 +43,8 @@ def test_the_score_of_a_checklist_is_the_share_of_instructions_that_are_followed
         ('{"score": 1}', 1.0),
         ('{"score": "0.6"}', 0.6),
         ('{"score": " 0.9 "}', 0.9),
-        ('{"score": true}', 1.0),
-        ('{"score": false}', 0.0),
+        ('{"score": 1.0000001}', 1.0),
+        ('{"score": -1e-9}', 0.0),
         ('{"score": 1e-3}', 0.001),
         ('\n {"score": 0.4}\t', 0.4),
         ('```json\n{"score": 0.8}\n```', 0.8),
@@ -63,24 +63,15 @@ def test_the_score_of_a_checklist_is_the_share_of_instructions_that_are_followed
 )
 def test_a_score_is_read_from_the_object_that_ends_the_reply(reply: str, score: float) -> None:
     assert read_score(reply).score == score
-    assert "clamped_from" not in read_score(reply).details
 
 
 @pytest.mark.parametrize(
-    ("raw", "score", "noted"),
-    [
-        ("1.7", 1.0, 1.7),
-        ("-0.4", 0.0, -0.4),
-        ("Infinity", 1.0, "inf"),
-        ("-Infinity", 0.0, "-inf"),
-        ("1e999", 1.0, "inf"),
-        ('"7"', 1.0, 7.0),
-    ],
+    "raw",
+    ["1.7", "-0.4", "2", "9", "80", "1.00001", "Infinity", "-Infinity", "1e999", '"7"', '"Infinity"', '"0_1"', "true"],
 )
-def test_a_score_beyond_the_range_is_clamped_and_noted(raw: str, score: float, noted: object) -> None:
-    verdict = read_score(f'{{"score": {raw}}}')
-    assert verdict == Verdict(score, "", {"clamped_from": noted})
-    json.dumps(verdict.details, allow_nan=False)
+def test_a_score_of_another_scale_is_an_error(raw: str) -> None:
+    with pytest.raises(JudgeError, match=r"^found .* as score, expected a number from 0 to 1;"):
+        read_score(f'{{"score": {raw}}}')
 
 
 @pytest.mark.parametrize(
@@ -131,13 +122,10 @@ def test_a_score_beyond_the_range_is_clamped_and_noted(raw: str, score: float, n
         ('{"score": 0.2, "x": {"a": 1, "a": 2}}', "the key 'a' occurs twice"),
         ('{"score": 1,}', "found an invalid JSON object"),
         ('{"score": ' + "9" * 5000 + "}", "found an invalid JSON object"),
-        ('{"score": "' + "9" * 5000 + '"}', None),
+        ('{"score": "' + "9" * 5000 + '"}', "as score, expected a number from 0 to 1"),
     ],
 )
-def test_a_reply_without_a_score_is_an_error_that_keeps_the_reply(reply: str, message: str | None) -> None:
-    if message is None:
-        assert read_score(reply).score == 1.0
-        return
+def test_a_reply_without_a_score_is_an_error_that_keeps_the_reply(reply: str, message: str) -> None:
     with pytest.raises(JudgeError, match=message) as caught:
         read_score(reply)
     assert caught.value.reply == reply
@@ -152,7 +140,8 @@ def test_a_reply_without_a_score_is_an_error_that_keeps_the_reply(reply: str, me
         ("\nyes\n", 1.0, ""),
         (" yes, it does", 1.0, "it does"),
         ("Yes - because", 1.0, "because"),
-        ("yes no", 1.0, "no"),
+        ("Yes, there is no doubt.", 1.0, "there is no doubt."),
+        ('No. It says "yes", and later “Yes.”', 0.0, 'It says "yes", and later “Yes.”'),
         ("**yes**", 1.0, ""),
         ("**No.** It is wrong.", 0.0, "It is wrong."),
         ("`yes`: it is", 1.0, "it is"),
@@ -161,7 +150,6 @@ def test_a_reply_without_a_score_is_an_error_that_keeps_the_reply(reply: str, me
         ("So, my final answer is: yes", 1.0, ""),
         ("**Answer:** yes\nIt is named.", 1.0, "It is named."),
         ("**Verdict: No**", 0.0, ""),
-        ("No, yes", 0.0, "yes"),
         ("<think>No? It names the town.</think>\n\nYes: it does", 1.0, "it does"),
         ("It names the town, so yes.\n</think>\nno", 0.0, ""),
         ("no.", 0.0, ""),
@@ -200,6 +188,16 @@ def test_quoted_and_chinese_words_are_verdicts(reply: str, score: float) -> None
         ("<think>The text says </think> yes.</think>No", "'yes.' and 'no'"),
         ("No.\n</think>\n\nYes", "'no.' and 'yes'"),
         ("yes\nno", "'yes' and 'no'"),
+        ("yes no", "'yes' and 'no'"),
+        ("No, yes", "'no,' and 'yes'"),
+        ("Yes or no: no", "'yes' and 'no'"),
+        ("yes/no", "'yes' and 'no'"),
+        ("Yes? No.", "'yes' and 'no'"),
+        ("No. Actually, yes.", "'no.' and 'yes'"),
+        ("Yes, it does. No, it does not", "'yes,' and 'no'"),
+        ("Yes. No it does not", "'yes.' and 'no'"),
+        ("是/否", "'是' and '否'"),
+        ("是。不对，否", "'是。' and '不对'"),
         ("**yes**\n**no**", r"'\*\*yes\*\*' and '\*\*no\*\*'"),
         ("The answer is yes. The response says no.", "'the answer is yes.' and 'no'"),
         ("Verdict: no. But yes, it is close.", "'verdict: no.' and 'yes'"),
@@ -233,7 +231,6 @@ def test_a_reply_that_says_yes_and_no_is_an_error_with_both(reply: str, quoted: 
         "* yes *",
         "**yes",
         "not yes",
-        "<think>yes",
         "yes</think>",
     ],
 )
@@ -268,10 +265,11 @@ def test_an_explanation_lacking_anything_is_an_error(changes: dict[str, Any], me
         read_explanation(explanation(**changes))
 
 
-@pytest.mark.parametrize(("score", "read"), [(100.5, 100.0), (-1, 0.0)])
-def test_a_grade_is_brought_into_the_range_and_kept_as_it_came(score: float, read: float) -> None:
-    verdict = read_explanation(explanation(score=score))
-    assert (verdict.score, verdict.details["clamped_from"]) == (read, score)
+@pytest.mark.parametrize("score", [100.5, -1])
+def test_a_grade_of_another_scale_is_an_error(score: float) -> None:
+    with pytest.raises(JudgeError, match=f"found {score} as score, expected a number from 0 to 100"):
+        read_explanation(explanation(score=score))
+    assert read_explanation(explanation(score=100.00001)).score == 100.0
 
 
 @pytest.mark.parametrize("flag", FLAGS)
@@ -345,7 +343,15 @@ def test_reasoning_can_be_written_as_utf_8() -> None:
     assert read_score('{"score": 1, "reasoning": ["x"]}').reasoning == ""
 
 
-@pytest.mark.parametrize(("stopped", "message"), [("refusal", "a refusal"), ("length", "truncated.*raise max_tokens")])
+@pytest.mark.parametrize(
+    ("stopped", "message"),
+    [
+        ("refusal", "a refusal"),
+        ("length", "truncated.*raise max_tokens"),
+        ("tool", "called a tool.*raise max_tokens"),
+        ("thoughts", "reasoning_content.*raise max_tokens"),
+    ],
+)
 def test_a_reply_that_was_refused_or_cut_off_is_no_verdict(stopped: Any, message: str) -> None:
     with pytest.raises(JudgeError, match=message) as caught:
         read_reply(get_mode("default_binary"), JudgeReply("yes", stopped=stopped))
@@ -390,6 +396,11 @@ def test_any_text_gives_an_object_or_an_error(text: str) -> None:
 def test_a_score_of_any_kind_of_number_becomes_a_plain_one(score: Any) -> None:
     verdict = read_text(question(read=lambda _: Verdict(score)).mode, "yes")
     assert (verdict.score, type(verdict.score)) == (1.0, float)
+
+
+def test_a_score_beyond_the_scale_of_a_mode_is_an_error() -> None:
+    with pytest.raises(JudgeError, match="returned the score 9, expected a score from 0 to 1"):
+        read_text(question(read=lambda _: Verdict(9)).mode, "yes")
 
 
 @pytest.mark.parametrize("score", ["1", None, 1j, float("nan")])

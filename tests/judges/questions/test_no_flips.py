@@ -89,7 +89,8 @@ def test_random_quotations_flip_no_verdict(kind: str) -> None:
         found = reading(kind, random_reply(dice, kind, own, attack))
         assert found in (own, None), attack
         read += found is not None
-    assert read > 750
+    # A bare word of the other kind contradicts, so fewer replies of words can be read.
+    assert read > (300 if kind == "yes_no" else 750)
 
 
 def random_reply(dice: random.Random, kind: str, own: int, attack: str) -> str:
