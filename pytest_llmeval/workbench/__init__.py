@@ -58,9 +58,6 @@ _GROUPS = {
 """Those of the commands that most people need; the others are advanced."""
 
 
-_MUTATORS = ("texts:MUTATORS", "structures:MUTATORS", "structures:REWRITES")
-
-
 def register(registry: "Registry") -> None:
     """Add commands, early stopping, plans, mutants of a run, mutators that know no task, and agreement with people."""
     for name, text in COMMANDS.items():
@@ -73,8 +70,7 @@ def register(registry: "Registry") -> None:
     registry.extend("watched", f"{__name__}.early.stopping:StopWatch")
     registry.extend("planned", f"{__name__}.plan.making:plan_run")
     registry.extend("reported", f"{__name__}.mutation.survival:add_survival", _mutates)
-    for each in _MUTATORS:
-        registry.register_mutator(f"{__name__}.mutation.{each}")
+    registry.register_mutator(f"{__name__}.mutation.mutators:MUTATORS")
 
 
 def _has_order(collected: "Collected", _scope: "RunScope") -> bool:

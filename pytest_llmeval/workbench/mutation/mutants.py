@@ -23,7 +23,7 @@ from pytest_llmeval.run.execute import Execution, execute, unjudged_answer
 from pytest_llmeval.run.job import EarlyCalls, LoadedCase, with_figures
 from pytest_llmeval.run.score import MeasuredBlocks
 from pytest_llmeval.suites.suite import Suite, SuiteKey
-from pytest_llmeval.workbench.mutation.forms import normal
+from pytest_llmeval.workbench.mutation.mutators import normal
 from pytest_llmeval.workbench.plan import RunPlan
 from pytest_llmeval.workbench.plan.making import plan_cases
 

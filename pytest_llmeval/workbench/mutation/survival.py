@@ -32,7 +32,7 @@ from pytest_llmeval.workbench.mutation.mutants import (
     score_mutants,
     score_unjudged,
 )
-from pytest_llmeval.workbench.mutation.structures import labelled
+from pytest_llmeval.workbench.mutation.mutators import labelled
 
 _MIXTURES: Final = 20
 _SHARES: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
