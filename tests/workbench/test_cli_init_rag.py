@@ -168,6 +168,37 @@ def test_without_a_yes_nothing_is_called(shop: Path, monkeypatch: pytest.MonkeyP
     assert not (shop / "asked.txt").exists()
 
 
+def test_columns_without_usual_names_are_asked_for_with_a_default(
+    shop: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(shop)
+    write_questions(shop / "questions.csv", 8, "a1,b1,c1,d1")
+    for name in ("stdin", "stdout"):
+        monkeypatch.setattr(f"sys.{name}.isatty", lambda: True)
+    asked: list[str] = []
+    replies = ["b1", "", "no"]
+
+    def reply(text: str) -> str:
+        asked.append(text)
+        return replies[len(asked) - 1]
+
+    monkeypatch.setattr("builtins.input", reply)
+    assert main(["init", "--rag", "questions.csv", "--target", "my_app:answer"]) == 0
+    assert asked[:2] == [
+        "Which column has the question: a1, b1, c1, d1? ('-' for none) [-] ",
+        "Which column has the right answer: a1, c1, d1? ('-' for none) [-] ",
+    ]
+    assert "8 questions; question: b1\n" in capsys.readouterr().out
+    assert suite_of(shop)["source"]["fields"] == {"input": "b1"}
+
+
+def test_an_answer_with_several_texts_is_asked_about_with_a_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("stdin", "stdout"):
+        monkeypatch.setattr(f"sys.{name}.isatty", lambda: True)
+    monkeypatch.setattr("builtins.input", {"Where is its text: a, b? [a] ": ""}.__getitem__)
+    assert answer_shape({"a": "x", "b": "y"}, {}) == AnswerShape("a")
+
+
 def test_an_existing_suite_is_refused_before_anything_is_called(init: Command, shop: Path) -> None:
     (shop / "tests" / "evals").mkdir(parents=True)
     (shop / "tests" / "evals" / "questions.eval.yaml").write_text("mine", encoding="utf-8")

@@ -5,7 +5,7 @@ import re
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from pytest_llmeval.core.case import MISSING, describe_prediction, search
 from pytest_llmeval.core.errors import Fault, LlmevalError, PredictionError, SuiteError, format_error, origin
@@ -19,62 +19,19 @@ from pytest_llmeval.workbench.project import TargetPlace
 _FORMATS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 _DELIMITERS = (",", ";", "\t", "|")
 
-_QUESTION = (
-    "question",
-    "questions",
-    "query",
-    "user_input",
-    "input",
-    "prompt",
-    "q",
-    "问题",
-    "提问",
-    "用户问题",
-    "查询",
-    "问句",
-)
-_EXPECTED = (
-    *("expected", "expected_answer", "expected_output", "ground_truth", "reference", "reference_answer", "gold"),
-    *("gold_answer", "correct_answer", "right_answer", "ideal", "target", "answer", "a"),
-    *("标准答案", "参考答案", "正确答案", "期望答案", "预期答案", "答案", "回答"),
-)
-_CONTEXTS = (
-    *(
-        "contexts",
-        "context",
-        "reference_contexts",
-        "retrieved_contexts",
-        "passages",
-        "passage",
-        "documents",
-        "evidence",
+_NAMES: Final[Mapping[str, Sequence[str]]] = {
+    "question": ("question", "query", "user_input", "input", "prompt", "问题"),
+    "expected": (
+        *("expected", "expected_answer", "expected_output", "ground_truth", "reference", "answer"),
+        *("参考答案", "标准答案", "答案"),
     ),
-    *("上下文", "参考资料", "段落", "文档", "资料", "依据"),
-)
-_DOCUMENTS = (
-    *("gold_ids", "gold_id", "gold_documents", "gold_document", "gold_document_ids", "gold_doc_ids", "gold_doc_id"),
-    *("gold_docs", "gold_doc", "gold_sources", "gold_source", "expected_ids", "expected_documents", "expected_sources"),
-    *("relevant_ids", "relevant_documents", "relevant_docs", "relevant_doc_ids", "document_ids", "document_id"),
-    *("doc_ids", "doc_id", "source_ids", "source_id", "文档编号", "相关文档"),
-)
-_DOCUMENT_KEYS = ("id", "doc_id", "document_id", "source_id", "docno", "_id", "source", "url", "path")
+    "contexts": ("contexts", "context", "passages", "上下文"),
+    "documents": ("gold_ids", "expected_ids", "expected_documents", "document_ids", "source", "文档编号"),
+    "id": ("id", "question_id", "no", "编号"),
+    "label": ("category", "topic", "question_type", "type", "类别"),
+}
+"""Part of a case to the names of columns that are its default, the most usual first."""
 _SEPARATORS = (";", "|", ",")
-_IDS = ("id", "case_id", "question_id", "qid", "nr", "no", "number", "编号", "序号")
-_LABELS = (
-    "category",
-    "topic",
-    "type",
-    "kind",
-    "question_type",
-    "difficulty",
-    "language",
-    "类别",
-    "分类",
-    "类型",
-    "主题",
-    "难度",
-    "语言",
-)
 _MOST_GROUPS = 12
 
 
@@ -156,22 +113,41 @@ def _delimiter(path: Path) -> str:
     return max(_DELIMITERS, key=first.count)
 
 
+def ask(question: str, default: str) -> str:
+    """Ask a question; without a reply, the default is taken. Nobody is asked where there is no terminal: empty."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return ""
+    try:
+        return input(f"{question} [{default}] ").strip() or default
+    except EOFError:
+        return ""
+
+
 def find_columns(file: QuestionFile, chosen: Mapping[str, str | None]) -> QuestionColumns:
-    """Return the columns of a file by their usual names, in English and Chinese.
+    """Return the columns of a file: those that the user names, or else those with usual names.
 
     Args:
         file: The file.
-        chosen: Columns that the user named: ``question``, ``expected``, ``contexts``, ``documents``.
+        chosen: Part to the column that the user named.
 
     Raises:
         LlmevalError: A column that was named does not exist, or which one has the question is not clear.
     """
     names = file.columns
-    for part, column in chosen.items():
-        if column is not None and column not in names:
+    named = {part: column for part, column in chosen.items() if column is not None}
+    found: dict[str, str] = {}
+    for part, usual in _NAMES.items():
+        free = [name for name in names if name not in (*found.values(), *named.values())]
+        column = named.get(part, "") or next((name for each in usual for name in free if _folded(name) == each), "")
+        if not column and part in _ASKED:
+            column = ask(f"Which column has {_ASKED[part]}: {', '.join(free)}? ('-' for none)", "-").removeprefix("-")
+        if column and column not in names:
             reason = f"found the columns {several(names)}"
             raise LlmevalError(f"--{part} {column}: {reason} in {file.path}{suggest(column, names)}")
-    question = chosen.get("question") or _first(names, _QUESTION)
+        fits = part in named or part not in _FITS or _FITS[part](file, column)
+        found[part] = column if fits and file.values(column) else ""
+    columns = QuestionColumns(**found)
+    question = columns.question
     if not question:
         message = f"{file.path}: found the columns {several(names)}; name the one with the question: --question COLUMN"
         raise LlmevalError(message)
@@ -181,22 +157,15 @@ def find_columns(file: QuestionFile, chosen: Mapping[str, str | None]) -> Questi
             f"{file.path}: {counted(len(lacking), 'row')} without a {question}, the first is row {lacking[0]}: fill "
             "or remove them"
         )
-    remaining = [name for name in names if name != question]
-    expected = chosen.get("expected") or _first(remaining, _EXPECTED)
-    contexts = chosen.get("contexts") or _first([name for name in remaining if name != expected], _CONTEXTS)
-    documents = chosen.get("documents") or _first(
-        [name for name in remaining if name not in (expected, contexts)], _DOCUMENTS
-    )
-    used = {question, expected, contexts, documents}
-    remaining = [name for name in remaining if name not in used]
-    return QuestionColumns(
-        question,
-        expected if file.values(expected) else "",
-        contexts if file.values(contexts) else "",
-        next((name for name in _matching(remaining, _IDS) if _are_ids(file, name)), ""),
-        next((name for name in _matching(remaining, _LABELS) if _are_labels(file, name)), ""),
-        documents if file.values(documents) else "",
-    )
+    return columns
+
+
+_ASKED: Final = {"question": "the question", "expected": "the right answer"}
+"""Parts that the user is asked for where no column has a usual name."""
+
+
+def _folded(name: str) -> str:
+    return name.strip().lower().replace(" ", "_").replace("-", "_")
 
 
 def id_separator(file: QuestionFile, column: str) -> str:
@@ -208,20 +177,6 @@ def id_separator(file: QuestionFile, column: str) -> str:
 def _splits(texts: Sequence[str], mark: str) -> bool:
     """Return whether a mark is between ids: a comma may also be part of a title."""
     return mark != "," or not any(re.search(r"\s", part.strip()) for each in texts for part in each.split(mark))
-
-
-def _first(names: Sequence[str], known: Sequence[str]) -> str:
-    return next(_matching(names, known), "")
-
-
-def _matching(names: Sequence[str], known: Sequence[str]) -> Iterator[str]:
-    """Yield the names that are known, the most usual first; upper case, spaces and hyphens do not matter."""
-    folded = {name.strip().lower().replace(" ", "_").replace("-", "_"): name for name in reversed(names)}
-    for each in known:
-        if each in folded:
-            yield folded[each]
-        elif each.replace("_", "") in folded:
-            yield folded[each.replace("_", "")]
 
 
 def _are_ids(file: QuestionFile, column: str) -> bool:
@@ -236,18 +191,18 @@ def _are_labels(file: QuestionFile, column: str) -> bool:
     return 1 < len({*values}) <= min(_MOST_GROUPS, len(values) // 2)
 
 
+_FITS: Final = {"id": _are_ids, "label": _are_labels}
+"""What the values of a column must be for its name to make it a default."""
+
+
 _TIMEOUT_S = 120.0
 _DEEPEST = 3
-_ANSWERS = (
-    *("answer", "text", "output_text", "output", "response", "result", "reply", "completion", "generation", "content"),
-    *("message", "答案", "回答", "回复"),
-)
+_ANSWERS = ("answer", "text", "output_text", "output", "response", "result", "content", "message", "答案", "回答")
 _PASSAGES = (
-    *("contexts", "context", "retrieved_contexts", "passages", "source_documents", "source_nodes", "documents", "docs"),
-    *("sources", "chunks", "retrieved", "retrieval", "hits", "results", "references", "citations", "nodes"),
-    *("上下文", "来源", "资料", "文档", "段落"),
+    *("contexts", "context", "passages", "source_documents", "source_nodes", "documents", "sources", "hits", "chunks"),
+    *("上下文", "来源"),
 )
-_TEXTS = ("text", "content", "page_content", "passage", "chunk", "body", "snippet", "document", "文本", "内容")
+_IDS = ("id", "doc_id", "document_id", "source")
 _PLAIN = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
@@ -299,7 +254,8 @@ def answer_shape(prediction: Any, parts: Mapping[str, str], ids: Collection[str]
     """
     if isinstance(prediction, str) and not parts:
         return AnswerShape()
-    answer = parts.get("answer") or next(_texts(prediction), "")
+    places = list(_places([prediction])) if isinstance(prediction, Mapping) else []
+    answer = parts.get("answer") or _answer_place(places)
     if not answer:
         keys = describe_prediction(prediction).replace("the prediction", "the answer", 1)
         raise LlmevalError(
@@ -307,49 +263,17 @@ def answer_shape(prediction: Any, parts: Mapping[str, str], ids: Collection[str]
         )
     if not isinstance(_part("answer", answer, prediction), str):
         raise LlmevalError(f"--part answer={answer}: found no text there; {describe_prediction(prediction)}")
-    contexts = parts.get("contexts") or next(_passages(prediction), "")
+    contexts = parts.get("contexts") or _passages_place(places, ids)
     passages = _part("contexts", contexts, prediction) if contexts else None
     if "contexts" in parts and not isinstance(passages, list | str):
         raise LlmevalError(f"--part contexts={contexts}: found no passages there; {describe_prediction(prediction)}")
     number = len(passages) if isinstance(passages, list) else 1 if isinstance(passages, str) else None
-    documents = parts.get("documents") or (_ids_place(prediction, ids) if ids else "")
+    documents = parts.get("documents") or (_ids_place(places, ids) if ids else "")
     if "documents" in parts and not isinstance(_part("documents", documents, prediction), list):
         raise LlmevalError(f"--part documents={documents}: found no list there; {describe_prediction(prediction)}")
     return AnswerShape(
         "" if answer == "answer" else answer, "" if contexts == "contexts" else contexts, number, documents
     )
-
-
-def _ids_place(prediction: Any, ids: Collection[str]) -> str:
-    """Return the path of a list that has one of the ids, or else of one whose key is usual for ids."""
-    places = dict(_scalar_lists(prediction))
-    matching = [path for path, values in places.items() if not values.isdisjoint(ids)]
-    usual = [path for key in _DOCUMENT_KEYS for path in places if path.endswith(f"[].{key}")]
-    return next(iter([*matching, *usual]), "")
-
-
-def _scalar_lists(value: Any, path: str = "", depth: int = 0) -> Iterator[tuple[str, set[str]]]:
-    """Yield the path of each list of texts or numbers, also of a field of listed objects, with its values."""
-    if depth > _DEEPEST:
-        return
-    if isinstance(value, Mapping):
-        for name, held in value.items():
-            yield from _scalar_lists(held, _below(path, name), depth + 1)
-    elif isinstance(value, list) and value:
-        if all(isinstance(each, str | int) for each in value):
-            yield path, {str(each) for each in value}
-        elif all(isinstance(each, Mapping) for each in value):
-            for name in value[0]:
-                held = [each.get(name) for each in value]
-                below = f"{path}[].{_key(name)}"
-                if all(isinstance(each, str | int) for each in held):
-                    yield below, {str(each) for each in held}
-                elif all(isinstance(each, Mapping) for each in held):
-                    yield from (
-                        (f"{below}.{_key(key)}", {str(each.get(key)) for each in held})
-                        for key in held[0]
-                        if all(isinstance(each.get(key), str | int) for each in held)
-                    )
 
 
 def _part(part: str, path: str, prediction: Any) -> Any:
@@ -360,55 +284,68 @@ def _part(part: str, path: str, prediction: Any) -> Any:
     return None if value is MISSING else value
 
 
-def _texts(value: Any, path: str = "", depth: int = 0) -> Iterator[str]:
-    """Yield the paths of texts that can be the answer, the most usual first; a single text of an object counts."""
-    if not isinstance(value, Mapping) or depth > _DEEPEST:
-        return
-    named = [name for name in _ANSWERS if name in value]
-    yield from (_below(path, name) for name in named if isinstance(value[name], str))
-    inner = [*named, *(name for name in value if name not in named)]
-    for name in inner:
-        held = value[name]
-        if isinstance(held, list) and len(held) == 1:  # as in choices[0].message.content
-            yield from _texts(held[0], f"{_below(path, name)}[0]", depth + 1)
-        else:
-            yield from _texts(held, _below(path, name), depth + 1)
-    texts = [name for name, each in value.items() if isinstance(each, str)]
-    if len(texts) == 1 and not named:
-        yield _below(path, texts[0])
+class _Place(NamedTuple):
+    """A place in an answer.
+
+    Attributes:
+        path: JMESPath of it.
+        keys: The keys on the way to it.
+        values: The texts and numbers there: one, or those of a list.
+    """
+
+    path: str
+    keys: tuple[str, ...]
+    values: Sequence[Any]
+
+    @property
+    def is_text(self) -> bool:
+        """Whether there are texts only."""
+        return all(isinstance(value, str) for value in self.values)
 
 
-def _passages(value: Any, path: str = "", depth: int = 0) -> Iterator[str]:
-    """Yield the paths of lists of passages, the most usual first."""
-    if not isinstance(value, Mapping) or depth > _DEEPEST:
-        return
-    for name in _PASSAGES:
-        held = value.get(name)
-        place = _below(path, name)
-        if isinstance(held, list) and held:
-            yield from (f"{place}{inner}" for inner in _inside(held))
-        elif isinstance(held, str) and held and name.startswith("context"):
-            yield place
-    for name, held in value.items():
-        yield from _passages(held, _below(path, name), depth + 1)
+def _places(values: Sequence[Any], path: str = "", keys: tuple[str, ...] = ()) -> Iterator[_Place]:
+    """Yield the places below a path that has these values: several below a list, which is ``[]`` in the path."""
+    if all(isinstance(value, Mapping) for value in values) and len(keys) <= _DEEPEST:
+        for key in values[0]:
+            below = f"{path}.{_key(key)}" if path else _key(key)
+            yield from _places([value.get(key) for value in values], below, (*keys, key))
+    elif len(values) == 1 and isinstance(values[0], list) and values[0] and "[]" not in path:
+        yield from _places(values[0], f"{path}[]", keys)
+    elif all(isinstance(value, str | int) for value in values):
+        yield _Place(path, keys, values)
 
 
-def _inside(items: list[Any], depth: int = 0) -> Iterator[str]:
-    """Yield what follows a list in the path of its texts; nothing if these are no texts."""
-    if all(isinstance(each, str) for each in items):
-        yield ""
-    elif all(isinstance(each, Mapping) for each in items) and depth <= 1:
-        for name in _TEXTS:
-            if all(isinstance(each.get(name), str) for each in items):
-                yield f"[].{_key(name)}"
-        for name in items[0]:
-            held = [each.get(name) for each in items]
-            if all(isinstance(each, Mapping) for each in held):
-                yield from (f"[].{_key(name)}{inner.removeprefix('[]')}" for inner in _inside(held, depth + 1))
+def _answer_place(places: Sequence[_Place]) -> str:
+    """Return the path of the text of an answer: the usual one, the only one, or the one that the user says."""
+    texts = [place for place in places if place.is_text and len(place.values) == 1]
+    texts = [place for place in texts if "[]" not in place.path] or texts  # as in choices[0].message.content
+    paths = [place.path.replace("[]", "[0]") for place in texts]
+    usual = [path for key in _ANSWERS for path, place in zip(paths, texts, strict=True) if place.keys[-1] == key]
+    if usual or len(paths) == 1:
+        return (usual or paths)[0]
+    return ask(f"Where is its text: {', '.join(paths)}?", paths[0]) if paths else ""
 
 
-def _below(path: str, name: str) -> str:
-    return f"{path}.{_key(name)}" if path else _key(name)
+def _passages_place(places: Sequence[_Place], ids: Collection[str]) -> str:
+    """Return the path of the longest texts below a usual key that are not ids."""
+    passages = [
+        place
+        for place in places
+        if any(key in _PASSAGES for key in place.keys)
+        and place.is_text
+        and ("[]" in place.path or place.keys[-1].startswith("context"))
+        and not any(value in ids for value in place.values)
+    ]
+    longest = max(passages, key=lambda place: sum(map(len, place.values)), default=None)
+    return "" if longest is None else longest.path.removesuffix("[]")
+
+
+def _ids_place(places: Sequence[_Place], ids: Collection[str]) -> str:
+    """Return the path of a list that has one of the ids, or else of one with a usual key."""
+    lists = [place for place in places if "[]" in place.path]
+    matching = [place.path for place in lists if any(str(value) in ids for value in place.values)]
+    usual = [place.path for key in _IDS for place in lists if place.keys[-1] == key]
+    return next(iter([*matching, *usual]), "").removesuffix("[]")
 
 
 def _key(name: str) -> str:

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +20,7 @@ from pytest_llmeval.workbench.init.questions import (
     QuestionColumns,
     QuestionFile,
     answer_shape,
+    ask,
     ask_once,
     find_columns,
     id_separator,
@@ -260,13 +260,8 @@ def _document_ids(file: QuestionFile, column: str) -> set[str]:
 
 def _agreed(target: TargetPlace, value: Any) -> bool:
     """Ask on a terminal whether the target may be called; elsewhere it may not."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        return False
-    say([f"To see what an answer looks like, {target.name} would be called once with: {as_line(value, _EXCERPT)}"])
-    try:
-        return input("Call it? [y/N] ").strip().lower() in ("y", "yes")
-    except EOFError:
-        return False
+    question = f"To see what an answer looks like, {target.name} would be called once with: {as_line(value, _EXCERPT)}"
+    return ask(f"{question}\nCall it, yes or no?", "no").lower() in ("y", "yes")
 
 
 def _lines(findings: _Findings) -> Iterator[str]:
