@@ -19,7 +19,7 @@ from pytest_llmeval.run.job import CaseAnswer
 from pytest_llmeval.suites.registry import default_registry
 from pytest_llmeval.suites.suite import Suite
 from pytest_llmeval.workbench.mutation.mutants import mutation_of
-from pytest_llmeval.workbench.mutation.survival import mutate_suite
+from pytest_llmeval.workbench.mutation.survival import survival_of
 
 ROUNDS = 3
 MUTATORS = default_registry().mutators
@@ -62,7 +62,7 @@ def main() -> None:
         suite = made(Path(folder), int(sys.argv[1]) if len(sys.argv) > 1 else 1_000)
     mutation = mutation_of(suite, MUTATORS)
     answers = [each.changed for each in (*mutation.mutants, *mutation.rewrites)]
-    works = (lambda: mutate_suite(suite, MUTATORS), lambda: score(suite, answers))
+    works = (lambda: survival_of(mutation_of(suite, MUTATORS)), lambda: score(suite, answers))
     pairs = [tuple(map(seconds, works)) for _ in range(ROUNDS)]
     mutated, scored = (median(side) for side in zip(*pairs, strict=True))
     ratio = median(one / other for one, other in pairs)

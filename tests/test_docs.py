@@ -32,7 +32,8 @@ from pytest_llmeval.reports.mutation import SHOWN_FROM, findings
 from pytest_llmeval.suites.keys import SuiteEntry
 from pytest_llmeval.suites.loading import load_suite
 from pytest_llmeval.suites.registry import default_registry
-from pytest_llmeval.workbench.mutation.survival import mutate_suite
+from pytest_llmeval.workbench.mutation.mutants import mutation_of
+from pytest_llmeval.workbench.mutation.survival import survival_of
 
 SKILL = ROOT / "skills" / "llmeval" / "SKILL.md"
 PAGES = sorted(
@@ -543,6 +544,6 @@ def test_what_survives_in_a_suite_of_the_docs_is_explained(
     found: list[str] = []
     for system in suite.systems or [None]:
         with suppress(LlmevalError):  # without recorded answers that pass there is nothing to change
-            found += findings(mutate_suite(suite, registry.mutators, system=system), SHOWN_FROM)
+            found += findings(survival_of(mutation_of(suite, registry.mutators, system=system)), SHOWN_FROM)
     explained = (block.page.name, block.name) in EXPLAINED_SURVIVORS
     assert bool(found and can_fail) == explained, found

@@ -15,7 +15,7 @@ from pytest_llmeval.numbers.intervals import wilson_interval
 from pytest_llmeval.reports.mutation import Survival, findings
 from pytest_llmeval.suites.registry import default_registry, get_evaluator
 from pytest_llmeval.workbench.mutation.mutants import mutation_of
-from pytest_llmeval.workbench.mutation.survival import mutate_suite
+from pytest_llmeval.workbench.mutation.survival import survival_of
 
 MUTATORS = default_registry().mutators
 
@@ -95,7 +95,7 @@ def loaded(folder: Path, content: Mapping[str, Any]) -> Any:
 
 
 def survived(folder: Path, content: Mapping[str, Any]) -> Survival:
-    return mutate_suite(loaded(folder, content), MUTATORS)
+    return survival_of(mutation_of(loaded(folder, content), MUTATORS))
 
 
 @pytest.mark.parametrize("content", GOOD.values(), ids=GOOD)
@@ -187,7 +187,7 @@ def test_the_figures_are_those_of_a_direct_computation(tmp_path: Path) -> None:
     made: dict[str, list[float]] = {}
     for each in mutation.mutants:
         made.setdefault(each.mutator.name, []).append(score(each.changed))
-    found = mutate_suite(suite, MUTATORS)
+    found = survival_of(mutation_of(suite, MUTATORS))
     # Every recorded answer scores 1, so a mutant is noticed if it scores less, by the gate, whatever the threshold.
     assert {each.name: (each.mutants, each.survived) for each in found.kinds} == {
         name: (len(scores), sum(each == 1 for each in scores)) for name, scores in made.items()
@@ -200,12 +200,12 @@ def test_the_figures_are_those_of_a_direct_computation(tmp_path: Path) -> None:
 def test_the_power_of_a_gate_is_the_share_of_mixtures_in_which_it_fails(tmp_path: Path) -> None:
     content = {"evaluators": [{"text": {"metrics": ["exact_match"]}}], "gates": ["exact_match >= 0.5"]}
     suite = loaded(tmp_path, {**content, "cases": ANSWERS})
-    (gate,) = mutate_suite(suite, MUTATORS).gates
+    (gate,) = survival_of(mutation_of(suite, MUTATORS)).gates
     # Whichever mutant an answer becomes, it scores 0, so that four of six are too many in every mixture.
     assert (gate.share, gate.sure_share, gate.never) == (pytest.approx(4 / 6), pytest.approx(4 / 6), False)
     assert gate.power == {"0.05": 0, "0.1": 0, "0.2": 0, "0.5": 0, "1": 1}
-    (gate,) = mutate_suite(
-        loaded(tmp_path, {**content, "gates": ["exact_match >= 0"], "cases": ANSWERS}), MUTATORS
+    (gate,) = survival_of(
+        mutation_of(loaded(tmp_path, {**content, "gates": ["exact_match >= 0"], "cases": ANSWERS}), MUTATORS)
     ).gates
     assert (gate.share, gate.sure_share, gate.never) == (None, None, True)
 
@@ -213,12 +213,12 @@ def test_the_power_of_a_gate_is_the_share_of_mixtures_in_which_it_fails(tmp_path
 def test_mixtures_differ_where_mutants_do(tmp_path: Path) -> None:
     content = {"evaluators": [{"text": {"metrics": ["f1"]}}], "gates": ["f1 >= 0.8"], "cases": ANSWERS}
     suite = loaded(tmp_path, content)
-    (gate,) = mutate_suite(suite, MUTATORS).gates
+    (gate,) = survival_of(mutation_of(suite, MUTATORS)).gates
     assert gate.share is not None
     assert gate.sure_share is not None
     assert 0 < gate.share < gate.sure_share <= 1
     assert list(gate.power.values()) == sorted(gate.power.values())
-    assert mutate_suite(suite, MUTATORS).gates == [gate]
+    assert survival_of(mutation_of(suite, MUTATORS)).gates == [gate]
 
 
 def test_a_class_that_may_be_said_all_the_time_is_named(tmp_path: Path) -> None:
@@ -240,7 +240,7 @@ def test_a_metric_of_the_suite_may_fall_where_that_of_the_case_cannot(tmp_path: 
     content = {"evaluators": [{"emotion_cause": {"subtask": 2}}], "gates": ["weighted_f1 >= 0.9"], "cases": cases}
     for seed in range(8):
         suite = loaded(tmp_path, content)
-        found = {each.name: each for each in mutate_suite(suite, MUTATORS, seed=seed).kinds}
+        found = {each.name: each for each in survival_of(mutation_of(suite, MUTATORS, seed=seed)).kinds}
         added = [each for each in mutation_of(suite, MUTATORS, seed=seed).mutants if each.mutator.name == "pair_added"]
         known = {"joy", "anger"}
         unseen = sum(not {pair[0].partition("_")[2] for pair in each.changed.prediction} <= known for each in added)
@@ -249,8 +249,10 @@ def test_a_metric_of_the_suite_may_fall_where_that_of_the_case_cannot(tmp_path: 
 
 def test_nothing_is_random_but_by_the_seed(tmp_path: Path) -> None:
     suite = loaded(tmp_path, GOOD["words"])
-    assert mutate_suite(suite, MUTATORS) == mutate_suite(suite, MUTATORS)
-    assert mutate_suite(suite, MUTATORS, seed=1).mutants == mutate_suite(suite, MUTATORS).mutants
+    assert survival_of(mutation_of(suite, MUTATORS)) == survival_of(mutation_of(suite, MUTATORS))
+    assert (
+        survival_of(mutation_of(suite, MUTATORS, seed=1)).mutants == survival_of(mutation_of(suite, MUTATORS)).mutants
+    )
 
 
 def test_a_text_in_a_part_has_the_mutants_of_a_text(tmp_path: Path) -> None:

@@ -234,7 +234,18 @@ def mutation_of(
     seed: int = 0,
     system: str | None = None,
 ) -> Mutation:
-    """Return the mutants of a suite or of one of its systems; see `mutate_suite`."""
+    """Return the mutants of a suite or of one of its systems.
+
+    Args:
+        suite: Loaded; its cases have predictions, or `answers` has them.
+        mutators: As the registry has them.
+        answers: Case id to prediction; they come before those of the suite.
+        seed: Of everything random.
+        system: Whose answers are changed; ``None`` for those of the cases themselves.
+
+    Raises:
+        LlmevalError: No case has an answer that passes.
+    """
     name = suite.name if system is None else f"{suite.name}[{system}]"
     return Mutation(suite if system is None else suite.for_variant(system), name, mutators, answers or {}, seed)
 

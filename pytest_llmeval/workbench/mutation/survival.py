@@ -28,7 +28,6 @@ from pytest_llmeval.workbench.mutation.mutants import (
     Mutant,
     MutantScorer,
     Mutation,
-    mutation_of,
     score_mutants,
     score_unjudged,
 )
@@ -208,28 +207,6 @@ def survival_of(mutation: Mutation, score: MutantScorer | None = None) -> Surviv
     if score is not None:
         mutation.keep_sound(score)
     return _MutationResults(mutation, score or score_unjudged).survival()
-
-
-def mutate_suite(
-    suite: Suite,
-    mutators: Sequence[Mutator],
-    answers: Mapping[str, Any] | None = None,
-    seed: int = 0,
-    system: str | None = None,
-) -> Survival:
-    """Change the answers of a suite or of one of its systems, and say what it does not notice; no judge is asked.
-
-    Args:
-        suite: Loaded; its cases have predictions, or `answers` has them.
-        mutators: As the registry has them.
-        answers: Case id to prediction; they come before those of the suite.
-        seed: Of everything random.
-        system: Whose answers are changed; ``None`` for those of the cases themselves.
-
-    Raises:
-        LlmevalError: No case has an answer that passes.
-    """
-    return survival_of(mutation_of(suite, mutators, answers, seed, system))
 
 
 class _MutationResults:
