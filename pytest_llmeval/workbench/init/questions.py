@@ -284,7 +284,7 @@ def _part(part: str, path: str, prediction: Any) -> Any:
     return None if value is MISSING else value
 
 
-class _AnswerPlace(NamedTuple):
+class _PlaceInAnswer(NamedTuple):
     """A place in an answer.
 
     Attributes:
@@ -303,7 +303,7 @@ class _AnswerPlace(NamedTuple):
         return all(isinstance(value, str) for value in self.values)
 
 
-def _places(values: Sequence[Any], path: str = "", keys: tuple[str, ...] = ()) -> Iterator[_AnswerPlace]:
+def _places(values: Sequence[Any], path: str = "", keys: tuple[str, ...] = ()) -> Iterator[_PlaceInAnswer]:
     """Yield the places below a path that has these values: several below a list, which is ``[]`` in the path."""
     if all(isinstance(value, Mapping) for value in values) and len(keys) <= _DEEPEST:
         for key in values[0]:
@@ -312,10 +312,10 @@ def _places(values: Sequence[Any], path: str = "", keys: tuple[str, ...] = ()) -
     elif len(values) == 1 and isinstance(values[0], list) and values[0] and "[]" not in path:
         yield from _places(values[0], f"{path}[]", keys)
     elif all(isinstance(value, str | int) for value in values):
-        yield _AnswerPlace(path, keys, values)
+        yield _PlaceInAnswer(path, keys, values)
 
 
-def _answer_place(places: Sequence[_AnswerPlace]) -> str:
+def _answer_place(places: Sequence[_PlaceInAnswer]) -> str:
     """Return the path of the text of an answer: the usual one, the only one, or the one that the user says."""
     texts = [place for place in places if place.is_text and len(place.values) == 1]
     texts = [place for place in texts if "[]" not in place.path] or texts  # as in choices[0].message.content
@@ -326,7 +326,7 @@ def _answer_place(places: Sequence[_AnswerPlace]) -> str:
     return ask(f"Where is its text: {', '.join(paths)}?", paths[0]) if paths else ""
 
 
-def _passages_place(places: Sequence[_AnswerPlace], ids: Collection[str]) -> str:
+def _passages_place(places: Sequence[_PlaceInAnswer], ids: Collection[str]) -> str:
     """Return the path of the longest texts below a usual key that are not ids."""
     passages = [
         place
@@ -340,7 +340,7 @@ def _passages_place(places: Sequence[_AnswerPlace], ids: Collection[str]) -> str
     return "" if longest is None else longest.path.removesuffix("[]")
 
 
-def _ids_place(places: Sequence[_AnswerPlace], ids: Collection[str]) -> str:
+def _ids_place(places: Sequence[_PlaceInAnswer], ids: Collection[str]) -> str:
     """Return the path of a list that has one of the ids, or else of one with a usual key."""
     lists = [place for place in places if "[]" in place.path]
     matching = [place.path for place in lists if any(str(value) in ids for value in place.values)]
