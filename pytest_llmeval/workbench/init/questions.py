@@ -135,19 +135,19 @@ def find_columns(file: QuestionFile, chosen: Mapping[str, str | None]) -> Questi
     """
     names = file.columns
     named = {part: column for part, column in chosen.items() if column is not None}
-    found: dict[str, str] = {}
+    columns: dict[str, str] = {}
     for part, usual in _NAMES.items():
-        free = [name for name in names if name not in (*found.values(), *named.values())]
+        free = [name for name in names if name not in (*columns.values(), *named.values())]
         column = named.get(part, "") or next((name for each in usual for name in free if _folded(name) == each), "")
-        if not column and part in _ASKED:
-            column = ask(f"Which column has {_ASKED[part]}: {', '.join(free)}? ('-' for none)", "-").removeprefix("-")
+        if not column and part in _QUESTIONS:
+            column = ask(f"Which column has {_QUESTIONS[part]}: {', '.join(free)}? ('-' for none)", "-")
+            column = column.removeprefix("-")
         if column and column not in names:
             reason = f"found the columns {several(names)}"
             raise LlmevalError(f"--{part} {column}: {reason} in {file.path}{suggest(column, names)}")
         fits = part in named or part not in _FITS or _FITS[part](file, column)
-        found[part] = column if fits and file.values(column) else ""
-    columns = QuestionColumns(**found)
-    question = columns.question
+        columns[part] = column if fits and file.values(column) else ""
+    question = columns["question"]
     if not question:
         message = f"{file.path}: found the columns {several(names)}; name the one with the question: --question COLUMN"
         raise LlmevalError(message)
@@ -157,10 +157,10 @@ def find_columns(file: QuestionFile, chosen: Mapping[str, str | None]) -> Questi
             f"{file.path}: {counted(len(lacking), 'row')} without a {question}, the first is row {lacking[0]}: fill "
             "or remove them"
         )
-    return columns
+    return QuestionColumns(**columns)
 
 
-_ASKED: Final = {"question": "the question", "expected": "the right answer"}
+_QUESTIONS: Final = {"question": "the question", "expected": "the right answer"}
 """Parts that the user is asked for where no column has a usual name."""
 
 
