@@ -41,6 +41,7 @@ from pytest_llmeval.workbench.comment_parts import (
     repository_url,
     source_links,
 )
+from pytest_llmeval.workbench.report_pair import ReportPair
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -160,9 +161,10 @@ def comment_text(
         links: Where files and commits are on the web.
         guard: What the pull request asks less of, as Markdown.
     """
-    comparison = compare_runs(run, baseline) if baseline is not None else None
+    pair = ReportPair.from_suites(run.suites, () if baseline is None else baseline.suites)
+    comparison = compare_runs(pair) if baseline is not None else None
     changes = approved_comparison(run) if comparison is None else comparison
-    fates = case_fates(run, baseline)
+    fates = case_fates(pair)
     sheet = _Sheet()
     sheet.add(f"{MARKER}\n## Evaluation: {_heading(run, changes, fates, compared=baseline is not None)}")
     sheet.add(_summary(run, comparison, changes, fates))
@@ -180,7 +182,12 @@ def comment_text(
     more_gates = sheet.table("Gates", _JUDGED, open_gates, _verdict, _GATES, least=min(failed, _FAILED))
     faults = [f"{path}: {each}" for path, listed in run.faults.items() for each in listed]
     more_faults = sheet.items("Faulty files", faults, _item, _FAULTS)
-    sheet.items("Failure modes that are back", list(all_returned_modes(run, baseline)), _item, _METRICS + 2)
+    sheet.items(
+        "Failure modes that are back",
+        list(all_returned_modes(pair, has_baseline=baseline is not None)),
+        _item,
+        _METRICS + 2,
+    )
     declined = changes.declined if changes is not None else []
     more_declined = sheet.table("Declined", _CHANGED, declined, _changed, _METRICS)
     if comparison is None:
@@ -209,7 +216,7 @@ def comment_text(
         alone = _ALONE if any(each.is_significant_alone for each in changes.unclear) else ""
         sheet.fold_table("Not significant", _CHANGED, changes.unclear, _changed, note=alone)
         sheet.fold_items("Not compared", changes.notes, _item)
-    cost = [row for suite in run.suites for row in _cost(suite, baseline)]
+    cost = [row for suite in run.suites for row in _cost(suite, pair)]
     sheet.fold_table("Cost by suite", _COST, cost, tuple)
     return sheet.text
 
@@ -520,12 +527,12 @@ def _changed(change: Change) -> tuple[str, ...]:
     return (text(change.suite.suite), text(change.name), *values, str(difference.cases))
 
 
-def _cost(suite: SuiteReport, baseline: RunReport | None) -> Iterator[tuple[str, ...]]:
+def _cost(suite: SuiteReport, pair: ReportPair) -> Iterator[tuple[str, ...]]:
     usage = suite.usage
     if usage is None or not (usage.verdicts or usage.target_cost_usd is not None):
         return
-    before = {(each.path, each.suite): each.usage for each in baseline.suites} if baseline is not None else {}
-    old = before.get((suite.path, suite.suite))
+    before = pair.counterpart(suite)
+    old = None if before is None else before.usage
     parts = () if old is None else (old.cost_usd, old.target_cost_usd)
     # Beside a known part an unknown one is named: the place says which is of judges.
     was = "n/a" if set(parts) <= {None} else " + ".join(map(number, parts))

@@ -18,7 +18,7 @@ from pytest_llmeval.reports.failures import SuiteCase, failure_key, returned_mod
 from pytest_llmeval.reports.form import EXCUSED, NO_CASE, CaseReport, Changes, RunReport, SuiteReport
 from pytest_llmeval.reports.markdown import text
 from pytest_llmeval.reports.overview import MOST_LINES
-from pytest_llmeval.workbench.reports import PairedScores, pair_suites, paired_scores, report_changes, with_ids_of
+from pytest_llmeval.workbench.report_pair import PairedScores, ReportPair, paired_scores, remeasured, report_changes
 
 
 class Change(NamedTuple):
@@ -70,10 +70,10 @@ class ReportComparison:
     notes: list[str] = field(default_factory=list)
 
 
-def case_fates(run: RunReport, baseline: RunReport | None) -> CaseFates:
+def case_fates(pair: ReportPair) -> CaseFates:
     """Sort cases by whether they fail now, and did in the baseline."""
     fates = CaseFates([], [], [], [])
-    for suite, before in _with_earlier(run, baseline):
+    for suite, before in pair.earlier_cases:
         for case in suite.cases:
             was = before[case.id].outcome if case.id in before else ""
             if case.outcome in BAD:
@@ -89,41 +89,31 @@ def case_fates(run: RunReport, baseline: RunReport | None) -> CaseFates:
     return fates
 
 
-def all_returned_modes(run: RunReport, baseline: RunReport | None) -> Iterator[str]:
+def all_returned_modes(pair: ReportPair, *, has_baseline: bool) -> Iterator[str]:
     """Yield the failure modes that are back since the baseline, or else since scores were approved."""
-    for suite, before in _with_earlier(run, baseline):
-        approved = () if baseline is not None or suite.changes is None else suite.changes.returned
+    for suite, before in pair.earlier_cases:
+        approved = () if has_baseline or suite.changes is None else suite.changes.returned
         for each in approved or returned_modes(suite.cases, before.values()):
-            yield f"{suite.suite}: {each}" if len(run.suites) > 1 else each
+            yield f"{suite.suite}: {each}" if len(pair.run) > 1 else each
 
 
-def _with_earlier(run: RunReport, baseline: RunReport | None) -> Iterator[tuple[SuiteReport, Mapping[str, CaseReport]]]:
-    """Yield each suite with its cases that ran in the baseline, by id."""
-    pairs, (alone, _) = pair_suites(run.suites, () if baseline is None else baseline.suites, named=False)
-    for here, there in pairs:
-        yield here, {case.id: case for case in with_ids_of(here, there)[0].cases if case.ran}
-    for here in alone:
-        yield here, {}
-
-
-def compare_runs(run: RunReport, baseline: RunReport) -> ReportComparison:
+def compare_runs(reports: ReportPair) -> ReportComparison:
     """Compare two runs over the cases that ran in both; failing cases of one alone got worse."""
     comparison = ReportComparison()
-    pairs, alone = pair_suites(run.suites, baseline.suites, named=False)
-    for suites, where in zip(alone, ("this run", "the baseline"), strict=True):
+    for suites, where in zip(reports.alone, ("this run", "the baseline"), strict=True):
         comparison.notes.extend(f"{each.suite} ({each.path}) is only in {where}" for each in suites)
-    for here, there in pairs:
-        now, then = here.metrics, there.metrics
-        measured = [name for name in now if name in then]
-        changed = [name for name in measured if now[name].signature != then[name].signature]
-        pair = paired_scores(here, there, [name for name in measured if name not in changed])
+    for here, there in reports.both:
+        changed = remeasured(here, there)
+        pair = paired_scores(
+            here, there, [name for name in here.metrics if name in there.metrics and name not in changed]
+        )
         comparison.notes.extend(f"{here.suite}: {name} is computed in another way" for name in changed)
         comparison.notes.extend(f"{here.suite}: {name} no longer has a value" for name in pair.vanished)
         comparison.notes.extend(f"{here.suite}: {each}" for each in _left_out(pair))
         if pair.here.cases:
             _sort(comparison, here, report_changes(pair, "the baseline"))
             comparison.regressed.extend(_regressed(pair))
-    for suite, before in _with_earlier(run, baseline):
+    for suite, before in reports.earlier_cases:
         alone_here = (each for each in suite.cases if each.outcome in BAD and each.id not in before)
         new = (False, True, False, False, 0.0)
         comparison.regressed.extend(

@@ -28,7 +28,8 @@ from pytest_llmeval.numbers.table import summarize
 from pytest_llmeval.reports.form import CaseReport, SuiteReport
 from pytest_llmeval.reports.json import published, read_report
 from pytest_llmeval.suites.suite import Suite
-from pytest_llmeval.workbench.reports import PairedScores, pair_suites, paired_scores, report_changes, results_of
+from pytest_llmeval.workbench.report_pair import PairedScores, ReportPair, paired_scores, report_changes
+from pytest_llmeval.workbench.reports import results_of
 
 _COMPARE = (
     "Compare two runs over the cases that ran in both, by the metrics that the suite gates or names. The exit code is "
@@ -68,24 +69,24 @@ def _compare(options: Namespace) -> CommandResult:
         named = "one" if options.baseline is None else "three"
         raise LlmevalError(f"found {named} reports, expected two: llmeval compare --baseline OLD NEW")
     reports = (options.report, options.baseline or options.second)
-    pairs, alone = pair_suites(*map(_chosen, reports), named=any("#" in each for each in reports))
+    pair = ReportPair.from_suites(*map(_chosen, reports), named=any("#" in name for name in reports))
     lines = [f"run {reports[0]} against baseline {reports[1]}"]
-    for suites, report in zip(alone, reports, strict=True):
+    for suites, report in zip(pair.alone, reports, strict=True):
         lines += [f"{each.suite} ({each.path}): only in {report}" for each in suites]
-    if not pairs:
+    if not pair.both:
         say(lines)
         raise LlmevalError("the reports have no suite in common")
-    known = dict.fromkeys(name for pair in pairs for suite in pair for name in suite.metrics)
+    known = dict.fromkeys(name for suites in pair.both for suite in suites for name in suite.metrics)
     unknown = [name for name in dict.fromkeys(options.metric or ()) if name not in (*known, PASS_RATE)]
     if unknown:
         raise LlmevalError("\n".join(unknown_name("metric", name, (*known, PASS_RATE)) for name in unknown))
     verdicts: list[GateResult] = []
     every: list[_ComparedSuite] = []
-    labels = {label for here, _ in pairs for case in here.cases for label in case.labels}
+    labels = {label for here, _ in pair.both for case in here.cases for label in case.labels}
     if options.by is not None and options.by not in labels:
         raise LlmevalError(unknown_name("label", options.by, labels) if labels else "no case has labels")
-    for pair in pairs:
-        compared = _suite(*pair, reports, options)
+    for here, there in pair.both:
+        compared = _suite(here, there, reports, options)
         lines += compared.lines
         verdicts += judge_together(compared.tests)
         every.append(compared)

@@ -34,7 +34,7 @@ from pytest_llmeval.numbers.pairing import RunPairing
 from pytest_llmeval.numbers.repeats import Reduced, Repeats
 from pytest_llmeval.numbers.table import summarize
 from pytest_llmeval.reports.form import CaseReport, SuiteReport
-from pytest_llmeval.workbench.reports import paired_scores
+from pytest_llmeval.workbench.report_pair import paired_scores
 
 FAITHFUL, UNFAITHFUL, SILENT = "Refunds take 30 days.", "Parking costs 5 euros.", "Could you say more?"
 CONTEXTS = ["Refunds take 30 days at most."]

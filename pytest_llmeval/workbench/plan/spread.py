@@ -26,7 +26,8 @@ from pytest_llmeval.numbers.table import Table
 from pytest_llmeval.reports.form import SuiteReport
 from pytest_llmeval.reports.json import read_report
 from pytest_llmeval.suites.suite import Suite, SuiteKey
-from pytest_llmeval.workbench.reports import results_of, with_ids_of
+from pytest_llmeval.workbench.report_pair import with_ids_of
+from pytest_llmeval.workbench.reports import results_of
 
 if TYPE_CHECKING:
     import numpy as np
