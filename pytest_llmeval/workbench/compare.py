@@ -43,7 +43,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.description = _COMPARE
     which = "; FILE#NAME takes the system, or the variant of the target, of this name"
     parser.add_argument("report", metavar="NEW", help=f"JSON report of the run to compare{which}")
-    parser.add_argument("second", metavar="OLD", nargs="?", help=SUPPRESS)  # the form before --baseline
+    parser.add_argument("second", metavar="OLD", nargs="?", help=SUPPRESS)  # in place of --baseline
     parser.add_argument("--baseline", metavar="OLD", help=f"JSON report of the run to compare with{which}")
     parser.add_argument(
         "--confidence",
@@ -117,8 +117,8 @@ def _chosen(report: str) -> list[SuiteReport]:
 
 
 def _is_variant(suite: SuiteReport, name: str) -> bool:
-    """Return whether a suite is the system or variant of a name; earlier reports have it in the name of the suite."""
-    return suite.variant == name if suite.variant else suite.suite == name or suite.suite.endswith(f"[{name}]")
+    """Return whether a suite is the system or variant of a name, or, without any, the suite of this name."""
+    return (suite.variant or suite.suite) == name
 
 
 class _ComparedSuite(NamedTuple):

@@ -233,7 +233,7 @@ def with_ids_of(here: SuiteReport, there: SuiteReport) -> tuple[SuiteReport, int
 
 
 def _contents(suite: SuiteReport) -> dict[str, str]:
-    """Return the content of the cases that ran; nothing if a report of an earlier version does not have it."""
+    """Return the content of the cases that ran."""
     return {case.id: case.content for case in suite.cases if case.ran and case.content}
 
 
