@@ -44,7 +44,7 @@ class ReportPair:
         Args:
             run: The suites of the run.
             baseline: The suites of the baseline.
-            named: Whether systems were chosen by name, so that those of the same suite form a pair, too.
+            named: Whether systems were chosen by name; those of the same suite then form a pair.
         """
         left, right = list(run), list(baseline)
         both: list[tuple[SuiteReport, SuiteReport]] = []
