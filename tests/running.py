@@ -29,8 +29,15 @@ if TYPE_CHECKING:
     from conftest import Project
 
 
-WITHOUT_UNUSED = ("-pno:anyio", "-pno:asyncio", "-pno:hypothesispytest", "-pno:platformdirs")
-"""Arguments of pytest that leave out plugins of other distributions; each would take its time to load."""
+WITHOUT_UNUSED = (
+    "-pno:anyio",
+    "-pno:asyncio",
+    "-pno:hypothesispytest",
+    "-pno:platformdirs",
+    "-pno:pytest-retry",
+    "-pno:recording",
+)
+"""Arguments of pytest that leave out plugins of other distributions: each takes time, or changes how tests run."""
 
 START = ("LANG", "LC_", "OMP_", "OPENBLAS_", "PYTHON")
 """How the environment variables begin that Python and its libraries read when they start, and only then.

@@ -47,8 +47,8 @@ cases:
   - {id: b, input: q, expected: x, prediction: x}
 """
 
-LEFT_OUT = ("anyio", "hypothesispytest", "platformdirs", "rerunfailures")
-"""Plugins that few runs need, or that start threads."""
+LEFT_OUT = ("anyio", "hypothesispytest", "platformdirs", "pytest-retry", "recording", "rerunfailures")
+"""Plugins that few runs need, that start threads, or that can be configured once in a process."""
 
 LEFT_TO_PYTEST = ("pytest_llmeval.plugin", "pytest_llmeval.baselines.syrupy_bridge")
 

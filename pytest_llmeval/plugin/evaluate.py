@@ -155,6 +155,7 @@ class Evaluate:
         if not item.config.pluginmanager.has_plugin(_AttachEvaluations.__name__):
             item.config.pluginmanager.register(_AttachEvaluations(), _AttachEvaluations.__name__)
         item.stash.setdefault(_EVALUATED, []).append(scored)
+        note_scores(item, [(f"{scored.evaluator}.{name}", value) for name, value in scored.items()])
         return scored
 
     def _judged(self, evaluator: Evaluator, case: Case, reading: Reading) -> Observation | Exception:
@@ -166,19 +167,22 @@ class Evaluate:
 class _AttachEvaluations:
     """Puts what a test has scored on its report; registered once a test uses the fixture."""
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """Forget the scores of an earlier attempt."""
+        item.stash[_EVALUATED] = []
+
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: "pytest.CallInfo[None]") -> Any:
         """Hand over the scores; a failing test shows what is wrong in the words of the evaluators."""
-        if call.when == "call" and (scored := item.stash.get(_EVALUATED, [])):
-            named = [(f"{each.evaluator}.{name}", value) for each in scored for name, value in each.items()]
-            note_scores(item, named)
+        scored = item.stash.get(_EVALUATED, [])
+        if call.when == "call" and call.excinfo is not None:
             wrong = [f"{each.evaluator}: {line}" for each in scored for line in each.wrong]
-            if call.excinfo is not None and wrong:
+            if wrong:
                 item.add_report_section("call", "llmeval", printable("\n".join(wrong), lines=True))
         report = yield
-        if call.when == "call" and (scored := item.stash.get(_EVALUATED, [])):
+        if call.when == "teardown" and scored:
             report.llmeval_evaluated = json.dumps([(each.evaluator, dict(each)) for each in scored])
-            del item.stash[_EVALUATED]  # a test can be run again
         return report
 
 
@@ -190,7 +194,7 @@ class TestEvaluations:
     def __init__(self) -> None:
         self._scores: dict[str, list[tuple[str, dict[str, float | None]]]] = {}
 
-    def take(self, nodeid: str, text: str) -> None:
+    def take(self, nodeid: str, text: str, *, passed: bool) -> None:  # noqa: ARG002 (of snapshots alone)
         """Keep what a report carries."""
         self._scores[nodeid] = json.loads(text)
 

@@ -132,6 +132,7 @@ class ScoreHooks:
 
     def __init__(self) -> None:
         self._collected: dict[str, Any] = {}
+        self._failed: set[str] = set()
         self._uncollected = False
 
     @pytest.hookimpl(tryfirst=True)
@@ -142,7 +143,11 @@ class ScoreHooks:
             if text is not None:
                 if attribute not in self._collected:
                     self._collected[attribute] = getattr(import_module(f"pytest_llmeval.plugin.{module}"), name)()
-                self._collected[attribute].take(report.nodeid, text)
+                self._collected[attribute].take(report.nodeid, text, passed=report.nodeid not in self._failed)
+        if report.when == "setup" or report.passed:
+            self._failed.discard(report.nodeid)
+        else:
+            self._failed.add(report.nodeid)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Note that something could not be collected."""

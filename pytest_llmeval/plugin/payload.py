@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
 
 import pytest
 from msgspec import Struct, field, structs
 
 from pytest_llmeval.core.codec import decode, encode
 from pytest_llmeval.core.errors import BudgetError, PredictionError, SuiteError, format_error, users_only
-from pytest_llmeval.core.results import CaseRecord
+from pytest_llmeval.core.results import CaseOutcome, CaseRecord
 from pytest_llmeval.core.wording import printable
 from pytest_llmeval.data.files import looks_like_suite
 from pytest_llmeval.data.files.places import IN_MODULE, display_path
@@ -174,7 +174,13 @@ JUDGED = pytest.StashKey[list[tuple[Path, "StoredJudgement"]]]()
 """Judgements that a test used, each with the file that asked for it."""
 
 RESULT = pytest.StashKey["SuitePart"]()
-"""The results of an item's cases, until its report has them."""
+"""The results of an item's cases, until its last report has them."""
+
+_UNSCORED = pytest.StashKey["SuitePart"]()
+"""What became of an item's cases, if they are not scored."""
+
+_ATTEMPTS = pytest.StashKey[int]()
+"""How often an item was set up: plugins may run it again."""
 
 _ATTRIBUTE, _JUDGED_ATTRIBUTE = "llmeval", "llmeval_judged"
 """Attributes of a report in which an item's results and judgements reach the main process."""
@@ -244,10 +250,13 @@ def conclude(item: pytest.Item, loaded: LoadedCase, execution: Execution) -> Non
         raise pytest.fail.Exception(failure_text(item.config, loaded, execution), pytrace=False)
 
 
+_PROPERTY: Final = "llmeval."
+
+
 def note_scores(item: pytest.Item, scores: Iterable[tuple[str, float | None]]) -> None:
     """Add the scores of a test to JUnit files."""
     item.user_properties += [
-        (f"llmeval.{printable(name)}", "" if value is None else repr(value)) for name, value in scores
+        (f"{_PROPERTY}{printable(name)}", "" if value is None else repr(value)) for name, value in scores
     ]
 
 
@@ -268,27 +277,50 @@ def failure_text(config: pytest.Config, loaded: LoadedCase, execution: Execution
     return explain(case, execution.record, place, terminal_columns(config))
 
 
-def hand_over(item: pytest.Item, call: "pytest.CallInfo[None]", report: pytest.TestReport, *, encoded: bool) -> bool:
-    """Put an item's results and judgements on its report, and return whether there are results.
+def begin_attempt(item: pytest.Item) -> None:
+    """Forget what an earlier attempt at an item gave: each begins with a set-up, and the last one counts."""
+    attempts = item.stash.get(_ATTEMPTS, 0) + 1
+    item.stash[_ATTEMPTS] = attempts
+    if attempts > 1:  # before the first one, an async test may have begun early
+        _forget(item)
+        item.user_properties[:] = [each for each in item.user_properties if not each[0].startswith(_PROPERTY)]
 
-    Args:
-        item: The item.
-        call: Its phase.
-        report: Of the phase.
-        encoded: Whether the report leaves this process, and so can only carry text.
-    """
-    part = _result(item, call, report) if call.when != "teardown" else None
-    if part is not None:
-        part = _chosen(item, part)
+
+def note_error(item: pytest.Item, error: BaseException) -> None:
+    """Note why an attempt at an item has no scores; a plugin that makes further attempts need not report them."""
+    outcome: CaseOutcome = "skipped" if isinstance(error, pytest.skip.Exception) else "errored"
+    _note_unscored(item, outcome, presentable(format_error(error)))
+
+
+def note_phase(item: pytest.Item, call: "pytest.CallInfo[None]", report: pytest.TestReport) -> None:
+    """Note what a phase of an item says about its cases: other plugins may make several reports of one phase."""
+    if report.outcome != "passed":
+        reason = presentable(format_error(call.excinfo.value)) if call.excinfo else report.outcome
+        _note_unscored(item, "skipped" if report.skipped else "errored", reason)
         if UNNEEDED in item.stash:
             setattr(report, CATEGORY, UNNEEDED_CATEGORY)
-            records = [CaseRecord(each.id, outcome="not_run", reason=NOT_NEEDED) for each in part.records]
-            part = structs.replace(part, records=records)
-        outcomes = {each.outcome for each in part.records} if report.passed else set()
+    elif (part := item.stash.get(RESULT, None)) is not None:
+        outcomes = {each.outcome for each in part.records}
         if "known_failure" in outcomes:
             setattr(report, CATEGORY, KNOWN)
         elif outcomes == {"not_scored"}:
             setattr(report, CATEGORY, NOT_SCORED)
+
+
+def hand_over(item: pytest.Item, report: pytest.TestReport, *, encoded: bool) -> bool:
+    """Put an item's judgements on its report, and its results on the last one; return whether there are results.
+
+    Args:
+        item: The item.
+        report: Of a phase.
+        encoded: Whether the report leaves this process, and so can only carry text.
+    """
+    part = _result(item) if report.when == "teardown" else None
+    if part is not None:
+        part = structs.replace(_chosen(item, part), attempts=item.stash.get(_ATTEMPTS, 1))
+        if UNNEEDED in item.stash:
+            records = [CaseRecord(each.id, outcome="not_run", reason=NOT_NEEDED) for each in part.records]
+            part = structs.replace(part, records=records)
         setattr(report, _ATTRIBUTE, encode(part).decode() if encoded else part)
     judged = item.stash.get(JUDGED, None)
     if judged:
@@ -349,10 +381,10 @@ def carry(item: pytest.Item, records: Sequence[CaseRecord], *, encoded: bool) ->
         text = printable("\n".join(failed), lines=True) if is_bad else None
         outcome: Literal["passed", "failed"] = "failed" if is_bad else "passed"
         report = pytest.TestReport(item.nodeid, item.location, {item.name: 1}, outcome, text, when)
-        if when == "call":
+        if when == "call" and not failed:
+            setattr(report, CATEGORY, CARRIED_CATEGORY)
+        if when == "teardown":
             setattr(report, _ATTRIBUTE, encode(part).decode() if encoded else part)
-            if not failed:
-                setattr(report, CATEGORY, CARRIED_CATEGORY)
         yield report
 
 
@@ -374,20 +406,26 @@ def take_judgements(report: pytest.TestReport, run: RunRecord) -> None:
             run.judgements.add(judgements_of(asking), entry)
 
 
-def _result(item: pytest.Item, call: "pytest.CallInfo[None]", report: pytest.TestReport) -> SuitePart | None:
-    """Return the results of an item; a case whose fixtures failed or skipped it is counted."""
-    if call.when == "call":
-        part = item.stash.get(RESULT, None)
-        if part is not None:
-            del item.stash[RESULT]  # an item can be run again
-            return part
-    elif report.outcome == "passed":
-        return None
+def _result(item: pytest.Item) -> SuitePart | None:
+    """Take the results of an item, or else what became of its cases."""
+    part = item.stash.get(RESULT, None) or item.stash.get(_UNSCORED, None)
+    _forget(item)
+    return part
+
+
+def _forget(item: pytest.Item) -> None:
+    for key in (RESULT, _UNSCORED):
+        if key in item.stash:
+            del item.stash[key]
+
+
+def _note_unscored(item: pytest.Item, outcome: "CaseOutcome", reason: str) -> None:
     loaded = case_of(item)
-    if loaded is None:
-        return None
-    cases = getattr(item, "bulk", ()) or (loaded.case,)
-    return SuitePart(loaded.key, loaded.suite.total, [_unscored(case.id, report, call) for case in cases])
+    if loaded is not None:
+        errors = {} if outcome == "skipped" else {"": reason}
+        cases = getattr(item, "bulk", ()) or (loaded.case,)
+        records = [CaseRecord(case.id, outcome=outcome, errors=errors, reason=reason) for case in cases]
+        item.stash[_UNSCORED] = SuitePart(loaded.key, loaded.suite.total, records)
 
 
 def require_score(item: pytest.Item) -> None:
@@ -409,14 +447,6 @@ def require_score(item: pytest.Item) -> None:
 def _fixture_of(item: pytest.Item) -> str:
     """Return the name by which a test takes its case."""
     return next((name for name in CASE_FIXTURES if name in getattr(item, "fixturenames", ())), CASE_FIXTURES[0])
-
-
-def _unscored(name: str, report: pytest.TestReport, call: "pytest.CallInfo[None]") -> CaseRecord:
-    """Return the record of a case that its item has not scored."""
-    reason = presentable(format_error(call.excinfo.value)) if call.excinfo else report.outcome
-    if report.skipped:
-        return CaseRecord(name, outcome="skipped", reason=reason)
-    return CaseRecord(name, outcome="errored", errors={"": reason}, reason=reason)
 
 
 def case_of(item: pytest.Item) -> LoadedCase | None:

@@ -40,8 +40,11 @@ from pytest_llmeval.plugin.payload import (
     UNNEEDED_CATEGORY,
     CollectedItems,
     SuiteLoader,
+    begin_attempt,
     hand_over,
     keys_of,
+    note_error,
+    note_phase,
     require_score,
 )
 from pytest_llmeval.plugin.presentation import (
@@ -300,21 +303,32 @@ class ItemHooks:
             return None
         return EvalModule.from_module(obj, collector)
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """Begin an attempt at an item."""
+        begin_attempt(item)
+
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
         """Fail a test that takes a case but does not score it."""
-        result = yield
-        require_score(item)
+        try:
+            result = yield
+            require_score(item)
+        except BaseException as error:
+            note_error(item, error)
+            raise
         return result
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: "pytest.CallInfo[None]") -> Generator[None, Any, Any]:
-        """Put an item's result on its report."""
+        """Put an item's result on its last report."""
         report = yield
         make_presentable(item, report)
         # Plugins such as pytest-forked run an item in a child, and send its report here as plain data.
         here = self._whole_run and os.getpid() == self._process
-        if hand_over(item, call, report, encoded=not here):
+        if report.when != "teardown":
+            note_phase(item, call, report)
+        if hand_over(item, report, encoded=not here):
             self._handed_over += 1
             if self._froze and self._handed_over % _SETTLED_AT_ONCE == 0:
                 gc.freeze()  # results live until the end, like items

@@ -155,15 +155,19 @@ def _tolerance(option: "float | Mapping[str, float | Mapping[str, float]]", name
 class _Attach:
     """Puts a test's scores on its report; registered once a test uses the fixture."""
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """Forget what an earlier attempt has asserted."""
+        if _SCORED in item.stash:
+            del item.stash[_SCORED]
+
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, Any, Any]:
         """Hand over what the test has asserted."""
         report = yield
         scored = item.stash.get(_SCORED, None)
-        if scored is not None and scored.values and report.when == "call":
-            scored.passed = report.passed
+        if scored is not None and scored.values and report.when == "teardown":
             report.llmeval_scores = json.dumps(vars(scored))
-            del item.stash[_SCORED]  # a test can be run again
         return report
 
 
@@ -173,9 +177,9 @@ class PythonScores:
     def __init__(self) -> None:
         self._seen: dict[str, _Scored] = {}
 
-    def take(self, nodeid: str, text: str) -> None:
+    def take(self, nodeid: str, text: str, *, passed: bool) -> None:
         """Keep what a report carries; of a test that is run again the last scores count."""
-        self._seen[nodeid] = _Scored(**json.loads(text))
+        self._seen[nodeid] = _Scored(**{**json.loads(text), "passed": passed})
 
     def settle(self, session: pytest.Session, *, uncollected: bool) -> None:
         """Have the scores counted, and written where they are approved.

@@ -222,11 +222,13 @@ class Run(Struct):
             "call",
             "teardown",
         )  # xdist reports the case of a crashed worker as "???"
-        if report.failed and not (self.record.has(report) or (crashed and report.nodeid in self._expected)):
+        if self.record.has(report):
+            self.record.failures.discard(report.nodeid)  # that of a phase before its results came
+        elif report.failed and not (crashed and report.nodeid in self._expected):
             self.record.failures.add(report.nodeid)
         if crashed:
             self.record.crashed = "a worker crashed"
-        elif report.when == "call" or report.outcome != "passed":
+        elif report.when == "teardown":
             self.record.unfinished.discard(report.nodeid)
 
     def salvage(self, items: Iterable[pytest.Item]) -> None:

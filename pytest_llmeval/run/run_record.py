@@ -71,11 +71,13 @@ class SuitePart(msgspec.Struct, frozen=True, array_like=True):
         key: What their results are gathered under.
         total: How many cases the suite has.
         records: One per case.
+        attempts: How often the item ran.
     """
 
     key: SuiteKey
     total: int
     records: Sequence[CaseRecord]
+    attempts: int = 1
 
     @classmethod
     def from_executions(
@@ -143,6 +145,14 @@ class ItemResult(msgspec.Struct, frozen=True):
     duration: JsonNumber
 
 
+def _joined(before: tuple[str, float] | None, report: ItemReport) -> tuple[str, float]:
+    """Return outcome and duration of an attempt after one more report, which a subtest may have made."""
+    # pytest reports a failure that was expected as skipped, with this attribute.
+    expected = report.outcome == "skipped" and hasattr(report, "wasxfail")
+    outcome = "xfailed" if expected else report.outcome
+    return ("failed" if before is not None and before[0] == "failed" else outcome), report.duration
+
+
 class RunRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, dict=True):
     """All that the main process has learned of a run. A shard file keeps it, and shards merge to the record of one run.
 
@@ -183,7 +193,9 @@ class RunRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, dict=T
     inputs: dict[str, dict[str, Any]] = {}
 
     def __post_init__(self) -> None:
-        self._since = time.monotonic()  # no field: it means nothing to another process
+        # No fields: they mean nothing to another process.
+        self._since = time.monotonic()
+        self._phases: dict[Item, tuple[str, float]] = {}
 
     @property
     def broken(self) -> str:
@@ -196,18 +208,19 @@ class RunRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, dict=T
         return self.seconds or time.monotonic() - self._since
 
     def take(self, report: ItemReport, part: SuitePart | None) -> None:
-        """Keep the results on a report, if there are any, with the outcome and duration of the report."""
+        """Keep the results on the last report of an item, with the outcome and duration of those before it."""
         item = Item(report.location[0], report.nodeid)
         if report.when == "setup":
             self.items.pop(item, None)
-        if report.outcome == "rerun" and (part is not None or item in self.items):  # by pytest-rerunfailures
-            self.reruns.add(item)
+            self._phases.pop(item, None)
+        if report.when != "teardown":
+            self._phases[item] = _joined(self._phases.get(item), report)
+            return
+        outcome, duration = self._phases.pop(item, ("passed", 0.0))
         if part is not None:
-            # pytest reports a failure that was expected as skipped, with this attribute.
-            expected = report.outcome == "skipped" and hasattr(report, "wasxfail")
-            self.items[item] = ItemResult(part, "xfailed" if expected else report.outcome, report.duration)
-        elif report.when == "teardown" and report.outcome == "failed" and item in self.items:
-            self.items[item] = structs.replace(self.items[item], outcome="error")
+            self.items[item] = ItemResult(part, "error" if report.outcome == "failed" else outcome, duration)
+            if part.attempts > 1:
+                self.reruns.add(item)
 
     def has(self, report: ItemReport) -> bool:
         """Return whether the item of a report has a result."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from builders import entry, finished, length_suite
+from msgspec import structs
 from servers import PATIENCE
 
 from pytest_llmeval import Case, Observation
@@ -28,6 +29,12 @@ def report(nodeid: str, when: str = "call", outcome: str = "passed") -> Any:
     return SimpleNamespace(location=("s.eval.yaml", 0, ""), nodeid=nodeid, when=when, outcome=outcome, duration=0.5)
 
 
+def take(run: RunRecord, nodeid: str, outcome: str, results: SuitePart) -> None:
+    """Let an item report its call, and its results at the end."""
+    run.take(report(nodeid, outcome=outcome), None)
+    run.take(report(nodeid, "teardown"), results)
+
+
 def outcomes(run: RunRecord) -> list[tuple[str, CaseOutcome, str | None]]:
     (suite,) = finished(run, [SUITE]).report.suites
     return [(case.id, case.outcome, case.reason) for case in suite.cases]
@@ -35,18 +42,20 @@ def outcomes(run: RunRecord) -> list[tuple[str, CaseOutcome, str | None]]:
 
 def test_of_an_item_that_runs_again_the_last_result_counts() -> None:
     run = RunRecord(dropped={KEY})
-    run.take(report("a", outcome="failed"), part(CaseRecord("a", outcome="failed", reason="no")))
+    take(run, "a", "failed", part(CaseRecord("a", outcome="failed", reason="no")))
     run.take(report("a", "setup"), None)
     assert outcomes(run) == [("a", "not_run", "not selected")]
-    run.take(report("a"), part(CaseRecord("a")))
+    take(run, "a", "passed", structs.replace(part(CaseRecord("a")), attempts=2))
     assert outcomes(run) == [("a", "passed", None)]
+    assert [item.nodeid for item in run.reruns] == ["a"]
 
 
 @pytest.mark.parametrize(
     ("reports", "outcome", "reason"),
     [
-        ([("call", "failed")], "failed", "the test failed after scoring"),
-        ([("call", "skipped")], "skipped", None),
+        ([("call", "failed"), ("teardown", "passed")], "failed", "the test failed after scoring"),
+        ([("call", "failed"), ("call", "passed"), ("teardown", "passed")], "failed", "the test failed after scoring"),
+        ([("call", "skipped"), ("teardown", "passed")], "skipped", None),
         ([("call", "passed"), ("teardown", "failed")], "errored", "teardown failed"),
         ([("call", "passed"), ("teardown", "passed")], "passed", None),
     ],
@@ -56,13 +65,13 @@ def test_the_outcome_of_an_item_decides(
 ) -> None:
     run = RunRecord()
     for when, found in reports:
-        run.take(report("a", when, found), part(CaseRecord("a")) if when == "call" else None)
+        run.take(report("a", when, found), part(CaseRecord("a")) if when == "teardown" else None)
     assert outcomes(run) == [("a", outcome, reason)]
 
 
 def test_an_item_of_many_cases_decides_none_of_them() -> None:
     run = RunRecord()
-    run.take(report("all", outcome="failed"), part(CaseRecord("a"), CaseRecord("b", outcome="failed")))
+    take(run, "all", "failed", part(CaseRecord("a"), CaseRecord("b", outcome="failed")))
     assert outcomes(run) == [("a", "passed", None)]
 
 
@@ -122,7 +131,7 @@ def test_predictions_are_added_where_they_are_recorded(execution: Execution, rec
 def test_records_merge_to_that_of_one_run() -> None:
     one = RunRecord(started=2.0, seconds=1.0, ended="Ctrl-C", faults={"x": ["no"]}, unfinished={"a"}, dropped={KEY})
     two = RunRecord(started=1.0, seconds=2.5, crashed="a worker crashed", uncollected=True, failures={"test_x"})
-    two.take(report("a"), part(CaseRecord("a", observations={"f1": Observation({"n": 1})})))
+    take(two, "a", "passed", part(CaseRecord("a", observations={"f1": Observation({"n": 1})})))
     two.judgements.add(SUITE.path, entry())
     whole = RunRecord.merged([one, two])
     assert (whole.started, whole.seconds, whole.broken) == (1.0, 3.5, "a worker crashed")

@@ -1,0 +1,164 @@
+"""Suites beside other plugins of pytest: whatever reports or repeats an item, its last attempt counts."""
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Project
+
+pytest.importorskip("pytest_retry")
+pytest.importorskip("pytest_rerunfailures")
+
+WAYS = pytest.mark.parametrize("workers", [0, 2])
+
+CITY = """\
+import pytest
+
+import pytest_llmeval as ev
+
+city = ev.suite(
+    "city",
+    cases=[{"id": "peru", "input": "Peru", "expected": "Lima"}],
+    evaluators=[ev.text(metrics=["exact_match"])],
+    gates=["exact_match >= 1"],
+)
+runs = []
+"""
+
+SUBTESTS = {
+    "around the score": """
+@city.test
+def test_city(case, subtests):
+    with subtests.test("scored"):
+        case.score("Lima")
+""",
+    "before and after it": """
+@city.test
+def test_city(case, subtests):
+    with subtests.test("before"):
+        pass
+    case.score("Lima")
+    with subtests.test("after"):
+        pass
+""",
+    "in an async test": """
+@city.test
+async def test_city(case, subtests):
+    case.score("Lima")
+    with subtests.test("after"):
+        pass
+""",
+    "around the whole test": """
+@pytest.fixture(autouse=True)
+def checked(subtests):
+    with subtests.test("whole"):
+        yield
+
+@city.test
+def test_city(case):
+    case.score("Lima")
+""",
+}
+
+
+@WAYS
+@pytest.mark.parametrize("test", SUBTESTS.values(), ids=SUBTESTS)
+def test_subtests_leave_the_score_to_the_test(project: "Project", test: str, workers: int) -> None:
+    project.write("test_city.py", CITY + test)
+    ran = project.run(workers=workers)
+    assert ran.code == 0, ran.text
+    (suite,) = ran.suites.values()
+    assert [(case["outcome"], case["metrics"]["exact_match"]) for case in suite["cases"]] == [("passed", 1)]
+
+
+def test_a_failed_subtest_fails_its_case(project: "Project") -> None:
+    project.write(
+        "test_city.py",
+        CITY
+        + """
+@city.test
+def test_city(case, subtests):
+    case.score("Lima")
+    with subtests.test("long enough"):
+        assert len("Lima") > 9
+""",
+    )
+    ran = project.run()
+    assert ran.code == 1
+    (suite,) = ran.suites.values()
+    assert [case["outcome"] for case in suite["cases"]] == ["failed"]
+
+
+def test_a_fixture_of_a_suite_file_may_use_subtests(project: "Project", workers: int) -> None:
+    project.write(
+        "conftest.py", SUBTESTS["around the whole test"].partition("@city")[0].replace("@", "import pytest\n@", 1)
+    )
+    project.suite("s.eval.yaml", [{"id": "a", "expected": "x", "prediction": "x"}], gates=["f1 >= 1"])
+    ran = project.run(workers=workers)
+    assert (ran.code, ran.outcomes("s")) == (0, {"a": "passed"}), ran.text
+
+
+AGAIN = '''
+from _pytest.runner import runtestprotocol
+
+def pytest_runtest_protocol(item, nextitem):
+    """Run an item a second time if it fails, and report the last attempt alone."""
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    reports = runtestprotocol(item, log=False, nextitem=nextitem)
+    if any(each.failed for each in reports):
+        item._initrequest()
+        reports = runtestprotocol(item, log=False, nextitem=nextitem)
+    for each in reports:
+        item.ihook.pytest_runtest_logreport(report=each)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
+'''
+
+REPEATERS = {
+    "rerunfailures": (["--reruns=1"], [], ""),
+    "retry": (["-ppytest_retry.retry_plugin", "--retries=1"], ["rerunfailures"], ""),
+    "a conftest": ([], ["rerunfailures"], AGAIN),
+}
+"""How an item is repeated: arguments, plugins to leave out, and a conftest."""
+
+ATTEMPTS = {
+    "right, then wrong": ("Lima", "Rome", "failed", 0),
+    "wrong, then right": ("Rome", "Lima", "passed", 1),
+    "right, then none": ("Lima", None, "errored", None),
+}
+"""The answers of both attempts, the outcome of the case, and its score."""
+
+
+@WAYS
+@pytest.mark.parametrize("repeater", REPEATERS)
+@pytest.mark.parametrize("attempts", ATTEMPTS)
+def test_of_an_item_that_is_repeated_the_last_attempt_counts(
+    project: "Project", repeater: str, attempts: str, workers: int
+) -> None:
+    first, last, outcome, score = ATTEMPTS[attempts]
+    arguments, without, conftest = REPEATERS[repeater]
+    project.write("conftest.py", conftest)
+    project.write(
+        "test_city.py",
+        CITY.replace("gates=", 'thresholds={"exact_match": 1}, gates=')
+        + f"""
+@city.test
+def test_city(case):
+    runs.append(1)
+    answer = {first!r} if len(runs) == 1 else {last!r}
+    if answer is None:
+        raise ConnectionError("no answer")
+    case.score(answer)
+    assert len(runs) > 1
+""",
+    )
+    ran = project.run(*arguments, workers=workers, without=without)
+    (suite,) = ran.suites.values()
+    (case,) = suite["cases"]
+    assert (case["outcome"], case["metrics"].get("exact_match")) == (outcome, score), ran.text
+    (gate,) = suite["gates"]
+    assert gate["outcome"] == ("passed" if outcome == "passed" else "failed")
+    assert ran.code == (0 if outcome == "passed" else 1)
+    if outcome == "passed":
+        assert "1 case failed and ran again, and only the last result counts" in gate["reason"]
