@@ -1,12 +1,15 @@
 """Conversations: once per turn of the user, with the history; when they end; what evaluators read of them."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from project import load_text
+from servers import LlmServer, reply
 
+import pytest_llmeval as ev
 from pytest_llmeval.core.case import Case, Parts
 from pytest_llmeval.core.errors import PredictionError, SuiteError
 from pytest_llmeval.core.evaluator import Reads
@@ -275,3 +278,51 @@ def test_results_of_tools_may_stand_in_messages_of_the_user() -> None:
     result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1", "content": "9"}]}
     dialogue.add({"messages": [{"role": "assistant", "content": "One moment."}, result]})
     assert dialogue.transcript()["answer"] == "One moment."
+
+
+def spoken(message: str | None = None, stop: str | None = None) -> str:
+    return json.dumps({"message": message, "stop": stop, "reason": "so it is"})
+
+
+def test_a_simulated_user_leads_a_conversation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    turns = (spoken("I want my money back."), spoken("Order 7."), spoken(stop="goal_reached"))
+    histories = []
+
+    def answer(messages: list[Any]) -> str:
+        histories.append(list(messages))
+        return "Which order?"
+
+    with LlmServer(*map(reply, turns)) as server:
+        model = {"model": "openai:person", "base_url": server.base_url, "retries": 0, "max_turns": 6}
+        desk = ev.suite(
+            "desk",
+            cases=[{"id": "refund", "input": {"goal": "Get order 7 refunded.", "knows": {"order": 7}}}],
+            evaluators=[ev.evaluator("conversation")],
+            conversation={"user": model},
+        )
+        result = desk.run(answer, progress=False)
+    first, second = ([message["content"] for message in messages] for messages in histories)
+    assert first == ["I want my money back."]
+    assert second == ["I want my money back.", "Which order?", "Order 7."]
+    assert (result.metrics["turns"].value, result.metrics["stop_reason[goal_reached]"].value) == (2, 1)
+
+
+def test_a_simulated_user_that_cannot_be_read_is_an_error_of_its_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    with LlmServer(reply("no JSON")) as server:
+        model = {"model": "openai:person", "base_url": server.base_url, "retries": 0, "max_turns": 6}
+        desk = ev.suite(
+            "desk",
+            cases=[{"id": "refund", "input": "Get order 7 refunded."}],
+            evaluators=[ev.evaluator("conversation")],
+            conversation={"user": model},
+        )
+        result = desk.run(lambda _: "Which order?", progress=False)
+    (record,) = result.records
+    assert record.outcome == "errored"
+    assert "the simulated user has no reply" in record.reason
