@@ -8,11 +8,14 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import count
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
+
+import msgspec
 
 from pytest_llmeval.core.errors import Fault, MissingExtraError, SuiteError
 from pytest_llmeval.data.files.documents import load_json, read_csv, read_document, read_jsonl
 from pytest_llmeval.data.files.places import render_path
+from pytest_llmeval.data.files.validation import misfit
 from pytest_llmeval.data.formats.base import id_fault
 from pytest_llmeval.exchange.templates import Direction, TemplateError, VerdictDifference
 
@@ -275,6 +278,21 @@ class ImportedSource:
     def constructs(self) -> list[Construct]:
         """The constructs of all files."""
         return [each for ledger in self.ledgers for each in ledger.constructs()]
+
+
+T = TypeVar("T")
+
+
+def read_as(kind: type[T], data: Any) -> T:
+    """Return data as an object of a declared type; keys that it does not declare are ignored.
+
+    Raises:
+        LeftOutError: It does not fit; the message has the place, what was found there, and what is expected.
+    """
+    try:
+        return msgspec.convert(data, kind)
+    except msgspec.ValidationError as error:
+        raise LeftOutError(misfit(error, data)) from None
 
 
 def as_list(value: Any) -> list[Any]:

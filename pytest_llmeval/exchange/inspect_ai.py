@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, Final
 
+from msgspec import Struct, to_builtins
+
 from pytest_llmeval.core.errors import MissingExtraError, needing
 from pytest_llmeval.exchange.contract import (
     CaseIds,
@@ -24,6 +26,7 @@ from pytest_llmeval.exchange.contract import (
     as_mapping,
     file_fault,
     is_scalar,
+    read_as,
     read_records,
     read_source,
 )
@@ -158,6 +161,83 @@ def _order(name: str) -> list[str]:
     return [each.zfill(12) for each in re.split(r"[/_.]", name)]
 
 
+class _Content(Struct):
+    """A part of a message; only texts have one."""
+
+    text: str = ""
+
+
+class _LogMessage(Struct):
+    """A message in a log."""
+
+    content: str | list[str | _Content] | None = None
+    role: str | None = None
+
+    @property
+    def text(self) -> str:
+        """Its texts, one below the other."""
+        parts = self.content if isinstance(self.content, list) else [self.content or ""]
+        texts = (part if isinstance(part, str) else part.text for part in parts)
+        return "\n".join(filter(None, texts))
+
+
+class _Choice(Struct):
+    """A completion."""
+
+    message: _LogMessage
+
+
+class _Tokens(Struct, omit_defaults=True):
+    """The usage of a completion."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+class _Output(Struct):
+    """The output of a model."""
+
+    choices: list[_Choice] = []
+    usage: _Tokens | None = None
+
+    @property
+    def prediction(self) -> Any:
+        """The answer, with its tokens if they are known; ``None`` if there is none."""
+        if not self.choices:
+            return None
+        answer, tokens = self.choices[0].message.text, to_builtins(self.usage)
+        return {"answer": answer, "usage": tokens} if tokens else answer
+
+
+class _LogSample(Struct):
+    """A sample of a log."""
+
+    input: str | list[_LogMessage]
+    id: str | int | None = None
+    epoch: int = 1
+    choices: list[Any] | None = None
+    target: Any = None
+    output: _Output | None = None
+    metadata: dict[str, Any] | None = None
+    scores: dict[str, Any] | None = None
+
+    def question(self) -> Any:
+        """Return the input: text, or messages with roles."""
+        if isinstance(self.input, str):
+            return self.input
+        return [{"role": message.role, "content": message.text} for message in self.input]
+
+    def labels(self) -> Iterator[tuple[str, Any]]:
+        """Yield metadata and scores as labels."""
+        for name, value in (self.metadata or {}).items():
+            if is_scalar(value):
+                yield name, value
+        for name, score in (self.scores or {}).items():
+            value = as_mapping(score).get("value", None if isinstance(score, Mapping) else score)
+            if is_scalar(value):
+                yield f"score.{name}", INSPECT_CODES.get(value, value) if isinstance(value, str) else value
+
+
 class _LogReader:
     """Reads one log."""
 
@@ -213,28 +293,24 @@ class _LogReader:
                 text = "scores are labels score.NAME; write a check judge, or a registered check"
                 self.ledger.lost(path, f"scorer {name}", text)
 
-    def _sample(self, sample: Any, path: SourcePath) -> None:
-        if not isinstance(sample, Mapping) or "input" not in sample:
-            self.ledger.lost(path, "sample", "found no input")
-            return
-        epoch = sample.get("epoch", 1)
-        name = sample.get("id") if epoch == 1 else f"{sample.get('id')} epoch {epoch}"
-        question = _question(sample["input"])
-        choices = sample.get("choices")
-        case: dict[str, Any] = {"id": self.ids.next(name)}
-        case["input"] = {"question": question, "choices": choices} if choices else question
-        target = sample.get("target")
-        if target not in (None, "", []):
-            case["expected"] = target
-            if checks := [_check(name, target) for name in self.checks]:
-                case["checks"] = checks
-        if (prediction := _prediction(sample.get("output"))) is not None:
-            case["prediction"] = prediction
-        if labels := dict(_labels(sample)):
-            case["labels"] = labels
-        self.suite.cases.append(case)
-        known = _SAMPLE_KEYS | (_MESSAGES if isinstance(sample["input"], list) else {})
-        self.ledger.note_keys(sample, path, "sample ", known, _OTHERS)
+    def _sample(self, data: Any, path: SourcePath) -> None:
+        with self.ledger.losing(path, "sample"):
+            sample = read_as(_LogSample, data)
+            name = sample.id if sample.epoch == 1 else f"{sample.id} epoch {sample.epoch}"
+            question = sample.question()
+            case: dict[str, Any] = {"id": self.ids.next(name)}
+            case["input"] = {"question": question, "choices": sample.choices} if sample.choices else question
+            if sample.target not in (None, "", []):
+                case["expected"] = sample.target
+                if checks := [_check(name, sample.target) for name in self.checks]:
+                    case["checks"] = checks
+            if sample.output is not None and sample.output.prediction is not None:
+                case["prediction"] = sample.output.prediction
+            if labels := dict(sample.labels()):
+                case["labels"] = labels
+            self.suite.cases.append(case)
+            known = _SAMPLE_KEYS | ({} if isinstance(sample.input, str) else _MESSAGES)
+            self.ledger.note_keys(data, path, "sample ", known, _OTHERS)
 
 
 def _check(scorer: str, target: Any) -> dict[str, Any]:
@@ -243,42 +319,3 @@ def _check(scorer: str, target: Any) -> dict[str, Any]:
     pattern = PATTERNS[scorer][0]
     either = "|".join(map(re.escape, targets))
     return {"regex": pattern.replace("TARGET", f"(?:{either})"), "name": scorer}
-
-
-def _question(value: Any) -> Any:
-    """Return the input of a sample: text, or messages with roles."""
-    if not isinstance(value, list):
-        return value
-    messages = (each for each in value if isinstance(each, Mapping))
-    return [{"role": each.get("role"), "content": _text(each.get("content"))} for each in messages]
-
-
-def _text(content: Any) -> str:
-    """Return the text of a message."""
-    if isinstance(content, list):
-        return "\n".join(
-            str(each.get("text", "")) for each in content if isinstance(each, Mapping) and each.get("text")
-        )
-    return "" if content is None else str(content)
-
-
-def _prediction(output: Any) -> Any:
-    """Return the recorded answer of a sample; ``None`` if it has none."""
-    choices = as_list(as_mapping(output).get("choices"))
-    if not choices or not isinstance(choices[0], Mapping):
-        return None
-    answer = _text(as_mapping(choices[0].get("message")).get("content"))
-    usage = as_mapping(output.get("usage"))
-    tokens = {key: usage[key] for key in ("input_tokens", "output_tokens") if isinstance(usage.get(key), int)}
-    return {"answer": answer, "usage": tokens} if tokens else answer
-
-
-def _labels(sample: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield metadata and scores of a sample as labels."""
-    for name, value in as_mapping(sample.get("metadata")).items():
-        if is_scalar(value):
-            yield str(name), value
-    for name, score in as_mapping(sample.get("scores")).items():
-        value = score.get("value") if isinstance(score, Mapping) else score
-        if is_scalar(value):
-            yield f"score.{name}", INSPECT_CODES.get(value, value) if isinstance(value, str) else value

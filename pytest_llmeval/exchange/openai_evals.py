@@ -3,9 +3,12 @@
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn, TypeAlias
+
+from msgspec import Struct
 
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.exchange.contract import (
@@ -20,6 +23,7 @@ from pytest_llmeval.exchange.contract import (
     as_list,
     as_mapping,
     file_fault,
+    read_as,
     read_records,
     read_source,
 )
@@ -94,6 +98,93 @@ def _of_records(path: Path, display_path: str, options: ImportOptions) -> Import
     return ImportedSource(display_path, suite, [ledger])
 
 
+class _TextPart(Struct):
+    """A part of a message."""
+
+    text: str
+
+
+class _GraderMessage(Struct):
+    """A message for a model."""
+
+    content: str | _TextPart | list[str | _TextPart]
+
+
+class _StringCheck(Struct, tag_field="type", tag="string_check"):
+    operation: Any = None
+    input: str = ""
+    reference: str = ""
+    name: str = "string_check"
+
+
+class _TextSimilarity(Struct, tag_field="type", tag="text_similarity"):
+    evaluation_metric: str
+    input: str = ""
+    reference: str = ""
+    pass_threshold: float | None = None
+    name: str = "text_similarity"
+
+
+class _LabelModel(Struct, tag_field="type", tag="label_model"):
+    model: str
+    input: list[str | _GraderMessage]
+    labels: list[str]
+    passing_labels: list[str]
+
+    def reply(self) -> tuple[dict[str, Any], float]:
+        """Return the form of replies, and the least score that passes, from 0 to 1.
+
+        Raises:
+            LeftOutError: A label that passes is none of the labels.
+        """
+        if unknown := [label for label in self.passing_labels if label not in self.labels]:
+            raise LeftOutError(f"its passing label {unknown[0]!r} is none of its labels")
+        return {"choices": {label: int(label in self.passing_labels) for label in self.labels}}, 1.0
+
+
+class _ScoreModel(Struct, tag_field="type", tag="score_model"):
+    model: str
+    input: list[str | _GraderMessage]
+    range: tuple[float, float] | None = None
+    pass_threshold: float | None = None
+
+    def reply(self) -> tuple[dict[str, Any], float]:
+        """Return the form of replies, and the least score that passes, from 0 to 1.
+
+        Raises:
+            LeftOutError: Its range has no width.
+        """
+        low, high = self.range or (0, 1)
+        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            raise LeftOutError(f"its range is {low:g} to {high:g}, expected two numbers, the lower one first")
+        share = 0.5 if self.pass_threshold is None else (self.pass_threshold - low) / (high - low)
+        return {"min": low, "max": high}, min(1.0, max(0.0, share))
+
+
+class _Python(Struct, tag_field="type", tag="python"):
+    source: str = ""
+
+
+class _Multi(Struct, tag_field="type", tag="multi"):
+    graders: dict[str, Any] | list[Any] = {}
+    calculate_output: Any = None
+
+
+class _ItemList(Struct):
+    """Items in the file."""
+
+    content: list[dict[str, Any]]
+
+
+class _DataSource(Struct):
+    """The items of an eval."""
+
+    source: _ItemList
+
+
+_Declared: TypeAlias = _StringCheck | _TextSimilarity | _LabelModel | _ScoreModel | _Python | _Multi
+
+
 @dataclass
 class _Grader:
     """A grader that is a check, or a metric with a limit, of every case.
@@ -111,6 +202,11 @@ class _Grader:
     evaluator: tuple[str, dict[str, Any]] | None = None
     limit: dict[str, float] = field(default_factory=dict)
     noted: tuple[SourcePath, str, str] = ((), "", "")
+
+
+_KINDS: Final = frozenset(("string_check", "text_similarity", "label_model", "score_model", "python", "multi"))
+_GraderImport: TypeAlias = tuple[_Grader, str, list[VerdictDifference]]
+"""A grader, its meaning here, and the differences."""
 
 
 class _EvalReader:
@@ -151,16 +247,14 @@ class _EvalReader:
     def _items(self) -> tuple[SourceLedger, list[dict[str, Any]]] | None:
         """Return the items: in the eval, in a JSONL file that it names, among the sources, or next to it."""
         data = self.ledger.data
-        inner = data.get("data_source")
-        content: Any = inner.get("source") if isinstance(inner, Mapping) else None
-        content = content.get("content") if isinstance(content, Mapping) else data.get("items")
-        key = "data_source" if isinstance(inner, Mapping) else "items"
-        path: SourcePath = (key,)
-        if isinstance(content, list) and content and all(isinstance(each, Mapping) for each in content):
-            self.ledger.same(path, "items", "cases of the suite")
-            return self.ledger, [dict(each) for each in content]
+        key = "data_source" if "data_source" in data else "items"
         if key in data:
-            self.ledger.lost(path, key, "it names no items in the file; name their JSONL file as a source")
+            inner = data[key] if key == "data_source" else {"source": {"content": data[key]}}
+            with suppress(LeftOutError):
+                if content := read_as(_DataSource, inner).source.content:
+                    self.ledger.same((key,), "items", "cases of the suite")
+                    return self.ledger, content
+            self.ledger.lost((key,), key, "it names no items in the file; name their JSONL file as a source")
         for file in (*self.options.beside, self.path.with_suffix(".jsonl")):
             if file.is_file() and file.suffix.lower() == ".jsonl":
                 ledger, records, _ = read_records(file, file.as_posix())
@@ -171,11 +265,11 @@ class _EvalReader:
         """Add a case for each item."""
         ids = CaseIds()
         for number, record in enumerate(records):
-            item = record["item"] if isinstance(record.get("item"), Mapping) else record
-            sample = record.get("sample")
+            item = as_mapping(record.get("item")) or record
+            sample = as_mapping(record.get("sample"))
             values = {"item": item, "sample": {}}
             case: dict[str, Any] = {"id": ids.next(item.get("id")), "input": dict(item)}
-            if isinstance(sample, Mapping) and sample.get("output_text") is not None:
+            if sample.get("output_text") is not None:
                 case["prediction"] = sample["output_text"]
             for grader in self.graders:
                 self._grade(case, grader, values, (ledger, number))
@@ -205,56 +299,60 @@ class _EvalReader:
 
     def _read_grader(self, raw: Any, path: SourcePath) -> None:
         """Read one grader, and note it."""
-        kind = str(raw.get("type", "")) if isinstance(raw, Mapping) else ""
-        makers = {
-            "string_check": self._string_check,
-            "text_similarity": self._similarity,
-            "label_model": self._model,
-            "score_model": self._model,
-        }
-        try:
-            if kind == "multi":
-                return self._several(raw, path)
-            if kind == "python":
-                line = self.ledger.line(path)
-                name = f"python_line_{line}" if line else f"python_{path[-1]}"
-                stub = code_stub(name, f"{self.ledger.file}:{line}", str(raw.get("source", "")), name)
-                return self.ledger.lost(
-                    path, kind, "code is neither executed nor translated; write a registered check", stub
-                )
-            if kind not in makers:
-                return self.ledger.lost(path, kind or "grader", "there is no such grader; write a registered check")
-            grader, text, differences = makers[kind](raw)
-        except (LeftOutError, TemplateError) as error:
-            return self.ledger.lost(path, kind, str(error))
-        grader.noted = (path, kind, text)
-        self.graders.append(grader)
-        return self.ledger.same(path, kind, text, differences)
+        kind = str(as_mapping(raw).get("type", ""))
+        with self.ledger.losing(path, kind or "grader"):
+            if kind not in _KINDS:
+                raise LeftOutError("there is no such grader; write a registered check")
+            declared: _Declared = read_as(_Declared, raw)  # type: ignore[arg-type]  # (a union is no class)
+            match declared:
+                case _StringCheck():
+                    imported = self._string_check(declared)
+                case _TextSimilarity():
+                    imported = self._similarity(declared)
+                case _LabelModel() | _ScoreModel():
+                    imported = self._model(declared)
+                case _Python():
+                    raise self._code(declared, path)
+                case _Multi():
+                    self._read_several(declared, path)
+            grader, text, differences = imported
+            grader.noted = (path, kind, text)
+            self.graders.append(grader)
+            self.ledger.same(path, kind, text, differences)
 
-    def _several(self, raw: Mapping[str, Any], path: SourcePath) -> None:
-        """Read the graders of a grader; its formula is code."""
-        inner = raw.get("graders")
-        items = inner.items() if isinstance(inner, Mapping) else enumerate(as_list(inner))
-        for key, each in items:
-            self._read_grader(each, (*path, "graders", key))
-        formula = raw.get("calculate_output")
-        text = f"its graders are imported one by one; the formula {formula!r} is not, write an evaluator"
-        self.ledger.lost(path, "multi", text)
+    def _code(self, grader: _Python, path: SourcePath) -> LeftOutError:
+        """Return why code is not imported, with a check to begin with."""
+        line = self.ledger.line(path)
+        name = f"python_line_{line}" if line else f"python_{path[-1]}"
+        stub = code_stub(name, f"{self.ledger.file}:{line}", grader.source, name)
+        return LeftOutError("code is neither executed nor translated; write a registered check", stub)
 
-    def _string_check(self, raw: Mapping[str, Any]) -> tuple[_Grader, str, list[VerdictDifference]]:
-        operation = raw.get("operation")
-        name = OPERATIONS.get(str(operation))
+    def _read_several(self, grader: _Multi, path: SourcePath) -> NoReturn:
+        """Read the graders of a grader; its formula is code.
+
+        Raises:
+            LeftOutError: Always, for the formula.
+        """
+        inner = grader.graders
+        for key, raw in inner.items() if isinstance(inner, dict) else enumerate(inner):
+            self._read_grader(raw, (*path, "graders", key))
+        raise LeftOutError(
+            f"its graders are imported one by one; the formula {grader.calculate_output!r} is not, write an evaluator"
+        )
+
+    def _string_check(self, grader: _StringCheck) -> _GraderImport:
+        name = OPERATIONS.get(str(grader.operation))
         if name is None:
-            raise LeftOutError(f"its operation is {operation!r}, expected eq, ne, like or ilike")
-        subject, reference = str(raw.get("input", "")), str(raw.get("reference", ""))
-        if _path(subject) is None and _path(reference) is not None and operation in ("eq", "ne"):
+            raise LeftOutError(f"its operation is {grader.operation!r}, expected eq, ne, like or ilike")
+        subject, reference = grader.input, grader.reference
+        if _path(subject) is None and _path(reference) is not None and grader.operation in ("eq", "ne"):
             subject, reference = reference, subject
         on = _path(subject)
         if on is None:
-            raise LeftOutError(f"its input is {subject!r}, expected the output: {{{{ sample.{'output_text'} }}}}")
+            raise LeftOutError(f"its input is {subject!r}, expected the output: {{{{ {_ANSWER} }}}}")
         if "sample." in reference:
             raise LeftOutError("it compares the output with itself")
-        more = {"name": _title(raw), **({"on": on} if on else {})}
+        more = {"name": _title(grader.name), **({"on": on} if on else {})}
 
         def check(values: Mapping[str, Any]) -> dict[str, Any]:
             return {name: filled_once(reference, values), **more}
@@ -263,17 +361,15 @@ class _EvalReader:
         differences = [VerdictDifference(reason, Direction.STRICTER)] if on else []
         return _Grader(check), f"check {name}", differences
 
-    def _similarity(self, raw: Mapping[str, Any]) -> tuple[_Grader, str, list[VerdictDifference]]:
-        if _path(str(raw.get("input", ""))) != "":
-            raise LeftOutError(f"its input is {raw.get('input')!r}, expected {{{{ {_ANSWER} }}}}")
-        metric, reference = str(raw.get("evaluation_metric")), str(raw.get("reference", ""))
-        least = raw.get("pass_threshold")
+    def _similarity(self, grader: _TextSimilarity) -> _GraderImport:
+        if _path(grader.input) != "":
+            raise LeftOutError(f"its input is {grader.input!r}, expected {{{{ {_ANSWER} }}}}")
+        metric, reference, least = grader.evaluation_metric, grader.reference, grader.pass_threshold
         if metric == "fuzzy_match":
-            least = least if isinstance(least, int | float) else 0.0
 
             def check(values: Mapping[str, Any]) -> dict[str, Any]:
                 to = filled_once(reference, values)
-                return {"levenshtein": {"to": to, "min_similarity": least}, "name": _title(raw)}
+                return {"levenshtein": {"to": to, "min_similarity": least or 0.0}, "name": _title(grader.name)}
 
             differences = [VerdictDifference("similarity is computed otherwise")]
             return _Grader(check), "check levenshtein with min_similarity", differences
@@ -287,35 +383,32 @@ class _EvalReader:
             raise LeftOutError(
                 f"there is no metric {metric}; evaluator text has rouge1, rouge2, rougeL, bleu4 and meteor"
             )
-        if any(each.reference not in ("", reference) for each in self.graders):
+        if any(other.reference not in ("", reference) for other in self.graders):
             raise LeftOutError("a case has one right answer; write this grader into a suite of its own")
-        limit = {name: float(least)} if isinstance(least, int | float) and not isinstance(least, bool) else {}
-        grader = _Grader(reference=reference, evaluator=evaluator, limit=limit)
+        limit = {} if least is None else {name: least}
+        imported = _Grader(reference=reference, evaluator=evaluator, limit=limit)
         differences = [VerdictDifference("words, smoothing or model may differ")]
-        return grader, f"evaluator {evaluator[0]}, metric {name}", differences
+        return imported, f"evaluator {evaluator[0]}, metric {name}", differences
 
-    def _model(self, raw: Mapping[str, Any]) -> tuple[_Grader, str, list[VerdictDifference]]:
+    def _model(self, grader: _LabelModel | _ScoreModel) -> _GraderImport:
         """Return a model grader as a judge with its own prompt."""
-        messages = raw.get("input")
-        if not isinstance(messages, list) or not messages:
-            raise LeftOutError("it has no messages under input")
-        prompt = "\n\n".join(rewritten(_content(each), _placeholder) for each in messages)
+        prompt = "\n\n".join(rewritten(_content(message), _placeholder) for message in grader.input)
         if "{{ answer" not in prompt and "{{ prediction" not in prompt:
             raise LeftOutError("its messages do not show the output")
-        model = f"openai:{raw.get('model')}"
+        score, least = grader.reply()
+        model = f"openai:{grader.model}"
         self.judge = self.judge or model
-        reply, least = _reply(raw)
         self.prompts += 1
         number = "" if self.prompts == 1 else f"-{self.prompts}"
         file = f"{self.suite.name}/grader{number}.md"
         self.suite.files[file] = prompt + "\n"
         name = f"judge{number}"
         limit = {f"{name}.judge_score" if number else "judge_score": least}
-        options = {"prompt": file, "reply": reply, **({"as": name} if number else {})}
+        options = {"prompt": file, "reply": {"reason": "text", "score": score}, **({"as": name} if number else {})}
         self.suite.settings.setdefault("thresholds", {}).update(limit)
         differences = [VerdictDifference("in its prompt, texts follow as data")]
         if model != self.judge:
-            differences.append(VerdictDifference(f"its model {raw.get('model')} is left out, a suite has one judge"))
+            differences.append(VerdictDifference(f"its model {grader.model} is left out, a suite has one judge"))
         return _Grader(evaluator=("judge", options)), "evaluator judge; a threshold for every case", differences
 
     def _finish(self) -> None:
@@ -342,9 +435,8 @@ class _EvalReader:
             settings["checks"] = [{"not_empty": True}]
 
 
-def _title(raw: Mapping[str, Any]) -> str:
-    name = " ".join(str(raw.get("name") or raw.get("type")).replace("[", "(").replace("]", ")").split())
-    return name or "grader"
+def _title(name: str) -> str:
+    return " ".join(name.replace("[", "(").replace("]", ")").split()) or "grader"
 
 
 def _path(template: str) -> str | None:
@@ -367,37 +459,11 @@ def _placeholder(name: str) -> str:
     raise TemplateError(f"{{{{ {name} }}}}, which a prompt for judges cannot have")
 
 
-def _content(message: Any) -> str:
+def _content(message: str | _GraderMessage) -> str:
     """Return the text of a message."""
-    content = message.get("content") if isinstance(message, Mapping) else message
-    if isinstance(content, Mapping):
-        content = content.get("text")
-    if isinstance(content, list):
-        texts = [each.get("text") if isinstance(each, Mapping) else each for each in content]
-        content = "\n".join(str(each) for each in texts) if all(isinstance(each, str) for each in texts) else None
-    if not isinstance(content, str):
-        raise LeftOutError("a message has parts that are no text")
-    return content
-
-
-def _reply(raw: Mapping[str, Any]) -> tuple[dict[str, Any], float]:
-    """Return the form of the replies of a model grader, and the least score that passes, from 0 to 1."""
-    if raw.get("type") == "label_model":
-        labels, passing = raw.get("labels"), raw.get("passing_labels")
-        if (
-            not isinstance(labels, list)
-            or not isinstance(passing, list)
-            or not set(map(str, passing)) <= set(map(str, labels))
-        ):
-            raise LeftOutError("its labels and passing_labels cannot be read")
-        return {"reason": "text", "score": {"choices": {str(each): int(each in passing) for each in labels}}}, 1.0
-    span = raw.get("range") or [0, 1]
-    low, high = span if isinstance(span, list) and len(span) == 2 else (0, 1)  # noqa: PLR2004 (a range has two ends)
-    if not all(isinstance(each, int | float) and math.isfinite(each) for each in (low, high)) or low >= high:
-        raise LeftOutError(f"its range is {span!r}, expected two numbers")
-    least = raw.get("pass_threshold")
-    share = (least - low) / (high - low) if isinstance(least, int | float) else 0.5
-    return {"reason": "text", "score": {"min": low, "max": high}}, min(1.0, max(0.0, share))
+    content = message if isinstance(message, str) else message.content
+    parts = content if isinstance(content, list) else [content]
+    return "\n".join(part if isinstance(part, str) else part.text for part in parts)
 
 
 def _of_text(check: Mapping[str, Any]) -> Iterator[VerdictDifference]:

@@ -51,13 +51,13 @@ _GLOB = re.compile(r"\*\*/|\*\*|\*|\?|[^*?]+")
 _GLOB_PARTS: Final = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/\\n]*", "?": "[^/\\n]"}
 
 
-def glob_pattern(path: object) -> str:
+def glob_pattern(path: str) -> str:
     """Return a path with ``*``, ``**`` and ``?`` as a regular expression of Python for one line.
 
     Raises:
         LeftOutError: It is no such path.
     """
-    if not isinstance(path, str) or not path or set(path) & set("[]{}!"):
+    if not path or set(path) & set("[]{}!"):
         raise LeftOutError(f"found the path {path!r}, expected one with *, ** and ? alone")
     return "".join(_GLOB_PARTS.get(each, re.escape(each)) for each in _GLOB.findall(path.removeprefix("./")))
 

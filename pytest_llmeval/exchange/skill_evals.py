@@ -10,7 +10,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from msgspec import Struct
 
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.wording import quotation
@@ -28,6 +30,7 @@ from pytest_llmeval.exchange.contract import (
     as_list,
     as_mapping,
     is_scalar,
+    read_as,
     read_source,
 )
 from pytest_llmeval.exchange.patterns import glob_pattern, pattern_of_times, python_pattern
@@ -56,14 +59,6 @@ _CASE_KEYS: Final = {
     "plugins": (Fate.NEAR, "the plugin is the one around the case"),
 }
 _EXECUTION: Final = ("model", "max_turns", "timeout_seconds", "append_system_prompt")
-_GRADER_KEYS: Final = {
-    "regex": ("pattern", "flags", "match", "target"),
-    "tool_used": ("tool", "input_match", "min", "max"),
-    "tool_order": ("before", "after"),
-    "file_exists": ("path", "exists"),
-    "llm": ("criteria", "focus"),
-    "baseline": ("baseline_file", "criteria"),
-}
 _CREATED: Final = 'join(`"\\n"`, outcome.created)'
 _TAG = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -376,10 +371,127 @@ class _CaseReader:
         return chosen
 
 
-_Grader = tuple[dict[str, Any], str]
+_CheckNote: TypeAlias = tuple[dict[str, Any], str]
+"""A check, and the difference; no difference is noted as documented."""
 
 
-def _graded(kind: str, data: Mapping[str, Any], folder: Path) -> _Grader:
+class _AgentGrader(Struct, tag_field="type", kw_only=True):
+    """What graders have in common."""
+
+    name: str | None = None
+    weight: Any = 1
+    arm: str = "both"
+    criteria: str = ""
+
+    def check(self, _folder: Path) -> _CheckNote:
+        """Return the check that the grader becomes, and the difference.
+
+        Raises:
+            LeftOutError: There is none.
+        """
+        raise NotImplementedError
+
+
+class _Regex(_AgentGrader, tag="regex"):
+    pattern: str = ""
+    flags: str = ""
+    match: str = "contains"
+    target: Any = "last_message"
+
+    def check(self, _folder: Path) -> _CheckNote:
+        flags = self.flags.replace("u", "")
+        pattern, differs = python_pattern(self.pattern, unicode="u" in self.flags, flags=flags)
+        on, note = _on(self.target, absent=self.match == "contains")
+        if self.match.startswith("count:") and self.match[6:].isdecimal():
+            pattern = pattern_of_times(pattern, int(self.match[6:]))
+        elif self.match not in ("contains", "not_contains"):
+            raise LeftOutError(f"found match {self.match!r}, expected contains, not_contains or count:N")
+        key = "not_regex" if self.match == "not_contains" else "regex"
+        return {key: pattern, **on}, _joined(differs, note)
+
+
+class _CallPattern(Struct):
+    """The calls of a tool, by its name and what its input matches."""
+
+    tool: str
+    input_match: str | None = None
+
+    def pattern(self) -> _CheckNote:
+        """Return the part of a check, and the difference."""
+        calls = {"name": re.sub(r"([*?\[])", r"[\1]", self.tool)}
+        if self.input_match is None:
+            return calls, ""
+        calls["arguments"], differs = python_pattern(self.input_match)
+        return calls, differs
+
+
+class _ToolUsed(_AgentGrader, tag="tool_used"):
+    tool: str
+    input_match: str | None = None
+    min: Any = None
+    max: Any = None
+
+    def check(self, _folder: Path) -> _CheckNote:
+        calls, note = _CallPattern(self.tool, self.input_match).pattern()
+        limits = {key: value for key, value in (("min", self.min), ("max", self.max)) if value is not None}
+        return {"tool_call": {**calls, **limits}}, note
+
+
+class _ToolOrder(_AgentGrader, tag="tool_order"):
+    before: str | _CallPattern
+    after: str | _CallPattern
+
+    def check(self, _folder: Path) -> _CheckNote:
+        both = (_CallPattern(call) if isinstance(call, str) else call for call in (self.before, self.after))
+        (first, of_first), (second, of_second) = (call.pattern() for call in both)
+        return {"tool_call": {**first, "before": second}}, _joined(of_first, of_second)
+
+
+class _FileExists(_AgentGrader, tag="file_exists"):
+    path: str
+    exists: bool = True
+
+    def check(self, _folder: Path) -> _CheckNote:
+        return {"regex" if self.exists else "not_regex": f"(?m)^{glob_pattern(self.path)}$", "on": _CREATED}, ""
+
+
+class _Llm(_AgentGrader, tag="llm"):
+    focus: Any = "last_message"
+
+    def check(self, _folder: Path) -> _CheckNote:
+        if self.focus == "trace":
+            on, note = {"on": "prediction"}, "it sees the answer, calls and files in place of the messages"
+        else:
+            on, note = _on(self.focus, absent=False)
+        return {"judge": self.criteria, **on}, _joined(_JUDGED, note)
+
+
+class _BaselineGrader(_AgentGrader, tag="baseline"):
+    baseline_file: str = ""
+
+    def check(self, folder: Path) -> _CheckNote:
+        path = (folder / self.baseline_file).resolve()
+        if not path.is_relative_to(folder.resolve()) or not path.is_file():
+            raise LeftOutError(
+                f"found no file {self.baseline_file!r} in the folder of the case, expected the transcript"
+            )
+        answer = read_transcript(path.read_text(encoding="utf-8", errors="replace"))["answer"]
+        text = f"{self.criteria.strip()}\nIn this, the answer is at least as good as the following one:\n{answer}"
+        note = f"{_JUDGED}, and sees the last message of the reference in place of its transcript"
+        return {"judge": text.strip()}, note
+
+
+_GRADERS: Final[Mapping[str, type[_AgentGrader]]] = {
+    "regex": _Regex,
+    "tool_used": _ToolUsed,
+    "tool_order": _ToolOrder,
+    "file_exists": _FileExists,
+    "llm": _Llm,
+    "baseline": _BaselineGrader,
+}
+
+
+def _graded(kind: str, data: Mapping[str, Any], folder: Path) -> _CheckNote:
     """Return the check that a grader becomes, and the difference.
 
     Raises:
@@ -387,29 +499,17 @@ def _graded(kind: str, data: Mapping[str, Any], folder: Path) -> _Grader:
     """
     if kind not in _GRADERS:
         raise LeftOutError("there is no such grader; expected one of " + ", ".join(_GRADERS))
-    allowed = {"type", "name", "weight", "arm", "criteria", *_GRADER_KEYS[kind]}
-    if unknown := [key for key in data if key not in allowed]:
+    form = _GRADERS[kind]
+    if unknown := [key for key in data if key not in ("type", *form.__struct_fields__)]:
         raise LeftOutError(f"it has the key {unknown[0]}, which is not known")
-    check, note = _GRADERS[kind](data, folder)
-    check["name"] = re.sub(r"[\[\]]", "", str(data.get("name", kind)))
-    if data.get("weight", 1) != 1:
-        check["weight"] = data["weight"]
+    grader = read_as(form, data)
+    check, note = grader.check(folder)
+    check["name"] = re.sub(r"[\[\]]", "", grader.name or kind)
+    if grader.weight != 1:
+        check["weight"] = grader.weight
     if fault := check_fault(check):
         raise LeftOutError(f"it cannot be a check here: {fault}")
     return check, note
-
-
-def _regex(data: Mapping[str, Any], _folder: Path) -> _Grader:
-    flags = str(data.get("flags", ""))
-    pattern, differs = python_pattern(str(data.get("pattern", "")), unicode="u" in flags, flags=flags.replace("u", ""))
-    match = str(data.get("match", "contains"))
-    on, note = _on(data.get("target", "last_message"), absent=match == "contains")
-    if match.startswith("count:") and match[6:].isdecimal():
-        pattern = pattern_of_times(pattern, int(match[6:]))
-    elif match not in ("contains", "not_contains"):
-        raise LeftOutError(f"found match {match!r}, expected contains, not_contains or count:N")
-    key = "not_regex" if match == "not_contains" else "regex"
-    return {key: pattern, **on}, _joined(differs, note)
 
 
 def _joined(*notes: str) -> str:
@@ -426,76 +526,17 @@ def _on(focus: Any, *, absent: bool) -> tuple[dict[str, str], str]:
     Raises:
         LeftOutError: It is not known here.
     """
-    if focus == "last_message":
-        return {}, ""
-    if focus == "files":
-        return {"on": _CREATED}, ""
-    if isinstance(focus, Mapping) and focus.get("source") == "file" and isinstance(focus.get("path"), str):
-        path = f"outcome.files.{json.dumps(focus['path'])}"
-        note = "a file that the agent left as it was is not there"
-        return {"on": f"{path} || ''" if absent else path}, note
-    if focus == "trace":
-        raise LeftOutError("the trace has another form here; write instead: check tool_call")
+    match focus:
+        case "last_message":
+            return {}, ""
+        case "files":
+            return {"on": _CREATED}, ""
+        case {"source": "file", "path": str(name)}:
+            path = f"outcome.files.{json.dumps(name)}"
+            return {"on": f"{path} || ''" if absent else path}, "a file that the agent left as it was is not there"
+        case "trace":
+            raise LeftOutError("the trace has another form here; write instead: check tool_call")
     raise LeftOutError(f"nothing is known of {focus!r} here; calls are in check tool_call, files in on: outcome.files")
-
-
-def _calls(value: Any, pattern: Any = None) -> _Grader:
-    """Return a pattern of calls from the name of a tool, or a mapping with tool and input_match."""
-    if isinstance(value, Mapping):
-        value, pattern = value.get("tool"), value.get("input_match")
-    if not isinstance(value, str) or not value:
-        raise LeftOutError(f"found {value!r}, expected the name of a tool")
-    calls = {"name": re.sub(r"([*?\[])", r"[\1]", value)}
-    if pattern is None:
-        return calls, ""
-    calls["arguments"], differs = python_pattern(str(pattern))
-    return calls, differs
-
-
-def _tool_used(data: Mapping[str, Any], _folder: Path) -> _Grader:
-    calls, note = _calls(data.get("tool"), data.get("input_match"))
-    limits = {key: data[key] for key in ("min", "max") if data.get(key) is not None}
-    return {"tool_call": {**calls, **limits}}, note
-
-
-def _tool_order(data: Mapping[str, Any], _folder: Path) -> _Grader:
-    (first, of_first), (second, of_second) = _calls(data.get("before")), _calls(data.get("after"))
-    return {"tool_call": {**first, "before": second}}, _joined(of_first, of_second)
-
-
-def _file_exists(data: Mapping[str, Any], _folder: Path) -> _Grader:
-    key = "regex" if data.get("exists", True) else "not_regex"
-    return {key: f"(?m)^{glob_pattern(data.get('path'))}$", "on": _CREATED}, ""
-
-
-def _llm(data: Mapping[str, Any], _folder: Path) -> _Grader:
-    if data.get("focus") == "trace":
-        on, note = {"on": "prediction"}, "it sees the answer, calls and files in place of the messages"
-    else:
-        on, note = _on(data.get("focus", "last_message"), absent=False)
-    return {"judge": str(data.get("criteria", "")), **on}, _joined(_JUDGED, note)
-
-
-def _baseline(data: Mapping[str, Any], folder: Path) -> _Grader:
-    name = str(data.get("baseline_file", ""))
-    path = (folder / name).resolve()
-    if not path.is_relative_to(folder.resolve()) or not path.is_file():
-        raise LeftOutError(f"found no file {name!r} in the folder of the case, expected the transcript")
-    answer = read_transcript(path.read_text(encoding="utf-8", errors="replace"))["answer"]
-    criteria = str(data.get("criteria", "")).strip()
-    text = f"{criteria}\nIn this, the answer is at least as good as the following one:\n{answer}".strip()
-    return {"judge": text}, f"{_JUDGED}, and sees the last message of the reference in place of its transcript"
-
-
-_GRADERS: Final[Mapping[str, Callable[[Mapping[str, Any], Path], _Grader]]] = {
-    "regex": _regex,
-    "tool_used": _tool_used,
-    "tool_order": _tool_order,
-    "file_exists": _file_exists,
-    "llm": _llm,
-    "baseline": _baseline,
-}
-"""Type of a grader to the check that it becomes, and the difference; no difference is noted as documented."""
 
 
 def import_skill_evals(path: Path, display_path: str, options: ImportOptions) -> ImportedSource:

@@ -119,6 +119,48 @@ def test_model_graders_of_openai_are_judges_with_their_prompts(
     assert (result.folder / first["prompt"]).read_text() == "Is {{ answer }} polite? {{ input.question }}\n"
 
 
+@pytest.mark.parametrize(
+    ("grader", "why"),
+    [
+        (
+            {"type": "label_model", "model": "m", "input": ["{{sample.output_text}}"], "labels": ["y"]},
+            "passing_labels is missing",
+        ),
+        (
+            {"type": "score_model", "model": "m", "input": [{"content": 5}]},
+            "input[0].content: found the number 5, expected text, a mapping or a list",
+        ),
+        (
+            {"type": "score_model", "model": "m", "input": ["{{sample.output_text}}"], "range": ["1", 2]},
+            "range[0]: found the text '1', expected a number",
+        ),
+        ({"type": "python", "source": 5}, "source: found the number 5, expected text"),
+    ],
+)
+def test_a_grader_of_openai_that_does_not_fit_is_lost_with_the_place_in_it(
+    folder: Path, grader: dict[str, Any], why: str
+) -> None:
+    path = write_source(folder, "x.json", {"testing_criteria": [grader], "items": [{"question": "?"}]})
+    source = import_source("openai-evals", path, "x.json", ImportOptions())
+    assert source is not None
+    (text,) = [each.text for each in source.constructs if each.path == ("testing_criteria", 0)]
+    assert text == why
+
+
+def test_a_sample_of_a_log_that_does_not_fit_is_lost_with_the_place_in_it(folder: Path) -> None:
+    samples = [{"input": "x", "output": {"choices": [{"message": {"content": 5}}]}}, {"input": "y"}, {"id": 1}, "z"]
+    log = {"eval": {"task": "t"}, "status": "success", "samples": samples}
+    source = import_source("inspect-ai", write_source(folder, "x.json", log), "x.json", ImportOptions())
+    assert source is not None
+    assert {each.path[1]: each.text for each in source.constructs if each.kind == "sample"} == {
+        0: "output.choices[0].message.content: found the number 5, expected text, a list or null",
+        2: "input is missing",
+        3: "found the text 'z', expected a mapping",
+    }
+    assert source.suite is not None
+    assert [case["input"] for case in source.suite.cases] == ["y"]
+
+
 def test_code_of_openai_graders_is_a_stub(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     python = {"type": "python", "source": "def grade(sample, item):\n    open('ran', 'w')"}
     multi = {"type": "multi", "graders": {"a": python}, "calculate_output": "a * 2"}
