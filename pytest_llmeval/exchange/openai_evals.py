@@ -121,7 +121,7 @@ class _TextSimilarity(Struct, tag_field="type", tag="text_similarity"):
     evaluation_metric: str
     input: str = ""
     reference: str = ""
-    pass_threshold: float | None = None
+    pass_threshold: int | float | None = None
     name: str = "text_similarity"
 
 
@@ -145,8 +145,8 @@ class _LabelModel(Struct, tag_field="type", tag="label_model"):
 class _ScoreModel(Struct, tag_field="type", tag="score_model"):
     model: str
     input: list[str | _GraderMessage]
-    range: tuple[float, float] | None = None
-    pass_threshold: float | None = None
+    range: tuple[int | float, int | float] | None = None
+    pass_threshold: int | float | None = None
 
     def reply(self) -> tuple[dict[str, Any], float]:
         """Return the form of replies, and the least score that passes, from 0 to 1.
@@ -385,7 +385,7 @@ class _EvalReader:
             )
         if any(other.reference not in ("", reference) for other in self.graders):
             raise LeftOutError("a case has one right answer; write this grader into a suite of its own")
-        limit = {} if least is None else {name: least}
+        limit = {} if least is None else {name: float(least)}
         imported = _Grader(reference=reference, evaluator=evaluator, limit=limit)
         differences = [VerdictDifference("words, smoothing or model may differ")]
         return imported, f"evaluator {evaluator[0]}, metric {name}", differences

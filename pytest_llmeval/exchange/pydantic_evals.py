@@ -2,9 +2,11 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct, structs
 
 from pytest_llmeval.exchange.contract import (
     CaseIds,
@@ -17,6 +19,7 @@ from pytest_llmeval.exchange.contract import (
     SourcePath,
     as_list,
     is_scalar,
+    read_as,
     read_source,
 )
 from pytest_llmeval.exchange.records import add_evaluators
@@ -34,23 +37,6 @@ from pytest_llmeval.exchange.templates import (
 
 _JUDGE: Final = "openai:gpt-5.2"
 """The model of LLMJudge in pydantic-evals 2.62, where none is named."""
-
-_FIELDS: Final = {
-    "ArgumentCorrectness": ("tool_name", "expected_arguments"),
-    "Contains": ("value",),
-    "Equals": ("value",),
-    "EqualsExpected": (),
-    "GEval": ("criteria", "evaluation_steps"),
-    "HasMatchingSpan": ("query",),
-    "IsInstance": ("type_name",),
-    "LLMJudge": ("rubric",),
-    "MaxDuration": ("seconds",),
-    "MaxModelRequests": ("max_requests",),
-    "MaxToolCalls": ("max_calls",),
-    "ToolCorrectness": ("expected_tools",),
-    "TrajectoryMatch": ("expected_trajectory",),
-}
-"""Evaluator to the parameters that it must have; a single value is the first."""
 
 _DURATION = re.compile(r"P(?:T(?:(\d+(?:\.\d+)?)H)?(?:(\d+(?:\.\d+)?)M)?(?:(\d+(?:\.\d+)?)S)?)")
 _TOOLS = "a target that returns tool_calls, and evaluator tools"
@@ -174,13 +160,13 @@ class _DatasetReader:
         """Return the check that an evaluator becomes, after noting it."""
         name, arguments = _parsed(spec)
         try:
-            fields = _named(name, arguments)
-            result = MAKERS.get(name, _unknown)(fields, case)
+            evaluator = _evaluator(name, arguments)
+            result = evaluator.check(case)
             if result is None:
                 self.ledger.same(path, name, "no check: the case has no expected output")
                 return None
             check, differences = result
-            if title := fields.get("evaluation_name"):
+            if title := evaluator.evaluation_name:
                 check = {**check, "name": str(title).replace("[", "(").replace("]", ")")}
         except LeftOutError as error:
             advice = f"; write instead: {_ADVICE.get(name, 'a registered check')}"
@@ -189,14 +175,14 @@ class _DatasetReader:
         if fault := check_fault(check):
             self.ledger.lost(path, name, f"it cannot be a check here: {fault}")
             return None
-        if name == "LLMJudge":
-            differences = [*differences, *self._choose_judge(fields.get("model"))]
+        if isinstance(evaluator, _LLMJudge):
+            differences = [*differences, *self._choose_judge(evaluator.model)]
         self.ledger.same(path, name, f"check {next(iter(check))}", differences)
         return check
 
-    def _choose_judge(self, model: Any) -> Iterator[VerdictDifference]:
+    def _choose_judge(self, model: str | None) -> Iterator[VerdictDifference]:
         """Choose the judge of the suite; yield the difference of an evaluator with its own model."""
-        model_name = str(model or _JUDGE)
+        model_name = model or _JUDGE
         known = model_name if model_name.partition(":")[0] in ("openai", "anthropic") else f"pydantic-ai:{model_name}"
         self.judge = self.judge or known
         if self.judge != known:
@@ -210,29 +196,13 @@ def _parsed(spec: Any) -> tuple[str, Any]:
     if isinstance(spec, Mapping) and isinstance(spec.get("name"), str) and spec.keys() <= {"name", "arguments"}:
         arguments = spec.get("arguments") or {}
         if isinstance(arguments, list):  # by position, while a list in the short form is one argument
-            arguments = dict(zip(_FIELDS.get(spec["name"], ()), arguments, strict=False))
+            known = MAKERS[spec["name"]].__struct_fields__ if spec["name"] in MAKERS else ()
+            arguments = dict(zip(known, arguments, strict=False))
         return spec["name"], arguments
     if isinstance(spec, Mapping) and len(spec) == 1:
         ((name, argument),) = spec.items()
         return str(name), argument
     return "", spec
-
-
-def _named(name: str, arguments: Any) -> dict[str, Any]:
-    """Return parameters by name; a single value is the first one.
-
-    Raises:
-        LeftOutError: A parameter is missing.
-    """
-    needed = _FIELDS.get(name, ())
-    known = {*needed, "evaluation_name"}
-    if isinstance(arguments, Mapping) and (not needed or known & arguments.keys()):
-        fields = dict(arguments)
-    else:
-        fields = {needed[0]: arguments} if needed and arguments != {} else {}
-    if missing := [each for each in needed if each not in fields]:
-        raise LeftOutError(f"it has no {missing[0]}")
-    return fields
 
 
 _Check = tuple[dict[str, Any], Iterable[VerdictDifference]] | None
@@ -245,30 +215,124 @@ def _equal(value: Any) -> tuple[dict[str, Any], Iterable[VerdictDifference]]:
     return {"json_equals": value}, [*of_json_text(value), *of_composing(*texts_in(value))]
 
 
-def _unknown(_fields: Mapping[str, Any], _case: Mapping[str, Any]) -> _Check:
-    raise LeftOutError("there is no such check")
+class _Evaluator(Struct, kw_only=True):
+    """What evaluators have in common."""
+
+    evaluation_name: Any = None
+
+    def check(self, case: Mapping[str, Any]) -> _Check:
+        """Return the check that the evaluator becomes, and its differences; ``None`` for none in this case.
+
+        Raises:
+            LeftOutError: There is no such check.
+        """
+        raise NotImplementedError
 
 
-def _equals(fields: Mapping[str, Any], _case: Mapping[str, Any]) -> _Check:
-    return _equal(fields["value"])
+class _Equals(_Evaluator):
+    value: Any
+
+    def check(self, case: Mapping[str, Any]) -> _Check:
+        del case
+        return _equal(self.value)
 
 
-def _equals_expected(_fields: Mapping[str, Any], case: Mapping[str, Any]) -> _Check:
-    expected = case.get("expected_output")
-    return None if expected is None else _equal(expected)
+class _EqualsExpected(_Evaluator):
+    def check(self, case: Mapping[str, Any]) -> _Check:
+        expected = case.get("expected_output")
+        return None if expected is None else _equal(expected)
 
 
-def _contains(fields: Mapping[str, Any], _case: Mapping[str, Any]) -> _Check:
-    value, as_strings = fields["value"], bool(fields.get("as_strings"))
-    if as_strings or isinstance(value, str):
-        return _contains_text(value, folded=not fields.get("case_sensitive", True), as_strings=as_strings)
-    inner = value.values() if isinstance(value, Mapping) else [value]
-    differences = [*of_json_text(value if isinstance(value, Mapping) else [value]), *of_composing(*texts_in(value))]
-    if any(isinstance(each, Mapping | list) for each in inner):
-        differences.append(VerdictDifference("lists and objects inside may have more items and keys", Direction.LOOSER))
-    if isinstance(value, Mapping):
-        return {"json_subset": value}, differences
-    return {"json_subset": [value]}, differences
+class _Contains(_Evaluator):
+    value: Any
+    case_sensitive: bool = True
+    as_strings: bool = False
+
+    def check(self, case: Mapping[str, Any]) -> _Check:
+        del case
+        value = self.value
+        if self.as_strings or isinstance(value, str):
+            return _contains_text(value, folded=not self.case_sensitive, as_strings=self.as_strings)
+        part = value if isinstance(value, Mapping) else [value]
+        differences = [*of_json_text(part), *of_composing(*texts_in(value))]
+        inner = value.values() if isinstance(value, Mapping) else [value]
+        if any(isinstance(each, Mapping | list) for each in inner):
+            differences.append(
+                VerdictDifference("lists and objects inside may have more items and keys", Direction.LOOSER)
+            )
+        return {"json_subset": part}, differences
+
+
+class _MaxDuration(_Evaluator):
+    seconds: int | float | str
+
+    def check(self, case: Mapping[str, Any]) -> _Check:
+        del case
+        if not isinstance(self.seconds, str):
+            return {"latency_s": self.seconds}, ()
+        match = _DURATION.fullmatch(self.seconds)
+        if match is None or not any(match.groups()):
+            raise LeftOutError(f"its duration {self.seconds!r} cannot be read, expected seconds")
+        hours, minutes, seconds = (float(part or 0) for part in match.groups())
+        return {"latency_s": hours * 3600 + minutes * 60 + seconds}, ()
+
+
+class _LLMJudge(_Evaluator):
+    rubric: str
+    model: str | None = None
+    include_input: bool = False
+    include_expected_output: bool = False
+    score: Any = None
+    model_settings: Any = None
+
+    def check(self, case: Mapping[str, Any]) -> _Check:
+        rubric, notes = self.rubric, ["the judge says yes or no by its own instructions"]
+        if not self.include_input:
+            notes.append("it sees the input too")
+        if self.include_expected_output:
+            expected = case.get("expected_output")
+            if expected is not None:
+                text = expected if isinstance(expected, str) else json.dumps(expected, ensure_ascii=False)
+                rubric += f"\nThe expected answer is: {text}"
+            else:
+                notes.append("the expected output is left out")
+        if self.score:
+            notes.append("it has no score beside the verdict")
+        if self.model_settings:
+            notes.append("model_settings are left out")
+        return {"judge": rubric}, [VerdictDifference(", ".join(notes))]
+
+
+class _GEval(_Evaluator):
+    def check(self, case: Mapping[str, Any]) -> _Check:
+        del case
+        raise LeftOutError("it is a score that cannot fail; write a check rubric with the pass_mark to reach")
+
+
+MAKERS: Final[Mapping[str, type[_Evaluator]]] = {
+    "Contains": _Contains,
+    "Equals": _Equals,
+    "EqualsExpected": _EqualsExpected,
+    "GEval": _GEval,
+    "LLMJudge": _LLMJudge,
+    "MaxDuration": _MaxDuration,
+}
+"""Evaluator to its parameters, and the check that it becomes."""
+
+
+def _evaluator(name: str, arguments: Any) -> _Evaluator:
+    """Return an evaluator; its arguments are named, or are the first one alone, or all in a list.
+
+    Raises:
+        LeftOutError: It is not known, or a parameter is missing or does not fit.
+    """
+    if name not in MAKERS:
+        raise LeftOutError("there is no such check")
+    required = [field.name for field in structs.fields(MAKERS[name]) if field.required]
+    named = isinstance(arguments, Mapping) and (not required or {*required, "evaluation_name"} & arguments.keys())
+    if not named:
+        arguments = {required[0]: arguments} if required and arguments != {} else {}
+    return read_as(MAKERS[name], arguments)
 
 
 def _contains_text(value: Any, *, folded: bool, as_strings: bool) -> _Check:
@@ -284,47 +348,3 @@ def _contains_text(value: Any, *, folded: bool, as_strings: bool) -> _Check:
         differences += of_scalar_text(text, whole=False)
         differences.append(VerdictDifference(reason, Direction.STRICTER, as_example([text])))
     return {"icontains" if folded else "contains": text}, differences
-
-
-def _duration(fields: Mapping[str, Any], _case: Mapping[str, Any]) -> _Check:
-    value = fields["seconds"]
-    if isinstance(value, str) and (match := _DURATION.fullmatch(value)) and any(match.groups()):
-        hours, minutes, seconds = (float(each or 0) for each in match.groups())
-        value = hours * 3600 + minutes * 60 + seconds
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise LeftOutError(f"its duration {value!r} cannot be read, expected seconds")
-    return {"latency_s": value}, ()
-
-
-def _judge(fields: Mapping[str, Any], case: Mapping[str, Any]) -> _Check:
-    rubric = str(fields["rubric"])
-    notes = ["the judge says yes or no by its own instructions"]
-    if not fields.get("include_input"):
-        notes.append("it sees the input too")
-    if fields.get("include_expected_output"):
-        expected = case.get("expected_output")
-        if expected is not None:
-            text = expected if isinstance(expected, str) else json.dumps(expected, ensure_ascii=False)
-            rubric += f"\nThe expected answer is: {text}"
-        else:
-            notes.append("the expected output is left out")
-    if fields.get("score"):
-        notes.append("it has no score beside the verdict")
-    if fields.get("model_settings"):
-        notes.append("model_settings are left out")
-    return {"judge": rubric}, [VerdictDifference(", ".join(notes))]
-
-
-def _g_eval(_fields: Mapping[str, Any], _case: Mapping[str, Any]) -> _Check:
-    raise LeftOutError("it is a score that cannot fail; write a check rubric with the pass_mark to reach")
-
-
-MAKERS: Final[Mapping[str, Callable[[Mapping[str, Any], Mapping[str, Any]], _Check]]] = {
-    "Contains": _contains,
-    "Equals": _equals,
-    "EqualsExpected": _equals_expected,
-    "GEval": _g_eval,
-    "LLMJudge": _judge,
-    "MaxDuration": _duration,
-}
-"""Evaluator to the check that it becomes."""

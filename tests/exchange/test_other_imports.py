@@ -147,6 +147,29 @@ def test_a_grader_of_openai_that_does_not_fit_is_lost_with_the_place_in_it(
     assert text == why
 
 
+@pytest.mark.parametrize(
+    ("evaluator", "why"),
+    [
+        (
+            {"Contains": {"value": "a", "case_sensitive": "no"}},
+            "case_sensitive: found the text 'no', expected true or false",
+        ),
+        ({"MaxDuration": {"seconds": True}}, "seconds: found true, expected a number or text"),
+        ({"LLMJudge": {"evaluation_name": "n"}}, "rubric is missing"),
+    ],
+)
+def test_an_evaluator_of_pydantic_evals_that_does_not_fit_is_lost_with_the_place_in_it(
+    folder: Path, evaluator: dict[str, Any], why: str
+) -> None:
+    data = {"cases": [{"inputs": "?"}], "evaluators": [evaluator, {"MaxDuration": 2}]}
+    source = import_source("pydantic-evals", write_source(folder, "x.yaml", data), "x.yaml", ImportOptions())
+    assert source is not None
+    assert source.suite is not None
+    (text,) = [each.text for each in source.constructs if each.path == ("evaluators", 0)]
+    assert text == why
+    assert str(source.suite.settings["checks"]) == "[{'latency_s': 2}]"
+
+
 def test_a_sample_of_a_log_that_does_not_fit_is_lost_with_the_place_in_it(folder: Path) -> None:
     samples = [{"input": "x", "output": {"choices": [{"message": {"content": 5}}]}}, {"input": "y"}, {"id": 1}, "z"]
     log = {"eval": {"task": "t"}, "status": "success", "samples": samples}

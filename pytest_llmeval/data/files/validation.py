@@ -191,7 +191,7 @@ def misfit(error: msgspec.ValidationError, data: Any) -> str:
         message = f"{text.split('`')[1]} is missing"
     else:
         names = text.split("`")[1].split(" | ") if text.startswith("Expected `") else []
-        words = [_WORDS.get(name, name) for name in names]
+        words = [_WORDS.get(name, name) for name in names if name != "int" or "float" not in names]
         expected = " or ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
         message = f"found {describe(data)}, expected {expected}" if expected else f"found {describe(data)}"
     return f"{render_path(steps)}: {message}" if steps else message
