@@ -246,6 +246,10 @@ class EvalModule(SyntheticModule):
         module.__dict__.update(prototypes, pytestmark=[pytest.mark.llmeval])
         return module
 
+    def _makes_calls(self) -> bool:
+        suite = self._suite
+        return bool(suite.asks_models or suite.systems or self._lacks_predictions())
+
     def _lacks_predictions(self) -> bool:
         return any(case.prediction is MISSING for case in self._suite.cases)
 
@@ -278,7 +282,9 @@ class EvalModule(SyntheticModule):
             raise self.config.stash[LOADER].refuse(error) from None
         self.config.stash[LOADER].offered.update(way.key for way in ways)
         cases = [{case.id: case for case in way.suite.cases[: 1 if suite.bulk else None]} for way in ways]
-        for name in dict.fromkeys(each.id for each in suite.cases):
+        # Faults may mean that all cases were read wrongly, so nothing is called for any of them.
+        ran = () if suite.all_faults and self._makes_calls() else suite.cases
+        for name in dict.fromkeys(each.id for each in ran):
             for way, own in zip(ways, cases, strict=True):
                 if name in own:
                     yield self._item(way, own[name])
@@ -301,7 +307,7 @@ class EvalModule(SyntheticModule):
 
     def _early_calls(self, variant: pytest.Function, judge_client: list[pytest.Function]) -> EarlyCalls:
         """Return which calls may start before a case's test is set up."""
-        if not (self._suite.asks_models or self._suite.systems or self._lacks_predictions()):
+        if not self._makes_calls():
             return EarlyCalls()  # looking for calls to make would cost each case time
         info = fixture_info(variant)
         judge = all(outlives_its_test("judge_client", fixture_info(item).name2fixturedefs) for item in judge_client)
@@ -377,7 +383,7 @@ def before_next_look(loaded: LoadedCase) -> Callable[[LoadedCase], bool]:
 
 
 class FaultyCases(pytest.Collector):
-    """Report the faults of single cases, so that the other cases still run."""
+    """Report the faults of single cases, so that others with predictions are still scored."""
 
     def __init__(self, *, faults: SuiteError, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -424,7 +430,7 @@ def over_suite(metafunc: pytest.Metafunc, named: "str | DeclaredSuite", *, enabl
             id=case.id,
             marks=[getattr(pytest.mark, tag) for tag in case.tags],
         )
-        for case in suite.cases
+        for case in (() if suite.all_faults else suite.cases)
     ]
     if suite.all_faults:
         cases.append(pytest.param(SuiteError(suite.all_faults), id="<faults>"))

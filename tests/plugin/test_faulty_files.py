@@ -119,3 +119,39 @@ def test_a_conftest_that_does_not_import_is_pytests_own_error(faulty: "Project")
     assert ran.code == pytest.ExitCode.USAGE_ERROR
     assert "ImportError while loading conftest" in ran.text
     assert "No module named 'no_such_module'" in ran.text
+
+
+COUNTING = """\
+from pathlib import Path
+
+def answer(word):
+    with Path("calls.txt").open("a") as calls:
+        calls.write("x")
+    return "?"
+"""
+
+FAULTY_TABLES = {
+    "another delimiter": "id;input;expected\na;q;x\nb;r;y\n",
+    "a surplus cell": "id,input,expected\na,q,x\nb,r,y,z\n",
+    "an unknown column": "id,question,expected\na,q,x\nb,r,y\n",
+    "an id twice": "id,input,expected\na,q,x\na,r,y\n",
+}
+
+
+@pytest.mark.parametrize("table", FAULTY_TABLES.values(), ids=FAULTY_TABLES)
+def test_a_suite_whose_files_have_faults_calls_nothing(project: "Project", table: str) -> None:
+    project.write("app.py", COUNTING)
+    project.write("t.csv", table)
+    project.write(
+        "t.eval.yaml",
+        "source: {format: csv, path: t.csv}\ntarget: app:answer\nevaluators: [text]\ngates: [f1 >= 0.1]\n",
+    )
+    project.write(
+        "test_over.py",
+        "import pytest, app\n\n@pytest.mark.llmeval('t.eval.yaml')\ndef test_over(case):\n"
+        "    case.score(app.answer(case.input))\n",
+    )
+    ran = project.run()
+    assert ran.code == 1
+    assert "t.csv:" in ran.text
+    assert not (project.path / "calls.txt").exists()

@@ -3,6 +3,8 @@
 import csv
 import gc
 import io
+import json
+import re
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,11 +16,19 @@ from typing import IO, Any, Final, TypeAlias
 from msgspec import structs
 
 from pytest_llmeval.core.errors import Fault, SuiteError
-from pytest_llmeval.core.wording import suggest
+from pytest_llmeval.core.wording import quotation, suggest
 from pytest_llmeval.data.files.json import JsonParser, RejectedError, scan_json
 from pytest_llmeval.data.files.places import MAX_DEPTH, FaultLog, FilePlace, render_path
 
-_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_UTF16: Final = ": save it as UTF-8, not UTF-16"
+_NO_TEXT: Final = {
+    b"\xff\xfe": _UTF16,
+    b"\xfe\xff": _UTF16,
+    b"PK\x03\x04": ": it is a workbook of Excel or a ZIP file; in Excel, save it as CSV UTF-8",
+    b"\xd0\xcf\x11\xe0": ": it is an old workbook of Excel; there, save it as CSV UTF-8",
+}
+"""What files that are no text begin with, and what to do about them."""
+_SAVE: Final = ": save it as UTF-8 (it may be Windows text, cp1252)"
 
 
 def _fault(display_path: str, message: str, line: int = 0, column: int = 0) -> SuiteError:
@@ -95,7 +105,8 @@ def decode(data: bytes, display_path: str, line: int = 1, offset: int = 0) -> st
         at = error.start + len(data) - len(error.object)
         begin = data.rfind(b"\n", 0, at) + 1
         column = len(data[begin:at].decode("utf-8-sig" if begin + offset == 0 else "utf-8")) + 1
-        hint = ": save it as UTF-8, not UTF-16" if offset == 0 and data.startswith(_UTF16_MARKS) else ""
+        usual = _SAVE if display_path.lower().endswith((".csv", ".tsv", ".txt")) else ""
+        hint = next((hint for marks, hint in _NO_TEXT.items() if offset == 0 and data.startswith(marks)), usual)
         message = f"found byte 0x{data[at]:02x} at byte offset {offset + at}, expected UTF-8{hint}"
         raise _fault(display_path, message, line + data.count(b"\n", 0, at), column) from None
 
@@ -118,7 +129,10 @@ def read_text(path: Path, display_path: str, expected: str, limit: int | None = 
         raise _fault(display_path, f"found an empty file, expected {expected}")
     if (at := text.find("\0")) >= 0:
         line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
-        raise _fault(display_path, "found a NUL character, expected text", line, column)
+        hint = next((hint for marks, hint in _NO_TEXT.items() if text.encode().startswith(marks)), "")
+        if not hint and text.count("\0") > len(text) // 4:
+            hint = _UTF16
+        raise _fault(display_path, f"found a NUL character, expected text{hint}", line, column)
     return text
 
 
@@ -133,7 +147,7 @@ def _cell_limit(limit: int) -> Iterator[None]:
 
 
 def _records(text: str, delimiter: str, faults: FaultLog) -> Iterator[tuple[int, list[str]]]:
-    """Yield first line and cells of each record that is not blank."""
+    """Yield first line and cells of each record with a cell that is not blank."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     while True:
         line = reader.line_num + 1
@@ -144,8 +158,27 @@ def _records(text: str, delimiter: str, faults: FaultLog) -> Iterator[tuple[int,
         except csv.Error as error:
             faults.add(line, 1, "", f"found a malformed CSV row ({error}), expected matching quotes")
             continue
-        if cells:
+        if any(cell and not cell.isspace() for cell in cells):
             yield line, cells
+
+
+_DELIMITERS: Final = ",;\t|"
+_EXCEL_LINE = re.compile(r"sep=(.?)", re.IGNORECASE)
+
+
+def _delimiter_fault(header: Sequence[str], delimiter: str) -> str:
+    """Say that another character stands between the names of the columns, as far as a header shows it."""
+    first = header[0].strip() if header else ""
+    if named := _EXCEL_LINE.fullmatch(first):
+        other = named[1] or delimiter
+        setting = f"delimiter: {json.dumps(other)}"
+        expected = f"expected the names of columns: remove the line, and set {setting}"
+        return f"found {first!r}, which only Excel reads, {expected}"
+    others = [mark for mark in _DELIMITERS if mark != delimiter and mark in first]
+    if len(header) > 1 or not others:
+        return ""
+    other = max(others, key=first.count)
+    return f"found one column, {quotation(first, 60)}, expected several: set delimiter: {json.dumps(other)}"
 
 
 SurplusColumn: TypeAlias = Callable[[Sequence[str]], int | None]
@@ -155,7 +188,7 @@ SurplusColumn: TypeAlias = Callable[[Sequence[str]], int | None]
 def parse_csv(
     text: str, delimiter: str, limit: int, faults: FaultLog, surplus: SurplusColumn | None = None
 ) -> list[tuple[int, dict[str, str]]]:
-    """Read rows as mappings from column to cell; faulty rows are left out.
+    """Read rows as mappings from column to cell; faulty rows are left out, and so are columns without any text.
 
     Args:
         text: The text; its first record names the columns.
@@ -167,12 +200,20 @@ def parse_csv(
     with _cell_limit(limit):
         records = _records(text, delimiter, faults)
         header_line, header = next(records, (1, []))
+        if fault := _delimiter_fault(header, delimiter):
+            faults.add(header_line, 1, "", fault)
+            return []
+        if surplus is None:
+            while header and not header[-1].strip():
+                header.pop()
         twice = sorted({name for name in header if header.count(name) > 1})
         for name in twice:
             faults.add(header_line, 1, name, f"found the column {name!r} twice, expected it once")
         rows = []
         free_text = surplus(header) if surplus is not None else None
         for line, cells in records:
+            while surplus is None and len(cells) > len(header) and not cells[-1].strip():
+                cells.pop()  # a comma at the end of the line
             more = len(cells) - len(header)
             if more > 0 and free_text is not None:
                 end = free_text + more + 1

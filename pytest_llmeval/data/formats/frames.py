@@ -18,7 +18,7 @@ from pytest_llmeval.core.codec import is_typed, normalized
 from pytest_llmeval.core.errors import Fault, LlmevalError, MissingExtraError, needing
 from pytest_llmeval.data.files.validation import adapter, typed
 from pytest_llmeval.data.formats.base import CaseFile, ColumnMap, FileSource
-from pytest_llmeval.data.formats.rows import DataRow, add_rows
+from pytest_llmeval.data.formats.rows import DataRow, add_rows, is_blank
 
 CaseColumns: TypeAlias = str | Sequence[str] | Mapping[str, str] | type | None
 """What feeds a part of a case: a column, several under their names or under others, or a type, by its fields."""
@@ -140,7 +140,7 @@ class RowSource(FileSource):
             if isinstance(row, BadCell):
                 path = f"[{number}].{row.column}" if row.column else f"[{number}]"
                 file.faults.add(self.line, 1, path, row.message)
-            else:
+            elif not is_blank(row):
                 good.append(DataRow(dict(row), self.line, 1, f"[{number}]"))
         add_rows(file, good, self.columns)
 
@@ -174,7 +174,7 @@ class ArrowSource(FileSource):
         except (LlmevalError, OSError, ValueError, KeyError) as error:
             file.faults.add(0, 0, "", f"found no table that can be read ({error}), expected Arrow or Parquet")
             return
-        add_rows(file, (DataRow(row, number) for number, row in enumerate(rows, 1)), self.fields)
+        add_rows(file, (DataRow(row, line) for line, row in enumerate(rows, 1) if not is_blank(row)), self.fields)
 
 
 def _table(path: Path, split: str | None) -> Any:

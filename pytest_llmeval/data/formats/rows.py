@@ -1,9 +1,9 @@
 """Cases from rows: CSV files, JSON lists and JSON lines, whose columns a suite may name."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from msgspec import Struct
 
@@ -250,8 +250,27 @@ class _RowReader:
                 self.fault(row, column, f"found no value, expected one: `fields.{part}` names it", spares_case=True)
         if not self.mapped:
             for key in [key for key in self.keys if key not in PARTS]:
-                expected = f"one of: {', '.join(PARTS)} (or a map under `fields`){suggest(key, PARTS)}"
-                self.fault(self.keys[key], "", f"found the key {key!r}, expected {expected}", spares_case=True)
+                self.fault(*self.unknown(key), spares_case=True)
+
+    def unknown(self, key: str) -> tuple[DataRow, str, str]:
+        """Return place and text of the fault of a key, or of a column, that no part of a case has."""
+        row, expected = self.keys[key], f"one of: {', '.join(PARTS)}"
+        if not self.cells:
+            return row, "", f"found the key {key!r}, expected {expected} (or a map under `fields`){suggest(key, PARTS)}"
+        header = DataRow(row.data, 1)
+        if not key.strip():
+            return header, "", f"found a column without a name, expected {expected}: name it, or remove it"
+        part = key.lower() if key.lower() in PARTS else _USUAL.get(key.lower(), "input")
+        advice = f"(or a map under `fields`, such as fields: {{{part}: {key}}}){suggest(key, PARTS)}"
+        return header, "", f"found the column {key!r}, expected {expected} {advice}"
+
+
+_USUAL: Final = {"answer": "expected", "gold": "expected", "reference": "expected", "target": "expected"} | {
+    "completion": "prediction",
+    "output": "prediction",
+    "response": "prediction",
+}
+"""Names of columns to the parts of a case that they usually are; others are shown as the input."""
 
 
 def _number(cell: Any) -> Any:
@@ -278,6 +297,17 @@ def add_rows(file: CaseFile, rows: Iterable[DataRow], fields: ColumnMap | None, 
         reader.add(count, row)
     if count or not file.faults.count:
         reader.finish(count)
+
+
+def is_blank(row: Mapping[str, Any]) -> bool:
+    """Return whether a row of a table has no value: spreadsheets write such rows behind the last one."""
+    return all(map(_is_blank, row.values()))
+
+
+def _is_blank(value: Any) -> bool:
+    if isinstance(value, str):
+        return not value.strip()
+    return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 _NESTED = ("checks", "labels", "thresholds")

@@ -282,7 +282,13 @@ def test_bad_rows_are_told_with_their_line_and_good_rows_survive(tmp_path: Path,
         ("id,labels\na,x\n", "a.csv:2:1  labels: found the text 'x', expected an object"),
         ("id,thresholds.f1\na,high\n", "a.csv:2:1  thresholds.f1: found the text 'high', expected a number"),
         ("id,thresholds.f1\na,nan\n", "a.csv:2:1  thresholds.f1: found the text 'nan', expected a number"),
-        ("id,inptu\na,b\n", "a.csv:2:1  found the key 'inptu', expected one of: id, input,"),
+        ("id,inptu\na,b\n", "a.csv:1:1  found the column 'inptu', expected one of: id, input,"),
+        ("Question,id\na,b\n", "a.csv:1:1  found the column 'Question', expected one of"),
+        ("id;input\na;b\n", "a.csv:1:1  found one column, 'id;input', expected several: set delimiter: \";\""),
+        ("id\tinput\na\tb\n", "a.csv:1:1  found one column, 'id\\tinput', expected several: set delimiter: \"\\t\""),
+        ("sep=;\nid;input\na;b\n", "a.csv:1:1  found 'sep=;', which only Excel reads, expected the names of columns"),
+        (",id\n1,b\n", "a.csv:1:1  found a column without a name, expected one of"),
+        ("id,input\na,b,c\n", "a.csv:2:1  found 3 cells, expected 2 as in the header"),
         ("id,input\n", "a.csv  found no row, expected at least one"),
         ("id,input\na\n", "a.csv:2:1  found 1 cells, expected 2 as in the header"),
     ],
@@ -359,3 +365,36 @@ def test_paths_are_relative_to_the_suite_and_shown_from_the_current_folder(
     faults.clear()
     source.load(tmp_path, faults)
     assert faults[0].file == str(tmp_path / "a.jsonl")
+
+
+@pytest.mark.parametrize("blank", [",,", " , ,", '"","",""', ",,,,", "\t,\u3000,"])
+@pytest.mark.parametrize("place", ["first", "between", "last"])
+def test_a_row_of_blank_cells_is_no_row(tmp_path: Path, blank: str, place: str) -> None:
+    rows = ["id,input,prediction", "a,q,", "b,r,x"]
+    rows[{"first": 0, "between": 2, "last": 3}[place] : 0] = [blank]
+    cases = good(tmp_path, "a.csv", "\n".join(rows) + "\n")
+    assert [(case.id, case.prediction) for case in cases] == [("a", ""), ("b", "x")]
+    assert [case.line for case in cases] == [rows.index("a,q,") + 1, rows.index("b,r,x") + 1]
+
+
+def test_commas_at_the_end_of_lines_make_no_columns(tmp_path: Path) -> None:
+    cases = good(tmp_path, "a.csv", "id,input,\na,q,\nb,r\n")
+    assert [(case.id, case.input) for case in cases] == [("a", "q"), ("b", "r")]
+
+
+@pytest.mark.parametrize(
+    ("data", "fault"),
+    [
+        (b"PK\x03\x04\x14\x00\xff", "it is a workbook of Excel or a ZIP file; in Excel, save it as CSV UTF-8"),
+        (b"PK\x03\x04\x14\x00", "it is a workbook of Excel or a ZIP file; in Excel, save it as CSV UTF-8"),
+        (b"\xd0\xcf\x11\xe0", "it is an old workbook of Excel"),
+        ("id,input\na,q\n".encode("utf-16"), "save it as UTF-8, not UTF-16"),
+        ("id,input\na,q\n".encode("utf-16-le"), "save it as UTF-8, not UTF-16"),
+        ("id,input\na,caf\xe9\n".encode("cp1252"), "save it as UTF-8 (it may be Windows text, cp1252)"),
+    ],
+)
+def test_a_table_that_is_no_utf_8_is_told_with_what_it_is(tmp_path: Path, data: bytes, fault: str) -> None:
+    (tmp_path / "a.csv").write_bytes(data)
+    _, faults = load_source("csv", tmp_path, path="a.csv")
+    assert len(faults) == 1
+    assert fault in faults[0]
