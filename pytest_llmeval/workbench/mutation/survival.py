@@ -191,11 +191,6 @@ class _ScoredMutant(NamedTuple):
     noticed: bool
     undecided: bool
 
-    @property
-    def is_known(self) -> bool:
-        """Whether it did not survive, or may not have."""
-        return self.noticed or self.undecided
-
 
 def survival_of(mutation: Mutation, score: MutantScorer | None = None) -> Survival:
     """Score all mutants, and say what the suite does not notice.
