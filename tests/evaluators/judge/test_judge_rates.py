@@ -59,15 +59,15 @@ def balanced_interval(hits: tuple[int, int], labels: int) -> tuple[float, float]
     return interval(0.95, 1.0)
 
 
-@pytest.mark.parametrize("labels", [10, 20, 50])
-def test_the_interval_of_balanced_accuracy_holds_it_as_often_as_promised_by_exact_arithmetic(labels: int) -> None:
-    hits = range(labels + 1)
-    bounds = np.array([[balanced_interval((each, other), labels) for other in hits] for each in hits])
-    for tpr, tnr in combinations_with_replacement((0.7, 0.8, 0.9, 0.95, 0.98), 2):
-        chances = np.outer(*(stats.binom.pmf(hits, labels, rate) for rate in (tpr, tnr)))
-        truth = (tpr + tnr) / 2
-        held = chances[(bounds[:, :, 0] <= truth + 1e-12) & (truth - 1e-12 <= bounds[:, :, 1])].sum()
-        assert 0.93 <= round(held, 2) <= 0.98, (tpr, tnr)
+def test_the_interval_of_balanced_accuracy_holds_it_as_often_as_promised_by_exact_arithmetic(thorough: bool) -> None:
+    for labels in (10, 20, 50) if thorough else (10,):
+        hits = range(labels + 1)
+        bounds = np.array([[balanced_interval((each, other), labels) for other in hits] for each in hits])
+        for tpr, tnr in combinations_with_replacement((0.7, 0.8, 0.9, 0.95, 0.98), 2):
+            chances = np.outer(*(stats.binom.pmf(hits, labels, rate) for rate in (tpr, tnr)))
+            truth = (tpr + tnr) / 2
+            held = chances[(bounds[:, :, 0] <= truth + 1e-12) & (truth - 1e-12 <= bounds[:, :, 1])].sum()
+            assert 0.93 <= round(held, 2) <= 0.98, (labels, tpr, tnr)
 
 
 def test_a_rate_without_labels_of_its_kind_has_no_value_but_a_reason() -> None:
