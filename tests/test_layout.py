@@ -193,8 +193,6 @@ WHAT_HAPPENED = frozenset(
 """Words that say what happened to a thing, or nothing, in place of what it is."""
 
 PUBLISHED = {
-    "core/observation.py": {"of", "wanted"},
-    "core/evaluator.py": {"made"},
     "tasks/extraction/fields.py": {"of"},
     "evaluators/judge/panel.py": {"of"},
     "run/partial.py": {"of"},

@@ -1,6 +1,5 @@
 """The evaluator contract: options, `measure` for one case, and `summarize` for sums."""
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -126,53 +125,6 @@ class Reads(Struct, frozen=True):
 
 
 _DEFAULT_READS: Final = Reads()
-
-_OLD_FLAGS: Final = {
-    "part": "part",
-    "second_part": "second_part",
-    "own_keys": "own_keys",
-    "reads_objects": "objects",
-    "reads_records": "records",
-    "reads_lists": "lists",
-    "reads_expected": "expected",
-}
-"""The class attributes of earlier versions, each with the field of `Reads` that replaces it."""
-
-
-class _FlaggedReads:
-    """The value of `Evaluator.reads` for a class with attributes of earlier versions, some perhaps properties."""
-
-    def __init__(self, flags: Sequence[str]) -> None:
-        self._flags = flags
-        self._owner: Any = None
-
-    def __set_name__(self, owner: Any, name: str) -> None:
-        self._owner = owner
-
-    def __get__(self, instance: Any, owner: type) -> Reads:
-        holder = owner if instance is None else instance
-        inherited: Reads = super(self._owner, holder).reads  # type: ignore[misc]  # typed as no instance
-        return replace(inherited, **{_OLD_FLAGS[flag]: getattr(holder, flag) for flag in self._flags})
-
-
-def _convert_old_flags(evaluator: "type[Evaluator]") -> None:
-    """Set `reads` of a class that declares what it reads by attributes of earlier versions, with a warning."""
-    flags: dict[str, None] = {}
-    for each in evaluator.__mro__:
-        if "reads" in vars(each):
-            break
-        flags |= dict.fromkeys(flag for flag in _OLD_FLAGS if flag in vars(each))
-    if not flags:
-        return
-    converted = _FlaggedReads(tuple(flags))
-    converted.__set_name__(evaluator, "reads")
-    evaluator.reads = converted  # type: ignore[assignment]  # a descriptor that gives one
-    warnings.warn(
-        f"{evaluator.__qualname__}: found {' and '.join(flags)}, expected reads = {evaluator.reads}; these class "
-        "attributes are deprecated and will be ignored in a later release",
-        DeprecationWarning,
-        stacklevel=4,  # the class statement: above are __init_subclass__ and ABCMeta.__new__
-    )
 
 
 @dataclass(frozen=True)
@@ -313,10 +265,6 @@ class Evaluator(QuestionDefaults, ABC):
         """Whether its options are rules, and a case that breaks one fails without any limit."""
         return False
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        _convert_old_flags(cls)
-
     @abstractmethod
     def describe(self) -> Sequence[Metric]:
         """Return the metrics that these options give; a family of metrics as ``Metric("f1[label]")``."""
@@ -387,10 +335,6 @@ class Evaluator(QuestionDefaults, ABC):
 
     def resolve(self) -> "Evaluator":
         """Return the evaluator that these options make; by default this one."""
-        return self.made()
-
-    def made(self) -> "Evaluator":
-        """Return what `resolve` does: its name in earlier versions, for subclasses that override it."""
         return self
 
     def basis(self, sums: Sums) -> Mapping[str, Basis]:

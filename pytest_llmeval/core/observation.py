@@ -127,8 +127,6 @@ class Totals(Mapping[str, float]):
                 parts[name].append(count)
         return cls(parts)
 
-    of = add_up  # the name of earlier versions
-
     def __add__(self, other: "Totals") -> "Totals":
         left, right = self.to_json(), other.to_json()
         return Totals({name: [*left.get(name, ()), *right.get(name, ())] for name in {**left, **right}})
@@ -183,11 +181,6 @@ class Sums(dict[str, FloatArray]):
         super().__init__(columns)
         self.length = length
         self.metrics = metrics
-
-    @property
-    def wanted(self) -> frozenset[str] | None:
-        """The metrics, by the name of earlier versions."""
-        return self.metrics
 
     def __missing__(self, name: str) -> FloatArray:
         import numpy as np

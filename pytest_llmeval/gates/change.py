@@ -146,8 +146,7 @@ class ChangeGate(Gate):
     def __str__(self) -> str:
         extras = [
             f"against {self.against}" if self.against else "",
-            self.former_rule if self.label else "",
-            "" if self.former_rule else self.label,
+            self.label,
             self.test if self.test != "bootstrap" else "",
             f"confidence {limit(self.confidence)}" if self.confidence != 0.95 else "",  # noqa: PLR2004 (the default)
             self.alternative if self.alternative != "two_sided" else "",

@@ -19,7 +19,7 @@ from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.results import MetricIndex, Result
 from pytest_llmeval.core.verdicts import GateOutcome, GateResult
 from pytest_llmeval.core.wording import limit
-from pytest_llmeval.numbers.usage import FORMER_FIGURES, UsageEvaluator
+from pytest_llmeval.numbers.usage import UsageEvaluator
 
 _Rule = TypeVar("_Rule")
 Undecided: TypeAlias = Literal["observed", "pass", "fail"]
@@ -169,7 +169,6 @@ class Gate:
         system: The system that the gate is about; empty for every one.
         against: The system that it is compared with; empty for none.
         line: In its file; 0 if it has none.
-        former_rule: Its rule as earlier versions name it, if its file does; the text of the gate keeps this word.
     """
 
     metric: str = owned(kw_only=False, metric=GateKey(str, "a metric, or a statistic of one, such as `mean(f1)`"))
@@ -186,7 +185,6 @@ class Gate:
     )
     against: str = owned(default="")
     line: int = field(default=0, repr=False, compare=False, kw_only=True)
-    former_rule: str = field(default="", repr=False, compare=False, kw_only=True)
 
     tags: ClassVar[tuple[str, ...]] = ()
     """Keys by which the rule is known; one of them at least is in its mapping form."""
@@ -196,9 +194,6 @@ class Gate:
 
     rule: ClassVar[str] = ""
     """The value of the key `rule`; the first rule of the table with the same tags may leave it out."""
-
-    former: ClassVar[str] = ""
-    """The value of `rule` in earlier versions, which is understood until the next minor release."""
 
     meaning: ClassVar[str] = ""
     """The rule in one phrase of Markdown, for the documentation and the JSON Schema."""
@@ -244,12 +239,6 @@ class Gate:
         raise NotImplementedError
 
     @property
-    def former_words(self) -> Mapping[str, str]:
-        """The words of earlier versions that the gate's file uses, each with the word that replaces it."""
-        words = {self.former_rule: self.rule, self.metric: FORMER_FIGURES.get(self.metric, "")}
-        return {former: word for former, word in words.items() if former and word}
-
-    @property
     def names_system(self) -> bool:
         """True if the gate names one system, or two."""
         return bool(self.system or self.against)
@@ -263,8 +252,7 @@ class Gate:
     def keys(cls) -> dict[str, GateKey]:
         """Return the keys that the rule owns, those by which it is known first."""
         declared = {name: key for each in fields(cls) for name, key in each.metadata.get("keys", {}).items()}
-        names = tuple(filter(None, (cls.rule, cls.former)))
-        rule = {"rule": GateKey(Literal[names], cls.meaning)} if names else {}
+        rule = {"rule": GateKey(Literal[cls.rule], cls.meaning)} if cls.rule else {}
         return {name: declared[name] for name in ("metric", *cls.tags)} | rule | declared
 
     @classmethod
@@ -276,8 +264,7 @@ class Gate:
         """
         cls.check_values(values)
         statistic, metric = split_statistic(values["metric"])
-        former = cls.former if cls.former and values.get("rule") == cls.former else ""
-        return cls(metric=metric, statistic=statistic, former_rule=former, **cls.arguments(values))
+        return cls(metric=metric, statistic=statistic, **cls.arguments(values))
 
     @classmethod
     def from_text(cls, text: str, reference: str = "") -> Self | None:

@@ -108,7 +108,6 @@ class DropGate(ClaimGate):
 
     tags: ClassVar = ("max_drop",)
     rule: ClassVar = "significant_drop"
-    former: ClassVar = "proven_drop"
     meaning: ClassVar = "fail if a larger drop is significant"
     title: ClassVar = "a gate with max_drop"
     refutes: ClassVar = True
@@ -245,7 +244,6 @@ class SafeGate(TestedGate):
 
     tags: ClassVar = ("max_drop",)
     rule: ClassVar = "non_inferiority"
-    former: ClassVar = "proven_safe"
     label: ClassVar = "non_inferiority"
     meaning: ClassVar = "fail unless a larger drop is ruled out"
     title: ClassVar = "a gate with rule non_inferiority"
@@ -391,7 +389,6 @@ class GainGate(ClaimGate):
     tags: ClassVar = ("min_gain",)
     needs: ClassVar = {"against": "a gain is one over another system"}
     rule: ClassVar = "non_inferiority"
-    former: ClassVar = "proven_safe"
     meaning: ClassVar = "fail unless the gain is significant"
     title: ClassVar = "a gate with min_gain"
     proves_safety: ClassVar = True
@@ -431,7 +428,6 @@ class GainLackGate(GainGate):
     """A gate that fails if the gain over another system that is required is ruled out."""
 
     rule: ClassVar = "significant_drop"
-    former: ClassVar = "proven_drop"
     label: ClassVar = "significant_drop"
     meaning: ClassVar = "fail if the gain is ruled out"
     title: ClassVar = "a gate with min_gain and rule significant_drop"

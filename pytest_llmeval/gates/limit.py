@@ -35,7 +35,7 @@ from pytest_llmeval.gates.contract import (
 )
 from pytest_llmeval.numbers.case_scores import TOLERANCE
 from pytest_llmeval.numbers.intervals import cases_for_bound
-from pytest_llmeval.numbers.usage import FORMER_FIGURES, TARGET_FIGURES, UsageEvaluator
+from pytest_llmeval.numbers.usage import TARGET_FIGURES, UsageEvaluator
 
 _OWN = {metric.name: metric for metric in (Metric(PASS_RATE, averaged=True), *UsageEvaluator().describe())}
 """Metrics of every suite."""
@@ -480,6 +480,5 @@ def _percentile(scores: FloatArray | None, statistic: str) -> float | None:
 
 
 def _unknown(figure: str) -> str:
-    figure = FORMER_FIGURES.get(figure, figure)
     priced = figure in ("judge_cost_usd", "total_cost_usd", "target_cost_usd")
     return f"{_UNKNOWN[figure]}{price_hint()}" if priced else _UNKNOWN[figure]

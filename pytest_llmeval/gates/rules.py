@@ -105,7 +105,7 @@ def rule_of(entry: Mapping[str, Any]) -> type[Gate]:
     if name is None or not rules[0].rule:
         return rules[0]
     for rule in rules:
-        if name in (rule.rule, rule.former):
+        if name == rule.rule:
             return rule
     choices = [rule.rule for rule in rules]
     hint = suggest(name, choices) if isinstance(name, str) else ""

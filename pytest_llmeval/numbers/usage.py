@@ -33,9 +33,6 @@ _FIGURES = {
 }
 """Figure to how it is computed."""
 
-FORMER_FIGURES = {"cost_usd": "judge_cost_usd"}
-"""Figures by their names in earlier versions, which gates and reports have until the next minor release."""
-
 
 @dataclass(frozen=True)
 class UsageEvaluator(RecordedCounts):
@@ -46,9 +43,8 @@ class UsageEvaluator(RecordedCounts):
 
     def describe(self) -> Sequence[Metric]:
         """Name the figures; all of them are better when small."""
-        figures = _FIGURES | {former: _FIGURES[name] for former, name in FORMER_FIGURES.items()}
         return [
-            Metric(name, higher_is_better=False, high=None, signature=signature) for name, signature in figures.items()
+            Metric(name, higher_is_better=False, high=None, signature=signature) for name, signature in _FIGURES.items()
         ]
 
     def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
@@ -61,7 +57,7 @@ class UsageEvaluator(RecordedCounts):
         called = judged | (sums["target_asked"] > 0)
         spent = sums["cost_usd"] + sums["target_spent_usd"]
         known = (sums["unpriced"] == 0) & (sums["target_unpriced_now"] == 0)
-        figures = {
+        return {
             "judge_calls": np.where(judged, sums["calls"], np.nan),
             "judge_tokens": np.where(judged & (sums["uncounted"] == 0), sums["tokens"], np.nan),
             "total_cost_usd": np.where(called & known, spent, np.nan),
@@ -72,7 +68,6 @@ class UsageEvaluator(RecordedCounts):
             "target_cost_usd": np.where(priced, sums["target_cost_usd"], np.nan),
             "cost_per_success_usd": np.where(priced, sums["attempts_cost_usd"], np.nan) / sums["successes"],
         }
-        return figures | {former: figures[name] for former, name in FORMER_FIGURES.items()}
 
 
 def usage_of(
@@ -211,7 +206,7 @@ class UsageReport(Struct, frozen=True):
         calls: Of them, those that were asked in this run.
         input_tokens: Of those calls; ``None`` if a provider did not report them.
         output_tokens: As above.
-        cost_usd: The former name of `judge_cost_usd`.
+        judge_cost_usd: Of those calls; ``None`` if a price is not known.
         latency_s: Percentiles of all calls when they were made, such as ``{"p50": 0.8, "p95": 1.6}``; ``None`` where
             that is not known.
         target_latency_s: Of the calls of the target, when they were made.
@@ -225,20 +220,13 @@ class UsageReport(Struct, frozen=True):
     calls: int = 0
     input_tokens: int | None = None
     output_tokens: int | None = None
-    cost_usd: AnyNumber | None = None
+    judge_cost_usd: AnyNumber | None = None
     latency_s: Mapping[str, AnyNumber] | None = None
     target_latency_s: Mapping[str, AnyNumber] | None = None
     target_tokens: Annotated[AnyNumber | None, WrittenField.TOGETHER] = None
     target_cost_usd: Annotated[AnyNumber | None, WrittenField.TOGETHER] = None
     jurors: Annotated[Mapping[str, JudgeUsage], WrittenField.IF_KNOWN] = field(default_factory=dict)
     cascades: Annotated[Mapping[str, CascadeUse], WrittenField.IF_KNOWN] = field(default_factory=dict)
-
-    COMPUTED: ClassVar = {"judge_cost_usd": "output_tokens"}
-
-    @property
-    def judge_cost_usd(self) -> float | None:
-        """The cost of those calls; ``None`` if a price is not known."""
-        return self.cost_usd
 
 
 def usage_report(records: Sequence[CaseRecord], cascades: Mapping[str, CascadeUse] | None = None) -> UsageReport | None:
@@ -254,8 +242,13 @@ def usage_report(records: Sequence[CaseRecord], cascades: Mapping[str, CascadeUs
     if not calls and not target and all(each.says_nothing for each in usages):
         return None
     names = sorted({call.judge for call in calls if call.judge})
+    judges = JudgeUsage.from_calls(calls)
     return UsageReport(
-        **structs.asdict(JudgeUsage.from_calls(calls)),
+        verdicts=judges.verdicts,
+        calls=judges.calls,
+        input_tokens=judges.input_tokens,
+        output_tokens=judges.output_tokens,
+        judge_cost_usd=judges.cost_usd,
         latency_s=_percentiles([call.seconds for call in calls if call.seconds is not None]),
         target_latency_s=_percentiles(target),
         target_tokens=_of_one_attempt(records, _tokens) if usages else None,

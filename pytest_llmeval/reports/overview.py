@@ -375,9 +375,9 @@ def asking_lines(suite: SuiteReport) -> Iterator[str]:
     if suite.usage is None:
         return
     if suite.usage.verdicts:
-        yield f"judge: {_judged(suite.usage)}"
+        yield f"judge: {_judged(suite.usage, suite.usage.judge_cost_usd)}"
     for name, each in suite.usage.jurors.items():
-        yield f"judge {printable(name)}: {_judged(each)}"
+        yield f"judge {printable(name)}: {_judged(each, each.cost_usd)}"
     yield from _cascade_lines(suite, suite.usage)
     if target := list(_of_target(suite.usage)):
         yield f"target: {'; '.join(target)}"
@@ -429,12 +429,12 @@ def _of_target(usage: UsageReport) -> Iterator[str]:
         yield latency
 
 
-def _judged(usage: UsageReport | JudgeUsage) -> str:
+def _judged(usage: UsageReport | JudgeUsage, cost_usd: float | None) -> str:
     parts = [f"{counted(usage.verdicts, 'verdict')}, {usage.calls} requested in this run"]
     if usage.calls:
         known = usage.input_tokens is not None and usage.output_tokens is not None
         amounts = [f"{usage.input_tokens} + {usage.output_tokens} tokens"] if known else []
-        amounts += [f"{usage.cost_usd:.4f} USD"] if usage.cost_usd is not None else []
+        amounts += [f"{cost_usd:.4f} USD"] if cost_usd is not None else []
         parts += [", ".join(amounts)] if amounts else []
     if isinstance(usage, UsageReport) and (latency := _latency(usage.latency_s)):
         parts.append(latency)

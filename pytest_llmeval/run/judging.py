@@ -164,7 +164,7 @@ def _notes(suites: Sequence[JudgedSuite], scope: RunScope) -> Iterator[str]:
     )
     yield from dict.fromkeys(toothless)
     yield from dict.fromkeys(str(note) for each in suites for note in each.suite.notes)
-    for notes_on in (_former_words, _idle_thresholds, partial(_lowered, most=scope.terms.concurrency)):
+    for notes_on in (_idle_thresholds, partial(_lowered, most=scope.terms.concurrency)):
         yield from dict.fromkeys(note for each in suites for note in notes_on(each))
     most = scope.terms.concurrency
     if most is not None and (fitting := calls_that_fit(most)) < most:
@@ -181,14 +181,6 @@ def _notes(suites: Sequence[JudgedSuite], scope: RunScope) -> Iterator[str]:
         for name, moved in each.snapshot.moved_limits.items():
             about = name.replace(EVERYTHING, "all metrics")
             yield f"{each.key.display_path}: limits of {about} changed since the approval: {moved}"
-
-
-def _former_words(judged: JudgedSuite) -> Iterator[str]:
-    """Yield the words of earlier versions in the gates of a suite, all in one line."""
-    words = {former: word for gate in judged.suite.gates for former, word in gate.former_words.items()}
-    if words:
-        renamed = ", ".join(f"{former} is now {word}" for former, word in sorted(words.items()))
-        yield f"{judged.key.display_path}: gates: {renamed}; the earlier words are understood for one more release"
 
 
 def _lowered(judged: JudgedSuite, most: int | None) -> Iterator[str]:

@@ -536,4 +536,10 @@ def _cost(suite: SuiteReport, pair: ReportPair) -> Iterator[tuple[str, ...]]:
     parts = () if old is None else (old.cost_usd, old.target_cost_usd)
     # Beside a known part an unknown one is named: the place says which is of judges.
     was = "n/a" if set(parts) <= {None} else " + ".join(map(number, parts))
-    yield (text(suite.suite), str(min(usage.calls, MOST)), number(usage.cost_usd), number(usage.target_cost_usd), was)
+    yield (
+        text(suite.suite),
+        str(min(usage.calls, MOST)),
+        number(usage.judge_cost_usd),
+        number(usage.target_cost_usd),
+        was,
+    )

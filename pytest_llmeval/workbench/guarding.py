@@ -19,7 +19,6 @@ from pytest_llmeval.gates.contract import Gate, GateKey
 from pytest_llmeval.gates.limit import LimitGate
 from pytest_llmeval.numbers.case_scores import Limit
 from pytest_llmeval.numbers.pairing import matched_by_content
-from pytest_llmeval.numbers.usage import FORMER_FIGURES
 from pytest_llmeval.suites.keys import KEYS
 from pytest_llmeval.suites.suite import Suite
 from pytest_llmeval.workbench.mutation.mutants import Mutant, mutation_of, score_mutants, score_unjudged
@@ -222,8 +221,7 @@ def _gates(base: SuiteState, head: SuiteState) -> Iterator[Loosening]:
 
 
 def _about(gate: Gate) -> tuple[object, ...]:
-    metric = FORMER_FIGURES.get(gate.metric, gate.metric)
-    return gate.tags, metric, gate.statistic, gate.by, gate.system, gate.against
+    return gate.tags, gate.metric, gate.statistic, gate.by, gate.system, gate.against
 
 
 _ANY: Final = GateKey(object, "")

@@ -1,11 +1,8 @@
-"""What an evaluator declares to read, and the class attributes by which earlier versions declared it."""
+"""What an evaluator declares to read."""
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-import pytest
 
 from pytest_llmeval import Case, Evaluator, Metric, Neighbours, Observation, Reads
 from pytest_llmeval.core.views import Reading
@@ -27,110 +24,14 @@ class Length(Evaluator):
         return {"length": sums["length"] / sums["n"]}
 
 
-def test_each_old_attribute_becomes_a_field_and_the_warning_names_the_new_form() -> None:
-    with pytest.warns(DeprecationWarning, match="expected reads") as caught:
-
-        class Own(Length):
-            part = "tool_calls"
-            second_part = "messages"
-            reads_objects = True
-            reads_records = True
-            reads_lists = True
-            reads_expected = True
-
-    assert Own.reads == Reads("tool_calls", "messages", (), objects=True, records=True, lists=True, expected=True)
-    (warning,) = caught
-    assert str(warning.message).startswith(
-        f"{Own.__qualname__}: found part and second_part and reads_objects and reads_records and reads_lists and "
-        "reads_expected, expected reads = Reads(part='tool_calls', second_part='messages', objects=True, records=True, "
-        "lists=True, expected=True); "
-    )
-    assert warning.filename == __file__
-
-
-def test_own_keys_of_earlier_versions_still_find_the_answer_of_other_objects() -> None:
-    with pytest.warns(DeprecationWarning, match="own_keys=\\('results',\\)"):
-
-        class Own(Length):
-            own_keys = ("results",)
+def test_own_keys_still_find_the_answer_of_other_objects() -> None:
+    class Own(Length):
+        reads = Reads(own_keys=("results",))
 
     reading = Reading.for_evaluator(Own())
     assert reading.view(Case("a", prediction={"answer": "abc"})).prediction == "abc"
     assert reading.view(Case("a", prediction={"results": [1], "answer": "abc"})).prediction["results"] == [1]
     assert Own().evaluate({"answer": "abc"}, None)["length"] == 3
-
-
-def test_a_subclass_adds_to_what_its_parent_reads() -> None:
-    @dataclass(frozen=True)
-    class Parent(Length):
-        reads = Reads("contexts", lists=True)
-
-    with pytest.warns(DeprecationWarning, match="found reads_expected, expected reads = Reads"):
-
-        class Child(Parent):
-            reads_expected = True
-
-    assert Child.reads == Reads("contexts", lists=True, expected=True)
-
-
-def test_attributes_of_a_mixin_count() -> None:
-    class Contexts:
-        part = "contexts"
-
-    with pytest.warns(DeprecationWarning, match="found part, expected reads"):
-
-        class Own(Contexts, Length):
-            pass
-
-    assert Own.reads == Reads("contexts")
-
-
-def test_an_option_of_the_old_name_decides_for_each_evaluator() -> None:
-    with pytest.warns(DeprecationWarning, match="found part, expected reads"):
-
-        @dataclass(frozen=True)
-        class Own(Length):
-            part: str = "answer"  # type: ignore[misc]
-
-    case = Case("a", prediction={"answer": "abc", "contexts": ["x"]})
-    assert Reading.for_evaluator(Own()).view(case).prediction == "abc"
-    assert Reading.for_evaluator(Own("contexts")).view(case).prediction == ["x"]
-
-
-def test_a_class_with_slots_is_converted() -> None:
-    with pytest.warns(DeprecationWarning, match="found part, expected reads"):
-
-        @dataclass(frozen=True, slots=True)
-        class Own(Length):
-            part = "contexts"
-
-    assert Own().reads == Own.reads == Reads("contexts")
-
-
-def test_the_new_form_takes_precedence_and_gives_no_warning() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-
-        class Both(Length):
-            part = "contexts"
-            reads = Reads("answer")
-
-    assert Both.reads == Reads("answer")
-
-
-def test_a_subclass_of_a_converted_class_warns_no_more() -> None:
-    with pytest.warns(DeprecationWarning, match="found part, expected reads"):
-
-        class Parent(Length):
-            part = "contexts"
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-
-        class Child(Parent):
-            pass
-
-    assert Child.reads == Child().reads == Reads("contexts")
 
 
 def test_an_evaluator_that_asks_nothing_has_defaults_for_everything_about_judges() -> None:

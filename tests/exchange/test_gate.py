@@ -208,7 +208,7 @@ def test_what_cannot_be_judged_is_exit_code_2_with_a_sentence(capsys: pytest.Cap
 
 
 def test_any_names_can_be_judged(capsys: pytest.CaptureFixture[str]) -> None:
-    metrics = ["pass_rate", "cost_usd", "mean(f1)", "Correctness [GEval]", "f1 >= 2", "<b>|`x`", "名"]
+    metrics = ["pass_rate", "judge_cost_usd", "mean(f1)", "Correctness [GEval]", "f1 >= 2", "<b>|`x`", "名"]
     cases = ["tests/a.py::test_b[1]", "<b>", "x y", "gate"]
     rows = [{"case": case, "metric": metric, "score": 1, "suite": "../../a b"} for case in cases for metric in metrics]
     files = written("odd.jsonl", rows), "--report", "page.html", "--comment", "c.md"

@@ -247,9 +247,17 @@ TWO_CALLS = {"judge_calls": MetricValue(2.0, 1.0, 2.0, 2.0, 2, 0, 0, 0)}
 @pytest.mark.parametrize(
     ("gate", "usage", "why"),
     [
-        ("cost_usd <= 1", {}, "cost_usd is unknown: no judge was used"),
-        ("cost_usd <= 1", {"judge_calls": NO_VALUE, "cost_usd": NO_VALUE}, "cost_usd is unknown: no judge was used"),
-        ("cost_usd <= 1", TWO_CALLS | {"cost_usd": NO_VALUE}, "cost_usd is unknown: a call has no known price"),
+        ("judge_cost_usd <= 1", {}, "judge_cost_usd is unknown: no judge was used"),
+        (
+            "judge_cost_usd <= 1",
+            {"judge_calls": NO_VALUE, "judge_cost_usd": NO_VALUE},
+            "judge_cost_usd is unknown: no judge was used",
+        ),
+        (
+            "judge_cost_usd <= 1",
+            TWO_CALLS | {"judge_cost_usd": NO_VALUE},
+            "judge_cost_usd is unknown: a call has no known price",
+        ),
         (
             "mean(judge_tokens) <= 9",
             TWO_CALLS | {"judge_tokens": NO_VALUE},

@@ -14,16 +14,6 @@ from pytest_llmeval.gates.drop import DropGate, SafeGate
 from pytest_llmeval.gates.rules import judge_together
 
 
-def test_a_rule_keeps_its_former_name_in_the_text_of_the_gate() -> None:
-    entry = {"metric": "f1", "max_drop": 0.05, "confidence": 0.9}
-    former, current = (gate_of({**entry, "rule": rule}) for rule in ("proven_safe", "non_inferiority"))
-    assert (former, type(former)) == (current, SafeGate)
-    assert str(former) == "drop(f1) <= 0.05, proven_safe, confidence 0.9"
-    assert str(current) == "drop(f1) <= 0.05, non_inferiority, confidence 0.9"
-    assert (former.former_words, current.former_words) == ({"proven_safe": "non_inferiority"}, {})
-    assert gate_of({**entry, "rule": "proven_drop"}).former_words == {"proven_drop": "significant_drop"}
-
-
 @pytest.mark.parametrize(
     ("entry", "expected", "text"),
     [

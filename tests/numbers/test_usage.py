@@ -31,7 +31,6 @@ def test_calls_of_this_run_cost_and_stored_ones_do_not_but_have_their_latency() 
         "judge_tokens": 30,
         "total_cost_usd": 0.5,
         "judge_cost_usd": 0.5,
-        "cost_usd": 0.5,
         "latency_s": pytest.approx(8 / 3),
         "target_latency_s": 1.5,
         **NO_TARGET_USAGE,
@@ -41,7 +40,6 @@ def test_calls_of_this_run_cost_and_stored_ones_do_not_but_have_their_latency() 
         "judge_tokens": 0,
         "total_cost_usd": 0,
         "judge_cost_usd": 0,
-        "cost_usd": 0,
         "latency_s": 4.0,
         "target_latency_s": None,
         **NO_TARGET_USAGE,
@@ -53,7 +51,7 @@ def test_calls_of_this_run_cost_and_stored_ones_do_not_but_have_their_latency() 
     [
         (FRESH._replace(input_tokens=None), {"judge_tokens"}),
         (FRESH._replace(output_tokens=None), {"judge_tokens"}),
-        (FRESH._replace(cost_usd=None), {"judge_cost_usd", "cost_usd", "total_cost_usd"}),
+        (FRESH._replace(cost_usd=None), {"judge_cost_usd", "total_cost_usd"}),
         (FRESH._replace(seconds=None), {"latency_s"}),
         (STORED._replace(input_tokens=None, cost_usd=None), set()),
     ],
@@ -89,7 +87,7 @@ def test_a_report_has_sums_of_this_run_and_percentiles_of_all_calls() -> None:
     report = usage_report([record(*calls[:2], target=(3.0,)), record(*calls[2:])])
     assert report is not None
     assert (report.verdicts, report.calls, report.input_tokens, report.output_tokens) == (5, 3, 3, 6)
-    assert report.cost_usd == 0.375
+    assert report.judge_cost_usd == 0.375
     assert report.latency_s == {"p50": 2.0, "p95": pytest.approx(3.8)}
     assert report.target_latency_s == {"p50": 3.0, "p95": 3.0}
 
@@ -107,7 +105,7 @@ def test_a_report_says_none_where_a_part_is_unknown(
 ) -> None:
     report = usage_report([record(call)])
     assert report is not None
-    assert (report.input_tokens, report.output_tokens, report.cost_usd) == told
+    assert (report.input_tokens, report.output_tokens, report.judge_cost_usd) == told
 
 
 amounts = st.none() | st.integers(0, 10**6)
@@ -140,8 +138,8 @@ def test_figures_are_the_same_however_calls_are_split_over_cases(made: list[Judg
         known = report.input_tokens is not None and report.output_tokens is not None
         assert told["judge_calls"] == report.calls
         assert told["judge_tokens"] == ((report.input_tokens or 0) + (report.output_tokens or 0) if known else None)
-        assert (told["cost_usd"] is None) == (report.cost_usd is None)
-        assert report.cost_usd is None or math.isclose(told["cost_usd"] or 0.0, report.cost_usd)
+        assert (told["judge_cost_usd"] is None) == (report.judge_cost_usd is None)
+        assert report.judge_cost_usd is None or math.isclose(told["judge_cost_usd"] or 0.0, report.judge_cost_usd)
 
 
 def test_usage_of_targets_adds_up_over_predictions() -> None:

@@ -79,7 +79,7 @@ def test_replay_needs_neither_network_nor_key_nor_cache(judged: "Judged", monkey
     assert judged.recordings().read_bytes() == before
     assert not judged.cache.parent.exists()
     usage = ran.suites["s"]["usage"]
-    assert (usage["verdicts"], usage["calls"], usage["cost_usd"]) == (3, 0, 0.0)
+    assert (usage["verdicts"], usage["calls"], usage["judge_cost_usd"]) == (3, 0, 0.0)
 
 
 def test_a_miss_of_replay_names_case_mode_and_what_differs(judged: "Judged") -> None:
@@ -155,7 +155,7 @@ def test_refresh_keeps_what_is_recorded_of_cases_that_get_no_verdict(judged: "Ju
 
 def test_off_leaves_metrics_of_judges_undefined_and_their_gates_unjudged(judged: "Judged") -> None:
     evaluators = ["text", {"judge": {"mode": "default_binary"}}]
-    gates = ["judge_score >= 1", "exact_match >= 1", "cost_usd <= 1"]
+    gates = ["judge_score >= 1", "exact_match >= 1", "judge_cost_usd <= 1"]
     judged.suite("s.eval.yaml", WORDS, evaluators=evaluators, gates=gates, thresholds={"judge_score": 1})
     ran = judged.project.run(OFF)
     metric = ran.suites["s"]["metrics"]["judge_score"]
@@ -163,7 +163,7 @@ def test_off_leaves_metrics_of_judges_undefined_and_their_gates_unjudged(judged:
     assert ran.gates("s") == {
         "judge_score >= 1": "not_judged",
         "exact_match >= 1": "passed",
-        "cost_usd <= 1": "not_judged",
+        "judge_cost_usd <= 1": "not_judged",
     }
     assert set(ran.outcomes("s").values()) == {"passed"}
     assert (ran.code, judged.asked(), judged.cache.exists()) == (0, {}, False)

@@ -38,7 +38,7 @@ def amounts(judges: float | None, users: float | None, targets: float | None) ->
 
 def test_every_run_says_what_it_spent_on_judges_and_targets_and_what_was_stored(judged: Judged, workers: int) -> None:
     judged.project.write("bot.py", BOT)
-    suite(judged, gates=["total_cost_usd <= 0.52", "total_cost_usd <= 0.5", "cost_usd <= 0.02"])
+    suite(judged, gates=["total_cost_usd <= 0.52", "total_cost_usd <= 0.5", "judge_cost_usd <= 0.02"])
     first = judged.project.run(*ANSWERS, "--llmeval-report=report.md", workers=workers)
     assert money(first)["spent"] == amounts(2 * CALL, 0, 0.5)
     assert money(first)["saved"] == {"stored": 0, "stop": 0, "cascade": 0, "total": 0}
@@ -46,7 +46,7 @@ def test_every_run_says_what_it_spent_on_judges_and_targets_and_what_was_stored(
     assert first.gates("s") == {
         "total_cost_usd <= 0.52": "passed",
         "total_cost_usd <= 0.5": "failed",
-        "cost_usd <= 0.02": "passed",
+        "judge_cost_usd <= 0.02": "passed",
     }
     line = "cost: 0.5120 USD (judges 0.0120, targets 0.5000)"
     assert line in first.text
@@ -63,12 +63,12 @@ def test_every_run_says_what_it_spent_on_judges_and_targets_and_what_was_stored(
 
 def test_unknown_prices_are_unknown_and_decide_no_gate(judged: Judged) -> None:
     judged.project.write("bot.py", "def answer(word):\n    return word\n")
-    suite(judged, gates=["total_cost_usd <= 5", "cost_usd <= 5"])
+    suite(judged, gates=["total_cost_usd <= 5", "judge_cost_usd <= 5"])
     silent = judged.project.run()
     assert money(silent)["spent"] == amounts(2 * CALL, 0, None)
     assert money(silent)["full"] is None
     assert "cost: 0.0120 USD (judges 0.0120); no known price: targets" in silent.text
-    assert silent.gates("s") == {"total_cost_usd <= 5": "failed", "cost_usd <= 5": "passed"}
+    assert silent.gates("s") == {"total_cost_usd <= 5": "failed", "judge_cost_usd <= 5": "passed"}
     assert "total_cost_usd is unknown: not every answer of the target reports its cost; judge_cost_usd" in silent.text
     suite(judged, judge=judged.judge(model="openai:other"), gates=["total_cost_usd <= 5"])
     unpriced = judged.project.run()
@@ -106,7 +106,7 @@ def test_a_cascade_saves_the_calls_of_the_large_judge_that_were_not_made(judged:
     ran = judged.project.run()
     assert len(judged.server.calls) == 11
     assert money(ran)["spent"]["judges"] == pytest.approx(10 * CALL / 10 + CALL)
-    assert money(ran)["spent"]["judges"] == ran.suites["s"]["usage"]["cost_usd"]
+    assert money(ran)["spent"]["judges"] == ran.suites["s"]["usage"]["judge_cost_usd"]
     assert money(ran)["saved"]["cascade"] == pytest.approx(9 * CALL)
     assert money(ran)["full"] == pytest.approx(CALL + 10 * CALL)
     assert "saved: 0.0540 USD by cascades" in ran.text

@@ -52,7 +52,7 @@ def test_recordings_of_one_judge_serve_the_panel_and_each_juror_is_recorded_by_i
     models = [entry["model"] for entry in entries_of(judged.recordings())]
     assert {model: models.count(model) for model in NO} == dict.fromkeys(NO, 3)
     usage = ran.suites["s"]["usage"]
-    assert (usage["verdicts"], usage["calls"], usage["cost_usd"]) == (9, 6, pytest.approx(0.036))
+    assert (usage["verdicts"], usage["calls"], usage["judge_cost_usd"]) == (9, 6, pytest.approx(0.036))
     assert {name: (each["verdicts"], each["calls"]) for name, each in usage["jurors"].items()} == {
         "openai:a": (3, 0),
         "openai:b": (3, 3),

@@ -248,18 +248,18 @@ def test_what_is_not_compared_is_said(commented: Commented, tmp_path: Path) -> N
 
 
 def test_cost_stands_beside_that_of_the_baseline(commented: Commented, tmp_path: Path) -> None:
-    usage = {"verdicts": 4, "calls": 3, "cost_usd": 0.25, "target_cost_usd": None}
-    write_run(tmp_path / "b.json", recorded_suite(cases(3), usage=usage | {"cost_usd": 0.125}))
+    usage = {"verdicts": 4, "calls": 3, "judge_cost_usd": 0.25, "target_cost_usd": None}
+    write_run(tmp_path / "b.json", recorded_suite(cases(3), usage=usage | {"judge_cost_usd": 0.125}))
     write_run(tmp_path / "r.json", recorded_suite(cases(3), usage=usage))
     text = commented("r.json", "--baseline", "b.json")
     assert text.endswith("| s | 3 | 0.2500 | n/a | 0.1250 + n/a |\n\n</details>\n")
     assert "\nJudge: 3 calls, 0.2500 USD (baseline: 0.1250 USD). Time: 1.0 s (baseline: 1.0 s). Run of" in text
-    write_run(tmp_path / "b.json", recorded_suite(cases(3), usage=usage | {"cost_usd": None}))
+    write_run(tmp_path / "b.json", recorded_suite(cases(3), usage=usage | {"judge_cost_usd": None}))
     assert commented("r.json", "--baseline", "b.json").endswith("| s | 3 | 0.2500 | n/a | n/a |\n\n</details>\n")
 
 
 def test_a_run_that_cost_nothing_has_no_table_of_costs(commented: Commented, tmp_path: Path) -> None:
-    usage = {"verdicts": 0, "calls": 0, "cost_usd": 0, "target_cost_usd": None}
+    usage = {"verdicts": 0, "calls": 0, "judge_cost_usd": 0, "target_cost_usd": None}
     write_run(tmp_path / "r.json", recorded_suite(cases(3), usage=usage))
     assert "Cost" not in (text := commented("r.json"))
     assert "Judge" not in text

@@ -61,7 +61,7 @@ function drawUsage(entry) {
   if (usage.verdicts) {
     parts.push(t("judge: {n} verdicts, {calls} requested in this run", { n: usage.verdicts, calls: usage.calls }));
     if (usage.calls && usage.input_tokens !== null && usage.output_tokens !== null) parts.push(t("{n} tokens", { n: usage.input_tokens + usage.output_tokens }));
-    if (usage.calls) parts.push(usage.cost_usd === null ? t("cost unknown") : `${usage.cost_usd.toFixed(4)} USD`);
+    if (usage.calls) parts.push(usage.judge_cost_usd === null ? t("cost unknown") : `${usage.judge_cost_usd.toFixed(4)} USD`);
   }
   for (const [name, each] of Object.entries(usage.cascades || {})) {
     parts.push(t("cascade {name}: {n} of {of} verdicts unsure", { name, n: each.unsure, of: each.verdicts }));
