@@ -436,7 +436,11 @@ def run_line(day: int, value: float | None = 0.5, **more: Any) -> str:
         "path": "s.eval.yaml",
         "test": "",
         "variant": "",
+        "cases": 4,
         "values": {"f1": value},
+        "intervals": {},
+        "gates": {},
+        "basis": {},
         **more,
     }
     return json.dumps(data)

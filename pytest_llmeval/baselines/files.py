@@ -71,7 +71,7 @@ def _named_by(digest: str) -> str:
 def anchor_file(scores: Path, digest: str) -> Path:
     """Return the file beside a score file that has what was counted in the cases of an anchor.
 
-    It is named by its fingerprint, so it is never overwritten; earlier versions had one file for all metrics.
+    It is named by its fingerprint, so it is never overwritten.
     """
     return file_beside(scores, f"{ANCHOR}-{_named_by(digest)}")
 
@@ -84,10 +84,7 @@ def anchor_text(scores: Path, digest: str) -> str:
         UnicodeDecodeError: As above.
         SuiteError: They are not those that were approved.
     """
-    path, single = anchor_file(scores, digest), file_beside(scores, f"{ANCHOR}.jsonl")
-    if not path.exists() and single.exists():
-        path = single
-    return _text_of(path, digest)
+    return _text_of(anchor_file(scores, digest), digest)
 
 
 def pool_text(scores: Path, digest: str) -> str:
@@ -130,7 +127,7 @@ def pool_file(scores: Path, digest: str) -> Path:
 def _remembered_files(scores: Path) -> list[Path]:
     """Return the files of earlier runs: of anchors and of the pool."""
     stem = re.escape(scores.name.removesuffix(SCORES))
-    own = re.compile(rf"{stem}({POOL}-[0-9a-f]+|{ANCHOR}(-[0-9a-f]+)?)\.jsonl")
+    own = re.compile(rf"{stem}({POOL}|{ANCHOR})-[0-9a-f]+\.jsonl")
     return [each for each in scores.parent.iterdir() if own.fullmatch(each.name)]
 
 

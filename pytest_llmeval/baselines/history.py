@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 
@@ -101,11 +101,11 @@ def _watched(
     drop: float,
     deviation: float,
     units: int,
-    step: float | None = None,
-    two_steps: float | None = None,
-    shares: Sequence[float] = (),
+    step: float | None,
+    two_steps: float | None,
+    shares: Sequence[float],
 ) -> "WatchedRun":
-    """Return the evidence of a run; lines of earlier versions end with the units."""
+    """Return the evidence of a run."""
     from pytest_llmeval.numbers.anytime import WatchedRun
 
     before, two_before = (None if each is None else float(each) for each in (step, two_steps))
@@ -172,18 +172,18 @@ class History(NamedTuple):
 
 @dataclass(frozen=True)
 class _HistoryLine:
-    """A line of the history of runs. Earlier versions wrote only the required keys."""
+    """A line of the history of runs."""
 
     time: str
     path: str
     values: dict[str, _Number | None]
-    commit: str | None = None
-    test: str = ""
-    variant: str = ""
-    cases: int | None = None
-    intervals: dict[str, tuple[_Number, _Number]] = field(default_factory=dict)
-    gates: dict[str, str] | None = None
-    basis: dict[str, str] = field(default_factory=dict)
+    commit: str | None
+    test: str
+    variant: str
+    cases: int
+    intervals: dict[str, tuple[_Number, _Number]]
+    gates: dict[str, str]
+    basis: dict[str, str]
 
 
 def read_history(suite: Path, root: Path) -> History:

@@ -435,7 +435,7 @@ _RAN = ("passed", "failed", "xfailed", "known_failure")
 class _FailuresFile(Struct, forbid_unknown_fields=True):
     schema: int
     cases: dict[str, list[str]]
-    content: dict[str, str] = {}  # of the cases; files of earlier versions have none
+    content: dict[str, str]
 
 
 def failures_file(key: SuiteKey) -> Path:
@@ -462,8 +462,7 @@ def read_failures(key: SuiteKey, contents: Callable[[], Mapping[str, str]]) -> K
     """
     if not any((Path(key.path).parent / OWN_FOLDER).glob(f"*{_FAILURES}")):
         return {}  # which most runs find out without what reads and writes approved scores
-    file = _read_failures(key)
-    return _named_as_now(file, contents()) if file.content else file.cases
+    return _named_as_now(_read_failures(key), contents())
 
 
 def _named_as_now(file: _FailuresFile, contents: Mapping[str, str]) -> KnownFailures:
@@ -483,7 +482,7 @@ def _named_as_now(file: _FailuresFile, contents: Mapping[str, str]) -> KnownFail
 def _read_failures(key: SuiteKey) -> _FailuresFile:
     path = failures_file(key)
     if not path.exists():
-        return _FailuresFile(1, {})
+        return _FailuresFile(1, {}, {})
     display_path = shown_beside(key, path)
     try:
         return decode(read_bytes(path, display_path), _FailuresFile)
@@ -526,7 +525,7 @@ def write_failures(key: SuiteKey, failures: KnownFailures, contents: Mapping[str
     """
     known = {**_read_failures(key).content, **contents}
     of_cases = {case: known[case] for case in sorted(failures) if known.get(case)}
-    content = {"cases": dict(sorted(failures.items())), **({"content": of_cases} if of_cases else {}), "schema": 1}
+    content = {"cases": dict(sorted(failures.items())), "content": of_cases, "schema": 1}
     text = f"{json.dumps(content, ensure_ascii=False, indent=1)}\n" if failures else ""
     if not failures and not failures_file(key).exists():
         return False

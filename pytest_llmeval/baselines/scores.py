@@ -2,8 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
-from math import isfinite
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,9 +14,6 @@ from pytest_llmeval.data.files.validation import check, describe
 from pytest_llmeval.numbers.case_statistics import Chain
 from pytest_llmeval.numbers.pairing import Shift
 from pytest_llmeval.suites.run_settings import SnapshotSettings
-
-_NAMED = "bridge"
-_SHIFT, _RATES, _RANGE = "shift of ", "rates of ", "range of "
 
 
 @dataclass(frozen=True)
@@ -55,79 +51,6 @@ def shifts_between(bridges: Sequence[Bridge], old: Comparable, new: Comparable) 
         bridge = bridge_of(bridges, label, old.judges.get(label, {}), judge)
         shifts |= {} if bridge is None or bridge.old == judge else bridge.shifts
     return shifts
-
-
-def encoded(bridges: Sequence[Bridge]) -> dict[str, dict[str, str]]:
-    """Return bridges as entries among the judges of a score file.
-
-    Earlier versions accept any text there, and look up the judges of their evaluators only.
-    """
-    return {f"{_NAMED} {number}": _entry(each) for number, each in enumerate(bridges, 1)}
-
-
-def _entry(bridge: Bridge) -> dict[str, str]:
-    about = {"evaluator": bridge.label, "old": bridge.old, "new": bridge.new, "commit": bridge.commit}
-    return {
-        _NAMED: json.dumps(about, sort_keys=True),
-        "time": bridge.time,
-        **{f"{_SHIFT}{name}": json.dumps(_numbers_first(shift)) for name, shift in bridge.shifts.items()},
-        **{f"{_RATES}{name}": json.dumps(shift.rates) for name, shift in bridge.shifts.items() if shift.rates},
-        **{f"{_RANGE}{name}": json.dumps(shift.measured) for name, shift in bridge.shifts.items() if shift.measured},
-    }
-
-
-def _numbers_first(shift: Shift) -> list[Any]:
-    ways = [shift.before, shift.after] if shift.before != shift.after or shift.depends else []
-    ways += [shift.depends] if shift.depends else []
-    return [shift.value, shift.low, shift.high, *ways]
-
-
-def _shift(text: str) -> Shift:
-    value, low, high, *ways = json.loads(text)
-    before, after, depends = (*map(str, ways), "", "", "")[: max(3, len(ways))]
-    shift = Shift(float(value), float(low), float(high), before, after, depends)
-    if not all(map(isfinite, (shift.value, shift.low, shift.high))):
-        raise ValueError("a number is not finite")
-    return shift
-
-
-def _with_rates(shift: Shift, entry: Mapping[str, str], name: str) -> Shift:
-    """Return a shift with what earlier versions neither write nor read."""
-    rates = tuple(map(int, json.loads(entry.get(f"{_RATES}{name}", "[]"))))
-    measured = tuple(map(float, json.loads(entry.get(f"{_RANGE}{name}", "[]"))))
-    fits = not rates or (len(rates) == 4 and 0 <= rates[0] <= rates[1] and 0 <= rates[2] <= rates[3])  # noqa: PLR2004
-    if not fits or len(measured) not in (0, 2) or not all(map(isfinite, measured)):
-        raise ValueError("rates or range are none")
-    return replace(shift, rates=rates, measured=measured)
-
-
-def decoded(judges: Mapping[str, Mapping[str, str]]) -> tuple[dict[str, Mapping[str, str]], tuple[Bridge, ...]]:
-    """Return the judges of a score file, and the bridges among them.
-
-    Raises:
-        ValueError: A bridge is not what `encoded` writes.
-    """
-    entries = {name: entry for name, entry in judges.items() if _NAMED in entry}
-    bridges = [_bridge(entries[name]) for name in sorted(entries, key=lambda name: (len(name), name))]
-    return {name: entry for name, entry in judges.items() if name not in entries}, tuple(bridges)
-
-
-def _bridge(entry: Mapping[str, str]) -> Bridge:
-    try:
-        about: Mapping[str, Any] = json.loads(entry[_NAMED])
-        label, old, new = about["evaluator"], about["old"], about["new"]
-        shifts = {name.removeprefix(_SHIFT): _shift(text) for name, text in entry.items() if name.startswith(_SHIFT)}
-        shifts = {name: _with_rates(shift, entry, name) for name, shift in shifts.items()}
-        bridge = Bridge(label, old, new, entry["time"], about["commit"], shifts)
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise ValueError(f"found no bridge between judges ({error}), expected one") from None
-    if not (isinstance(label, str) and _is_judge(old) and _is_judge(new)):
-        raise ValueError("found no bridge between judges (a judge is none), expected one")
-    return bridge
-
-
-def _is_judge(data: Any) -> bool:
-    return isinstance(data, dict) and "model" in data and all(isinstance(each, str) for each in data.values())
 
 
 SCHEMA = 1
@@ -189,7 +112,7 @@ class Anchor:
         time: The day of its approval.
         commit: What was checked out.
         statistics: Fingerprint of the file that has what was counted in each of its cases.
-        values: Metric name to value, of the metric; files of earlier versions have those of all.
+        values: Metric name to value, of the metric.
     """
 
     __pydantic_config__: ClassVar = _STRICT
@@ -230,7 +153,6 @@ class SuiteScores:
         metrics: Metric name to score.
         groups: Label, group, metric name to score.
         history: Approvals, the last one last.
-        anchor: The one that files of earlier versions have for all metrics.
         pool: Fingerprints of the files that have what was counted in earlier approved runs of the same data, which are
             the baseline together with the last one; the latest last.
         anchors: Metric to the run below which it may not drift; without those for which that is the one approved last.
@@ -250,7 +172,6 @@ class SuiteScores:
     groups: Mapping[str, Mapping[str, Mapping[str, ApprovedScore]]] = field(default_factory=dict)
     history: tuple[Approval, ...] = ()
     schema: int = SCHEMA
-    anchor: Anchor | None = None
     pool: tuple[str, ...] = ()
     bridges: tuple[Bridge, ...] = ()
     anchors: Mapping[str, Anchor] = field(default_factory=dict)
@@ -259,7 +180,7 @@ class SuiteScores:
 
     def anchor_of(self, metric: str) -> Anchor | None:
         """Return the anchor of a metric; ``None`` where that is the run approved last."""
-        return self.anchors.get(metric, self.anchor)
+        return self.anchors.get(metric)
 
     @property
     def values(self) -> dict[str, float | None]:
@@ -345,12 +266,10 @@ def _checksum(scores: SuiteScores | TestScores) -> str:
 
 
 def _data(scores: SuiteScores | TestScores) -> dict[str, Any]:
-    """Return what a file holds; what it has none of is left out, as in files of older versions."""
+    """Return what a file holds, without what is empty."""
     data = asdict(scores)
     if isinstance(scores, SuiteScores):
-        del data["bridges"]
-        data["comparable"]["judges"] |= encoded(scores.bridges)
-        for name in ("anchor", "anchors", "pool", "limits", "chains"):
+        for name in ("anchors", "bridges", "pool", "limits", "chains"):
             if not data[name]:
                 del data[name]
         if not scores.cases.errored:
@@ -406,20 +325,10 @@ def parse(path: Path, display_path: str, kind: type[SuiteScores] | type[TestScor
     _check_version(document)
     data = {name: value for name, value in document.data.items() if name != _CHECKSUM}
     scores, faults = check(kind, data, document, ())
-    if isinstance(scores, SuiteScores) and not faults:
-        try:
-            scores = _with_bridges(scores)
-        except ValueError as error:
-            faults = [document.fault(("comparable", "judges"), str(error))]
     faults = faults or list(_contradictions(document, scores)) or list(_edits(document, scores))
     if faults:
         raise SuiteError(faults)
     return scores
-
-
-def _with_bridges(scores: SuiteScores) -> SuiteScores:
-    judges, bridges = decoded(scores.comparable.judges)
-    return replace(scores, comparable=replace(scores.comparable, judges=judges), bridges=bridges) if bridges else scores
 
 
 def _check_version(document: Document) -> None:
@@ -427,13 +336,9 @@ def _check_version(document: Document) -> None:
     if not isinstance(data, Mapping):
         raise SuiteError([document.fault((), f"found {describe(data)}, expected approved scores")])
     schema = data.get("schema")
-    if isinstance(schema, int) and schema > SCHEMA:
-        newer = (
-            f"found {schema}, expected {SCHEMA}: the file is from a newer version of pytest-llmeval-suite: upgrade it"
-        )
-        raise SuiteError([document.fault(("schema",), newer)])
     if schema != SCHEMA or isinstance(schema, bool):
-        raise SuiteError([document.fault(("schema",), f"found {describe(schema)}, expected {SCHEMA}")])
+        fault = f"found {describe(schema)}, expected {SCHEMA}: upgrade pytest-llmeval-suite, or approve the scores anew"
+        raise SuiteError([document.fault(("schema",), fault)])
 
 
 def _contradictions(document: Document, scores: SuiteScores | TestScores) -> Iterator[Fault]:

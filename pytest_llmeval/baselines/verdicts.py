@@ -53,8 +53,7 @@ def unchanged_part(
         settings: Of the suite.
 
     Returns:
-        The scores; ``None`` where there is no such case, or an earlier version approved scores without saying what
-        the cases were.
+        The scores; ``None`` where there is no such case, or it is not known what the approved cases were.
     """
     matching = pairing.matching
     if not matching.known or not matching.unchanged:
@@ -110,8 +109,7 @@ def describe_falls(
 def _more_abstain(
     verdict: SnapshotVerdict, approved: ApprovedScore | None, score: ApprovedScore | None
 ) -> SnapshotVerdict:
-    # Files of earlier versions count those that abstain as undefined.
-    if approved is None or score is None or score.abstained <= approved.abstained + approved.undefined:
+    if approved is None or score is None or score.abstained <= approved.abstained:
         return verdict
     worse = f"{counted(score.abstained, 'case')} abstained, {approved.abstained} when approved; {verdict.reason}"
     return replace(verdict, kind="fell_beyond", outcome="failed", reason=worse)

@@ -79,11 +79,9 @@ def _run(arguments: list[str]) -> int:
             commands = {name: _command(name)}
         else:
             registry = shipped_registry()
-            if name not in registry.commands or name in registry.renamed:
+            if name not in registry.commands:
                 registry = default_registry()
-                arguments = _renamed(arguments, registry)
             commands = dict(registry.commands)
-            name = arguments[0] if arguments else ""
             commands = {name: commands[name]} if name in commands else commands
         options = _parser(commands, arguments).parse_args(arguments, options)
         done: int | CommandResult = options.run(options)
@@ -94,25 +92,6 @@ def _run(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         say(["interrupted"], error=True)
         return _INTERRUPTED
-
-
-def _renamed(arguments: list[str], registry: "Registry") -> list[str]:
-    """Return the arguments with the command's present name, and print a notice if they had its old one."""
-    old = arguments[0] if arguments else ""
-    renamed = registry.renamed.get(old)
-    if renamed is None:
-        return arguments
-    is_used = renamed.option in (each.partition("=")[0] for each in arguments)
-    if not is_used and (renamed.option or old in registry.commands):
-        return arguments
-    from pytest_llmeval.cli.console import say
-
-    now = " ".join(renamed.now)
-    say(
-        [f"notice: 'llmeval {old}' is now 'llmeval {now}'; the old name will be removed in the next version"],
-        error=True,
-    )
-    return [*renamed.now, *arguments[1:]]
 
 
 def _parser(commands: "Mapping[str, Command]", arguments: list[str]) -> ArgumentParser:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -126,25 +126,22 @@ class SystemDifference(Struct, frozen=True):
 EVERYTHING = "*"
 """The metric of a verdict on the whole snapshot."""
 
-if TYPE_CHECKING:
-    ChangeKind: TypeAlias = Literal[
-        "unchanged",
-        "improved",
-        "rose_within",
-        "fell_within",
-        "fell_beyond",
-        "new",
-        "vanished",
-        "not_comparable",
-        "missing",
-        "unreadable",
-        "not_written",
-        "approved",
-        "not_judged",
-        "",
-    ]
-else:
-    ChangeKind = str  # reports of other versions may have other kinds, and are read
+ChangeKind: TypeAlias = Literal[
+    "unchanged",
+    "improved",
+    "rose_within",
+    "fell_within",
+    "fell_beyond",
+    "new",
+    "vanished",
+    "not_comparable",
+    "missing",
+    "unreadable",
+    "not_written",
+    "approved",
+    "not_judged",
+    "",
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ class CaseStatistics(Struct, frozen=True):
 
     Attributes:
         records: One per case, without details and reasons.
-        digests: Id to what the case was; files of earlier versions have none.
+        digests: Id to what the case was; empty if that is not known.
     """
 
     records: tuple[CaseRecord, ...]

@@ -20,8 +20,7 @@ from pytest_llmeval.numbers.intervals import (
 from pytest_llmeval.numbers.resample import multinomial_totals
 from pytest_llmeval.numbers.table import OUTCOME, Table
 
-_NUMBERS = ("cases", "unmeasured", "absent", "failed", "unjudged", "scored", "binary")
-_LATER_NUMBERS = ("abstained",)  # statistics of earlier versions lack them
+_NUMBERS = ("cases", "unmeasured", "absent", "failed", "unjudged", "scored", "binary", "abstained")
 
 _STEP = 1e-5
 """Step of the central differences, relative to a total."""
@@ -134,7 +133,6 @@ class Moments:
         """Return plain JSON data."""
         return {
             **{name: getattr(self, name) for name in _NUMBERS},
-            **{name: number for name in _LATER_NUMBERS if (number := getattr(self, name))},
             "totals": self.totals.to_json(),
             "products": {name: row.to_json() for name, row in self.products.items()},
             "scores": self.scores.to_json(),
@@ -143,7 +141,7 @@ class Moments:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Moments":
         """Read what `to_json` wrote; the round trip is identity."""
-        numbers = {name: data[name] for name in (*_NUMBERS, *(each for each in _LATER_NUMBERS if each in data))}
+        numbers = {name: data[name] for name in _NUMBERS}
         return cls(
             totals=Totals.from_json(data["totals"]),
             products={name: Totals.from_json(row) for name, row in data["products"].items()},

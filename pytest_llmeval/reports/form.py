@@ -130,7 +130,7 @@ class CaseReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
         unmet: Limits and checks that it did not meet, by name.
         line: Line in its file; 0 if it has none.
         file: Data file that contains it; empty for the suite file.
-        content: Fingerprint of its input, expectation, labels and own checks; reports of earlier versions have none.
+        content: Fingerprint of its input, expectation, labels and own checks.
         carried: The commit of the approved run that its scores are from; empty if it ran.
         cause: Why it ran, in a run of affected cases.
         lines: Evaluator label to its findings.
@@ -406,8 +406,8 @@ class SuiteReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
         ranges: Metric to its smallest and largest value, if it has both.
         worst: The worst cases; ``None`` if all are perfect.
         error_buckets: Cases that went wrong, by kind of error, where an evaluator defines kinds.
-        compared: Metrics that comparisons are about: those of gates and limits, and those that the suite names; empty
-            in reports of earlier versions, which compare all.
+        compared: Metrics that comparisons are about: those of gates and limits, and those that the suite names; if
+            empty, all.
         changes: Changes since its scores were approved; ``None`` without approved scores.
         confidence: Confidence level of the intervals.
         pass_rate: Share of the cases that passed among those that ran.

@@ -199,7 +199,7 @@ def write_errors(report: RunReport, path: Path) -> None:
 
 
 def read_report(path: Path) -> RunReport:
-    """Read a JSON report of this version or an earlier one.
+    """Read a JSON report.
 
     Raises:
         SuiteError: The file cannot be read, or is no report of a version known here.
@@ -213,7 +213,7 @@ def read_report(path: Path) -> RunReport:
         raise SuiteError([document.fault((), f"found {describe(data)}, expected a report of --llmeval-report")])
     version = data["schema_version"]
     if version != SCHEMA_VERSION:
-        message = f"found {version!r}, expected {SCHEMA_VERSION}, the version that this program reads"
+        message = f"found {version!r}, expected {SCHEMA_VERSION}: write it anew with --llmeval-report=report.json"
         raise SuiteError([document.fault(("schema_version",), message)])
     try:
         report = msgspec.convert(data, RunReport)

@@ -109,18 +109,6 @@ class Extension(Struct, frozen=True):
         return function
 
 
-class Renamed(Struct, frozen=True):
-    """A command that had another name.
-
-    Attributes:
-        now: Its words.
-        option: Option that only the renamed command has; empty if no new command took the old name.
-    """
-
-    now: tuple[str, ...]
-    option: str = ""
-
-
 class _Classes:
     """Classes of one kind by name; import strings are imported at the first use."""
 
@@ -196,7 +184,6 @@ class Registry:
         evaluators: Mapping[str, str | type[Evaluator]] = {},
         sources: Mapping[str, str | type[Source]] = {},
         commands: Mapping[str, Command] = {},
-        renamed: Mapping[str, Renamed] = {},
         checks: "Mapping[str, CheckKind] | None" = None,
         mutators: Sequence[Mutator | str] = (),
         extensions: Mapping[str, Sequence[Extension]] = {},
@@ -205,7 +192,6 @@ class Registry:
         self._evaluators = _Classes(Evaluator, "name", "pytest_llmeval.Evaluator", EvaluatorError, evaluators)
         self._sources = _Classes(Source, "format", "pytest_llmeval.data.formats.Source", LlmevalError, sources)
         self._commands = dict(commands)
-        self._renamed = dict(renamed)
         self._checks = dict(checks or {})
         self._mutators = list(mutators)
         self._extensions = {point: list(extensions.get(point, ())) for point in EXTENSION_POINTS}
@@ -358,17 +344,6 @@ class Registry:
             raise LlmevalError(f"found {function!r}, expected a function or 'package.module:function'")
         self._extensions[point].append(Extension(function, needed))
 
-    def rename_command(self, old: str, now: str, option: str = "") -> None:
-        """Let an old name of a command work, with a notice.
-
-        Args:
-            old: The name that it had.
-            now: Its words, such as ``retrieval build-set``.
-            option: Where another command has the old name now: an option that only the renamed one takes.
-        """
-        self._complete()
-        self._renamed[old] = Renamed(tuple(now.split()), option)
-
     def get(self, name: str) -> type[Evaluator]:
         """Return the evaluator class of a name.
 
@@ -436,15 +411,9 @@ class Registry:
             self._complete()
         return tuple(self._extensions[point])
 
-    @property
-    def renamed(self) -> Mapping[str, Renamed]:
-        """The commands that had another name, by that name."""
-        self._complete()
-        return self._renamed
-
     def copy(self) -> "Registry":
         """Return a registry that can be added to without changing this one."""
-        known = (self._evaluators.known, self._sources.known, self._commands, self._renamed, self._checks)
+        known = (self._evaluators.known, self._sources.known, self._commands, self._checks)
         return Registry(*known, self._mutators, self._extensions, self._until_named)
 
 

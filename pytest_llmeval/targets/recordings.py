@@ -117,7 +117,7 @@ class Recordings:
         )
 
     def figures(self, suite: str, variant: str, case: Case, repeat: int = 0) -> dict[str, float]:
-        """Return what a recorded prediction took; nothing for recordings of earlier versions."""
+        """Return what a recorded prediction took."""
         row = self._row(suite, variant, case, repeat) or self._rows[suite, variant, case.id, repeat]
         figures: dict[str, float] = row.get("figures", {})
         return figures

@@ -449,7 +449,7 @@ def _costs(run: RunReport, baseline: RunReport | None) -> Iterator[str]:
     """Yield what judges and targets cost and how long the run took, each next to that of the baseline."""
     runs = [run] if baseline is None else [run, baseline]
     calls = sum(suite.usage.calls for suite in run.suites if suite.usage is not None)
-    judge, target = ([_money(each, name) for each in runs] for name in ("cost_usd", "target_cost_usd"))
+    judge, target = ([_money(each, name) for each in runs] for name in ("judge_cost_usd", "target_cost_usd"))
     if any(suite.usage is not None and suite.usage.verdicts for suite in run.suites):
         yield f"Judge: {counted(min(calls, MOST), 'call')}, {_beside(judge)}."
     if target[0] is not None:
@@ -533,7 +533,7 @@ def _cost(suite: SuiteReport, pair: ReportPair) -> Iterator[tuple[str, ...]]:
         return
     before = pair.counterpart(suite)
     old = None if before is None else before.usage
-    parts = () if old is None else (old.cost_usd, old.target_cost_usd)
+    parts = () if old is None else (old.judge_cost_usd, old.target_cost_usd)
     # Beside a known part an unknown one is named: the place says which is of judges.
     was = "n/a" if set(parts) <= {None} else " + ".join(map(number, parts))
     yield (

@@ -417,18 +417,12 @@ def approve_migration(migration: Migration, stamp: Stamp) -> tuple[str, list[str
 
 
 def _same(migration: Migration, label: str, approved: CaseStatistics) -> set[str]:
-    """Return the cases with the approved answer.
-
-    Files of earlier versions have no fingerprints of answers: there, what the old judge says has to be what it said.
-    """
+    """Return the cases with the approved answer."""
     then = {record.id: record for record in approved.records}
     ids = set()
     for each in CaseStatistics.from_records(migration.old.records, [label]).records:
-        seen, known = each.observations.get(label), then.get(each.id)
-        if seen is None or known is None:
-            continue
-        was = known.observations.get(label)
-        if each.answered == known.answered if known.answered else was is not None and seen.counts == was.counts:
+        known = then.get(each.id)
+        if label in each.observations and known is not None and known.answered == each.answered != "":
             ids.add(each.id)
     return ids
 

@@ -96,11 +96,6 @@ def test_a_change_is_marked_where_it_shows_first(tmp_path: Path) -> None:
     assert only(tmp_path).changes() == [(), (), (), ("data", "judge"), ()]
 
 
-def test_earlier_lines_show_other_data_by_the_number_of_cases(tmp_path: Path) -> None:
-    note_runs(tmp_path, run_line(1, cases=3), run_line(2, cases=3), run_line(3), run_line(4, cases=5))
-    assert only(tmp_path).changes() == [(), (), (), ("data",)]
-
-
 def test_metrics_of_gates_come_first_and_the_pass_rate_last(tmp_path: Path) -> None:
     values = {"pass_rate": 1.0, "rougeL": 0.5, "macro_f1": 0.5, "f1": 0.5}
     note_runs(tmp_path, run_line(1, values=values, gates={"drop(f1) <= 0.02": "passed"}))

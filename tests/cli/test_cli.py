@@ -4,40 +4,12 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from servers import PATIENCE
 
-from pytest_llmeval import __version__, cli
+from pytest_llmeval import __version__
 from pytest_llmeval.cli import main
-from pytest_llmeval.suites.registry import default_registry
-
-
-@pytest.mark.parametrize(
-    ("old", "now"),
-    [
-        (["convert", "a.json", "--from", "official", "--to", "internal", "--subtask", "2"], "emotion-cause convert"),
-        (["validate", "a.json", "--subtask=2"], "emotion-cause validate"),
-        (["build-retrieval-set", "a.json", "-o", "b.json"], "retrieval build-set"),
-    ],
-)
-def test_an_old_name_of_a_command_works_with_a_notice(
-    old: list[str], now: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "a.json").write_text("[]", encoding="utf-8")
-    code = main(old)
-    then = capsys.readouterr()
-    assert main([*now.split(), *old[1:]]) == code
-    present = capsys.readouterr()
-    notice = f"notice: 'llmeval {old[0]}' is now 'llmeval {now}'; the old name will be removed in the next version\n"
-    assert (then.out, then.err) == (present.out, notice + present.err)
-
-
-def test_no_command_of_the_kernel_has_a_name_that_another_had() -> None:
-    """They are found without a look at the registry, which knows the old names."""
-    assert default_registry().renamed.keys().isdisjoint(cli.COMMANDS)
 
 
 def test_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,15 +1,10 @@
 """Snapshots and gates of suites whose cases were added, edited or removed since they were approved."""
 
-import json
 import subprocess
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-
-from pytest_llmeval.baselines.comparable import fingerprint
-from pytest_llmeval.baselines.scores import SuiteScores, parse, render
 
 if TYPE_CHECKING:
     from conftest import Project, Ran
@@ -79,29 +74,6 @@ def test_a_drop_among_the_unchanged_cases_is_seen_beside_a_new_one(project: "Pro
     assert outcome == "failed"
     assert reason == "fell from 1 to 0.8, worse by 0.2; tolerance 0; over the 5 unchanged cases"
     assert counted(ran) == "1 snapshot failed. 1 snapshot passed."
-
-
-def forget(project: "Project", statistics: str) -> None:
-    """Replace the statistics of an approved run, with the fingerprints that vouch for them."""
-    folder = project.path / "__llmeval__"
-    path = folder / "s.scores.json"
-    scores = parse(path, path.name, SuiteScores)
-    cases = replace(scores.cases, statistics=fingerprint(statistics))
-    path.write_text(render(replace(scores, cases=cases)), encoding="utf-8")
-    (folder / "s.cases.jsonl").write_text(statistics, encoding="utf-8")
-
-
-def test_a_baseline_of_an_earlier_version_is_not_comparable_as_a_whole(project: "Project") -> None:
-    approve(project, cases())
-    old = project.path / "__llmeval__" / "s.cases.jsonl"
-    lines = [json.loads(line) for line in old.read_text(encoding="utf-8").splitlines()]
-    assert all(line.pop("data") and line.pop("limits") for line in lines)
-    forget(project, "".join(f"{json.dumps(line)}\n" for line in lines))
-    assert verdicts(project.run(without=WITHOUT))["f1"] == ("passed", "is 1, as approved")
-    write_suite(project, cases(6))
-    ran = project.run(without=WITHOUT)
-    assert verdicts(ran) == {"*": ("failed", f"not comparable: different cases (6, 5 when approved); {COMMAND}")}
-    assert counted(ran) == "1 snapshot failed."
 
 
 ROWS = [f"{n} ?,red,{'blue' if n % 6 == 0 else 'red'}" for n in range(61)]

@@ -174,24 +174,6 @@ def test_a_metric_that_rises_does_not_take_the_anchor_of_one_that_falls_along(pr
     assert "5 approvals since the anchor" in ran.suites["s"]["gates"][-1]["reason"]
 
 
-def test_the_single_anchor_of_earlier_versions_is_that_of_each_metric(project: "Project") -> None:
-    approve(project, 0)
-    approve(project, 6)
-    folder = project.path / "__llmeval__"
-    (file,) = folder.glob("s.anchor-*.jsonl")
-    path = folder / "s.scores.json"
-    scores = parse(path, path.name, SuiteScores)
-    single = replace(scores.anchors["f1"], values=scores.history[0].values)
-    path.write_text(render(replace(scores, anchor=single, anchors={})), encoding="utf-8")
-    file.rename(folder / "s.anchor.jsonl")
-    write(project, 18)
-    assert run(project).gates("s")["drift(f1) <= 0.06"] == "failed"
-    write(project, 7)
-    assert project.run("--snapshot-update", without=WITH_SYRUPY).code == 0
-    assert anchor(project) == 1.0
-    assert not (folder / "s.anchor.jsonl").exists()
-
-
 def changed_suite(project: "Project", step: int) -> None:
     """Write a suite that gets worse by a tenth, one more case, one edited case and, at last, one more evaluator."""
     cases = [

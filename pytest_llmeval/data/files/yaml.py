@@ -167,7 +167,7 @@ def _explanation(error: yaml.MarkedYAMLError) -> str:
 MAX_ALIASED: Final = 10_000_000
 """Maximum number of values that aliases and merge keys may expand to in one file; a few lines can name billions."""
 
-_FORMER_BREAKS = "\x85\u2028\u2029"
+_BREAKS_OF_YAML_1_1 = "\x85\u2028\u2029"
 _PRIVATE_USE = range(0xE000, 0xF900)
 
 _NO_KEY: Final = object()
@@ -364,7 +364,7 @@ def _quoted(key: Any) -> str:
 
 def _stand_ins(text: str) -> dict[int, str]:
     """Return unused characters for those that YAML 1.1 takes for line breaks and YAML 1.2 for text."""
-    marks = [] if text.isascii() else [mark for mark in _FORMER_BREAKS if mark in text]
+    marks = [] if text.isascii() else [mark for mark in _BREAKS_OF_YAML_1_1 if mark in text]
     free = (chr(code) for code in _PRIVATE_USE if chr(code) not in text)
     return {ord(mark): stand_in for mark, stand_in in zip(marks, free, strict=False)}
 

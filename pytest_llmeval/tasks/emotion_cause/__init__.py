@@ -19,6 +19,4 @@ def register(registry: "Registry") -> None:
         help="convert and validate files of emotion-cause pairs (SemEval-2024 Task 3)",
         group="tasks",
     )
-    registry.rename_command("convert", "emotion-cause convert")
-    registry.rename_command("validate", "emotion-cause validate", option="--subtask")
     registry.register_mutator(f"{__name__}.evaluator:MUTATORS")

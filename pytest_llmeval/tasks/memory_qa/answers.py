@@ -365,7 +365,7 @@ class _AnswerTask:
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """What decides the score; of a task without options, as in files of earlier versions."""
+        """What decides the score."""
         options = [self.prompt.digest] if self.prompt else [_ORIGINAL] if self.original and self._is_ruled else []
         return self.mode, self.question, self.reference, self.answer, *options
 

@@ -20,5 +20,4 @@ def register(registry: "Registry") -> None:
         help="draw an evaluation set for case retrieval from a corpus",
         group="tasks",
     )
-    registry.rename_command("build-retrieval-set", "retrieval build-set")
     registry.register_mutator(f"{__name__}.evaluator:MUTATORS")
