@@ -135,7 +135,11 @@ def test_scores_of_tests_are_read_as_they_were_written(
             "history[0].values.f2: found 1.0, expected no value",
         ),
         ('"values": {"f1": 0.5}', '"values": {}', "history[0].values: found no value for 'f1', expected 0.5"),
-        ('"schema": 1', '"schema": 2', "schema: found 2, expected 1: the file is from a newer version"),
+        (
+            '"schema": 1',
+            '"schema": 2',
+            "schema: found the number 2, expected 1: upgrade pytest-llmeval-suite, or approve the scores anew",
+        ),
         ('"schema": 1', '"schema": 0', "schema: found the number 0, expected 1"),
         ('  "schema": 1,\n', "", "schema: found nothing (null), expected 1"),
         ('"suite": "s.eval.yaml"', '"suite": 1', "suite: found the number 1, expected text"),

@@ -308,7 +308,7 @@ def hostile_run(root: Path, texts: list[str], size: int) -> tuple[RunReport, str
         suite=texts[0],
         path=texts[-1],
         gates=[gate("failed", name) | {"reason": texts[0]} for name in names],
-        snapshot=[{"metric": texts[0], "kind": texts[-1], "outcome": "failed", "reason": texts[0]}],
+        snapshot=[{"metric": texts[0], "kind": "fell_beyond", "outcome": "failed", "reason": texts[0]}],
         usage={"verdicts": 1},
     )
     run = {"started_at": texts[0], "commit": texts[0]}
