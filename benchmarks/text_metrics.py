@@ -97,6 +97,7 @@ def timed(function: Callable[[Pair], Scores], work: Sequence[Pair], rounds: int)
 def forget() -> None:
     """Empty the caches."""
     tokens.porter_stem.cache_clear()
+    tokens.rouge_table.cache_clear()
     tokens.separate_east_asian.cache_clear()
     for function in (tokens._first, tokens._inner, tokens._last, tokens._only):  # noqa: SLF001  # caches
         function.cache_clear()

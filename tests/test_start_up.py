@@ -135,7 +135,7 @@ def test_a_run_that_asks_for_suites_loads_what_their_metrics_need(tmp_path: Path
     code = RUN.replace("name.partition('.')[0] for name", "name for name")
     found = loaded(code, "-p", "no:cacheprovider", *quiet, "--llmeval", folder=tmp_path)
     assert {"numpy", "yaml"} <= found
-    assert not found & {"asyncio", "nltk", "pydantic", "tabulate", "rouge_score", "scipy", "torch", *ASKING}
+    assert not found & {"asyncio", "nltk", "pydantic", "tabulate", "scipy", "torch", *ASKING}
     assert sorted(found & {f"pytest_llmeval.{name}" for name in UNUSED}) == []
     assert len({name for name in found if name.startswith("pytest_llmeval.")}) <= MOST_MODULES
 

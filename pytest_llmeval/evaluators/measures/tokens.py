@@ -1,9 +1,11 @@
 """Tokenizers of F1, ROUGE, BLEU and METEOR in any script, and Porter stems, as in NLTK; sentences and citations."""
 
 import re
+import string
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache, partial
+from itertools import chain
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -361,12 +363,11 @@ def _simple(shape: re.Pattern[str], chunk: str) -> tuple[str, ...]:
 Split: TypeAlias = Callable[[str], Sequence[str]]
 
 _SENTENCE_MARKS = str.maketrans(".,!?", "    ")
-_ROUGE_LETTERS = "".join(
-    character if character.islower() or character.isdigit() else " " for character in map(chr, range(128))
-)
-"""A table for `str.translate`: what is no lower-case ASCII letter or digit becomes a space."""
 _STEMMED_ABOVE = 3
 """Characters up to which rouge-score leaves a word unstemmed."""
+
+_LONGEST_CHUNK = 64
+_MOST_CHUNKS = 1 << 16
 
 
 class Tokenizer(Struct, frozen=True):
@@ -428,11 +429,42 @@ def _f1_words(text: str) -> list[str]:
     return text.translate(_SENTENCE_MARKS).lower().split()
 
 
+class _RougeStemmer:
+    """The stemmer of rouge-score: ours, which remembers words."""
+
+    stem = staticmethod(porter_stem)
+
+
+class _RougeTable(dict[str, tuple[str, ...]]):
+    """The tokens of rouge-score by chunk, a text between white space: no token of its reaches into the next one."""
+
+    def __init__(self, tokenize: Callable[[str, _RougeStemmer], list[str]]) -> None:
+        super().__init__()
+        self._tokenize = tokenize
+        self._stemmer = _RougeStemmer()
+
+    def __missing__(self, chunk: str) -> tuple[str, ...]:
+        # Marks around a word are no part of a token, and a word is met with many.
+        core = chunk.strip(string.punctuation)
+        tokens = self[core] if core != chunk else tuple(self._tokenize(chunk, self._stemmer))
+        if len(chunk) > _LONGEST_CHUNK:
+            return tokens
+        if len(self) >= _MOST_CHUNKS:
+            self.clear()
+        self[chunk] = tokens
+        return tokens
+
+
+@cache
+def rouge_table() -> _RougeTable:
+    """Return the table of chunks, which tokenises with rouge-score what it does not have."""
+    from rouge_score.tokenize import tokenize
+
+    return _RougeTable(tokenize)
+
+
 def _rouge_words(text: str) -> list[str]:
-    text = text.lower()
-    if not text.isascii():
-        text = text.encode("ascii", "replace").decode("ascii")
-    return list(map(porter_stem, text.translate(_ROUGE_LETTERS).split()))
+    return list(chain.from_iterable(map(rouge_table().__getitem__, text.lower().split())))
 
 
 def _bleu_words(text: str) -> list[str]:
