@@ -14,6 +14,7 @@ from pytest_llmeval.core.evaluator import Evaluator, Metric, Reads
 from pytest_llmeval.core.observation import FloatArray, Observation, Sums
 from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.evaluators.answers import as_references, as_text, describe_found, reference_fault, word_lines
+from pytest_llmeval.evaluators.measures.locomo import ADVERSARIAL, locomo_f1, refuses
 from pytest_llmeval.evaluators.measures.overlap import (
     BLEU,
     ROUGE,
@@ -41,6 +42,11 @@ _HOW: Final = {
 }
 """The signature of each metric."""
 
+_LOCOMO: Final = "locomo"
+_LOCOMO_F1: Final = "locomo|stem:porter"
+_CATEGORY: Final = "category"
+"""The label with the category of a question of LoCoMo."""
+
 Words: TypeAlias = Sequence[str]
 
 
@@ -56,12 +62,11 @@ class _Family(Struct, frozen=True):
         """Return the best score over the references for each metric, or why there is none."""
         blank = [0.0] * len(self.names)
         words = self.split(prediction) if prediction.strip() else ()
-        results: list[Sequence[float]] = []
-        for reference in references:
-            if not reference.strip():
-                results.append(blank)
-            elif expected_words := self.split(reference):
-                results.append(self.score(words, expected_words) if words else blank)
+        results: list[Sequence[float]] = [
+            self.score(words, expected_words) if words else blank
+            for reference in references
+            if reference.strip() and (expected_words := self.split(reference))
+        ]
         if not results:
             return f"tokenizer {self.tokenizer!r} finds no token in the expected answer"
         return results[0] if len(results) == 1 else [max(scores) for scores in zip(*results, strict=True)]
@@ -73,10 +78,10 @@ class TextEvaluator(Evaluator):
 
     ``expected`` is a text or a list of texts, ``prediction`` a text; numbers and booleans are read as their JSON
     text. With several references the best score counts, for each metric on its own. All metrics are in [0, 1], and
-    the value of a suite is the mean over its cases. A blank side scores 0 (exact match: two blank sides are equal).
+    the value of a suite is the mean over its cases. In exact match, two blank sides are equal.
 
-    A metric whose tokenizer cannot see any reference that has text is undefined; a reference without token is left out
-    if others have some. A prediction without token scores 0 with any script: it shares no word with a reference.
+    A metric of words is undefined if its tokenizer finds no token in any reference, such as an empty one; a reference
+    without token is left out if others have some. A prediction that is blank, or has no token, scores 0.
 
     Attributes:
         metrics: Which of `METRICS`; ``meteor`` needs WordNet's data.
@@ -88,6 +93,9 @@ class TextEvaluator(Evaluator):
         effective_order: Whether BLEU leaves out n-grams that are longer than the answer, as sacrebleu does for
             sentences: a short answer that is the reference scores 1. Default: NLTK's rule, by which ``Paris`` has
             ``bleu4`` 0.178 against itself.
+        f1: ``tokens``, or ``locomo`` for the F1 of LoCoMo's scorer: stems without articles, by the label ``category``.
+            In category 5, which has no expected answer, it is 1 for an answer with ``not mentioned`` or ``no
+            information available``, else 0.
     """
 
     name = "text"
@@ -97,6 +105,7 @@ class TextEvaluator(Evaluator):
     wordnet: str | None = field(default=None, metadata={"path": True})
     ignore: tuple[Literal["citations"], ...] = ()
     effective_order: bool = False
+    f1: Literal["tokens", "locomo"] = "tokens"
 
     def __post_init__(self) -> None:
         for name in self.metrics:
@@ -104,6 +113,8 @@ class TextEvaluator(Evaluator):
                 raise ValueError(unknown_name("metric", name, METRICS))
         if not self.metrics or len(set(self.metrics)) < len(self.metrics):
             raise ValueError(f"found metrics {self.metrics!r}, expected one or more different names")
+        if self.f1 not in ("tokens", _LOCOMO):
+            raise ValueError(f"f1: found {self.f1!r}, expected 'tokens' or 'locomo'")
         get_tokenizer(self.tokenizer)
 
     def describe(self) -> Sequence[Metric]:
@@ -111,10 +122,11 @@ class TextEvaluator(Evaluator):
         stem = "porter" if get_tokenizer(self.tokenizer).stems else "none"
         without = "|without:citations" if self.ignore else ""
         order = dict.fromkeys(BLEU, "|order:effective") if self.effective_order else {}
+        how = {**_HOW, "f1": _LOCOMO_F1} if self.f1 == _LOCOMO else _HOW
         return [
             Metric(
                 name,
-                signature=f"{_HOW[name].format(tokenizer=self.tokenizer, stem=stem)}{order.get(name, '')}{without}"
+                signature=f"{how[name].format(tokenizer=self.tokenizer, stem=stem)}{order.get(name, '')}{without}"
                 f"|v:{self.version}",
                 averaged=True,
             )
@@ -138,14 +150,23 @@ class TextEvaluator(Evaluator):
             raise EvaluatorError(reference_fault(case.expected))
         prediction, references = self._read(case.prediction), [self._cleaned(each) for each in references]
         malformed = None if prediction is not None else f"found {describe_found(case.prediction)}, expected text"
-        if not references:
-            return Observation({}, undefined=dict.fromkeys(self.metrics, _ABSENT), malformed=malformed)
         counts: dict[str, float] = {}
         undefined: dict[str, str] = {}
+        by_locomo = self.f1 == _LOCOMO and "f1" in self.metrics
+        if by_locomo and (value := _locomo_score(case, prediction or "", references)) is not None:
+            counts |= {"f1": value, "f1.n": 1}
+        if not references:
+            undefined = {name: _ABSENT for name in self.metrics if name not in counts}
+            return Observation(counts, undefined=undefined, malformed=malformed)
         if "exact_match" in self.metrics:
             counts["exact_match"] = max([exact_match(prediction or "", each) for each in references])
             counts["exact_match.n"] = 1
-        for family in _families(self.metrics, self.tokenizer, self.wordnet, self.effective_order):
+        for family in _families(
+            tuple(name for name in self.metrics if not (by_locomo and name == "f1")),
+            self.tokenizer,
+            self.wordnet,
+            self.effective_order,
+        ):
             best = family.best(prediction or "", references)
             if isinstance(best, str):
                 undefined.update(dict.fromkeys(family.names, best))
@@ -153,6 +174,8 @@ class TextEvaluator(Evaluator):
             for name, score in zip(family.names, best, strict=True):
                 counts[name] = score
                 counts[f"{name}.n"] = 1
+        if by_locomo and "f1" not in counts:
+            undefined["f1"] = "the expected answer is empty"
         return Observation(counts, undefined=undefined, malformed=malformed)
 
     def explain(self, case: Case, observation: Observation) -> list[str]:
@@ -172,6 +195,14 @@ class TextEvaluator(Evaluator):
     def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Return the mean of each metric over the cases that have one."""
         return {name: sums[name] / sums[f"{name}.n"] for name in self.metrics}
+
+
+def _locomo_score(case: Case, prediction: str, references: Iterable[str]) -> float | None:
+    """Return the best F1 of LoCoMo's scorer; ``None`` if no expected answer has text."""
+    category = case.labels.get(_CATEGORY, "")
+    if category == ADVERSARIAL:
+        return refuses(prediction)
+    return max((locomo_f1(prediction, each, category) for each in references if each.strip()), default=None)
 
 
 _CITATION = re.compile(

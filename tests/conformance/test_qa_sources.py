@@ -35,7 +35,7 @@ def test_answers_are_taken_as_recorded(tmp_path: Path) -> None:
     sample = {"sample_id": "c", "conversation": {}, "qa": [row["raw"] for row in rows]}
     (tmp_path / "a.json").write_text(json.dumps([sample]))
     faults: list[Fault] = []
-    cases = default_registry().source("locomo")(path="a.json").load(tmp_path, faults)
+    cases = default_registry().source("locomo")(path="a.json", adversarial="original").load(tmp_path, faults)
     assert faults == []
     assert [(case.expected, case.labels["question_type"]) for case in cases] == [
         (row["expected_answer"], row["expected_type"]) for row in rows
@@ -49,9 +49,8 @@ def test_question_types_are_those_that_judges_route_by() -> None:
 def test_public_locomo_questions_are_those_of_the_recorded_pairs() -> None:
     read(DATA / "locomo_public.json")
     faults: list[Fault] = []
-    cases = {
-        case.id: case for case in default_registry().source("locomo")(path="locomo_public.json").load(DATA, faults)
-    }
+    source = default_registry().source("locomo")(path="locomo_public.json", adversarial="original")
+    cases = {case.id: case for case in source.load(DATA, faults)}
     assert faults == []
     assert Counter(case.labels["question_type"] for case in cases.values()) == {
         "open_domain": 200,

@@ -86,6 +86,32 @@ def wrong_values(item: Mapping[str, Any], checks: Iterable[tuple[str, bool, str]
     ]
 
 
+class UnreadKeys:
+    """Keys of the rows of one file that its source does not read; each is one fault, which spares the cases.
+
+    Args:
+        known: The keys that the format has.
+        ignore: Further keys that are not read on purpose.
+    """
+
+    def __init__(self, known: Iterable[str], ignore: Iterable[str] = ()) -> None:
+        self._known = tuple(known)
+        self._passed = {*self._known, *ignore}
+        self._first: dict[str, tuple[int, int, str]] = {}
+
+    def add(self, row: Mapping[str, Any], line: int, column: int, path: str = "") -> None:
+        """Add the keys of a row."""
+        for key in row:
+            if key not in self._passed:
+                self._first.setdefault(str(key), (line, column, path))
+
+    def report(self, faults: FaultLog) -> None:
+        """Add the faults, each where the key comes first."""
+        for key, (line, column, path) in self._first.items():
+            expected = f"one of: {', '.join(self._known)} (or {key} under `ignore`){suggest(key, self._known)}"
+            faults.add(line, column, path, f"found the key {key!r}, expected {expected}", spares_case=True)
+
+
 PARTS: Final = ("id", "input", "messages", "expected", "prediction", "labels", "tags", "thresholds", "checks", "always")
 """The parts of a case that a row can give."""
 

@@ -8,23 +8,31 @@ import sys
 import warnings
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 from pytest_llmeval.core import grouped
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import Fault, PredictionError, SuiteError
 from pytest_llmeval.core.wording import expected_name, unknown_name
-from pytest_llmeval.data.files.documents import Document, load_json
+from pytest_llmeval.data.files.documents import Document, load_json, read_jsonl
+from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.data.formats.base import (
+    ID_KEYS,
     CaseFile,
     FileSource,
+    RecordedAnswer,
+    UnreadKeys,
     case_id,
     json_text,
     kind,
+    read_answers,
     wrong_values,
 )
+from pytest_llmeval.data.formats.rows import DataRow
 from pytest_llmeval.data.labels import load_taxonomy
+from pytest_llmeval.evaluators.measures.locomo import CATEGORY_NAMES
 from pytest_llmeval.services.background import in_thread
 from pytest_llmeval.tasks.memory_qa.qa import Agent, QAPair, Sample, type_of
 
@@ -37,13 +45,23 @@ class LocomoSource(FileSource):
 
     The id of a case is ``sample_id/index``, since each conversation numbers its questions from 0. Labels
     are ``question_type``, ``category`` and ``conversation_id``. A category outside 1 to 5 counts as
-    ``single_hop``, as where the question types come from; the label ``category`` keeps the number.
+    ``single_hop``, as where the question types come from; the label ``category`` keeps the number. Questions of
+    category 5 have no expected answer: their ``adversarial_answer`` is the wrong one that they provoke.
+
+    Answers belong to questions by id, or by ``question``, with ``sample_id`` if several conversations ask it. A file of
+    LoCoMo's scripts, a list of conversations whose ``qa`` have a ``..._prediction``, is read as well.
 
     Attributes:
         history: Whether the input has the ``conversation`` besides ``question`` and ``conversation_id``; all
             questions about it share one object. Not needed where the answers are recorded.
         conversations: The ``sample_id`` of the conversations to read; empty for all.
         question_types: The question types to read; empty for all.
+        category_names: Names of the categories 1, 3 and 4: ``magma`` for ``single_hop``, ``multi_hop`` and
+            ``open_domain``, as in MAGMA and HiMGA; ``locomo`` for ``multi_hop``, ``open_domain`` and ``single_hop``, as
+            in LoCoMo's own scorer.
+        adversarial: The expected answer of category 5: ``none``, or ``original`` for the ``adversarial_answer``, which
+            HiMGA expects.
+        ignore: Keys of the file that are not read on purpose.
     """
 
     format: ClassVar[str] = "locomo"
@@ -52,6 +70,9 @@ class LocomoSource(FileSource):
     history: bool = True
     conversations: tuple[str, ...] = ()
     question_types: tuple[str, ...] = ()
+    category_names: Literal["magma", "locomo"] = "magma"
+    adversarial: Literal["none", "original"] = "none"
+    ignore: tuple[str, ...] = ()
 
     def selects(self, case: Case) -> bool:
         """Return whether conversation and question type are asked for."""
@@ -65,7 +86,10 @@ class LocomoSource(FileSource):
         if not isinstance(document.data, list):
             file.faults.add(1, 1, "", f"found {kind(document.data)}, expected a list of conversations")
             return
-        names = [self._read_sample(file, document, index) for index in range(len(document.data))]
+        keys = {_SAMPLE: UnreadKeys(_SAMPLE_KEYS, self.ignore), _QUESTION: UnreadKeys(_QUESTION_KEYS, self.ignore)}
+        names = [self._read_sample(file, document, index, keys) for index in range(len(document.data))]
+        for unread in keys.values():
+            unread.report(file.faults)
         _check_names(file, "conversations", self.conversations, {name for name in names if name})
         _check_names(
             file,
@@ -74,12 +98,35 @@ class LocomoSource(FileSource):
             load_taxonomy("question_types")["locomo"]["categories"].values(),
         )
 
-    def _read_sample(self, file: CaseFile, document: Document, index: int) -> str | None:
+    def answers(self, path: Path, cases: Mapping[str, Case], faults: FaultLog) -> list[RecordedAnswer]:
+        """Return the recorded answers, of which those without an id belong to the question that they repeat."""
+        by_question: dict[tuple[str, str], list[str]] = grouped(
+            ((conversation, _key(case.input["question"])), name)
+            for name, case in cases.items()
+            for conversation in ("", case.labels["conversation_id"])
+        )
+
+        def with_id(row: Any) -> Any:
+            if not isinstance(row, dict) or any(key in row for key in ID_KEYS):
+                return row
+            if not isinstance(question := row.get("question"), str):
+                return row
+            names = by_question.get((case_id(row.get("sample_id")) or "", _key(question)), [])
+            return {**row, "id": names[0]} if len(names) == 1 else row
+
+        if (rows := _predicted_samples(path)) is not None:
+            return rows
+        return read_answers(path, faults, with_id, answer_keys=("prediction", "hypothesis", "answer"))
+
+    def _read_sample(
+        self, file: CaseFile, document: Document, index: int, keys: "Mapping[str, UnreadKeys]"
+    ) -> str | None:
         """Add the questions of one conversation and return its id."""
         sample = document.data[index]
         if not isinstance(sample, dict):
             file.faults.extend([document.fault([index], f"found {kind(sample)}, expected an object")])
             return None
+        keys[_SAMPLE].add(sample, *document.locate([index]), f"[{index}]")
         name = case_id(sample.get("sample_id"))
         conversation = sample.get("conversation")
         checks = (
@@ -95,9 +142,26 @@ class LocomoSource(FileSource):
         file.faults.extend(document.fault([index, *path], message) for path, message in faults)
         if not faults:
             shared = {"conversation_id": name} | ({"conversation": conversation} if self.history else {})
-            for number in range(len(sample["qa"])):
+            for number, item in enumerate(sample["qa"]):
+                if isinstance(item, dict):
+                    keys[_QUESTION].add(item, *document.locate([index, "qa", number]), f"[{index}].qa[{number}]")
                 self._read_question(file, document, (index, "qa", number), shared)
         return name
+
+    def _question_type(self, category: int) -> str:
+        types = load_taxonomy("question_types")["locomo"]
+        names = CATEGORY_NAMES if self.category_names == "locomo" else types["categories"]
+        name: str = names.get(str(category), types["other_category"])
+        return name
+
+    def _answer(self, item: Mapping[str, Any]) -> str | None:
+        """Return the text of the right answer, if any."""
+        answer = item.get("answer")
+        if item["category"] == _ADVERSARIAL:
+            if self.adversarial == "none":
+                return None
+            answer = item["adversarial_answer"] if item.get("adversarial_answer") is not None else answer
+        return "" if answer is None else json_text(answer)
 
     def _read_question(
         self, file: CaseFile, document: Document, path: tuple[int, str, int], shared: Mapping[str, Any]
@@ -119,9 +183,9 @@ class LocomoSource(FileSource):
         case = Case(
             id=f"{shared['conversation_id']}/{path[2]}",
             input={"question": item["question"], **shared},
-            expected=_answer(item),
+            expected=self._answer(item),
             labels={
-                "question_type": _question_type(category),
+                "question_type": self._question_type(category),
                 "category": str(category),
                 "conversation_id": shared["conversation_id"],
             },
@@ -130,28 +194,61 @@ class LocomoSource(FileSource):
         file.add(case, f"[{path[0]}].sample_id", column)
 
 
-def _question_type(category: int) -> str:
-    types = load_taxonomy("question_types")["locomo"]
-    name: str = types["categories"].get(str(category), types["other_category"])
-    return name
+_SAMPLE: Final = "sample"
+_QUESTION: Final = "question"
+_SAMPLE_KEYS: Final = ("sample_id", "conversation", "qa", "event_summary", "observation", "session_summary")
+_QUESTION_KEYS: Final = ("question", "answer", "category", "adversarial_answer", "evidence")
+_PREDICTION: Final = "prediction"
 
 
-def _answer(item: Mapping[str, Any]) -> str:
-    """Return the text of the right answer; an adversarial question prefers the one that it provokes."""
-    answer = item.get("answer")
-    if item["category"] == _ADVERSARIAL and item.get("adversarial_answer") is not None:
-        answer = item["adversarial_answer"]
-    return "" if answer is None else json_text(answer)
+def _key(question: str) -> str:
+    """Return a question without differences of white space."""
+    return " ".join(question.split())
+
+
+def _predicted_samples(path: Path) -> list[RecordedAnswer] | None:
+    """Return the answers of a file that LoCoMo's scripts write; ``None`` for any other file."""
+    if path.suffix.lower() != ".json":
+        return None
+    try:
+        document = load_json(path, str(path), depth=3)
+    except SuiteError:
+        return None
+    samples = document.data if isinstance(document.data, list) else []
+    if not samples or not all(isinstance(sample, dict) and isinstance(sample.get("qa"), list) for sample in samples):
+        return None
+    answers = []
+    for index, sample in enumerate(samples):
+        for number, item in enumerate(sample["qa"]):
+            key = next((key for key in item if key.endswith(_PREDICTION)), None) if isinstance(item, dict) else None
+            if key is not None:
+                name = f"{case_id(sample.get('sample_id'))}/{number}"
+                answers.append(RecordedAnswer(name, item[key], *document.locate([index, "qa", number])))
+    return answers
 
 
 _HISTORY = ("haystack_dates", "haystack_session_ids", "haystack_sessions")
+_LONGMEMEVAL_KEYS: Final = (
+    *("question_id", "question_type", "question", "answer", "question_date"),
+    *_HISTORY,
+    "answer_session_ids",
+)
 _ABSTENTION = "_abs"
 _EVIDENCE_MARK = "has_answer"
 
 
+Locate: TypeAlias = Callable[[Sequence[str]], tuple[int, int]]
+"""Returns line and column of a value in a row, given by its keys."""
+
+
+def _locate_in(document: Document, index: int, steps: Sequence[str]) -> tuple[int, int]:
+    line, column = document.locate([index, *steps])
+    return line, column
+
+
 @dataclass(frozen=True)
 class LongMemEvalSource(FileSource):
-    """A list of ``{question_id, question_type, question, answer, question_date, haystack_sessions, ...}``.
+    """``{question_id, question_type, question, answer, question_date, haystack_sessions, ...}``: a list, or JSONL.
 
     Labels are ``question_type`` (with underscores), and ``abstention: "true"`` where the id ends in ``_abs``:
     there the right answer is that the sessions do not say. A question type that the benchmark does not have yet is
@@ -161,12 +258,14 @@ class LongMemEvalSource(FileSource):
         history: Whether the input has the ``haystack_*`` lists besides ``question`` and ``question_date``,
             without the marks on turns that hold the answer. Not needed where the answers are recorded.
         question_types: The question types to read, with underscores; empty for all.
+        ignore: Keys of the file that are not read on purpose.
     """
 
     format: ClassVar[str] = "longmemeval"
 
     history: bool = True
     question_types: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
 
     def selects(self, case: Case) -> bool:
         """Return whether the question type is asked for."""
@@ -174,20 +273,37 @@ class LongMemEvalSource(FileSource):
 
     def read(self, file: CaseFile) -> None:
         """Add the questions."""
-        document = load_json(file.path, file.display_path, depth=2)
-        if not isinstance(document.data, list):
-            file.faults.add(1, 1, "", f"found {kind(document.data)}, expected a list of questions")
-            return
-        for index in range(len(document.data)):
-            self._read_question(file, document, index)
+        unread = UnreadKeys(_LONGMEMEVAL_KEYS, self.ignore)
+        for row, locate in self._rows(file):
+            if isinstance(row.data, dict):
+                unread.add(row.data, row.line, row.column, row.path)
+            self._read_question(file, row, locate)
+        unread.report(file.faults)
         known = {case.labels["question_type"] for case in file.cases.values()}
         known.update(load_taxonomy("question_types")["longmemeval"]["question_types"])
         _check_names(file, "question_types", self.question_types, known)
 
-    def _read_question(self, file: CaseFile, document: Document, index: int) -> None:
-        item = document.data[index]
+    def _rows(self, file: CaseFile) -> Iterator[tuple[DataRow, Locate]]:
+        """Yield the rows of a list or of lines, each with what locates a value in it."""
+        if file.path.suffix.lower() != ".json":
+            faults: list[Fault] = []
+            for line, data in read_jsonl(file.path, file.display_path, faults):
+                yield DataRow(data, line), lambda _, line=line: (line, 1)  # type: ignore[misc]  # binds the line
+            file.faults.extend(faults)
+            return
+        document = load_json(file.path, file.display_path, depth=2)
+        if not isinstance(document.data, list):
+            file.faults.add(1, 1, "", f"found {kind(document.data)}, expected a list of questions")
+            return
+        for index, data in enumerate(document.data):
+            row = DataRow(data, *document.locate([index]), f"[{index}]")
+            yield row, partial(_locate_in, document, index)
+
+    def _read_question(self, file: CaseFile, row: DataRow, locate: Locate) -> None:
+        item = row.data
         faults = list(self._faults(item))
-        file.faults.extend(document.fault([index, *path], message) for path, message in faults)
+        for steps, message in faults:
+            file.faults.add(*locate(steps), ".".join(filter(None, [row.path, *steps])), message)
         if faults:
             return
         name = str(case_id(item["question_id"]))
@@ -198,10 +314,10 @@ class LongMemEvalSource(FileSource):
         question = {key: item[key] for key in ("question", "question_date") if key in item}
         if self.history:
             question |= {key: _without_marks(item[key]) for key in _HISTORY if key in item}
-        line, column = document.locate([index])
         answer = item.get("answer")
         expected = "" if answer is None else json_text(answer)
-        file.add(Case(name, question, expected, labels=labels, line=line), f"[{index}].question_id", column)
+        case = Case(name, question, expected, labels=labels, line=row.line)
+        file.add(case, f"{row.path}.question_id" if row.path else "question_id", row.column)
 
     def _faults(self, item: Any) -> Sequence[tuple[Sequence[str], str]]:
         """Return path and message of each fault of a question."""
@@ -271,7 +387,7 @@ def _samples(cases: list[Case]) -> Iterator[Sample]:
 
 
 def _pair(case: Case) -> QAPair:
-    return QAPair(case.id, case.input["question"], case.expected, type_of(case.labels["question_type"]))
+    return QAPair(case.id, case.input["question"], case.expected or "", type_of(case.labels["question_type"]))
 
 
 _OF_THE_QUESTION = ("question", "question_date")

@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 from project import Loaded, load_source, write
 
+from pytest_llmeval import get_evaluator
 from pytest_llmeval.core.case import MISSING, Case
+from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.tasks.memory_qa.sources import LocomoSource, LongMemEvalSource
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -86,8 +88,62 @@ def test_category_outside_the_known_keeps_its_number(tmp_path: Path) -> None:
     ],
 )
 def test_locomo_answer_is_text(tmp_path: Path, item: dict[str, Any], text: str) -> None:
-    cases, _ = load(tmp_path, "locomo", [sample("c", item)])
+    cases, _ = load(tmp_path, "locomo", [sample("c", item)], adversarial="original")
     assert cases[0].expected == text
+
+
+@pytest.mark.parametrize("more", [{"adversarial_answer": "trap"}, {"adversarial_answer": "trap", "answer": "x"}, {}])
+def test_a_question_that_nobody_can_answer_expects_nothing(tmp_path: Path, more: dict[str, Any]) -> None:
+    item = {"question": "q", "category": 5, **more}
+    cases, faults = load(tmp_path, "locomo", [sample("c", item)])
+    assert (cases[0].expected, faults) == (None, [])
+    for metric, value in get_evaluator("text").evaluate("trap", cases[0].expected).items():
+        assert value is None, metric
+
+
+def test_categories_have_the_names_of_locomo_by_option(tmp_path: Path) -> None:
+    data = [sample("c", *(question(category=category) for category in range(1, 7)))]
+    cases, _ = load(tmp_path, "locomo", data, category_names="locomo")
+    names = ["multi_hop", "temporal", "open_domain", "single_hop", "adversarial", "single_hop"]
+    assert [case.labels["question_type"] for case in cases] == names
+    cases, _ = load(tmp_path, "locomo", data, category_names="locomo", question_types=("open_domain",))
+    assert [case.id for case in cases] == ["c/2"]
+
+
+def test_answers_belong_to_the_question_that_they_repeat(tmp_path: Path) -> None:
+    data = [
+        sample("c1", question(question="Where?"), question(question="Who is it?")),
+        sample("c2", question(question="Where?")),
+    ]
+    rows: list[dict[str, Any]] = [
+        {"question": "Who  is it?", "answer": "Ada"},
+        {"question": "Where?", "sample_id": "c2", "prediction": "here"},
+        {"question": "Where?", "prediction": "?"},
+    ]
+    (tmp_path / "p.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    cases, faults = load(tmp_path, "locomo", data, predictions="p.jsonl")
+    assert {case.id: case.prediction for case in cases} == {"c1/0": MISSING, "c1/1": "Ada", "c2/0": "here"}
+    assert [fault.partition("expected")[0] for fault in faults] == [
+        "p.jsonl:3:1  found the keys 'question', 'prediction', "
+    ]
+
+
+def test_files_of_the_scripts_of_locomo_are_answers(tmp_path: Path) -> None:
+    data = [sample("c1", question(question="Where?"), question(question="Who?"))]
+    written = [{"sample_id": "c1", "qa": [{**question(), "gpt_prediction": "here", "gpt_f1": 0.5}, question()]}]
+    (tmp_path / "p.json").write_text(json.dumps(written))
+    cases, faults = load(tmp_path, "locomo", data, predictions="p.json")
+    assert ([case.prediction for case in cases], faults) == (["here", MISSING], [])
+
+
+def test_references_of_longmemeval_may_be_lines(tmp_path: Path) -> None:
+    rows = [{"question_id": f"q{n}", "question_type": "multi-session", "question": "?", "answer": n} for n in (1, 2)]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, [*rows, {"question_id": "q3"}])))
+    faults: list[Fault] = []
+    source = LongMemEvalSource(path="a.jsonl", history=False)
+    cases = source.load(tmp_path, faults)
+    assert [(case.id, case.expected, case.line) for case in cases] == [("q1", "1", 1), ("q2", "2", 2)]
+    assert {fault.line for fault in faults} == {3}
 
 
 def test_conversations_and_question_types_can_be_selected(tmp_path: Path) -> None:
