@@ -15,6 +15,7 @@ __all__ = (
     "judge_answer",
     "load_dataset",
     "run_eval",
+    "task_average",
     "to_table",
     "token_f1",
 )
@@ -32,6 +33,7 @@ from pytest_llmeval.tasks.memory_qa.qa import (
     is_unanswerable,
     judge_answer,
     run_eval,
+    task_average,
     to_table,
     token_f1,
 )

@@ -929,6 +929,7 @@ def retrieval(
     recall_denominator: Literal["positives", "k"] | int = ...,
     unfilled_ranks: Literal["miss", "skip"] = ...,
     absent_attributes: Literal["empty", "unknown"] = ...,
+    relevance_level: float | None = ...,
     as_: str | None = None,
     on: str | None = None,
     turn: Turn | None = None,
@@ -942,7 +943,7 @@ def retrieval(
 
     Each task is a rule that says which results are relevant, and has its own scores. A document that is listed twice
     counts twice, except by id, and in nDCG, MAP and MRR. Those are trec_eval's: the gain of a document is its
-    relevance, each query with a positive counts, and results are taken in their order, regardless of their scores.
+    relevance, each query with a list counts, and results are taken in their order, regardless of their scores.
 
     A result that lacks an attribute which others have is read as the original reads it, as one without values, flags
     and months; ``unjudged`` in the details counts such results. Where no result has the attribute, nothing is known:
@@ -950,9 +951,9 @@ def retrieval(
     text or an id that a rule goes by, or if an attribute is of another kind.
 
     Recall is relevant results over positives, for every task. By id it is at most 1. By other rules it exceeds 1 where
-    more results are relevant than positives are listed, unless `recall_denominator` is ``k``. It is 0 for a query with
-    an empty list of positives, and undefined without a list, as F1 is. A query without ``meta`` has no scores by rules
-    that compare attributes.
+    more results are relevant than positives are listed, unless `recall_denominator` is ``k``. A query with an empty
+    list has 0 in all metrics of its list, as in trec_eval; without a list they are undefined, as recall
+    and F1 of all tasks. A query without ``meta`` has no scores by rules that compare attributes.
 
     Args:
         k: The cut-offs; the metrics are computed for each.
@@ -964,6 +965,8 @@ def retrieval(
         tasks: Name to rule; ``legal`` means the tasks ``gold``, ``accusation``, ``article`` and ``imprisonment``.
         recall_denominator: What recall divides by: ``positives``, how many of them count; ``k``, the largest cut-off,
             for each query that has a list, at each k; or a number, likewise.
+        relevance_level: The least ``relevance`` of a positive that counts as relevant, as ``-l`` of trec_eval; nDCG
+            uses all grades. Default: every positive counts.
         absent_attributes: What a result without an attribute is where others have it: ``empty``, or ``unknown``, which
             is not relevant.
         unfilled_ranks: What ranks without a result are: ``miss``, not relevant; ``skip``, at a k that is not filled the
@@ -1082,6 +1085,7 @@ def text(
     wordnet: str | None = ...,
     ignore: Sequence[Literal["citations"]] = ...,
     effective_order: bool = ...,
+    f1: Literal["tokens", "locomo"] = ...,
     as_: str | None = None,
     on: str | None = None,
     turn: Turn | None = None,
@@ -1090,10 +1094,10 @@ def text(
 
     ``expected`` is a text or a list of texts, ``prediction`` a text; numbers and booleans are read as their JSON
     text. With several references the best score counts, for each metric on its own. All metrics are in [0, 1], and
-    the value of a suite is the mean over its cases. A blank side scores 0 (exact match: two blank sides are equal).
+    the value of a suite is the mean over its cases. In exact match, two blank sides are equal.
 
-    A metric whose tokenizer cannot see any reference that has text is undefined; a reference without token is left out
-    if others have some. A prediction without token scores 0 with any script: it shares no word with a reference.
+    A metric of words is undefined if its tokenizer finds no token in any reference, such as an empty one; a reference
+    without token is left out if others have some. A prediction that is blank, or has no token, scores 0.
 
     Args:
         metrics: Which of `METRICS`; ``meteor`` needs WordNet's data.
@@ -1105,6 +1109,9 @@ def text(
         effective_order: Whether BLEU leaves out n-grams that are longer than the answer, as sacrebleu does for
             sentences: a short answer that is the reference scores 1. Default: NLTK's rule, by which ``Paris`` has
             ``bleu4`` 0.178 against itself.
+        f1: ``tokens``, or ``locomo`` for the F1 of LoCoMo's scorer: stems without articles, by the label ``category``.
+            In category 5, which has no expected answer, it is 1 for an answer with ``not mentioned`` or ``no
+            information available``, else 0.
     """
 
 def tools(

@@ -18,6 +18,7 @@ __all__ = (
     "is_unanswerable",
     "judge_answer",
     "run_eval",
+    "task_average",
     "to_table",
     "token_f1",
 )
@@ -320,7 +321,7 @@ def compute_metrics(
         Case(
             str(number),
             each.question,
-            each.ground_truth,
+            _reference(each),
             each.prediction,
             {"type": str(type_of(each.question_type))},
         )
@@ -348,6 +349,30 @@ def compute_metrics(
         **({"undefined": undefined} if undefined else {}),
         **({"missing": missing} if missing else {}),
     }
+
+
+def _reference(result: EvalResult) -> str | None:
+    """Return the right answer; ``None`` for a question that the conversation does not answer."""
+    unanswerable = type_of(result.question_type) == QuestionType.ADVERSARIAL
+    return None if unanswerable and not result.ground_truth else result.ground_truth
+
+
+def task_average(metrics: Mapping[str, Any], metric: str = "judge_score") -> float | None:
+    """Return the mean of a metric over the question types, as LongMemEval's task-averaged accuracy.
+
+    Args:
+        metrics: From `compute_metrics`.
+        metric: The metric.
+
+    Returns:
+        The mean over the types that have a value, each with the same weight; ``None`` if none has.
+
+    Example:
+        >>> task_average({"by_type": {"temporal": {"f1": 1.0}, "single_hop": {"f1": 0.5}}}, "f1")
+        0.75
+    """
+    values = [value for scores in metrics["by_type"].values() if (value := scores.get(metric)) is not None]
+    return math.fsum(values) / len(values) if values else None
 
 
 def _judged(scores: Sequence[float | None], types: Mapping[str, Sequence[int]]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from pytest_llmeval.core import grouped
 from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.data.files.documents import read_jsonl
 from pytest_llmeval.data.formats.base import case_id, id_fault
-from pytest_llmeval.tasks.retrieval.ranking import Measured, Near, listed_values
+from pytest_llmeval.tasks.retrieval.ranking import Measured, Near, listed_values, split_values
 
 TERM = Near("near", "term_of_imprisonment", number="imprisonment", flags=("death_penalty", "life_imprisonment"))
 """The comparison of terms, without tolerances."""
@@ -56,7 +56,7 @@ class Judgement:
     @property
     def charge(self) -> Charge:
         """The values that a positive shares with its query, in any order."""
-        return frozenset(self.accusation), frozenset(self.relevant_articles)
+        return _parts(self.accusation), _parts(self.relevant_articles)
 
     def to_json(self) -> dict[str, Any]:
         """Return the case as a query or a positive of an evaluation set."""
@@ -67,6 +67,11 @@ class Judgement:
         }
         known = {} if self.id is None else {"id": self.id}
         return {**known, "fact": self.fact, "meta": meta}
+
+
+def _parts(values: Iterable[str]) -> frozenset[str]:
+    """Return values split at separators, so that a list and a text with the same charges are equal."""
+    return split_values(list(values)) or frozenset()
 
 
 def read_judgement(line: int, row: Any) -> Judgement | str:

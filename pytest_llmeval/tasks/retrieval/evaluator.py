@@ -1,5 +1,6 @@
 """Evaluator ``retrieval`` (ranked search results, by lists of positives and by attributes), and its mutators."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -7,7 +8,7 @@ from itertools import compress, count
 from typing import Any, Final, Literal
 
 from pytest_llmeval.core.case import Case, own_or_answer
-from pytest_llmeval.core.evaluator import Evaluator, Metric, Reads
+from pytest_llmeval.core.evaluator import Basis, Evaluator, Metric, Reads
 from pytest_llmeval.core.observation import FloatArray, Observation, Sums
 from pytest_llmeval.core.tables import MetricTable
 from pytest_llmeval.core.views import AnswerChange, Mutator, Neighbours
@@ -18,6 +19,7 @@ from pytest_llmeval.tasks.retrieval.ranking import (
     LISTED_MEASURES,
     RANKED_MEASURES,
     SET_MEASURES,
+    UNLISTED,
     GoldList,
     Near,
     Relevance,
@@ -42,6 +44,7 @@ from pytest_llmeval.tasks.retrieval.source import (
     gains_of,
     listed_positives,
     positive_faults,
+    relevance_of,
 )
 
 _TITLE = 60
@@ -81,7 +84,6 @@ def _among(results: int) -> str:
 
 _ABSENT = "no expected positives"
 _NO_ATTRIBUTES = "the query has no meta"
-_NO_POSITIVE = "the list of expected positives is empty"
 _TABLE_MEASURES = ("precision", "recall", "hit_rate", "macro_f1", "micro_f1")
 _SHOWN_TEXT = 40
 _SHOWN_KEYS = 5
@@ -99,7 +101,7 @@ class Retrieval(Evaluator):
 
     Each task is a rule that says which results are relevant, and has its own scores. A document that is listed twice
     counts twice, except by id, and in nDCG, MAP and MRR. Those are trec_eval's: the gain of a document is its
-    relevance, each query with a positive counts, and results are taken in their order, regardless of their scores.
+    relevance, each query with a list counts, and results are taken in their order, regardless of their scores.
 
     A result that lacks an attribute which others have is read as the original reads it, as one without values, flags
     and months; ``unjudged`` in the details counts such results. Where no result has the attribute, nothing is known:
@@ -107,9 +109,9 @@ class Retrieval(Evaluator):
     text or an id that a rule goes by, or if an attribute is of another kind.
 
     Recall is relevant results over positives, for every task. By id it is at most 1. By other rules it exceeds 1 where
-    more results are relevant than positives are listed, unless `recall_denominator` is ``k``. It is 0 for a query with
-    an empty list of positives, and undefined without a list, as F1 is. A query without ``meta`` has no scores by rules
-    that compare attributes.
+    more results are relevant than positives are listed, unless `recall_denominator` is ``k``. A query with an empty
+    list has 0 in all metrics of its list, as in trec_eval; without a list they are undefined, as recall
+    and F1 of all tasks. A query without ``meta`` has no scores by rules that compare attributes.
 
     Attributes:
         k: The cut-offs; the metrics are computed for each.
@@ -121,6 +123,8 @@ class Retrieval(Evaluator):
         tasks: Name to rule; ``legal`` means the tasks ``gold``, ``accusation``, ``article`` and ``imprisonment``.
         recall_denominator: What recall divides by: ``positives``, how many of them count; ``k``, the largest cut-off,
             for each query that has a list, at each k; or a number, likewise.
+        relevance_level: The least ``relevance`` of a positive that counts as relevant, as ``-l`` of trec_eval; nDCG
+            uses all grades. Default: every positive counts.
         absent_attributes: What a result without an attribute is where others have it: ``empty``, or ``unknown``, which
             is not relevant.
         unfilled_ranks: What ranks without a result are: ``miss``, not relevant; ``skip``, at a k that is not filled the
@@ -142,6 +146,7 @@ class Retrieval(Evaluator):
     recall_denominator: Literal["positives", "k"] | int = "positives"
     unfilled_ranks: Literal["miss", "skip"] = "miss"
     absent_attributes: Literal["empty", "unknown"] = "empty"
+    relevance_level: float | None = None
 
     def __post_init__(self) -> None:
         if not self.k or min(self.k) < 1 or len(set(self.k)) < len(self.k):
@@ -156,6 +161,8 @@ class Retrieval(Evaluator):
             raise ValueError(f"unfilled_ranks: found {self.unfilled_ranks!r}, expected 'miss' or 'skip'")
         if self.absent_attributes not in ("empty", "unknown"):
             raise ValueError(f"absent_attributes: found {self.absent_attributes!r}, expected 'empty' or 'unknown'")
+        if self.relevance_level is not None and not 0 < self.relevance_level < math.inf:
+            raise ValueError(f"relevance_level: found {self.relevance_level!r}, expected a number above 0")
         whole = self.recall_denominator
         if whole not in ("positives", "k") and not (type(whole) is int and whole >= 1):
             raise ValueError(
@@ -231,6 +238,8 @@ class Retrieval(Evaluator):
         parts = [rule, f"positives:{most}", f"self:{'left_out' if self.exclude_self else 'kept'}"]
         if self.recall_denominator != "positives":
             parts.append(f"recall:{self.recall_denominator}")
+        if self.relevance_level is not None and isinstance(rule, GoldList):
+            parts.append(f"level:{self.relevance_level:g}")
         if self.absent_attributes != "empty" and not isinstance(rule, GoldList):
             parts.append(f"absent:{self.absent_attributes}")
         return "|".join(map(str, (*parts, f"unfilled:{self.unfilled_ranks}", f"v:{self.version}")))
@@ -264,12 +273,14 @@ class Retrieval(Evaluator):
         positives = listed_positives(case.expected)
         if positives is not None:
             positives = positives[: self.max_positives]
-        number = None if positives is None else len(positives)
         gold = {task: gains_of(positives or (), rule.by, self._fields) for task, rule in self._gold.items()}
+        level = self.relevance_level or 0
+        number = None if positives is None else sum(relevance_of(each) >= level for each in positives)
+        relevant = {task: {key: gain for key, gain in gains.items() if gain >= level} for task, gains in gold.items()}
         query = self._fields.query_of(case.input)
         entries = self._reader.entries(case.prediction)
         results = self._reader.first(entries, query, self._cutoffs[-1])
-        ranks = {} if number is None else self._gold_ranks(results, gold)
+        ranks = {} if number is None else self._gold_ranks(results, relevant)
         attributes = query.meta is not None
         judged = self._judged(results, query) if attributes else {}
         ranks |= {task: tuple(compress(count(1), self._relevant(each))) for task, each in judged.items()}
@@ -280,21 +291,25 @@ class Retrieval(Evaluator):
             cutoffs = tuple([k for k in cutoffs if k <= retrieved])
         whole = number if number is None or self._fixed is None else self._fixed
         counts = dict(size_counts(min(retrieved, self._cutoffs[-1]), cutoffs, whole, attributes=attributes))
-        for task, relevant in ranks.items():
-            counts.update(set_counts(task, relevant if task not in unknown else (), cutoffs, whole))
+        for task, found in ranks.items():
+            counts.update(set_counts(task, found if task not in unknown else (), cutoffs, whole))
         for task in unknown:
             counts.update(unknown_counts(task, min(retrieved, self._cutoffs[-1]), cutoffs, whole))
-        for task, gains in gold.items():
-            if gains:
-                ideal = tuple(sorted(gains.values(), reverse=True))
-                ranked = self._ranked_gains(task, gains, ranks[task], entries, query, results)
-                counts.update(ranked_counts(task, ranked, ideal, self._cutoffs))
-        details = self._details(entries, results, ranks, gold)
+        reads = entries, query, results
+        for task in gold if number is not None else ():
+            counts.update(self._ranked_counts(task, relevant[task], ranks[task], *reads))
+            if self.relevance_level is not None:
+                every = self._gold_ranks(results, {task: gold[task]})[task]
+                graded = self._ranked_counts(task, gold[task], every, *reads)
+                counts.update({name: graded.get(name, 0) for name in self._graded(task)})
+        if attributes:
+            counts.update(self._apart(query, results, ranks))
+        details = self._details(entries, results, ranks, relevant)
         if unjudged := {
             task: n for task, each in judged.items() if (n := sum(relevance.unjudged for relevance in each))
         }:
             details["unjudged"] = unjudged
-        undefined = self._undefined(number, gold, attributes=attributes)
+        undefined = self._undefined(number, attributes=attributes)
         unanswered = self._unanswered(retrieved, unknown)
         malformed = entries.fault or self._malformed(entries, results, judged)
         abstained = tuple([name for name in unanswered if name not in undefined])
@@ -333,6 +348,32 @@ class Retrieval(Evaluator):
         """Return which results are relevant."""
         strict = self.absent_attributes == "unknown"
         return (each.relevant and each.fault is None and not (strict and each.unjudged) for each in judged)
+
+    def _graded(self, task: str) -> list[str]:
+        """Return the scores of a task that weigh grades."""
+        return [f"{task}_ndcg@{k}" for k in self._cutoffs]
+
+    def _ranked_counts(
+        self,
+        task: str,
+        gains: Mapping[str, float],
+        ranks: tuple[int, ...],
+        entries: Entries,
+        query: Query,
+        results: Results,
+    ) -> Mapping[str, float]:
+        """Return the counts of nDCG, MAP and MRR of one query; 0 for each if no document is relevant."""
+        ranked = self._ranked_gains(task, gains, ranks, entries, query, results) if gains else ()
+        return ranked_counts(task, ranked, tuple(sorted(gains.values(), reverse=True)), self._cutoffs)
+
+    def _apart(self, query: Query, results: Results, ranks: Mapping[str, Sequence[int]]) -> dict[str, float]:
+        """Return a count for each attribute whose values no result shares with the query."""
+        head = results.items[: self._cutoffs[-1]]
+        return {
+            f"{task}_apart": 1
+            for task, rule in self._others.items()
+            if not ranks[task] and isinstance(rule, SameSet) and rule.is_apart(query.meta, head)
+        }
 
     def _ranked_gains(
         self,
@@ -381,21 +422,17 @@ class Retrieval(Evaluator):
                 details.setdefault("missing_positives", {})[task] = texts
         return details
 
-    def _undefined(
-        self, number: int | None, gold: Mapping[str, Mapping[str, float]], *, attributes: bool
-    ) -> dict[str, str]:
+    def _undefined(self, number: int | None, *, attributes: bool) -> dict[str, str]:
         """Return the metrics without a value for a query with any result, with reasons."""
         reasons: dict[str, str] = {}
         if number is None:
             for task in self._rules:
-                reasons |= self._without(task, SET_MEASURES if task in gold else LISTED_MEASURES, _ABSENT)
+                reasons |= self._without(task, SET_MEASURES if task in self._gold else LISTED_MEASURES, _ABSENT)
+            for task in self._gold:
+                reasons |= self._without(task, RANKED_MEASURES, _ABSENT) | {f"{task}_mrr": _ABSENT}
         if not attributes:
             for task in self._others:
                 reasons |= self._without(task, SET_MEASURES, _NO_ATTRIBUTES)
-        for task, gains in gold.items():
-            if not gains:
-                why = _ABSENT if number is None else _NO_POSITIVE
-                reasons |= self._without(task, RANKED_MEASURES, why) | {f"{task}_mrr": why}
         return reasons
 
     def _unanswered(self, retrieved: int, unknown: Iterable[str]) -> dict[str, str]:
@@ -417,6 +454,18 @@ class Retrieval(Evaluator):
         """Describe the rank of the first positive, and the positives that were not found."""
         del case
         return ranking_lines(observation.details, self._gold, self._cutoffs[-1])
+
+    def basis(self, sums: Sums) -> Mapping[str, Basis]:
+        """Return a note on each attribute of which no result of any query has a value of its query."""
+        bases = {}
+        k = self._cutoffs[-1]
+        for task, rule in self._others.items():
+            queries = sum(float(sums[f"{group}queries@{k}"][0]) for group in ("", UNLISTED))
+            if queries and float(sums[f"{task}_apart"][0]) == queries:
+                why = f"no result of any query has a value of its query's {rule.query_field or rule.field}"
+                note = f"{why}: the two sides may write them differently"
+                bases[f"{task}_precision@{self._cutoffs[0]}"] = Basis(queries, note=note)
+        return bases
 
     def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Return means over queries, and the micro scores of summed counts."""

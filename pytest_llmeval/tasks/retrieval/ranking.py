@@ -1,14 +1,16 @@
 """Ranked lists: the rules by which a result is relevant, counts of one list, and scores from summed counts."""
 
+import json
 import re
 import sys
 from abc import ABC, abstractmethod
+from ast import literal_eval
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import compress, count
 from math import log2
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, TypeAlias
 
 from pydantic import Discriminator, Field, Tag
 
@@ -107,17 +109,23 @@ class FieldRule(ABC):
         return [Relevance(matches(each), known and each is MISSING, self.value_fault(each)) for each in attributes]
 
 
+SEPARATORS: Final = ";；、,，"
+"""Marks between the values in a text."""
+
+
 @dataclass(frozen=True)
 class SameSet(FieldRule):
     """A result is relevant if a field holds the same set of values as the query's.
 
-    Numbers and their digits are the same. A text may hold several values, separated by semicolons or by ``、``, and may
-    stand in square brackets. Null and the query's missing field are the empty set.
+    Numbers and their digits are the same. Two lists are compared by their whole values. A text may be one value,
+    several with `separators` between them, perhaps in square brackets, or a JSON list; it is the same set as another
+    value if both are the same once all values are split. Null and the query's missing field are the empty set.
 
     Attributes:
         rule: Names the rule.
         field: Field of the result; dots lead into objects.
         query_field: Field of the query's ``meta``, if it has another name.
+        separators: The marks between the values in a text; empty for none.
     """
 
     __pydantic_config__: ClassVar = _STRICT
@@ -125,32 +133,67 @@ class SameSet(FieldRule):
     rule: Literal["same_set"]
     field: str
     query_field: str | None = None
+    separators: str = SEPARATORS
 
     def __str__(self) -> str:
-        return f"same {self.field}"
+        return f"same {self.field}{'' if self.separators == SEPARATORS else f' by {self.separators!r}'}"
 
     def value_fault(self, value: Any) -> str | None:
         """Return the fault of a value, if any."""
-        right = value is MISSING or _values(value) is not None
+        right = value is MISSING or self._values(value) is not None
         return None if right else f"found {describe_found(value)}, expected a list of values"
 
     def matcher(self, value: Any) -> Callable[[Any], bool]:
         """Return whether an attribute has the query's values and no others."""
-        expected = _values(value) or frozenset()
-        return lambda attribute: attribute == value or _values(attribute) == expected
+        value = parsed_list(value)
+        expected = self._values(value) or frozenset()
+        whole = frozenset(listed_values(value, self.separators) or ())
+
+        def matches(attribute: Any) -> bool:
+            attribute = parsed_list(attribute)
+            if isinstance(value, list) and isinstance(attribute, list):
+                return frozenset(listed_values(attribute, self.separators) or ()) == whole
+            return attribute == value or self._values(attribute) == expected
+
+        return matches
+
+    def is_apart(self, meta: Any, results: Iterable[Mapping[str, Any]]) -> bool:
+        """Return whether both sides have values and no result has any of the query's."""
+        own = self._values(_value_at(meta, self.query_field or self.field)) or frozenset()
+        others = [each for result in results if (each := self._values(_value_of(result, self.paths)))]
+        return bool(own and others) and not any(own & each for each in others)
+
+    def _values(self, value: Any) -> frozenset[str] | None:
+        return split_values(value, self.separators)
 
 
-def _values(value: Any) -> frozenset[str] | None:
-    listed = listed_values(value)
-    return None if listed is None else frozenset(listed)
+def split_values(value: Any, separators: str = SEPARATORS) -> frozenset[str] | None:
+    """Return the values of a set, all of them split at separators; ``None`` for anything else."""
+    listed = listed_values(value, separators)
+    return None if listed is None else frozenset(part for each in listed for part in _split(each, separators))
 
 
-def listed_values(value: Any) -> list[str] | None:
+def parsed_list(value: Any) -> Any:
+    """Return the list that a text is in JSON or in Python; any other value unchanged."""
+    if not isinstance(value, str) or not (text := value.strip()).startswith("["):
+        return value
+    for read in (json.loads, literal_eval):
+        try:
+            parsed = read(text)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            continue
+        if isinstance(parsed, list) and all(isinstance(each, str | int | float) for each in parsed):
+            return parsed
+    return value
+
+
+def listed_values(value: Any, separators: str = SEPARATORS) -> list[str] | None:
     """Return the values of a set in their order, as texts; ``None`` for anything else."""
     if value is None or value is MISSING:
         return []
+    value = parsed_list(value)
     if isinstance(value, str):
-        return list(_split(value))
+        return list(_split(value, separators))
     if isinstance(value, list):
         right = all(isinstance(each, str | int | float) for each in value)
         return [same_id(_bare(each) if isinstance(each, str) else str(each)) for each in value] if right else None
@@ -158,13 +201,17 @@ def listed_values(value: Any) -> list[str] | None:
     return None if name is None else [name]
 
 
-def _split(text: str) -> Iterator[str]:
-    """Yield the values in a text."""
+def _split(text: str, separators: str) -> Iterator[str]:
+    """Yield the values in a text; separators inside square brackets may be a part of a name."""
     bare = _bare(text)
-    listed = _LISTED if bare != text.strip() else _SEPARATOR
-    for part in listed.split(bare):
+    for part in _separator(separators, outside=bare == text.strip()).split(bare) if separators else [bare]:
         if value := _bare(part.strip(_QUOTES)):
             yield same_id(value)
+
+
+@cache
+def _separator(separators: str, *, outside: bool) -> re.Pattern[str]:
+    return re.compile(rf"[{re.escape(separators)}]{_OUTSIDE if outside else ''}")
 
 
 def _bare(text: str) -> str:
@@ -174,10 +221,7 @@ def _bare(text: str) -> str:
     return inner if text[:1] + text[-1:] in ("[]", "【】") and not _INNER.search(inner) else text
 
 
-_SEPARATOR = re.compile(r"[;；、,，](?![^\[]*\])")
-"""Between values, outside square brackets: these may be a part of a name."""
-
-_LISTED = re.compile(r"[;；、,，]")
+_OUTSIDE: Final = r"(?![^\[]*\])"
 _INNER = re.compile(r"[\[\]【】]")
 _QUOTES = " \t\r\n\"'"
 
@@ -432,7 +476,7 @@ def ranked_counts(
     Args:
         task: Name of the relevance rule.
         gains: Rank, counted from 1, and gain of each relevant result, in the order of ranks; each document once.
-        ideal: Gains of all relevant documents, largest first; not empty.
+        ideal: Gains of all relevant documents, largest first.
         cutoffs: The values of k.
 
     Returns:

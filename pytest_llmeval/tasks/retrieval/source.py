@@ -21,6 +21,7 @@ from pytest_llmeval.data.formats.base import (
     FileSource,
     RecordedAnswer,
     Source,
+    UnreadKeys,
     case_id,
     id_fault,
     json_text,
@@ -289,7 +290,7 @@ def gains_of(positives: Sequence[Any], by: By, fields: Fields) -> Mapping[str, f
             raise EvaluatorError(f"expected.positives[{place}].{fault}")
         key = fields.key_of(each, by)
         if key is not None:
-            gains.setdefault(key, _relevance(each))
+            gains.setdefault(key, relevance_of(each))
     return gains
 
 
@@ -311,12 +312,13 @@ def positive_faults(expected: Any, kinds: Iterable[By], fields: Fields) -> Itera
             yield f"expected.positives[{place}].{fault}"
 
 
-def _relevance(positive: Any) -> Any:
+def relevance_of(positive: Any) -> Any:
+    """Return the grade of a positive; 1 without one."""
     return positive.get("relevance", 1) if isinstance(positive, dict) else 1
 
 
 def _relevance_fault(positive: Any) -> str | None:
-    grade = _relevance(positive)
+    grade = relevance_of(positive)
     if isinstance(grade, int | float) and not isinstance(grade, bool) and 0 < grade <= sys.float_info.max:
         return None
     return f"relevance: found {describe_found(grade)}, expected a number above 0"
@@ -330,20 +332,28 @@ class CaseRetrievalSource(FileSource):
     """One query a line: ``{"query_id": ..., "query": {"fact": ..., "meta": {...}}, "positives": [...]}``.
 
     The query, an object or a text, is the input. The positives, best first, are what is expected: texts, ids, or
-    objects that hold them. A line without ``query_id`` or ``id`` has its number as id. ``labels`` may be given; other
-    keys are ignored.
+    objects that hold them. A line without ``query_id`` or ``id`` has its number as id. ``labels`` may be given.
 
     Recorded replies have the id of their query, or are in the order of the queries: a list of results for each, or a
     list of such lists for each batch, perhaps under ``results``. A null is no reply.
+
+    Attributes:
+        ignore: Keys of the lines that are not read on purpose.
     """
 
     format: ClassVar[str] = "case_retrieval"
 
+    ignore: tuple[str, ...] = ()
+
     def read(self, file: CaseFile) -> None:
         """Add the queries."""
         faults: list[Fault] = []
+        unread = UnreadKeys((*_IDS, "query", "positives", "labels"), self.ignore)
         for line, row in read_jsonl(file.path, file.display_path, faults):
+            if isinstance(row, dict):
+                unread.add(row, line, 1)
             self._read_row(file, line, row)
+        unread.report(file.faults)
         file.faults.extend(faults)
 
     def answers(self, path: Path, cases: Mapping[str, Case], faults: FaultLog) -> list[RecordedAnswer]:
@@ -414,6 +424,8 @@ def _faults(row: Any) -> Sequence[tuple[Sequence[str], str]]:
 
 
 _QRELS = ("query", "iteration", "document", "relevance")
+_BEIR = ("query-id", "corpus-id", "score")
+"""The header of qrels of BEIR, whose lines have three columns."""
 _RUN = ("query", "Q0", "document", "rank", "score", "tag")
 
 
@@ -430,6 +442,8 @@ class _Line(NamedTuple):
 class TrecSource(Source):
     """Judgements in lines ``QUERY 0 DOCUMENT RELEVANCE``, and results in lines ``QUERY Q0 DOCUMENT RANK SCORE TAG``.
 
+    Judgements of BEIR are read as well: lines ``QUERY DOCUMENT RELEVANCE`` below a header.
+
     A case is a query, and its id is the query's; the input is that id. What is expected are the documents with a
     relevance above 0, the most relevant first. As in trec_eval, results are ordered by score in single precision, equal
     ones by id of the document backwards, and ranks are ignored.
@@ -438,6 +452,7 @@ class TrecSource(Source):
         qrels: The judgements; relative to the suite file's folder, or absolute.
         predictions: The run, or ``None`` where a target answers. A judged query without results has an empty list. A
             query with results but no judgement is a case without ground truth.
+        ignore_identical_ids: Whether a result with the id of its query is left out, as in BEIR.
     """
 
     format: ClassVar[str] = "trec"
@@ -445,6 +460,7 @@ class TrecSource(Source):
 
     qrels: str
     predictions: str | None = None
+    ignore_identical_ids: bool = False
 
     def load(self, folder: Path, faults: list[Fault]) -> list[Case]:
         """Return the queries, in the order of the judgements; see `Source.load`."""
@@ -453,10 +469,15 @@ class TrecSource(Source):
         cases = []
         for query in [*judged, *(query for query in results or () if query not in judged)]:
             lines = judged.get(query)
-            documents = MISSING if results is None else [each.document for each in _ranked(results.get(query, ()))]
+            documents = MISSING if results is None else self._documents(results.get(query, ()), query)
             line = lines[0].number if lines else 0
             cases.append(Case(query, query, None if lines is None else _expected(lines), documents, line=line))
         return cases
+
+    def _documents(self, lines: Iterable[_Line], query: str) -> list[str]:
+        """Return the documents of a query, best first."""
+        documents = (line.document for line in _ranked(lines))
+        return [document for document in documents if not (self.ignore_identical_ids and document == query)]
 
     def faulty(self, faults: Iterable[Fault]) -> int:
         """Return 0: a faulty line costs its query a document, but not the case."""
@@ -490,12 +511,16 @@ def _by_query(path: Path, columns: tuple[str, ...], faults: list[Fault]) -> dict
 
 
 def _lines(text: str, columns: tuple[str, ...], faults: FaultLog) -> Iterator[_Line]:
-    expected = " ".join(columns)
-    whole = columns is _QRELS
-    for number, line in enumerate(text.split("\n"), 1):
+    whole, is_first = columns is _QRELS, True
+    for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
         cells = line.split()
         if not cells:
             continue
+        if is_first and whole and tuple(cells) == _BEIR:
+            columns, is_first = ("query", "document", "relevance"), False
+            continue
+        is_first = False
+        expected = " ".join(columns)
         if len(cells) != len(columns):
             faults.add(number, 1, "", f"found {len(cells)} columns, expected {len(columns)}: {expected}")
             continue
@@ -507,7 +532,7 @@ def _lines(text: str, columns: tuple[str, ...], faults: FaultLog) -> Iterator[_L
         elif wrong := id_fault(cells[0]):
             faults.add(number, 1, "query", wrong)
         else:
-            yield _Line(number, cells[0], cells[2], value)
+            yield _Line(number, cells[0], cells[columns.index("document")], value)
 
 
 def _number(cell: str, *, whole: bool) -> float | None:

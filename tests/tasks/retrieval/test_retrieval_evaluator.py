@@ -252,11 +252,11 @@ def test_a_query_with_neither_has_no_score_and_changes_nothing() -> None:
     assert (result.metrics["gold_precision@2"].scored, result.metrics["gold_precision@2"].undefined) == (1, 1)
 
 
-def test_an_empty_list_of_positives_counts_but_has_no_ranked_score() -> None:
+def test_an_empty_list_of_positives_counts_as_zero() -> None:
     cases = [Case("a", expected=["a"], prediction=["a", "b"]), Case("b", expected=[], prediction=["a", "b"])]
     metrics = score(by_id(), cases, confidence=None).metrics
     assert (metrics["gold_precision@2"].value, metrics["gold_recall@2"].value) == (0.25, 0.5)
-    assert (metrics["gold_mrr"].value, metrics["gold_mrr"].undefined) == (1, 1)
+    assert (metrics["gold_mrr"].value, metrics["gold_mrr"].undefined) == (0.5, 0)
 
 
 def test_a_k_that_is_not_filled_is_missed_or_skipped() -> None:
