@@ -80,13 +80,13 @@ class TextEvaluator(Evaluator):
     text. With several references the best score counts, for each metric on its own. All metrics are in [0, 1], and
     the value of a suite is the mean over its cases. In exact match, two blank sides are equal.
 
-    A metric of words is undefined if its tokenizer finds no token in any reference, such as an empty one; a reference
+    A metric of words is undefined if its tokenizer finds no token in any reference, such as an empty one. A reference
     without token is left out if others have some. A prediction that is blank, or has no token, scores 0.
 
     Attributes:
         metrics: Which of `METRICS`; ``meteor`` needs WordNet's data.
         tokenizer: ``auto``: each metric's own rule, extended to all scripts (East Asian characters count as
-            words); ``words``: each metric's own rule as in its reference implementation; ``characters``;
+            words). ``words``: each metric's own rule as in its reference implementation; ``characters``;
             ``whitespace``; or a name given to `register_tokenizer`.
         wordnet: Folder of WordNet's database files; ``None`` looks where NLTK and Debian install them.
         ignore: What both texts are read without: ``citations`` are marks such as ``[1]``, ``[2, 3]`` and ``【4】``.

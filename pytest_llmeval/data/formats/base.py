@@ -435,7 +435,7 @@ def read_answers(
 
     A ``.json`` file is an object ``{id: answer}`` or a list of rows; any other file is JSONL, one row a line.
     A row has its id under ``question_id``, ``query_id`` or ``id``, together with ``sample_id`` or
-    ``conversation_id`` if ids are unique only within a conversation, and the answer under ``prediction``,
+    ``conversation_id`` if ids are unique only within a conversation. It has the answer under ``prediction``,
     ``hypothesis``, ``answer`` or ``results``; the first that is there counts.
 
     Args:

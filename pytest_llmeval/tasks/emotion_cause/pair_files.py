@@ -309,7 +309,7 @@ class Converted:
 def convert_pairs(file: PairFile, form: Form, subtask: Subtask, conversations: PairFile | None = None) -> Converted:
     """Read the pairs of a file.
 
-    The words of spans become positions by the rule of the official script: a span whose words the utterance does not
+    The words of spans become positions by the rule of the official script. A span whose words the utterance does not
     have gets the positions 0 to 0, and a note.
 
     Args:
