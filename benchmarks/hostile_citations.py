@@ -7,8 +7,9 @@ import time
 
 from tabulate import tabulate
 
+from pytest_llmeval.evaluators.replies import read_reply
 from pytest_llmeval.tasks.fact_check.mentions import find_citations
-from pytest_llmeval.tasks.fact_check.target import find_object
+from pytest_llmeval.tasks.fact_check.target import rank_answer
 
 PIECES = (
     "(",
@@ -34,7 +35,7 @@ SIZES = (100_000, 400_000)
 def seconds(text: str) -> float:
     started = time.perf_counter()
     find_citations(text)
-    find_object(f"prose {text}")
+    read_reply(f"prose {text}", rank_answer)
     return time.perf_counter() - started
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 from pytest_llmeval.core.case import Case, Missing, Parts, expectation
 from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.wording import listed, quotation
+from pytest_llmeval.evaluators.replies import spoken_answer
 
 if TYPE_CHECKING:
     import regex
@@ -135,7 +136,10 @@ def read_json(text: str) -> Any:
         ...
         pytest_llmeval.evaluators.answers.NoJsonError: found truncated JSON ...
     """
-    whole = text.strip("\ufeff \t\r\n")
+    spoken, fault = spoken_answer(text)
+    if fault:
+        raise NoJsonError(fault)
+    whole = spoken.strip("\ufeff \t\r\n")
     fenced = [match.group(1).strip() for match in _FENCE.finditer(whole)]
     values, faults = [], []
     for candidate in [whole] if not fenced or whole[:1] in ("{", "[") else fenced:

@@ -25,6 +25,7 @@ from pytest_llmeval.evaluators.measures.overlap import (
     token_f1,
 )
 from pytest_llmeval.evaluators.measures.tokens import get_tokenizer
+from pytest_llmeval.evaluators.replies import spoken_answer
 
 METRICS: Final = ("exact_match", "f1", *ROUGE, *BLEU, "meteor")
 """The metrics that the evaluator knows."""
@@ -148,8 +149,9 @@ class TextEvaluator(Evaluator):
         references = as_references(case.expected)
         if references is None:
             raise EvaluatorError(reference_fault(case.expected))
-        prediction, references = self._read(case.prediction), [self._cleaned(each) for each in references]
-        malformed = None if prediction is not None else f"found {describe_found(case.prediction)}, expected text"
+        prediction, fault = self._read(case.prediction)
+        references = [self._cleaned(each) for each in references]
+        malformed = fault if prediction is not None else f"found {describe_found(case.prediction)}, expected text"
         counts: dict[str, float] = {}
         undefined: dict[str, str] = {}
         by_locomo = self.f1 == _LOCOMO and "f1" in self.metrics
@@ -183,11 +185,15 @@ class TextEvaluator(Evaluator):
         del observation
         split = get_tokenizer(self.tokenizer).f1
         references = [self._cleaned(each) for each in as_references(case.expected) or ()]
-        return word_lines(self._read(case.prediction) or "", references, split)
+        return word_lines(self._read(case.prediction)[0] or "", references, split)
 
-    def _read(self, prediction: Any) -> str | None:
+    def _read(self, prediction: Any) -> tuple[str | None, str | None]:
+        """Return the answer after its thoughts, ``None`` if it is no text, and the fault of a reply that is cut off."""
         text = as_text(prediction)
-        return None if text is None else self._cleaned(text)
+        if text is None:
+            return None, None
+        spoken, fault = spoken_answer(text)
+        return self._cleaned(spoken), fault or None
 
     def _cleaned(self, text: str) -> str:
         return _CITATION.sub("", text) if self.ignore else text

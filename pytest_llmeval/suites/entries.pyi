@@ -446,6 +446,7 @@ def fact_check(
     weights: Mapping[str, float | bool] | None = ...,
     verdict_labels: Literal["strict", "synonyms"] = ...,
     error_limits: Mapping[str, float] | None = ...,
+    verdicts: Sequence[str] = ...,
     as_: str | None = None,
     on: str | None = None,
     turn: Turn | None = None,
@@ -487,6 +488,8 @@ def fact_check(
         verdict_labels: ``strict``: a verdict is a label letter by letter; ``synonyms``: also by another name.
         error_limits: Value below which a case is an error, where it is not as here: ``verdict_errors`` 1,
             ``low_evidence_f1`` 0.3, ``low_explanation_score`` 0.5.
+        verdicts: The labels of the data set, where they are not these three. Macro F1 is then the mean over all of
+            them; one that neither side has counts as 0.
 
     Raises:
         ValueError: An option has an impossible value.
@@ -1096,13 +1099,13 @@ def text(
     text. With several references the best score counts, for each metric on its own. All metrics are in [0, 1], and
     the value of a suite is the mean over its cases. In exact match, two blank sides are equal.
 
-    A metric of words is undefined if its tokenizer finds no token in any reference, such as an empty one; a reference
+    A metric of words is undefined if its tokenizer finds no token in any reference, such as an empty one. A reference
     without token is left out if others have some. A prediction that is blank, or has no token, scores 0.
 
     Args:
         metrics: Which of `METRICS`; ``meteor`` needs WordNet's data.
         tokenizer: ``auto``: each metric's own rule, extended to all scripts (East Asian characters count as
-            words); ``words``: each metric's own rule as in its reference implementation; ``characters``;
+            words). ``words``: each metric's own rule as in its reference implementation; ``characters``;
             ``whitespace``; or a name given to `register_tokenizer`.
         wordnet: Folder of WordNet's database files; ``None`` looks where NLTK and Debian install them.
         ignore: What both texts are read without: ``citations`` are marks such as ``[1]``, ``[2, 3]`` and ``【4】``.

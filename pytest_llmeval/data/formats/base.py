@@ -105,10 +105,17 @@ class UnreadKeys:
             if key not in self._passed:
                 self._first.setdefault(str(key), (line, column, path))
 
-    def report(self, faults: FaultLog) -> None:
-        """Add the faults, each where the key comes first."""
+    def report(self, faults: FaultLog, meant: Mapping[str, str] | None = None) -> None:
+        """Add the faults, each where the key comes first.
+
+        Args:
+            faults: Gets them.
+            meant: Keys of other formats, each with the key of this one that `fields` can read from it.
+        """
         for key, (line, column, path) in self._first.items():
-            expected = f"one of: {', '.join(self._known)} (or {key} under `ignore`){suggest(key, self._known)}"
+            part = (meant or {}).get(key)
+            hint = suggest(key, self._known) if part is None else f" (did you mean `fields: {{{part}: {key}}}`?)"
+            expected = f"one of: {', '.join(self._known)} (or {key} under `ignore`){hint}"
             faults.add(line, column, path, f"found the key {key!r}, expected {expected}", spares_case=True)
 
 

@@ -8,7 +8,8 @@ from itertools import compress
 from typing import Any, Final, NamedTuple
 
 from pytest_llmeval.core.observation import FloatArray
-from pytest_llmeval.evaluators.answers import describe_found, json_in
+from pytest_llmeval.evaluators.answers import describe_found
+from pytest_llmeval.evaluators.replies import ReplyData, read_reply
 from pytest_llmeval.tasks.emotion_cause.pairs import (
     CANDIDATES,
     ID,
@@ -206,8 +207,11 @@ def read_prediction(
         texts: Of the utterances, where spans may be words; ``None`` where they have to be positions.
         labels: Whether an object may have labels of utterances in place of pairs.
     """
-    if isinstance(prediction, str):
-        prediction = json_in(prediction)
+    reply = read_reply(prediction, _rank, lists=True) if isinstance(prediction, str) else ReplyData(prediction)
+    if reply.fault:
+        return Predicted(faults=[whole_fault(name, "pair list", reply.fault)])
+    if reply.value is not None:
+        prediction = reply.value
     if labels and _only_labels(prediction):
         return Predicted()
     name = _name(prediction, name)
@@ -236,6 +240,15 @@ def read_prediction(
             if wrong := order_fault(pair):
                 faults.append(SubmissionFault(name, position, each, "span order", wrong))
     return Predicted(candidates, keep, faults)
+
+
+def _rank(value: Any) -> int:
+    """Return 2 for data with pairs, 1 for an empty list, 0 for other data."""
+    if isinstance(value, Mapping):
+        return 2 * any(key in value for key in OBJECT_KEYS)
+    if not isinstance(value, list):
+        return 0
+    return 2 if value and all(isinstance(row, list) for row in value) else int(not value)
 
 
 def _as_rows(value: Any) -> Any:

@@ -7,12 +7,13 @@ from typing import Any, ClassVar
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault, shown_path
-from pytest_llmeval.data.files.places import FaultLog
-from pytest_llmeval.data.formats.base import Source
-from pytest_llmeval.tasks.emotion_cause.conversation import checked_order, gold_pair, utterance_texts
+from pytest_llmeval.data.files.places import FaultLog, render_path
+from pytest_llmeval.data.formats.base import Source, UnreadKeys
+from pytest_llmeval.tasks.emotion_cause.conversation import OBJECT_KEYS, checked_order, gold_pair, utterance_texts
 from pytest_llmeval.tasks.emotion_cause.pair_files import PairConversation, PairFile, read_pair_file
 from pytest_llmeval.tasks.emotion_cause.pairs import (
     CANDIDATES,
+    ID,
     KEEP,
     PAIRS,
     Pair,
@@ -36,6 +37,7 @@ class EcacSource(Source):
         gold: The gold file; relative to the suite file's folder, or absolute.
         subtask: 1: causes are spans of tokens. 2: causes are utterances.
         predictions: The file of predictions, or ``None`` where a target answers.
+        ignore: Keys of conversations that are not read on purpose.
     """
 
     format: ClassVar[str] = "ecac"
@@ -44,6 +46,7 @@ class EcacSource(Source):
     gold: str
     subtask: Subtask
     predictions: str | None = None
+    ignore: tuple[str, ...] = ()
 
     def load(self, folder: Path, faults: list[Fault]) -> list[Case]:
         """Return the conversations of the gold file, in its order.
@@ -54,10 +57,14 @@ class EcacSource(Source):
         log = FaultLog(shown_path(folder / self.gold))
         gold = read_pair_file(folder / self.gold, log)
         cases = list(_cases(gold, self.subtask)) if gold is not None else []
+        if gold is not None:
+            self._report_unread(gold)
         faults.extend(log.listed())
         if self.predictions is not None:
             log = FaultLog(shown_path(folder / self.predictions))
             answers = read_pair_file(folder / self.predictions, log, predicted=True)
+            if answers is not None:
+                self._report_unread(answers)
             faults.extend(log.listed())
             if gold is not None and answers is not None:
                 cases = [case.answered(_answer(answers, int(case.id), self.subtask)) for case in cases]
@@ -67,13 +74,22 @@ class EcacSource(Source):
             faults.append(Fault(shown_path(folder / self.gold), 0, 0, "", message))
         return cases
 
+    def _report_unread(self, file: PairFile) -> None:
+        unread = UnreadKeys((ID, _UTTERANCES, *OBJECT_KEYS, KEEP), self.ignore)
+        for conversation in file.conversations.values():
+            place = conversation.place
+            unread.add(conversation.entry, *file.document.locate(place), render_path(place))
+        unread.report(file.faults)
+
     def faulty(self, faults: Iterable[Fault]) -> int:
         """Return how many conversations of gold, or rows of an internal list, have faults."""
         others = Path(self.predictions or "")
         ours = [
             fault.path
             for fault in faults
-            if fault.line and 0 < _alike(Path(self.gold), fault.file) >= _alike(others, fault.file)
+            if fault.line
+            and not fault.spares_case
+            and 0 < _alike(Path(self.gold), fault.file) >= _alike(others, fault.file)
         ]
         return len({path.partition("]")[0] for path in ours})
 

@@ -9,9 +9,9 @@ from typing import Any, Final, Literal
 
 from pytest_llmeval.core.case import Case, own_or_answer
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError, NoJudgeError
-from pytest_llmeval.core.evaluator import ErrorBucket, Metric, Reads
+from pytest_llmeval.core.evaluator import Basis, ErrorBucket, Metric, Reads
 from pytest_llmeval.core.observation import FloatArray, Observation, Sums
-from pytest_llmeval.core.tables import ConfusionMatrix, LabelTable, ReportTable
+from pytest_llmeval.core.tables import ConfusionMatrix, LabelTable, ReportTable, label_key, read_cells
 from pytest_llmeval.core.views import AnswerChange, Mutator, Neighbours
 from pytest_llmeval.core.wording import listed, unknown_name
 from pytest_llmeval.evaluators.judge.judged_case import defect_rates, listed_sources
@@ -22,6 +22,7 @@ from pytest_llmeval.tasks.fact_check.evidence import EvidenceForm, EvidenceMatch
 from pytest_llmeval.tasks.fact_check.scores import (
     EVIDENCE_METRICS,
     EXPLANATION,
+    OTHER,
     OVERALL,
     Tally,
     answer_details,
@@ -130,6 +131,8 @@ class FactCheck(JudgedEvaluator):
         verdict_labels: ``strict``: a verdict is a label letter by letter; ``synonyms``: also by another name.
         error_limits: Value below which a case is an error, where it is not as here: ``verdict_errors`` 1,
             ``low_evidence_f1`` 0.3, ``low_explanation_score`` 0.5.
+        verdicts: The labels of the data set, where they are not these three. Macro F1 is then the mean over all of
+            them; one that neither side has counts as 0.
 
     Raises:
         ValueError: An option has an impossible value.
@@ -147,6 +150,7 @@ class FactCheck(JudgedEvaluator):
     weights: dict[str, float | bool] | None = None
     verdict_labels: Literal["strict", "synonyms"] = "strict"
     error_limits: dict[str, float] | None = None
+    verdicts: tuple[str, ...] = VERDICTS
 
     def __post_init__(self) -> None:
         faults = list(self._faults())
@@ -154,6 +158,9 @@ class FactCheck(JudgedEvaluator):
             raise ValueError("; ".join(faults))
 
     def _faults(self) -> Iterator[str]:
+        distinct = set(filter(str.strip, self.verdicts))
+        if len(distinct) == 1 or len(distinct) < len(self.verdicts) or not distinct:
+            yield f"verdicts: found {list(self.verdicts)}, expected two or more different labels"
         try:
             self._matcher  # noqa: B018 (raises for impossible options)
         except ValueError as error:
@@ -206,7 +213,8 @@ class FactCheck(JudgedEvaluator):
     def describe(self) -> Sequence[Metric]:
         """Return the metrics, those of a single claim first."""
         evidence = self._evidence_signature()
-        verdict = f"labels:{self.verdict_labels}|v:{self.version}"
+        declared = "" if self.verdicts == VERDICTS else f"verdicts:{','.join(self.verdicts)}|"
+        verdict = f"labels:{self.verdict_labels}|{declared}v:{self.version}"
         explanation = f"judge:{self._mode_version() if self.asks else 'omitted'}|v:{self.version}"
         weights = ",".join(f"{name}={weight:g}" for name, weight in self._weights.items())
         weights += "" if self._normalizes else ",sum"
@@ -250,7 +258,7 @@ class FactCheck(JudgedEvaluator):
         columns = {"accuracy": "verdict_accuracy[verdict]", "evidence F1": "evidence_f1[verdict]"}
         return [
             LabelTable("", "gold verdict", columns),
-            ConfusionMatrix("verdicts: gold by row, predicted by column", VERDICTS, metrics=_CONFUSION),
+            ConfusionMatrix("verdicts: gold by row, predicted by column", self.verdicts, metrics=_CONFUSION),
         ]
 
     def error_buckets(self) -> Sequence[ErrorBucket]:
@@ -260,13 +268,13 @@ class FactCheck(JudgedEvaluator):
 
     def check(self, case: Case) -> Iterable[str]:
         """Yield the faults of the ground truth of a claim."""
-        return claim_faults(case.expected, strict=self._strict)
+        return claim_faults(case.expected, strict=self._strict, labels=self.verdicts)
 
     def _claim(self, case: Case) -> Claim:
         faults = list(self.check(case))
         if faults:
             raise EvaluatorError("; ".join(faults))
-        return read_claim(case.expected, case.input, strict=self._strict)
+        return read_claim(case.expected, case.input, strict=self._strict, labels=self.verdicts)
 
     def questions(self, case: Case) -> Sequence[Question]:
         """Return the question about the justification; none if explanations are omitted.
@@ -314,7 +322,7 @@ class FactCheck(JudgedEvaluator):
         """
         claim, answer = self._claim(case), read_answer(case.prediction)
         tally = Tally({"answers": 1, "unparsed": answer.unparsed}, answer_details(claim, answer))
-        tally.verdict(claim.verdict, read_verdict(answer.verdict, strict=self._strict))
+        tally.verdict(claim.verdict, read_verdict(answer.verdict, strict=self._strict, labels=self.verdicts))
         match, why = self._match(claim, answer)
         if match is not None:
             tally.details |= evidence_details(match)
@@ -353,9 +361,21 @@ class FactCheck(JudgedEvaluator):
         verdict, grade = scores["verdict_accuracy"], scores[EXPLANATION]
         return answer_lines(observation.details, verdict_right=verdict in (None, 1.0), explained=grade in (None, 1.0))
 
+    def basis(self, sums: Sums) -> Mapping[str, Basis]:
+        """Return a note on the predicted verdicts that are no label, which are always wrong."""
+        cells = read_cells(sums)
+        claims = sum(float(column[0]) for column in cells.values())
+        others = sum(float(column[0]) for (_, predicted), column in cells.items() if predicted == label_key(OTHER))
+        if not others:
+            return {}
+        note = f"{others:g} of {claims:g} predicted verdicts are none of {', '.join(self.verdicts)}"
+        more = "" if self.verdict_labels == "synonyms" else "; verdict_labels: synonyms accepts other names"
+        return {"verdict_accuracy": Basis(claims, note=note + more)}
+
     def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Return means over claims, and scores from the counts of all of them."""
-        scores = verdict_scores(sums, VERDICTS) | evidence_scores(sums, VERDICTS)
+        every = self.verdicts != VERDICTS
+        scores = verdict_scores(sums, self.verdicts, every=every) | evidence_scores(sums, self.verdicts)
         scores |= {name: mean(sums, name) for name in (EXPLANATION, OVERALL)}
         if self.asks:
             scores |= defect_rates(sums, sums[f"{EXPLANATION}.n"])
@@ -376,7 +396,8 @@ def _of_answer(change: Callable[[Answer, Claim, FactCheck, Neighbours], dict[str
         answer = read_answer(prediction)
         if answer.unparsed or answer.faults:
             return None
-        claim = read_claim(case.expected, case.input, strict=evaluator.verdict_labels == "strict")
+        strict, labels = evaluator.verdict_labels == "strict", evaluator.verdicts
+        claim = read_claim(case.expected, case.input, strict=strict, labels=labels)
         new = change(answer, claim, evaluator, near)
         if new is None:
             return None
@@ -388,10 +409,11 @@ def _of_answer(change: Callable[[Answer, Claim, FactCheck, Neighbours], dict[str
 
 
 def _verdict(answer: Answer, claim: Claim, evaluator: FactCheck, near: Neighbours) -> dict[str, Any] | None:
-    verdict = read_verdict(answer.verdict, strict=evaluator.verdict_labels == "strict")
+    strict, labels = evaluator.verdict_labels == "strict", evaluator.verdicts
+    verdict = read_verdict(answer.verdict, strict=strict, labels=labels)
     if claim.verdict is None or verdict != claim.verdict:
         return None
-    return {"verdict": near.rng.choice([each for each in VERDICTS if each != claim.verdict])}
+    return {"verdict": near.rng.choice([each for each in labels if each != claim.verdict])}
 
 
 def _no_evidence(answer: Answer, claim: Claim, _evaluator: FactCheck, _near: Neighbours) -> dict[str, Any] | None:

@@ -33,10 +33,11 @@ def mean(sums: Sums, name: str) -> FloatArray:
     return ratio(sums[name], sums[f"{name}.n"])
 
 
-def verdict_scores(sums: Sums, verdicts: Sequence[str]) -> dict[str, FloatArray]:
+def verdict_scores(sums: Sums, verdicts: Sequence[str], *, every: bool = False) -> dict[str, FloatArray]:
     """Return accuracy, macro F1 over `verdicts`, accuracy by gold verdict, and the cells of the confusion matrix.
 
-    A verdict that is neither gold nor predicted takes no part in the macro average. All cells of a gold verdict are
+    A verdict that is neither gold nor predicted takes no part in the macro average, or counts as 0 with `every`.
+    All cells of a gold verdict are
     there, those that are also 0, so that a gate can ask for 0; they are NaN where no claim has that verdict.
     """
     import numpy as np
@@ -44,10 +45,12 @@ def verdict_scores(sums: Sums, verdicts: Sequence[str]) -> dict[str, FloatArray]
     keys = [key for verdict in verdicts if (key := label_key(verdict)) is not None]
     cells = read_cells(sums)
     margins = Margins.from_cells(cells, sums.length)
-    macro = average(margins.only(keys), "macro")
+    macro_f1 = average(margins.only(keys), "macro")["f1"]
+    if every:
+        macro_f1 = _macro_f1(margins, keys, sums.length)
     scores = {
         "verdict_accuracy": ratio(margins.hits.sum(axis=0), margins.gold.sum(axis=0)),
-        "verdict_macro_f1": macro["f1"],
+        "verdict_macro_f1": macro_f1,
     }
     for row, key in enumerate(margins.labels):
         if key in keys:
@@ -57,6 +60,17 @@ def verdict_scores(sums: Sums, verdicts: Sequence[str]) -> dict[str, FloatArray]
                 name = f"confusion[{label_name(key)}->{label_name(predicted)}]"
                 scores[name] = np.where(margins.gold[row] == 0, np.nan, column)
     return scores
+
+
+def _macro_f1(margins: Margins, keys: Sequence[str], length: int) -> FloatArray:
+    """Return the mean F1 over all labels; NaN where no claim has any."""
+    import numpy as np
+
+    total: FloatArray = np.zeros(length)
+    for row, key in enumerate(margins.labels):
+        if key in keys:
+            total += np.nan_to_num(ratio(2 * margins.hits[row], margins.gold[row] + margins.predicted[row]))
+    return np.where(margins.gold.sum(axis=0) > 0, total / len(keys), np.nan)
 
 
 def evidence_scores(sums: Sums, verdicts: Sequence[str]) -> dict[str, FloatArray]:

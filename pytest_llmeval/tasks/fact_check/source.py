@@ -1,19 +1,23 @@
 """Cases from data sets of claims, and answers of fact checkers."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
+
+from msgspec import structs
 
 from pytest_llmeval.core import grouped
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import Fault
+from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.data.files.documents import load_json, read_jsonl
 from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.data.formats.base import (
     CaseFile,
     FileSource,
     RecordedAnswer,
+    UnreadKeys,
     case_id,
     json_text,
     kind,
@@ -23,6 +27,8 @@ from pytest_llmeval.data.formats.base import (
 from pytest_llmeval.data.formats.rows import DataRow
 
 _ID_KEYS = ("id", "claim_id")
+_MEANT: Final = {"label": "verdict", "gold_label": "verdict", "evidence": "evidence_sources"}
+"""Keys of other data sets, each with the part of a claim that it may be."""
 _ANSWER_ID_KEYS = (*_ID_KEYS, "question_id")
 _EXPECTED_KEYS = ("verdict", "justification", "evidence_sources")
 _ANSWER_KEYS = ("prediction", "answer")
@@ -57,20 +63,46 @@ class FactCheckSource(FileSource):
 
     Attributes:
         labels: More keys of the objects that become labels.
+        fields: Keys of the objects for ``id``, ``claim``, ``verdict``, ``justification`` and ``evidence_sources`` with
+            other names, such as ``{verdict: label}``; further keys are then ignored.
+        ignore: Keys of the objects that are not read on purpose.
     """
 
     format: ClassVar[str] = "fact_check"
 
     labels: tuple[str, ...] = ()
+    fields: Mapping[str, str] = field(default_factory=dict)
+    ignore: tuple[str, ...] = ()
 
     def read(self, file: CaseFile) -> None:
         """Add the claims."""
-        for number, row in enumerate(_rows(file), 1):
+        parts = ("id", "claim", *_EXPECTED_KEYS)
+        for name in self.fields:
+            if name not in parts:
+                file.faults.add(0, 0, "fields", unknown_name("part", name, parts))
+        unread = UnreadKeys((*_ID_KEYS, "claim", *_EXPECTED_KEYS), (*self.labels, *self.ignore))
+        met: set[str] = set()
+        for number, raw in enumerate(_rows(file), 1):
+            row = raw
+            if isinstance(raw.data, dict):
+                met.update(raw.data)
+                if self.fields:
+                    row = structs.replace(raw, data=self._renamed(raw.data))
+                else:
+                    unread.add(raw.data, raw.line, raw.column, raw.path)
             faults = list(_faults(row.data))
             for key, message in faults:
                 file.faults.add(row.line, row.column, _joined(row.path, key), message)
             if not faults:
                 file.add(self._case(number, row), _joined(row.path, "id"), row.column)
+        unread.report(file.faults, _MEANT)
+        for name, key in self.fields.items():
+            if met and key not in met:
+                file.faults.add(0, 0, "fields", f"no claim has the key {key!r}, which `fields.{name}` names")
+
+    def _renamed(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        named = {name: data[key] for name, key in self.fields.items() if key in data}
+        return {**{key: value for key, value in data.items() if key not in self.fields}, **named}
 
     def _case(self, number: int, row: DataRow) -> Case:
         item = row.data

@@ -14,6 +14,7 @@ from pytest_llmeval.core.case import Missing
 from pytest_llmeval.core.errors import PredictionError
 from pytest_llmeval.core.wording import printable, suggest
 from pytest_llmeval.evaluators.answers import as_text, describe_found
+from pytest_llmeval.evaluators.replies import ReplyData, read_reply
 from pytest_llmeval.judges.contract import JudgeRequest, Message
 from pytest_llmeval.judges.questions.replies import object_schema
 
@@ -29,12 +30,18 @@ _AROUND = " .,;:!?\"'`*()[]\u3002\uff0c\u201c\u201d\u2018\u2019\u300c\u300d\u300
 
 
 @cache
-def _names() -> Mapping[str, str]:
-    """Return every name, as `_normal` writes it, with its label."""
+def _names(labels: tuple[str, ...]) -> Mapping[str, str]:
+    """Return every name, as `_normal` writes it, with its label: names of a label are those of its synonyms, too."""
     from pytest_llmeval.data.labels import load_taxonomy
 
     rows: list[Mapping[str, Any]] = load_taxonomy("verdicts")["verdicts"]
-    return {_normal(name): row["label"] for row in rows for name in (row["label"], row["zh"], *row["aliases"])}
+    groups = [{_normal(name) for name in (row["label"], row["zh"], *row["aliases"])} for row in rows]
+    names = {_normal(label): label for label in labels}
+    for label in labels:
+        for group in groups:
+            if _normal(label) in group:
+                names = {**dict.fromkeys(group, label), **names}
+    return names
 
 
 def _normal(text: str) -> str:
@@ -42,29 +49,32 @@ def _normal(text: str) -> str:
     return _SEPARATORS.sub(" ", text).strip(_AROUND)
 
 
-def read_verdict(value: Any, *, strict: bool = True) -> str | None:
+def read_verdict(value: Any, *, strict: bool = True, labels: tuple[str, ...] = VERDICTS) -> str | None:
     """Return the label that a value denotes; ``None`` if it is not a label.
 
     Args:
         value: The value of the verdict.
         strict: Whether only the labels themselves count, letter by letter. If not, their other names count as well,
             in any letter case and with any marks around them.
+        labels: The labels of the data set.
     """
     if not isinstance(value, str) or len(value) > _LONGEST:
         return None
     if strict:
-        return value if value in VERDICTS else None
-    return _names().get(_normal(value))
+        return value if value in labels else None
+    return _names(labels).get(_normal(value))
 
 
-def verdict_fault(value: Any, *, strict: bool = True) -> str | None:
+def verdict_fault(value: Any, *, strict: bool = True, labels: tuple[str, ...] = VERDICTS) -> str | None:
     """Return why a value of the ground truth is not a verdict; ``None`` if it is one."""
-    if read_verdict(value, strict=strict) is not None:
+    if read_verdict(value, strict=strict, labels=labels) is not None:
         return None
-    hint = suggest(value, VERDICTS) if isinstance(value, str) else ""
-    if strict and not hint and (meant := read_verdict(value, strict=False)) is not None:
+    hint = suggest(value, labels) if isinstance(value, str) else ""
+    if strict and not hint and (meant := read_verdict(value, strict=False, labels=labels)) is not None:
         hint = f" (did you mean {meant!r}? `verdict_labels: synonyms` accepts both)"
-    return f"found {describe_found(value)}, expected one of {', '.join(VERDICTS)}{hint}"
+    if not hint and labels == VERDICTS and isinstance(value, str):
+        hint = " (`verdicts` declares the labels of another data set)"
+    return f"found {describe_found(value)}, expected one of {', '.join(labels)}{hint}"
 
 
 _JUSTIFICATION: Final = ("justification", "reasoning")
@@ -72,15 +82,6 @@ ANSWER_KEYS: Final = ("verdict", *_JUSTIFICATION)
 """Keys of answers; an object with any of them is one."""
 
 _SHOWN_KEYS: Final = 5
-_OPENING = re.compile(r'\{(?=\s*+"(?:[^"\\]|\\.)*+"\s*+:)|\[(?=\s*+\{)', re.DOTALL)
-"""Beginning of an object, or of a list of objects; other brackets in prose do not match."""
-_FAILURES: Final = 256
-"""Number of broken objects to skip: computing each error counts the lines before it."""
-_REPAIRS: Final = 8
-"""Number of objects with a trailing comma to read again: each attempt reads the remaining reply."""
-_TRAILING = re.compile(r",\s*+[}\]]")
-_COMMA = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[{,:]\s*+,|,(?=\s*+[}\]])', re.DOTALL)
-_TRAILING_COMMA: Final = "a comma behind the last entry was ignored"
 _UNKNOWN: Final = "Unknown"
 _EXPECTED: Final = "a JSON object with verdict and justification"
 
@@ -121,10 +122,13 @@ def read_answer(prediction: Any) -> Answer:
         The answer. Anything but an object with a verdict or a justification, or a text with one, is unparsed: its
         verdict is "Not Enough Evidence", and its justification is the whole text.
     """
-    data, note = find_object(prediction) if isinstance(prediction, str) else (_only_object(prediction), "")
+    reply = read_reply(prediction, rank_answer) if isinstance(prediction, str) else ReplyData(_only_object(prediction))
+    data, note = reply.value, reply.note
     if isinstance(data, Mapping) and any(key in data for key in ANSWER_KEYS):
         return _from_object(data, note)
     text = prediction if isinstance(prediction, str) else ""
+    if reply.fault:
+        return Answer(justification=text, confidence="Low", unparsed=True, faults=(reply.fault,))
     if isinstance(prediction, Missing):
         description = "nothing"
     elif isinstance(data, Mapping):
@@ -136,72 +140,17 @@ def read_answer(prediction: Any) -> Answer:
     )
 
 
-def find_object(text: str) -> tuple[Mapping[str, Any] | None, str]:
-    """Return the object that a reply is or has in it, if any, and a note of what was ignored to read it.
-
-    It takes a time proportional to the length of the reply.
-    """
-    try:
-        whole = json.loads(text.strip("\ufeff \t\r\n"))
-    except (ValueError, RecursionError):
-        pass
-    else:
-        whole = _only_object(whole)
-        return (whole, "") if isinstance(whole, dict) else (None, "")
-    return _last_answer(text)
-
-
-def _last_answer(text: str) -> tuple[Mapping[str, Any] | None, str]:
-    """Return the object in prose that is most likely the answer, with its note."""
-    best: tuple[Mapping[str, Any] | None, str] = (None, "")
-    decode = json.JSONDecoder().raw_decode
-    behind = failures = repairs = 0
-    for opening in _OPENING.finditer(text):
-        if opening.start() < behind:
-            continue
-        if failures == _FAILURES:
-            break
-        note = ""
-        try:
-            value, behind = decode(text, opening.start())
-        except json.JSONDecodeError as error:
-            # A part of a broken object is not an answer.
-            behind, failures = error.pos, failures + 1
-            if repairs == _REPAIRS or failures == _FAILURES or not _at_trailing_comma(text, opening.start(), error.pos):
-                continue
-            repairs += 1
-            try:
-                value, length = decode(_without_trailing_commas(text[opening.start() :]), 0)
-            except (ValueError, RecursionError):
-                failures += 1
-                continue
-            behind, note = opening.start() + length, _TRAILING_COMMA
-        except (ValueError, RecursionError):  # too long a number, too deep a nesting: its end is unknown
-            break
-        value = _only_object(value)
-        if not isinstance(value, dict) or not any(key in value for key in ANSWER_KEYS):
-            continue
-        if "verdict" in value or best[0] is None or "verdict" not in best[0]:
-            best = value, note
-    return best
+def rank_answer(value: Any) -> int:
+    """Return 2 for an object with a verdict, 1 for one with a justification, 0 for other data."""
+    if not isinstance(value, Mapping):
+        return 0
+    return 2 if "verdict" in value else int(any(key in value for key in ANSWER_KEYS))
 
 
 def _only_object(value: Any) -> Any:
     """Return the object of a list that has no other item; anything else as it is."""
     alone = isinstance(value, (list, tuple)) and len(value) == 1 and isinstance(value[0], Mapping)
     return value[0] if alone else value
-
-
-def _at_trailing_comma(text: str, start: int, place: int) -> bool:
-    """Return whether a comma behind the last entry stopped the decoder."""
-    comma = text.rfind(",", start, place + 1)
-    match = _TRAILING.match(text, comma) if comma >= 0 else None
-    return match is not None and match.end() > place
-
-
-def _without_trailing_commas(text: str) -> str:
-    """Return a text that begins with JSON, with a space for each comma behind a last entry: every place stays."""
-    return _COMMA.sub(lambda match: " " if match[0] == "," else match[0], text)
 
 
 def _from_object(data: Mapping[str, Any], note: str) -> Answer:
@@ -248,13 +197,14 @@ class Claim:
     sources: tuple[Any, ...] | None = None
 
 
-def read_claim(expected: Any, question: Any, *, strict: bool) -> Claim:
+def read_claim(expected: Any, question: Any, *, strict: bool, labels: tuple[str, ...] = VERDICTS) -> Claim:
     """Read ground truth that has no faults.
 
     Args:
         expected: Null, or an object with ``verdict``, ``justification``, ``evidence_sources`` and perhaps ``claim``.
         question: The claim, or an object that has it.
         strict: As for `read_verdict`.
+        labels: The same.
     """
     data: Mapping[str, Any] = expected if isinstance(expected, Mapping) else {}
     claim = question.get("claim") if isinstance(question, Mapping) else question
@@ -262,13 +212,13 @@ def read_claim(expected: Any, question: Any, *, strict: bool) -> Claim:
     sources = data.get("evidence_sources")
     return Claim(
         text=text or "",
-        verdict=read_verdict(data.get("verdict"), strict=strict),
+        verdict=read_verdict(data.get("verdict"), strict=strict, labels=labels),
         justification=data.get("justification") or "",
         sources=None if sources is None else tuple(sources),
     )
 
 
-def claim_faults(expected: Any, *, strict: bool) -> Iterator[str]:
+def claim_faults(expected: Any, *, strict: bool, labels: tuple[str, ...] = VERDICTS) -> Iterator[str]:
     """Yield the faults of ground truth; null or missing ground truth has none."""
     if expected is None:
         return
@@ -276,7 +226,7 @@ def claim_faults(expected: Any, *, strict: bool) -> Iterator[str]:
         yield f"found {describe_found(expected)}, expected an object with verdict, justification and evidence_sources"
         return
     verdict = expected.get("verdict")
-    wrong = None if verdict is None else verdict_fault(verdict, strict=strict)
+    wrong = None if verdict is None else verdict_fault(verdict, strict=strict, labels=labels)
     if wrong is not None:
         yield f"verdict: {wrong}"
     yield from _text_faults(expected, ("claim", "justification"))

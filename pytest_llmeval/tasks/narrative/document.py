@@ -11,6 +11,7 @@ from pytest_llmeval.core import wording
 from pytest_llmeval.data.files.places import render_path
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.evaluators.measures.overlap import harmonic_mean
+from pytest_llmeval.evaluators.replies import read_reply, spoken_answer
 
 Span: TypeAlias = tuple[int, int]
 """A half-open interval ``[start, end)`` of characters; nothing is assumed of the order of its ends."""
@@ -226,12 +227,14 @@ class Story:
         events: In the order of the document.
         text: Empty where absent.
         faults: ``path: found ..., expected ...`` for everything of a wrong form; it counts as absent.
+        misnamed: The same for keys that are not read and look like one that is absent.
     """
 
     characters: tuple[Character, ...] = ()
     events: tuple[Event, ...] = ()
     text: str = ""
     faults: tuple[str, ...] = ()
+    misnamed: tuple[str, ...] = ()
 
 
 def format_faults(data: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -265,7 +268,10 @@ def is_blank(value: Any) -> bool:
 
 
 def json_fault(text: str) -> str | None:
-    """Return the place and the kind of the JSON error of a text; ``None`` for a text without JSON."""
+    """Return why a text has no document; ``None`` for a text without JSON."""
+    _, fault = spoken_answer(text)
+    if fault:
+        return f"a text without a document ({fault})"
     first, last = text.find(_FENCE), text.rfind(_FENCE)
     start = text.find("\n", first) + 1 if 0 <= first < last else 0
     block = text[start:last] if start else text
@@ -282,9 +288,16 @@ def json_fault(text: str) -> str | None:
 
 
 def parse_document(value: Any) -> Mapping[str, Any] | None:
-    """Return an object, or the object that a JSON text is or has in a fenced block; ``None`` for anything else."""
-    data = _parsed(value) if isinstance(value, str) else value
+    """Return an object, or the one that a text is or has in a fence or in prose; ``None`` for anything else."""
+    data = read_reply(value, _rank).value if isinstance(value, str) else value
     return data if isinstance(data, Mapping) else None
+
+
+def _rank(value: Any) -> int:
+    """Return 2 for a document, 1 for any other object, 0 for other data."""
+    if not isinstance(value, Mapping):
+        return 0
+    return 2 if any(part in value for part in PARTS) else 1
 
 
 def read_story(data: Mapping[str, Any]) -> Story:
@@ -296,7 +309,8 @@ def read_story(data: Mapping[str, Any]) -> Story:
         f"{render_path(path)}: found {describe_found(value)}, expected {expected}"
         for path, value, expected in reader.faults
     ]
-    return replace(story, faults=tuple(wrong))
+    misnamed = tuple(f"{render_path(path)}: {message}" for path, message in reader.misnamed)
+    return replace(story, faults=tuple(wrong), misnamed=misnamed)
 
 
 def value_faults(data: Mapping[str, Any]) -> list[ValueFault]:
@@ -306,12 +320,31 @@ def value_faults(data: Mapping[str, Any]) -> list[ValueFault]:
     return reader.faults
 
 
+def misnamed_keys(data: Mapping[str, Any]) -> list[tuple[Steps, str]]:
+    """Return path and message of each key that is not read and looks like one that is absent."""
+    reader = _Reader()
+    reader.story(data)
+    return reader.misnamed
+
+
+_KEYS: Mapping[str, tuple[str, ...]] = {
+    "characters": ("name", "alias", "archetype"),
+    "narrative_events": ("id", "time_order", "text_span", "relationships", "action_layer", "agents", "targets"),
+    "relationships": ("agent", "target", "relationship_level1", "relationship_level2", "sentiment"),
+    "text_span": ("start", "end", "text"),
+    "action_layer": ACTION_FIELDS,
+    "source_info": ("text_content", "language"),
+}
+"""The keys that are read in the objects under a key."""
+
+
 class _Reader:
     """Reads values of a document; malformed ones become faults and count as absent."""
 
     def __init__(self, *, reads_all: bool = False) -> None:
         self.reads_all = reads_all
         self.faults: list[ValueFault] = []
+        self.misnamed: list[tuple[Steps, str]] = []
 
     def story(self, data: Mapping[str, Any]) -> Story:
         characters = tuple(filter(None, self.each(data, (), "characters", self.character)))
@@ -327,9 +360,19 @@ class _Reader:
         if not is_blank(value):
             self.faults.append((path, value, expected))
 
+    def check_keys(self, data: Mapping[str, Any], path: Steps, kind: str) -> None:
+        """Add the keys of an object that look like one that it lacks."""
+        known = _KEYS.get(kind, ())
+        unread = [key for key in data if key not in known]
+        absent = [key for key in known if key not in data] if unread else []
+        for name in absent:
+            similar = (key for key in unread if _is_like(str(key), name))
+            self.misnamed += [((*path, key), f"found the key {key!r}, expected {name!r} (JSON v3)") for key in similar]
+
     def object(self, data: Mapping[str, Any], path: Steps, key: str) -> Mapping[str, Any]:
         value = data.get(key)
         if isinstance(value, Mapping):
+            self.check_keys(value, (*path, key), key)
             return value
         self.fault(value, (*path, key), "an object")
         return {}
@@ -346,6 +389,7 @@ class _Reader:
         results = []
         for place, item in enumerate(value):
             if isinstance(item, Mapping) and item:
+                self.check_keys(item, (*path, place), key)
                 results.append(read(item, (*path, place)))
             else:
                 self.fault(item, (*path, place), "an object")
@@ -431,14 +475,3 @@ class _Reader:
             relationships=tuple(self.each(data, path, "relationships", self.relationship)),
             action={field: value for field, value in action.items() if value},
         )
-
-
-def _parsed(text: str) -> Any:
-    first, last = text.find(_FENCE), text.rfind(_FENCE)
-    _, _, block = text[first + len(_FENCE) : last].partition("\n")
-    for candidate in (text, block):
-        try:
-            return json.loads(candidate)
-        except (ValueError, RecursionError):
-            continue
-    return None

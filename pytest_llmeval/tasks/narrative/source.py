@@ -14,7 +14,7 @@ from pytest_llmeval.data.files.documents import Document, load_json, read_bytes
 from pytest_llmeval.data.files.places import matching_files
 from pytest_llmeval.data.files.validation import describe
 from pytest_llmeval.data.formats.base import Source, case_id, id_fault
-from pytest_llmeval.tasks.narrative.document import PARTS, Steps, format_faults, read_story, value_faults
+from pytest_llmeval.tasks.narrative.document import PARTS, Steps, format_faults, misnamed_keys, read_story, value_faults
 from pytest_llmeval.tasks.narrative.labels import warn_of_drift
 
 _NAMED = {"characters": ("character", "name"), "narrative_events": ("event", "id")}
@@ -28,7 +28,11 @@ def annotation_problems(document: Document) -> list[Fault]:
     if not isinstance(data, Mapping) or not any(part in data for part in PARTS):
         parts = " or ".join(map(repr, PARTS))
         return [document.fault((), f"found {describe(data)}, expected a JSON v3 document with {parts}")]
-    return [
+    misnamed = [
+        structs.replace(document.fault(steps, f"{_entry(steps, data)}{message}"), spares_case=True)
+        for steps, message in misnamed_keys(data)
+    ]
+    return misnamed + [
         document.fault(steps, f"{_entry(steps, data)}found {describe(value)}, expected {expected}")
         for steps, value, expected in value_faults(data)
     ]
@@ -86,7 +90,7 @@ class JsonV3Source(Source):
 
     def faulty(self, faults: Iterable[Fault]) -> int:
         """Return how many files of ground truth have faults; theirs alone have a line."""
-        return len({fault.file for fault in faults if fault.line})
+        return len({fault.file for fault in faults if fault.line and not fault.spares_case})
 
     def file_of(self, case: Case) -> str:
         """Return the name of the story, since cases have no rows."""
@@ -150,7 +154,7 @@ def _case(name: str, path: Path, labels: Mapping[str, str], faults: list[Fault])
         own_faults += error.faults
     # A fault of the whole file gets a line all the same: it stops a case, and those are counted by it.
     faults.extend(structs.replace(each, line=max(1, each.line), column=max(1, each.column)) for each in own_faults)
-    if own_faults:
+    if not all(fault.spares_case for fault in own_faults):
         return None
     story = read_story(data)
     warn_of_drift(display_path, story, story.text)

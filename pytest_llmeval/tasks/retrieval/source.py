@@ -28,7 +28,8 @@ from pytest_llmeval.data.formats.base import (
     kind,
     wrong_values,
 )
-from pytest_llmeval.evaluators.answers import describe_found, json_in
+from pytest_llmeval.evaluators.answers import describe_found
+from pytest_llmeval.evaluators.replies import read_reply
 
 By: TypeAlias = Literal["id", "text"]
 
@@ -173,7 +174,12 @@ class Reader:
         """
         original = prediction
         if isinstance(prediction, str):
-            prediction = json_in(prediction)
+            reply = read_reply(prediction, _rank, lists=True)
+            if reply.fault:
+                return Entries((), fault=reply.fault)
+            prediction = prediction if reply.value is None else reply.value
+            if isinstance(prediction, dict) and "results" not in prediction:
+                prediction = [prediction]
         if isinstance(prediction, dict) and "results" in prediction:
             prediction = prediction["results"]
         if not isinstance(prediction, list):
@@ -245,6 +251,15 @@ class Reader:
                 keys = {kind: list(compress(each, others)) for kind, each in keys.items()}
                 itself += others.count(False)
         return Results(items, keys, itself, stop, complete)
+
+
+def _rank(value: Any) -> int:
+    """Return 2 for results, 1 for an empty list, 0 for other data."""
+    if isinstance(value, dict):
+        return 2
+    if not isinstance(value, list):
+        return 0
+    return 2 if value and all(isinstance(each, dict | str) for each in value) else int(not value)
 
 
 def _all_texts(entries: list[Any]) -> bool:

@@ -401,3 +401,36 @@ def test_omitted_explanations_ask_no_judge_so_that_streams_score_them() -> None:
     assert not omitted.asks
     cases = [Case("height", GOLD["claim"], GOLD, prediction={"verdict": "Refuted"})]
     assert score_stream(omitted, cases).metrics["verdict_accuracy"].value == 1
+
+
+AVERITEC = ("Supported", "Refuted", "Not Enough Evidence", "Conflicting Evidence/Cherrypicking")
+
+
+def test_a_data_set_declares_its_labels_and_macro_f1_is_over_all_of_them() -> None:
+    from pytest_llmeval import Case, get_evaluator, score
+
+    rows = [("Refuted", "Refuted"), (AVERITEC[3], AVERITEC[3]), ("Refuted", "Supported")]
+    cases = [
+        Case(str(n), expected={"verdict": gold}, prediction={"verdict": ours}) for n, (gold, ours) in enumerate(rows)
+    ]
+    metrics = score(get_evaluator("fact_check", explanation="omit", verdicts=AVERITEC), cases, confidence=None).metrics
+    assert metrics["verdict_accuracy"].value == 2 / 3
+    assert metrics["verdict_macro_f1"].value == pytest.approx((2 / 3 + 1 + 0 + 0) / 4)
+    assert metrics[f"verdict_accuracy[{AVERITEC[3]}]"].value == 1
+
+
+@pytest.mark.parametrize("predicted", ["CONTRADICT", "谣言", "pants-fire", "REFUTES", "refuted", "Contradicted"])
+def test_names_of_other_data_sets_are_synonyms(predicted: str) -> None:
+    from pytest_llmeval import get_evaluator
+
+    for labels in (AVERITEC, ("SUPPORTS", "REFUTES", "NOT ENOUGH INFO"), ("SUPPORT", "CONTRADICT")):
+        evaluator = get_evaluator("fact_check", explanation="omit", verdict_labels="synonyms", verdicts=labels)
+        assert evaluator.evaluate({"verdict": predicted}, {"verdict": labels[1]})["verdict_accuracy"] == 1
+
+
+def test_verdicts_that_are_no_label_are_noted() -> None:
+    from pytest_llmeval import Case, get_evaluator, score
+
+    cases = [Case(str(n), expected={"verdict": "Refuted"}, prediction={"verdict": "CONTRADICT"}) for n in range(3)]
+    metric = score(get_evaluator("fact_check", explanation="omit"), cases).metrics["verdict_accuracy"]
+    assert (metric.value, metric.reason.partition(" are")[0]) == (0, "3 of 3 predicted verdicts")

@@ -32,6 +32,7 @@ def load(folder: Path, claims: Any = CLAIMS, answers: Any = None, **options: Any
     faults: list[Fault] = []
     if answers is not None:
         options["predictions"] = answers if isinstance(answers, str) else write(folder, "answers.json", answers)
+    options.setdefault("ignore", ("topic",))
     path = claims if isinstance(claims, str) else write(folder, "claims.json", claims)
     cases = FactCheckSource(path=path, **options).load(folder, faults)
     return cases, [f"{Path(each.file).name}:{each.line} {each.path}: {each.message}" for each in faults]
@@ -156,3 +157,29 @@ def test_answers_to_a_claim_that_is_there_twice_come_in_order(tmp_path: Path) ->
 def test_an_answer_to_no_claim_is_a_fault(tmp_path: Path) -> None:
     _, faults = load(tmp_path, CLAIMS, [{"claim": "Cats fly.", "verdict": "Refuted"}])
     assert faults == ["answers.json:2 : found 1 id that no case has ('Cats fly.'), expected ids such as '1'"]
+
+
+def test_other_data_sets_are_read_by_the_names_of_their_keys(tmp_path: Path) -> None:
+    rows = [{"id": 7, "statement": "Bats are birds.", "label": "REFUTES", "split": "dev"}]
+    (case,), faults = load(tmp_path, rows, fields={"claim": "statement", "verdict": "label"})
+    assert (case.id, case.input, case.expected, faults) == ("7", "Bats are birds.", {"verdict": "REFUTES"}, [])
+    _, faults = load(tmp_path, rows, fields={"claim": "statement", "verdict": "lable", "verdcit": "label"})
+    assert "unknown part 'verdcit' (did you mean 'verdict'?)" in faults[0]
+    assert faults[1].endswith("no claim has the key 'lable', which `fields.verdict` names")
+
+
+def test_keys_that_are_not_read_are_faults_that_spare_the_claim(tmp_path: Path) -> None:
+    rows = [{"claim": "a", "label": "REFUTES", "evidence": [], "split": 1}, {"claim": "b", "label": "SUPPORTS"}]
+    cases, faults = load(tmp_path, rows, ignore=("split",))
+    assert len(cases) == 2
+    assert [fault.partition("(did")[2] for fault in faults] == [
+        " you mean `fields: {verdict: label}`?)",
+        " you mean `fields: {evidence_sources: evidence}`?)",
+    ]
+
+
+def test_rows_that_lack_an_answer_are_one_fault(tmp_path: Path) -> None:
+    rows = [{"claim_id": n, "pred_label": "Refuted"} for n in range(500)]
+    _, faults = load(tmp_path, CLAIMS, rows)
+    assert len(faults) == 1
+    assert "expected `prediction` or `answer` or `verdict` (and 499 more rows like it)" in faults[0]
