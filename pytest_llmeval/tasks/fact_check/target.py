@@ -31,7 +31,7 @@ _AROUND = " .,;:!?\"'`*()[]\u3002\uff0c\u201c\u201d\u2018\u2019\u300c\u300d\u300
 
 @cache
 def _names(labels: tuple[str, ...]) -> Mapping[str, str]:
-    """Return every name, as `_normal` writes it, with its label: names of a label are those of its synonyms, too."""
+    """Return every name, as `_normal` writes it, with its label; synonyms of a label are names of it."""
     from pytest_llmeval.data.labels import load_taxonomy
 
     rows: list[Mapping[str, Any]] = load_taxonomy("verdicts")["verdicts"]

@@ -64,7 +64,7 @@ def test_a_prediction_without_any_part_has_a_reason() -> None:
     ("text", "place"),
     [
         ('{"characters": [],\n "narrative_events": [}', "line 2, column 23"),
-        ('Here:\n```json\n{"characters": [1;]}\n```\n', "line 3, column 19"),
+        ('Here:\n```json\n{"characters": [1;]}\n```\n', "line 3, column 18"),
     ],
 )
 def test_malformed_json_of_a_prediction_has_a_position(text: str, place: str) -> None:
