@@ -291,8 +291,8 @@ class Retrieval(Evaluator):
             cutoffs = tuple([k for k in cutoffs if k <= retrieved])
         whole = number if number is None or self._fixed is None else self._fixed
         counts = dict(size_counts(min(retrieved, self._cutoffs[-1]), cutoffs, whole, attributes=attributes))
-        for task, found in ranks.items():
-            counts.update(set_counts(task, found if task not in unknown else (), cutoffs, whole))
+        for task, hits in ranks.items():
+            counts.update(set_counts(task, hits if task not in unknown else (), cutoffs, whole))
         for task in unknown:
             counts.update(unknown_counts(task, min(retrieved, self._cutoffs[-1]), cutoffs, whole))
         reads = entries, query, results
