@@ -114,7 +114,7 @@ def test_every_public_name_is_loaded_from_the_module_that_type_checkers_see() ->
 
 
 UNUSED = {
-    *("gates.drop", "gates.rules", "judge.asking", "judge.contract", "judge.panel"),
+    *("gates.drop", "gates.rules", "judges.asking", "judges.contract", "judges.panel"),
     *("exchange", "services.retrying", "tasks.emotion_cause", "tasks.narrative", "tasks.retrieval"),
     *("baselines.baselines", "baselines.files", "baselines.history", "baselines.scores", "run.shards"),
     *("targets.python", "targets.recordings", "targets.spec"),
