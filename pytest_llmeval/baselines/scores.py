@@ -336,9 +336,13 @@ def _check_version(document: Document) -> None:
     if not isinstance(data, Mapping):
         raise SuiteError([document.fault((), f"found {describe(data)}, expected approved scores")])
     schema = data.get("schema")
+    if isinstance(schema, int) and schema > SCHEMA:
+        newer = (
+            f"found {schema}, expected {SCHEMA}: the file is from a newer version of pytest-llmeval-suite: upgrade it"
+        )
+        raise SuiteError([document.fault(("schema",), newer)])
     if schema != SCHEMA or isinstance(schema, bool):
-        fault = f"found {describe(schema)}, expected {SCHEMA}: upgrade pytest-llmeval-suite, or approve the scores anew"
-        raise SuiteError([document.fault(("schema",), fault)])
+        raise SuiteError([document.fault(("schema",), f"found {describe(schema)}, expected {SCHEMA}")])
 
 
 def _contradictions(document: Document, scores: SuiteScores | TestScores) -> Iterator[Fault]:

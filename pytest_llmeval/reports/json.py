@@ -213,7 +213,8 @@ def read_report(path: Path) -> RunReport:
         raise SuiteError([document.fault((), f"found {describe(data)}, expected a report of --llmeval-report")])
     version = data["schema_version"]
     if version != SCHEMA_VERSION:
-        message = f"found {version!r}, expected {SCHEMA_VERSION}: write it anew with --llmeval-report=report.json"
+        expected = f"{SCHEMA_VERSION}, the version that this program reads"
+        message = f"found {version!r}, expected {expected}: write it anew with --llmeval-report=report.json"
         raise SuiteError([document.fault(("schema_version",), message)])
     try:
         report = msgspec.convert(data, RunReport)

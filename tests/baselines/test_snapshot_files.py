@@ -138,7 +138,7 @@ def test_scores_of_tests_are_read_as_they_were_written(
         (
             '"schema": 1',
             '"schema": 2',
-            "schema: found the number 2, expected 1: upgrade pytest-llmeval-suite, or approve the scores anew",
+            "schema: found 2, expected 1: the file is from a newer version",
         ),
         ('"schema": 1', '"schema": 0', "schema: found the number 0, expected 1"),
         ('  "schema": 1,\n', "", "schema: found nothing (null), expected 1"),
