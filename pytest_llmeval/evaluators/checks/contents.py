@@ -72,34 +72,79 @@ def _slack(limit_of: float) -> float:
     return _SLACK * max(1.0, abs(limit_of))
 
 
+_RAISED: Final = "⁰¹²³⁴⁵⁶⁷⁸⁹"
+_FRACTIONS: Final = "¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"
+_SPACES: Final = "\u00a0\u2007\u2009\u202f"
+_WORDS: Final = {
+    **dict.fromkeys(("k", "thousand", "thousands", "tausend"), 1e3),
+    **dict.fromkeys(("million", "millions", "mn", "mln", "mio", "millionen", "millones"), 1e6),
+    **dict.fromkeys(("billion", "billions", "bn", "mrd", "milliarde", "milliarden", "milliards"), 1e9),
+    **dict.fromkeys(("trillion", "trillions"), 1e12),
+    **dict.fromkeys(("hundred", "hundreds"), 1e2),
+}
+_UNITS: Final = {"十": 10, "百": 100, "千": 1_000} | dict.fromkeys("万萬", 10_000) | dict.fromkeys("亿億", 100_000_000)
+_BASE: Final = 10
+_ABBREVIATED: Final = {"M": 1e6, "B": 1e9}
 _NUMBER = re.compile(
-    r"(?<![A-Za-z0-9_.])(?<![A-Za-z_][-+])"
-    r"([-+]?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|[-+]?\.\d+)"
-    r"([eE][-+]?\d+)?(?!\d|\.\d)([万亿]*)"
+    r"(?P<currency>[$€£¥])?(?<![A-Za-z0-9_.])(?<![A-Za-z_][-+])(?P<sign>[-+]?)(?:(?:"
+    r"(?P<points>\d{1,3}(?:\.\d{3})+,\d+(?!\d|[.,]\d))"  # 1.250,50
+    rf"|(?P<gaps>\d{{1,3}}(?:[{_SPACES}'’]\d{{3}})+(?!\d)(?:[.,]\d+)?)"  # 12 500, with a space that does not break
+    r"|(?P<commas>(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+))"
+    rf"(?P<exponent>[eE][-+]?\d+)?(?!\d|\.\d)(?:[ {_SPACES}]?(?P<part>[{_FRACTIONS}]))?|(?P<fraction>[{_FRACTIONS}]))"
+    rf"(?P<raised>[⁺⁻]?[{_RAISED}]+)?(?:\s?[×x·*]\s?10(?:\^(?P<caret>[-+]?\d+)|(?P<power>[⁺⁻]?[{_RAISED}]+)))?"
+    r"(?:(?P<units>(?:[十百万萬亿億]|千(?![克米瓦卡帕赫伏字]))+)"
+    rf"|(?P<letter>[MB])\b|[\s{_SPACES}-]?(?P<word>(?i:{'|'.join(sorted(_WORDS, key=len, reverse=True))}))\b)?"
 )
 """Not: digits of a name, and what has two points, as versions and dates have."""
 
-_MINUS = str.maketrans({"\u2212": "-", "\ufe63": "-", "\u2009": None, "\u202f": None})
-_UNITS: Final = {"万": 10_000, "亿": 100_000_000}
+_MINUS = str.maketrans({"\u2212": "-", "\ufe63": "-"})
+_LOWERED = str.maketrans(_RAISED + "⁺⁻", "0123456789+-")
+_KEPT: Final = frozenset(_RAISED + "⁺⁻" + _FRACTIONS + _SPACES)
 
 
 def numbers_in(text: str) -> list[float]:
-    """Return the numbers of a text in order, full-width digits and 万 and 亿 included.
+    """Return the numbers of a text in order, full-width digits, fractions and words of scale included.
 
-    Commas may group thousands. Digits that belong to a name, as in ``GPT-4`` or ``v2``, are no number. A number that no
-    float can hold, such as ``1e400``, is infinite.
+    Commas may group thousands, and so may spaces that do not break; ``1.250,50`` has points and a comma. A raised
+    number is a power of 10, else the mark of a footnote if it is 1. Digits that belong to a name, as in ``GPT-4`` or
+    ``v2``, are no number. A number that no float can hold, such as ``1e400``, is infinite; one that may be a power or
+    have a footnote, such as ``5²``, is NaN.
 
     >>> numbers_in("It costs $1,234.50, or 3.5万 in all; see GPT-4.")
     [1234.5, 35000.0]
+    >>> numbers_in("2½, 10³ and $1.2 million")
+    [2.5, 1000.0, 1200000.0]
     """
-    plain = unicodedata.normalize("NFKC", text).translate(_MINUS)
-    numbers = []
-    for digits, exponent, units in _NUMBER.findall(plain):
-        value = float(digits.replace(",", "") + exponent)
-        for unit in units:
-            value *= _UNITS[unit]
-        numbers.append(value)
-    return numbers
+    return [value for _, value in _read_numbers(text)]
+
+
+def _read_numbers(text: str) -> list[tuple[str, float]]:
+    """Return each number of a text as it is written, with its value."""
+    # A raised digit and a fraction are digits like others once they are normalized.
+    plain = "".join(each if each in _KEPT else unicodedata.normalize("NFKC", each) for each in text).translate(_MINUS)
+    return [(found.group().strip(), _value(found)) for found in _NUMBER.finditer(plain)]
+
+
+def _value(found: re.Match[str]) -> float:
+    if written := found["points"]:
+        digits = written.replace(".", "").replace(",", ".")
+    else:
+        digits = re.sub(f"[{_SPACES}'’]", "", found["gaps"] or "").replace(",", ".") or (found["commas"] or "0")
+    value = float(digits.replace(",", "") + (found["exponent"] or ""))
+    value += sum(unicodedata.numeric(found[name]) for name in ("part", "fraction") if found[name])
+    if raised := (found["raised"] or "").translate(_LOWERED):
+        if value == _BASE:
+            value = float(f"1e{raised}")
+        elif raised != "1":
+            value = math.nan
+    value *= float(f"1e{(found['caret'] or found['power'] or '0').translate(_LOWERED)}")
+    for unit in found["units"] or "":
+        value *= _UNITS[unit]
+    if found["letter"] and found["currency"]:
+        value *= _ABBREVIATED[found["letter"]]
+    if found["word"]:
+        value *= _WORDS[found["word"].lower()]
+    return -value if found["sign"] == "-" else value
 
 
 def _number(argument: float | Number) -> CheckTest:
@@ -107,18 +152,30 @@ def _number(argument: float | Number) -> CheckTest:
 
     def test(subject: Subject) -> CheckOutcome:
         if isinstance(subject.value, int | float) and not isinstance(subject.value, bool):
-            numbers = [float(subject.value) if is_finite_number(subject.value) else math.inf]
+            number = float(subject.value) if is_finite_number(subject.value) else math.inf
+            numbers = {number: limit(number)}
         else:
-            numbers = list(dict.fromkeys(numbers_in(subject.text)))
+            numbers = {value: _shown(written, value) for written, value in _read_numbers(subject.text)}
         if any(map(math.isinf, numbers)):
             raise UnreadableError(f"{subject.show()}, which has a number that is too large to be compared")
+        if unclear := [shown for value, shown in numbers.items() if math.isnan(value)]:
+            raise UnreadableError(f"{unclear[0]} in {subject.show()}, which may be a power or have a footnote")
         if len(numbers) != 1:
-            listed = ", ".join(map(limit, numbers[:5]))
-            what = f"the numbers {listed}" if numbers else "no number"
+            what = f"the numbers {', '.join([*numbers.values()][:5])}" if numbers else "no number"
             return CheckOutcome(False, f"{what} in {subject.show()}")
-        return CheckOutcome(options.holds(numbers[0]), f"the number {limit(numbers[0])}")
+        ((value, shown),) = numbers.items()
+        return CheckOutcome(options.holds(value), f"the number {shown}")
 
     return test
+
+
+def _shown(written: str, value: float) -> str:
+    """Return a number for a message, and how it is written if that looks different."""
+    if math.isnan(value):
+        return quoted(written)
+    number = limit(value)
+    is_plain = all(each in "0123456789.,+-$€£¥" for each in written) and not re.search(r"\..*,", written)
+    return number if is_plain else f"{number} ({quoted(written)})"
 
 
 def _language(argument: str | tuple[str, ...]) -> CheckTest:

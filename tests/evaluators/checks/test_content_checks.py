@@ -25,6 +25,18 @@ from pytest_llmeval.evaluators.checks.evaluator import Checks
         ("1,5", [1, 5]),
         ("3-5 days", [3, 5]),
         (".5 and 10kg", [0.5, 10]),
+        ("10³ metres, 10⁻² and 10¹", [1000, 0.01, 10]),
+        ("The answer is 42¹", [42]),
+        ("6.02×10²³ or 6.02 x 10^23", [6.02e23, 6.02e23]),
+        ("50 m² and 20 km²", [50, 20]),
+        ("2½, 2 ¾ and ⅓", [2.5, 2.75, 1 / 3]),
+        ("$1.2 million, 1.2-million, 1.2 Millionen and $1.2M", [1.2e6] * 4),
+        ("3 billion, 3 bn and 3 thousand; 10k", [3e9, 3e9, 3000, 10_000]),
+        ("1.2千万, 3百万, 2萬億, 5千克", [1.2e7, 3e6, 2e12, 5]),
+        ("5 M and 5 mm, 300 millilitres", [5, 5, 300]),
+        ("1.250,50 and 12.345.678,9", [1250.5, 12_345_678.9]),
+        ("12\u00a0500, 12\u202f500,5 and 12'500", [12_500, 12_500.5, 12_500]),
+        ("3\u00a04 and 12 500", [3, 4, 12, 500]),
         ("none", []),
     ],
 )
@@ -81,6 +93,7 @@ def test_a_check_of_contents_holds_as_defined(entry: Any, answer: Any, expected:
 
 
 def test_a_number_among_others_is_not_guessed() -> None:
+    assert unmet({"number": 1.2}, "$1.2 million").startswith("found the number 1200000 ('$1.2 million'), expected")
     assert unmet({"number": 3}, "3 of 4").startswith("found the numbers 3, 4 in '3 of 4', expected number: 3")
 
 
@@ -88,6 +101,16 @@ def test_a_number_among_others_is_not_guessed() -> None:
 @pytest.mark.parametrize(
     "limits", [{"equals": 42}, {"max": 10}, {"min": 0, "max": 1}, {"min": 5}, {"equals": 1, "tolerance": 1}]
 )
+def test_a_number_that_may_be_a_power_or_have_a_footnote_is_not_read() -> None:
+    for answer in ("It is 5².", "42²³ in all"):
+        assert "may be a power or have a footnote" in observed({"number": 5}, answer).errored["check_rate"]
+
+
+@pytest.mark.parametrize("answer", ["10⁹⁹⁹", "1e400", "2×10^999", "10" + "⁹" * 5000])
+def test_a_number_beyond_all_floats_is_infinite(answer: str) -> None:
+    assert numbers_in(answer) == [float("inf")]
+
+
 @pytest.mark.parametrize("key", ["number", "not_number"])
 def test_a_number_that_no_float_can_hold_is_neither_within_limits_nor_outside(
     key: str, limits: dict[str, float], answer: Any
