@@ -155,21 +155,21 @@ def _number(argument: float | Number) -> CheckTest:
             number = float(subject.value) if is_finite_number(subject.value) else math.inf
             numbers = {number: limit(number)}
         else:
-            numbers = {value: _shown(written, value) for written, value in _read_numbers(subject.text)}
+            numbers = {value: _number_text(written, value) for written, value in _read_numbers(subject.text)}
         if any(map(math.isinf, numbers)):
             raise UnreadableError(f"{subject.show()}, which has a number that is too large to be compared")
-        if unclear := [shown for value, shown in numbers.items() if math.isnan(value)]:
+        if unclear := [text for value, text in numbers.items() if math.isnan(value)]:
             raise UnreadableError(f"{unclear[0]} in {subject.show()}, which may be a power or have a footnote")
         if len(numbers) != 1:
             what = f"the numbers {', '.join([*numbers.values()][:5])}" if numbers else "no number"
             return CheckOutcome(False, f"{what} in {subject.show()}")
-        ((value, shown),) = numbers.items()
-        return CheckOutcome(options.holds(value), f"the number {shown}")
+        ((value, text),) = numbers.items()
+        return CheckOutcome(options.holds(value), f"the number {text}")
 
     return test
 
 
-def _shown(written: str, value: float) -> str:
+def _number_text(written: str, value: float) -> str:
     """Return a number for a message, and how it is written if that looks different."""
     if math.isnan(value):
         return quoted(written)

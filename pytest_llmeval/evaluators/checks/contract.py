@@ -1,5 +1,6 @@
 """The kind of a check, its test of a subject, and the tree of checks that a suite composes."""
 
+import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -52,12 +53,14 @@ class Subject:
         case: The case, for the few kinds that read more than one part.
         memory: Findings that several checks share.
         is_answer: Whether the part is the answer itself, which may be a record with a field `answer`.
+        absent: Why the part is empty, where nobody wrote it.
     """
 
     value: Any
     case: Case
     memory: dict[str, Any] = field(default_factory=dict)
     is_answer: bool = False
+    absent: str = ""
 
     @cached_property
     def text(self) -> str:
@@ -216,10 +219,32 @@ class View:
                 return subject
             try:
                 value = _reading(on, self._parts).view(self.case).prediction
+                subject = Subject(value, self.case, is_answer=on is None)
             except PredictionError as error:
-                raise CheckError(str(error)) from None
-            subject = self._subjects[on] = Subject(value, self.case, is_answer=on is None)
+                subject = self._absent_outcome(on, error)
+            self._subjects[on] = subject
         return subject
+
+    def _absent_outcome(self, on: str | None, error: PredictionError) -> Subject:
+        """Return what is absent from the outcome of an agent: a file that it did not write is empty.
+
+        Raises:
+            UnreadableError: The outcome has other values and not this one.
+            CheckError: There is no outcome.
+        """
+        steps = _OUTCOME.match(on or "")
+        outcome = self._found("outcome") if steps else None
+        if steps is None or not isinstance(outcome, Mapping):
+            raise CheckError(str(error)) from None
+        if steps["file"] and isinstance(outcome.get("files"), Mapping):
+            return Subject("", self.case, absent=f"{steps['file']} was not written")
+        raise UnreadableError(f"nothing at {on!r}") from None
+
+    def _found(self, on: str) -> Any:
+        try:
+            return _reading(on, self._parts).view(self.case).prediction
+        except PredictionError:
+            return None
 
     def turns(self, turn: Turn) -> "Sequence[tuple[int, View]]":
         """Return turns of the conversation, each with its number.
@@ -238,6 +263,9 @@ class View:
     @property
     def _parts(self) -> Parts:
         return _DEFAULT if self.case.origin is None else self.case.origin.parts
+
+
+_OUTCOME = re.compile(r"""outcome\.(?:files\.(?P<quote>["']?)(?P<file>[^"']+)(?P=quote)$)?""")
 
 
 @lru_cache(maxsize=256)
@@ -312,7 +340,8 @@ class CheckLeaf:
         if met is not self.negated:
             return MET
         text = evidence if isinstance(evidence, str) else evidence()
-        return CheckFinding(False, True, f"found {text or subject.show()}, expected {self.written}")
+        what = subject.absent or f"found {text or subject.show()}"
+        return CheckFinding(False, True, f"{what}, expected {self.written}")
 
 
 def _next_verdict(view: View) -> "Verdict":

@@ -90,7 +90,7 @@ def _trace(path: Path, prefix: str) -> tuple[str, Sequence[TraceSpan]]:
     """Return the trace whose id begins as wanted."""
     faults = FaultLog(str(path))
     spans = read_spans(path, faults).spans
-    matches = [trace for trace in spans if trace.startswith(prefix.lower())]
+    matches = [trace for trace in spans if trace.lower().startswith(prefix.lower())]
     if len(matches) != 1:
         what = f"{len(matches)} traces" if matches else f"no trace among {len(spans)}"
         which = listed([repr(each) for each in matches or spans])

@@ -406,7 +406,7 @@ def _is_error(code: Any) -> bool:
 
 
 def _hex(value: Any) -> str:
-    return value.lower().removeprefix("0x") if isinstance(value, str) else ""
+    return value.removeprefix("0x") if isinstance(value, str) else ""
 
 
 def _attributes(data: Any) -> dict[str, Any]:

@@ -111,12 +111,14 @@ def _definition(entry: Any) -> Mapping[str, Any] | None:
 
 
 def read_schemas(path: Path) -> Mapping[str, Any]:
-    """Read a JSON or YAML file: tool to JSON Schema, or a list of definitions as sent to models.
+    """Read a JSON or YAML file: tool to JSON Schema, a list of definitions as sent to models, or a snapshot of MCP.
 
     Raises:
         EvaluatorError: The file cannot be read, or has another form.
     """
     data = _content(path)
+    if isinstance(data, Mapping) and isinstance(data.get("tools"), list):
+        data = data["tools"]
     if isinstance(data, Mapping):
         return data
     if not isinstance(data, list):

@@ -244,6 +244,8 @@ class Routing(Evaluator):
             calls = _calls(case.prediction)
         except MissingTraceError as error:
             return Observation({}, errored=dict.fromkeys(names, str(error)))
+        if self.tools is not None and Path(self.tools).is_dir():
+            calls = [_of_skill(each) for each in calls]
         calls = [each for each in calls if not any(fnmatchcase(each.name, pattern) for pattern in self.ignore)]
         fired = list(dict.fromkeys(each.name for each in calls))
         faults = [f"tool_calls{each.fault}" for each in calls if each.fault]
@@ -369,6 +371,13 @@ def _route(expected: Any) -> Route | str:
     if arguments is not None and not isinstance(arguments, Mapping):
         return f"args: found {describe_found(arguments)}, expected an object"
     return Route(None if tool == "none" else tool, frozenset(siblings), arguments)
+
+
+def _of_skill(call: ToolCall) -> ToolCall:
+    """Return the call of a skill by its own name: agents call one tool, ``Skill``, with the name as an argument."""
+    names = [(call.arguments or {}).get(key) for key in ("skill", "command", "name")] if call.name == "Skill" else []
+    name = next((each for each in names if isinstance(each, str)), None)
+    return call if name is None else call._replace(name=name.removeprefix("/"))
 
 
 def _calls(prediction: Any) -> list[ToolCall]:

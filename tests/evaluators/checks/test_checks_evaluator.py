@@ -242,3 +242,31 @@ def test_a_check_needs_a_name_without_meaning(name: str) -> None:
 def test_a_check_takes_an_answer_and_at_most_one_argument() -> None:
     with pytest.raises(EvaluatorError, match=r"expected a function of \(answer\) or \(answer, argument\)"):
         kind_of_function(lambda answer, one, two: answer == one == two, "check")
+
+
+WORKED = {"answer": "Done.", "outcome": {"exit_code": 0, "files": {"calc.py": "a + b"}}}
+
+
+@pytest.mark.parametrize(
+    ("entry", "unmet"),
+    [
+        ({"starts_with": "Fixed:"}, "CHANGES.md was not written, expected starts_with: "),
+        ({"min_chars": 1}, "CHANGES.md was not written, expected min_chars: 1"),
+        ({"not_contains": "TODO"}, ""),
+        ({"equals": ""}, ""),
+    ],
+)
+def test_a_file_that_an_agent_did_not_write_is_empty(entry: dict[str, Any], unmet: str) -> None:
+    evaluator = checks_evaluator(read_checks({**entry, "on": 'outcome.files."CHANGES.md"'}))
+    observation = evaluator.measure(Case("1", prediction=WORKED))
+    assert observation.errored == {}
+    lines = observation.details.get("wrong", [])
+    assert len(lines) == bool(unmet)
+    assert all(line.startswith(unmet) for line in lines)
+
+
+def test_another_part_that_the_outcome_lacks_fails_its_check() -> None:
+    evaluator = checks_evaluator(read_checks({"not_contains": "x", "on": "outcome.flies"}))
+    observation = evaluator.measure(Case("1", prediction=WORKED))
+    assert (observation.errored, "nothing at 'outcome.flies'" in str(observation)) == ({}, True)
+    assert evaluator.measure(Case("1", prediction={"answer": "Done."})).errored

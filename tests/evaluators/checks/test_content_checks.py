@@ -97,13 +97,13 @@ def test_a_number_among_others_is_not_guessed() -> None:
     assert unmet({"number": 3}, "3 of 4").startswith("found the numbers 3, 4 in '3 of 4', expected number: 3")
 
 
-@pytest.mark.parametrize("answer", ["The answer is 1e400.", "-1e400", "9" * 400, 10**400])
-@pytest.mark.parametrize(
-    "limits", [{"equals": 42}, {"max": 10}, {"min": 0, "max": 1}, {"min": 5}, {"equals": 1, "tolerance": 1}]
-)
 def test_a_number_that_may_be_a_power_or_have_a_footnote_is_not_read() -> None:
     for answer in ("It is 5².", "42²³ in all"):
-        assert "may be a power or have a footnote" in observed({"number": 5}, answer).errored["check_rate"]
+        seen = observed({"number": 5}, answer)
+        assert "may be a power or have a footnote" in str(
+            seen.malformed or seen.errored or unmet({"number": 5}, answer)
+        )
+        assert not met({"number": 5}, answer)
 
 
 @pytest.mark.parametrize("answer", ["10⁹⁹⁹", "1e400", "2×10^999", "10" + "⁹" * 5000])
@@ -111,6 +111,10 @@ def test_a_number_beyond_all_floats_is_infinite(answer: str) -> None:
     assert numbers_in(answer) == [float("inf")]
 
 
+@pytest.mark.parametrize("answer", ["The answer is 1e400.", "-1e400", "9" * 400, 10**400])
+@pytest.mark.parametrize(
+    "limits", [{"equals": 42}, {"max": 10}, {"min": 0, "max": 1}, {"min": 5}, {"equals": 1, "tolerance": 1}]
+)
 @pytest.mark.parametrize("key", ["number", "not_number"])
 def test_a_number_that_no_float_can_hold_is_neither_within_limits_nor_outside(
     key: str, limits: dict[str, float], answer: Any

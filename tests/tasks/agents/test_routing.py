@@ -109,6 +109,10 @@ def test_lists_of_tools_are_read_in_every_form(here: Path) -> None:
     skill.parent.mkdir(parents=True)
     skill.write_text("---\nname: pdf\ndescription: >\n  Reads PDF.\n---\n# PDF\n", encoding="utf-8")
     assert read_catalogue(here / "skills")["pdf"].description == "Reads PDF.\n"
+    options = {"tools": str(here / "skills")}
+    assert observed("pdf", calls("Skill", skill="pdf"), **options).counts["routing.right"] == 1.0
+    assert observed("pdf", calls("Skill", command="/pdf"), **options).counts["routing.right"] == 1.0
+    assert "'docx', which is no tool" in str(observed("pdf", calls("Skill", skill="docx"), **options).malformed)
     skill.write_text("# PDF\n", encoding="utf-8")
     with pytest.raises(EvaluatorError, match="found no name at its top"):
         read_catalogue(here / "skills")

@@ -242,8 +242,9 @@ def test_calls_are_valid_by_the_schema_of_their_tool() -> None:
         [{"type": "function", "function": {"name": "s", "parameters": SCHEMAS["s"]}}],
         [{"name": "s", "input_schema": SCHEMAS["s"]}],
         [{"name": "s", "inputSchema": SCHEMAS["s"]}],
+        {"instructions": "", "tools": [{"name": "s", "inputSchema": SCHEMAS["s"]}]},
     ],
-    ids=["by-name", "openai", "anthropic", "mcp"],
+    ids=["by-name", "openai", "anthropic", "mcp", "mcp-snapshot"],
 )
 def test_schemas_are_read_from_a_file(content: Any, tmp_path: Path) -> None:
     path = tmp_path / "tools.json"
