@@ -72,7 +72,7 @@ def _slack(limit_of: float) -> float:
     return _SLACK * max(1.0, abs(limit_of))
 
 
-_RAISED: Final = "⁰¹²³⁴⁵⁶⁷⁸⁹"
+_SUPERSCRIPTS: Final = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 _FRACTIONS: Final = "¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"
 _SPACES: Final = "\u00a0\u2007\u2009\u202f"
 _WORDS: Final = {
@@ -84,22 +84,23 @@ _WORDS: Final = {
 }
 _UNITS: Final = {"十": 10, "百": 100, "千": 1_000} | dict.fromkeys("万萬", 10_000) | dict.fromkeys("亿億", 100_000_000)
 _BASE: Final = 10
-_ABBREVIATED: Final = {"M": 1e6, "B": 1e9}
+_LETTERS: Final = {"M": 1e6, "B": 1e9}
 _NUMBER = re.compile(
     r"(?P<currency>[$€£¥])?(?<![A-Za-z0-9_.])(?<![A-Za-z_][-+])(?P<sign>[-+]?)(?:(?:"
     r"(?P<points>\d{1,3}(?:\.\d{3})+,\d+(?!\d|[.,]\d))"  # 1.250,50
     rf"|(?P<gaps>\d{{1,3}}(?:[{_SPACES}'’]\d{{3}})+(?!\d)(?:[.,]\d+)?)"  # 12 500, with a space that does not break
     r"|(?P<commas>(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+))"
     rf"(?P<exponent>[eE][-+]?\d+)?(?!\d|\.\d)(?:[ {_SPACES}]?(?P<part>[{_FRACTIONS}]))?|(?P<fraction>[{_FRACTIONS}]))"
-    rf"(?P<raised>[⁺⁻]?[{_RAISED}]+)?(?:\s?[×x·*]\s?10(?:\^(?P<caret>[-+]?\d+)|(?P<power>[⁺⁻]?[{_RAISED}]+)))?"
+    rf"(?P<raised>[⁺⁻]?[{_SUPERSCRIPTS}]+)?"
+    rf"(?:\s?[×x·*]\s?10(?:\^(?P<caret>[-+]?\d+)|(?P<power>[⁺⁻]?[{_SUPERSCRIPTS}]+)))?"
     r"(?:(?P<units>(?:[十百万萬亿億]|千(?![克米瓦卡帕赫伏字]))+)"
     rf"|(?P<letter>[MB])\b|[\s{_SPACES}-]?(?P<word>(?i:{'|'.join(sorted(_WORDS, key=len, reverse=True))}))\b)?"
 )
 """Not: digits of a name, and what has two points, as versions and dates have."""
 
 _MINUS = str.maketrans({"\u2212": "-", "\ufe63": "-"})
-_LOWERED = str.maketrans(_RAISED + "⁺⁻", "0123456789+-")
-_KEPT: Final = frozenset(_RAISED + "⁺⁻" + _FRACTIONS + _SPACES)
+_TO_DIGITS = str.maketrans(_SUPERSCRIPTS + "⁺⁻", "0123456789+-")
+_AS_THEY_ARE: Final = frozenset(_SUPERSCRIPTS + "⁺⁻" + _FRACTIONS + _SPACES)
 
 
 def numbers_in(text: str) -> list[float]:
@@ -121,30 +122,31 @@ def numbers_in(text: str) -> list[float]:
 def _read_numbers(text: str) -> list[tuple[str, float]]:
     """Return each number of a text as it is written, with its value."""
     # A raised digit and a fraction are digits like others once they are normalized.
-    plain = "".join(each if each in _KEPT else unicodedata.normalize("NFKC", each) for each in text).translate(_MINUS)
-    return [(found.group().strip(), _value(found)) for found in _NUMBER.finditer(plain)]
+    characters = (each if each in _AS_THEY_ARE else unicodedata.normalize("NFKC", each) for each in text)
+    plain = "".join(characters).translate(_MINUS)
+    return [(match.group().strip(), _value(match)) for match in _NUMBER.finditer(plain)]
 
 
-def _value(found: re.Match[str]) -> float:
-    if written := found["points"]:
+def _value(match: re.Match[str]) -> float:
+    if written := match["points"]:
         digits = written.replace(".", "").replace(",", ".")
     else:
-        digits = re.sub(f"[{_SPACES}'’]", "", found["gaps"] or "").replace(",", ".") or (found["commas"] or "0")
-    value = float(digits.replace(",", "") + (found["exponent"] or ""))
-    value += sum(unicodedata.numeric(found[name]) for name in ("part", "fraction") if found[name])
-    if raised := (found["raised"] or "").translate(_LOWERED):
+        digits = re.sub(f"[{_SPACES}'’]", "", match["gaps"] or "").replace(",", ".") or (match["commas"] or "0")
+    value = float(digits.replace(",", "") + (match["exponent"] or ""))
+    value += sum(unicodedata.numeric(match[name]) for name in ("part", "fraction") if match[name])
+    if power := (match["raised"] or "").translate(_TO_DIGITS):
         if value == _BASE:
-            value = float(f"1e{raised}")
-        elif raised != "1":
+            value = float(f"1e{power}")
+        elif power != "1":
             value = math.nan
-    value *= float(f"1e{(found['caret'] or found['power'] or '0').translate(_LOWERED)}")
-    for unit in found["units"] or "":
+    value *= float(f"1e{(match['caret'] or match['power'] or '0').translate(_TO_DIGITS)}")
+    for unit in match["units"] or "":
         value *= _UNITS[unit]
-    if found["letter"] and found["currency"]:
-        value *= _ABBREVIATED[found["letter"]]
-    if found["word"]:
-        value *= _WORDS[found["word"].lower()]
-    return -value if found["sign"] == "-" else value
+    if match["letter"] and match["currency"]:
+        value *= _LETTERS[match["letter"]]
+    if match["word"]:
+        value *= _WORDS[match["word"].lower()]
+    return -value if match["sign"] == "-" else value
 
 
 def _number(argument: float | Number) -> CheckTest:

@@ -233,14 +233,14 @@ class View:
             CheckError: There is no outcome.
         """
         steps = _OUTCOME.match(on or "")
-        outcome = self._found("outcome") if steps else None
+        outcome = self._part("outcome") if steps else None
         if steps is None or not isinstance(outcome, Mapping):
             raise CheckError(str(error)) from None
         if steps["file"] and isinstance(outcome.get("files"), Mapping):
             return Subject("", self.case, absent=f"{steps['file']} was not written")
         raise UnreadableError(f"nothing at {on!r}") from None
 
-    def _found(self, on: str) -> Any:
+    def _part(self, on: str) -> Any:
         try:
             return _reading(on, self._parts).view(self.case).prediction
         except PredictionError:
