@@ -393,7 +393,7 @@ class ChangeGate(Gate):
 
     def _examine(self, pairing: "RunPairing", rows: "PairedRows", group: str = "") -> "ExaminedChange":
         from pytest_llmeval.numbers.drop_tests import DropQuestion, Untestable, drop_evidence
-        from pytest_llmeval.numbers.inference import worsened
+        from pytest_llmeval.numbers.inference import scaled, worsened
 
         statistic: Statistic = "mean" if self.statistic == "mean" else "value"
         level = self.interval_confidence
@@ -402,7 +402,7 @@ class ChangeGate(Gate):
             evidence = drop_evidence(question, self.test, worst_case=self.proves_safety)
         except Untestable as error:
             return ExaminedChange(self, group, len(rows.current), fault=str(error))
-        metric = pairing.table.metric(self.metric)
+        metric = scaled(pairing.table.metric(self.metric), evidence.estimate)
         has_cause = self.noun == "drop" and evidence.drop is not None and evidence.drop > self.max_drop
         fallen = worsened(pairing, rows, self.metric) if has_cause else None
         return ExaminedChange(self, group, evidence.estimate.cases, evidence, self._fault(evidence), metric, fallen)

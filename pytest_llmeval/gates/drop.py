@@ -136,9 +136,12 @@ class DropGate(ClaimGate):
 
     def undecided_by(self, evidence: "Evidence", metric: Metric) -> bool:
         from pytest_llmeval.numbers.drop_tests import drop_power, far_limit
+        from pytest_llmeval.numbers.inference import lacks_scale
 
+        if lacks_scale(evidence.estimate):
+            return True
         power = drop_power(evidence, self, metric)
-        if power.room <= self.max_drop or (power.decides and not power.scatters) or self._rules_out(evidence):
+        if power.possible <= self.max_drop or (power.decides and not power.scatters) or self._rules_out(evidence):
             return False
         detectable = self._finds(evidence, metric)
         return detectable is None or detectable > far_limit(self, power)
@@ -177,12 +180,14 @@ class DropGate(ClaimGate):
     def _cannot_tell(self, evidence: "Evidence", metric: Metric) -> str:
         """Say what the gate cannot find, and what to do about it: the only writer of such sentences."""
         from pytest_llmeval.numbers.drop_tests import drop_power, far_limit, units_of, units_to_find
+        from pytest_llmeval.numbers.inference import lacks_scale
 
         data = evidence.estimate
         detectable = self._finds(evidence, metric)
         far = far_limit(self, drop_power(evidence, self, metric))
-        if not math.isfinite(far):  # comparisons without a limit
-            return f"cannot tell: {units_of(data)}"
+        if lacks_scale(data):
+            scale = f"{self.metric} has no range, and without one 12 show its scale"
+            return f"cannot tell: {units_of(data)}, and {scale}. Declare the range of {self.metric}"
         target = _two_digits(far)
         needed = units_to_find(float(target), evidence, self, metric, collapses=self.counts_collapses)
         clusters = " clusters" if data.units < data.cases else ""

@@ -18,7 +18,9 @@ from pytest_llmeval.numbers.inference import (
     doubts,
     held_interval,
     held_tails,
+    lacks_scale,
     least_tail,
+    scaled,
     span,
     witnessed_tail,
 )
@@ -183,7 +185,7 @@ def _bootstrap(question: DropQuestion, *, corrected: bool) -> Evidence:
     difference = data.difference
     if difference is None:
         return Evidence(data, None, None, None, 0.0, notes)
-    metric = pairing.table.metric(name)
+    metric = scaled(pairing.table.metric(name), data)
     falls = metric.higher_is_better
     drop = -difference if falls else difference
     bootstrap = Bootstrap.from_estimate(data, "bca" if corrected else "percentile", metric)
@@ -214,7 +216,10 @@ def _guarded(question: DropQuestion, evidence: Evidence, *, means: bool = True) 
     """
     if evidence.tails is None:
         return evidence
-    data, metric = evidence.estimate, question.pairing.table.metric(question.metric)
+    data = evidence.estimate
+    if lacks_scale(data):
+        return replace(evidence, tails=Tails(1.0, 1.0))
+    metric = scaled(question.pairing.table.metric(question.metric), data)
     falls = metric.higher_is_better
     above, below = evidence.tails
     if means:
@@ -236,21 +241,27 @@ def _mcnemar(question: DropQuestion, evidence: Evidence, *, mid_p: bool) -> Evid
     import numpy as np
 
     here, there = _case_scores(question, "mcnemar")
-    strange = [score for score in (*here, *there) if score not in (0.0, 1.0)]
+    metric = scaled(question.pairing.table.metric(question.metric), evidence.estimate)
+    low, high = metric.low, metric.high
+    if low is None or high is None or low == high:
+        raise Untestable(f"test mcnemar needs scores of two values, and {metric.name} declares no range")
+    strange = [score for score in (*here, *there) if score not in (low, high)]
     if strange:
         raise Untestable(
-            f"test mcnemar needs scores of 0 and 1, found {strange[0]:.4g}: use test bootstrap or wilcoxon"
+            f"test mcnemar needs scores of {low:g} and {high:g}, found {strange[0]:.4g}: use test bootstrap or wilcoxon"
         )
+    max_drop, reach = question.max_drop / (high - low), high - low
     drops = _drops(question, here, there)
     worse, better, pairs = int(np.sum(drops > 0)), int(np.sum(drops < 0)), len(drops)
-    if question.max_drop < 0:
-        mirrored = mcnemar_tails(better, worse, pairs, -question.max_drop, mid_p=mid_p)
+    if max_drop < 0:
+        mirrored = mcnemar_tails(better, worse, pairs, -max_drop, mid_p=mid_p)
         tails = Tails(mirrored.below, mirrored.above)
     else:
-        tails = mcnemar_tails(worse, better, pairs, question.max_drop, mid_p=mid_p)
+        tails = mcnemar_tails(worse, better, pairs, max_drop, mid_p=mid_p)
+    least, most = mcnemar_interval(worse, better, pairs, question.confidence, mid_p=mid_p)
     return replace(
         evidence,
-        interval=mcnemar_interval(worse, better, pairs, question.confidence, mid_p=mid_p),
+        interval=(reach * least, reach * most),
         tails=tails,
         notes=(*evidence.notes, f"{worse} worse, {better} better"),
     )
@@ -368,7 +379,8 @@ class DropPower:
         level: The one-sided level at which the gate is judged, divided by the number of tests that are judged together.
         least: The smallest one-sided p-value that a drop can have, were every case to fall as far as it can.
         observed: The drop; ``None`` if it is not known.
-        room: The largest drop that is possible; infinite if the metric has no end.
+        room: The largest drop that is possible, or that the baseline's scores suggest; infinite if none is known.
+        possible: The largest drop that is possible; infinite if the metric declares no end.
         smallest: The smallest true drop that is found in 80 of 100 runs; ``None`` if no possible one is, or how
             much the difference scatters is not known.
         scatters: Whether the scatter is known.
@@ -378,6 +390,7 @@ class DropPower:
     least: float
     observed: float | None
     room: float
+    possible: float
     smallest: float | None
     scatters: bool
 
@@ -405,14 +418,17 @@ def drop_power(evidence: Evidence, gate: TestedChange, metric: Metric, tests: in
         # So large that the cases which would take it back could not all have gone unseen.
         unseen = 1 - level ** (1 / max(1, data.units))
         shift = max(shift, unseen * (reach - room + gate.max_drop) / (1 - unseen))
-    smallest = None if shift is None or gate.max_drop + shift > room else gate.max_drop + shift
+    possible = room if data.bounded else math.inf
+    smallest = None if shift is None or gate.max_drop + shift > possible else gate.max_drop + shift
     least = _least(data, gate, room, span(metric))
-    return DropPower(level, least, evidence.drop, room, smallest if least <= level else None, shift is not None)
+    if least > level:
+        smallest = None
+    return DropPower(level, least, evidence.drop, room, possible, smallest, shift is not None)
 
 
 def _least(data: Estimate, gate: TestedChange, room: float, reach: float | None) -> float:
     """Return the smallest p-value that the gate's test has for any drop that is possible."""
-    if room <= gate.max_drop:
+    if data.bounded and room <= gate.max_drop:
         return 1.0
     if data.changed is None:
         return least_tail(data)
@@ -489,8 +505,10 @@ def _shift(evidence: Evidence, metric: Metric, tail: float, needed: int) -> floa
     """Return the drop beyond what is allowed that is found; ``None`` if its scatter is unknown."""
     data = evidence.estimate
     paired = data.changed is not None
-    shift = detectable_shift(evidence.deviation, 1 - 2 * tail, units=data.units, binary=data.binary and paired)
-    if paired and (data.binary or not evidence.deviation) and (reach := span(metric)):
+    reach, binary = span(metric), data.binary and paired
+    scale = reach if binary and reach else 1.0
+    shift = scale * detectable_shift(evidence.deviation / scale, 1 - 2 * tail, units=data.units, binary=binary)
+    if paired and (data.binary or not evidence.deviation) and reach:
         shift = max(shift, reach * _falling_share(needed, data.units))
     return shift or None
 
@@ -514,7 +532,7 @@ def far_limit(gate: TestedChange, power: DropPower) -> float:
 
     One is twice `max_drop`, the other half of what the score can fall.
     """
-    return max(_FAR * gate.max_drop, _FAR_SHARE * power.room)
+    return max(_FAR * gate.max_drop, _FAR_SHARE * power.room if math.isfinite(power.room) else 0.0)
 
 
 def found_drop(evidence: Evidence, gate: TestedChange, metric: Metric, *, collapses: bool) -> float | None:

@@ -33,6 +33,9 @@ _SAME_VARIANCE = 1.25
 _APART = 11
 """Keeps noise apart from the draws of cases, which begin with the same seed."""
 
+UNITS_OF_SCALE = 12
+"""Without declared ends, the scores of so many units show the scale of a metric; fewer decide nothing."""
+
 MANY_UNITS = 5_000
 """With more, what a few cases do to a difference is seen by resamples."""
 
@@ -61,7 +64,9 @@ class Estimate:
         changed: Paired cases, or clusters of them, whose results differ; ``None`` if runs are not paired.
         left_out: Cases that are not compared because they errored, or ran in one of the runs only.
         left_out_drop: How far these would have fallen at most, added up; ``None`` if the metric is unbounded.
-        binary: Whether every case scores 0 or 1 in both runs.
+        binary: Whether every case has one of the two ends of the metric as its score, in both runs.
+        bounded: Whether the metric declares both its ends.
+        extent: The smallest and the largest score of a case in the baseline; ``None`` if cases have none.
         errored: Cases of the current run that could not be measured.
         lost_resamples: Share of the resamples in which the metric has no value.
         fault: Why one of the runs has no value, if its cases do not say so.
@@ -87,6 +92,8 @@ class Estimate:
     binary: bool
     errored: int
     lost_resamples: float
+    bounded: bool = True
+    extent: tuple[float, float] | None = None
     fault: str = ""
     apart: str = ""
     shift: Shift | None = None
@@ -341,12 +348,12 @@ class _Resampling:
         value, baseline = (
             present(column[name][0]) if measured else None for column, measured in zip(self.values, exists, strict=True)
         )
+        metric = table.metric(name)
         rests = [each[name] for each in self.rests if name in each]
         faults = [
             f"{where}{each.fault}" for each, where in zip(rests, ("", "in the baseline "), strict=False) if each.fault
         ]
         if rests:
-            metric = table.metric(name)
             value, baseline = (
                 None if each.fault or number is None else in_range(number, metric)
                 for each, number in zip(rests, (value, baseline), strict=True)
@@ -354,6 +361,8 @@ class _Resampling:
             units = min(units, *(int(each.cases) for each in rests))
             resampled = resampled + _unseen(math.hypot(*(each.floor for each in rests)), resampled.size)
         scores = [table.scores[name][each][part] for each, part in zip(rows, judged, strict=True)]
+        extent = _extent(scores[1])
+        ends = scaled_ends(metric, extent, units)
         left_out = left_out_of(self.pairing, name, rows)
         finite = resampled[np.isfinite(resampled)]
         lost = 1 - finite.size / resampled.size
@@ -370,7 +379,9 @@ class _Resampling:
             changed=changed,
             left_out=left_out.cases,
             left_out_drop=left_out.drop,
-            binary=table.weights is None and all(bool(np.isin(part, (0.0, 1.0)).all()) for part in scores),
+            binary=table.weights is None and None not in ends and all(bool(np.isin(part, ends).all()) for part in scores),
+            bounded=is_bounded(metric),
+            extent=extent,
             errored=int(table.failed[name][rows.current].sum()),
             lost_resamples=lost,
             fault="; ".join(faults),
@@ -432,6 +443,28 @@ class _Resampling:
             return {name: (without[0][name],) for name in names}
         here, there = self.values
         return {name: (without[0][name] - there[name], here[name] - without[1][name]) for name in names}
+
+
+def is_bounded(metric: Metric) -> bool:
+    """Return whether a metric declares its ends, or what a case adds to it."""
+    return metric.per_case is not None or (metric.low is not None and metric.high is not None)
+
+
+def scaled_ends(
+    metric: Metric, extent: tuple[float, float] | None, units: int
+) -> tuple[float | None, float | None]:
+    """Return the ends of a metric; where it declares none, those of the baseline's scores, if enough units show them."""
+    if is_bounded(metric) or extent is None or extent[0] == extent[1] or units < UNITS_OF_SCALE:
+        return metric.low, metric.high
+    low, high = extent
+    return low if metric.low is None else metric.low, high if metric.high is None else metric.high
+
+
+def _extent(scores: FloatArray) -> tuple[float, float] | None:
+    import numpy as np
+
+    finite = scores[np.isfinite(scores)]
+    return (float(finite.min()), float(finite.max())) if finite.size else None
 
 
 def _unseen(floor: float, count: int) -> FloatArray:

@@ -6,10 +6,12 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
+from msgspec.structs import replace
+
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.wording import counted, listed
 from pytest_llmeval.numbers.case_scores import TOLERANCE
-from pytest_llmeval.numbers.estimation import Estimate
+from pytest_llmeval.numbers.estimation import UNITS_OF_SCALE, Estimate, scaled_ends
 from pytest_llmeval.numbers.intervals import Resampled, Tails, nominal, resampled_interval, unseen_share
 from pytest_llmeval.numbers.pairing import PairedRows, RunPairing
 from pytest_llmeval.numbers.significance import (
@@ -199,13 +201,19 @@ def _rises(pool: Sequence[FarChanges]) -> float:
 
 
 def far_changes(data: Estimate, metric: Metric) -> FarChanges | None:
-    """Return the units that changed by half of the baseline's score or more; ``None`` if runs are not paired."""
+    """Return the units that changed by half of the baseline's score or more.
+
+    Returns:
+        ``None`` if runs are not paired, or the metric has no scale to tell what half is.
+    """
     import numpy as np
 
     if not len(data.contributions) or data.baseline is None:
         return None
     end = metric.worst
-    half = 0.0 if end is None else abs(data.baseline - end) / 2
+    if end is None:
+        return None  # what half of the score is, is not known
+    half = abs(data.baseline - end) / 2
     drops = -data.contributions if metric.higher_is_better else data.contributions
     far = max(half - _SLACK, _SLACK)
     return FarChanges(len(drops), int(np.sum(drops >= far)), int(np.sum(drops <= -far)))
@@ -280,6 +288,17 @@ class Bootstrap:
     def deviation(self) -> float:
         """The standard deviation of the difference; 0 if no case differs."""
         return self.resampled.deviation
+
+
+def scaled(metric: Metric, data: Estimate) -> Metric:
+    """Return a metric with ends, those of the baseline's scores where it declares none; see `scaled_ends`."""
+    low, high = scaled_ends(metric, data.extent, data.units)
+    return replace(metric, low=low, high=high)
+
+
+def lacks_scale(data: Estimate) -> bool:
+    """Return whether nothing says how far unseen cases may lie: no declared ends, and few units."""
+    return not data.bounded and data.units < UNITS_OF_SCALE
 
 
 def span(metric: Metric) -> float | None:
