@@ -10,6 +10,9 @@ from pytest_llmeval.core.codec import AnyNumber, WrittenField
 
 GateOutcome = Literal["passed", "failed", "undecided", "not_judged"]
 
+ChangeWord: TypeAlias = Literal["worse", "better", "no drop", "cannot tell", ""]
+"""What is known about a change: a fall is significant, a rise is, a drop that matters is ruled out, or none of them."""
+
 SignificanceTest: TypeAlias = Literal["bootstrap", "bca", "mcnemar", "mcnemar_mid_p", "wilcoxon", "permutation"]
 
 Statistic: TypeAlias = Literal["value", "mean"]
@@ -38,6 +41,8 @@ class GateResult:
         cause: The fall in one sentence, with the cases and the label that explain it; empty unless a fall failed the
             gate.
         fallen: Ids of the cases that got worse, those that explain the fall first; empty without a `cause`.
+        word: What is known about the change; empty for gates that compare nothing.
+        known: The same in one sentence.
     """
 
     gate: str
@@ -51,6 +56,8 @@ class GateResult:
     high: Annotated[AnyNumber | None, WrittenField.IF_KNOWN] = None
     cause: Annotated[str, WrittenField.IF_KNOWN] = ""
     fallen: Annotated[Sequence[str], WrittenField.IF_KNOWN] = ()
+    word: Annotated[ChangeWord, WrittenField.IF_KNOWN] = ""
+    known: Annotated[str, WrittenField.IF_KNOWN] = ""
 
     @property
     def headline(self) -> str:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -397,11 +397,12 @@ def _lines(sources: Iterable[ImportedSource], names: dict[str, str], folder: Pat
 
 _GATE: Final = (
     "Judge the results of any runner: files in the form that 'llmeval schema results' prints, or those of other tools. "
-    "Without gates, results fail if a metric is significantly worse than in the baseline. The exit code is 0 if the "
-    "results pass, 1 if they fail, and 2 if they are undecided: a gate is undecided, cases are missing or errored, or "
-    "there is no result."
+    "Without gates, results are compared with the baseline: worse, better, no drop, or cannot tell. The exit code is 1 "
+    "if they are worse or miss a limit, 2 if nothing could be seen, or cases are missing or errored, and else 0."
 )
 _SETTINGS: Final = (".json", ".yaml", ".yml")
+_NUMBER: Final = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_RANGE: Final = re.compile(rf"(?P<metric>.+)=(?P<low>{_NUMBER})\.\.(?P<high>{_NUMBER})")
 
 
 def add_gate(parser: ArgumentParser) -> None:
@@ -427,6 +428,20 @@ def add_gate(parser: ArgumentParser) -> None:
         "--lower-is-better", nargs="+", metavar="METRIC", default=(), help="metrics of which less is better"
     )
     parser.add_argument(
+        "--range",
+        nargs="+",
+        type=_range,
+        metavar="METRIC=LOW..HIGH",
+        default=(),
+        help="smallest and largest value of a metric, such as grade=1..5; default: 0..1 if all its scores lie there",
+    )
+    parser.add_argument(
+        "--tolerance",
+        type=amount,
+        metavar="SIZE",
+        help="the drop that matters, in the unit of the metric, where a gate names none; default: 0.05 of its range",
+    )
+    parser.add_argument(
         "--undecided",
         choices=("pass", "fail"),
         help="exit code of an undecided verdict: 0, unless results are missing, or 1; default: 2",
@@ -443,13 +458,30 @@ def add_gate(parser: ArgumentParser) -> None:
     parser.set_defaults(run=_gate, code_of_faults=CODES["undecided"])
 
 
+def _range(text: str) -> tuple[str, tuple[float, float]]:
+    """Return the metric and the ends of ``grade=1..5``."""
+    match = _RANGE.fullmatch(text)
+    if match is None:
+        raise ArgumentTypeError(f"found {text!r}, expected METRIC=LOW..HIGH such as grade=1..5")
+    low, high = float(match["low"]), float(match["high"])
+    if not low < high:
+        raise ArgumentTypeError(f"found {text!r}, expected a low end below the high one")
+    return match["metric"], (low, high)
+
+
 def _gate(options: Namespace) -> CommandResult:
     root = (options.rootdir or Path.cwd()).resolve()
     rows = read_files(options.results, options.format)
     baseline = read_files(options.baseline, options.format)
     expected = _expected(options.expect, options.format, rows)
     chosen = GateOptions(
-        _settings(options.gates), options.lower_is_better, options.snapshot_update, options.min_cases, options.power
+        _settings(options.gates),
+        options.lower_is_better,
+        options.snapshot_update,
+        options.min_cases,
+        options.power,
+        dict(options.range),
+        options.tolerance,
     )
     verdict = judge_results(rows, baseline, expected, chosen, root)
     code = verdict.code(options.undecided)

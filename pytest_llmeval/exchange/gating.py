@@ -1,6 +1,8 @@
 """The verdict on the results of any runner: passed, failed or undecided, with what is missing and the next step."""
 
+import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -14,7 +16,7 @@ from pytest_llmeval.baselines.runs import SnapshotMode
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.core.verdicts import EVERYTHING, GateResult, SnapshotVerdict
-from pytest_llmeval.core.wording import counted, unknown_name
+from pytest_llmeval.core.wording import counted, limit, unknown_name
 from pytest_llmeval.data.files.documents import Document
 from pytest_llmeval.exchange.arms import UNLIMITED, shown_by_arms
 from pytest_llmeval.exchange.readers import read_results, results_of
@@ -30,6 +32,8 @@ from pytest_llmeval.exchange.result_suites import (
     with_own_names,
 )
 from pytest_llmeval.exchange.results import ResultRow
+from pytest_llmeval.gates.change import ChangeGate
+from pytest_llmeval.gates.contract import Gate
 from pytest_llmeval.reports.form import Conclusion
 from pytest_llmeval.reports.json import verdicts_of
 from pytest_llmeval.run.checkout import Checkout
@@ -38,8 +42,11 @@ from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord, SuitePart
 from pytest_llmeval.run.stages import Reported, RunTerms
 from pytest_llmeval.suites.suite import Suite, SuiteKey
 
-Word: TypeAlias = Literal["passed", "failed", "undecided"]
-"""The verdict on results."""
+Decision: TypeAlias = Literal["passed", "failed", "undecided"]
+"""What the gates decide about results, by which the exit code goes."""
+
+Word: TypeAlias = Literal["worse", "better", "no drop", "cannot tell", "passed", "failed"]
+"""What is known about results; ``passed`` and ``failed`` are about limits."""
 
 SystemRecords: TypeAlias = Mapping[str, Sequence[CaseRecord]]
 """System to the records of a suite."""
@@ -47,9 +54,10 @@ SystemRecords: TypeAlias = Mapping[str, Sequence[CaseRecord]]
 REFERENCE: Final = "without"
 """The arm that others are compared with, unless the settings name another as ``reference``."""
 
-CODES: Final[Mapping[Word, int]] = {"passed": 0, "failed": 1, "undecided": 2}
-"""GateVerdict to exit code; results that cannot be read are undecided as well."""
+CODES: Final[Mapping[Decision, int]] = {"passed": 0, "failed": 1, "undecided": 2}
+"""Decision to exit code; results that cannot be read are undecided as well."""
 
+_ADD_CASES: Final = "add as many cases as the verdict says, or set the drop that matters with --tolerance"
 _LISTED: Final = 3
 _NUMBERS: Final = re.compile(r"; [^;]* -> ")
 
@@ -72,6 +80,8 @@ class GateOptions(Struct, frozen=True):
         approve: Whether the results are approved.
         min_cases: How many cases must be able to tell two arms apart.
         power: A difference of which is said how many cases would find it.
+        ranges: Metric to its smallest and largest value; those whose scores all lie in 0 to 1 need none.
+        tolerance: The size of a drop that matters, where a gate has no `max_drop`; default: a share of the range.
     """
 
     settings: Document
@@ -79,6 +89,8 @@ class GateOptions(Struct, frozen=True):
     approve: bool = False
     min_cases: int = 1
     power: float | None = None
+    ranges: Mapping[str, tuple[float, float]] = {}
+    tolerance: float | None = None
 
     @property
     def reference(self) -> str:
@@ -90,7 +102,8 @@ class GateVerdict(Struct, frozen=True):
     """The verdict on results.
 
     Attributes:
-        word: ``passed``, ``failed`` or ``undecided``.
+        word: What is known.
+        decision: What the gates decide.
         why: What decides it, a sentence each.
         next_step: What to do.
         missing: What is missing, counted and named.
@@ -102,6 +115,7 @@ class GateVerdict(Struct, frozen=True):
     """
 
     word: Word
+    decision: Decision
     why: Sequence[str]
     next_step: str
     missing: Sequence[str]
@@ -117,8 +131,8 @@ class GateVerdict(Struct, frozen=True):
         Args:
             undecided: What an undecided verdict does; what was not measured never passes. Default: a code of its own.
         """
-        if self.word != "undecided" or undecided is None:
-            return CODES[self.word]
+        if self.decision != "undecided" or undecided is None:
+            return CODES[self.decision]
         if undecided == "fail":
             return CODES["failed"]
         return CODES["passed" if self.is_measured else "undecided"]
@@ -184,7 +198,9 @@ def judge_results(
             if old is not None:
                 compared[key] = old.get(system or systems[0], old.get(system, ()))
     mode = GateMode(update=options.approve)
-    finished = finish_run(record, RunTerms(compares=True), Checkout(root, {}, loaded=suites), mode, baselines=compared)
+    finished = finish_run(
+        record, RunTerms(compares=True, family="project"), Checkout(root, {}, loaded=suites), mode, baselines=compared
+    )
     return _verdict(finished, missing, options)
 
 
@@ -201,20 +217,30 @@ def _run(
     metrics = metrics_of([*rows, *planned])
     if not metrics:
         raise LlmevalError(f"nothing is measured: there are errors only, such as {rows[0].error!r}")
-    if unknown := [each for each in options.lower_is_better if each not in metrics]:
+    if unknown := [each for each in [*options.lower_is_better, *options.ranges] if each not in metrics]:
         raise LlmevalError("\n".join(unknown_name("metric", each, metrics) for each in unknown))
     rows, baseline = with_missing_metrics(by_metric(rows, metrics), planned), by_metric(baseline, metrics)
     suite_of = partial(
-        suite_of_results, root=root, ranges=_ranges([*rows, *baseline]), lower_is_better=options.lower_is_better
+        suite_of_results,
+        root=root,
+        ranges=_ranges([*rows, *baseline], options.ranges),
+        lower_is_better=options.lower_is_better,
     )
     settings = _completed(options, rows, root, has_baseline=bool(baseline))
     suite = suite_of(rows, settings, expected=[row.case for row in planned])
     # An error is no failure of a gate: it keeps the verdict open.
-    suite = structs.replace(suite, gates=tuple(replace(each, max_errors=UNLIMITED) for each in suite.gates))
+    suite = structs.replace(suite, gates=tuple(_open_to_errors(each, options) for each in suite.gates))
     if suite.snapshot and "gates" not in options.settings.data:  # is a drop significant? Not: is there one?
         suite = structs.replace(suite, snapshot=replace(suite.snapshot, yields=True))
     old = records_of(baseline, suite_of(baseline, Document(settings.file, {})), root) if baseline else None
-    return suite, records_of(rows, suite, root, expected), old
+    return suite, records_of(rows, suite, root, planned), old
+
+
+def _open_to_errors(gate: Gate, options: GateOptions) -> Gate:
+    """Return a gate that tolerates errors, with the size of the drop that matters."""
+    if isinstance(gate, ChangeGate):
+        return replace(gate, max_errors=UNLIMITED, matters=options.tolerance)
+    return replace(gate, max_errors=UNLIMITED)
 
 
 def _named_as(rows: Sequence[ResultRow], systems: Sequence[str]) -> Sequence[ResultRow]:
@@ -240,11 +266,19 @@ def _check_signatures(rows: Sequence[ResultRow], baseline: Sequence[ResultRow]) 
         raise LlmevalError("\n".join(dict.fromkeys(faults)))
 
 
-def _ranges(rows: Iterable[ResultRow]) -> dict[str, tuple[float, float]]:
-    """Return the metrics whose scores all lie between 0 and 1: these are taken for their bounds."""
-    scores = [(row.metric, row.score) for row in rows if row.score is not None]
-    outside = {name for name, score in scores if not 0 <= score <= 1}
-    return {name: (0.0, 1.0) for name, _ in scores if name not in outside}
+def _ranges(rows: Iterable[ResultRow], given: Mapping[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
+    """Return the ranges of metrics: those given, and 0 to 1 where all scores lie between them.
+
+    Raises:
+        LlmevalError: A score lies outside of a range that is given.
+    """
+    scores = [(row.metric, row.score, row.case) for row in rows if row.score is not None]
+    for name, score, case in scores:
+        low, high = given.get(name, (-math.inf, math.inf))
+        if not low <= score <= high:
+            raise LlmevalError(f"found {name} {limit(score)} in case {case!r}, expected {limit(low)} to {limit(high)}")
+    outside = {name for name, score, _ in scores if not 0 <= score <= 1}
+    return {name: (0.0, 1.0) for name, *_ in scores if name not in outside} | dict(given)
 
 
 def _completed(options: GateOptions, rows: Sequence[ResultRow], root: Path, *, has_baseline: bool) -> Document:
@@ -287,7 +321,7 @@ def _verdict(finished: Reported, missing: Sequence[str], options: GateOptions) -
         verdicts += [*suite.gates, *suite.snapshot]
     verdicts += [each for _, each in finished.verdicts if each not in verdicts]
     cases = [case for suite in report.suites for case in suite.cases]
-    errored = sum(case.outcome == "errored" for case in cases)
+    errored, ungated = _errored_cases(finished)
     failing = sum(case.outcome == "failed" for case in cases)
     refused = [each for each in verdicts if each.outcome == "failed"]
     # A run with other cases than the approved one is no worse.
@@ -302,26 +336,68 @@ def _verdict(finished: Reported, missing: Sequence[str], options: GateOptions) -
     unscored = errored if errored > tolerated else 0
     open_ += [f"no score: {counted(unscored, 'case')} errored"] if unscored else []
     by_proof, notes, few = shown_by_arms(finished.judged.suites, options.reference, options.min_cases, options.power)
+    claims = sum(isinstance(each, GateResult) and bool(each.word) for each in verdicts)
+    if claims > 1:
+        notes.append(f"{claims} gates on changes are one family, with the level of one")
+    notes += [f"no score, and no gate reads it: {each}" for each in ungated]
     open_ += [*missing, *few, *finished.shortfalls]
     unjudged = unmeasured or not verdicts or any(each.outcome == "not_judged" for each in verdicts)
     measured = not (missing or unscored or finished.shortfalls or unjudged)
     judged = [each for each in verdicts if isinstance(each, GateResult)]
-    word: Word = "passed"
-    why = [f"{counted(len(judged), 'gate')} passed in {counted(len(cases), 'case')}", *map(_sentence, judged)]
-    next_step = "nothing to do"
+    decision: Decision = "passed"
+    word: Word
     if failed:
-        word, why, next_step = "failed", failed, "look at the cases above; --report page.html shows each of them"
+        fell = any(isinstance(each, GateResult) and each.word == "worse" for each in refused)
+        decision, word, why = "failed", "worse" if fell else "failed", failed
+        next_step = "look at the cases above; --report page.html shows each of them"
     elif options.approve and not open_:
-        why, next_step = ["the results are approved"], "compare later results: llmeval gate NEW"
+        word, why, next_step = "passed", ["the results are approved"], "compare later results: llmeval gate NEW"
     elif not verdicts:
-        word, why = "undecided", ["no gate was judged"]
+        decision, word, why = "undecided", "cannot tell", ["no gate was judged"]
         next_step = "name a gate, or compare with --baseline OLD"
     elif open_:
         other_cases = any(isinstance(each, SnapshotVerdict) for each in unmeasured)
-        word, why, next_step = "undecided", open_, _next_step(missing or other_cases, unscored)
+        decision, word, why, next_step = "undecided", "cannot tell", open_, _next_step(missing or other_cases, unscored)
+    else:
+        word, why, next_step = _known(judged, len(cases))
     why = list(dict.fromkeys(why))
-    run = structs.replace(finished, report=structs.replace(report, conclusion=Conclusion(word, why, next_step)))
-    return GateVerdict(word, why, next_step, missing, errored, run, notes, by_proof, measured)
+    conclusion = Conclusion("undecided" if word == "cannot tell" else decision, why, next_step)
+    run = structs.replace(finished, report=structs.replace(report, conclusion=conclusion))
+    return GateVerdict(word, decision, why, next_step, missing, errored, run, notes, by_proof, measured)
+
+
+def _errored_cases(finished: Reported) -> tuple[int, list[str]]:
+    """Return how many cases errored in what gates read, and the metrics that none reads, with their errored cases."""
+    errored, ungated = 0, Counter[str]()
+    for each in finished.judged.suites:
+        read = {*each.suite.judged_metrics, *(verdict.metric for verdict in each.snapshot.verdicts)}
+        for record in each.records:
+            failed = {name for own in record.observations.values() for name in own.errored}
+            lost = bool(record.errors) or bool(failed & read if read else failed)
+            errored += lost
+            if not lost:
+                ungated.update(failed)
+    return errored, [f"{name} in {counted(count, 'case')}" for name, count in ungated.items()]
+
+
+def _known(judged: Sequence[GateResult], cases: int) -> tuple[Word, list[str], str]:
+    """Return what is known about results that no gate stops: the word, sentences and the next step.
+
+    A fall beyond its limit that is not significant comes before a rise of another metric.
+    """
+    changes = [each for each in judged if each.word]
+    passed = [f"{counted(len(judged), 'gate')} passed in {counted(cases, 'case')}"]
+    if not changes:
+        return "passed", [*passed, *map(_sentence, judged)], "nothing to do"
+    open_ = [each for each in changes if each.word == "cannot tell"]
+    fell = [each for each in open_ if each.value is not None and each.limit is not None and each.value > each.limit]
+    rose = [each for each in changes if each.word == "better"]
+    decisive = fell or rose or open_ or changes
+    told = [each.known for each in decisive]
+    told += [f"{each.word}: {each.known}" for each in changes if each not in decisive]
+    limits = [_sentence(each) for each in judged if not each.word]
+    step = _ADD_CASES if decisive[0].word == "cannot tell" else "nothing to do"
+    return decisive[0].word or "passed", [*told, *limits, *passed], step
 
 
 def _next_step(missing: Sequence[str] | bool, errored: int) -> str:
@@ -329,13 +405,15 @@ def _next_step(missing: Sequence[str] | bool, errored: int) -> str:
         return "run what is missing, and judge all results together"
     if errored:
         return "run the cases that errored again"
-    return "add as many cases as the verdict says; --undecided pass accepts an undecided result"
+    return f"{_ADD_CASES}; --undecided pass accepts an undecided result"
 
 
 def _sentence(verdict: GateResult | SnapshotVerdict) -> str:
     if isinstance(verdict, GateResult):
         # What is undecided comes first; the numbers behind it are in the report.
-        reason = _NUMBERS.split(verdict.reason)[0] if verdict.outcome == "undecided" else verdict.headline
+        reason = verdict.headline
+        if verdict.outcome == "undecided":
+            reason = _NUMBERS.split(verdict.reason)[0].removeprefix("cannot tell: ")  # which is the word
         return f"{verdict.gate}: {reason}"
     return f"snapshot {verdict.metric}: {verdict.reason}"
 
@@ -349,6 +427,8 @@ def gate(
     undecided: Literal["pass", "fail"] = "fail",
     folder: "Path | str | None" = None,
     approve: bool = False,
+    ranges: Mapping[str, tuple[float, float]] = {},
+    tolerance: float | None = None,
 ) -> GateVerdict:
     """Judge the results of another runner, and raise unless they pass.
 
@@ -363,6 +443,8 @@ def gate(
         undecided: What an undecided verdict does; results that are missing or errored never pass.
         folder: Of approved scores and history; default: the current one.
         approve: Approve the results.
+        ranges: Metric to its smallest and largest value, such as ``{"grade": (1, 5)}``.
+        tolerance: The size of a drop that matters, in the unit of the metric; default: 0.05 of its range.
 
     Returns:
         The verdict.
@@ -373,7 +455,7 @@ def gate(
     """
     rows, before = (_rows_of(each, name) for each in (results, baseline))
     settings = Document("gate()", {"gates": list(gates)} if gates else {})
-    options = GateOptions(settings, tuple(lower_is_better), approve)
+    options = GateOptions(settings, tuple(lower_is_better), approve, ranges=ranges, tolerance=tolerance)
     verdict = judge_results(rows, before, (), options, Path(folder or Path.cwd()).resolve())
     if verdict.code(undecided):
         raise AssertionError("\n".join(verdict.lines()))

@@ -212,18 +212,23 @@ def suite_of_results(
 def with_missing_metrics(rows: Sequence[ResultRow], expected: Iterable[ResultRow]) -> list[ResultRow]:
     """Return rows with an error for each metric that a case has no row of, although it is expected to have a score.
 
-    A case without any row is not among them: it did not run.
+    A case without any row is not among them: it did not run. Nor are repeats without any row, which are counted.
     """
-    known: dict[tuple[str, str], set[str]] = {}
+    known: dict[tuple[str, str], dict[int, set[str]]] = {}
     for row in rows:
-        known.setdefault((row.system, row.case), set()).add(row.metric)
-    why, lacking = "no result of this metric, expected one", {}
+        known.setdefault((row.system, row.case), {}).setdefault(row.repeat, set()).add(row.metric)
+    planned: dict[tuple[str, str, str], list[ResultRow]] = {}
     for row in expected:
-        metrics = known.get((row.system, row.case))
-        if row.score is not None and metrics and row.metric not in metrics:
-            absent = ResultRow(row.case, row.metric, error=why, suite=row.suite, system=row.system)
-            lacking[absent.key] = absent
-    return [*rows, *lacking.values()]
+        if row.score is not None:
+            planned.setdefault((row.system, row.case, row.metric), []).append(row)
+    why, lacking = "no result of this metric, expected one", []
+    for (system, case, metric), of_metric in planned.items():
+        runs = known.get((system, case), {})
+        without = [repeat for repeat, metrics in runs.items() if metric not in metrics]
+        if len(runs) - len(without) < min(len(runs), len({row.repeat for row in of_metric})):
+            suite = of_metric[0].suite
+            lacking += [ResultRow(case, metric, error=why, suite=suite, system=system, repeat=n) for n in without]
+    return [*rows, *lacking]
 
 
 def records_of(

@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, get_args
 
 from msgspec import Struct
 
 from pytest_llmeval.core.evaluator import APPROVED, Metric
 from pytest_llmeval.core.results import MetricIndex
-from pytest_llmeval.core.verdicts import GateOutcome, GateResult, SignificanceTest, Statistic
+from pytest_llmeval.core.verdicts import ChangeWord, GateOutcome, GateResult, SignificanceTest, Statistic
 from pytest_llmeval.core.wording import counted, interval, limit, number
 from pytest_llmeval.gates.contract import (
     FIGURES,
@@ -92,6 +92,7 @@ class ChangeGate(Gate):
         primary: Whether the gate is judged at the full level, with other primary gates only.
         adjust: With `by`: ``familywise`` bounds the chance that any group fails by chance, ``fdr`` the expected share
             of such groups among those that fail.
+        matters: The size of a drop that matters; ``None``: `max_drop`, or a share of the metric's range if that is 0.
     """
 
     max_drop: float = owned(kw_only=False)
@@ -120,6 +121,7 @@ class ChangeGate(Gate):
     alternative: Alternative = owned(default="two_sided")
     primary: bool = owned(default=False)
     adjust: Adjustment = owned(default="familywise")
+    matters: float | None = field(default=None, repr=False, compare=False, kw_only=True)
 
     label: ClassVar[str] = ""
     """The rule as the gate's text names it."""
@@ -501,6 +503,20 @@ class ExaminedChange(Struct, frozen=True):
             p_value = ""
         parts = self._parts(evidence, adjusted, p_value, proven=proven)
         return outcome, drop, "; ".join([*([lead] if lead else []), *parts])
+
+    def word(self, adjusted: Adjusted) -> tuple[ChangeWord, str]:
+        """Return what is known about the change, as a word and as a sentence; neither without a test."""
+        from pytest_llmeval.numbers.drop_tests import known_change
+
+        evidence, gate = self.evidence, self.gate
+        if evidence is None or self.fault or evidence.drop is None:
+            return "", ""
+        collapsed = adjusted.collapsed and evidence.drop > gate.max_drop
+        fell = collapsed or (gate.noun == "drop" and gate.refutes and adjusted.p_value <= 1 - gate.confidence)
+        known = known_change(evidence, gate, self.metric, fell=fell, tests=adjusted.tests)
+        data = evidence.estimate
+        where = f"{self.group}: " if self.group else ""
+        return known.word, f"{where}{gate.subject} {number(data.baseline)} -> {number(data.value)}, {known.sentence}"
 
     @property
     def undecided(self) -> bool:

@@ -399,19 +399,22 @@ class ScoreGate(Gate):
         """The scores of the run."""
         return "scores"
 
-    def judge(self, result: Result, incomplete: str = "", unjudged: str = "") -> GateResult:
+    def judge(
+        self, result: Result, incomplete: str = "", unjudged: str = "", counted_as: Metric | None = None
+    ) -> GateResult:
         """Judge the suite.
 
         Args:
             result: The suite's metrics.
             incomplete: Why the suite is incomplete; a gate is then judged only if it is ``partial``.
             unjudged: Why this run cannot judge the gate's metric.
+            counted_as: The metric as whose worst value answers that abstain count; ``None`` if they do not.
         """
         if why := unjudged or ("" if self.partial else incomplete):
             return self.result("not_judged", None, f"not evaluated: {why}")
-        return self.result(*self.verdict(result))
+        return self.result(*self.verdict(result, counted_as))
 
-    def verdict(self, result: Result) -> tuple[GateOutcome, float | None, str]:
+    def verdict(self, result: Result, counted_as: Metric | None) -> tuple[GateOutcome, float | None, str]:
         """Return outcome, value and reason for the metrics of a suite."""
         raise NotImplementedError
 

@@ -354,15 +354,15 @@ class LimitGate(ScoreGate):
         claim = f"over all of them it {'meets' if outcome == 'passed' else 'misses'} {text}"
         return EarlyWords(f"{self.subject} is {number(value)}", value, at, claim)
 
-    def verdict(self, result: Result) -> tuple[GateOutcome, float | None, str]:
+    def verdict(self, result: Result, counted_as: Metric | None) -> tuple[GateOutcome, float | None, str]:
         if self.by is not None:
-            return self._groups(result, self.by)
+            return self._groups(result, self.by, counted_as)
         metric = result.find(self.metric)
         if metric is None:
             return "failed", None, self._absent(result)
-        return self._verdict(result, metric, result.case_scores.get(self.metric))
+        return self._verdict(result, metric, result.case_scores.get(self.metric), counted_as)
 
-    def _groups(self, result: Result, by: str) -> tuple[GateOutcome, float | None, str]:
+    def _groups(self, result: Result, by: str, counted_as: Metric | None) -> tuple[GateOutcome, float | None, str]:
         judged: list[tuple[float, str, GateOutcome, float | None, str]] = []
         small = []
         scores = result.case_scores.get(self.metric)
@@ -371,7 +371,8 @@ class LimitGate(ScoreGate):
             if metric is None or group.cases - metric.missing < self.min_cases:
                 small.append(name)
                 continue
-            outcome, value, reason = self._verdict(group, metric, None if scores is None else scores[group.rows])
+            own = None if scores is None else scores[group.rows]
+            outcome, value, reason = self._verdict(group, metric, own, counted_as)
             judged.append((self._slack(value), name, outcome, value, reason))
         note = f"; not evaluated, under {counted(self.min_cases, 'case')}: {several(small)}" if small else ""
         if not judged:
@@ -382,6 +383,9 @@ class LimitGate(ScoreGate):
             ordered = sorted(failed) if len(failed) > MOST_LISTED else failed
             listed = several([f"{each[1]}: {each[4]}" for each in ordered], "; ")
             return outcome, value, f"{len(failed)} of {len(judged)} groups fail: {listed}{note}"
+        if open_ := [each for each in judged if each[2] == "undecided"]:
+            _, name, outcome, value, reason = min(open_)
+            return outcome, value, f"{len(open_)} of {len(judged)} groups undecided, closest {name}: {reason}{note}"
         return outcome, value, f"all {counted(len(judged), 'group')} pass, closest {name}: {reason}{note}"
 
     def _absent(self, result: Result) -> str:
@@ -405,7 +409,11 @@ class LimitGate(ScoreGate):
         return _unknown(self.metric)
 
     def _verdict(
-        self, among: Result | GroupResult, metric: MetricValue, scores: FloatArray | None
+        self,
+        among: Result | GroupResult,
+        metric: MetricValue,
+        scores: FloatArray | None,
+        counted_as: Metric | None,
     ) -> tuple[GateOutcome, float | None, str]:
         if metric.errored > self.max_errors:
             allowed = f", {self.max_errors} allowed" if self.max_errors else ""
@@ -430,7 +438,27 @@ class LimitGate(ScoreGate):
             more = self._more_cases(metric, missed[0].limit) if len(missed) == 1 else 0
             planned = f"; {counted(more, 'more scored case')} would show it at {number(metric.value)}" if more else ""
             return "failed", value, f"{self.subject} is {number(value)}, expected {expected}{noted}{planned}"
+        if counted_as is not None and metric.abstained and not self._holds_at_worst(value, metric, scores, counted_as):
+            total = metric.scored + metric.abstained
+            why = f"{metric.scored} of {counted(total, 'case')} scored, and it fails if the others have the worst score"
+            return "undecided", value, f"cannot tell: {self.subject} is {number(value)}; {why}{noted}"
         return "passed", value, f"{self.subject} is {number(value)}{noted}"
+
+    def _holds_at_worst(self, value: float, metric: MetricValue, scores: FloatArray | None, counted_as: Metric) -> bool:
+        """Return whether the bounds hold if answers that abstain have the worst score."""
+        worst = counted_as.worst
+        if worst is None:
+            return False
+        if self.statistic in ("value", "mean", "low", "high"):
+            at_worst = (value * metric.scored + worst * metric.abstained) / (metric.scored + metric.abstained)
+        else:
+            import numpy as np
+
+            found = _percentile(
+                np.append(np.empty(0) if scores is None else scores, [worst] * metric.abstained), self.statistic
+            )
+            at_worst = worst if found is None else found
+        return all(bound.holds(at_worst) for bound in self.bounds)
 
     def _statistic(self, metric: MetricValue, scores: FloatArray | None) -> float | None:
         match self.statistic:

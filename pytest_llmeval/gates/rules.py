@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import structs
 
-from pytest_llmeval.core.verdicts import GateResult
+from pytest_llmeval.core.verdicts import ChangeWord, GateResult
 from pytest_llmeval.core.wording import MOST_LISTED, counted, expected_name, several, suggest, without_links
 from pytest_llmeval.data.files.validation import STRICT, adapter, describe
 from pytest_llmeval.gates.change import Adjusted, ExaminedChange, GateEvidence
@@ -243,7 +243,10 @@ def _verdict(finding: GateEvidence, adjusted: Mapping[int, Adjusted]) -> GateRes
         _, outcome, drop, reason = verdicts[0]
         evidence = finding.examined[0].evidence
         low, high = (evidence is not None and gate.change_bounds(evidence.interval)) or (None, None)
-        verdict = replace(gate.result(outcome, drop, reason), low=low, high=high, undecided=undecided)
+        word, known = finding.examined[0].word(among[0])
+        verdict = replace(
+            gate.result(outcome, drop, reason), low=low, high=high, undecided=undecided, word=word, known=known
+        )
         return _with_cause(verdict, zip(finding.examined, among, strict=True))
     small = f"; not evaluated, under {counted(gate.min_cases, 'case')}: {several(finding.small)}"
     note = small if finding.small else ""
@@ -263,7 +266,15 @@ def _verdict(finding: GateEvidence, adjusted: Mapping[int, Adjusted]) -> GateRes
     falls = [
         pair for pair, each in zip(zip(finding.examined, among, strict=True), verdicts, strict=True) if each in failed
     ]
-    return _with_cause(replace(gate.result(outcome, drop, text), undecided=undecided), falls)
+    word, known = _word_of_groups([each.word(own) for each, own in zip(finding.examined, among, strict=True)])
+    verdict = replace(gate.result(outcome, drop, text), undecided=undecided, word=word, known=known)
+    return _with_cause(verdict, falls)
+
+
+def _word_of_groups(words: Sequence[tuple[ChangeWord, str]]) -> tuple[ChangeWord, str]:
+    """Return what is known about a change of groups: of the first that has the most important word."""
+    ranks: Sequence[ChangeWord] = ("worse", "cannot tell", "better", "no drop", "")
+    return min(words, key=lambda each: ranks.index(each[0]))
 
 
 def _with_cause(verdict: GateResult, falls: Iterable[tuple[ExaminedChange, Adjusted]]) -> GateResult:

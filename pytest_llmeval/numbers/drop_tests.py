@@ -7,8 +7,8 @@ from typing import NamedTuple, Protocol
 
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.observation import FloatArray
-from pytest_llmeval.core.verdicts import SignificanceTest, Statistic
-from pytest_llmeval.core.wording import counted, number
+from pytest_llmeval.core.verdicts import ChangeWord, SignificanceTest, Statistic
+from pytest_llmeval.core.wording import counted, interval, limit, number
 from pytest_llmeval.numbers.estimation import Columns, Estimate, columns_of, estimate
 from pytest_llmeval.numbers.inference import (
     FEW_CHANGED,
@@ -24,15 +24,17 @@ from pytest_llmeval.numbers.inference import (
     span,
     witnessed_tail,
 )
-from pytest_llmeval.numbers.intervals import Resampled, Tails
+from pytest_llmeval.numbers.intervals import Resampled, Tails, normal_cdf, normal_quantile, student_quantile
 from pytest_llmeval.numbers.pairing import PairedRows, RunPairing
 from pytest_llmeval.numbers.resample import IntArray, resample_count, swapped_totals
 from pytest_llmeval.numbers.significance import (
     POWER,
     detectable_shift,
+    effective_units,
     few_changes_tail,
     mcnemar_interval,
     mcnemar_tails,
+    unseen_rest,
     unseen_tail,
     wilcoxon_tails,
 )
@@ -63,6 +65,21 @@ class TestedChange(Protocol):
     @property
     def test(self) -> SignificanceTest:
         """The statistical test."""
+
+
+class WatchedChange(TestedChange, Protocol):
+    """A tested change of which is said what is known about it."""
+
+    @property
+    def matters(self) -> float | None:
+        """The size of a drop that matters; ``None``: `max_drop`, or a share of the range if that is 0."""
+
+
+class KnownChange(NamedTuple):
+    """What is known about a change, as a word and as a sentence."""
+
+    word: ChangeWord
+    sentence: str
 
 
 class DropQuestion(NamedTuple):
@@ -565,10 +582,104 @@ def units_to_find(
     """Return how many units, scattering as these do, a gate needs to find a drop; ``None`` if more than 20,000."""
 
     def finds(units: int) -> bool:
-        smallest = found_drop(_scaled(evidence, units), gate, metric, collapses=collapses)
+        smallest = found_drop(_predicted(evidence, units), gate, metric, collapses=collapses)
         return smallest is not None and smallest <= drop
 
     return _fewest(finds, evidence.estimate.units)
+
+
+_MATTERS = 0.05
+"""A drop by this share of the metric's range matters, unless the user says which does."""
+
+_EQUAL_RUNS = 0.9
+"""The share of equally good runs for which a number of cases is to suffice."""
+
+
+def known_change(evidence: Evidence, gate: WatchedChange, metric: Metric, *, fell: bool, tests: int = 1) -> KnownChange:
+    """Say what is known about a change: whether it is a fall, a rise, no drop that matters, or cannot be told.
+
+    Args:
+        evidence: What the data say.
+        gate: The gate.
+        metric: Its metric.
+        fell: Whether a fall is significant.
+        tests: By how much the level of a rise is divided.
+    """
+    data, bounds = evidence.estimate, evidence.interval
+    name = f"{100 * (1 - 2 * (1 - gate.confidence) / gate.sides):.6g}% interval of the drop"
+    between = f"{name} {interval(*bounds)}" if bounds is not None else "no interval"
+    if fell:
+        return KnownChange("worse", f"a fall ({between}, {units_of(data)})")
+    if bounds is None or evidence.tails is None or lacks_scale(data):
+        return KnownChange("cannot tell", f"nothing is known about its change ({units_of(data)})")
+    level = (1 - gate.confidence) / gate.sides
+    if evidence.drop is not None and bounds[1] < 0 and tests * _rise_tail(evidence, gate) <= level:
+        return KnownChange("better", f"a rise ({between}, {units_of(data)})")
+    size, named = _size_that_matters(gate, metric)
+    if size is None:
+        return KnownChange("cannot tell", f"{metric.name} has no range, which says what drop matters ({between})")
+    if bounds[1] <= size:
+        return KnownChange("no drop", f"a drop of {named} is ruled out ({between}, {units_of(data)})")
+    found = drop_power(evidence, gate, metric, tests).smallest
+    seen = f"find a drop of {number(found)}" if found is not None else "find no drop that is possible"
+    text = f"a drop of {named} is not ruled out ({between}): {units_of(data)} {seen} in {100 * POWER:.0f} of 100 runs"
+    text += f" as 1 of {tests} tests that are judged together" if tests > 1 else ""
+    needed = units_to_rule_out(size, evidence, gate, metric)
+    clusters = " clusters" if data.units < data.cases else ""
+    if needed is not None and needed > data.units:
+        text += f", {needed - data.units} more{clusters} would rule it out if there is none"
+    return KnownChange("cannot tell", text)
+
+
+def _rise_tail(evidence: Evidence, gate: TestedChange) -> float:
+    """Return the one-sided p-value of no rise."""
+    if evidence.tails is None or evidence.drop is None:
+        return 1.0
+    if not gate.max_drop:
+        return evidence.tails.below
+    least = 1.0 if evidence.estimate.changed is None else 0.5**evidence.estimate.changed
+    return max(least, normal_cdf(evidence.drop / evidence.deviation)) if evidence.deviation else least
+
+
+def _size_that_matters(gate: WatchedChange, metric: Metric) -> tuple[float | None, str]:
+    """Return the size of a drop that matters, and how it is named."""
+    said = gate.matters if gate.matters is not None else gate.max_drop
+    if said > 0:
+        return said, limit(said)
+    reach = span(metric)
+    if not reach:
+        return None, ""
+    return _MATTERS * reach, f"{_MATTERS * reach:.3g} ({_MATTERS:.0%} of the range)"
+
+
+def units_to_rule_out(size: float, evidence: Evidence, gate: TestedChange, metric: Metric) -> int | None:
+    """Return how many units rule out a drop in 9 of 10 equally good runs; ``None`` if more than 20,000."""
+    data, tail = evidence.estimate, (1 - gate.confidence) / gate.sides
+    end, reach = metric.worst, span(metric) or 0.0
+    room = reach if end is None or data.value is None or not data.changed else abs(data.value - end)
+
+    def rules_out(units: int) -> bool:
+        deviation = _predicted(evidence, units).deviation
+        luck = normal_quantile(_EQUAL_RUNS) * deviation
+        shown = -student_quantile(max(units, 2) - 1, tail) * deviation
+        return luck + max(shown, unseen_rest(room, units, tail)) <= size
+
+    return _fewest(rules_out, data.units)
+
+
+def _predicted(evidence: Evidence, units: int) -> Evidence:
+    """Return the evidence as more units would give it, with the scatter that nine of ten such runs stay below.
+
+    A deviation is an estimate itself, which rests on as many units as its squares do, now and then.
+    """
+    scaled, values = _scaled(evidence, units), evidence.estimate.contributions
+    if not len(values):
+        return scaled
+    rests_on = effective_units(values - values.mean())
+    if not rests_on:
+        return scaled
+    error = 0.5 * math.sqrt(1 / rests_on + evidence.estimate.units / (rests_on * units))
+    return replace(scaled, deviation=scaled.deviation * (1 + normal_quantile(_EQUAL_RUNS) * error))
 
 
 def units_to_gain(gain: float, evidence: Evidence, gate: TestedChange, metric: Metric) -> int | None:

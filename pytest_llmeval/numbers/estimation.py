@@ -379,7 +379,7 @@ class _Resampling:
             changed=changed,
             left_out=left_out.cases,
             left_out_drop=left_out.drop,
-            binary=table.weights is None and None not in ends and all(bool(np.isin(part, ends).all()) for part in scores),
+            binary=table.weights is None and _are_ends(scores, ends),
             bounded=is_bounded(metric),
             extent=extent,
             errored=int(table.failed[name][rows.current].sum()),
@@ -450,14 +450,19 @@ def is_bounded(metric: Metric) -> bool:
     return metric.per_case is not None or (metric.low is not None and metric.high is not None)
 
 
-def scaled_ends(
-    metric: Metric, extent: tuple[float, float] | None, units: int
-) -> tuple[float | None, float | None]:
-    """Return the ends of a metric; where it declares none, those of the baseline's scores, if enough units show them."""
+def scaled_ends(metric: Metric, extent: tuple[float, float] | None, units: int) -> tuple[float | None, float | None]:
+    """Return the ends of a metric; where it declares none, those of the baseline's scores if enough units show them."""
     if is_bounded(metric) or extent is None or extent[0] == extent[1] or units < UNITS_OF_SCALE:
         return metric.low, metric.high
     low, high = extent
     return low if metric.low is None else metric.low, high if metric.high is None else metric.high
+
+
+def _are_ends(scores: Sequence[FloatArray], ends: tuple[float | None, float | None]) -> bool:
+    import numpy as np
+
+    low, high = ends
+    return None not in ends and all(bool(((part == low) | (part == high)).all()) for part in map(np.asarray, scores))
 
 
 def _extent(scores: FloatArray) -> tuple[float, float] | None:

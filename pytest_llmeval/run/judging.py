@@ -19,6 +19,7 @@ from pytest_llmeval.baselines.runs import (
     SnapshotJudgement,
 )
 from pytest_llmeval.core.errors import LlmevalError, fault_of
+from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.results import BAD, CaseRecord, MetricValue
 from pytest_llmeval.core.verdicts import EVERYTHING, GateResult, SnapshotVerdict
 from pytest_llmeval.core.wording import counted, suggest
@@ -252,7 +253,12 @@ def _examine_suite(collected: CollectedSuite, scope: RunScope) -> tuple[JudgedSu
         qualified(
             collected,
             gate.max_skipped,
-            gate.judge(measured.result, judged.incomplete, unjudged if _declared(gate.metric, suite) in off else ""),
+            gate.judge(
+                measured.result,
+                judged.incomplete,
+                unjudged if _declared(gate.metric, suite) in off else "",
+                _counted_as(gate.metric, suite),
+            ),
         )
         for gate in suite.score_gates
     ]
@@ -271,6 +277,12 @@ def _examine_suite(collected: CollectedSuite, scope: RunScope) -> tuple[JudgedSu
             yield collected.key, qualified(collected, each.gate.max_skipped, marked)
 
     return structs.replace(judged, watch=watch), [_Claims(collected.key, evidence, settled)]
+
+
+def _counted_as(metric: str, suite: Suite) -> Metric | None:
+    """Return the metric as whose worst value answers that abstain count; ``None`` if they do not."""
+    owned = suite.metrics.find(metric) if suite.abstained == "fell" else None
+    return None if owned is None else owned.metric
 
 
 _CALIBRATED = "calibrated judges"

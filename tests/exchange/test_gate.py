@@ -48,10 +48,12 @@ def verdict(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, An
 def test_a_drop_fails_and_the_same_results_pass(capsys: pytest.CaptureFixture[str]) -> None:
     old = written("old.jsonl", GOOD)
     assert gate(old, "--baseline", old) == 0
-    assert "passed: 1 gate passed in 40 cases\n" in capsys.readouterr().out
+    assert "cannot tell: accuracy 0.9000 -> 0.9000, a drop of 0.05 (5% of the range) is not ruled out" in (
+        capsys.readouterr().out
+    )
     assert gate(written("new.jsonl", BAD), "--baseline", old) == 1
     out = capsys.readouterr().out
-    assert "failed: drop(accuracy) <= 0: accuracy fell 0.9000 -> 0.4000 (limit 0). 20 cases worse" in out
+    assert "worse: drop(accuracy) <= 0: accuracy fell 0.9000 -> 0.4000 (limit 0). 20 cases worse" in out
     assert out.splitlines()[-1].startswith("next: ")
 
 
@@ -73,11 +75,11 @@ def test_errors_never_score(capsys: pytest.CaptureFixture[str]) -> None:
     old = written("old.jsonl", GOOD)
     limited = [*GOOD[:-1], {"case": "c39", "error": "rate limit"}]
     data = verdict(capsys, written("new.jsonl", limited), "--baseline", old)
-    assert (data["verdict"], data["exit_code"], data["errored"]) == ("undecided", 2, 1)
+    assert (data["verdict"], data["exit_code"], data["errored"]) == ("cannot tell", 2, 1)
     assert data["suites"][0]["metrics"]["accuracy"]["value"] == 36 / 39
     assert data["why"] == ["no score: 1 case errored"]
     worse = [*BAD[:-1], {"case": "c39", "error": "rate limit"}]
-    assert verdict(capsys, written("worse.jsonl", worse), "--baseline", old)["verdict"] == "failed"
+    assert verdict(capsys, written("worse.jsonl", worse), "--baseline", old)["verdict"] == "worse"
 
 
 @pytest.mark.parametrize("gates", ["accuracy >= 0.8", "mean(accuracy) >= 0.8", "drop(accuracy) <= 0.05"])
@@ -85,10 +87,12 @@ def test_an_error_is_no_failure_of_a_gate(gates: str, capsys: pytest.CaptureFixt
     old = written("old.jsonl", GOOD)
     limited = written("new.jsonl", [*GOOD[:-1], {"case": "c39", "error": "rate limit"}])
     data = verdict(capsys, limited, "--baseline", old, "--gates", gates)
-    assert (data["verdict"], data["exit_code"]) == ("undecided", 2)
+    assert (data["verdict"], data["exit_code"]) == ("cannot tell", 2)
     assert "no score: 1 case errored" in data["why"]
     worse = written("worse.jsonl", [*BAD[:-1], {"case": "c39", "error": "rate limit"}])
-    assert verdict(capsys, worse, "--baseline", old, "--gates", gates)["verdict"] == "failed"
+    assert verdict(capsys, worse, "--baseline", old, "--gates", gates)["verdict"] == (
+        "worse" if gates.startswith("drop") else "failed"
+    )
 
 
 def test_a_file_of_gates_can_tolerate_errors(capsys: pytest.CaptureFixture[str]) -> None:
@@ -120,7 +124,7 @@ def test_what_is_missing_is_counted_and_named(capsys: pytest.CaptureFixture[str]
     old = written("old.jsonl", [*GOOD, *scores([1] * 40, "tone")])
     half = [*GOOD[2:], *scores([1] * 40, "tone")[3:]]
     data = verdict(capsys, written("new.jsonl", half), "--baseline", old)
-    assert (data["verdict"], data["errored"]) == ("undecided", 1)
+    assert (data["verdict"], data["errored"]) == ("cannot tell", 1)
     assert data["missing"] == ["no result for 2 of 40 cases: 'c0', 'c1'"]
     assert "run what is missing" in data["next"]
 
@@ -144,14 +148,14 @@ def test_what_was_not_measured_is_not_accepted_as_undecided() -> None:
     for results in (half, broken):
         assert gate(results, "--baseline", old, "--undecided", "pass") == 2
         assert gate(results, "--baseline", old, "--undecided", "fail") == 1
-        with pytest.raises(AssertionError, match="undecided: "):
+        with pytest.raises(AssertionError, match="cannot tell: "):
             ev.gate(results, baseline=old, undecided="pass")
 
 
 def test_too_few_cases_are_undecided_and_say_how_many_more(capsys: pytest.CaptureFixture[str]) -> None:
     few = written("few.jsonl", GOOD[:4])
     assert gate(few, "--baseline", few) == 2
-    assert "undecided: drop(accuracy) <= 0: cannot tell: 4 cases. 15 more would find" in capsys.readouterr().out
+    assert "cannot tell: drop(accuracy) <= 0: 4 cases. 15 more would find" in capsys.readouterr().out
     assert gate(few, "--baseline", few, "--undecided", "pass") == 0
     assert gate(few, "--baseline", few, "--undecided", "fail") == 1
 
@@ -184,7 +188,7 @@ def test_results_are_approved_and_compared(capsys: pytest.CaptureFixture[str]) -
     assert "not significant: accuracy" in capsys.readouterr().out
     half = written("half.jsonl", GOOD[2:])
     data = verdict(capsys, half)
-    assert (data["verdict"], data["exit_code"]) == ("undecided", 2)
+    assert (data["verdict"], data["exit_code"]) == ("cannot tell", 2)
     assert "2 gone (c0, c1)" in data["why"][0]
     assert data["next"].startswith("run what is missing")
     assert gate(half, "--undecided", "pass") == 2
@@ -302,7 +306,7 @@ def arms(wins: int, ties: int, losses: int) -> list[dict[str, Any]]:
 def test_records_of_skills_are_undecided_and_say_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
     for skill, record in RECORDS.items():
         data = verdict(capsys, written("arms.jsonl", arms(*record)), "--gates", "lift(score) >= 0")
-        assert (data["verdict"], data["exit_code"]) == ("undecided", 2), skill
+        assert (data["verdict"], data["exit_code"]) == ("cannot tell", 2), skill
         said = "is observed is not above 0" if record == (1, 1, 1) else "more would make the observed gain"
         assert said in data["why"][0], skill
         (cases,) = data["cases"].values()
@@ -341,8 +345,8 @@ def test_runs_of_one_agent_never_differ(capsys: pytest.CaptureFixture[str]) -> N
     for first in range(4):
         for second in range(first):
             data = verdict(capsys, run("new.jsonl", first), "--baseline", run("old.jsonl", second))
-            assert data["verdict"] == "undecided"
-            assert "cannot tell: 50 cases. " in data["why"][0]
+            assert data["verdict"] == "cannot tell"
+            assert "drop(reward) <= 0: 50 cases. " in data["why"][0]
             assert "more would find a drop of" in data["why"][0]
     data = verdict(capsys, run("new.jsonl", 0, 1), "--baseline", run("old.jsonl", 2, 3), "--power", "0.1")
     assert data["verdict"] != "failed"
@@ -361,9 +365,9 @@ def test_a_json_report_of_our_own_is_a_file_of_results(capsys: pytest.CaptureFix
     capsys.readouterr()
     data = verdict(capsys, "new.json", "--baseline", "old.json")
     gates = {each["gate"]: each["outcome"] for each in data["suites"][0]["gates"]}
-    assert (data["verdict"], data["suites"][0]["cases"]) == ("failed", 40)
+    assert (data["verdict"], data["suites"][0]["cases"]) == ("worse", 40)
     assert gates["drop(missing_fields) <= 0"] == gates["drop(fields_exact) <= 0"] == "failed"
-    assert verdict(capsys, "old.json", "--baseline", "new.json")["verdict"] == "passed"
+    assert verdict(capsys, "old.json", "--baseline", "new.json")["verdict"] == "better"
     report = json.loads(Path("new.json").read_text(encoding="utf-8"))
     report["suites"][0]["cases"][3] |= {"outcome": "errored", "reason": "rate limit"}
     report["suites"][0]["cases"][4]["metrics"]["missing_fields"] = None

@@ -26,7 +26,7 @@ def test_results_are_approved_and_judged_in_a_test(project: Project) -> None:
     assert run("40")[0] == 0
     code, out = run("10")
     assert code == 1
-    assert "failed: drop(accuracy) <= 0: accuracy fell 0.9000 -> 0.1500 (limit 0)" in out
+    assert "worse: drop(accuracy) <= 0: accuracy fell 0.9000 -> 0.1500 (limit 0)" in out
 
 
 def test_the_function_returns_the_verdict_or_raises(project: Project) -> None:
@@ -35,9 +35,9 @@ def test_the_function_returns_the_verdict_or_raises(project: Project) -> None:
     assert ev.gate(ROWS, baseline=ROWS, name="shop").finished.report.suites[0].suite == "shop"
     with pytest.raises(AssertionError, match=r"failed: accuracy >= 0.95: accuracy is 0.9000, expected >= 0.95"):
         ev.gate(ROWS, "accuracy >= 0.95")
-    with pytest.raises(AssertionError, match="undecided: drop"):
+    with pytest.raises(AssertionError, match="cannot tell: drop"):
         ev.gate(ROWS[:4], baseline=ROWS[:4], lower_is_better=["accuracy"])
-    assert ev.gate(ROWS[:4], baseline=ROWS[:4], lower_is_better=["accuracy"], undecided="pass").word == "undecided"
+    assert ev.gate(ROWS[:4], baseline=ROWS[:4], lower_is_better=["accuracy"], undecided="pass").word == "cannot tell"
     with pytest.raises(ev.LlmevalError, match="unknown metric 'acuracy'"):
         ev.gate(ROWS, "acuracy >= 0.8")
     assert project.path.exists()

@@ -1,0 +1,203 @@
+"""Laws of verdicts on results: no unit, nothing that was not written and no other file makes one better."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pytest_llmeval.core.errors import LlmevalError
+from pytest_llmeval.core.verdicts import GateResult
+from pytest_llmeval.data.files.documents import Document
+from pytest_llmeval.exchange.gating import GateOptions, GateVerdict, judge_results
+from pytest_llmeval.exchange.results import ResultRow
+
+RULES: Sequence[Mapping[str, Any]] = (
+    {},
+    {"test": "bca"},
+    {"test": "permutation"},
+    {"test": "mcnemar"},
+    {"test": "mcnemar_mid_p"},
+    {"rule": "non_inferiority"},
+    {"undecided": "fail"},
+    {"cluster_by": "doc"},
+    {"by": "doc"},
+)
+RANKS = ("failed", "undecided", "passed")
+
+shares = st.lists(st.tuples(*[st.sampled_from([0.0, 0.25, 0.5, 1.0])] * 2), min_size=3, max_size=30)
+yes_or_no = st.lists(st.tuples(*[st.sampled_from([0.0, 1.0, 1.0])] * 2), min_size=12, max_size=40)
+scales = st.sampled_from([(100.0, 0.0), (4.0, 1.0), (1000.0, -500.0), (0.01, 3.0), (-100.0, 0.0), (-4.0, 5.0)])
+quick = settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True
+)
+
+
+def rows(scores: Iterable[float], metric: str = "m", **more: Any) -> list[ResultRow]:
+    return [
+        ResultRow(f"c{place:03}", metric, score, labels={"doc": f"d{place // 3}"}, **more)
+        for place, score in enumerate(scores)
+    ]
+
+
+def judged(
+    new: Sequence[ResultRow], old: Sequence[ResultRow], root: Path, *gates: Mapping[str, Any], **more: Any
+) -> GateVerdict:
+    return judge_results(new, old, (), GateOptions(Document("", {"gates": gates} if gates else {}), **more), root)
+
+
+def gates_of(verdict: GateVerdict) -> list[GateResult]:
+    return [each for suite in verdict.finished.report.suites for each in suite.gates]
+
+
+def outcomes(verdict: GateVerdict) -> list[tuple[str, str]]:
+    return [(each.outcome, each.word) for each in gates_of(verdict)]
+
+
+@quick
+@given(shares | yes_or_no, scales, st.sampled_from(RULES), st.sampled_from([0.0, 0.1]))
+def test_a_change_of_the_unit_changes_no_verdict(
+    tmp_path: Path, pairs: Any, scale: Any, rule: Mapping[str, Any], max_drop: float
+) -> None:
+    factor, shift = scale
+    gate = {"metric": "m", "max_drop": max_drop, **rule}
+    other = {**gate, "max_drop": max_drop * abs(factor)}
+    ends = sorted([shift, shift + factor])
+    falling = ["m"] if factor < 0 else []
+    olds, news = zip(*pairs, strict=True)
+    plain = judged(rows(news), rows(olds), tmp_path, gate)
+    olds, news = ([factor * each + shift for each in scores] for scores in (olds, news))
+    scaled = judged(rows(news), rows(olds), tmp_path, other, ranges={"m": (ends[0], ends[1])}, lower_is_better=falling)
+    assert (plain.word, plain.code(), outcomes(plain)) == (scaled.word, scaled.code(), outcomes(scaled))
+
+
+@quick
+@given(yes_or_no, st.sampled_from([(100.0, 0.0), (4.0, 1.0), (1000.0, 250.0)]))
+def test_scores_that_reach_both_ends_need_no_range(tmp_path: Path, pairs: Any, scale: Any) -> None:
+    olds, news = zip(*[*pairs, (0.0, 0.0), (1.0, 1.0)], strict=True)
+    plain = judged(rows(news), rows(olds), tmp_path)
+    olds, news = ([scale[0] * each + scale[1] for each in scores] for scores in (olds, news))
+    scaled = judged(rows(news), rows(olds), tmp_path)
+    assert (plain.word, plain.code(), outcomes(plain)) == (scaled.word, scaled.code(), outcomes(scaled))
+
+
+@pytest.mark.parametrize(
+    ("olds", "news"),
+    [
+        ([5, 5, 4, 5, 4, 5, 5, 5], [5, 1, 4, 1, 4, 5, 1, 5]),
+        ([100.0] * 6, [99.999] * 4 + [100.0] * 2),
+        ([1 + 1e-6, 1, 0.75, 1, 0.75, 1, 1, 1], [1 + 1e-6, 0, 0.75, 0, 0.75, 1, 0, 1]),
+        ([3.0] * 11, [3.0] * 11),
+    ],
+)
+def test_a_few_scores_without_ends_decide_nothing(tmp_path: Path, olds: Any, news: Any) -> None:
+    for rule in ({"max_drop": 0}, {"max_drop": 0.5}, {"max_drop": 0.5, "test": "permutation"}):
+        verdict = judged(rows(news), rows(olds), tmp_path, {"metric": "m", **rule})
+        assert (verdict.word, verdict.code()) == ("cannot tell", 2), verdict.why
+        assert "m has no range" in verdict.why[0]
+
+
+def test_equal_runs_without_ends_are_seldom_worse(tmp_path: Path) -> None:
+    """Nominal is 0.025; of 200 runs, 11 or fewer are within two and a half errors of it."""
+    for count, draw in ((12, "normal"), (16, "lognormal")):
+        red = 0
+        for seed in range(100):
+            rng = np.random.default_rng([seed, count])
+            level = rng.normal(100, 1, count)
+            noise = getattr(rng, draw)
+            red += judged(rows(level + noise(size=count)), rows(level + noise(size=count)), tmp_path).word == "worse"
+        assert red <= 6
+
+
+def test_a_score_out_of_its_range_is_named(tmp_path: Path) -> None:
+    with pytest.raises(LlmevalError, match="found m 7 in case 'c001', expected 1 to 5"):
+        judged(rows([5, 7]), rows([5, 5]), tmp_path, ranges={"m": (1.0, 5.0)})
+
+
+@quick
+@given(yes_or_no, st.integers(0, 100))
+def test_a_worse_answer_never_makes_a_verdict_better(tmp_path: Path, pairs: Any, place: int) -> None:
+    olds, news = map(list, zip(*pairs, strict=True))
+    before = judged(rows(news), rows(olds), tmp_path)
+    news[place % len(news)] = 0.0
+    after = judged(rows(news), rows(olds), tmp_path)
+    assert RANKS.index(after.decision) <= RANKS.index(before.decision)
+
+
+@quick
+@given(yes_or_no, st.sets(st.tuples(st.integers(0, 11), st.integers(1, 3)), min_size=1, max_size=12))
+def test_what_was_not_written_never_makes_a_verdict_pass(tmp_path: Path, pairs: Any, lost: Any) -> None:
+    """Neither a repeat, nor its score of one metric, nor a case."""
+    olds, news = zip(*pairs, strict=True)
+    old = [row for repeat in (1, 2, 3) for metric in "mn" for row in rows(olds, metric, repeat=repeat)]
+    new = [row for repeat in (1, 2, 3) for metric in "mn" for row in rows(news, metric, repeat=repeat)]
+    for metrics in ("m", "mn"):
+        kept = [row for row in new if (int(row.case[1:]), row.repeat) not in lost or row.metric not in metrics]
+        verdict = judged(kept, old, tmp_path)
+        assert verdict.decision != "passed"
+        assert verdict.missing or verdict.errored
+
+
+def test_failing_repeats_that_are_not_written_are_missing(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    right = rng.beta(4, 1, 60)
+    old = [row for repeat in range(5) for row in rows((rng.random(60) < right) * 1.0, repeat=repeat)]
+    new = [row for repeat in range(5) for row in rows((rng.random(60) < right - 0.15) * 1.0, repeat=repeat)]
+    kept = [row for row in new if row.score or rng.random() < 0.3]
+    verdict = judged(kept, old, tmp_path)
+    assert (verdict.decision, verdict.is_measured) == ("undecided", False)
+    assert any(each.startswith("found 4 of 5 repeats for ") for each in verdict.missing)
+
+
+@pytest.mark.parametrize("field", ["suite", "system"])
+def test_a_command_is_one_family(tmp_path: Path, field: str) -> None:
+    """Six falls of six are significant alone (p 0.031), and not among twenty tests."""
+    old, new = [1.0] * 60, [0.0] * 6 + [1.0] * 54
+
+    def files(scores: Sequence[float]) -> list[ResultRow]:
+        many = [rows(scores if n == 0 else old, **{field: f"s{n:02}"}) for n in range(20)]
+        return [row for each in many for row in each]
+
+    assert judged(rows(new), rows(old), tmp_path).word == "worse"
+    verdict = judged(files(new), files(old), tmp_path)
+    assert verdict.word == "cannot tell"
+    assert any("1 of 20 tests that are judged together" in each.known for each in gates_of(verdict))
+    assert any(each.startswith("20 gates") and "one family" in each for each in verdict.notes)
+
+
+def test_the_word_says_what_is_known(tmp_path: Path) -> None:
+    many, few = [1.0] * 180 + [0.0] * 20, [1.0] * 36 + [0.0] * 4
+    same = judged(rows(many), rows(many), tmp_path)
+    assert (same.word, same.code(), same.next_step) == ("no drop", 0, "nothing to do")
+    assert "a drop of 0.05 (5% of the range) is ruled out" in same.why[0]
+    open_ = judged(rows(few), rows(few), tmp_path)
+    assert (open_.word, open_.code()) == ("cannot tell", 0)
+    assert "40 cases find a drop of 0.2088 in 80 of 100 runs, 32 more would rule it out" in open_.why[0]
+    assert judged(rows(few), rows(few), tmp_path, tolerance=0.2).word == "no drop"
+    assert judged(rows([1.0] * 40), rows([1.0] * 20 + [0.0] * 20), tmp_path).word == "better"
+    fell = judged(rows([1.0] * 45 + [0.0] * 15), rows([1.0] * 41 + [0.0] * 4 + [1.0] * 15), tmp_path)
+    assert (fell.word, fell.decision) == ("worse", "failed")
+    noisy = [1.0] * 40 + [0.0] * 8 + [1.0] * 2 + [0.0] * 10, [1.0] * 40 + [1.0] * 8 + [0.0] * 2 + [1.0] * 5 + [0.0] * 5
+    within = judged(rows(noisy[0]), rows(noisy[0][:50] + noisy[1][50:]), tmp_path)
+    assert (within.word, within.code(), within.next_step == "nothing to do") == ("cannot tell", 0, False)
+
+
+@pytest.mark.parametrize("gate", ["m >= 0.8", "low(m) >= 0.3", "mean(m) >= 0.8", "median(m) >= 0.8", "min(m) >= 0.8"])
+def test_abstentions_pass_no_limit(tmp_path: Path, gate: Any) -> None:
+    scored, silent = rows([1.0] * 3), [ResultRow(f"c{n:03}", "m", abstained="no claim") for n in range(3, 60)]
+    verdict = judged([*scored, *silent], (), tmp_path, gate)
+    assert (verdict.word, verdict.code()) == ("cannot tell", 2)
+    assert "3 of 60 cases scored" in verdict.why[0]
+    allowed = Document("", {"gates": [gate], "abstained": "allowed"})
+    assert judge_results([*scored, *silent], (), (), GateOptions(allowed), tmp_path).code() == 0
+
+
+def test_what_no_gate_reads_is_a_note(tmp_path: Path) -> None:
+    blank = [ResultRow("c000", "n", error="nan"), *rows([1.0] * 11, "n")[1:]]
+    verdict = judged([*rows([1.0] * 11), *blank], (), tmp_path, "m >= 0.5")  # type: ignore[arg-type]
+    assert (verdict.word, verdict.code(), verdict.errored) == ("passed", 0, 0)
+    assert "no score, and no gate reads it: n in 1 case" in verdict.notes
+    assert judged([*rows([1.0] * 11), *blank], (), tmp_path, "n >= 0.5").code() == 2  # type: ignore[arg-type]
