@@ -596,7 +596,7 @@ _EQUAL_RUNS = 0.9
 
 
 def known_change(evidence: Evidence, gate: WatchedChange, metric: Metric, *, fell: bool, tests: int = 1) -> KnownChange:
-    """Say what is known about a change: whether it is a fall, a rise, no drop that matters, or cannot be told.
+    """Say what is known about a change: a fall, a rise, no drop that matters, or nothing that is clear.
 
     Args:
         evidence: What the data say.
