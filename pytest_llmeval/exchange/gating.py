@@ -14,7 +14,7 @@ from msgspec import Struct, structs, to_builtins
 from pytest_llmeval.baselines.files import score_file
 from pytest_llmeval.baselines.runs import SnapshotMode
 from pytest_llmeval.core.errors import LlmevalError
-from pytest_llmeval.core.results import CaseRecord
+from pytest_llmeval.core.results import PASS_RATE, CaseRecord
 from pytest_llmeval.core.verdicts import EVERYTHING, GateResult, SnapshotVerdict
 from pytest_llmeval.core.wording import counted, limit, unknown_name
 from pytest_llmeval.data.files.documents import Document
@@ -42,7 +42,7 @@ from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord, SuitePart
 from pytest_llmeval.run.stages import Reported, RunTerms
 from pytest_llmeval.suites.suite import Suite, SuiteKey
 
-Decision: TypeAlias = Literal["passed", "failed", "undecided"]
+GateDecision: TypeAlias = Literal["passed", "failed", "undecided"]
 """What the gates decide about results, by which the exit code goes."""
 
 Word: TypeAlias = Literal["worse", "better", "no drop", "cannot tell", "passed", "failed"]
@@ -54,11 +54,14 @@ SystemRecords: TypeAlias = Mapping[str, Sequence[CaseRecord]]
 REFERENCE: Final = "without"
 """The arm that others are compared with, unless the settings name another as ``reference``."""
 
-CODES: Final[Mapping[Decision, int]] = {"passed": 0, "failed": 1, "undecided": 2}
-"""Decision to exit code; results that cannot be read are undecided as well."""
+CODES: Final[Mapping[GateDecision, int]] = {"passed": 0, "failed": 1, "undecided": 2}
+"""GateDecision to exit code; results that cannot be read are undecided as well."""
 
 _ADD_CASES: Final = "add as many cases as the verdict says, or set the drop that matters with --tolerance"
 _LISTED: Final = 3
+_OUTCOME: Final = "passed"
+"""The metric of runners of tests, which says of each test whether it passed."""
+_PASS_RATE: Final = re.compile(rf"\b{PASS_RATE}\b")
 _NUMBERS: Final = re.compile(r"; [^;]* -> ")
 
 
@@ -115,7 +118,7 @@ class GateVerdict(Struct, frozen=True):
     """
 
     word: Word
-    decision: Decision
+    decision: GateDecision
     why: Sequence[str]
     next_step: str
     missing: Sequence[str]
@@ -293,6 +296,8 @@ def _completed(options: GateOptions, rows: Sequence[ResultRow], root: Path, *, h
     approved = options.approve or any(score_file(key).exists() for key in keys)
     drops = any(map(_is_drop, data.get("gates") or ()))
     data.setdefault("snapshot", (approved or drops) and not has_baseline)
+    if "gates" in data and "thresholds" not in data:
+        data["gates"] = [_on_outcomes(each, metrics_of(rows)) for each in data["gates"] or ()]
     if "gates" not in data:
         among = len(systems) > 1 and not (approved or has_baseline)
         if not (approved or has_baseline or among):
@@ -305,6 +310,22 @@ def _completed(options: GateOptions, rows: Sequence[ResultRow], root: Path, *, h
         question = {"min_gain": 0, "rule": "decided", "against": base} if among else {"max_drop": 0}
         data["gates"] = [{"metric": name, **question} for name in metrics_of(rows)]
     return replace(options.settings, data=data)
+
+
+def _on_outcomes(gate: Any, metrics: Sequence[str]) -> Any:
+    """Return a gate on the pass rate as one on the outcomes that the tool wrote: nothing else says what passed.
+
+    Raises:
+        LlmevalError: The tool wrote none.
+    """
+    text = gate if isinstance(gate, str) else str(gate.get("metric", "")) if isinstance(gate, Mapping) else ""
+    if not _PASS_RATE.search(text):
+        return gate
+    if _OUTCOME not in metrics:
+        known = f"expected a gate on a metric such as {metrics[0]}, or thresholds" if metrics else "expected a metric"
+        raise LlmevalError(f"found a gate on {PASS_RATE}, and the results do not say which cases passed: {known}")
+    named = _PASS_RATE.sub(_OUTCOME, text)
+    return named if isinstance(gate, str) else {**gate, "metric": named}
 
 
 def _is_drop(gate: Any) -> bool:
@@ -344,7 +365,7 @@ def _verdict(finished: Reported, missing: Sequence[str], options: GateOptions) -
     unjudged = unmeasured or not verdicts or any(each.outcome == "not_judged" for each in verdicts)
     measured = not (missing or unscored or finished.shortfalls or unjudged)
     judged = [each for each in verdicts if isinstance(each, GateResult)]
-    decision: Decision = "passed"
+    decision: GateDecision = "passed"
     word: Word
     if failed:
         fell = any(isinstance(each, GateResult) and each.word == "worse" for each in refused)

@@ -1,6 +1,6 @@
 """Comparison of a run with a baseline: differences of metrics, intervals and p-values."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
@@ -361,6 +361,7 @@ def compare_systems(
     reference: str,
     metrics: MetricIndex,
     *,
+    family: Collection[str] = (),
     confidence: float = 0.95,
     cluster_by: str | None = None,
     abstained: Abstention = "fell",
@@ -371,6 +372,8 @@ def compare_systems(
         results: System to result, in the order of the table.
         reference: One of the systems.
         metrics: What they were measured with.
+        family: The metrics that systems are compared by: their p-values are adjusted together, over all systems, and
+            other metrics have none. Default: all.
         confidence: Of the intervals of differences.
         cluster_by: A label; cases with the same value of it are drawn together.
         abstained: As of `compare`, about cases of which the reference has a score.
@@ -382,12 +385,21 @@ def compare_systems(
         if system != reference:
             pairing = RunPairing(CaseStatistics.exact(result.records), baseline, metrics, abstained=abstained)
             against[system] = _against(pairing, names, confidence, cluster_by)
-    adjusted = iter(holm_of_tested([each.p_value for row in against.values() for each in row.values()]))
-    differences = {
-        system: {name: structs.replace(each, p_value=next(adjusted)) for name, each in row.items()}
-        for system, row in against.items()
-    }
-    return SystemTable(reference, names, results, differences, confidence)
+    cells = [(row, name) for row in against.values() for name in row if not family or name in family]
+    adjusted = holm_of_tested([row[name].p_value for row, name in cells])
+    for row in against.values():
+        row.update({name: structs.replace(each, p_value=None) for name, each in row.items()})
+    for (row, name), p_value in zip(cells, adjusted, strict=True):
+        row[name] = _agreeing(row[name], p_value, confidence)
+    return SystemTable(reference, names, results, against, confidence)
+
+
+def _agreeing(difference: SystemDifference, p_value: float | None, confidence: float) -> SystemDifference:
+    """Return a difference with its adjusted p-value; where that is not significant, the interval holds 0."""
+    low, high = difference.low, difference.high
+    if p_value is not None and p_value > 1 - confidence and low is not None and high is not None:
+        low, high = min(low, 0.0), max(high, 0.0)
+    return structs.replace(difference, p_value=p_value, low=low, high=high)
 
 
 def _against(

@@ -298,7 +298,7 @@ def _compared(question: DropQuestion, columns: Columns) -> PairedRows:
     lost = pairing.table.failed[name] | pairing.table.missing
     judged = columns.judged[name]
     here, there = (judged[part] & ~lost[part] for part in rows)
-    measured = (here | there) & ~lost[rows.current] & ~lost[rows.baseline]
+    measured = (here | there) & ~lost[rows.current] & ~lost[rows.baseline] & ~pairing.silent_in_one(name, rows)
     return PairedRows(rows.current[measured], rows.baseline[measured])
 
 

@@ -273,14 +273,14 @@ def _estimate(
 
 
 def _dropped(pairing: RunPairing, name: str, rows: PairedRows) -> BoolArray:
-    """Return which paired cases one run could not measure: because they errored, or did not run."""
+    """Return which paired cases are not compared: one run could not measure them, or abstains and may do so."""
     import numpy as np
 
     if not pairing.paired:
         return np.zeros(len(rows.current), dtype=bool)
     lost = pairing.table.failed[name] | pairing.table.missing
     dropped: BoolArray = np.not_equal(lost[rows.current], lost[rows.baseline])
-    return dropped
+    return dropped | pairing.silent_in_one(name, rows)
 
 
 class _Resampling:

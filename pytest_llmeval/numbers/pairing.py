@@ -356,6 +356,16 @@ class RunPairing:
 
         return PairedRows(np.arange(self._size), np.arange(self._size, len(self._records)))
 
+    def silent_in_one(self, name: str, rows: PairedRows) -> BoolArray:
+        """Return which of some pairs are not compared, since one of the runs abstains and the suite allows that."""
+        import numpy as np
+
+        if not self.paired or self.abstained == "fell" or name not in self.table.abstained:
+            return np.zeros(len(rows.current), dtype=bool)
+        silent = self.table.abstained[name]
+        apart: BoolArray = silent[rows.current] != silent[rows.baseline]
+        return apart
+
     def describe_falls(self, name: str, rows: PairedRows) -> str:
         """Say how many of some cases abstain that had a score in the baseline, or the reverse; empty for none."""
         parts = [self._describe_fallen(name, rows), self._describe_answered(name, rows)]

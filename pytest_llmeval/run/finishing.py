@@ -206,6 +206,7 @@ def compare_variants(variants: Mapping[str, JudgedSuite]) -> "SystemsReport | No
         results,
         reference,
         suite.metrics,
+        family=suite.compared_by or compared_metrics(suite, first.result),
         confidence=_confidence(suite),
         cluster_by=suite.cluster_by,
         abstained=suite.abstained,

@@ -201,3 +201,32 @@ def test_what_no_gate_reads_is_a_note(tmp_path: Path) -> None:
     assert (verdict.word, verdict.code(), verdict.errored) == ("passed", 0, 0)
     assert "no score, and no gate reads it: n in 1 case" in verdict.notes
     assert judged([*rows([1.0] * 11), *blank], (), tmp_path, "n >= 0.5").code() == 2  # type: ignore[arg-type]
+
+
+def test_the_pass_rate_is_that_of_the_tool(tmp_path: Path) -> None:
+    ran = rows([1.0, 0.0], "passed")
+    verdict = judged(ran, (), tmp_path, "pass_rate >= 0.9")  # type: ignore[arg-type]
+    assert (verdict.word, verdict.why) == ("failed", ["passed >= 0.9: passed is 0.5000, expected >= 0.9"])
+    with pytest.raises(LlmevalError, match="the results do not say which cases passed"):
+        judged(rows([1.0, 0.0]), (), tmp_path, "pass_rate >= 0.9")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("test", ["bootstrap", "permutation", "mcnemar", "wilcoxon"])
+def test_a_pair_of_which_one_answer_may_abstain_leaves_both_runs(tmp_path: Path, test: str) -> None:
+    """Sixteen right answers abstain and the others are the same; then wrong ones do, while six right ones fall."""
+    gates = [{"metric": "m", "max_drop": 0, "test": test}]
+
+    def verdict(news: Sequence[float | None], olds: Sequence[float]) -> GateVerdict:
+        new = [
+            ResultRow(f"c{n:03}", "m", score, abstained="" if score is not None else "no claim")
+            for n, score in enumerate(news)
+        ]
+        allowed = Document("", {"gates": gates, "abstained": "allowed"})
+        return judge_results(new, rows(olds), (), GateOptions(allowed), tmp_path)
+
+    olds = [1.0] * 32 + [0.0] * 8
+    same = verdict([None] * 16 + olds[16:], olds)
+    assert same.decision != "failed"
+    assert "0.6667 -> 0.6667" in gates_of(same)[0].reason
+    fell = verdict([0.0] * 6 + [1.0] * 26 + [None] * 8, olds)
+    assert (fell.word, fell.decision) == ("worse", "failed")

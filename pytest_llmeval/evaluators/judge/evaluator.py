@@ -481,10 +481,8 @@ class Judge(JudgedEvaluator):
 
     def basis(self, sums: Sums) -> Mapping[str, Basis]:
         """Return what corrected means rest on: the labels."""
-        return {
-            name: share_basis(sums) if self._balanced else corrected_basis(sums, excess)
-            for name, (_, excess) in zip(self._corrected(), _EXCESS, strict=False)
-        }
+        basis = share_basis(sums) if self._balanced else corrected_basis(sums)
+        return dict.fromkeys(self._corrected(), basis)
 
 
 def _version(mode: Mode | None) -> str:

@@ -339,7 +339,7 @@ def corrected_mean(sums: Sums, total: str, excess: str) -> FloatArray:
 
 
 def excess_counts(name: str, judge: float, people: float, weight: float = 1.0) -> dict[str, float]:
-    """Count what people add to the score of a judge, how large such errors are, and how they go with the score.
+    """Count what people add to the score of a judge, and how that goes with the score.
 
     Args:
         name: Of the counts.
@@ -350,8 +350,6 @@ def excess_counts(name: str, judge: float, people: float, weight: float = 1.0) -
     excess = people - judge
     return {
         name: weight * excess,
-        f"{name}_size": weight * abs(excess),
-        f"{name}_square": weight * excess**2,
         f"{name}_judge": weight * judge,
         f"{name}_judge_square": weight * judge**2,
         f"{name}_cross": weight * judge * excess,
@@ -369,20 +367,19 @@ def missing_counts(scores: Mapping[str, float], weight: float) -> dict[str, floa
     return {"stale": 1, **over, **{f"{name}_missing_judge": weight * judge for name, judge in scores.items()}}
 
 
-def corrected_basis(sums: Sums, excess: str) -> Basis:
+def corrected_basis(sums: Sums) -> Basis:
     """Return what a prediction-powered mean rests on: the labels, however many other cases there are.
 
     So few labels cannot have shown every error of the judge. As Bonett and Price (2012) do for paired shares, two
-    labels are added, an error in either direction of the size that errors have, which is 1 where none has been seen. To
-    the variance of a mean of n labels, that adds 2 / n / (n + 2) times its square. Labels of unequal weights are worth
-    the square of their sum over the sum of their squares (Kish 1965).
+    labels are added, an error in either direction by the whole scale: small errors that were seen say nothing about
+    large ones that were not. To the variance of a mean of n labels, that adds 2 / n / (n + 2). Labels of unequal
+    weights are worth the square of their sum over the sum of their squares (Kish 1965).
 
     Labels that survive because their answers did not change say nothing about answers that did. For the share of
     these, the scores of people may be anything.
 
     Args:
         sums: One row.
-        excess: Name of the count of what people add.
     """
     labels, stale, bound = (float(sums[name][0]) for name in ("labelled", "stale", "bound"))
     weight, missing = float(_labels_weight(sums)[0]), float(_missing_weight(sums)[0])
@@ -398,8 +395,7 @@ def corrected_basis(sums: Sums, excess: str) -> Basis:
         apart = f"{counted(round(labels - bound), 'label')} without the answer that people scored (expected.{_ANSWER})"
     square_sum = labels + float(sums[_OVER_SQUARE][0])
     worth = weight**2 / square_sum if labels else 0.0
-    size, square = float(sums[f"{excess}_size"][0]), float(sums[f"{excess}_square"][0])
-    floor = unseen_errors(square / size if size > _ROUNDING else 1.0, worth)
+    floor = unseen_errors(1.0, worth)
     unknown = missing / (weight + missing) if stale else 0.0
     return Basis(worth, floor, fault, note, apart, unknown)
 

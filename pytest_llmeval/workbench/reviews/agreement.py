@@ -41,6 +41,10 @@ from pytest_llmeval.evaluators.measures.confusion import (
 from pytest_llmeval.judges.contract import Question, Verdict
 from pytest_llmeval.numbers.intervals import mid_p_interval, normal_quantile, wilson_interval
 
+_BEYOND_CHANCE = ("cohen_kappa", "weighted_kappa")
+_LEAST_OF_THE_OTHER = 5
+"""With fewer labels besides the most frequent one, kappa rests on next to nothing: its interval covers a half."""
+
 _OVER_CASES = ("cohen_kappa", "weighted_kappa", "krippendorff_alpha", "pearson")
 _ONE_CASE = "needs several cases"
 _ABSENT = "no human score"
@@ -258,8 +262,14 @@ class JudgeAgreement(Judge):
         }
 
     def basis(self, sums: Sums) -> Mapping[str, Basis]:
-        """Return what the rates rest on: the labels of each kind."""
-        return rates_basis(sums) if self._positive is not None else {}
+        """Return what the rates rest on, the labels of each kind, and that kappas have none if one kind is rare."""
+        given = confusion.Margins.from_cells(read_cells(sums), sums.length).gold[:, 0]
+        rest = round(float(given.sum() - given.max())) if given.size else 0
+        rare = {}
+        if rest < _LEAST_OF_THE_OTHER:
+            fault = f"{counted(rest, 'label')} besides the most frequent one, expected at least {_LEAST_OF_THE_OTHER}"
+            rare = {name: Basis(float(given.sum()), 0.0, fault) for name in _BEYOND_CHANCE}
+        return {**rare, **(rates_basis(sums) if self._positive is not None else {})}
 
 
 def _key(level: float) -> str:

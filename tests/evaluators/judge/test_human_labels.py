@@ -78,7 +78,7 @@ def test_unequal_weights_are_worth_fewer_labels(tmp_path: Path) -> None:
     assert widths == sorted(widths)
     sums = {"labelled": 2, "bound": 2, "stale": 0, "overweight": 3, "overweight_square": 15}
     columns = {name: np.array([float(value)]) for name, value in sums.items()}
-    columns |= {name: np.array([0.0]) for name in ("excess", "excess_size", "excess_square")}
+    columns |= {name: np.array([0.0]) for name in ("excess",)}
     assert judge.basis(Sums(columns, 1))[NAME].cases == pytest.approx(25 / 17)
 
 

@@ -62,10 +62,12 @@ function rankingOf(group, place, found, name) {
     ];
   });
   const headers = [t("system"), t("cases passed"), name, t("interval"), t("difference"), t("its interval"), t("better/same/worse")];
+  const fallen = ranked.filter((each) => significance(each.differences?.[name], level, lower) === "fell").map((each) => each.system);
   const said = winner
     ? t("{system} is significantly better than {reference} in {metric}.", { system: winner.system, reference, metric: name })
     : t("No system is significantly better than {reference} in {metric}.", { reference, metric: name });
-  return [h("p", {}, said), table(headers, rows, { caption: `${t("Systems side by side")}: ${name}`, stacked: true })];
+  const worse = fallen.length ? ` ${t("Significantly worse: {systems}.", { systems: fallen.join(", ") })}` : "";
+  return [h("p", {}, said, worse), table(headers, rows, { caption: `${t("Systems side by side")}: ${name}`, stacked: true })];
 }
 
 /** @param {Group} group @returns {Element|null} All metrics of the systems side by side. */
@@ -78,7 +80,7 @@ function drawSystems(group) {
   return section(
     t("Systems side by side"),
     table([t("metric"), ...headers], [[t("cases"), ...found.systems.map((each) => each.cases)], ...rows], { caption: t("Systems side by side"), stacked: true }),
-    h("p", { class: "quiet" }, t("An arrow marks a significant difference from {reference} (p by Holm's method).", { reference: found.reference })),
+    h("p", { class: "quiet" }, t("An arrow marks a significant difference from {reference} (p by Holm's method), in the metrics by which systems are compared; others are exploratory.", { reference: found.reference })),
   );
 }
 
