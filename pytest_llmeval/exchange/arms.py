@@ -8,10 +8,11 @@ from typing import Final, TypeAlias
 from pytest_llmeval.baselines.runs import JudgedSuite
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.core.wording import counted, limit
-from pytest_llmeval.gates.drop import DropGate
+from pytest_llmeval.gates.change import ChangeGate
+from pytest_llmeval.gates.drop import DropGate, LiftGate
 from pytest_llmeval.numbers.case_scores import TOLERANCE
 from pytest_llmeval.numbers.case_statistics import CaseStatistics
-from pytest_llmeval.numbers.drop_tests import Evidence, found_drop, units_to_find
+from pytest_llmeval.numbers.drop_tests import Evidence, found_drop, units_to_find, units_to_gain
 from pytest_llmeval.numbers.pairing import RunPairing
 from pytest_llmeval.run.judging import variants_of
 
@@ -122,36 +123,42 @@ def power_lines(judged: Sequence[JudgedSuite], metrics: Sequence[str], size: flo
         size: Of the difference.
         reference: As of `arms_of`.
     """
-    pairs = [
-        (each.measured.pairing, "", (each.records, each.collected.baseline or ()))
+    pairs: list[tuple[RunPairing, ChangeGate, str, tuple[Sequence[CaseRecord], Sequence[CaseRecord]]]] = [
+        (each.measured.pairing, DropGate("", 0.0), "", (each.records, each.collected.baseline or ()))
         for each in judged
         if each.measured.pairing is not None
     ]
     for arm, base in arms_of(judged, reference):
         run, other = (CaseStatistics.exact(each.records) for each in (arm, base))
         pairing = RunPairing(run, other, arm.suite.metrics, abstained=arm.suite.abstained)
-        pairs.append((pairing, f" of {arm.key.variant}", (arm.records, base.records)))
-    for pairing, whose, records in pairs:
+        lift = LiftGate("", 0.0, against=base.key.variant)
+        pairs.append((pairing, lift, f" of {arm.key.variant}", (arm.records, base.records)))
+    for pairing, gate, whose, records in pairs:
         for metric in metrics:
             what = f"power: a difference of {limit(size)} in {metric}{whose}"
-            yield f"{what} {_power(pairing, metric, size, records)}"
+            yield f"{what} {_power(pairing, replace(gate, metric=metric, max_errors=UNLIMITED), size, records)}"
 
 
-def _power(pairing: RunPairing, metric: str, size: float, records: Sequence[Sequence[CaseRecord]]) -> str:
-    """Return what would find a difference in a metric."""
-    gate = DropGate(metric, 0.0, max_errors=UNLIMITED)
+def _power(pairing: RunPairing, gate: ChangeGate, size: float, records: Sequence[Sequence[CaseRecord]]) -> str:
+    """Return what would find a difference in the metric of a gate: a drop, or a gain."""
+    metric = gate.metric
     examined = gate.examine(pairing).examined
     evidence = examined[0].evidence if examined and not examined[0].fault else None
     owned = pairing.table.metric(metric) if metric in pairing.table.owner else None
     if evidence is None or owned is None or not evidence.estimate.units:
         return "needs an unknown number of cases: none has a score in both runs"
     units = evidence.estimate.units
-    needed = units_to_find(size, evidence, gate, owned, collapses=False)
+    drops = isinstance(gate, DropGate)
+    needed = (
+        units_to_find(size, evidence, gate, owned, collapses=False)
+        if drops
+        else units_to_gain(size, evidence, gate, owned)
+    )
     if needed is None:
         return "is not found in 80 of 100 runs by any number of cases that is feasible"
     if needed <= units:
         return f"is found in 80 of 100 runs by the {counted(units, 'case')} that there are"
-    times = _repeats_to_find(size, evidence, gate, records, metric, pairing)
+    times = _repeats_to_find(size, evidence, gate, records, metric, pairing) if drops else None
     repeats = f", or each case {times} times as often" if times else ""
     return f"needs {needed - units} more cases ({needed} in all){repeats}, to be found in 80 of 100 runs"
 
@@ -159,7 +166,7 @@ def _power(pairing: RunPairing, metric: str, size: float, records: Sequence[Sequ
 def _repeats_to_find(
     size: float,
     evidence: Evidence,
-    gate: DropGate,
+    gate: ChangeGate,
     records: Sequence[Sequence[CaseRecord]],
     metric: str,
     pairing: RunPairing,

@@ -269,19 +269,19 @@ def _check_signatures(rows: Sequence[ResultRow], baseline: Sequence[ResultRow]) 
         raise LlmevalError("\n".join(dict.fromkeys(faults)))
 
 
-def _ranges(rows: Iterable[ResultRow], given: Mapping[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
-    """Return the ranges of metrics: those given, and 0 to 1 where all scores lie between them.
+def _ranges(rows: Iterable[ResultRow], declared: Mapping[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
+    """Return the ranges of metrics: those declared, and 0 to 1 where all scores lie between them.
 
     Raises:
-        LlmevalError: A score lies outside of a range that is given.
+        LlmevalError: A score lies outside of a range that is declared.
     """
     scores = [(row.metric, row.score, row.case) for row in rows if row.score is not None]
     for name, score, case in scores:
-        low, high = given.get(name, (-math.inf, math.inf))
+        low, high = declared.get(name, (-math.inf, math.inf))
         if not low <= score <= high:
             raise LlmevalError(f"found {name} {limit(score)} in case {case!r}, expected {limit(low)} to {limit(high)}")
     outside = {name for name, score, _ in scores if not 0 <= score <= 1}
-    return {name: (0.0, 1.0) for name, *_ in scores if name not in outside} | dict(given)
+    return {name: (0.0, 1.0) for name, *_ in scores if name not in outside} | dict(declared)
 
 
 def _completed(options: GateOptions, rows: Sequence[ResultRow], root: Path, *, has_baseline: bool) -> Document:
@@ -414,11 +414,11 @@ def _known(judged: Sequence[GateResult], cases: int) -> tuple[Word, list[str], s
     fell = [each for each in open_ if each.value is not None and each.limit is not None and each.value > each.limit]
     rose = [each for each in changes if each.word == "better"]
     decisive = fell or rose or open_ or changes
-    told = [each.known for each in decisive]
-    told += [f"{each.word}: {each.known}" for each in changes if each not in decisive]
+    sentences = [each.known for each in decisive]
+    sentences += [f"{each.word}: {each.known}" for each in changes if each not in decisive]
     limits = [_sentence(each) for each in judged if not each.word]
     step = _ADD_CASES if decisive[0].word == "cannot tell" else "nothing to do"
-    return decisive[0].word or "passed", [*told, *limits, *passed], step
+    return decisive[0].word or "passed", [*sentences, *limits, *passed], step
 
 
 def _next_step(missing: Sequence[str] | bool, errored: int) -> str:

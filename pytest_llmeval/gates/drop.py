@@ -141,6 +141,8 @@ class DropGate(ClaimGate):
         if lacks_scale(evidence.estimate):
             return True
         power = drop_power(evidence, self, metric)
+        if evidence.typical and evidence.drop is not None and evidence.drop > max(self.max_drop, power.smallest or 0.0):
+            return True  # the mean fell by more than a test of it would find
         if power.possible <= self.max_drop or (power.decides and not power.scatters) or self._rules_out(evidence):
             return False
         detectable = self._finds(evidence, metric)
@@ -183,6 +185,8 @@ class DropGate(ClaimGate):
         from pytest_llmeval.numbers.inference import lacks_scale
 
         data = evidence.estimate
+        if evidence.typical and evidence.drop is not None and evidence.drop > self.max_drop:
+            return f"cannot tell: the mean fell by {number(evidence.drop)}, and test {self.test} is not about it"
         detectable = self._finds(evidence, metric)
         far = far_limit(self, drop_power(evidence, self, metric))
         if lacks_scale(data):

@@ -454,10 +454,10 @@ class LimitGate(ScoreGate):
         else:
             import numpy as np
 
-            found = _percentile(
+            value_at_worst = _percentile(
                 np.append(np.empty(0) if scores is None else scores, [worst] * metric.abstained), self.statistic
             )
-            at_worst = worst if found is None else found
+            at_worst = worst if value_at_worst is None else value_at_worst
         return all(bound.holds(at_worst) for bound in self.bounds)
 
     def _statistic(self, metric: MetricValue, scores: FloatArray | None) -> float | None:

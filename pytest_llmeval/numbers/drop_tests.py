@@ -246,7 +246,7 @@ def _guarded(question: DropQuestion, evidence: Evidence, *, means: bool = True) 
     least = witnessed_tail(data) if means else Tails(least_tail(data), least_tail(data))
     for_drop, for_gain = (least.below, least.above) if falls else least
     reach = span(metric)
-    if question.max_drop < 0:
+    if question.max_drop <= 0:
         below = max(below, for_gain)  # a gain refutes that nothing changed, as a drop does
     elif data.changed is not None and data.changed < FEW_CHANGED:
         share = min(1.0, question.max_drop / reach) if reach else 0.0
@@ -477,6 +477,8 @@ def units_of(data: Estimate) -> str:
 
 def detectable_drop(evidence: Evidence, gate: TestedChange, metric: Metric, tests: int) -> str:
     """Say which true drop a gate finds in 80 of 100 runs; see `drop_power`."""
+    if evidence.typical:
+        return f"the power of test {gate.test}, which is about the typical case, is not computed"
     power = drop_power(evidence, gate, metric, tests)
     if not power.decides:
         return f"no drop is detectable with {units_of(evidence.estimate)}"
@@ -493,7 +495,7 @@ def detectable_gain(evidence: Evidence, gate: TestedChange, metric: Metric, test
     level = (1 - gate.confidence) / gate.sides / tests
     if least_tail(replace(data, changed=None if data.changed is None else data.units)) > level:
         return f"no gain is detectable with {units_of(data)}"
-    shift = _shift(evidence, metric, level, _needed(level, gate))
+    shift = _shift_of_gain(evidence, gate, metric, level)
     if shift is None:
         return "minimum detectable gain unknown"
     end = metric.high if metric.higher_is_better else metric.low
@@ -528,6 +530,19 @@ def _shift(evidence: Evidence, metric: Metric, tail: float, needed: int) -> floa
     if paired and (data.binary or not evidence.deviation) and reach:
         shift = max(shift, reach * _falling_share(needed, data.units))
     return shift or None
+
+
+def _shift_of_gain(evidence: Evidence, gate: TestedChange, metric: Metric, level: float) -> float | None:
+    """Return the gain beyond what is required that is found; ``None`` if its scatter is unknown.
+
+    It is so large that the cases which would take it back could not all have gone unseen; see `unseen_tail`.
+    """
+    data, end = evidence.estimate, metric.worst
+    shift = _shift(evidence, metric, level, _needed(level, gate))
+    if shift is None or end is None or data.baseline is None or data.changed is None:
+        return shift
+    unseen = 1 - level ** (1 / max(1, data.units))
+    return max(shift, float(unseen * (abs(data.baseline - end) + abs(gate.max_drop)) / (1 - unseen)))
 
 
 def _falling_share(needed: int, units: int) -> float:
@@ -620,8 +635,8 @@ def known_change(evidence: Evidence, gate: WatchedChange, metric: Metric, *, fel
         return KnownChange("cannot tell", f"{metric.name} has no range, which says what drop matters ({between})")
     if bounds[1] <= size:
         return KnownChange("no drop", f"a drop of {named} is ruled out ({between}, {units_of(data)})")
-    found = drop_power(evidence, gate, metric, tests).smallest
-    seen = f"find a drop of {number(found)}" if found is not None else "find no drop that is possible"
+    smallest = drop_power(evidence, gate, metric, tests).smallest
+    seen = f"find a drop of {number(smallest)}" if smallest is not None else "find no drop that is possible"
     text = f"a drop of {named} is not ruled out ({between}): {units_of(data)} {seen} in {100 * POWER:.0f} of 100 runs"
     text += f" as 1 of {tests} tests that are judged together" if tests > 1 else ""
     needed = units_to_rule_out(size, evidence, gate, metric)
@@ -643,9 +658,9 @@ def _rise_tail(evidence: Evidence, gate: TestedChange) -> float:
 
 def _size_that_matters(gate: WatchedChange, metric: Metric) -> tuple[float | None, str]:
     """Return the size of a drop that matters, and how it is named."""
-    said = gate.matters if gate.matters is not None else gate.max_drop
-    if said > 0:
-        return said, limit(said)
+    size = gate.matters if gate.matters is not None else gate.max_drop
+    if size > 0:
+        return size, limit(size)
     reach = span(metric)
     if not reach:
         return None, ""
@@ -661,8 +676,8 @@ def units_to_rule_out(size: float, evidence: Evidence, gate: TestedChange, metri
     def rules_out(units: int) -> bool:
         deviation = _predicted(evidence, units).deviation
         luck = normal_quantile(_EQUAL_RUNS) * deviation
-        shown = -student_quantile(max(units, 2) - 1, tail) * deviation
-        return luck + max(shown, unseen_rest(room, units, tail)) <= size
+        width = -student_quantile(max(units, 2) - 1, tail) * deviation
+        return luck + max(width, unseen_rest(room, units, tail)) <= size
 
     return _fewest(rules_out, data.units)
 
@@ -689,7 +704,7 @@ def units_to_gain(gain: float, evidence: Evidence, gate: TestedChange, metric: M
     def finds(units: int) -> bool:
         scaled = _scaled(evidence, units)
         every = replace(scaled.estimate, changed=None if scaled.estimate.changed is None else units)
-        shift = _shift(scaled, metric, level, _needed(level, gate))
+        shift = _shift_of_gain(scaled, gate, metric, level)
         return least_tail(every) <= level and shift is not None and abs(gate.max_drop) + shift <= gain
 
     return _fewest(finds, evidence.estimate.units)

@@ -44,6 +44,9 @@ _LEAST_WITNESSES = 2
 _MANY_LOST = 0.05
 _ROUNDING = 1e-12
 
+_NO_DOUBT = 0.005
+"""The p-value of a sign test from which on rises without any fall are no luck: eight of eight are."""
+
 _SLACK = 1e-9
 """How exactly pseudo-values are known."""
 
@@ -344,9 +347,22 @@ def held_tails(data: Estimate, metric: Metric, tails: Tails, at: float) -> Tails
         skewed = skewed_tails(values, at)
         above, below = max(above, skewed.above), max(below, skewed.below)
     if metric.low is not None and metric.high is not None and metric.low <= value <= metric.high:
-        above = max(above, unseen_tail(difference - at, value - metric.low, data.units))
-        below = max(below, unseen_tail(at - difference, metric.high - value, data.units))
+        unanimous = not at and _only_rises(data, metric)
+        if not (unanimous and metric.higher_is_better):
+            above = max(above, unseen_tail(difference - at, value - metric.low, data.units))
+        if not (unanimous and not metric.higher_is_better):
+            below = max(below, unseen_tail(at - difference, metric.high - value, data.units))
     return Tails(above, below)
+
+
+def _only_rises(data: Estimate, metric: Metric) -> bool:
+    """Return whether so many units are better, and none worse, that a sign test leaves next to no doubt.
+
+    It asks whether a unit rises as often as it falls, and needs no unseen ones.
+    """
+    gains = data.contributions if metric.higher_is_better else -data.contributions
+    rises = int((gains > _SLACK).sum())
+    return not (gains < -_SLACK).any() and 0.5**rises <= _NO_DOUBT
 
 
 def held_interval(
@@ -359,10 +375,13 @@ def held_interval(
     low, high = interval
     if metric.low is not None and metric.high is not None and metric.low <= value <= metric.high:
         reach = metric.high - metric.low
-        low = max(-reach, min(low, difference - unseen_rest(value - metric.low, data.units, tail)))
-        high = min(reach, max(high, difference + unseen_rest(metric.high - value, data.units, tail)))
-    least = witnessed_tail(data)
-    return min(low, 0.0) if least.above > tail else low, max(high, 0.0) if least.below > tail else high
+        least = difference - unseen_rest(value - metric.low, data.units, tail)
+        most = difference + unseen_rest(metric.high - value, data.units, tail)
+        if _only_rises(data, metric):
+            least, most = (max(least, low), most) if metric.higher_is_better else (least, min(most, high))
+        low, high = max(-reach, min(low, least)), min(reach, max(high, most))
+    witnessed = witnessed_tail(data)
+    return min(low, 0.0) if witnessed.above > tail else low, max(high, 0.0) if witnessed.below > tail else high
 
 
 def _is_witnessed(data: Estimate) -> bool:

@@ -230,3 +230,36 @@ def test_a_pair_of_which_one_answer_may_abstain_leaves_both_runs(tmp_path: Path,
     assert "0.6667 -> 0.6667" in gates_of(same)[0].reason
     fell = verdict([0.0] * 6 + [1.0] * 26 + [None] * 8, olds)
     assert (fell.word, fell.decision) == ("worse", "failed")
+
+
+def test_eight_wins_of_eight_decide_with_one_p(tmp_path: Path) -> None:
+    """Twelve evals, three runs each: four are equal, and eight win."""
+    scores = {"with": [1.0] * 12, "without": [1.0] * 4 + [0.75] * 8}
+    both = [
+        row for name, own in scores.items() for repeat in (1, 2, 3) for row in rows(own, system=name, repeat=repeat)
+    ]
+    verdict = judged(both, (), tmp_path, power=0.2)
+    (lift,) = gates_of(verdict)
+    assert (verdict.word, lift.outcome, lift.word) == ("better", "passed", "better")
+    (table,) = verdict.finished.report.systems
+    differences = [each.differences["m"] for each in table.systems if each.differences]
+    assert [f"p {each.p_value:.4f}" in lift.reason for each in differences] == [True]
+    seven = [row for row in both if row.case != "c011"] + rows([1.0], system="with") + rows([1.0], system="without")
+    assert judged(seven, (), tmp_path).decision in ("undecided", "passed")
+
+
+def test_the_power_of_a_lift_is_that_of_the_rule_which_decides(tmp_path: Path) -> None:
+    """With one loss, unseen losses could take the gain back: twelve cases are not enough to rule them out."""
+    scores = {"with": [1.0] * 11 + [0.5], "without": [1.0] * 2 + [0.5] * 9 + [1.0]}
+    both = [row for name, own in scores.items() for row in rows(own, system=name)]
+    verdict = judged(both, (), tmp_path, power=0.2)
+    assert any("a difference of 0.2 in m of with needs " in note for note in verdict.notes), verdict.notes
+
+
+def test_a_test_of_the_typical_case_passes_no_collapse(tmp_path: Path) -> None:
+    olds = list(np.linspace(0.5, 1, 60))
+    news = [score if place % 7 else 0.0 for place, score in enumerate(olds)]
+    verdict = judged(rows(news), rows(olds), tmp_path, {"metric": "m", "max_drop": 0, "test": "wilcoxon"})
+    assert verdict.decision != "passed"
+    alone = judged(rows(olds), rows(olds), tmp_path, {"metric": "m", "max_drop": 0, "test": "wilcoxon"})
+    assert "the power of test wilcoxon, which is about the typical case, is not computed" in gates_of(alone)[0].reason

@@ -263,12 +263,12 @@ class JudgeAgreement(Judge):
 
     def basis(self, sums: Sums) -> Mapping[str, Basis]:
         """Return what the rates rest on, the labels of each kind, and that kappas have none if one kind is rare."""
-        given = confusion.Margins.from_cells(read_cells(sums), sums.length).gold[:, 0]
-        rest = round(float(given.sum() - given.max())) if given.size else 0
+        labels = confusion.Margins.from_cells(read_cells(sums), sums.length).gold[:, 0]
+        others = round(float(labels.sum() - labels.max())) if labels.size else 0
         rare = {}
-        if rest < _LEAST_OF_THE_OTHER:
-            fault = f"{counted(rest, 'label')} besides the most frequent one, expected at least {_LEAST_OF_THE_OTHER}"
-            rare = {name: Basis(float(given.sum()), 0.0, fault) for name in _BEYOND_CHANCE}
+        if others < _LEAST_OF_THE_OTHER:
+            fault = f"{counted(others, 'label')} besides the most frequent one, expected at least {_LEAST_OF_THE_OTHER}"
+            rare = {name: Basis(float(labels.sum()), 0.0, fault) for name in _BEYOND_CHANCE}
         return {**rare, **(rates_basis(sums) if self._positive is not None else {})}
 
 

@@ -155,11 +155,15 @@ def test_a_single_case_has_no_coefficient_and_says_so() -> None:
 def test_a_set_of_cases_has_coefficients_though_no_case_has() -> None:
     evaluator = JudgeAgreement(mode="adversarial")
     answers = {"unknown": 1, "In Paris": 0, "no data": 0}
-    cases = [replace(case(human, prediction=answer), id=answer) for answer, human in answers.items()]
+    cases = [
+        replace(case(human, prediction=answer), id=f"{answer} {n}")
+        for answer, human in answers.items()
+        for n in range(5)
+    ]
     values = score(evaluator, cases, confidence=None).metrics
     assert values["cohen_kappa"].value == pytest.approx(0.4)
-    assert (values["cohen_kappa"].scored, values["cohen_kappa"].undefined) == (0, 3)
-    assert (values["agreement"].value, values["agreement"].scored) == (pytest.approx(2 / 3), 3)
+    assert (values["cohen_kappa"].scored, values["cohen_kappa"].undefined) == (0, 15)
+    assert (values["agreement"].value, values["agreement"].scored) == (pytest.approx(2 / 3), 15)
 
 
 def test_several_people_share_the_weight_of_a_case() -> None:
