@@ -61,6 +61,7 @@ _ADD_CASES: Final = "add as many cases as the verdict says, or set the drop that
 _LISTED: Final = 3
 _OUTCOME: Final = "passed"
 """The metric of runners of tests, which says of each test whether it passed."""
+_ALIKE: Final = re.compile(r"cases with the same [^;]+ change alike, [^;]+")
 _PASS_RATE: Final = re.compile(rf"\b{PASS_RATE}\b")
 _NUMBERS: Final = re.compile(r"; [^;]* -> ")
 
@@ -357,14 +358,15 @@ def _verdict(finished: Reported, missing: Sequence[str], options: GateOptions) -
     unscored = errored if errored > tolerated else 0
     open_ += [f"no score: {counted(unscored, 'case')} errored"] if unscored else []
     by_proof, notes, few = shown_by_arms(finished.judged.suites, options.reference, options.min_cases, options.power)
+    judged = [each for each in verdicts if isinstance(each, GateResult)]
     claims = sum(isinstance(each, GateResult) and bool(each.word) for each in verdicts)
     if claims > 1:
         notes.append(f"{claims} gates on changes are one family, with the level of one")
+    notes += dict.fromkeys(match for each in judged for match in _ALIKE.findall(each.reason))
     notes += [f"no score, and no gate reads it: {each}" for each in ungated]
     open_ += [*missing, *few, *finished.shortfalls]
     unjudged = unmeasured or not verdicts or any(each.outcome == "not_judged" for each in verdicts)
     measured = not (missing or unscored or finished.shortfalls or unjudged)
-    judged = [each for each in verdicts if isinstance(each, GateResult)]
     decision: GateDecision = "passed"
     word: Word
     if failed:

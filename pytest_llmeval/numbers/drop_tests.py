@@ -15,6 +15,7 @@ from pytest_llmeval.numbers.inference import (
     Bootstrap,
     FarChanges,
     agreeing,
+    alike_cases,
     doubts,
     held_interval,
     held_tails,
@@ -198,7 +199,10 @@ def _estimate(question: DropQuestion, *, jackknife: bool = False) -> Estimate:
 def _bootstrap(question: DropQuestion, *, corrected: bool) -> Evidence:
     pairing, name = question.pairing, question.metric
     data = _estimate(question, jackknife=corrected)
-    notes = tuple(doubts(data, pairing, question.cluster_by))
+    notes = (
+        *doubts(data, pairing, question.cluster_by),
+        *alike_cases(data, pairing, question.rows, question.cluster_by),
+    )
     difference = data.difference
     if difference is None:
         return Evidence(data, None, None, None, 0.0, notes)
@@ -597,7 +601,7 @@ def units_to_find(
     """Return how many units, scattering as these do, a gate needs to find a drop; ``None`` if more than 20,000."""
 
     def finds(units: int) -> bool:
-        smallest = found_drop(_predicted(evidence, units), gate, metric, collapses=collapses)
+        smallest = found_drop(_predicted(evidence, units, metric), gate, metric, collapses=collapses)
         return smallest is not None and smallest <= drop
 
     return _fewest(finds, evidence.estimate.units)
@@ -674,7 +678,7 @@ def units_to_rule_out(size: float, evidence: Evidence, gate: TestedChange, metri
     room = reach if end is None or data.value is None or not data.changed else abs(data.value - end)
 
     def rules_out(units: int) -> bool:
-        deviation = _predicted(evidence, units).deviation
+        deviation = _predicted(evidence, units, metric).deviation
         luck = normal_quantile(_EQUAL_RUNS) * deviation
         width = -student_quantile(max(units, 2) - 1, tail) * deviation
         return luck + max(width, unseen_rest(room, units, tail)) <= size
@@ -682,12 +686,23 @@ def units_to_rule_out(size: float, evidence: Evidence, gate: TestedChange, metri
     return _fewest(rules_out, data.units)
 
 
-def _predicted(evidence: Evidence, units: int) -> Evidence:
+_MOST_CHANGED = 0.05
+"""The probability that more cases change than is planned for."""
+
+
+def _predicted(evidence: Evidence, units: int, metric: Metric) -> Evidence:
     """Return the evidence as more units would give it, with the scatter that nine of ten such runs stay below.
 
-    A deviation is an estimate itself, which rests on as many units as its squares do, now and then.
+    A deviation is an estimate itself, which rests on as many units as its squares do, now and then. That of yes and no
+    is one of the share of cases that change, of which few cases may have shown none.
     """
-    scaled, values = _scaled(evidence, units), evidence.estimate.contributions
+    from scipy.special import bdtri
+
+    data, reach = evidence.estimate, span(metric)
+    scaled, values = _scaled(evidence, units), data.contributions
+    if data.binary and reach and data.changed is not None and data.units == data.cases:
+        share = float(bdtri(data.changed, data.units, _MOST_CHANGED)) if data.changed < data.units else 1.0
+        return replace(scaled, deviation=reach * math.sqrt(share / units))
     if not len(values):
         return scaled
     rests_on = effective_units(values - values.mean())

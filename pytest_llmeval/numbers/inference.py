@@ -44,6 +44,12 @@ _LEAST_WITNESSES = 2
 _MANY_LOST = 0.05
 _ROUNDING = 1e-12
 
+_LEAST_GROUPS = 5
+"""Of fewer groups of cases it is not seen whether they change alike."""
+
+_SURE = 3
+"""Deviations of a design effect that are no luck."""
+
 _NO_DOUBT = 0.005
 """The p-value of a sign test from which on rises without any fall are no luck: eight of eight are."""
 
@@ -445,6 +451,29 @@ def doubts(estimate: Estimate, pairing: RunPairing, cluster_by: str | None) -> I
         yield f"only {counted(estimate.units, noun)}, too few to rely on the interval"
     if estimate.resampled.size and estimate.lost_resamples > _MANY_LOST:
         yield f"undefined in {estimate.lost_resamples:.0%} of the resamples"
+
+
+def alike_cases(data: Estimate, pairing: RunPairing, rows: PairedRows, cluster_by: str | None) -> Iterator[str]:
+    """Yield the labels whose cases change alike, although every case counts as one that was drawn by itself.
+
+    The design effect of a label (Kish 1965) is that of its totals: by how much more the difference scatters if cases
+    with the same value are drawn together.
+    """
+    import numpy as np
+
+    if cluster_by is not None or not pairing.paired or not 0 < len(data.contributions) == len(data.contributing):
+        return
+    values = data.contributions - data.contributions.mean()
+    total = float((values**2).sum())
+    chosen = rows.current[np.asarray(data.contributing, dtype=int)]
+    labels = {name for row in chosen.tolist() for name in pairing.table.records[row].labels}
+    for label in sorted(labels) if total > _ROUNDING else ():
+        clusters = pairing.units(chosen, label)
+        groups = int((np.bincount(clusters) > 1).sum())
+        effect = float((np.bincount(clusters, weights=values) ** 2).sum()) / total
+        if groups >= _LEAST_GROUPS and effect > 1 + _SURE * math.sqrt(2 / groups):
+            worth = f"{len(values)} are worth {round(len(values) / effect)}"
+            yield f"cases with the same {label} change alike, and {worth}: set cluster_by: {label}"
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -3,6 +3,7 @@
 import json
 import math
 from argparse import ArgumentParser, Namespace
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
@@ -53,6 +54,11 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--by", metavar="LABEL", help="shares by a label of the cases, by 'system' or by 'run' (default: by run)"
     )
     parser.add_argument(
+        "--cluster-by",
+        metavar="LABEL",
+        help="answers with the same value of a label were drawn together, as of a session",
+    )
+    parser.add_argument(
         "--suggest",
         action="store_true",
         help="have a judge propose groups of notes; they are added to the last file as proposals, which count for "
@@ -72,7 +78,7 @@ def _modes(options: Namespace) -> CommandResult:
         add_lines(files[-1], proposed)
         say([f"{counted(len(proposed), 'proposal')} added to {files[-1]}; accept them in llmeval review --modes"])
         book = ModeBook([*book.lines, *proposed])
-    report = mode_report(book, options.by)
+    report = mode_report(book, options.by, options.cluster_by)
     lines = _lines(report) if options.output is None else [f"wrote {options.output}"]
     if options.output is not None:
         write_text(options.output, [_page(report)])
@@ -90,6 +96,11 @@ def _suggest(book: ModeBook, path: Path, options: Namespace) -> Sequence[ModePro
     )
     with closing(options.cache.open()):  # an unusable store is reported before anything is asked
         return propose_modes(book, path, JudgeSpec(), asking)
+
+
+_LEAST_CLUSTERS = 5
+"""Of fewer clusters it is not seen whether their answers are alike."""
+_MUCH_WIDER = 1.3
 
 
 class ModeShare(NamedTuple):
@@ -110,7 +121,7 @@ class ModeShare(NamedTuple):
     answers: int
 
 
-def mode_shares(notes: Sequence[ModeNote], modes: Sequence[str]) -> list[ModeShare]:
+def mode_shares(notes: Sequence[ModeNote], modes: Sequence[str], cluster_by: str | None = None) -> list[ModeShare]:
     """Return the share of each mode among the answers from which the notes were drawn.
 
     An answer represents as many as the inverse of its probability says (Hájek 1971); people who differ about it count
@@ -119,16 +130,41 @@ def mode_shares(notes: Sequence[ModeNote], modes: Sequence[str]) -> list[ModeSha
     Args:
         notes: Of any people and draws; at least one.
         modes: Their names.
+        cluster_by: A label; answers with the same value of it, such as those of one session, were drawn together.
     """
     drawn = grouped((each.subject, each) for each in notes)
     weights = [1 / about[0].probability for about in drawn.values()]
+    clusters = [_cluster(about[0], cluster_by) or str(place) for place, about in enumerate(drawn.values())]
     shares = []
     for mode in modes:
         parts = [sum(mode in each.modes for each in about) / len(about) for about in drawn.values()]
-        low, high = weighted_interval(weights, parts, _CONFIDENCE)
+        members = grouped(zip(clusters, zip(weights, parts, strict=True), strict=True)).values()
+        together = [math.fsum(weight for weight, _ in each) for each in members]
+        low, high = weighted_interval(
+            together, [_weighted_mean(*zip(*each, strict=True)) for each in members], _CONFIDENCE
+        )
         value = _weighted_mean(weights, parts)
         shares.append(ModeShare(mode, value, low, high, sum(part > 0 for part in parts)))
     return shares
+
+
+def _cluster(note: ModeNote, label: str | None) -> str:
+    """Return the value of a label, with its name; empty if the answer does not have it."""
+    return next((each for each in note.labels if label and each.startswith(f"{label}=")), "")
+
+
+def alike_answers(notes: Sequence[ModeNote], modes: Sequence[str]) -> Iterator[str]:
+    """Yield the labels whose answers share modes, and by how much wider that makes the widest interval."""
+    labels = sorted({each.partition("=")[0] for note in notes for each in note.labels})
+    for label in labels:
+        sizes = Counter(_cluster(each, label) for each in notes)
+        if sum(size > 1 for value, size in sizes.items() if value) < _LEAST_CLUSTERS:
+            continue
+        pairs = zip(mode_shares(notes, modes), mode_shares(notes, modes, label), strict=True)
+        wider = max(((one.high - one.low) / (even.high - even.low) for even, one in pairs), default=1.0)
+        if wider > _MUCH_WIDER:
+            widens = f"--cluster-by {label} makes intervals up to {wider:.1f} times as wide"
+            yield f"answers with the same {label} share modes: {widens}"
 
 
 def weighted_interval(weights: Sequence[float], parts: Sequence[float], confidence: float) -> tuple[float, float]:
@@ -247,17 +283,18 @@ class ModeReport(NamedTuple):
     findings: Sequence[str]
 
 
-def mode_report(book: ModeBook, by: str | None = None) -> ModeReport:
+def mode_report(book: ModeBook, by: str | None = None, cluster_by: str | None = None) -> ModeReport:
     """Return what files of notes say.
 
     Args:
         book: The files.
         by: A label, ``system`` or ``run``, whose values have shares of their own; ``None``: by run, if there are some.
+        cluster_by: As of `mode_shares`.
     """
     notes = book.notes
     if not notes:
         return ModeReport("no notes yet: llmeval review REPORT --modes", {}, [], {}, [], list(_proposals(book)))
-    shares = sorted(mode_shares(notes, book.names), key=lambda each: -each.value)
+    shares = sorted(mode_shares(notes, book.names, cluster_by), key=lambda each: -each.value)
     answers = len({each.subject for each in notes})
     people = listed(sorted({each.by for each in notes}))
     title = f"{counted(len(notes), 'note')} of {people} on {counted(answers, 'answer')}"
@@ -271,18 +308,24 @@ def mode_report(book: ModeBook, by: str | None = None) -> ModeReport:
         book.texts,
         shares,
         examples,
-        [(f"{by or 'run'} {value}", mode_shares(groups[value], names)) for value in sorted(groups)],
-        [*_saturated(notes), *trend(book), *_agreed(notes, names), *_proposals(book)],
+        [(f"{by or 'run'} {value}", mode_shares(groups[value], names, cluster_by)) for value in sorted(groups)],
+        [
+            *_saturated(notes),
+            *([] if cluster_by else alike_answers(notes, names)),
+            *trend(book, cluster_by),
+            *_agreed(notes, names),
+            *_proposals(book),
+        ],
     )
 
 
-def trend(book: ModeBook) -> Iterator[str]:
+def trend(book: ModeBook, cluster_by: str | None = None) -> Iterator[str]:
     """Yield the change of each mode from the first noted run to the last, with its interval (Newcombe 1998)."""
     by_run = grouped((note.run, note) for note in book.notes if note.run)
     first, last = min(by_run, default=""), max(by_run, default="")
     if first == last:
         return
-    for old, new in zip(*(mode_shares(by_run[run], book.names) for run in (first, last)), strict=True):
+    for old, new in zip(*(mode_shares(by_run[run], book.names, cluster_by) for run in (first, last)), strict=True):
         change = new.value - old.value
         low = change - math.hypot(new.value - new.low, old.high - old.value)
         high = change + math.hypot(new.high - new.value, old.value - old.low)

@@ -155,7 +155,7 @@ def test_what_was_not_measured_is_not_accepted_as_undecided() -> None:
 def test_too_few_cases_are_undecided_and_say_how_many_more(capsys: pytest.CaptureFixture[str]) -> None:
     few = written("few.jsonl", GOOD[:4])
     assert gate(few, "--baseline", few) == 2
-    assert "cannot tell: drop(accuracy) <= 0: 4 cases. 15 more would find" in capsys.readouterr().out
+    assert "cannot tell: drop(accuracy) <= 0: 4 cases. 31 more would find" in capsys.readouterr().out
     assert gate(few, "--baseline", few, "--undecided", "pass") == 0
     assert gate(few, "--baseline", few, "--undecided", "fail") == 1
 
