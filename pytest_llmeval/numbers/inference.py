@@ -384,7 +384,8 @@ def held_interval(
         least = difference - unseen_rest(value - metric.low, data.units, tail)
         most = difference + unseen_rest(metric.high - value, data.units, tail)
         if _only_rises(data, metric):
-            least, most = (max(least, low), most) if metric.higher_is_better else (least, min(most, high))
+            # What is not known then is how much better they are, and not whether.
+            least, most = (max(least, _SLACK), most) if metric.higher_is_better else (least, min(most, -_SLACK))
         low, high = max(-reach, min(low, least)), min(reach, max(high, most))
     witnessed = witnessed_tail(data)
     return min(low, 0.0) if witnessed.above > tail else low, max(high, 0.0) if witnessed.below > tail else high

@@ -161,7 +161,7 @@ def alike_answers(notes: Sequence[ModeNote], modes: Sequence[str]) -> Iterator[s
         if sum(size > 1 for value, size in sizes.items() if value) < _LEAST_CLUSTERS:
             continue
         pairs = zip(mode_shares(notes, modes), mode_shares(notes, modes, label), strict=True)
-        wider = max(((one.high - one.low) / (even.high - even.low) for even, one in pairs), default=1.0)
+        wider = max(((alike.high - alike.low) / (even.high - even.low) for even, alike in pairs), default=1.0)
         if wider > _MUCH_WIDER:
             widens = f"--cluster-by {label} makes intervals up to {wider:.1f} times as wide"
             yield f"answers with the same {label} share modes: {widens}"

@@ -175,7 +175,8 @@ def test_the_word_says_what_is_known(tmp_path: Path) -> None:
     assert "a drop of 0.05 (5% of the range) is ruled out" in same.why[0]
     open_ = judged(rows(few), rows(few), tmp_path)
     assert (open_.word, open_.code()) == ("cannot tell", 0)
-    assert "40 cases find a drop of 0.2088 in 80 of 100 runs, 32 more would rule it out" in open_.why[0]
+    assert "40 cases find a drop of 0.2088 in 80 of 100 runs, " in open_.why[0]
+    assert "more would rule it out if there is none" in open_.why[0]
     assert judged(rows(few), rows(few), tmp_path, tolerance=0.2).word == "no drop"
     assert judged(rows([1.0] * 40), rows([1.0] * 20 + [0.0] * 20), tmp_path).word == "better"
     fell = judged(rows([1.0] * 45 + [0.0] * 15), rows([1.0] * 41 + [0.0] * 4 + [1.0] * 15), tmp_path)

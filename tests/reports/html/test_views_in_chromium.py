@@ -293,7 +293,9 @@ def test_the_cause_and_the_systems_come_first_and_old_failures_are_apart(browser
     cause = "10 new failures in 40 cases x 2 systems, 10 of them topic=billing; 2 cases failed before as well"
     assert cause in browser.find("h1").text
     assert all(each in browser.find(".meta").text for each in ("branch shorter", "pull request 12"))
-    assert browser.texts("section.systems p")[0] == "No system is significantly better than large in f1."
+    assert browser.texts("section.systems p")[0] == (
+        "No system is significantly better than large in f1. Significantly worse: small."
+    )
     assert browser.texts("section.systems td.significant") == ["▼ -0.25"]
     assert browser.texts(".worst > .broken .top a")[:2] == ["c1", "c2"]
     assert browser.texts(".worst > .broken .top small")[:2] == ["small", "small"]
