@@ -180,9 +180,12 @@ def find_quantities(text: str) -> Iterator[Quantity]:
     >>> [each.key for each in find_quantities("It rose 5.2 % to 1.2 million (百分之15.20, not 5.2 percentage points).")]
     ['5.2%', '1200000', '15.2%', '5.2points']
     """
+    yield from _chinese_shares(text)
     if not _DIGIT.search(text):
         return
     for match in _pattern().finditer(text.translate(_NARROW)):
+        if _TENTHS_AHEAD.match(text, match.end()):
+            continue  # 3成
         sign, number, scale, unit = match["sign"], match["number"], match["scale"], match["unit"]
         signs, words = _units()
         named = signs.get(_folded(sign.lstrip(_PLUS_MINUS).strip()))
@@ -193,6 +196,41 @@ def find_quantities(text: str) -> Iterator[Quantity]:
         minus = "-" if sign.startswith(("-", "\u2212")) and value != "0" else ""
         citable = named in ("%", "\u2030") or ("," in number and _PLAIN.fullmatch(number) is not None)
         yield Quantity(f"{minus}{value}{named}", match.start(), match.end(), citable)
+
+
+_NUMERALS = {numeral: value for value, numeral in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}
+_PLACES = {"十": 10, "百": 100}
+_SHARE = re.compile("百分之(?P<percent>[零〇一二两三四五六七八九十百]+(?:点[零〇一二三四五六七八九]+)?)")
+_NO_TENTHS = "(?![立功为员本就果分长熟绩])"
+"""成 begins another word before these."""
+_TENTHS = re.compile(
+    r"(?<![\d.])(?P<tenths>\d{1,2}(?:\.\d+)?|[一二两三四五六七八九十])成(?P<more>[一二三四五六七八九半])?" + _NO_TENTHS
+)
+_TENTHS_AHEAD = re.compile("成" + _NO_TENTHS)
+
+
+def _chinese_shares(text: str) -> Iterator[Quantity]:
+    """Yield the percentages that are written in Chinese words, such as 百分之五点二, and tenths, such as 三成."""
+    for match in _SHARE.finditer(text):
+        whole, _, fraction = match["percent"].partition("点")
+        value = Decimal(_whole_number(whole)) + Decimal(f"0.{''.join(str(_NUMERALS[each]) for each in fraction)}")
+        yield Quantity(f"{value.normalize():f}%", match.start(), match.end(), citable=True)
+    for match in _TENTHS.finditer(text):
+        tenths, more = match["tenths"], match["more"]
+        value = Decimal(tenths if tenths[0].isascii() else _whole_number(tenths)) * 10
+        value += 5 if more == "半" else _NUMERALS.get(more, 0)
+        yield Quantity(f"{value.normalize():f}%", match.start(), match.end(), citable=True)
+
+
+def _whole_number(numerals: str) -> int:
+    """Return a number below 1,000 that is written in Chinese words."""
+    total, digit = 0, None
+    for each in numerals:
+        if each in _PLACES:
+            total, digit = total + (1 if digit is None else digit) * _PLACES[each], None
+        else:
+            digit = _NUMERALS[each] if digit is None else digit * 10 + _NUMERALS[each]
+    return total + (digit or 0)
 
 
 def _value(number: str, scale: str | None) -> str:
@@ -243,6 +281,8 @@ _CAPITALISED = r"[A-Z][\w&\u2019-]*+"
 _INITIALS = r"(?:(?<!\w)(?:[A-Z]\.){2,}\x20)?"
 _NAME = re.compile(rf"{_INITIALS}{_CAPITALISED}(?:\x20(?:(?:and|for|of|the|&)\x20(?:the\x20)?)?{_CAPITALISED})*+")
 _YEAR = r"(?:\s?\(\d{4}[a-z]?\))?"
+_CITED_YEAR = re.compile(r"(?: et al\.)?(?:,?\s\(?)(?:1[6-9]|20)\d{2}[a-z]?\)")
+"""Follows the name of a cited source: the year in brackets, or name and year in brackets."""
 _CLAUSE = re.compile(r"[^\u3002\uff01\uff1f\uff1b\uff0c\u3001\uff1a!?;,:\n()\uff08\uff09]+")
 _MARKS = " \t\u200b\u3000\"'*\u2018\u2019\u201c\u201d\u300a\u300b\u300c\u300d"
 _GLOSS = re.compile(r"(?<=[\u4e00-\u9fff])[(\uff08][A-Za-z][A-Za-z .&'\u2019-]{0,60}[)\uff09]")
@@ -287,10 +327,20 @@ def _english(text: str) -> Iterator[tuple[int, int]]:
         start, end = match.start(), match.end()
         if words.introduction.search(text, max(start - _LONGEST, 0), start):
             yield start, end
-        elif words.saying.match(text, end):
+        elif _is_cited_by_year(text, start, end) or words.saying.match(text, end):
             start = _without_openers(text, start, end, words.no_names)
             if start < end:
                 yield start, end
+
+
+def _is_cited_by_year(text: str, start: int, end: int) -> bool:
+    """Return whether a year in brackets follows a name, or both are in brackets that do not explain another name."""
+    if not _CITED_YEAR.match(text, end):
+        return False
+    if text[start - 1 : start] != "(":
+        return text[end : end + 1] != ","
+    before = text[max(start - _LONGEST, 0) : start - 1].split()
+    return not (before and before[-1][:1].isupper())
 
 
 def _without_openers(text: str, start: int, end: int, no_names: frozenset[str]) -> int:

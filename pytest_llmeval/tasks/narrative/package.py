@@ -57,12 +57,22 @@ from pytest_llmeval.tasks.narrative.source import annotation_problems
 from pytest_llmeval.tasks.narrative.text_span import Sentiment, TextSpan
 
 ActionLayerEvaluator = ActionLayer
-CharacterEvaluator = Characters
 RelationshipEvaluator = Relationships
 SentimentEvaluator = Sentiment
 TextSpanEvaluator = TextSpan
 
 _NOTHING: Mapping[str, Any] = {"characters": [], "narrative_events": []}
+
+
+@dataclass(frozen=True)
+class CharacterEvaluator(Characters):
+    """Characters, as `Characters`; absent scores are NaN: scripts of the original print them as ``:.3f``."""
+
+    def evaluate(self, prediction: Any, ground_truth: Any, text: Any = None) -> dict[str, Any]:
+        """Score one pair; see `Characters.evaluate`."""
+        results = super().evaluate(prediction, ground_truth, text)
+        names = {metric.name for metric in self.describe()}
+        return {name: math.nan if value is None and name in names else value for name, value in results.items()}
 
 
 @dataclass(frozen=True)
