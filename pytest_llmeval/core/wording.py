@@ -2,8 +2,9 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher, get_close_matches
+from itertools import groupby
 from typing import Any
 
 NOT_AVAILABLE = "n/a"
@@ -295,6 +296,17 @@ def listed(items: Iterable[str], most: int = _MOST, more: str = " (and {} more)"
     """
     names = list(items)
     return separator.join(names[:most]) + (more.format(len(names) - most) if len(names) > most else "")
+
+
+def joined_lines(lines: Iterable[str]) -> Iterator[str]:
+    """Yield lines, equal ones that follow each other as one.
+
+    >>> list(joined_lines(["check()", "check()", "book()", "check()"]))
+    ['check() (x 2)', 'book()', 'check()']
+    """
+    for line, equal in groupby(lines):
+        times = sum(1 for _ in equal)
+        yield f"{line} (x {times})" if times > 1 else line
 
 
 def as_line(value: Any, most: int = _LONGEST_LIST) -> str:

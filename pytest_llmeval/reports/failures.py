@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 from pytest_llmeval.core.case import MISSING, MODES, Case, Parts, groups_of_case
 from pytest_llmeval.core.errors import PredictionError
 from pytest_llmeval.core.results import BAD, CaseRecord
-from pytest_llmeval.core.wording import as_line, counted, printable, width_of
+from pytest_llmeval.core.wording import as_line, counted, joined_lines, printable, width_of
 from pytest_llmeval.reports.form import CaseReport, SuiteReport
 
 _NAMED = re.compile(r"turn (\d+)\b")
@@ -73,7 +73,7 @@ def _range(first: int, last: int) -> str:
 
 
 def _turn(number: int, messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield a line for each message and each call of a tool."""
+    """Yield a line for each message, and one for equal calls of a tool that follow each other."""
     name = f"turn {number} "
     for message in messages:
         content = message.get("content")
@@ -81,8 +81,8 @@ def _turn(number: int, messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             yield f"{name}{_printed(message.get('role', ''))}: {_printed(content)}"
             name = " " * len(name)
         calls = message.get("tool_calls")
-        for call in calls if isinstance(calls, list) else ():
-            yield f"{name}{_call(call)}"
+        for line in joined_lines(map(_call, calls if isinstance(calls, list) else ())):
+            yield f"{name}{line}"
             name = " " * len(name)
 
 

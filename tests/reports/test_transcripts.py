@@ -85,3 +85,11 @@ def test_a_failing_conversation_shows_its_transcript_in_place_of_its_script() ->
     text = explain(case, record)
     assert "input:" not in text
     assert "> turn 2 user: question 2\n>        assistant: answer 2\nanswer:     answer 2" in text
+
+
+def test_equal_calls_that_follow_each_other_are_one_line() -> None:
+    check, book = {"name": "check", "arguments": {"room": "blue"}}, {"name": "book"}
+    calls = [check] * 51 + [book] + [check] * 2
+    messages = [{"role": "user", "content": "Book blue"}, {"role": "assistant", "tool_calls": calls}]
+    lines = [line.strip() for line in transcript_lines(messages, [])]
+    assert lines[2:] == ["call check(room=blue) (x 51)", "call book()", "call check(room=blue) (x 2)"]

@@ -13,6 +13,7 @@ from pytest_llmeval.core.errors import EvaluatorError, MissingExtraError, Predic
 from pytest_llmeval.core.evaluator import Evaluator, Metric, Reads
 from pytest_llmeval.core.observation import FloatArray, Observation, Sums
 from pytest_llmeval.core.tables import Count, MetricTable, ReportTable
+from pytest_llmeval.core.wording import joined_lines
 from pytest_llmeval.evaluators.calls import (
     MissingTraceError,
     Order,
@@ -254,8 +255,8 @@ class Tools(Evaluator):
 
     def _lines(self, expected: Sequence[ToolCall], calls: Sequence[ToolCall], pairing: CallPairing) -> list[str]:
         """Say which calls have no partner, which are out of order, and which arguments differ."""
-        lines = [f"missing call: {call}" for call in pairing.missing]
-        lines += [call.placed(f"extra call: {call}") for call in pairing.extra]
+        lines = [*joined_lines(f"missing call: {call}" for call in pairing.missing)]
+        lines += joined_lines(call.placed(f"extra call: {call}") for call in pairing.extra)
         names = [call.name for call in expected], [call.name for call in calls]
         if not pairing.missing and not pairing.extra and not follows(*names, self.order):
             lines.append(f"order: found {', '.join(names[1])}, expected {', '.join(names[0])}")
