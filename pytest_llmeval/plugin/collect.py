@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 _FACTORIES = ("llmeval_target", "judge_client")
 
 
-def may_ask_early(names: Iterable[str], fixtures: "Mapping[str, Sequence[pytest.FixtureDef[object]]]") -> bool:
-    """Return whether nothing that lives for one test only can matter to a call of the target.
+def blocking_fixture(names: Iterable[str], fixtures: "Mapping[str, Sequence[pytest.FixtureDef[object]]]") -> str:
+    """Return the first fixture that lives for one test only and can matter to a call of the target; empty if none.
 
     Args:
         names: Of the fixtures that a case's test uses, autouse ones included.
@@ -54,13 +54,13 @@ def may_ask_early(names: Iterable[str], fixtures: "Mapping[str, Sequence[pytest.
         if name == "request":
             # A target that is made from the parameter of a model matrix is the same for all cases.
             if any("request" in each.argnames and not each.params for each in fixtures.get("llmeval_target", ())[-1:]):
-                return False
+                return "llmeval_target"
             continue
         for defined in fixtures.get(name, ())[-1:]:
             if defined.scope != "function" or _is_plain(defined):
                 continue
-            return False
-    return True
+            return name
+    return ""
 
 
 def _is_plain(defined: "pytest.FixtureDef[object]") -> bool:
@@ -311,7 +311,12 @@ class EvalModule(SyntheticModule):
             return EarlyCalls()  # looking for calls to make would cost each case time
         info = fixture_info(variant)
         judge = all(outlives_its_test("judge_client", fixture_info(item).name2fixturedefs) for item in judge_client)
-        return EarlyCalls(judge and may_ask_early(info.names_closure, info.name2fixturedefs), judge)
+        blocking = blocking_fixture(info.names_closure, info.name2fixturedefs)
+        if blocking and blocking not in _FACTORIES and len(self._suite.cases) > 1:
+            self.config.stash[LOADER].left_out.serial.add(
+                (self.config.stash[LOADER].display_path(self._suite.path), blocking)
+            )
+        return EarlyCalls(judge and not blocking, judge)
 
     def _item(self, way: "_Way", case: Case) -> CaseItem:
         suite, variant = way.suite, way.prototype

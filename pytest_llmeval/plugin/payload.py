@@ -41,6 +41,7 @@ class CollectedItems(Struct):
         collected: Ids of all items over cases, if they are to be kept.
         deselected: Of all items over cases, those that a selection has left out.
         unwanted: Of these, those that options of pytest have left out.
+        serial: Suites whose calls are made one after the other, each with the fixture that is the reason.
     """
 
     dropped: set[SuiteKey] = set()
@@ -48,6 +49,7 @@ class CollectedItems(Struct):
     collected: set[str] = set()
     deselected: set[str] = set()
     unwanted: set[str] = set()
+    serial: set[tuple[str, str]] = set()
 
 
 class SuiteLoader(Struct):
@@ -138,8 +140,13 @@ class SuiteLoader(Struct):
             self.left_out.misnamed.add(self.display_path(path))
 
     def hints(self) -> list[str]:
-        """Return a line for each file with the wrong name."""
-        return [naming_hint(name, self.config.getini("llmeval_files")) for name in sorted(self.left_out.misnamed)]
+        """Return a line for each file with the wrong name, and for each suite whose calls wait for each other."""
+        misnamed = [naming_hint(name, self.config.getini("llmeval_files")) for name in sorted(self.left_out.misnamed)]
+        remedy = "give it the scope session, or leave out its plugin with -p no:NAME"
+        return misnamed + [
+            f"{file}: calls are made one after the other, due to the fixture {fixture!r} of scope function: {remedy}"
+            for file, fixture in sorted(self.left_out.serial)
+        ]
 
     def refuse(self, why: object) -> pytest.Collector.CollectError:
         """Return the error of a collector that cannot be collected because of a suite."""

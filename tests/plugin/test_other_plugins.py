@@ -162,3 +162,16 @@ def test_city(case):
     assert ran.code == (0 if outcome == "passed" else 1)
     if outcome == "passed":
         assert "1 case failed and ran again, and only the last result counts" in gate["reason"]
+
+
+def test_a_fixture_that_makes_calls_wait_for_each_other_is_named(project: "Project", workers: int) -> None:
+    project.write("app.py", "def answer(word):\n    return word.upper()\n")
+    project.write("conftest.py", "import pytest\n\n@pytest.fixture(autouse=True)\ndef guarded():\n    yield\n")
+    project.asking("s.eval.yaml", "app:answer", "one", "two")
+    ran = project.run(workers=workers)
+    said = "s.eval.yaml: calls are made one after the other, due to the fixture 'guarded' of scope function"
+    assert (ran.code, said in ran.text) == (0, True), ran.text
+    project.write(
+        "conftest.py", "import pytest\n\n@pytest.fixture(autouse=True, scope='session')\ndef guarded():\n    yield\n"
+    )
+    assert "one after the other" not in project.run(workers=workers).text
