@@ -10,9 +10,6 @@ from project import ROOT, script
 import pytest_llmeval
 from pytest_llmeval.data.formats.base import CELL_CHECKS
 from pytest_llmeval.evaluators.checks.kinds import SHIPPED
-from pytest_llmeval.exchange.commands import EXPORTS
-from pytest_llmeval.exchange.commands import FORMATS as IMPORTED
-from pytest_llmeval.reports.files import FORMATS
 from pytest_llmeval.suites.registry import default_registry
 
 UNJUDGED = {"fact_check"}
@@ -106,19 +103,19 @@ def test_every_source_is_described() -> None:
 
 def test_every_format_of_another_tool_is_described() -> None:
     text = page("import.md")
-    lacking = {name for name in IMPORTED if f"`{name}`" not in text}
+    lacking = {name for name in default_registry().importers if f"`{name}`" not in text}
     assert not lacking, f"describe the format {listed(lacking)} in docs/import.md"
 
 
 def test_every_export_is_described() -> None:
     text = page("reports.md")
-    lacking = {name for name in EXPORTS if f"`llmeval export {name} " not in text}
+    lacking = {name for name in default_registry().exports if f"`llmeval export {name} " not in text}
     assert not lacking, f"add a row for llmeval export {listed(lacking)} to the first table of docs/reports.md"
 
 
 def test_every_format_of_reports_is_described() -> None:
     shown = set(re.findall(r"`--llmeval-report=([\w.]+)`", page("reports.md")))
-    lacking = {name for name in FORMATS if not any(each.endswith(name) for each in shown)}
+    lacking = {name for name in default_registry().report_formats if not any(each.endswith(name) for each in shown)}
     assert not lacking, f"add a row for {listed(lacking)} to the first table of docs/reports.md"
 
 

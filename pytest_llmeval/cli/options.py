@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_llmeval.reports.files import CTRF, ERROR_ANALYSIS, SUFFIXES
+from pytest_llmeval.reports.files import ERROR_ANALYSIS
 from pytest_llmeval.suites import SUITE_FILES
 
 SHARD_SUFFIX = ".llmeval"
@@ -104,12 +104,19 @@ class Option(NamedTuple):
         return {name: value for name, value in keywords.items() if value is not None}
 
 
-def report_path(text: str, suffixes: Sequence[str] = SUFFIXES) -> Path:
+def report_path(text: str, other_suffixes: Sequence[str] = ()) -> Path:
     """Return the path of a report.
+
+    Args:
+        text: The path.
+        other_suffixes: Of files that are no reports and may be asked for in the same way.
 
     Raises:
         ValueError: No report has its suffix or its name.
     """
+    from pytest_llmeval.suites.registry import default_registry
+
+    suffixes = (*(name for name in default_registry().report_formats if name.startswith(".")), *other_suffixes)
     if Path(text).suffix not in suffixes:
         raise ValueError(f"found suffix {Path(text).suffix!r}, expected one of {', '.join(suffixes)}")
     if re.search(r"(?<![A-Za-z])error[_-]analysis\.json$", text):  # the files of this name have another form
@@ -119,8 +126,13 @@ def report_path(text: str, suffixes: Sequence[str] = SUFFIXES) -> Path:
 
 def _cache_place(text: str) -> Any:
     from pytest_llmeval.judges.options import CachePlace
+    from pytest_llmeval.suites.registry import default_registry
 
-    return CachePlace.parse(text)
+    try:
+        return CachePlace.parse(text)
+    except ValueError:
+        default_registry()  # plugins may bring the store
+        return CachePlace.parse(text)
 
 
 def _budget(text: str) -> Any:
@@ -131,7 +143,10 @@ def _budget(text: str) -> Any:
 
 def _judge_model(text: str) -> str:
     from pytest_llmeval.judges.spec import model_fault
+    from pytest_llmeval.suites.registry import default_registry
 
+    if model_fault(text):
+        default_registry()  # plugins may bring the provider
     return _faultless(text, model_fault)
 
 
@@ -170,7 +185,10 @@ def _share(text: str) -> float:
     return share
 
 
-_REPORT = f"write a report: {', '.join(SUFFIXES)}, {ERROR_ANALYSIS} for an error analysis, {CTRF}"
+_REPORT = (
+    "write a report; its name chooses the format: .csv, .html, .json, .md, .parquet, .txt, "
+    f"{ERROR_ANALYSIS} for an error analysis, ctrf.json"
+)
 
 OPTIONS = {
     option.name: option

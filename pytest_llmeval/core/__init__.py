@@ -1,12 +1,13 @@
 """The vocabulary of the package: cases, observations, evaluators, results, errors, wording."""
 
-__all__ = ("WINDOWS", "grouped", "with_value")
+__all__ = ("WINDOWS", "grouped", "resolve", "with_value")
 
 import os
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Final, TypeVar
+from importlib import import_module
+from typing import Any, Final, TypeVar
 
 WINDOWS: Final[bool] = os.name == "nt"
 """True if open files cannot be removed or replaced, and signals end other processes or reach all of a console."""
@@ -36,3 +37,16 @@ def with_value(variable: ContextVar[Value], value: Value) -> Iterator[None]:
         yield
     finally:
         variable.reset(token)
+
+
+def resolve(target: Any) -> Any:
+    """Return what an import string ``package.module:name`` names, and any other object unchanged.
+
+    Raises:
+        ImportError: There is no such module.
+        AttributeError: The module has no such name.
+    """
+    if not isinstance(target, str):
+        return target
+    module, _, name = target.partition(":")
+    return getattr(import_module(module), name)

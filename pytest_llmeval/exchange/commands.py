@@ -5,8 +5,7 @@ import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from importlib import import_module
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -15,7 +14,7 @@ from pytest_llmeval.cli import main
 from pytest_llmeval.cli.console import CommandResult, amount, count, open_suite, say
 from pytest_llmeval.cli.options import add_options
 from pytest_llmeval.cli.runs import finished_lines
-from pytest_llmeval.core import grouped
+from pytest_llmeval.core import grouped, resolve
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError
 from pytest_llmeval.core.wording import counted, printable, unknown_name
 from pytest_llmeval.data.files.documents import Document, read_document, read_text
@@ -31,6 +30,7 @@ from pytest_llmeval.reports.json import write_json
 from pytest_llmeval.reports.markdown import text as markdown
 from pytest_llmeval.run.execute import unmet_by_expected
 from pytest_llmeval.run.finishing import write_run
+from pytest_llmeval.suites.registry import default_registry
 
 REPORT: Final = "IMPORT.md"
 _MOST_INLINE = 20
@@ -207,37 +207,6 @@ def _code(text: str) -> str:
     return printable(text).replace("`", "'")
 
 
-@dataclass(frozen=True)
-class SourceFormat:
-    """A format that is imported.
-
-    Attributes:
-        importer: Import string of the function from file, name in messages and options to what was imported.
-        patterns: Of its files in a folder; none if the folder itself is the source.
-    """
-
-    importer: str
-    patterns: tuple[str, ...]
-
-
-_HERE = "pytest_llmeval.exchange"
-_RECORDS = ("*.csv", "*.json", "*.jsonl", "*.parquet", "*.tsv")
-FORMATS: Final[dict[str, SourceFormat]] = {
-    "promptfoo": SourceFormat(
-        f"{_HERE}.promptfoo.config:import_promptfoo",
-        ("promptfooconfig*.json", "promptfooconfig*.yaml", "promptfooconfig*.yml"),
-    ),
-    "openai-evals": SourceFormat(f"{_HERE}.openai_evals:import_openai", ("*.json", "*.yaml", "*.yml")),
-    "pydantic-evals": SourceFormat(f"{_HERE}.pydantic_evals:import_pydantic", ("*.json", "*.yaml", "*.yml")),
-    "deepeval": SourceFormat(f"{_HERE}.records:import_deepeval", ("*.csv", "*.json", "*.jsonl")),
-    "inspect-ai": SourceFormat(f"{_HERE}.inspect_ai:import_inspect", ("*.eval", "*.csv", "*.json", "*.jsonl")),
-    "plugin-evals": SourceFormat(f"{_HERE}.skill_evals:import_plugin_evals", ()),
-    "skill-creator": SourceFormat(f"{_HERE}.skill_evals:import_skill_evals", ("evals.json",)),
-    "ragas": SourceFormat(f"{_HERE}.records:import_ragas", _RECORDS),
-    "braintrust": SourceFormat(f"{_HERE}.records:import_braintrust", _RECORDS),
-    "langsmith": SourceFormat(f"{_HERE}.records:import_langsmith", _RECORDS),
-    "table": SourceFormat(f"{_HERE}.records:import_table", _RECORDS),
-}
 _ALIASES: Final = {
     **dict.fromkeys(("csv", "jsonl", "json", "parquet", "tables", "tsv"), "table"),
     "inspect": "inspect-ai",
@@ -252,22 +221,17 @@ def import_source(format_name: str, path: Path, display_path: str, options: Impo
     Raises:
         SuiteError: The file cannot be read, or it is not of the format.
     """
-    module, _, function = FORMATS[format_name].importer.partition(":")
-    importer: Callable[[Path, str, ImportOptions], ImportedSource | None] = getattr(import_module(module), function)
+    importer: Callable[[Path, str, ImportOptions], ImportedSource | None]
+    importer = resolve(default_registry().importers[format_name].function)
     return importer(path, display_path, options)
-
-
-EXPORTS: Final = {"mlflow": (f"{_HERE}.report_files:add_mlflow", "runs of an experiment")}
-"""Tool to the function that adds its arguments, and one line for the list of tools."""
 
 
 def add_export_arguments(parser: ArgumentParser) -> None:
     """Add the tools to which reports are taken, each with arguments of its own."""
     parser.description = "Take a JSON report to another tool."
     tools = parser.add_subparsers(required=True, metavar="TOOL")
-    for name, (function, line) in EXPORTS.items():
-        module, _, add = function.partition(":")
-        getattr(import_module(module), add)(tools.add_parser(name, help=line))
+    for name, export in default_registry().exports.items():
+        export.configure(tools.add_parser(name, help=export.help))
 
 
 _LOOSER: Final = (Direction.LOOSER, Direction.EITHER)
@@ -279,7 +243,9 @@ def add_arguments(parser: ArgumentParser) -> None:
         "Make suites of the files of other tools, and list what becomes of every construct in them: the same here, "
         "near, or not imported. Nothing in the files is executed."
     )
-    parser.add_argument("format", type=_format, metavar="FORMAT", help=f"one of {', '.join(FORMATS)}")
+    parser.add_argument(
+        "format", type=_format, metavar="FORMAT", help=f"one of {', '.join(default_registry().importers)}"
+    )
     parser.add_argument("sources", nargs="+", type=Path, metavar="SOURCE", help="a file, or a folder with such files")
     parser.add_argument(
         "--to",
@@ -310,8 +276,9 @@ def _format(text: str) -> str:
 
     name = text.lower().replace("_", "-")
     name = _ALIASES.get(name, name)
-    if name not in FORMATS:
-        raise ArgumentTypeError(unknown_name("format", text, FORMATS))
+    known = default_registry().importers
+    if name not in known:
+        raise ArgumentTypeError(unknown_name("format", text, known))
     return name
 
 
@@ -323,7 +290,7 @@ def _import(options: Namespace) -> CommandResult:
     )
     import_options.folder = options.to or Path()
     import_options.arms = options.arms
-    for path in _files(options.sources, FORMATS[options.format].patterns, faults):
+    for path in _files(options.sources, default_registry().importers[options.format].patterns, faults):
         try:
             source = import_source(options.format, path, path.as_posix(), import_options)
         except SuiteError as error:

@@ -23,9 +23,10 @@ from pytest_llmeval.data.formats.base import case_id, json_text
 from pytest_llmeval.data.formats.frames import rows_of
 from pytest_llmeval.exchange.contract import FileValue, SourcePath, file_fault, fits, read_parquet, read_rows, walk
 from pytest_llmeval.exchange.inspect_ai import read_eval
-from pytest_llmeval.exchange.result_formats import FORMATS, ResultFormat, Scores, reason_text
+from pytest_llmeval.exchange.result_formats import ResultFormat, Scores, reason_text
 from pytest_llmeval.exchange.results import OUTCOMES, SUITE, ResultReader, ResultRow, cells_of, is_own
 from pytest_llmeval.reports.json import read_report
+from pytest_llmeval.suites.registry import default_registry
 
 REPORT: Final = "llmeval"
 """The format of our own JSON reports."""
@@ -273,7 +274,7 @@ def read_results(path: Path, display_path: str, format: str = "") -> list[Result
     Raises:
         SuiteError: It cannot be read, has faults, or is of no known form; all faults are listed.
     """
-    known = (SUITE, REPORT, *FORMATS)
+    known = (SUITE, REPORT, *_tables())
     if format and format not in known:
         raise file_fault(display_path, unknown_name("format", format, known))
     if looks_like_suite(path):
@@ -324,7 +325,7 @@ def results_of(data: Any) -> list[ResultRow]:
     if isinstance(data, Sequence) and data and all(isinstance(each, ResultRow) for each in data):
         return list(data)
     plain = _plain(data)
-    if plain is not None and (name := _known(plain)) in FORMATS:
+    if plain is not None and (name := _known(plain)) in _tables():
         return _rows(_Source(plain), type(data).__name__, name)
     rows = list(rows_of(data))
     if rows and not any(map(is_own, rows)):
@@ -351,17 +352,22 @@ def _rows(source: _Source, display_path: str, name: str | None) -> list[ResultRo
     message = f"{describe(data)}{f' whose first is {describe(data[0])}' if isinstance(data, list) and data else ''}"
     if name is None:
         message += (
-            f", expected results of one of {', '.join((*FORMATS, REPORT))}, or rows with case, metric and one of "
+            f", expected results of one of {', '.join((*_tables(), REPORT))}, or rows with case, metric and one of "
             "score, error and abstained (llmeval schema results)"
         )
     else:
-        table = FORMATS[name]
+        table = _tables()[name]
         items = next((paths for marks, paths in table.shapes.items() if fits(data, marks)), None)
         if items is not None:
             return _TableReader(display_path, source, table).read(items)
         reason = next((why for marks, why in table.refuses.items() if fits(data, marks)), "")
         message = reason or f"{message}, expected {table.written_by}"
     raise SuiteError(source.faults) if source.faults else file_fault(display_path, f"found {message}")
+
+
+def _tables() -> Mapping[str, ResultFormat]:
+    """Return the tables of all registered formats."""
+    return default_registry().results_formats
 
 
 def _known(data: Any) -> str | None:
@@ -371,7 +377,7 @@ def _known(data: Any) -> str | None:
     if any(map(is_own, data if isinstance(data, list) else [data])):
         return SUITE
     fitting = (
-        name for name, table in FORMATS.items() if any(fits(data, marks) for marks in (*table.shapes, *table.refuses))
+        name for name, table in _tables().items() if any(fits(data, marks) for marks in (*table.shapes, *table.refuses))
     )
     return next(fitting, None)
 

@@ -3,15 +3,15 @@
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct, field
 
+from pytest_llmeval.core import resolve
 from pytest_llmeval.core.wording import counted, unknown_name
 from pytest_llmeval.data.files.places import WORKING_FOLDER
 from pytest_llmeval.judges.spec import JudgeSpec, PanelSpec
@@ -23,25 +23,23 @@ _CENTS = 2
 _PART = re.compile(r"^(?P<unit>calls|tokens|usd)=(?P<amount>\d+(?:\.\d+)?)$", re.ASCII)
 
 
-class _Store(NamedTuple):
+class StoreKind(NamedTuple):
     """A kind of store.
 
     Attributes:
-        module: Has the class.
-        name: Of the class, which is called with the path.
+        open: The class, or its import string; it is called with the path.
         coordination: Path of the database of the processes of a run, from the store; empty if the store is that
             database. A store that is a file has it beside itself: ``../.llmeval/cache.sqlite3``.
     """
 
-    module: str
-    name: str
-    coordination: str
+    open: "str | Callable[[Path], ReplyStore]"
+    coordination: str = ""
 
 
-STORES: Final[Mapping[str, _Store]] = {
-    "sqlite": _Store("pytest_llmeval.judges.replies.sqlite", "SqliteReplies", ""),
-    "directory": _Store(
-        "pytest_llmeval.judges.replies.directory", "DirectoryReplies", f"{WORKING_FOLDER}/cache.sqlite3"
+STORES: Final[dict[str, StoreKind]] = {
+    "sqlite": StoreKind("pytest_llmeval.judges.replies.sqlite:SqliteReplies"),
+    "directory": StoreKind(
+        "pytest_llmeval.judges.replies.directory:DirectoryReplies", f"{WORKING_FOLDER}/cache.sqlite3"
     ),
 }
 """The stores by the name that precedes a path in ``llmeval_cache``."""
@@ -105,8 +103,7 @@ class CachePlace(NamedTuple):
         Raises:
             LlmevalError: It cannot be created or opened.
         """
-        kind = STORES[self.store]
-        opened: ReplyStore = getattr(import_module(kind.module), kind.name)(self.path)
+        opened: ReplyStore = resolve(STORES[self.store].open)(self.path)
         return opened
 
 

@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
@@ -12,8 +12,13 @@ from pytest_llmeval.core.errors import FieldsError
 from pytest_llmeval.core.wording import counted, suggest
 from pytest_llmeval.services.secrets import address_fault, is_secret_name, variable_fault
 
-PROVIDERS = ("anthropic", "fixture", "openai", "pydantic-ai")
-"""Providers that may precede the colon of a model."""
+PROVIDERS: dict[str, str | Callable[..., Any]] = {
+    "anthropic": "pytest_llmeval.judges.clients.http:connect",
+    "fixture": "pytest_llmeval.judges.clients:refuse_fixture",
+    "openai": "pytest_llmeval.judges.clients.http:connect",
+    "pydantic-ai": "pytest_llmeval.judges.clients.pydantic_ai:connect",
+}
+"""Providers that may precede the colon of a model, each with the function of spec and patience that connects it."""
 
 Reduce: TypeAlias = Literal["mean", "median", "majority", "unanimous"]
 """The ways to reduce the verdicts of several judges to one."""
@@ -149,8 +154,8 @@ def model_fault(model: str) -> str | None:
         likely = "anthropic" if model.startswith("claude") else "openai"
         return f"found {model!r}, expected PROVIDER:NAME (did you mean '{likely}:{model}'?)"
     if provider not in PROVIDERS:
-        known = ", ".join(PROVIDERS)
-        return f"found the unknown provider {provider!r}, expected one of {known}{suggest(provider, PROVIDERS)}"
+        known = ", ".join(sorted(PROVIDERS))
+        return f"found the unknown provider {provider!r}, expected one of {known}{suggest(provider, sorted(PROVIDERS))}"
     if not name.strip() or name != name.strip() or not name.isprintable():
         return f"found {model!r}, expected a name after {provider + ':'!r}"
     return None

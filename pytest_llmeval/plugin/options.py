@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from pytest_llmeval.cli.options import OPTIONS, SHARD_SUFFIX, report_path
-from pytest_llmeval.reports.files import AGENT, SUFFIXES
+from pytest_llmeval.reports.files import AGENT
 
 if TYPE_CHECKING:
     from pytest_llmeval.run.shards import Shard
@@ -196,7 +196,7 @@ def report_paths(config: pytest.Config) -> list[Path]:
     """
     try:
         named = [each for each in config.getoption("llmeval_report") if each != AGENT]
-        paths = [report_path(each, (*SUFFIXES, SHARD_SUFFIX)) for each in named]
+        paths = [report_path(each, (SHARD_SUFFIX,)) for each in named]
     except ValueError as error:
         raise pytest.UsageError(f"--llmeval-report: {error}") from None
     return [config.invocation_params.dir / each for each in paths]

@@ -4,8 +4,7 @@
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from importlib import import_module
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,7 +12,6 @@ if TYPE_CHECKING:
     from pytest_llmeval.reports.form import RunReport
 
 ERROR_ANALYSIS = "errors.json"
-CTRF = "ctrf.json"
 PERCENTAGES = "evaluate_summary.txt"
 AGENT = "agent"
 """Stands for the report for coding agents, which is printed, where the path of a file would."""
@@ -23,29 +21,25 @@ class ReportFormat(NamedTuple):
     """A format of reports.
 
     Attributes:
-        writer: ``module:function`` that writes a report to a path, and returns a note on what the file lacks, if
-            anything.
+        writer: A function, or its import string, that writes a report to a path, and returns a note on what the file
+            lacks, if anything.
         names: Pattern of the ends of files in this format, before the suffix; empty if the suffix decides.
     """
 
-    writer: str
+    writer: "str | Callable[[RunReport, Path], str | None]"
     names: str = ""
 
 
 FORMATS = {
-    ".csv": ReportFormat("pytest_llmeval.exchange.report_files:write_csv"),
     ".html": ReportFormat("pytest_llmeval.reports.html.page:write_html"),
     ".json": ReportFormat("pytest_llmeval.reports.json:write_json"),
     ".md": ReportFormat("pytest_llmeval.reports.markdown:write_markdown"),
-    ".parquet": ReportFormat("pytest_llmeval.exchange.report_files:write_parquet"),
     ".txt": ReportFormat("pytest_llmeval.reports.terminal:write_plain_text"),
     ERROR_ANALYSIS: ReportFormat("pytest_llmeval.reports.json:write_errors", "errors"),
-    CTRF: ReportFormat("pytest_llmeval.exchange.report_files:write_ctrf", "ctrf(?:[_-]report)?"),
     PERCENTAGES: ReportFormat("pytest_llmeval.reports.terminal:write_percentages", r"evaluate_summary(?:_\w+)?"),
 }
-"""Suffix, or usual name of the file, to format. A further format is a function and a line here."""
+"""Suffix, or usual name of the file, to format. `Registry.register_report_format` adds those of other packages."""
 
-SUFFIXES = tuple(name for name in FORMATS if name.startswith("."))
 
 SUITE = "{suite}"
 """Stands for the name of a suite in the path of a report."""
@@ -94,6 +88,7 @@ def write_reports(report: "RunReport", paths: Iterable[Path]) -> WrittenReports:
         paths: Of the files; the suffix determines the format. ``{suite}`` in one represents the name of a suite: each
             suite has a file of its own.
     """
+    from pytest_llmeval.core import resolve
     from pytest_llmeval.core.errors import MissingExtraError
 
     written: list[Path] = []
@@ -102,8 +97,7 @@ def write_reports(report: "RunReport", paths: Iterable[Path]) -> WrittenReports:
     for path, part in _files(report, paths):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            module, _, name = FORMATS[report_format(path)].writer.partition(":")
-            note = getattr(import_module(module), name)(part, path)
+            note = resolve(FORMATS[report_format(path)].writer)(part, path)
             written.append(path)
             notes += [f"{path}: {note}"] if note else []
         except OSError as error:

@@ -1,28 +1,36 @@
 """The registry: evaluators, sources, mutators, commands and extensions of the package, tasks, plugins, conftests."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from functools import cache
-from importlib import import_module
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
 
-from pytest_llmeval.core import with_value
+from pytest_llmeval.core import resolve, with_value
 from pytest_llmeval.core.errors import EvaluatorError, LlmevalError, format_error, origin
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.views import Mutator
 from pytest_llmeval.core.wording import expected_name
 from pytest_llmeval.data.files.validation import most_telling, option_fault
 from pytest_llmeval.data.formats import SOURCES, Source
+from pytest_llmeval.reports.files import FORMATS as REPORT_FORMATS
+from pytest_llmeval.reports.files import ReportFormat
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
+    from pathlib import Path
 
     from pytest_llmeval.evaluators.checks.contract import CheckKind
     from pytest_llmeval.evaluators.checks.evaluator import Checks
+    from pytest_llmeval.gates.contract import Gate
+    from pytest_llmeval.judges.clients.base import AsyncJudge, Patience
+    from pytest_llmeval.judges.replies import ReplyStore
+    from pytest_llmeval.judges.spec import JudgeSpec
+    from pytest_llmeval.reports.form import RunReport
 
 
 EVALUATORS_GROUP = "pytest_llmeval.evaluators"
@@ -35,12 +43,11 @@ _SHIPPED = {
     "text": "pytest_llmeval.evaluators.text:TextEvaluator",
 }
 
-_EXTENSIONS = ("pytest_llmeval.workbench:register",)
+_EXTENSIONS = ("pytest_llmeval.exchange:register", "pytest_llmeval.workbench:register")
 """What ships and joins every run; it registers as the plugins of users do."""
 
 _UNTIL_NAMED = (
     "pytest_llmeval.cli:register",
-    "pytest_llmeval.exchange:register",
     "pytest_llmeval.tasks.agents:register",
     "pytest_llmeval.tasks.emotion_cause:register",
     "pytest_llmeval.tasks.extraction:register",
@@ -59,6 +66,8 @@ _E = TypeVar("_E", bound=type[Evaluator] | str)
 _S = TypeVar("_S", bound=type[Source] | str)
 _F = TypeVar("_F", bound="Callable[..., Any] | CheckKind")
 _M = TypeVar("_M", bound=Mutator | str)
+_G = TypeVar("_G", bound="type[Gate]")
+_T = TypeVar("_T")
 
 
 class Command(Struct, frozen=True):
@@ -77,7 +86,7 @@ class Command(Struct, frozen=True):
 
     def configure(self, parser: "ArgumentParser") -> None:
         """Add the arguments of the command to its parser."""
-        add = _imported(self.add_arguments) if isinstance(self.add_arguments, str) else self.add_arguments
+        add = resolve(self.add_arguments)
         add(parser)
 
 
@@ -105,8 +114,20 @@ class Extension(Struct, frozen=True):
 
     def load(self) -> Callable[..., Any]:
         """Return the function."""
-        function: Callable[..., Any] = _imported(self.function) if isinstance(self.function, str) else self.function
+        function: Callable[..., Any] = resolve(self.function)
         return function
+
+
+class Importer(Struct, frozen=True):
+    """A format that ``llmeval import`` reads.
+
+    Attributes:
+        function: The function from path, display path and options to what was imported, or its import string.
+        patterns: Of its files in a folder; none if the folder itself is the source.
+    """
+
+    function: "str | Callable[..., Any]"
+    patterns: tuple[str, ...]
 
 
 class _Classes:
@@ -130,7 +151,7 @@ class _Classes:
         else:
             name = self.checked(kind)
         before = self.known.get(name, kind)
-        if before != kind and self.get(name) is not (_imported(kind) if isinstance(kind, str) else kind):
+        if before != kind and self.get(name) is not resolve(kind):
             raise self.error(f"the {self.kind} name {name!r} is taken by {self.get(name).__qualname__}: choose another")
         self.known[name] = kind
 
@@ -141,7 +162,7 @@ class _Classes:
             raise self.error(f"found {self.kind} {name!r}{expected_name(name, sorted(self.known))}")
         if isinstance(candidate, str):
             try:
-                loaded = _imported(candidate)
+                loaded = resolve(candidate)
             except Exception as error:
                 raise self.error(f"{self.kind} {name!r} ({candidate}): {format_error(error)}{origin(error)}") from error
             if self.checked(loaded) != name:
@@ -196,6 +217,9 @@ class Registry:
         self._mutators = list(mutators)
         self._extensions = {point: list(extensions.get(point, ())) for point in EXTENSION_POINTS}
         self._until_named = tuple(until_named)
+        self._importers: dict[str, Importer] = {}
+        self._exports: dict[str, Command] = {}
+        self._results: list[str | Mapping[str, Any]] = []
 
     def defer(self, plugins: Sequence[str]) -> None:
         """Import plugins, given as import strings, only when a name that is not known yet may be theirs."""
@@ -205,7 +229,7 @@ class Registry:
         """Import the plugins that wait until a name of theirs may be meant."""
         waiting, self._until_named = self._until_named, ()
         for each in waiting:
-            _imported(each)(self)
+            resolve(each)(self)
 
     def register(self, evaluator: _E, name: str = "") -> _E:
         """Add an evaluator.
@@ -306,6 +330,112 @@ class Registry:
         if self._commands.setdefault(name, command) != command:
             raise LlmevalError(f"the command name {name!r} is taken: choose another")
 
+    def register_gate_rule(self, rule: _G) -> _G:
+        """Add a rule of gates for all suites of the process.
+
+        Args:
+            rule: A subclass of `Gate` with keys, a text form and a verdict of its own.
+
+        Returns:
+            `rule`, so that the method can decorate a class.
+
+        Raises:
+            LlmevalError: It is no rule, or another rule has the same keys and name.
+        """
+        from pytest_llmeval.gates.rules import add_rule
+
+        add_rule(rule)
+        return rule
+
+    def register_report_format(
+        self, name: str, write: "str | Callable[[RunReport, Path], str | None]", names: str = ""
+    ) -> None:
+        """Add a format of reports for ``--llmeval-report``.
+
+        Args:
+            name: The suffix of its files, such as ``.rst``, or the usual name of a file, such as ``ctrf.json``.
+            write: ``(RunReport, Path) -> note``, or its import string; the note says what the file lacks, if anything.
+            names: Pattern of the ends of its files before the suffix, if the suffix alone does not decide.
+
+        Raises:
+            LlmevalError: The name is taken.
+        """
+        _add(REPORT_FORMATS, "report format", name, ReportFormat(write, names))
+
+    def register_store(self, name: str, store: "str | Callable[[Path], ReplyStore]", coordination: str = "") -> None:
+        """Add a store of judges' replies, which ``llmeval_cache`` selects as ``NAME:PATH``.
+
+        Args:
+            name: At least two lower-case letters.
+            store: Called with the path, or its import string; returns a `ReplyStore`.
+            coordination: Path of an SQLite database through which the processes of a run share calls, relative to the
+                store; empty if the store is such a database.
+
+        Raises:
+            LlmevalError: The name is taken or cannot precede a path.
+        """
+        from pytest_llmeval.judges.options import STORES, StoreKind
+
+        if not re.fullmatch("[a-z]{2,}", name):
+            raise LlmevalError(f"found the store name {name!r}, expected two or more letters a to z")
+        _add(STORES, "store", name, StoreKind(store, coordination))
+
+    def register_provider(self, name: str, connect: "str | Callable[[JudgeSpec, Patience], AsyncJudge]") -> None:
+        """Add a provider of judge models, which suites select as ``model: NAME:MODEL``.
+
+        Args:
+            name: What precedes the colon.
+            connect: ``(JudgeSpec, Patience) -> client``, or its import string; opens and sends nothing. ``Patience``
+                holds the retries of the run for clients that want them.
+
+        Raises:
+            LlmevalError: The name is taken.
+        """
+        from pytest_llmeval.judges.spec import PROVIDERS
+
+        _add(PROVIDERS, "judge provider", name, connect)
+
+    def register_results_formats(self, tables: "str | Mapping[str, Any]") -> None:
+        """Add formats of other runners' results, which ``llmeval gate`` and the source ``results`` read.
+
+        Args:
+            tables: Name to the table of the format; or the import string of such a mapping, which is imported when
+                results are read.
+
+        Raises:
+            LlmevalError: A name is taken; for an import string, when results are read.
+        """
+        self._results.append(tables)
+        if not isinstance(tables, str):
+            _ = self.results_formats
+
+    def register_importer(self, name: str, importer: "str | Callable[..., Any]", patterns: Sequence[str] = ()) -> None:
+        """Add a format of files that ``llmeval import`` turns into suites.
+
+        Args:
+            name: Its name on the command line.
+            importer: ``(path, display path, ImportOptions) -> ImportedSource``, or its import string; ``None`` for a
+                file that another one includes.
+            patterns: Of its files in a folder; none if the folder itself is the source.
+
+        Raises:
+            LlmevalError: The name is taken.
+        """
+        _add(self._importers, "import format", name, Importer(importer, tuple(patterns)))
+
+    def register_export(
+        self,
+        name: str,
+        add_arguments: "str | Callable[[ArgumentParser], None]",
+        help: str,  # noqa: A002 (argparse's word)
+    ) -> None:
+        """Add a tool to which ``llmeval export`` takes reports; its function works as that of a command.
+
+        Raises:
+            LlmevalError: The name is taken.
+        """
+        _add(self._exports, "export", name, Command(help, add_arguments))
+
     def extend(
         self, point: str, function: "str | Callable[..., Any]", needed: Callable[..., bool] | None = None
     ) -> None:
@@ -400,6 +530,34 @@ class Registry:
         return tuple(by_name.values())
 
     @property
+    def report_formats(self) -> Mapping[str, ReportFormat]:
+        """The formats of reports, by suffix or usual file name, sorted."""
+        return dict(sorted(REPORT_FORMATS.items()))
+
+    @property
+    def results_formats(self) -> Mapping[str, Any]:
+        """The tables of results formats by name, in the order of their registration.
+
+        Raises:
+            LlmevalError: Two formats have one name.
+        """
+        known: dict[str, Any] = {}
+        for tables in self._results:
+            for name, table in resolve(tables).items():
+                _add(known, "results format", name, table)
+        return known
+
+    @property
+    def importers(self) -> "Mapping[str, Importer]":
+        """The import formats by name."""
+        return dict(self._importers)
+
+    @property
+    def exports(self) -> Mapping[str, Command]:
+        """The tools of ``llmeval export`` by name."""
+        return dict(sorted(self._exports.items()))
+
+    @property
     def commands(self) -> Mapping[str, Command]:
         """The commands by name."""
         self._complete()
@@ -414,12 +572,22 @@ class Registry:
     def copy(self) -> "Registry":
         """Return a registry that can be added to without changing this one."""
         known = (self._evaluators.known, self._sources.known, self._commands, self._checks)
-        return Registry(*known, self._mutators, self._extensions, self._until_named)
+        copied = Registry(*known, self._mutators, self._extensions, self._until_named)
+        copied._importers, copied._exports = dict(self._importers), dict(self._exports)
+        copied._results = list(self._results)
+        return copied
 
 
-def _imported(name: str) -> Any:
-    module, _, attribute = name.partition(":")
-    return getattr(import_module(module), attribute)
+def _add(table: dict[str, _T], kind: str, name: str, value: _T) -> None:
+    """Add a value to a table; the same value may be added again.
+
+    Raises:
+        LlmevalError: The name is empty or taken.
+    """
+    if not name:
+        raise LlmevalError(f"the name of a {kind} is empty")
+    if table.setdefault(name, value) != value:
+        raise LlmevalError(f"the {kind} name {name!r} is taken: choose another")
 
 
 def _mutators_of(registered: Mutator | str) -> Sequence[Mutator]:
@@ -431,7 +599,7 @@ def _mutators_of(registered: Mutator | str) -> Sequence[Mutator]:
     if isinstance(registered, Mutator):
         return [registered]
     try:
-        loaded = _imported(registered)
+        loaded = resolve(registered)
     except Exception as error:
         raise LlmevalError(f"mutators {registered!r}: {format_error(error)}{origin(error)}") from error
     listed = list(loaded) if isinstance(loaded, list | tuple) else [loaded]
@@ -455,7 +623,7 @@ def shipped_registry() -> Registry:
     """Return what ships, without a look at installed packages, which takes longer."""
     registry = Registry(_SHIPPED, SOURCES)
     for each in _EXTENSIONS:
-        _imported(each)(registry)
+        resolve(each)(registry)
     registry.defer(_UNTIL_NAMED)
     return registry
 

@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pytest_llmeval.extend import Registry
     from pytest_llmeval.run.stages import Collected, Reported, RunScope
-    from pytest_llmeval.suites.registry import Registry
 
 COMMANDS = {
     "affected": "list the cases that a change can affect, and why",

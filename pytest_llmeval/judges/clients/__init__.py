@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, get_args
 
+from pytest_llmeval.core import resolve
 from pytest_llmeval.core.errors import JudgeError, LlmevalError, format_error
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.wording import excerpt
 from pytest_llmeval.judges.clients.base import AsyncJudge, OnRateLimit, Patience, is_count
 from pytest_llmeval.judges.contract import JudgeReply, JudgeRequest, Stopped, Usage
 from pytest_llmeval.judges.questions.replies import are_probabilities
-from pytest_llmeval.judges.spec import JudgeSpec
+from pytest_llmeval.judges.spec import PROVIDERS, JudgeSpec
 from pytest_llmeval.services.background import in_thread
 from pytest_llmeval.services.retrying import RunCalls, Sleep
 from pytest_llmeval.services.secrets import Redactor
@@ -142,21 +143,21 @@ def connect(
     """
     __tracebackhide__ = True
     patience = Patience(spec.provider or "", spec.retries, on_rate_limit, sleep, calls or RunCalls())
-    match spec.provider:
-        case "openai" | "anthropic":
-            from pytest_llmeval.judges.clients.http import DIALECTS, HttpJudge
+    if spec.provider is None:
+        raise JudgeError("judge has no model: set one, such as 'judge: {model: openai:NAME}'")
+    client: AsyncJudge = resolve(PROVIDERS[spec.provider])(spec, patience)
+    return client
 
-            return HttpJudge(spec, DIALECTS[spec.provider], patience)
-        case "pydantic-ai":
-            from pytest_llmeval.judges.clients.pydantic_ai import PydanticAiJudge
 
-            return PydanticAiJudge(spec, patience)
-        case "fixture":
-            raise JudgeError(
-                f"found the judge {spec.model!r} without a fixture judge_client: define the fixture in conftest.py"
-            )
-        case _:
-            raise JudgeError("found no judge model, expected one such as 'judge: {model: openai:NAME}'")
+def refuse_fixture(spec: JudgeSpec, _patience: Patience) -> AsyncJudge:
+    """Refuse a model of a fixture where no fixture provides it.
+
+    Raises:
+        JudgeError: Always.
+    """
+    raise JudgeError(
+        f"found the judge {spec.model!r} without a fixture judge_client: define the fixture in conftest.py"
+    )
 
 
 def connect_own(

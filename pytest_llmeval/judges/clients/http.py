@@ -131,6 +131,11 @@ class HttpJudge:
         return CallError(f"{self._where}: {what}", advice, transient=True, usage=usage)
 
 
+def connect(spec: JudgeSpec, patience: Patience) -> HttpJudge:
+    """Return the client of a provider that speaks one of `DIALECTS`."""
+    return HttpJudge(spec, DIALECTS[spec.provider or ""], patience)
+
+
 def _parsed(raw: bytes) -> Any:
     """Return the JSON in a body; ``None`` without valid JSON, or if a key is there twice."""
     try:

@@ -100,6 +100,11 @@ class PydanticAiJudge:
         return _reply(response)
 
 
+def connect(spec: JudgeSpec, patience: Patience) -> PydanticAiJudge:
+    """Return a client that asks through pydantic-ai."""
+    return PydanticAiJudge(spec, patience)
+
+
 def _messages(request: JudgeRequest) -> "list[ModelMessage]":
     from pydantic_ai.messages import ModelRequest, ModelResponse, SystemPromptPart, TextPart, UserPromptPart
 

@@ -9,7 +9,7 @@ __all__ = ("register",)
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pytest_llmeval.suites.registry import Registry
+    from pytest_llmeval.extend import Registry
 
 
 def register(registry: "Registry") -> None:

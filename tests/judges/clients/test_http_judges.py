@@ -189,7 +189,7 @@ def test_no_exception_that_is_shown_has_frames_with_the_key(ask: Ask) -> None:
 
 
 def test_a_spec_without_model_cannot_be_connected() -> None:
-    with pytest.raises(JudgeError, match=r"^found no judge model, expected one such as"):
+    with pytest.raises(JudgeError, match=r"^judge has no model: set one, such as"):
         connect(JudgeSpec())
 
 

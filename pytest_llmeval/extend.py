@@ -1,0 +1,248 @@
+"""What can be added to pytest-llmeval, with its types.
+
+A plugin is a function ``register(registry)`` under the entry point ``pytest_llmeval.plugins``. What ships registers in
+the same way. A ``conftest.py`` registers evaluators, checks, sources and mutators for its folder, in the hook
+``pytest_llmeval_register``.
+
+    from pytest_llmeval import extend
+
+    def register(registry: extend.Registry) -> None:
+        registry.register_report_format(".rst", write_rst)
+"""
+
+__all__ = (
+    "AsyncJudge",
+    "ChooseCases",
+    "Evaluator",
+    "Gate",
+    "Importer",
+    "MapCollected",
+    "MapReported",
+    "Mutator",
+    "Plan",
+    "Plugin",
+    "ReadAnswer",
+    "Registry",
+    "ReplyStore",
+    "ResultFormat",
+    "ScoreGate",
+    "SendScores",
+    "Source",
+    "TraceTarget",
+    "WatchRun",
+    "WorkspaceTarget",
+)
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, overload
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+    from pathlib import Path
+
+    from pytest_llmeval.baselines.runs import Keeper
+    from pytest_llmeval.core.evaluator import Evaluator
+    from pytest_llmeval.core.views import Mutator
+    from pytest_llmeval.data.formats import Source
+    from pytest_llmeval.evaluators.checks.contract import CheckKind
+    from pytest_llmeval.exchange.contract import ImportedSource, ImportOptions
+    from pytest_llmeval.exchange.result_formats import ResultFormat
+    from pytest_llmeval.gates.contract import Gate, ScoreGate
+    from pytest_llmeval.judges.clients.base import AsyncJudge, Patience
+    from pytest_llmeval.judges.replies import ReplyStore
+    from pytest_llmeval.judges.spec import JudgeSpec
+    from pytest_llmeval.reports.form import RunReport
+    from pytest_llmeval.run.case_runner import CaseRunner
+    from pytest_llmeval.run.job import Answers, Job, Next
+    from pytest_llmeval.run.stages import (
+        CaseChooser,
+        ChoiceTerms,
+        Collected,
+        PlanReport,
+        Reported,
+        RunScope,
+        RunWatcher,
+        Suites,
+    )
+    from pytest_llmeval.targets.spec import BatchTarget, TargetSpec
+
+_HOMES = {
+    "AsyncJudge": "judges.clients.base",
+    "Evaluator": "core.evaluator",
+    "Gate": "gates.contract",
+    "Mutator": "core.views",
+    "ReplyStore": "judges.replies",
+    "ResultFormat": "exchange.result_formats",
+    "ScoreGate": "gates.contract",
+    "Source": "data.formats",
+}
+"""The module of each class on this page; they are imported when they are used."""
+
+_E = TypeVar("_E", bound="type[Evaluator] | str")
+_S = TypeVar("_S", bound="type[Source] | str")
+_C = TypeVar("_C", bound="Callable[..., Any] | CheckKind")
+_M = TypeVar("_M", bound="Mutator | str")
+_G = TypeVar("_G", bound="type[Gate]")
+
+Target: TypeAlias = str
+"""An import string ``package.module:name``: the module is imported when the name is used."""
+
+
+class ChooseCases(Protocol):
+    """Return the chooser of the cases to run; hook ``chosen``, with ``--llmeval-affected``; the last one counts."""
+
+    def __call__(self, suites: "Suites", terms: "ChoiceTerms", /) -> "CaseChooser": ...
+
+
+class MapCollected(Protocol):
+    """Return the records to judge; hook ``collected``, once all cases have run."""
+
+    def __call__(self, collected: "Collected", scope: "RunScope", /) -> "Collected": ...
+
+
+class MapReported(Protocol):
+    """Return the report to write; hook ``reported``, once the run is judged."""
+
+    def __call__(self, reported: "Reported", scope: "RunScope", /) -> "Reported": ...
+
+
+class WatchRun(Protocol):
+    """Return a watcher of records; hook ``watched``, while cases of suites that may stop run.
+
+    ``post`` takes the key of a suite with its part that stops, and the number of cases after which it does.
+    """
+
+    def __call__(self, suites: "Suites", keeper: "Keeper", post: "Callable[..., None]", /) -> "RunWatcher": ...
+
+
+class Plan(Protocol):
+    """Return a plan in place of a run; hook ``planned``, with ``--llmeval-plan``; the last one counts."""
+
+    def __call__(self, runner: "CaseRunner", cases: "Sequence[Any]", keeper: "Keeper", /) -> "PlanReport": ...
+
+
+class WorkspaceTarget(Protocol):
+    """Return the target of a suite with a ``workspace``; hook ``placed``; the last one counts."""
+
+    def __call__(self, spec: "TargetSpec", folder: "Path", /) -> "BatchTarget": ...
+
+
+class TraceTarget(Protocol):
+    """Answer a job with its spans, by the next link; hook ``traced``, for suites with ``traces: true``."""
+
+    async def __call__(self, job: "Job", ask: "Next", /) -> "Answers": ...
+
+
+class ReadAnswer(Protocol):
+    """Return the prediction in an object that a target returned, or the object itself; hook ``read``."""
+
+    def __call__(self, value: Any, /) -> Any: ...
+
+
+class SendScores(Protocol):
+    """Send a report and return a line for the summary; hook ``sent``, with ``--llmeval-otel``."""
+
+    def __call__(self, report: "RunReport", suites: "Suites", /, *, style: str, texts: bool) -> str: ...
+
+
+class Importer(Protocol):
+    """Return what a file of another tool becomes; ``None`` if another file includes it."""
+
+    def __call__(self, path: "Path", display_path: str, options: "ImportOptions", /) -> "ImportedSource | None": ...
+
+
+class Registry(Protocol):
+    """The registry as a plugin uses it; every function may be an import string."""
+
+    def register(self, evaluator: _E, name: str = "") -> _E:
+        """Add an evaluator: metrics of a case and of a suite."""
+
+    def register_check(self, check: _C, name: str = "") -> _C:
+        """Add a check: an assertion on one answer."""
+
+    def register_source(self, source: _S, name: str = "") -> _S:
+        """Add a source: a format of case files."""
+
+    def register_mutator(self, mutator: _M) -> _M:
+        """Add a mutator: a change that makes answers wrong."""
+
+    def register_command(
+        self,
+        name: str,
+        add_arguments: "Target | Callable[[ArgumentParser], None]",
+        help: str,  # noqa: A002 (argparse's word)
+        group: str = "advanced",
+    ) -> None:
+        """Add a subcommand of ``llmeval``."""
+
+    def register_gate_rule(self, rule: _G) -> _G:
+        """Add a gate rule: keys, a text form and a verdict."""
+
+    def register_report_format(
+        self, name: str, write: "Target | Callable[[RunReport, Path], str | None]", names: str = ""
+    ) -> None:
+        """Add a report format for ``--llmeval-report``."""
+
+    def register_results_formats(self, tables: "Target | Mapping[str, ResultFormat]") -> None:
+        """Add formats of other runners' results for ``llmeval gate``."""
+
+    def register_importer(self, name: str, importer: "Target | Importer", patterns: Sequence[str] = ()) -> None:
+        """Add a format of ``llmeval import``."""
+
+    def register_export(
+        self,
+        name: str,
+        add_arguments: "Target | Callable[[ArgumentParser], None]",
+        help: str,  # noqa: A002 (argparse's word)
+    ) -> None:
+        """Add a tool of ``llmeval export``."""
+
+    def register_provider(self, name: str, connect: "Target | Callable[[JudgeSpec, Patience], AsyncJudge]") -> None:
+        """Add a provider of judge models."""
+
+    def register_store(self, name: str, store: "Target | Callable[[Path], ReplyStore]", coordination: str = "") -> None:
+        """Add a store of judges' replies."""
+
+    @overload
+    def extend(self, point: Literal["chosen"], function: "Target | ChooseCases") -> None: ...
+    @overload
+    def extend(
+        self,
+        point: Literal["collected"],
+        function: "Target | MapCollected",
+        needed: "Callable[[Collected, RunScope], bool] | None" = None,
+    ) -> None: ...
+    @overload
+    def extend(
+        self,
+        point: Literal["reported"],
+        function: "Target | MapReported",
+        needed: "Callable[[Reported, RunScope], bool] | None" = None,
+    ) -> None: ...
+    @overload
+    def extend(self, point: Literal["watched"], function: "Target | WatchRun") -> None: ...
+    @overload
+    def extend(self, point: Literal["planned"], function: "Target | Plan") -> None: ...
+    @overload
+    def extend(self, point: Literal["placed"], function: "Target | WorkspaceTarget") -> None: ...
+    @overload
+    def extend(self, point: Literal["traced"], function: "Target | TraceTarget") -> None: ...
+    @overload
+    def extend(self, point: Literal["read"], function: "Target | ReadAnswer") -> None: ...
+    @overload
+    def extend(self, point: Literal["sent"], function: "Target | SendScores") -> None: ...
+
+
+Plugin: TypeAlias = Callable[[Registry], None]
+"""A plugin: adds what it brings to the registry."""
+
+
+if not TYPE_CHECKING:  # for a type checker every name would exist
+
+    def __getattr__(name: str) -> object:
+        """Import a class of this page when it is first used."""
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(f"pytest_llmeval.{_HOMES[name]}"), name)
+        return value
