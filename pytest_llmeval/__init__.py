@@ -177,6 +177,8 @@ if not TYPE_CHECKING:  # for a type checker every name would exist
 
     def __getattr__(name: str) -> object:
         """Load a public name when it is first used."""
+        if name == "extend":  # not through the names of evaluators, for which plugins are loaded
+            return import_module(f"{__name__}.extend")
         if name in ("Suite", "suite"):  # the class, and how it is called
             return import_module(f"{__name__}.run.declared").DeclaredSuite
         home = next((module for module, names in _HOMES.items() if name in names), None)

@@ -15,6 +15,9 @@ __all__ = (
     "ChooseCases",
     "Evaluator",
     "Gate",
+    "GateKey",
+    "ImportedSource",
+    "ImportedSuite",
     "Importer",
     "MapCollected",
     "MapReported",
@@ -26,11 +29,15 @@ __all__ = (
     "ReplyStore",
     "ResultFormat",
     "ScoreGate",
+    "Scores",
     "SendScores",
     "Source",
+    "TextForm",
     "TraceTarget",
     "WatchRun",
     "WorkspaceTarget",
+    "gate_rule",
+    "owned",
 )
 
 from collections.abc import Callable, Mapping, Sequence
@@ -46,9 +53,9 @@ if TYPE_CHECKING:
     from pytest_llmeval.core.views import Mutator
     from pytest_llmeval.data.formats import Source
     from pytest_llmeval.evaluators.checks.contract import CheckKind
-    from pytest_llmeval.exchange.contract import ImportedSource, ImportOptions
-    from pytest_llmeval.exchange.result_formats import ResultFormat
-    from pytest_llmeval.gates.contract import Gate, ScoreGate
+    from pytest_llmeval.exchange.contract import ImportedSource, ImportedSuite, ImportOptions
+    from pytest_llmeval.exchange.result_formats import ResultFormat, Scores
+    from pytest_llmeval.gates.contract import Gate, GateKey, ScoreGate, TextForm, gate_rule, owned
     from pytest_llmeval.judges.clients.base import AsyncJudge, Patience
     from pytest_llmeval.judges.replies import ReplyStore
     from pytest_llmeval.judges.spec import JudgeSpec
@@ -71,11 +78,18 @@ _HOMES = {
     "AsyncJudge": "judges.clients.base",
     "Evaluator": "core.evaluator",
     "Gate": "gates.contract",
+    "GateKey": "gates.contract",
+    "ImportedSource": "exchange.contract",
+    "ImportedSuite": "exchange.contract",
     "Mutator": "core.views",
     "ReplyStore": "judges.replies",
     "ResultFormat": "exchange.result_formats",
     "ScoreGate": "gates.contract",
+    "Scores": "exchange.result_formats",
     "Source": "data.formats",
+    "TextForm": "gates.contract",
+    "gate_rule": "gates.contract",
+    "owned": "gates.contract",
 }
 """The module of each class on this page; they are imported when they are used."""
 

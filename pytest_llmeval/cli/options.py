@@ -7,10 +7,13 @@ import re
 from argparse import Action, ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_llmeval.reports.files import ERROR_ANALYSIS
 from pytest_llmeval.suites import SUITE_FILES
+
+if TYPE_CHECKING:
+    from pytest_llmeval.suites.registry import Registry
 
 SHARD_SUFFIX = ".llmeval"
 """Suffix of the files that keep the results of shards."""
@@ -114,9 +117,7 @@ def report_path(text: str, other_suffixes: Sequence[str] = ()) -> Path:
     Raises:
         ValueError: No report has its suffix or its name.
     """
-    from pytest_llmeval.suites.registry import default_registry
-
-    suffixes = (*(name for name in default_registry().report_formats if name.startswith(".")), *other_suffixes)
+    suffixes = (*(name for name in _registry().report_formats if name.startswith(".")), *other_suffixes)
     if Path(text).suffix not in suffixes:
         raise ValueError(f"found suffix {Path(text).suffix!r}, expected one of {', '.join(suffixes)}")
     if re.search(r"(?<![A-Za-z])error[_-]analysis\.json$", text):  # the files of this name have another form
@@ -124,14 +125,28 @@ def report_path(text: str, other_suffixes: Sequence[str] = ()) -> Path:
     return Path(text)
 
 
+def _registry() -> "Registry":
+    """Return the registry.
+
+    Raises:
+        ValueError: An installed plugin cannot be loaded.
+    """
+    from pytest_llmeval.core.errors import EvaluatorError
+    from pytest_llmeval.suites.registry import default_registry
+
+    try:
+        return default_registry()
+    except EvaluatorError as error:
+        raise ValueError(str(error)) from None
+
+
 def _cache_place(text: str) -> Any:
     from pytest_llmeval.judges.options import CachePlace
-    from pytest_llmeval.suites.registry import default_registry
 
     try:
         return CachePlace.parse(text)
     except ValueError:
-        default_registry()  # plugins may bring the store
+        _registry()  # plugins may bring the store
         return CachePlace.parse(text)
 
 
@@ -143,10 +158,9 @@ def _budget(text: str) -> Any:
 
 def _judge_model(text: str) -> str:
     from pytest_llmeval.judges.spec import model_fault
-    from pytest_llmeval.suites.registry import default_registry
 
     if model_fault(text):
-        default_registry()  # plugins may bring the provider
+        _registry()  # plugins may bring the provider
     return _faultless(text, model_fault)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import structs
 
+from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.verdicts import ChangeWord, GateResult
 from pytest_llmeval.core.wording import MOST_LISTED, counted, expected_name, several, suggest, without_links
 from pytest_llmeval.data.files.validation import STRICT, adapter, describe
@@ -15,8 +16,26 @@ from pytest_llmeval.gates.contract import Gate, GateKey
 from pytest_llmeval.gates.drop import AnytimeGate, DriftGate, DropGate, GainGate, GainLackGate, LiftGate, SafeGate
 from pytest_llmeval.gates.limit import LimitGate
 
-RULES: tuple[type[Gate], ...] = (LimitGate, DropGate, SafeGate, AnytimeGate, GainGate, GainLackGate, LiftGate)
+RULES: list[type[Gate]] = [LimitGate, DropGate, SafeGate, AnytimeGate, GainGate, GainLackGate, LiftGate]
 """Every rule. Of those with the same tags, the first is that of gates without the key `rule`."""
+
+
+def add_rule(rule: type[Gate]) -> None:
+    """Add a rule of a plugin; it may be added again.
+
+    Raises:
+        LlmevalError: It is no gate, has no keys, or another rule has these keys under the same name.
+    """
+    if not issubclass(rule, Gate):
+        raise LlmevalError(f"found {rule!r}, expected a subclass of pytest_llmeval.extend.Gate")
+    if not rule.tags:
+        raise LlmevalError(f"{rule.__qualname__}.tags is empty: name the keys by which the rule is known")
+    if rule in RULES:
+        return
+    for known in RULES:
+        if set(known.tags) & set(rule.tags) and (known.rule == rule.rule or not rule.rule):
+            raise LlmevalError(f"the gate key {known.tags[0]!r} is taken by {known.__qualname__}: set another `rule`")
+    RULES.append(rule)
 
 
 def gate_of_text(text: str, reference: str) -> Gate | None:

@@ -1,0 +1,245 @@
+"""A plugin of a few lines adds one of everything that can be added."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from project import ROOT
+from running import Finished, run_python
+
+from pytest_llmeval import LlmevalError, Registry, extend
+from pytest_llmeval.suites.registry import default_registry
+
+PLUGIN = """
+import json
+from dataclasses import dataclass
+
+from pytest_llmeval import Case, Evaluator, JudgeReply, Metric, Mutator, Observation, extend
+from pytest_llmeval.data.formats import FileSource
+
+
+@dataclass(frozen=True)
+class Length(Evaluator):
+    name = "length"
+
+    def describe(self):
+        return [Metric("words", high=None, higher_is_better=False)]
+
+    def measure(self, case):
+        return Observation({"words": len(case.prediction.split()), "n": 1})
+
+    def summarize(self, sums):
+        return {"words": sums["words"] / sums["n"]}
+
+
+def is_short(answer: str, most: int) -> bool:
+    return len(answer) <= most
+
+
+@dataclass(frozen=True)
+class Ledger(FileSource):
+    format = "ledger"
+
+    def read(self, file):
+        for number, line in enumerate(file.path.read_text().splitlines(), 1):
+            name, prediction = line.split()
+            file.add(Case(name, name, "x", prediction, line=number))
+
+
+@extend.gate_rule
+class GapGate(extend.ScoreGate):
+    most: float = extend.owned(kw_only=False, max_gap=extend.GateKey(float, "the largest gap"))
+    tags = ("max_gap",)
+    title = "a gate with max_gap"
+    form = extend.TextForm("gap", "<=", "max_gap")
+
+    @classmethod
+    def arguments(cls, values):
+        return {"most": values["max_gap"], **super().arguments(values)}
+
+    @property
+    def allowed(self):
+        return self.most
+
+    def verdict(self, result):
+        gap = 1 - result.metrics[self.metric].value
+        return ("passed" if gap <= self.most else "failed"), gap, f"the gap is {gap:g}"
+
+
+class Memory:
+    clock = staticmethod(lambda: 0.0)
+    kept = {}
+
+    def __init__(self, path):
+        self.path = path
+
+    def get(self, key):
+        return self.kept.get(key)
+
+    def put(self, entries):
+        self.path.mkdir(exist_ok=True)
+        (self.path / "used").touch()
+        self.kept.update((entry.key, entry) for entry in entries)
+
+    def entries(self):
+        return iter(self.kept.values())
+
+    def verify(self):
+        return []
+
+    def prune(self, older_than_s=None, model=None):
+        return 0
+
+    def close(self):
+        pass
+
+
+class Echo:
+    async def complete(self, request):
+        return JudgeReply("yes: it echoes")
+
+    async def aclose(self):
+        pass
+
+
+def write_rst(report, path):
+    path.write_text("".join(f"* {suite.suite}\\n" for suite in report.suites))
+    return "without cases"
+
+
+def import_lines(path, display_path, options):
+    cases = [{"id": word, "input": word, "expected": word} for word in path.read_text().split()]
+    settings = {"evaluators": [{"text": {"metrics": ["exact_match"]}}]}
+    return extend.ImportedSource(display_path, extend.ImportedSuite(path.stem, settings, cases))
+
+
+def add_upload(parser):
+    parser.set_defaults(run=lambda options: print("uploaded") or 0)
+
+
+def add_greet(parser):
+    parser.set_defaults(run=lambda options: print("hello") or 0)
+
+
+def note(reported, scope):
+    from msgspec import structs
+
+    return structs.replace(reported, notes=[*reported.notes, "noted by everything"])
+
+
+TALLY = extend.ResultFormat(
+    "tally", "tally 1", {"tallies": ("tallies.*",)}, (extend.Scores("", "=points", "points"),), case="name"
+)
+
+
+def register(registry: extend.Registry) -> None:
+    registry.register(Length)
+    registry.register_check(is_short)
+    registry.register_source(Ledger)
+    registry.register_mutator(
+        Mutator("reversed", "it is reversed", lambda case, neighbours: case.prediction[::-1], advice="exact_match")
+    )
+    registry.register_command("greet", add_greet, help="greet")
+    registry.register_gate_rule(GapGate)
+    registry.register_report_format(".rst", write_rst)
+    registry.register_results_formats({"tally": TALLY})
+    registry.register_importer("lines", import_lines, ["*.lines"])
+    registry.register_export("nowhere", add_upload, help="takes a report nowhere")
+    registry.register_provider("echo", lambda spec, patience: Echo())
+    registry.register_store("memory", Memory, "cache.sqlite3")
+    registry.extend("reported", note)
+"""
+
+SUITE = """
+suite: everything
+evaluators: [length, {text: {metrics: [exact_match]}}]
+checks: [{is_short: 9}, {judge: Is it a word?}]
+judge: {model: "echo:any"}
+source: {format: ledger, path: words.txt}
+gates:
+  - gap(exact_match) <= 0.5
+  - {metric: exact_match, max_gap: 0.4}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A project beside an installed distribution with the plugin."""
+    info = tmp_path / "everything-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: everything\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[pytest_llmeval.plugins]\neverything = everything:register\n")
+    (tmp_path / "everything.py").write_text(PLUGIN)
+    (tmp_path / "words.txt").write_text("a x\nb y\n")
+    (tmp_path / "s.eval.yaml").write_text(SUITE)
+    (tmp_path / "pytest.ini").write_text("[pytest]\nllmeval_cache = memory:replies\n")
+    return tmp_path
+
+
+def run(folder: Path, module: str, *arguments: str) -> Finished:
+    path = os.pathsep.join((str(folder), str(ROOT)))
+    return run_python(["-m", module, *arguments], {**os.environ, "PYTHONPATH": path}, folder, cold=True)
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+def test_a_run_uses_what_a_plugin_adds(folder: Path, workers: tuple[str, ...]) -> None:
+    done = run(folder, "pytest", "--llmeval", "-v", "--llmeval-report=out.rst", *workers)
+    assert "gate PASSED  gap(exact_match) <= 0.5  (the gap is 0.5)" in done.out, done.out + done.err
+    assert "gate FAILED  gap(exact_match) <= 0.4  (the gap is 0.5)" in done.out
+    assert "noted by everything" in done.out
+    assert (folder / "out.rst").read_text() == "* everything\n"
+    assert "out.rst: without cases" in done.out
+    assert (folder / "replies" / "used").exists()
+    assert "words" in done.out
+    assert done.code == 1
+
+
+def test_commands_use_what_a_plugin_adds(folder: Path) -> None:
+    assert run(folder, "pytest_llmeval", "greet").out == "hello\n"
+    assert run(folder, "pytest_llmeval", "export", "nowhere").out == "uploaded\n"
+    (folder / "two.lines").write_text("one two")
+    imported = run(folder, "pytest_llmeval", "import", "lines", "two.lines", "--to", "in")
+    assert imported.code == 0, imported.err
+    assert (folder / "in" / "two.eval.yaml").exists()
+    tallies = {"tallies": [{"name": f"c{n}", "points": 0.5} for n in range(9)]}
+    (folder / "tally.json").write_text(json.dumps(tallies))
+    judged = run(folder, "pytest_llmeval", "gate", "tally.json", "--baseline", "tally.json")
+    assert "9 cases" in judged.out, judged.out + judged.err
+
+
+def test_mutants_of_a_plugin_are_tried(folder: Path) -> None:
+    (folder / "m.eval.yaml").write_text(
+        "evaluators: [{text: {metrics: [exact_match]}}]\ncases: [{id: a, expected: ab, prediction: ab}]\n"
+    )
+    done = run(folder, "pytest_llmeval", "mutate", "m.eval.yaml")
+    assert "reversed" in done.out, done.out + done.err
+
+
+@pytest.mark.parametrize(
+    ("add", "message"),
+    [
+        (lambda registry: registry.register_store("s3", object), "expected two or more letters a to z"),
+        (lambda registry: registry.register_store("sqlite", object), "the store name 'sqlite' is taken"),
+        (lambda registry: registry.register_provider("openai", object), "the judge provider name 'openai' is taken"),
+        (lambda registry: registry.register_report_format(".json", print), "the report format name '.json' is taken"),
+        (lambda registry: registry.register_report_format("", print), "the name of a report format is empty"),
+        (lambda registry: registry.register_importer("table", print), "the import format name 'table' is taken"),
+        (lambda registry: registry.register_export("mlflow", print, help=""), "the export name 'mlflow' is taken"),
+        (lambda registry: registry.register_results_formats({"ctrf": 1}), "the results format name 'ctrf' is taken"),
+        (lambda registry: registry.register_gate_rule(int), "expected a subclass of pytest_llmeval.extend.Gate"),
+        (lambda registry: registry.register_gate_rule(extend.ScoreGate), "ScoreGate.tags is empty"),
+    ],
+)
+def test_what_cannot_be_added_is_refused(add: object, message: str) -> None:
+    with pytest.raises(LlmevalError, match=message):
+        add(default_registry())  # type: ignore[operator]
+
+
+def test_the_page_names_every_way_to_register() -> None:
+    methods = {name for name in vars(Registry) if name.startswith("register") or name == "extend"}
+    assert methods == {name for name in vars(extend.Registry) if name.startswith("register") or name == "extend"}
+    for name in extend.__all__:
+        assert getattr(extend, name) is not None
+    assert sys.modules["pytest_llmeval.extend"] is extend
