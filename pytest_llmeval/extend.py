@@ -22,7 +22,7 @@ __all__ = (
     "MapCollected",
     "MapReported",
     "Mutator",
-    "Plan",
+    "PlanRun",
     "Plugin",
     "ReadAnswer",
     "Registry",
@@ -99,7 +99,7 @@ _C = TypeVar("_C", bound="Callable[..., Any] | CheckKind")
 _M = TypeVar("_M", bound="Mutator | str")
 _G = TypeVar("_G", bound="type[Gate]")
 
-Target: TypeAlias = str
+ImportString: TypeAlias = str
 """An import string ``package.module:name``: the module is imported when the name is used."""
 
 
@@ -130,7 +130,7 @@ class WatchRun(Protocol):
     def __call__(self, suites: "Suites", keeper: "Keeper", post: "Callable[..., None]", /) -> "RunWatcher": ...
 
 
-class Plan(Protocol):
+class PlanRun(Protocol):
     """Return a plan in place of a run; hook ``planned``, with ``--llmeval-plan``; the last one counts."""
 
     def __call__(self, runner: "CaseRunner", cases: "Sequence[Any]", keeper: "Keeper", /) -> "PlanReport": ...
@@ -184,7 +184,7 @@ class Registry(Protocol):
     def register_command(
         self,
         name: str,
-        add_arguments: "Target | Callable[[ArgumentParser], None]",
+        add_arguments: "ImportString | Callable[[ArgumentParser], None]",
         help: str,  # noqa: A002 (argparse's word)
         group: str = "advanced",
     ) -> None:
@@ -194,58 +194,62 @@ class Registry(Protocol):
         """Add a gate rule: keys, a text form and a verdict."""
 
     def register_report_format(
-        self, name: str, write: "Target | Callable[[RunReport, Path], str | None]", names: str = ""
+        self, name: str, write: "ImportString | Callable[[RunReport, Path], str | None]", names: str = ""
     ) -> None:
         """Add a report format for ``--llmeval-report``."""
 
-    def register_results_formats(self, tables: "Target | Mapping[str, ResultFormat]") -> None:
+    def register_results_formats(self, tables: "ImportString | Mapping[str, ResultFormat]") -> None:
         """Add formats of other runners' results for ``llmeval gate``."""
 
-    def register_importer(self, name: str, importer: "Target | Importer", patterns: Sequence[str] = ()) -> None:
+    def register_importer(self, name: str, importer: "ImportString | Importer", patterns: Sequence[str] = ()) -> None:
         """Add a format of ``llmeval import``."""
 
     def register_export(
         self,
         name: str,
-        add_arguments: "Target | Callable[[ArgumentParser], None]",
+        add_arguments: "ImportString | Callable[[ArgumentParser], None]",
         help: str,  # noqa: A002 (argparse's word)
     ) -> None:
         """Add a tool of ``llmeval export``."""
 
-    def register_provider(self, name: str, connect: "Target | Callable[[JudgeSpec, Patience], AsyncJudge]") -> None:
+    def register_provider(
+        self, name: str, connect: "ImportString | Callable[[JudgeSpec, Patience], AsyncJudge]"
+    ) -> None:
         """Add a provider of judge models."""
 
-    def register_store(self, name: str, store: "Target | Callable[[Path], ReplyStore]", coordination: str = "") -> None:
+    def register_store(
+        self, name: str, store: "ImportString | Callable[[Path], ReplyStore]", coordination: str = ""
+    ) -> None:
         """Add a store of judges' replies."""
 
     @overload
-    def extend(self, point: Literal["chosen"], function: "Target | ChooseCases") -> None: ...
+    def extend(self, point: Literal["chosen"], function: "ImportString | ChooseCases") -> None: ...
     @overload
     def extend(
         self,
         point: Literal["collected"],
-        function: "Target | MapCollected",
+        function: "ImportString | MapCollected",
         needed: "Callable[[Collected, RunScope], bool] | None" = None,
     ) -> None: ...
     @overload
     def extend(
         self,
         point: Literal["reported"],
-        function: "Target | MapReported",
+        function: "ImportString | MapReported",
         needed: "Callable[[Reported, RunScope], bool] | None" = None,
     ) -> None: ...
     @overload
-    def extend(self, point: Literal["watched"], function: "Target | WatchRun") -> None: ...
+    def extend(self, point: Literal["watched"], function: "ImportString | WatchRun") -> None: ...
     @overload
-    def extend(self, point: Literal["planned"], function: "Target | Plan") -> None: ...
+    def extend(self, point: Literal["planned"], function: "ImportString | PlanRun") -> None: ...
     @overload
-    def extend(self, point: Literal["placed"], function: "Target | WorkspaceTarget") -> None: ...
+    def extend(self, point: Literal["placed"], function: "ImportString | WorkspaceTarget") -> None: ...
     @overload
-    def extend(self, point: Literal["traced"], function: "Target | TraceTarget") -> None: ...
+    def extend(self, point: Literal["traced"], function: "ImportString | TraceTarget") -> None: ...
     @overload
-    def extend(self, point: Literal["read"], function: "Target | ReadAnswer") -> None: ...
+    def extend(self, point: Literal["read"], function: "ImportString | ReadAnswer") -> None: ...
     @overload
-    def extend(self, point: Literal["sent"], function: "Target | SendScores") -> None: ...
+    def extend(self, point: Literal["sent"], function: "ImportString | SendScores") -> None: ...
 
 
 Plugin: TypeAlias = Callable[[Registry], None]

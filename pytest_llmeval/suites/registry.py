@@ -43,11 +43,19 @@ _SHIPPED = {
     "text": "pytest_llmeval.evaluators.text:TextEvaluator",
 }
 
-_EXTENSIONS = ("pytest_llmeval.exchange:register", "pytest_llmeval.workbench:register")
+_EXTENSIONS = ("pytest_llmeval.workbench:register",)
 """What ships and joins every run; it registers as the plugins of users do."""
+
+_REPORTS = {
+    ".csv": ReportFormat("pytest_llmeval.exchange.report_files:write_csv"),
+    ".parquet": ReportFormat("pytest_llmeval.exchange.report_files:write_parquet"),
+    "ctrf.json": ReportFormat("pytest_llmeval.exchange.report_files:write_ctrf", "ctrf(?:[_-]report)?"),
+}
+"""Formats of reports that ship beside the kernel: a run that writes another format imports nothing for them."""
 
 _UNTIL_NAMED = (
     "pytest_llmeval.cli:register",
+    "pytest_llmeval.exchange:register",
     "pytest_llmeval.tasks.agents:register",
     "pytest_llmeval.tasks.emotion_cause:register",
     "pytest_llmeval.tasks.extraction:register",
@@ -118,7 +126,7 @@ class Extension(Struct, frozen=True):
         return function
 
 
-class Importer(Struct, frozen=True):
+class ImportFormat(Struct, frozen=True):
     """A format that ``llmeval import`` reads.
 
     Attributes:
@@ -217,7 +225,7 @@ class Registry:
         self._mutators = list(mutators)
         self._extensions = {point: list(extensions.get(point, ())) for point in EXTENSION_POINTS}
         self._until_named = tuple(until_named)
-        self._importers: dict[str, Importer] = {}
+        self._importers: dict[str, ImportFormat] = {}
         self._exports: dict[str, Command] = {}
         self._results: list[str | Mapping[str, Any]] = []
 
@@ -405,6 +413,7 @@ class Registry:
         Raises:
             LlmevalError: A name is taken; for an import string, when results are read.
         """
+        self._complete()
         self._results.append(tables)
         if not isinstance(tables, str):
             _ = self.results_formats
@@ -421,7 +430,8 @@ class Registry:
         Raises:
             LlmevalError: The name is taken.
         """
-        _add(self._importers, "import format", name, Importer(importer, tuple(patterns)))
+        self._complete()
+        _add(self._importers, "import format", name, ImportFormat(importer, tuple(patterns)))
 
     def register_export(
         self,
@@ -434,6 +444,7 @@ class Registry:
         Raises:
             LlmevalError: The name is taken.
         """
+        self._complete()
         _add(self._exports, "export", name, Command(help, add_arguments))
 
     def extend(
@@ -541,6 +552,7 @@ class Registry:
         Raises:
             LlmevalError: Two formats have one name.
         """
+        self._complete()
         known: dict[str, Any] = {}
         for tables in self._results:
             for name, table in resolve(tables).items():
@@ -548,13 +560,15 @@ class Registry:
         return known
 
     @property
-    def importers(self) -> "Mapping[str, Importer]":
+    def importers(self) -> "Mapping[str, ImportFormat]":
         """The import formats by name."""
+        self._complete()
         return dict(self._importers)
 
     @property
     def exports(self) -> Mapping[str, Command]:
         """The tools of ``llmeval export`` by name."""
+        self._complete()
         return dict(sorted(self._exports.items()))
 
     @property
@@ -625,6 +639,8 @@ def shipped_registry() -> Registry:
     for each in _EXTENSIONS:
         resolve(each)(registry)
     registry.defer(_UNTIL_NAMED)
+    for name, written in _REPORTS.items():
+        registry.register_report_format(name, written.writer, written.names)
     return registry
 
 
