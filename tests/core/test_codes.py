@@ -76,7 +76,11 @@ def test_commands_with_a_result_give_it_as_data_and_print_it_as_lines_otherwise(
         "mutate cities.eval.yaml": (0, {"suites"}, "cities"),
         "gate r.json --gates f1>=0.4": (0, {"verdict", "suites"}, "passed"),
         "power cities.eval.yaml --within 0 --between 1": (0, {"suite", "cases", "plans"}, "any metric"),
-        "power cities.eval.yaml --report r.json --report r.json --simulate 5": (0, {"suite", "cases", "plans"}, "all runs are equal"),
+        "power cities.eval.yaml --report r.json --report r.json --simulate 5": (
+            0,
+            {"suite", "cases", "plans"},
+            "all runs are equal",
+        ),
         "score cities.eval.yaml --report again.json": (1, {"suites", "written"}, "report written to again.json"),
         "html r.json": (0, {"written", "note"}, "wrote r.html"),
         "comment r.json": (0, {"comment", "written"}, "<!-- pytest-llmeval -->\n"),
