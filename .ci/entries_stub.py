@@ -1,4 +1,4 @@
-"""Write pytest_llmeval/suites/entries.pyi from the JSON Schema of suite files: run it after adding an option."""
+"""Write pytest_llmeval/suites/_entries.pyi from the JSON Schema of suite files: run it after adding an option."""
 
 from __future__ import annotations
 
@@ -11,25 +11,23 @@ from pathlib import Path
 from textwrap import indent
 from typing import Any
 
-from pytest_llmeval.suites import entries
-from pytest_llmeval.suites.entries import EntryFunction
-from pytest_llmeval.suites.keys import KEYS
-from pytest_llmeval.suites.registry import default_registry
-from pytest_llmeval.workbench.authoring import described, suite_schema
+from pytest_llmeval.suites import KEYS, default_registry
+from pytest_llmeval.suites import _entries as entries
+from pytest_llmeval.suites._entries import EntryFunction
+from pytest_llmeval.workbench._authoring import described, suite_schema
 
-STUB = Path(__file__).parents[1] / "pytest_llmeval/suites/entries.pyi"
+STUB = Path(__file__).parents[1] / "pytest_llmeval/suites/_entries.pyi"
 
-_TOP = """# Types of the functions of `pytest_llmeval.suites.entries`, written by .ci/entries_stub.py.
+_TOP = """# Types of the functions of `pytest_llmeval.suites._entries`, written by .ci/entries_stub.py.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, TypedDict, overload
 
 from msgspec import Struct
 
-from pytest_llmeval.core.evaluator import Evaluator
-from pytest_llmeval.evaluators.checks.contract import CheckKind
-from pytest_llmeval.evaluators.functions import CaseFunction
-from pytest_llmeval.judges.direct import Judgeable
+from pytest_llmeval.core import Evaluator
+from pytest_llmeval.evaluators import CaseFunction, CheckKind
+from pytest_llmeval.judges import Judgeable
 
 EvaluatorEntry: TypeAlias = str | Mapping[str, Any] | Evaluator | CaseFunction | NamedEvaluator
 Check: TypeAlias = str | Mapping[str, Any] | CaseFunction | CheckKind

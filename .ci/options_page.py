@@ -7,8 +7,9 @@ from argparse import ArgumentParser, _SubParsersAction
 from collections.abc import Iterator
 from pathlib import Path
 
-from pytest_llmeval.cli.options import OPTIONS, Option
-from pytest_llmeval.suites.registry import default_registry
+from pytest_llmeval.cli import OPTIONS
+from pytest_llmeval.cli._options import Option
+from pytest_llmeval.suites import default_registry
 
 PUBLISHED = Path(__file__).parents[1] / "docs/options.md"
 _TOP = """# Options

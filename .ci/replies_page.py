@@ -7,12 +7,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_llmeval.core.errors import JudgeError
-from pytest_llmeval.judges.contract import Verdict
-from pytest_llmeval.judges.questions.modes import get_mode
-from pytest_llmeval.judges.questions.replies import FLAGS, read_rubric
-from pytest_llmeval.judges.questions.suite_modes import GRADES
-from pytest_llmeval.tasks.preference.pairwise import read_better
+from pytest_llmeval.core import JudgeError
+from pytest_llmeval.judges import FLAGS, GRADES, Verdict, get_mode
+from pytest_llmeval.judges.questions._replies import read_rubric
+from pytest_llmeval.tasks.preference._pairwise import read_better
 
 PUBLISHED = Path(__file__).parents[1] / "docs/judges.md"
 _BEGIN, _END = "<!-- begin: written by .ci/replies_page.py -->\n", "<!-- end -->"

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from math import inf
 from pathlib import Path
 
-from pytest_llmeval.exchange.result_formats import FORMATS, ResultFormat, Scores
+from pytest_llmeval.exchange import ResultFormat, Scores
+from pytest_llmeval.exchange._result_formats import FORMATS
 
 PUBLISHED = Path(__file__).parents[1] / "docs/keep-your-runner.md"
 _BEGIN, _END = "<!-- begin: written by .ci/results_page.py -->\n", "<!-- end -->"

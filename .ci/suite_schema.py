@@ -11,11 +11,10 @@ import sys
 from dataclasses import fields
 from pathlib import Path
 
-from pytest_llmeval.gates.contract import Gate
-from pytest_llmeval.gates.rules import RULES
-from pytest_llmeval.suites.keys import KEYS
-from pytest_llmeval.suites.registry import default_registry
-from pytest_llmeval.workbench.authoring import SCHEMA_URL, suite_schema
+from pytest_llmeval.gates import Gate
+from pytest_llmeval.gates._rules import RULES
+from pytest_llmeval.suites import KEYS, default_registry
+from pytest_llmeval.workbench._authoring import SCHEMA_URL, suite_schema
 
 DOCS = Path(__file__).parents[1] / "docs"
 PUBLISHED = DOCS / "suite.schema.json"

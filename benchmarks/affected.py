@@ -22,10 +22,9 @@ sys.path[:0] = [str(HERE.parent / "tests"), str(HERE.parent / "tests" / "workben
 
 from affected_project import STEPS, answers, approve, chosen, commit, git, make, mutate  # noqa: E402 (those of tests)
 
-from pytest_llmeval.run.checkout import Checkout  # noqa: E402
-from pytest_llmeval.run.stages import ChoiceTerms  # noqa: E402
-from pytest_llmeval.suites.suite import SuiteKey  # noqa: E402
-from pytest_llmeval.workbench.affected import choose_affected  # noqa: E402
+from pytest_llmeval.run import Checkout, ChoiceTerms  # noqa: E402
+from pytest_llmeval.suites import SuiteKey  # noqa: E402
+from pytest_llmeval.workbench._affected import choose_affected  # noqa: E402
 
 CASES, COMMITS, ROUNDS = 50, 40, 5
 Answers = dict[str, object]

@@ -21,13 +21,13 @@ import numpy as np
 from scipy import stats
 from tables import SEED, Row, mean, rows, share, table
 
-from pytest_llmeval.core.evaluator import Metric
-from pytest_llmeval.evaluators.measures.confusion import Margins, average, cohen_kappa
-from pytest_llmeval.numbers.estimation import Estimate
-from pytest_llmeval.numbers.inference import adjusted_gates, held_tails, witnessed_tail
-from pytest_llmeval.numbers.intervals import Resampled, Tails, expanded, nominal, value_interval, wilson_interval
-from pytest_llmeval.numbers.resample import resampled_totals
-from pytest_llmeval.numbers.significance import detectable_shift, mcnemar_tails, two_sided
+from pytest_llmeval.core import Metric
+from pytest_llmeval.evaluators import Margins, average
+from pytest_llmeval.evaluators.measures._confusion import cohen_kappa
+from pytest_llmeval.numbers import Estimate, adjusted_gates, detectable_shift, resampled_totals, wilson_interval
+from pytest_llmeval.numbers._inference import held_tails, witnessed_tail
+from pytest_llmeval.numbers._intervals import Resampled, Tails, expanded, nominal, value_interval
+from pytest_llmeval.numbers._significance import mcnemar_tails, two_sided
 
 SIZES = (20, 50, 200, 1000)
 DROPS = (0.0, 0.02, 0.05, 0.1)

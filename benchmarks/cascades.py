@@ -15,13 +15,10 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.core.results import CaseRecord, MetricValue
-from pytest_llmeval.evaluators.judge.evaluator import Judge
-from pytest_llmeval.evaluators.judge.panel import Cascaded, with_audit
-from pytest_llmeval.judges.contract import Verdict
-from pytest_llmeval.judges.panel import CascadeVerdict
-from pytest_llmeval.numbers.table import Table
+from pytest_llmeval.core import CaseRecord, MetricValue, Observation
+from pytest_llmeval.evaluators import Cascaded, Judge, with_audit
+from pytest_llmeval.judges import CascadeVerdict, Verdict
+from pytest_llmeval.numbers import Table
 
 if TYPE_CHECKING:
     import numpy as np

@@ -12,11 +12,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.observation import Totals
-from pytest_llmeval.tasks.emotion_cause.evaluator import EmotionCause
-from pytest_llmeval.tasks.emotion_cause.pairs import _parse_texts
-from pytest_llmeval.tasks.emotion_cause.scores import EMOTIONS, SCORED
+from pytest_llmeval.core import Case, Totals
+from pytest_llmeval.tasks.emotion_cause._evaluator import EmotionCause
+from pytest_llmeval.tasks.emotion_cause._pairs import _parse_texts
+from pytest_llmeval.tasks.emotion_cause._scores import EMOTIONS, SCORED
 
 CONVERSATIONS = 1_374
 ROUNDS = 5

@@ -12,18 +12,14 @@ import numpy as np
 from tables import Estimated, Row, mean, rows, share, table
 
 from pytest_llmeval import Case, Evaluator, Metric, Observation
-from pytest_llmeval.core.results import CaseRecord
-from pytest_llmeval.evaluators.judge.evaluator import Judge
-from pytest_llmeval.evaluators.judge.human_labels import excess_counts
-from pytest_llmeval.gates.change import ChangeGate
-from pytest_llmeval.gates.drop import DropGate, GainGate, SafeGate
-from pytest_llmeval.gates.rules import judge_together
-from pytest_llmeval.numbers.case_statistics import CaseStatistics
-from pytest_llmeval.numbers.estimation import estimate
-from pytest_llmeval.numbers.inference import FEW_CHANGED, Bootstrap, FarChanges, least_tail
-from pytest_llmeval.numbers.pairing import RunPairing
-from pytest_llmeval.numbers.significance import few_changes_tail, unseen_tail
-from pytest_llmeval.numbers.table import Table
+from pytest_llmeval.core import CaseRecord
+from pytest_llmeval.evaluators import Judge
+from pytest_llmeval.evaluators.judge._human_labels import excess_counts
+from pytest_llmeval.gates import ChangeGate, DropGate, judge_together
+from pytest_llmeval.gates._drop import GainGate, SafeGate
+from pytest_llmeval.numbers import CaseStatistics, FarChanges, RunPairing, Table, estimate
+from pytest_llmeval.numbers._inference import FEW_CHANGED, Bootstrap, least_tail
+from pytest_llmeval.numbers._significance import few_changes_tail, unseen_tail
 
 LEVEL = 0.05
 POWER_SIZES, POWER_DROPS = (50, 100, 200), (0.05, 0.1, 0.2)

@@ -12,10 +12,8 @@ from msgspec import structs
 from tables import Row, rows, share, table
 
 from pytest_llmeval import Case, get_evaluator, score
-from pytest_llmeval.core.results import CaseRecord
-from pytest_llmeval.numbers.case_statistics import CaseDigest, CaseStatistics, Chain
-from pytest_llmeval.numbers.compare import differences
-from pytest_llmeval.numbers.pairing import RunPairing
+from pytest_llmeval.core import CaseRecord
+from pytest_llmeval.numbers import CaseDigest, CaseStatistics, Chain, RunPairing, differences
 
 SIZE, DROP, FALL = 200, 0.1, 0.02
 RUNS, STEPS = 60, 12

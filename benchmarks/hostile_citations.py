@@ -7,9 +7,9 @@ import time
 
 from tabulate import tabulate
 
-from pytest_llmeval.evaluators.replies import read_reply
-from pytest_llmeval.tasks.fact_check.mentions import find_citations
-from pytest_llmeval.tasks.fact_check.target import rank_answer
+from pytest_llmeval.evaluators import read_reply
+from pytest_llmeval.tasks.fact_check._mentions import find_citations
+from pytest_llmeval.tasks.fact_check._target import rank_answer
 
 PIECES = (
     "(",

@@ -13,7 +13,7 @@ from typing import Any
 from tabulate import tabulate
 
 from pytest_llmeval import Case, get_checks, get_evaluator
-from pytest_llmeval.core.errors import LlmevalError
+from pytest_llmeval.core import LlmevalError
 
 PIECES = (
     *"a . 1 - “ ” \" ' 「 『 « ( ) [ ] { } < \\ é ｅ 你 万 @ #".split(),  # noqa: SIM905 (a list of these would take 24 lines)

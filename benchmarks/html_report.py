@@ -20,10 +20,8 @@ from msgspec import convert
 from selenium import webdriver
 from tabulate import tabulate
 
-from pytest_llmeval.reports.form import RunReport
-from pytest_llmeval.reports.html.data import PageRun
-from pytest_llmeval.reports.html.page import to_page
-from pytest_llmeval.reports.json import completed
+from pytest_llmeval.reports import PageRun, RunReport, to_page
+from pytest_llmeval.reports._json import completed
 
 STEPS = {
     "filtered": "q=case-99",

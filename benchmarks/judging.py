@@ -149,10 +149,8 @@ def processor_time() -> float:
 def warm_rate(folder: Path, url: str, cases: int) -> float:
     """Return verdicts per second of processor time from a warm cache, questions built and keys made."""
     from pytest_llmeval import Case, get_evaluator
-    from pytest_llmeval.judges.judges import SuiteJudges
-    from pytest_llmeval.judges.options import JudgeOptions
-    from pytest_llmeval.judges.spec import JudgeSpec
-    from pytest_llmeval.services.background import Background
+    from pytest_llmeval.judges import JudgeOptions, JudgeSpec, SuiteJudges
+    from pytest_llmeval.services import Background
 
     evaluator: Any = get_evaluator("judge", mode="continuous")
     judges = SuiteJudges(JudgeOptions(cache=folder / ".llmeval" / "cache.sqlite3", run="warm"), Background())

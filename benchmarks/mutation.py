@@ -12,14 +12,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 
-from pytest_llmeval.cli.console import open_suite
-from pytest_llmeval.core.case import Case
-from pytest_llmeval.run.execute import execute
-from pytest_llmeval.run.job import CaseAnswer
-from pytest_llmeval.suites.registry import default_registry
-from pytest_llmeval.suites.suite import Suite
-from pytest_llmeval.workbench.mutation.mutants import mutation_of
-from pytest_llmeval.workbench.mutation.survival import survival_of
+from pytest_llmeval.cli import open_suite
+from pytest_llmeval.core import Case
+from pytest_llmeval.run import execute
+from pytest_llmeval.run._job import CaseAnswer
+from pytest_llmeval.suites import Suite, default_registry
+from pytest_llmeval.workbench.mutation._mutants import mutation_of
+from pytest_llmeval.workbench.mutation._survival import survival_of
 
 ROUNDS = 3
 MUTATORS = default_registry().mutators

@@ -11,7 +11,7 @@ import time
 from typing import Any
 
 from pytest_llmeval import Case, score
-from pytest_llmeval.tasks.narrative.composite import Narrative
+from pytest_llmeval.tasks.narrative._composite import Narrative
 
 SIZES = (250, 500, 1000)
 EVENTS, SENTENCES, CHARACTERS = 20, 150, 10

@@ -7,17 +7,14 @@ import numpy as np
 from tables import Row, mean, rows, share, table
 
 from pytest_llmeval import Case, Evaluator, Metric, Observation, Sums
-from pytest_llmeval.core.results import CaseRecord
-from pytest_llmeval.evaluators.judge.human_labels import corrected_mean, excess_counts
-from pytest_llmeval.gates.drop import DropGate, SafeGate
-from pytest_llmeval.gates.rules import judge_together
-from pytest_llmeval.numbers.anytime import Watch, WatchedRun, watch
-from pytest_llmeval.numbers.case_statistics import CaseStatistics
-from pytest_llmeval.numbers.compare import differences
-from pytest_llmeval.numbers.pairing import RunPairing, Shift
-from pytest_llmeval.numbers.resample import resampled_totals
-from pytest_llmeval.workbench.migration import measured_on
-from pytest_llmeval.workbench.plan.spread import Plan, ScoreSpread, measured_spread
+from pytest_llmeval.core import CaseRecord
+from pytest_llmeval.evaluators.judge._human_labels import corrected_mean, excess_counts
+from pytest_llmeval.gates import DropGate, judge_together
+from pytest_llmeval.gates._drop import SafeGate
+from pytest_llmeval.numbers import CaseStatistics, RunPairing, Shift, WatchedRun, differences, resampled_totals, watch
+from pytest_llmeval.numbers._anytime import Watch
+from pytest_llmeval.workbench._migration import measured_on
+from pytest_llmeval.workbench.plan._spread import Plan, ScoreSpread, measured_spread
 
 RESAMPLES, CHUNK = 1_000, 50
 

@@ -12,15 +12,10 @@ from functools import partial
 import numpy as np
 
 from pytest_llmeval import Case, compare, get_evaluator, score
-from pytest_llmeval.core.results import Result
-from pytest_llmeval.core.verdicts import GateResult
-from pytest_llmeval.gates.change import ChangeGate
-from pytest_llmeval.gates.drop import DropGate
-from pytest_llmeval.gates.rules import judge_together
-from pytest_llmeval.numbers.case_statistics import CaseStatistics
-from pytest_llmeval.numbers.intervals import Resampled, resampled_interval
-from pytest_llmeval.numbers.pairing import RunPairing
-from pytest_llmeval.numbers.resample import resample_count, resampled_totals
+from pytest_llmeval.core import GateResult, Result
+from pytest_llmeval.gates import ChangeGate, DropGate, judge_together
+from pytest_llmeval.numbers import CaseStatistics, RunPairing, resample_count, resampled_totals
+from pytest_llmeval.numbers._intervals import Resampled, resampled_interval
 
 CASES, COUNTS, GATES, ROUNDS = 10_000, 12, 100, 5
 WORDS = ("alpha", "beta", "gamma", "delta", "epsilon")

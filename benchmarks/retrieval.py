@@ -24,11 +24,9 @@ from typing import Any
 
 import pytrec_eval
 
-from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.evaluator import Evaluator
-from pytest_llmeval.core.observation import Totals
-from pytest_llmeval.suites.registry import get_evaluator
-from pytest_llmeval.tasks.retrieval.ranking import ranked_counts, set_counts, size_counts
+from pytest_llmeval.core import Case, Evaluator, Totals
+from pytest_llmeval.suites import get_evaluator
+from pytest_llmeval.tasks.retrieval._ranking import ranked_counts, set_counts, size_counts
 
 QUERIES, RESULTS, POSITIVES, DOCUMENTS = 10_000, 100, 10, 20_000
 JUDGED = 1_000

@@ -20,14 +20,12 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from scipy.stats import ttest_1samp
 
-from pytest_llmeval.core.evaluator import Metric
-from pytest_llmeval.core.observation import FloatArray
-from pytest_llmeval.gates.contract import Gate
-from pytest_llmeval.gates.drop import DropGate
-from pytest_llmeval.gates.limit import LimitGate, ScoreLimit
-from pytest_llmeval.numbers.resample import IntArray
-from pytest_llmeval.suites.run_settings import StopSettings
-from pytest_llmeval.workbench.early.evidence import PartScores, decide_gate
+from pytest_llmeval.core import FloatArray, Metric
+from pytest_llmeval.gates import DropGate, Gate, LimitGate
+from pytest_llmeval.gates._limit import ScoreLimit
+from pytest_llmeval.numbers import IntArray
+from pytest_llmeval.suites._run_settings import StopSettings
+from pytest_llmeval.workbench.early._evidence import PartScores, decide_gate
 
 SIZES = (20, 100, 500, 2000)
 DIFFERENCES = (0.0, 0.05, 0.1, 0.3)

@@ -17,8 +17,8 @@ from typing import Any
 from per_case import timed
 
 from pytest_llmeval import Case, get_evaluator, score
-from pytest_llmeval.core.results import MetricIndex
-from pytest_llmeval.numbers.compare import compare_systems
+from pytest_llmeval.core import MetricIndex
+from pytest_llmeval.numbers import compare_systems
 
 SYSTEMS, CASES = 10, 2_000
 METRICS = ["exact_match", "f1", "rouge1", "rouge2", "rougeL", "bleu1", "bleu2", "bleu4"]

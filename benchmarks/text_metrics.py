@@ -13,9 +13,9 @@ from nltk import word_tokenize
 from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 from rouge_score.rouge_scorer import RougeScorer
 
-from pytest_llmeval.core.case import Case
-from pytest_llmeval.evaluators.measures import tokens
-from pytest_llmeval.evaluators.text import TextEvaluator
+from pytest_llmeval.core import Case
+from pytest_llmeval.evaluators._text import TextEvaluator
+from pytest_llmeval.evaluators.measures import _tokens as tokens
 
 Pair = tuple[str, str]
 Scores = dict[str, float]

@@ -99,78 +99,134 @@ from typing import TYPE_CHECKING
 from pytest_llmeval._version import __version__ as __version__
 
 if TYPE_CHECKING:
-    import pytest_llmeval.suites.entries as _entries
-    from pytest_llmeval.core.case import MISSING, Case, Parts
-    from pytest_llmeval.core.errors import (
+    from pytest_llmeval.core import (
+        MISSING,
         BudgetError,
+        Case,
+        CaseResult,
+        CaseTable,
+        ConfusionMatrix,
+        Count,
+        Detail,
+        ErrorBucket,
+        Evaluator,
         EvaluatorError,
+        FloatArray,
+        GroupResult,
         JudgeError,
+        LabelTable,
         LlmevalError,
+        Metric,
+        MetricTable,
+        MetricValue,
         MissingDataError,
         MissingExtraError,
+        Mutator,
+        Neighbours,
+        Observation,
+        Parts,
         PredictionError,
+        Reads,
+        Result,
         SuiteError,
+        Sums,
+        Totals,
     )
-    from pytest_llmeval.core.evaluator import ErrorBucket, Evaluator, Metric, Reads
-    from pytest_llmeval.core.observation import FloatArray, Observation, Sums, Totals
-    from pytest_llmeval.core.results import CaseResult, GroupResult, MetricValue, Result
-    from pytest_llmeval.core.tables import CaseTable, ConfusionMatrix, Count, Detail, LabelTable, MetricTable
-    from pytest_llmeval.core.views import Mutator, Neighbours
-    from pytest_llmeval.evaluators.functions import Score
-    from pytest_llmeval.exchange.gating import GateVerdict, gate
-    from pytest_llmeval.judges.contract import JudgedEvaluator, JudgeReply, JudgeRequest, Mode, Question, Usage, Verdict
-    from pytest_llmeval.judges.direct import Panel
-    from pytest_llmeval.numbers.compare import Comparison, Difference, compare
-    from pytest_llmeval.plugin.evaluate import Evaluate, TestScored
-    from pytest_llmeval.run.declared import DeclaredSuite as Suite
-    from pytest_llmeval.run.declared import DeclaredSuite as suite  # noqa: N813 (as it is called)
-    from pytest_llmeval.run.declared import cases
-    from pytest_llmeval.run.partial import PartialResult
-    from pytest_llmeval.run.score import score
-    from pytest_llmeval.run.scripts import SuiteResult
-    from pytest_llmeval.suites.entries import *  # noqa: F403 (names as in suite files, with the types of entries.pyi)
-    from pytest_llmeval.suites.registry import Registry, get_checks, get_evaluator, register_tokenizer
-    from pytest_llmeval.tasks.fact_check.evidence import EvidenceMatch, EvidenceMatcher
-    from pytest_llmeval.tasks.fact_check.target import fact_checker
-    from pytest_llmeval.tasks.mcp.server import McpServer
-    from pytest_llmeval.workbench.streams import score_stream
+    from pytest_llmeval.evaluators import Score
+    from pytest_llmeval.exchange import GateVerdict, gate
+    from pytest_llmeval.judges import JudgedEvaluator, JudgeReply, JudgeRequest, Mode, Panel, Question, Usage, Verdict
+    from pytest_llmeval.numbers import Comparison, Difference, compare
+    from pytest_llmeval.plugin import Evaluate, TestScored
+    from pytest_llmeval.run import DeclaredSuite as Suite
+    from pytest_llmeval.run import DeclaredSuite as suite  # noqa: N813 (as it is called)
+    from pytest_llmeval.run import PartialResult, SuiteResult, cases, score
+    from pytest_llmeval.suites import Registry, _entries, get_checks, get_evaluator, register_tokenizer
+    from pytest_llmeval.suites._entries import *  # noqa: F403 (names as in suite files, with the types of entries.pyi)
+    from pytest_llmeval.tasks.fact_check import EvidenceMatch, EvidenceMatcher, fact_checker
+    from pytest_llmeval.tasks.mcp import McpServer
+    from pytest_llmeval.workbench import score_stream
 
     __all__ += _entries.__all__
 
 _HOMES = {
-    "core.case": ("MISSING", "Case", "Parts"),
-    "core.errors": (
+    "core": (
+        "MISSING",
         "BudgetError",
+        "Case",
+        "CaseResult",
+        "CaseTable",
+        "ConfusionMatrix",
+        "Count",
+        "Detail",
+        "ErrorBucket",
+        "Evaluator",
         "EvaluatorError",
+        "FloatArray",
+        "GroupResult",
         "JudgeError",
+        "LabelTable",
         "LlmevalError",
+        "Metric",
+        "MetricTable",
+        "MetricValue",
         "MissingDataError",
         "MissingExtraError",
+        "Mutator",
+        "Neighbours",
+        "Observation",
+        "Parts",
         "PredictionError",
+        "Reads",
+        "Result",
         "SuiteError",
+        "Sums",
+        "Totals",
     ),
-    "core.evaluator": ("ErrorBucket", "Evaluator", "Metric", "Reads"),
-    "core.observation": ("FloatArray", "Observation", "Sums", "Totals"),
-    "core.results": ("CaseResult", "GroupResult", "MetricValue", "Result"),
-    "core.tables": ("CaseTable", "ConfusionMatrix", "Count", "Detail", "LabelTable", "MetricTable"),
-    "core.views": ("Mutator", "Neighbours"),
-    "evaluators.functions": ("Score",),
-    "exchange.gating": ("GateVerdict", "gate"),
-    "judges.contract": ("JudgedEvaluator", "JudgeReply", "JudgeRequest", "Mode", "Question", "Usage", "Verdict"),
-    "judges.direct": ("Panel",),
-    "plugin.evaluate": ("Evaluate", "TestScored"),
-    "run.declared": ("cases",),
-    "run.score": ("score",),
-    "run.scripts": ("SuiteResult",),
-    "run.partial": ("PartialResult",),
-    "numbers.compare": ("Comparison", "Difference", "compare"),
-    "suites.registry": ("Registry", "get_checks", "get_evaluator", "register_tokenizer"),
-    "tasks.fact_check.evidence": ("EvidenceMatch", "EvidenceMatcher"),
-    "tasks.fact_check.target": ("fact_checker",),
-    "tasks.mcp.server": ("McpServer",),
-    "workbench.streams": ("score_stream",),
+    "evaluators": ("Score",),
+    "exchange": (
+        "GateVerdict",
+        "gate",
+    ),
+    "judges": (
+        "JudgedEvaluator",
+        "JudgeReply",
+        "JudgeRequest",
+        "Mode",
+        "Panel",
+        "Question",
+        "Usage",
+        "Verdict",
+    ),
+    "numbers": (
+        "Comparison",
+        "Difference",
+        "compare",
+    ),
+    "plugin": (
+        "Evaluate",
+        "TestScored",
+    ),
+    "run": (
+        "PartialResult",
+        "SuiteResult",
+        "cases",
+        "score",
+    ),
+    "suites": (
+        "Registry",
+        "get_checks",
+        "get_evaluator",
+        "register_tokenizer",
+    ),
+    "tasks.fact_check": (
+        "EvidenceMatch",
+        "EvidenceMatcher",
+        "fact_checker",
+    ),
+    "tasks.mcp": ("McpServer",),
+    "workbench": ("score_stream",),
 }
-"""Module to the public names that it holds: a plain pytest run, which loads this package, needs none of them."""
+"""Package to the public names that it has: a plain pytest run, which loads this one, needs none of them."""
 
 
 if not TYPE_CHECKING:  # for a type checker every name would exist
@@ -180,10 +236,10 @@ if not TYPE_CHECKING:  # for a type checker every name would exist
         if name == "extend":  # not through the names of evaluators, for which plugins are loaded
             return import_module(f"{__name__}.extend")
         if name in ("Suite", "suite"):  # the class, and how it is called
-            return import_module(f"{__name__}.run.declared").DeclaredSuite
+            return import_module(f"{__name__}.run").DeclaredSuite
         home = next((module for module, names in _HOMES.items() if name in names), None)
         if home is None and name.islower() and not name.startswith("_"):  # an evaluator or a check
-            home = "suites.entries"
+            home = "suites._entries"
         if home is None:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         try:

@@ -48,50 +48,48 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
     from pathlib import Path
 
-    from pytest_llmeval.baselines.runs import Keeper
-    from pytest_llmeval.core.evaluator import Evaluator
-    from pytest_llmeval.core.views import Mutator
-    from pytest_llmeval.data.formats import Source
-    from pytest_llmeval.evaluators.checks.contract import CheckKind
-    from pytest_llmeval.exchange.contract import ImportedSource, ImportedSuite, ImportOptions
-    from pytest_llmeval.exchange.result_formats import ResultFormat, Scores
-    from pytest_llmeval.gates.contract import Gate, GateKey, ScoreGate, TextForm, gate_rule, owned
-    from pytest_llmeval.judges.clients.base import AsyncJudge, Patience
-    from pytest_llmeval.judges.replies import ReplyStore
-    from pytest_llmeval.judges.spec import JudgeSpec
-    from pytest_llmeval.reports.form import RunReport
-    from pytest_llmeval.run.case_runner import CaseRunner
-    from pytest_llmeval.run.job import Answers, Job, Next
-    from pytest_llmeval.run.stages import (
+    from pytest_llmeval.baselines import Keeper
+    from pytest_llmeval.core import Evaluator, Mutator
+    from pytest_llmeval.data import Source
+    from pytest_llmeval.evaluators import CheckKind
+    from pytest_llmeval.exchange import ImportedSource, ImportedSuite, ImportOptions, ResultFormat, Scores
+    from pytest_llmeval.gates import Gate, GateKey, ScoreGate, TextForm, gate_rule, owned
+    from pytest_llmeval.judges import AsyncJudge, JudgeSpec, Patience, ReplyStore
+    from pytest_llmeval.reports import RunReport
+    from pytest_llmeval.run import (
+        Answers,
         CaseChooser,
+        CaseRunner,
         ChoiceTerms,
         Collected,
+        Job,
+        Next,
         PlanReport,
         Reported,
         RunScope,
         RunWatcher,
         Suites,
     )
-    from pytest_llmeval.targets.spec import BatchTarget, TargetSpec
+    from pytest_llmeval.targets import BatchTarget, TargetSpec
 
 _HOMES = {
-    "AsyncJudge": "judges.clients.base",
-    "Evaluator": "core.evaluator",
-    "Gate": "gates.contract",
-    "GateKey": "gates.contract",
-    "ImportedSource": "exchange.contract",
-    "ImportedSuite": "exchange.contract",
-    "Mutator": "core.views",
-    "ReplyStore": "judges.replies",
-    "ResultFormat": "exchange.result_formats",
-    "ScoreGate": "gates.contract",
-    "Scores": "exchange.result_formats",
-    "Source": "data.formats",
-    "TextForm": "gates.contract",
-    "gate_rule": "gates.contract",
-    "owned": "gates.contract",
+    "AsyncJudge": "judges",
+    "Evaluator": "core",
+    "Gate": "gates",
+    "GateKey": "gates",
+    "ImportedSource": "exchange",
+    "ImportedSuite": "exchange",
+    "Mutator": "core",
+    "ReplyStore": "judges",
+    "ResultFormat": "exchange",
+    "ScoreGate": "gates",
+    "Scores": "exchange",
+    "Source": "data",
+    "TextForm": "gates",
+    "gate_rule": "gates",
+    "owned": "gates",
 }
-"""The module of each class on this page; they are imported when they are used."""
+"""The package of each class on this page; they are imported when they are used."""
 
 _E = TypeVar("_E", bound="type[Evaluator] | str")
 _S = TypeVar("_S", bound="type[Source] | str")

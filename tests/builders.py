@@ -29,33 +29,37 @@ from pytest_llmeval import (
     Result,
     score,
 )
-from pytest_llmeval.baselines.comparable import Comparable, EvaluatorPrint
-from pytest_llmeval.baselines.files import score_file
-from pytest_llmeval.baselines.history import HISTORY
-from pytest_llmeval.baselines.runs import SnapshotMode
-from pytest_llmeval.baselines.scores import Approval, ApprovedScore, Cases, SuiteScores, render
-from pytest_llmeval.core.errors import LlmevalError
-from pytest_llmeval.core.observation import FloatArray, Sums
-from pytest_llmeval.core.results import CaseRecord
-from pytest_llmeval.core.verdicts import GateResult
-from pytest_llmeval.gates.change import ChangeGate
-from pytest_llmeval.gates.limit import LimitGate
-from pytest_llmeval.gates.rules import RULES, judge_together, read_gate
-from pytest_llmeval.judges.contract import JudgeRequest, Message, Mode, Question, Usage, Verdict
-from pytest_llmeval.judges.stored_judgement import StoredJudgement, components, judgement_key
-from pytest_llmeval.numbers.case_statistics import CaseStatistics
-from pytest_llmeval.numbers.pairing import RunPairing
-from pytest_llmeval.reports.tables import Point, Timeline
-from pytest_llmeval.run.checkout import Checkout, print_suite, versions
-from pytest_llmeval.run.execute import execute
-from pytest_llmeval.run.finishing import finish_run
-from pytest_llmeval.run.job import CaseAnswer
-from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord, SuitePart
-from pytest_llmeval.run.shards import Origin, Shard, ShardOptions, SuiteVariant
-from pytest_llmeval.run.stages import Reported, RunTerms
-from pytest_llmeval.suites.suite import Suite, SuiteKey
-from pytest_llmeval.tasks.memory_qa.qa import EvalResult, QuestionType
-from pytest_llmeval.workbench.history import history_svg
+from pytest_llmeval.baselines import HISTORY, ApprovedScore, SnapshotMode, SuiteScores, render, score_file
+from pytest_llmeval.baselines._comparable import Comparable, EvaluatorPrint
+from pytest_llmeval.baselines._scores import Approval, Cases
+from pytest_llmeval.core import CaseRecord, FloatArray, GateResult, LlmevalError, Sums
+from pytest_llmeval.gates import ChangeGate, LimitGate, judge_together, read_gate
+from pytest_llmeval.gates._rules import RULES
+from pytest_llmeval.judges import JudgeRequest, Message, Mode, Question, StoredJudgement, Usage, Verdict
+from pytest_llmeval.judges._stored_judgement import components, judgement_key
+from pytest_llmeval.numbers import CaseStatistics, RunPairing
+from pytest_llmeval.reports import Point, Timeline
+from pytest_llmeval.run import (
+    Checkout,
+    Item,
+    ItemResult,
+    Origin,
+    Reported,
+    RunRecord,
+    RunTerms,
+    Shard,
+    ShardOptions,
+    SuitePart,
+    SuiteVariant,
+    execute,
+    finish_run,
+    print_suite,
+    versions,
+)
+from pytest_llmeval.run._job import CaseAnswer
+from pytest_llmeval.suites import Suite, SuiteKey
+from pytest_llmeval.tasks.memory_qa import EvalResult, QuestionType
+from pytest_llmeval.workbench._history import history_svg
 
 
 @dataclass(frozen=True)
@@ -293,7 +297,7 @@ class Chain(JudgedEvaluator):
 
 @dataclass
 class KnownSuites:
-    """Implements `pytest_llmeval.run.stages.Suites` for suites at hand; the file of any other one has gone."""
+    """Implements `pytest_llmeval.run._stages.Suites` for suites at hand; the file of any other one has gone."""
 
     root: Path
     suites: Mapping[Path, Suite]

@@ -12,22 +12,20 @@ from project import ROOT
 from scripted_judges import ClaimJudge
 
 from pytest_llmeval import Evaluator, get_checks, get_evaluator
-from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.errors import LlmevalError
-from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.evaluators.checks.contents import Number
-from pytest_llmeval.evaluators.checks.evaluator import Checks
-from pytest_llmeval.evaluators.checks.kinds import SHIPPED, Most
-from pytest_llmeval.evaluators.checks.texts import Text
-from pytest_llmeval.judges.contract import JudgeRequest, Verdict
-from pytest_llmeval.numbers.case_scores import Limit
-from pytest_llmeval.reports.failures import CasePlace, explain
-from pytest_llmeval.run.execute import execute
-from pytest_llmeval.run.job import CaseAnswer
-from pytest_llmeval.suites.suite import Suite
-from pytest_llmeval.tasks.grounding.evaluators import ClaimMetric
-from pytest_llmeval.tasks.retrieval.ranking import GoldList
-from pytest_llmeval.tasks.similarity.semantic import Semantic
+from pytest_llmeval.core import Case, LlmevalError, Observation
+from pytest_llmeval.evaluators import SHIPPED, Checks
+from pytest_llmeval.evaluators.checks._contents import Number
+from pytest_llmeval.evaluators.checks._kinds import Most
+from pytest_llmeval.evaluators.checks._texts import Text
+from pytest_llmeval.judges import JudgeRequest, Verdict
+from pytest_llmeval.numbers import Limit
+from pytest_llmeval.reports import CasePlace, explain
+from pytest_llmeval.run import execute
+from pytest_llmeval.run._job import CaseAnswer
+from pytest_llmeval.suites import Suite
+from pytest_llmeval.tasks.grounding._evaluators import ClaimMetric
+from pytest_llmeval.tasks.retrieval._ranking import GoldList
+from pytest_llmeval.tasks.similarity._semantic import Semantic
 
 
 class Example(NamedTuple):

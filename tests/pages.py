@@ -18,11 +18,10 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 from servers import PATIENCE
 
-from pytest_llmeval.evaluators.judge.human_labels import HumanLabel, label_line
-from pytest_llmeval.reports.form import RunReport, SuiteReport
-from pytest_llmeval.reports.html.data import PageRun
-from pytest_llmeval.reports.json import completed, read_report
-from pytest_llmeval.workbench.reviews.items import Review, review_of
+from pytest_llmeval.evaluators import HumanLabel, label_line
+from pytest_llmeval.reports import PageRun, RunReport, SuiteReport, read_report
+from pytest_llmeval.reports._json import completed
+from pytest_llmeval.workbench.reviews._items import Review, review_of
 
 _OPTIONS = ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--lang=en-US")
 

@@ -12,13 +12,10 @@ import yaml
 from pydantic import TypeAdapter
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.errors import Fault, PredictionError
-from pytest_llmeval.data.formats.base import Source
-from pytest_llmeval.suites.loading import load_suite
-from pytest_llmeval.suites.registry import Registry, default_registry
-from pytest_llmeval.suites.suite import Suite
-from pytest_llmeval.targets.spec import BatchTarget
+from pytest_llmeval.core import Case, Fault, PredictionError
+from pytest_llmeval.data import Source
+from pytest_llmeval.suites import Registry, Suite, default_registry, load_suite
+from pytest_llmeval.targets import BatchTarget
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT.parent / "shared"

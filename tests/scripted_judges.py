@@ -16,29 +16,44 @@ from msgspec.structs import replace
 from servers import PATIENCE, Answer, Call, LlmServer, Sent, reply
 
 from pytest_llmeval import LlmevalError
-from pytest_llmeval.baselines.comparable import Stamp
-from pytest_llmeval.baselines.files import score_file
-from pytest_llmeval.baselines.runs import Keeper, SnapshotMode
-from pytest_llmeval.baselines.scores import SuiteScores, parse
+from pytest_llmeval.baselines import Keeper, SnapshotMode, Stamp, SuiteScores, parse, score_file
 from pytest_llmeval.cli import main
-from pytest_llmeval.core.errors import JudgeError
-from pytest_llmeval.judges.asking import JudgePanel, Juror, JurorVerdict, PanelQuestion
-from pytest_llmeval.judges.clients.base import AsyncJudge
-from pytest_llmeval.judges.contract import JudgeReply, JudgeRequest, Message, Question, Usage, Verdict
-from pytest_llmeval.judges.options import JudgeOptions
-from pytest_llmeval.judges.recordings import judgements_of, write_judgements
-from pytest_llmeval.judges.replies import ReplyStore
-from pytest_llmeval.judges.run_store import RunStore
-from pytest_llmeval.judges.service import JudgeService
-from pytest_llmeval.run.case_runner import CaseRunner
-from pytest_llmeval.run.job import EarlyCalls, LoadedCase
-from pytest_llmeval.run.judging import judge
-from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord, SuitePart
-from pytest_llmeval.run.stages import Judged as JudgedRun
-from pytest_llmeval.run.stages import RunScope, RunTerms, collect, judges_of
-from pytest_llmeval.suites.loading import load_suite
-from pytest_llmeval.suites.registry import default_registry
-from pytest_llmeval.suites.suite import SuiteKey
+from pytest_llmeval.core import JudgeError
+from pytest_llmeval.judges import (
+    AsyncJudge,
+    JudgeOptions,
+    JudgePanel,
+    JudgeReply,
+    JudgeRequest,
+    JudgeService,
+    Juror,
+    JurorVerdict,
+    Message,
+    PanelQuestion,
+    Question,
+    ReplyStore,
+    RunStore,
+    Usage,
+    Verdict,
+    judgements_of,
+    write_judgements,
+)
+from pytest_llmeval.run import (
+    CaseRunner,
+    EarlyCalls,
+    Item,
+    ItemResult,
+    LoadedCase,
+    RunRecord,
+    RunScope,
+    RunTerms,
+    SuitePart,
+    judges_of,
+)
+from pytest_llmeval.run._judging import judge
+from pytest_llmeval.run._stages import Judged as JudgedRun
+from pytest_llmeval.run._stages import collect
+from pytest_llmeval.suites import SuiteKey, default_registry, load_suite
 
 if TYPE_CHECKING:
     from conftest import Project
@@ -350,7 +365,7 @@ class Judged:
 
     def kept(self) -> list[str]:
         """Return the cases of the judgements in the working cache, sorted."""
-        from pytest_llmeval.judges.replies.sqlite import SqliteReplies
+        from pytest_llmeval.judges.replies._sqlite import SqliteReplies
 
         if not self.cache.exists():
             return []

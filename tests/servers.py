@@ -28,9 +28,8 @@ from typing import Any, Self, TypeAlias
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from pytest_llmeval.core.errors import PredictionError
-from pytest_llmeval.targets.network import HttpTarget
-from pytest_llmeval.targets.spec import HttpSpec
+from pytest_llmeval.core import PredictionError
+from pytest_llmeval.targets import HttpSpec, HttpTarget
 
 PATIENCE = 300.0
 """Seconds after which a test that waits for ever is given up; a loaded machine may need most of them."""

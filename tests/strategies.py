@@ -11,8 +11,7 @@ from hypothesis import is_hypothesis_test
 from hypothesis import strategies as st
 
 from pytest_llmeval import Case, Evaluator, Metric, Observation, Sums, Totals
-from pytest_llmeval.core.observation import FloatArray
-from pytest_llmeval.core.results import CaseRecord
+from pytest_llmeval.core import CaseRecord, FloatArray
 
 NAMES = ("a", "b", "n", "tp[joy]", "等")
 AWKWARD = (0.1, 0.2, 0.3, 1e16, -1e16, 1e-17, -1e-17, 1 / 3, 1e308 / 4, 5e-324, -0.0)

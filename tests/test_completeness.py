@@ -8,9 +8,9 @@ from examples import ARGUMENTS, CASES, EXAMPLES, GENERATORS, NOT_RECORDED, VERDI
 from project import ROOT, script
 
 import pytest_llmeval
-from pytest_llmeval.data.formats.base import CELL_CHECKS
-from pytest_llmeval.evaluators.checks.kinds import SHIPPED
-from pytest_llmeval.suites.registry import default_registry
+from pytest_llmeval.data.formats._base import CELL_CHECKS
+from pytest_llmeval.evaluators import SHIPPED
+from pytest_llmeval.suites import default_registry
 
 UNJUDGED = {"fact_check"}
 """Evaluators whose failing case is not put to their judge."""
@@ -81,11 +81,11 @@ def test_every_check_has_an_argument() -> None:
 def test_every_check_can_be_a_column_of_a_csv_file() -> None:
     shipped = set(default_registry().checks)
     assert not shipped - set(CELL_CHECKS), (
-        f"add {listed(shipped - set(CELL_CHECKS))} to CELL_CHECKS in pytest_llmeval/data/formats/base.py"
+        f"add {listed(shipped - set(CELL_CHECKS))} to CELL_CHECKS in pytest_llmeval/data/formats/_base.py"
     )
     assert not set(CELL_CHECKS) - shipped, (
         f"take {listed(set(CELL_CHECKS) - shipped)}, which is no check, "
-        "out of CELL_CHECKS in pytest_llmeval/data/formats/base.py"
+        "out of CELL_CHECKS in pytest_llmeval/data/formats/_base.py"
     )
 
 

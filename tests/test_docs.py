@@ -25,15 +25,13 @@ from running import WITHOUT_UNUSED, run_python
 from shop.world import messy_judge
 
 import pytest_llmeval
-from pytest_llmeval.core.errors import LlmevalError
-from pytest_llmeval.data.files.documents import read_document
-from pytest_llmeval.evaluators.measures import tokens
-from pytest_llmeval.reports.mutation import SHOWN_FROM, findings
-from pytest_llmeval.suites.keys import SuiteEntry
-from pytest_llmeval.suites.loading import load_suite
-from pytest_llmeval.suites.registry import default_registry
-from pytest_llmeval.workbench.mutation.mutants import mutation_of
-from pytest_llmeval.workbench.mutation.survival import survival_of
+from pytest_llmeval.core import LlmevalError
+from pytest_llmeval.data import read_document
+from pytest_llmeval.evaluators.measures import _tokens as tokens
+from pytest_llmeval.reports import SHOWN_FROM, findings
+from pytest_llmeval.suites import SuiteEntry, default_registry, load_suite
+from pytest_llmeval.workbench.mutation._mutants import mutation_of
+from pytest_llmeval.workbench.mutation._survival import survival_of
 
 SKILL = ROOT / "skills" / "llmeval" / "SKILL.md"
 PAGES = sorted(

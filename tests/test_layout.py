@@ -72,7 +72,7 @@ def test_a_package_imports_only_those_above_it() -> None:
         for module in MODULES
         if "/" in module
         for package in [module.partition("/")[0]]
-        for each in own(module) - {package, "_version", *(() if package in KERNEL else ("extend",))}
+        for each in own(module) - {package, "_lazy", "_version", *(() if package in KERNEL else ("extend",))}
         if FLOOR.get(each, 99) >= FLOOR[package]
     }
     assert not against
@@ -107,7 +107,7 @@ def test_no_module_reaches_itself() -> None:
 
 def test_files_at_the_top_are_few() -> None:
     files = {path.name for path in PACKAGE.iterdir() if path.is_file()}
-    assert files == {"__init__.py", "__main__.py", "_version.py", "extend.py", "py.typed", "qa.py"}
+    assert files == {"__init__.py", "__main__.py", "_lazy.py", "_version.py", "extend.py", "py.typed", "qa.py"}
 
 
 def test_a_name_means_one_thing() -> None:
@@ -166,7 +166,7 @@ def test_texts_are_cut_in_one_place() -> None:
     places = {
         f"{module}:{node.lineno}"
         for module in MODULES
-        if module != "core/wording.py"
+        if module != "core/_wording.py"
         for node in ast.walk(tree_of(module))
         if isinstance(node, ast.expr) and cuts_a_text(node)
     }
@@ -196,9 +196,9 @@ WHAT_HAPPENED = frozenset(
 """Words that say what happened to a thing, or nothing, in place of what it is."""
 
 PUBLISHED = {
-    "tasks/extraction/fields.py": {"of"},
-    "evaluators/judge/panel.py": {"of"},
-    "run/partial.py": {"of"},
+    "tasks/extraction/_fields.py": {"of"},
+    "evaluators/judge/_panel.py": {"of"},
+    "run/_partial.py": {"of"},
     "workbench/plan/__init__.py": {"of"},
 }
 """Such names that users rely on: methods of public classes, keys of suite files, score files and JSON."""
@@ -269,3 +269,42 @@ def test_a_falsy_number_is_a_value_and_never_replaced_by_a_default() -> None:
 def test_packages_use_no_more_names_of_each_other(capsys: pytest.CaptureFixture[str]) -> None:
     """A new name needs a reason: `.ci/surface.py --write` adds it to the file, and the commit says why."""
     assert script("surface").main([]) == 0, capsys.readouterr().out
+
+
+def room(parts: list[str]) -> list[str]:
+    """Return the package that a dotted name is of; a task is a package of its own."""
+    return parts[:3] if parts[1:2] == ["tasks"] else parts[:2]
+
+
+def test_packages_import_each_other_by_their_faces() -> None:
+    """Between packages, an import names the package and no module of it."""
+    deep = {
+        (module, node.module)
+        for module in MODULES
+        if "/" in module
+        for node in ast.walk(tree_of(module))
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("pytest_llmeval.")
+        for parts in [node.module.split(".")]
+        if room(parts) != room(["pytest_llmeval", *module.removesuffix(".py").split("/")])
+        if parts != room(parts) and parts[1] not in ("_lazy", "_version")
+    }
+    assert deep == set()
+
+
+@pytest.mark.parametrize("face", [module for module in MODULES if module.endswith("/__init__.py")])
+def test_a_face_loads_the_names_that_type_checkers_see(face: str) -> None:
+    body = tree_of(face).body
+    package = "pytest_llmeval." + face.removesuffix("/__init__.py").replace("/", ".") + "."
+    seen = {
+        node.module.removeprefix(package): {alias.name for alias in node.names}
+        for block in body
+        if isinstance(block, ast.If)
+        for node in block.body
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(package)
+    }
+    homes = [
+        ast.literal_eval(node.value)
+        for node in body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_HOMES"
+    ]
+    assert {home: set(names) for home, names in (homes[0] if homes else {}).items()} == seen

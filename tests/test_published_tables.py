@@ -11,7 +11,7 @@ import pytest
 from project import ROOT
 from scipy import stats
 
-from pytest_llmeval.numbers.intervals import mid_p_interval, wilson_interval
+from pytest_llmeval.numbers import mid_p_interval, wilson_interval
 
 PAGES = {each.name: each.read_text(encoding="utf-8") for each in sorted((ROOT / "docs").glob("*.md"))}
 MORE = "../benchmarks/calibration.md"

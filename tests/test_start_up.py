@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -60,7 +61,7 @@ def test_importing_the_package_loads_no_heavy_library(tmp_path: Path, module: st
 @pytest.mark.parametrize(("use", "depths"), [('get("text")', set()), ("sources", {2})])
 def test_tasks_are_imported_when_a_name_may_be_theirs_and_none_of_their_modules(use: str, depths: set[int]) -> None:
     code = (
-        "import sys, pytest_llmeval.suites.registry as module; before = set(sys.modules); "
+        "import sys, pytest_llmeval.suites._registry as module; before = set(sys.modules); "
         f"module.default_registry().{use}; "
         "print(*(name for name in set(sys.modules) - before if name.startswith('pytest_llmeval.tasks.')))"
     )
@@ -85,11 +86,11 @@ def test_a_run_that_does_not_ask_for_suites_loads_options_and_hooks_of_ours_only
     (tmp_path / "test_one.py").write_text("def test_one(): pass\n")
     code = RUN.replace("name.partition('.')[0] for name", "name for name")
     arguments = ["-p", "no:cacheprovider", *(part for name in OTHERS for part in ("-p", f"no:{name}"))]
-    ours = {f"pytest_llmeval.plugin.{name}" for name in ("hooks", "options")}
+    ours = {f"pytest_llmeval.plugin.{name}" for name in ("hooks", "_options")}
     ours |= {"pytest_llmeval", "pytest_llmeval_suite"}
     ours |= {
         f"pytest_llmeval.{name}"
-        for name in ("_version", "cli", "cli.options", "plugin", "reports", "reports.files", "suites")
+        for name in ("_lazy", "_version", "cli", "cli._options", "plugin", "reports", "reports._files", "suites")
     }
     assert {name for name in loaded(code, *arguments, folder=tmp_path) if name.startswith("pytest_llmeval")} == ours
 
@@ -102,7 +103,7 @@ def test_every_public_name_is_loaded_from_the_module_that_type_checkers_see() ->
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("pytest_llmeval.")
         for alias in node.names
         if alias.name
-        not in ("__version__", "DeclaredSuite", "entries", "*")  # these names depend on what is registered
+        not in ("__version__", "DeclaredSuite", "_entries", "*")  # these names depend on what is registered
     }
     homes = {name: f"pytest_llmeval.{home}" for home, names in pytest_llmeval._HOMES.items() for name in names}
     assert homes == seen
@@ -114,15 +115,15 @@ def test_every_public_name_is_loaded_from_the_module_that_type_checkers_see() ->
 
 
 UNUSED = {
-    *("gates.drop", "gates.rules", "judges.asking", "judges.contract", "judges.panel"),
-    *("exchange", "services.retrying", "tasks.emotion_cause", "tasks.narrative", "tasks.retrieval"),
-    *("baselines.baselines", "baselines.files", "baselines.history", "baselines.scores", "run.shards"),
-    *("targets.python", "targets.recordings", "targets.spec"),
-    *("workbench.early.stopping", "workbench.early.evidence", "workbench.plan.making"),
+    *("gates._drop", "gates._rules", "judges._asking", "judges._contract", "judges._panel"),
+    *("exchange", "services._retrying", "tasks.emotion_cause", "tasks.narrative", "tasks.retrieval"),
+    *("baselines._baselines", "baselines._files", "baselines._history", "baselines._scores", "run._shards"),
+    *("targets._python", "targets._recordings", "targets._spec"),
+    *("workbench.early._stopping", "workbench.early._evidence", "workbench.plan._making"),
 }
 """Modules that a suite of recorded answers does not need: it has no judges, targets, systems or approved scores."""
 
-MOST_MODULES = 93
+MOST_MODULES = 95
 """Modules and packages of ours that such a suite may load."""
 
 
@@ -136,6 +137,7 @@ def test_a_run_that_asks_for_suites_loads_what_their_metrics_need(tmp_path: Path
     found = loaded(code, "-p", "no:cacheprovider", *quiet, "--llmeval", folder=tmp_path)
     assert {"numpy", "yaml"} <= found
     assert not found & {"asyncio", "nltk", "pydantic", "tabulate", "scipy", "torch", *ASKING}
+    assert all(find_spec(f"pytest_llmeval.{name}") for name in UNUSED)
     assert sorted(found & {f"pytest_llmeval.{name}" for name in UNUSED}) == []
     assert len({name for name in found if name.startswith("pytest_llmeval.")}) <= MOST_MODULES
 
@@ -147,8 +149,8 @@ def test_merging_shards_loads_no_judge_and_nothing_that_a_suite_does_not_name(tm
     loaded(RUN, "-p", "no:cacheprovider", *quiet, *shard, folder=tmp_path)
     merge = "import sys\nfrom pytest_llmeval.cli import main\nassert main(['merge', 'one.llmeval']) == 0"
     found = loaded(merge + LIST.replace("name.partition('.')[0] for name", "name for name"), folder=tmp_path)
-    assert "pytest_llmeval.run.merging" in found
-    unused = ("exchange", "gates.drop", "judge.asking", "judge.service", "tasks", "workbench.")
+    assert "pytest_llmeval.run._merging" in found
+    unused = ("exchange", "gates._drop", "judges._asking", "judges._service", "tasks", "workbench.")
     assert {name for name in found if name.startswith(tuple(f"pytest_llmeval.{each}" for each in unused))} == set()
 
 
@@ -159,7 +161,7 @@ def test_a_gate_against_approved_scores_does_not_load_the_statistics_of_scipy(tm
         (tmp_path / "s.eval.yaml").write_text(f"{head}cases:\n{cases}")
         code = RUN.replace("name.partition('.')[0] for name", "name for name")
         found = loaded(code, "-p", "no:cacheprovider", "--llmeval", *options, folder=tmp_path)
-    assert "pytest_llmeval.numbers.significance" in found
+    assert "pytest_llmeval.numbers._significance" in found
     assert "scipy.special" in found
     assert "scipy.stats" not in found
 
@@ -193,7 +195,7 @@ def test_traces_and_telemetry_are_loaded_where_they_are_asked_for_only(tmp_path:
     (tmp_path / "bot.py").write_text("def answer(word): return word\n")
     code = RUN.replace("name.partition('.')[0] for name", "name for name")
     seen = loaded(code, "-p", "no:cacheprovider", "--llmeval", folder=tmp_path)
-    assert "pytest_llmeval.run.answering" in seen
+    assert "pytest_llmeval.run._answering" in seen
     unasked = ("pytest_llmeval.exchange", "opentelemetry.sdk")
     assert {name for name in seen if name.startswith(unasked)} == set()
 

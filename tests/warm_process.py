@@ -50,7 +50,7 @@ cases:
 LEFT_OUT = ("anyio", "hypothesispytest", "platformdirs", "pytest-retry", "recording", "rerunfailures")
 """Plugins that few runs need, that start threads, or that can be configured once in a process."""
 
-LEFT_TO_PYTEST = ("pytest_llmeval.plugin", "pytest_llmeval.baselines.syrupy_bridge")
+LEFT_TO_PYTEST = ("pytest_llmeval.plugin", "pytest_llmeval.baselines._syrupy_bridge")
 
 PURE = ("adapter",)
 """Functions of ours whose results no folder and no process changes."""

@@ -17,8 +17,8 @@ from scipy import stats
 from tables import Row, mean, rows, share, table
 
 from pytest_llmeval import Case, get_evaluator, score
-from pytest_llmeval.core.results import CaseRecord, MetricValue
-from pytest_llmeval.numbers.table import Table
+from pytest_llmeval.core import CaseRecord, MetricValue
+from pytest_llmeval.numbers import Table
 
 Array = np.ndarray
 

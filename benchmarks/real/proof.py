@@ -28,9 +28,9 @@ from real.pictures import PICTURES, svg  # noqa: E402
 from stopping import early  # noqa: E402
 from tables import DOCS, Row, mean, published_tables, rows, share, table, write_or_check  # noqa: E402
 
-from pytest_llmeval.gates.drop import AnytimeGate, DropGate, LiftGate, SafeGate  # noqa: E402
-from pytest_llmeval.gates.rules import judge_together  # noqa: E402
-from pytest_llmeval.numbers.pairing import RunPairing  # noqa: E402
+from pytest_llmeval.gates import DropGate, LiftGate, judge_together  # noqa: E402
+from pytest_llmeval.gates._drop import AnytimeGate, SafeGate  # noqa: E402
+from pytest_llmeval.numbers import RunPairing  # noqa: E402
 
 Array = np.ndarray
 

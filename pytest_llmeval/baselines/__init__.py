@@ -1,1 +1,140 @@
 """Score snapshots: approved scores of a suite, and comparison with them."""
+
+from typing import TYPE_CHECKING
+
+from pytest_llmeval._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from pytest_llmeval.baselines._baselines import (
+        deciding_labels,
+        early_pairings,
+        examine_regressions,
+        judge_snapshot,
+        mark_suite,
+    )
+    from pytest_llmeval.baselines._comparable import (
+        SharedTexts,
+        Stamp,
+        comparable_of,
+        day_of,
+        digests_of,
+        fingerprint,
+        head_commit,
+        moment_of,
+        origin_of,
+        plain,
+        shown_beside,
+    )
+    from pytest_llmeval.baselines._files import (
+        RESULTS,
+        SCORES,
+        ApprovedAnswers,
+        PendingFile,
+        approve,
+        approved_scores,
+        inputs_file,
+        python_score_file,
+        read_if_there,
+        score_file,
+        statistics_file,
+        texts_of,
+    )
+    from pytest_llmeval.baselines._history import HISTORY, append_runs, noted_paths, read_history, timeline_of
+    from pytest_llmeval.baselines._runs import (
+        SELECTING,
+        CollectedSuite,
+        EarlyStop,
+        JudgedSuite,
+        Keeper,
+        KnownFailures,
+        MeasuredSuite,
+        SnapshotJudgement,
+        SnapshotMode,
+        approved_statistics,
+        contents_of,
+        failures_file,
+        mended,
+        next_failures,
+        read_failures,
+        write_failures,
+    )
+    from pytest_llmeval.baselines._scores import ApprovedScore, Bridge, SuiteScores, TestScores, parse, render, rounded
+    from pytest_llmeval.baselines._verdicts import compare_scores, vanished
+
+_HOMES = {
+    "_baselines": (
+        "deciding_labels",
+        "early_pairings",
+        "examine_regressions",
+        "judge_snapshot",
+        "mark_suite",
+    ),
+    "_comparable": (
+        "SharedTexts",
+        "Stamp",
+        "comparable_of",
+        "day_of",
+        "digests_of",
+        "fingerprint",
+        "head_commit",
+        "moment_of",
+        "origin_of",
+        "plain",
+        "shown_beside",
+    ),
+    "_files": (
+        "ApprovedAnswers",
+        "PendingFile",
+        "RESULTS",
+        "SCORES",
+        "approve",
+        "approved_scores",
+        "inputs_file",
+        "python_score_file",
+        "read_if_there",
+        "score_file",
+        "statistics_file",
+        "texts_of",
+    ),
+    "_history": (
+        "HISTORY",
+        "append_runs",
+        "noted_paths",
+        "read_history",
+        "timeline_of",
+    ),
+    "_runs": (
+        "CollectedSuite",
+        "EarlyStop",
+        "JudgedSuite",
+        "Keeper",
+        "KnownFailures",
+        "MeasuredSuite",
+        "SELECTING",
+        "SnapshotJudgement",
+        "SnapshotMode",
+        "approved_statistics",
+        "contents_of",
+        "failures_file",
+        "mended",
+        "next_failures",
+        "read_failures",
+        "write_failures",
+    ),
+    "_scores": (
+        "ApprovedScore",
+        "Bridge",
+        "SuiteScores",
+        "TestScores",
+        "parse",
+        "render",
+        "rounded",
+    ),
+    "_verdicts": (
+        "compare_scores",
+        "vanished",
+    ),
+}
+"""Module to the names that other packages use of it."""
+
+__getattr__ = lazy_names(__name__, _HOMES)

@@ -7,8 +7,27 @@ from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from pytest_llmeval._lazy import lazy_names
+
 if TYPE_CHECKING:
-    from pytest_llmeval.suites.registry import Command, Registry
+    from pytest_llmeval.cli._console import (
+        CommandResult,
+        amount,
+        count,
+        notes,
+        number,
+        open_noted,
+        open_suite,
+        refuse_input,
+        say,
+        share,
+        suite_files,
+        table_lines,
+        write_text,
+    )
+    from pytest_llmeval.cli._options import OPTIONS, SHARD_SUFFIX, add_options, report_path
+    from pytest_llmeval.cli._runs import finished_lines, run_result
+    from pytest_llmeval.suites import Command, Registry
 
 _USAGE = 2
 """The exit code of argparse for a command line that cannot be used."""
@@ -17,7 +36,7 @@ _INTERRUPTED = 130
 
 
 COMMANDS = {
-    "merge": ("runs:add_merge", "judge the shards of a run together"),
+    "merge": ("_runs:add_merge", "judge the shards of a run together"),
 }
 """Name of each command of the kernel to what adds its arguments, and its line in the list of commands."""
 
@@ -33,7 +52,7 @@ def register(registry: "Registry") -> None:
 
 
 def _command(name: str) -> "Command":
-    from pytest_llmeval.suites.registry import Command
+    from pytest_llmeval.suites import Command
 
     function, text = COMMANDS[name]
     return Command(text, f"{__name__}.{function}")
@@ -50,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     listed = sys.argv[1:] if arguments is None else list(arguments)
     if listed[:1] == ["--json"] and len(listed) > 1:
-        from pytest_llmeval.cli.console import as_json
+        from pytest_llmeval.cli._console import as_json
 
         return as_json(listed[1:], _run)
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -68,9 +87,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    from pytest_llmeval.cli.console import CommandResult, deliver, say
-    from pytest_llmeval.core.errors import LlmevalError, OptionError, SuiteError
-    from pytest_llmeval.suites.registry import default_registry, shipped_registry
+    from pytest_llmeval.cli._console import CommandResult, deliver, say
+    from pytest_llmeval.core import LlmevalError, OptionError, SuiteError
+    from pytest_llmeval.suites import default_registry, shipped_registry
 
     options = Namespace()
     name = arguments[0] if arguments else ""
@@ -122,3 +141,35 @@ def _listed(commands: "Mapping[str, Command]") -> Iterator[str]:
     for heading in dict.fromkeys((*_HEADINGS, *sorted(each.group for each in commands.values()))):
         group = {name: each.help for name, each in sorted(commands.items()) if each.group == heading}
         yield from (f"{heading}:", *(f"  {name:{width}}  {text}" for name, text in group.items()), "") if group else ()
+
+
+_HOMES = {
+    "_console": (
+        "CommandResult",
+        "amount",
+        "count",
+        "notes",
+        "number",
+        "open_noted",
+        "open_suite",
+        "refuse_input",
+        "say",
+        "share",
+        "suite_files",
+        "table_lines",
+        "write_text",
+    ),
+    "_options": (
+        "OPTIONS",
+        "SHARD_SUFFIX",
+        "add_options",
+        "report_path",
+    ),
+    "_runs": (
+        "finished_lines",
+        "run_result",
+    ),
+}
+"""Module to the names that other packages use of it."""
+
+__getattr__ = lazy_names(__name__, _HOMES)

@@ -1,1 +1,231 @@
 """From observations to metrics and intervals."""
+
+from typing import TYPE_CHECKING
+
+from pytest_llmeval._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from pytest_llmeval.numbers._anytime import WatchedRun, watch, weighted_ratios
+    from pytest_llmeval.numbers._case_scores import TOLERANCE, Abstained, Limit, Unmet, abstained_metrics, unmet
+    from pytest_llmeval.numbers._case_statistics import CaseDigest, CaseStatistics, Chain, pooled
+    from pytest_llmeval.numbers._compare import (
+        Comparison,
+        Difference,
+        SystemTable,
+        compare,
+        compare_systems,
+        differences,
+        metric_changes,
+    )
+    from pytest_llmeval.numbers._drop_tests import (
+        DropQuestion,
+        Evidence,
+        Untestable,
+        detectable_drop,
+        detectable_gain,
+        drop_evidence,
+        drop_power,
+        far_limit,
+        found_drop,
+        known_change,
+        safe_drop,
+        units_needed,
+        units_of,
+        units_to_find,
+        units_to_gain,
+    )
+    from pytest_llmeval.numbers._estimation import Estimate, chain_name, chain_step, columns_of, estimate
+    from pytest_llmeval.numbers._inference import (
+        FarChanges,
+        Worsened,
+        adjusted_gates,
+        benjamini_hochberg,
+        explaining_label,
+        fallen_units,
+        far_changes,
+        hochberg,
+        lacks_scale,
+        made_up_tail,
+        scaled,
+        worsened,
+    )
+    from pytest_llmeval.numbers._intervals import (
+        cases_for_bound,
+        mid_p_interval,
+        normal_cdf,
+        normal_quantile,
+        present,
+        wilson_interval,
+    )
+    from pytest_llmeval.numbers._mergeable import Statistics, merged_values
+    from pytest_llmeval.numbers._pairing import (
+        CONFIDENCE,
+        CaseMatching,
+        PairedRows,
+        RunPairing,
+        Shift,
+        left_out_of,
+        matched_by_content,
+        subject_of,
+    )
+    from pytest_llmeval.numbers._repeats import RELIABILITY, Reduced, Reliability, Repeats, passing, repeat_summary
+    from pytest_llmeval.numbers._resample import (
+        IntArray,
+        by_unit,
+        draw_ahead,
+        resample_count,
+        resampled_totals,
+        unit_numbers,
+    )
+    from pytest_llmeval.numbers._significance import POWER, detectable_shift
+    from pytest_llmeval.numbers._table import OUTCOME, OUTCOME_EVALUATOR, Table, outcome_of, summarize, summarize_rows
+    from pytest_llmeval.numbers._usage import (
+        TARGET_FIGURES,
+        USAGE,
+        CascadeUse,
+        JudgeUsage,
+        Money,
+        UsageEvaluator,
+        UsageReport,
+        claim_calls,
+        money_of,
+        total_money,
+        usage_of,
+        usage_report,
+    )
+
+_HOMES = {
+    "_anytime": (
+        "WatchedRun",
+        "watch",
+        "weighted_ratios",
+    ),
+    "_case_scores": (
+        "Abstained",
+        "Limit",
+        "TOLERANCE",
+        "Unmet",
+        "abstained_metrics",
+        "unmet",
+    ),
+    "_case_statistics": (
+        "CaseDigest",
+        "CaseStatistics",
+        "Chain",
+        "pooled",
+    ),
+    "_compare": (
+        "Comparison",
+        "Difference",
+        "SystemTable",
+        "compare",
+        "compare_systems",
+        "differences",
+        "metric_changes",
+    ),
+    "_drop_tests": (
+        "DropQuestion",
+        "Evidence",
+        "Untestable",
+        "detectable_drop",
+        "detectable_gain",
+        "drop_evidence",
+        "drop_power",
+        "far_limit",
+        "found_drop",
+        "known_change",
+        "safe_drop",
+        "units_needed",
+        "units_of",
+        "units_to_find",
+        "units_to_gain",
+    ),
+    "_estimation": (
+        "Estimate",
+        "chain_name",
+        "chain_step",
+        "columns_of",
+        "estimate",
+    ),
+    "_inference": (
+        "FarChanges",
+        "Worsened",
+        "adjusted_gates",
+        "benjamini_hochberg",
+        "explaining_label",
+        "fallen_units",
+        "far_changes",
+        "hochberg",
+        "lacks_scale",
+        "made_up_tail",
+        "scaled",
+        "worsened",
+    ),
+    "_intervals": (
+        "cases_for_bound",
+        "mid_p_interval",
+        "normal_cdf",
+        "normal_quantile",
+        "present",
+        "wilson_interval",
+    ),
+    "_mergeable": (
+        "Statistics",
+        "merged_values",
+    ),
+    "_pairing": (
+        "CONFIDENCE",
+        "CaseMatching",
+        "PairedRows",
+        "RunPairing",
+        "Shift",
+        "left_out_of",
+        "matched_by_content",
+        "subject_of",
+    ),
+    "_repeats": (
+        "RELIABILITY",
+        "Reduced",
+        "Reliability",
+        "Repeats",
+        "passing",
+        "repeat_summary",
+    ),
+    "_resample": (
+        "IntArray",
+        "by_unit",
+        "draw_ahead",
+        "resample_count",
+        "resampled_totals",
+        "unit_numbers",
+    ),
+    "_significance": (
+        "POWER",
+        "detectable_shift",
+    ),
+    "_table": (
+        "OUTCOME",
+        "OUTCOME_EVALUATOR",
+        "Table",
+        "outcome_of",
+        "summarize",
+        "summarize_rows",
+    ),
+    "_usage": (
+        "CascadeUse",
+        "JudgeUsage",
+        "Money",
+        "TARGET_FIGURES",
+        "USAGE",
+        "UsageEvaluator",
+        "UsageReport",
+        "claim_calls",
+        "money_of",
+        "total_money",
+        "usage_of",
+        "usage_report",
+    ),
+}
+"""Module to the names that other packages use of it."""
+
+__getattr__ = lazy_names(__name__, _HOMES)

@@ -1,3 +1,25 @@
 """The pytest plugin: options, hooks, collection, items, fixtures. The only package that imports pytest."""
 
-__all__ = ()
+from typing import TYPE_CHECKING
+
+from pytest_llmeval._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from pytest_llmeval.plugin._evaluate import Evaluate, TestScored
+    from pytest_llmeval.plugin._payload import LOADER, case_of
+    from pytest_llmeval.plugin._session import planned_cases
+
+_HOMES = {
+    "_evaluate": (
+        "Evaluate",
+        "TestScored",
+    ),
+    "_payload": (
+        "LOADER",
+        "case_of",
+    ),
+    "_session": ("planned_cases",),
+}
+"""Module to the names that other packages use of it."""
+
+__getattr__ = lazy_names(__name__, _HOMES)

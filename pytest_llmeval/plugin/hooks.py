@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_llmeval.plugin.options import (
+from pytest_llmeval.plugin._options import (
     add_options,
     idle_settings,
     is_enabled,
@@ -19,10 +19,10 @@ from pytest_llmeval.plugin.options import (
 )
 
 if TYPE_CHECKING:
-    from pytest_llmeval.core.evaluator import Evaluator
-    from pytest_llmeval.plugin.evaluate import AskJudge, EvalCase, Evaluate
-    from pytest_llmeval.plugin.score_snapshot import ScoreSnapshot
-    from pytest_llmeval.suites.registry import Registry
+    from pytest_llmeval.core import Evaluator
+    from pytest_llmeval.plugin._evaluate import AskJudge, EvalCase, Evaluate
+    from pytest_llmeval.plugin._score_snapshot import ScoreSnapshot
+    from pytest_llmeval.suites import Registry
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
@@ -70,11 +70,11 @@ def pytest_configure(config: pytest.Config) -> None:
     if not worker:
         config.pluginmanager.register(ScoreHooks(), "llmeval_scores")
     if is_enabled(config):
-        from pytest_llmeval.data.files.documents import collector_paused
+        from pytest_llmeval.data import collector_paused
 
         quiet_for_agents(config)
         with collector_paused():
-            from pytest_llmeval.plugin.run_hooks import register_suites
+            from pytest_llmeval.plugin._run_hooks import register_suites
 
             register_suites(config, worker=worker)
     elif not worker:
@@ -104,7 +104,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if suite is None and mark is not None:
         suite = mark.args[0] if mark.args else mark.kwargs.get("path")
     if suite:
-        from pytest_llmeval.plugin.collect import over_suite
+        from pytest_llmeval.plugin._collect import over_suite
 
         named = suite if hasattr(suite, "load") else str(suite)
         over_suite(metafunc, named, enabled=is_enabled(metafunc.config))
@@ -116,8 +116,8 @@ def run_together(config: pytest.Config) -> None:
     """Register what runs async tests over suites, which loads asyncio, once the first one is collected."""
     if config.pluginmanager.has_plugin("llmeval_async_tests"):
         return
-    from pytest_llmeval.plugin.async_tests import AsyncTests
-    from pytest_llmeval.plugin.payload import RUNNER
+    from pytest_llmeval.plugin._async_tests import AsyncTests
+    from pytest_llmeval.plugin._payload import RUNNER
 
     config.pluginmanager.register(AsyncTests(config, config.stash[RUNNER]), "llmeval_async_tests")
 
@@ -184,7 +184,7 @@ def case(request: pytest.FixtureRequest) -> "EvalCase":
 
 
 def _case(request: pytest.FixtureRequest, fixture: str) -> "EvalCase":
-    from pytest_llmeval.plugin.payload import case_of
+    from pytest_llmeval.plugin._payload import case_of
 
     item = request.node
     faults = getattr(request, "param", None)
@@ -203,7 +203,7 @@ def _case(request: pytest.FixtureRequest, fixture: str) -> "EvalCase":
         raise pytest.fail.Exception(
             f"{item.nodeid}: {fixture} is one case, but mode: bulk runs all of them in one item", pytrace=False
         )
-    from pytest_llmeval.plugin.evaluate import EvalCase
+    from pytest_llmeval.plugin._evaluate import EvalCase
 
     return EvalCase(request, loaded)
 
@@ -234,8 +234,8 @@ def judge(request: pytest.FixtureRequest) -> "AskJudge":
     Who judges is said on the command line or in pytest's configuration, or by the fixture ``judge_client``. Recorded
     judgements lie in ``__llmeval__/`` next to the test file.
     """
-    from pytest_llmeval.plugin.evaluate import AskJudge
-    from pytest_llmeval.plugin.payload import RUNNER
+    from pytest_llmeval.plugin._evaluate import AskJudge
+    from pytest_llmeval.plugin._payload import RUNNER
 
     if RUNNER not in request.config.stash:
         pytest.skip("runs with --llmeval")
@@ -249,8 +249,8 @@ class _ByName(Mapping[str, "Evaluator"]):
         self._own = own
 
     def __getitem__(self, name: str) -> "Evaluator":
-        from pytest_llmeval.core.errors import EvaluatorError
-        from pytest_llmeval.suites.registry import get_evaluator
+        from pytest_llmeval.core import EvaluatorError
+        from pytest_llmeval.suites import get_evaluator
 
         try:
             return self._own[name] if name in self._own else get_evaluator(name)
@@ -258,7 +258,7 @@ class _ByName(Mapping[str, "Evaluator"]):
             raise KeyError(str(error)) from None
 
     def __iter__(self) -> Iterator[str]:
-        from pytest_llmeval.suites.registry import default_registry
+        from pytest_llmeval.suites import default_registry
 
         return iter(dict.fromkeys([*self._own, *default_registry()]))
 
@@ -269,7 +269,7 @@ class _ByName(Mapping[str, "Evaluator"]):
 @pytest.fixture
 def evaluators(request: pytest.FixtureRequest) -> "Mapping[str, Evaluator]":
     """Evaluators by name; in a suite, its own come with the options of the file."""
-    from pytest_llmeval.plugin.payload import case_of
+    from pytest_llmeval.plugin._payload import case_of
 
     loaded = case_of(request.node)
     return _ByName(loaded.suite.evaluators if loaded is not None else {})
@@ -282,7 +282,7 @@ def evaluate(request: pytest.FixtureRequest) -> "Evaluate":
     All evaluators are there by name; options are keyword arguments. Those that ask a judge need ``--llmeval``. What a
     test scores is listed at the end of the run and stands in JUnit files; a failing test shows what is wrong.
     """
-    from pytest_llmeval.plugin.evaluate import Evaluate
+    from pytest_llmeval.plugin._evaluate import Evaluate
 
     return Evaluate(request)
 
@@ -290,7 +290,7 @@ def evaluate(request: pytest.FixtureRequest) -> "Evaluate":
 @pytest.fixture
 def score_snapshot(request: pytest.FixtureRequest) -> "ScoreSnapshot":
     """Compares scores with those that were approved with ``--snapshot-update``; needs no ``--llmeval``."""
-    from pytest_llmeval.plugin.score_snapshot import ScoreSnapshot
+    from pytest_llmeval.plugin._score_snapshot import ScoreSnapshot
 
     return ScoreSnapshot(request.node)
 

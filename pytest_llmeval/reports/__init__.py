@@ -1,1 +1,170 @@
 """Reports, one module per format; `files` has the table of formats. All of them read the same `RunReport`."""
+
+from typing import TYPE_CHECKING
+
+from pytest_llmeval._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from pytest_llmeval.reports._failures import (
+        MOST,
+        CasePlace,
+        SuiteCase,
+        cause_of,
+        explain,
+        failure_key,
+        returned_modes,
+        said_text,
+    )
+    from pytest_llmeval.reports._files import (
+        AGENT,
+        ERROR_ANALYSIS,
+        FORMATS,
+        ReportFormat,
+        WrittenReports,
+        shows_passed_cases,
+        write_reports,
+    )
+    from pytest_llmeval.reports._form import (
+        EXCUSED,
+        NO_CASE,
+        OUTCOMES,
+        CaseReport,
+        Changes,
+        Conclusion,
+        RunReport,
+        RunStart,
+        SampleReport,
+        StopReport,
+        SuiteReport,
+        count_text,
+        gate_verdicts,
+    )
+    from pytest_llmeval.reports._json import published, read_report, to_json, verdicts_of, write_data, write_json
+    from pytest_llmeval.reports._making import (
+        ReportedTexts,
+        affected_report,
+        answer_fields,
+        case_reports,
+        fill_buckets,
+        fill_tables,
+        join_tables,
+        suite_report,
+        systems_report,
+        worst_cases,
+    )
+    from pytest_llmeval.reports._markdown import MOST_ROWS, VERDICTS, fall_reason, gate_reason, text
+    from pytest_llmeval.reports._mutation import (
+        POWER,
+        SHOWN_FROM,
+        GateNotice,
+        KindOutcome,
+        Survival,
+        findings,
+        survival_lines,
+    )
+    from pytest_llmeval.reports._overview import MOST_LINES, affected_text, calls_line, run_outcome, uncalibrated_text
+    from pytest_llmeval.reports._tables import Line, Point, SystemsReport, TextTable, Timeline, draw
+    from pytest_llmeval.reports._terminal import agent_lines, gate_line, render
+    from pytest_llmeval.reports.html._data import PageRun
+    from pytest_llmeval.reports.html._page import rendered_page, to_page
+
+_HOMES = {
+    "_failures": (
+        "CasePlace",
+        "MOST",
+        "SuiteCase",
+        "cause_of",
+        "explain",
+        "failure_key",
+        "returned_modes",
+        "said_text",
+    ),
+    "_files": (
+        "AGENT",
+        "ERROR_ANALYSIS",
+        "FORMATS",
+        "ReportFormat",
+        "WrittenReports",
+        "shows_passed_cases",
+        "write_reports",
+    ),
+    "_form": (
+        "CaseReport",
+        "Changes",
+        "Conclusion",
+        "EXCUSED",
+        "NO_CASE",
+        "OUTCOMES",
+        "RunReport",
+        "RunStart",
+        "SampleReport",
+        "StopReport",
+        "SuiteReport",
+        "count_text",
+        "gate_verdicts",
+    ),
+    "_json": (
+        "published",
+        "read_report",
+        "to_json",
+        "verdicts_of",
+        "write_data",
+        "write_json",
+    ),
+    "_making": (
+        "ReportedTexts",
+        "affected_report",
+        "answer_fields",
+        "case_reports",
+        "fill_buckets",
+        "fill_tables",
+        "join_tables",
+        "suite_report",
+        "systems_report",
+        "worst_cases",
+    ),
+    "_markdown": (
+        "MOST_ROWS",
+        "VERDICTS",
+        "fall_reason",
+        "gate_reason",
+        "text",
+    ),
+    "_mutation": (
+        "GateNotice",
+        "KindOutcome",
+        "POWER",
+        "SHOWN_FROM",
+        "Survival",
+        "findings",
+        "survival_lines",
+    ),
+    "_overview": (
+        "MOST_LINES",
+        "affected_text",
+        "calls_line",
+        "run_outcome",
+        "uncalibrated_text",
+    ),
+    "_tables": (
+        "Line",
+        "Point",
+        "SystemsReport",
+        "TextTable",
+        "Timeline",
+        "draw",
+    ),
+    "_terminal": (
+        "agent_lines",
+        "gate_line",
+        "render",
+    ),
+    "html._data": ("PageRun",),
+    "html._page": (
+        "rendered_page",
+        "to_page",
+    ),
+}
+"""Module to the names that other packages use of it."""
+
+__getattr__ = lazy_names(__name__, _HOMES)

@@ -1,1 +1,177 @@
 """The run of cases, from job to result, and its stages afterwards, without pytest."""
+
+from typing import TYPE_CHECKING
+
+from pytest_llmeval._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from pytest_llmeval.run._answering import Answering, with_others
+    from pytest_llmeval.run._case_runner import CaseRunner, FromFixtures, Signals
+    from pytest_llmeval.run._checkout import Checkout, file_of_suite, print_suite, versions
+    from pytest_llmeval.run._conversation import beginning, user_questions
+    from pytest_llmeval.run._declared import DeclaredSuite, cases, declared_suite
+    from pytest_llmeval.run._execute import (
+        Execution,
+        as_expected,
+        execute,
+        is_skipped,
+        json_like,
+        skipped,
+        unanswered,
+        unjudged_answer,
+        unmet_by_expected,
+    )
+    from pytest_llmeval.run._finishing import finish_run, with_past, write_run
+    from pytest_llmeval.run._job import Answers, EarlyCalls, Job, LoadedCase, Next, usage_of_target, with_figures
+    from pytest_llmeval.run._judging import qualified, variants_of
+    from pytest_llmeval.run._merging import merge_shards
+    from pytest_llmeval.run._partial import PartialResult
+    from pytest_llmeval.run._records import SharedRecords
+    from pytest_llmeval.run._run_record import Item, ItemResult, RunRecord, SuitePart
+    from pytest_llmeval.run._score import (
+        Evaluators,
+        MeasuredBlocks,
+        by_name,
+        loaded_data_settled,
+        measure_answered,
+        measure_each,
+        normalized_cases,
+        score,
+    )
+    from pytest_llmeval.run._scripts import SuiteResult, in_blocks, in_order, run_predicted
+    from pytest_llmeval.run._shards import (
+        Origin,
+        Shard,
+        ShardFile,
+        ShardOptions,
+        SuiteVariant,
+        groups_of,
+        read_shard,
+        shard_of,
+        write_shard,
+    )
+    from pytest_llmeval.run._stages import (
+        CaseChoice,
+        CaseChooser,
+        ChoiceTerms,
+        Collected,
+        PlanReport,
+        Reported,
+        RunScope,
+        RunTerms,
+        RunWatcher,
+        Suites,
+        collected_records,
+        judges_of,
+        rows_of,
+    )
+
+_HOMES = {
+    "_answering": (
+        "Answering",
+        "with_others",
+    ),
+    "_case_runner": (
+        "CaseRunner",
+        "FromFixtures",
+        "Signals",
+    ),
+    "_checkout": (
+        "Checkout",
+        "file_of_suite",
+        "print_suite",
+        "versions",
+    ),
+    "_conversation": (
+        "beginning",
+        "user_questions",
+    ),
+    "_declared": (
+        "DeclaredSuite",
+        "cases",
+        "declared_suite",
+    ),
+    "_execute": (
+        "Execution",
+        "as_expected",
+        "execute",
+        "is_skipped",
+        "json_like",
+        "skipped",
+        "unanswered",
+        "unjudged_answer",
+        "unmet_by_expected",
+    ),
+    "_finishing": (
+        "finish_run",
+        "with_past",
+        "write_run",
+    ),
+    "_job": (
+        "Answers",
+        "EarlyCalls",
+        "Job",
+        "LoadedCase",
+        "Next",
+        "usage_of_target",
+        "with_figures",
+    ),
+    "_judging": (
+        "qualified",
+        "variants_of",
+    ),
+    "_merging": ("merge_shards",),
+    "_partial": ("PartialResult",),
+    "_records": ("SharedRecords",),
+    "_run_record": (
+        "Item",
+        "ItemResult",
+        "RunRecord",
+        "SuitePart",
+    ),
+    "_score": (
+        "Evaluators",
+        "MeasuredBlocks",
+        "by_name",
+        "loaded_data_settled",
+        "measure_answered",
+        "measure_each",
+        "normalized_cases",
+        "score",
+    ),
+    "_scripts": (
+        "SuiteResult",
+        "in_blocks",
+        "in_order",
+        "run_predicted",
+    ),
+    "_shards": (
+        "Origin",
+        "Shard",
+        "ShardFile",
+        "ShardOptions",
+        "SuiteVariant",
+        "groups_of",
+        "read_shard",
+        "shard_of",
+        "write_shard",
+    ),
+    "_stages": (
+        "CaseChoice",
+        "CaseChooser",
+        "ChoiceTerms",
+        "Collected",
+        "PlanReport",
+        "Reported",
+        "RunScope",
+        "RunTerms",
+        "RunWatcher",
+        "Suites",
+        "collected_records",
+        "judges_of",
+        "rows_of",
+    ),
+}
+"""Module to the names that other packages use of it."""
+
+__getattr__ = lazy_names(__name__, _HOMES)

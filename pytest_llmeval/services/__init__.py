@@ -1,3 +1,133 @@
 """Access to the outside world: an event loop, HTTP, other processes, secrets."""
 
-__all__ = ()
+from typing import TYPE_CHECKING
+
+from pytest_llmeval._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from pytest_llmeval.services._background import (
+        LOOP,
+        Activity,
+        Background,
+        OwnThread,
+        Pending,
+        SharedTask,
+        Snapshot,
+        Stopwatch,
+        ThisThread,
+        awaited_anywhere,
+        caught,
+        in_thread,
+        stopwatch,
+        together,
+    )
+    from pytest_llmeval.services._http import Exchange, NoReplyError, Reply
+    from pytest_llmeval.services._machine import (
+        GitError,
+        calls_that_fit,
+        is_dead,
+        process_name,
+        repository_top,
+        run_git,
+        ticks,
+    )
+    from pytest_llmeval.services._processes import CHUNK, EndedError, Program
+    from pytest_llmeval.services._retrying import (
+        AttemptError,
+        Refusals,
+        Refused,
+        RunCalls,
+        Sleep,
+        delay_asked_for,
+        is_transient,
+        refused_by,
+        retried,
+    )
+    from pytest_llmeval.services._secrets import (
+        SOURCE_MARK,
+        Redactor,
+        address_fault,
+        address_of,
+        has_secret,
+        is_secret_name,
+        kind,
+        masked,
+        presentable,
+        proxy_for,
+        redacted_url,
+        secret_values,
+        variable_fault,
+        with_sources,
+        without,
+        without_key,
+    )
+
+_HOMES = {
+    "_background": (
+        "Activity",
+        "Background",
+        "LOOP",
+        "OwnThread",
+        "Pending",
+        "SharedTask",
+        "Snapshot",
+        "Stopwatch",
+        "ThisThread",
+        "awaited_anywhere",
+        "caught",
+        "in_thread",
+        "stopwatch",
+        "together",
+    ),
+    "_http": (
+        "Exchange",
+        "NoReplyError",
+        "Reply",
+    ),
+    "_machine": (
+        "GitError",
+        "calls_that_fit",
+        "is_dead",
+        "process_name",
+        "repository_top",
+        "run_git",
+        "ticks",
+    ),
+    "_processes": (
+        "CHUNK",
+        "EndedError",
+        "Program",
+    ),
+    "_retrying": (
+        "AttemptError",
+        "Refusals",
+        "Refused",
+        "RunCalls",
+        "Sleep",
+        "delay_asked_for",
+        "is_transient",
+        "refused_by",
+        "retried",
+    ),
+    "_secrets": (
+        "Redactor",
+        "SOURCE_MARK",
+        "address_fault",
+        "address_of",
+        "has_secret",
+        "is_secret_name",
+        "kind",
+        "masked",
+        "presentable",
+        "proxy_for",
+        "redacted_url",
+        "secret_values",
+        "variable_fault",
+        "with_sources",
+        "without",
+        "without_key",
+    ),
+}
+"""Module to the names that other packages use of it."""
+
+__getattr__ = lazy_names(__name__, _HOMES)

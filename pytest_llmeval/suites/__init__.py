@@ -8,6 +8,46 @@ __all__ = ("SUITE_FILES", "naming_hint", "no_suite")
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_llmeval._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from pytest_llmeval.suites._entries import NamedEvaluator, SuiteArguments, by_name_in_file, check, evaluator, listed
+    from pytest_llmeval.suites._keys import KEYS, Key, SuiteEntry
+    from pytest_llmeval.suites._loading import SuiteMemo, load_suite
+    from pytest_llmeval.suites._model_settings import ConversationSpec, SimulatedUser, wants_of
+    from pytest_llmeval.suites._registry import (
+        Command,
+        Registry,
+        build,
+        default_registry,
+        extensions_of,
+        get_checks,
+        get_evaluator,
+        register_tokenizer,
+        shipped_registry,
+    )
+    from pytest_llmeval.suites._run_settings import (
+        NOT_NEEDED,
+        CaseOrder,
+        SnapshotEntry,
+        SnapshotSettings,
+        Tolerance,
+        ToleranceEntry,
+    )
+    from pytest_llmeval.suites._settings import SUITE_METRICS, CaseEntry, LimitEntry, metric_choices
+    from pytest_llmeval.suites._suite import (
+        StopGroup,
+        Suite,
+        SuiteKey,
+        group_of,
+        in_order,
+        is_of_users,
+        stop_fault,
+        stopping,
+    )
+    from pytest_llmeval.suites._systems import MatrixSpec, ModelSpec, ModelSystem, PredictionsSpec
 
 SUITE_FILES = ("*.eval.yaml", "*.eval.yml", "*.eval.json")
 """Patterns of the names of suite files."""
@@ -34,3 +74,73 @@ def naming_hint(path: str, patterns: Sequence[str]) -> str:
         remedy = f". Rename it to {_EVALUATION.sub('', stem) or stem}.eval{suffix}"
     names = ", ".join(patterns)
     return f"{path} looks like an eval suite, but is not collected: its name matches none of {names}{remedy}"
+
+
+_HOMES = {
+    "_entries": (
+        "NamedEvaluator",
+        "SuiteArguments",
+        "by_name_in_file",
+        "check",
+        "evaluator",
+        "listed",
+    ),
+    "_keys": (
+        "KEYS",
+        "Key",
+        "SuiteEntry",
+    ),
+    "_loading": (
+        "SuiteMemo",
+        "load_suite",
+    ),
+    "_model_settings": (
+        "ConversationSpec",
+        "SimulatedUser",
+        "wants_of",
+    ),
+    "_registry": (
+        "Command",
+        "Registry",
+        "build",
+        "default_registry",
+        "extensions_of",
+        "get_checks",
+        "get_evaluator",
+        "register_tokenizer",
+        "shipped_registry",
+    ),
+    "_run_settings": (
+        "CaseOrder",
+        "NOT_NEEDED",
+        "SnapshotEntry",
+        "SnapshotSettings",
+        "Tolerance",
+        "ToleranceEntry",
+    ),
+    "_settings": (
+        "CaseEntry",
+        "LimitEntry",
+        "SUITE_METRICS",
+        "metric_choices",
+    ),
+    "_suite": (
+        "StopGroup",
+        "Suite",
+        "SuiteKey",
+        "group_of",
+        "in_order",
+        "is_of_users",
+        "stop_fault",
+        "stopping",
+    ),
+    "_systems": (
+        "MatrixSpec",
+        "ModelSpec",
+        "ModelSystem",
+        "PredictionsSpec",
+    ),
+}
+"""Module to the names that other packages use of it."""
+
+__getattr__ = lazy_names(__name__, _HOMES)

@@ -1,3 +1,64 @@
 """Targets: Python functions, HTTP services, and commands that exchange JSON lines."""
 
-__all__ = ()
+from typing import TYPE_CHECKING
+
+from pytest_llmeval._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from pytest_llmeval.targets._network import CommandTarget, HttpTarget
+    from pytest_llmeval.targets._python import (
+        Target,
+        World,
+        call_target,
+        for_case,
+        in_world,
+        load_target,
+        typed_input,
+        within,
+    )
+    from pytest_llmeval.targets._recordings import (
+        WITHHELD,
+        Journal,
+        RecordingMode,
+        Recordings,
+        holds_recordings,
+        recorded_figures,
+        recording,
+    )
+    from pytest_llmeval.targets._spec import BatchTarget, HttpSpec, TargetSpec, WorkspaceSpec, target_faults
+
+_HOMES = {
+    "_network": (
+        "CommandTarget",
+        "HttpTarget",
+    ),
+    "_python": (
+        "Target",
+        "World",
+        "call_target",
+        "for_case",
+        "in_world",
+        "load_target",
+        "typed_input",
+        "within",
+    ),
+    "_recordings": (
+        "Journal",
+        "RecordingMode",
+        "Recordings",
+        "WITHHELD",
+        "holds_recordings",
+        "recorded_figures",
+        "recording",
+    ),
+    "_spec": (
+        "BatchTarget",
+        "HttpSpec",
+        "TargetSpec",
+        "WorkspaceSpec",
+        "target_faults",
+    ),
+}
+"""Module to the names that other packages use of it."""
+
+__getattr__ = lazy_names(__name__, _HOMES)

@@ -1,3 +1,1 @@
 """Evaluation tasks, one package each; they register like the plugins of users."""
-
-__all__ = ()

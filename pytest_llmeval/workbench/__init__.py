@@ -2,9 +2,12 @@
 
 from typing import TYPE_CHECKING
 
+from pytest_llmeval._lazy import lazy_names
+
 if TYPE_CHECKING:
     from pytest_llmeval.extend import Registry
-    from pytest_llmeval.run.stages import Collected, Reported, RunScope
+    from pytest_llmeval.run import Collected, Reported, RunScope
+    from pytest_llmeval.workbench._streams import score_stream
 
 COMMANDS = {
     "affected": "list the cases that a change can affect, and why",
@@ -35,19 +38,20 @@ COMMANDS = {
 
 
 _PLACES = {
-    "approve": "reports:add_approve",
-    "decide": "compare:add_decide",
-    "evaluator": "reviews.evaluator:add_arguments",
-    "evaluators": "authoring:add_evaluators",
-    "explain": "authoring:add_explain",
-    "html": "reports:add_html",
-    "inputs": "authoring:add_inputs",
-    "mutate": "mutation.command:add_arguments",
-    "power": "plan.power:add_arguments",
-    "review": "reviews.command:add_arguments",
-    "schema": "authoring:add_schema",
-    "score": "streams:add_score",
-    "validate": "authoring:add_validate",
+    "init": "init:add_arguments",
+    "approve": "_reports:add_approve",
+    "decide": "_compare:add_decide",
+    "evaluator": "reviews._evaluator:add_arguments",
+    "evaluators": "_authoring:add_evaluators",
+    "explain": "_authoring:add_explain",
+    "html": "_reports:add_html",
+    "inputs": "_authoring:add_inputs",
+    "mutate": "mutation._command:add_arguments",
+    "power": "plan._power:add_arguments",
+    "review": "reviews._command:add_arguments",
+    "schema": "_authoring:add_schema",
+    "score": "_streams:add_score",
+    "validate": "_authoring:add_validate",
 }
 
 
@@ -61,16 +65,16 @@ _GROUPS = {
 def register(registry: "Registry") -> None:
     """Add commands, early stopping, plans, mutants of a run, mutators that know no task, and agreement with people."""
     for name, text in COMMANDS.items():
-        place = _PLACES.get(name, f"{name}:add_arguments")
+        place = _PLACES.get(name, f"_{name}:add_arguments")
         registry.register_command(name, f"{__name__}.{place}", text, _GROUPS.get(name, "advanced"))
-    registry.register(f"{__name__}.reviews.agreement:JudgeAgreement", name="judge_agreement")
-    registry.extend("chosen", f"{__name__}.affected:choose_affected")
-    registry.extend("reported", f"{__name__}.affected:keep_inputs", _keeps)
-    registry.extend("collected", f"{__name__}.early.stopping:stop_early", _has_order)
-    registry.extend("watched", f"{__name__}.early.stopping:StopWatch")
-    registry.extend("planned", f"{__name__}.plan.making:plan_run")
-    registry.extend("reported", f"{__name__}.mutation.survival:add_survival", _mutates)
-    registry.register_mutator(f"{__name__}.mutation.mutators:MUTATORS")
+    registry.register(f"{__name__}.reviews._agreement:JudgeAgreement", name="judge_agreement")
+    registry.extend("chosen", f"{__name__}._affected:choose_affected")
+    registry.extend("reported", f"{__name__}._affected:keep_inputs", _keeps)
+    registry.extend("collected", f"{__name__}.early._stopping:stop_early", _has_order)
+    registry.extend("watched", f"{__name__}.early._stopping:StopWatch")
+    registry.extend("planned", f"{__name__}.plan._making:plan_run")
+    registry.extend("reported", f"{__name__}.mutation._survival:add_survival", _mutates)
+    registry.register_mutator(f"{__name__}.mutation._mutators:MUTATORS")
 
 
 def _has_order(collected: "Collected", _scope: "RunScope") -> bool:
@@ -83,3 +87,11 @@ def _keeps(_reported: "Reported", scope: "RunScope") -> bool:
 
 def _mutates(_reported: "Reported", scope: "RunScope") -> bool:
     return scope.terms.mutate is not None
+
+
+_HOMES = {
+    "_streams": ("score_stream",),
+}
+"""Module to the names that other packages use of it."""
+
+__getattr__ = lazy_names(__name__, _HOMES)

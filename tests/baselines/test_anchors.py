@@ -7,15 +7,11 @@ import pytest
 from builders import Answers, KnownSuites, key_of, recorded
 
 from pytest_llmeval import Case
-from pytest_llmeval.baselines.files import approved_scores, score_file
-from pytest_llmeval.baselines.runs import SnapshotMode
-from pytest_llmeval.gates.drop import DropGate
-from pytest_llmeval.run.execute import execute
-from pytest_llmeval.run.finishing import finish_run
-from pytest_llmeval.run.job import CaseAnswer
-from pytest_llmeval.run.stages import Reported, RunTerms
-from pytest_llmeval.suites.run_settings import SnapshotSettings
-from pytest_llmeval.suites.suite import Suite
+from pytest_llmeval.baselines import SnapshotMode, approved_scores, score_file
+from pytest_llmeval.gates import DropGate
+from pytest_llmeval.run import Reported, RunTerms, execute, finish_run
+from pytest_llmeval.run._job import CaseAnswer
+from pytest_llmeval.suites import SnapshotSettings, Suite
 
 SIZE = 60
 

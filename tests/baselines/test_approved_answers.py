@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import Case, SuiteError
-from pytest_llmeval.baselines.files import ApprovedAnswers, answers_file, answers_text, score_file
-from pytest_llmeval.core.case import NoAnswer
-from pytest_llmeval.suites.suite import SuiteKey
+from pytest_llmeval.baselines import ApprovedAnswers, score_file
+from pytest_llmeval.baselines._files import answers_file, answers_text
+from pytest_llmeval.core import NoAnswer
+from pytest_llmeval.suites import SuiteKey
 
 CASES = [Case("a", input="one"), Case("b", input={"question": "two"})]
 

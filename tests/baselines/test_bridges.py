@@ -11,22 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from project import ROOT
 
-from pytest_llmeval.baselines.comparable import Comparable
-from pytest_llmeval.baselines.scores import (
-    Approval,
-    ApprovedScore,
-    Bridge,
-    Cases,
-    SuiteScores,
-    bridge_of,
-    parse,
-    render,
-    shifts_between,
-)
-from pytest_llmeval.baselines.verdicts import judge_scores
-from pytest_llmeval.core.results import MetricIndex
-from pytest_llmeval.numbers.pairing import Shift
-from pytest_llmeval.suites.run_settings import SnapshotSettings, Tolerance
+from pytest_llmeval.baselines import ApprovedScore, Bridge, SuiteScores, parse, render
+from pytest_llmeval.baselines._comparable import Comparable
+from pytest_llmeval.baselines._scores import Approval, Cases, bridge_of, shifts_between
+from pytest_llmeval.baselines._verdicts import judge_scores
+from pytest_llmeval.core import MetricIndex
+from pytest_llmeval.numbers import Shift
+from pytest_llmeval.suites import SnapshotSettings, Tolerance
 
 OLD, NEW = {"model": "openai:old", "parameters": "{}"}, {"model": "openai:new", "parameters": "{}"}
 SHIFT = Shift(0.25, 0.125, 0.375)

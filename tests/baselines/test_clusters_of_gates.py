@@ -6,10 +6,10 @@ from typing import Any
 
 from builders import pairing, run
 
-from pytest_llmeval.baselines.anchors import gate_clusters
-from pytest_llmeval.baselines.baselines import weigh_rises
-from pytest_llmeval.core.verdicts import SnapshotVerdict
-from pytest_llmeval.gates.drop import DropGate
+from pytest_llmeval.baselines._anchors import gate_clusters
+from pytest_llmeval.baselines._baselines import weigh_rises
+from pytest_llmeval.core import SnapshotVerdict
+from pytest_llmeval.gates import DropGate
 
 ROSE = SnapshotVerdict("score", "improved", "passed", reason="rose from 0 to 0.2: improved")
 

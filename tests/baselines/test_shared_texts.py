@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_llmeval.baselines import comparable
-from pytest_llmeval.baselines.comparable import SharedTexts, fingerprint
+from pytest_llmeval.baselines import SharedTexts, fingerprint
+from pytest_llmeval.baselines import _comparable as comparable
 
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.just("long " * 300)
 KEYS = st.text() | st.integers(0, 20)

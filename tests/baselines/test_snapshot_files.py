@@ -12,32 +12,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_llmeval.baselines.comparable import Comparable, EvaluatorPrint, Stamp, fingerprint
-from pytest_llmeval.baselines.files import (
+from pytest_llmeval.baselines import (
+    ApprovedScore,
     PendingFile,
+    Stamp,
+    SuiteScores,
+    TestScores,
     approve,
     approved_scores,
-    baseline_fault,
-    is_orphan,
+    fingerprint,
+    parse,
     python_score_file,
     read_if_there,
-    read_statistics,
+    render,
+    rounded,
     score_file,
     statistics_file,
 )
-from pytest_llmeval.baselines.scores import (
-    Approval,
-    ApprovedScore,
-    Cases,
-    SuiteScores,
-    TestScores,
-    parse,
-    render,
-    rounded,
-)
-from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.data.files.places import own_file
-from pytest_llmeval.suites.suite import SuiteKey
+from pytest_llmeval.baselines._comparable import Comparable, EvaluatorPrint
+from pytest_llmeval.baselines._files import baseline_fault, is_orphan, read_statistics
+from pytest_llmeval.baselines._scores import Approval, Cases
+from pytest_llmeval.core import SuiteError
+from pytest_llmeval.data import own_file
+from pytest_llmeval.suites import SuiteKey
 
 COMPARABLE = Comparable("c", "d", "", {"text": EvaluatorPrint("text", "1", {"tokenizer": "zh", "list": [1, 2]})})
 STAMP = Stamp("2024-02-29", "abc")

@@ -8,13 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_llmeval import Evaluator, Metric
-from pytest_llmeval.baselines.comparable import Comparable, EvaluatorPrint
-from pytest_llmeval.baselines.scores import ApprovedScore, Cases, SuiteScores
-from pytest_llmeval.baselines.verdicts import compare_scores, describe_falls, first_approved, judge_scores
-from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.core.results import MetricIndex
-from pytest_llmeval.core.verdicts import SnapshotVerdict
-from pytest_llmeval.suites.run_settings import SnapshotSettings, Tolerance
+from pytest_llmeval.baselines import ApprovedScore, SuiteScores, compare_scores
+from pytest_llmeval.baselines._comparable import Comparable, EvaluatorPrint
+from pytest_llmeval.baselines._scores import Cases
+from pytest_llmeval.baselines._verdicts import describe_falls, first_approved, judge_scores
+from pytest_llmeval.core import MetricIndex, Observation, SnapshotVerdict
+from pytest_llmeval.suites import SnapshotSettings, Tolerance
 
 
 class Errors(Evaluator):

@@ -9,10 +9,10 @@ from builders import note_runs, run_line, write_approvals
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_llmeval.baselines.history import HISTORY, read_history
-from pytest_llmeval.baselines.scores import Approval, render
-from pytest_llmeval.baselines.scores import TestScores as Scores
-from pytest_llmeval.reports.tables import Timeline
+from pytest_llmeval.baselines import HISTORY, read_history, render
+from pytest_llmeval.baselines import TestScores as Scores
+from pytest_llmeval.baselines._scores import Approval
+from pytest_llmeval.reports import Timeline
 
 
 def only(root: Path) -> Timeline:

@@ -8,7 +8,7 @@ from scripted_judges import BAD, GOOD, HALF, NEW, OLD, Suites, graded, milder, s
 from servers import Call, Sent, reply
 
 from pytest_llmeval import Case
-from pytest_llmeval.targets.recordings import recording
+from pytest_llmeval.targets import recording
 
 
 def test_a_migration_reports_agreement_flips_gates_and_scores(suites: Suites) -> None:

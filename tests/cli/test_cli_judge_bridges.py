@@ -7,13 +7,10 @@ from builders import note_runs, run_line
 from scripted_judges import BAD, GATE, GOOD, HALF, NEW, OLD, Suites, graded, milder, shown_to, stricter
 from servers import Call, Sent, reply
 
-from pytest_llmeval.baselines.comparable import fingerprint
-from pytest_llmeval.baselines.files import score_file
-from pytest_llmeval.judges.options import JudgeOptions
-from pytest_llmeval.judges.recordings import judgements_of, write_judgements
-from pytest_llmeval.judges.replies.sqlite import SqliteReplies
-from pytest_llmeval.judges.stored_judgement import StoredJudgement
-from pytest_llmeval.suites.suite import SuiteKey
+from pytest_llmeval.baselines import fingerprint, score_file
+from pytest_llmeval.judges import JudgeOptions, StoredJudgement, judgements_of, write_judgements
+from pytest_llmeval.judges.replies._sqlite import SqliteReplies
+from pytest_llmeval.suites import SuiteKey
 
 
 def test_a_drop_that_a_milder_judge_hides_is_found_across_the_bridge(suites: Suites) -> None:

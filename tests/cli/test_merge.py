@@ -12,9 +12,9 @@ from msgspec import structs
 
 from pytest_llmeval import Observation
 from pytest_llmeval.cli import main
-from pytest_llmeval.core.results import CaseRecord
-from pytest_llmeval.run import finishing
-from pytest_llmeval.run.shards import ShardOptions, write_shard
+from pytest_llmeval.core import CaseRecord
+from pytest_llmeval.run import ShardOptions, write_shard
+from pytest_llmeval.run import _finishing as finishing
 
 COUNT = 3
 REPORTS = ["report.json", str(Path("deep", "report.html")), "scores.csv"]

@@ -10,9 +10,9 @@ import pytest
 from project import ROOT, script
 from running import WITHOUT_UNUSED, Finished, run_python
 
-from pytest_llmeval.cli import main
-from pytest_llmeval.cli.options import OPTIONS, Option, add_options
-from pytest_llmeval.judges.options import JudgeMode
+from pytest_llmeval.cli import OPTIONS, add_options, main
+from pytest_llmeval.cli._options import Option
+from pytest_llmeval.judges import JudgeMode
 
 PAGE = script("options_page")
 COMMANDS = dict(PAGE.parsers())

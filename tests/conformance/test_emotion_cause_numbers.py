@@ -7,7 +7,7 @@ import pytest
 from project import CONFORMANCE
 
 from pytest_llmeval import Case, get_evaluator, score
-from pytest_llmeval.tasks.emotion_cause.pairs import (
+from pytest_llmeval.tasks.emotion_cause._pairs import (
     clean_span,
     format_pair,
     locate_span,
@@ -15,7 +15,7 @@ from pytest_llmeval.tasks.emotion_cause.pairs import (
     validate_submission,
     whole_number,
 )
-from pytest_llmeval.tasks.emotion_cause.scores import EMOTIONS, SCORED
+from pytest_llmeval.tasks.emotion_cause._scores import EMOTIONS, SCORED
 
 FOLDER = CONFORMANCE / "emotion_cause"
 

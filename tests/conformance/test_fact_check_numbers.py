@@ -6,13 +6,12 @@ import pytest
 from project import CONFORMANCE
 
 from pytest_llmeval import Case, EvidenceMatcher, MetricValue
-from pytest_llmeval.core.errors import JudgeError
-from pytest_llmeval.judges.contract import Verdict
-from pytest_llmeval.judges.questions.modes import get_mode
-from pytest_llmeval.judges.questions.replies import FLAGS
-from pytest_llmeval.numbers.table import CaseRecord, summarize
-from pytest_llmeval.tasks.fact_check.evaluator import FactCheck
-from pytest_llmeval.tasks.fact_check.target import VERDICTS, read_answer
+from pytest_llmeval.core import JudgeError
+from pytest_llmeval.judges import FLAGS, Verdict, get_mode
+from pytest_llmeval.numbers import summarize
+from pytest_llmeval.numbers._table import CaseRecord
+from pytest_llmeval.tasks.fact_check._evaluator import FactCheck
+from pytest_llmeval.tasks.fact_check._target import VERDICTS, read_answer
 
 FOLDER = CONFORMANCE / "factcheck"
 

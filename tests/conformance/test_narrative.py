@@ -7,9 +7,9 @@ import pytest
 from project import CONFORMANCE
 
 from pytest_llmeval import Case, get_evaluator, score
-from pytest_llmeval.tasks.narrative.alignment import overlap_ratio
-from pytest_llmeval.tasks.narrative.composite import COMPONENTS, Narrative
-from pytest_llmeval.tasks.narrative.document import (
+from pytest_llmeval.tasks.narrative._alignment import overlap_ratio
+from pytest_llmeval.tasks.narrative._composite import COMPONENTS, Narrative
+from pytest_llmeval.tasks.narrative._document import (
     calculate_precision_recall_f1,
     calculate_set_metrics,
     handle_missing_ground_truth,

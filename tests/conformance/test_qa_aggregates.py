@@ -9,7 +9,7 @@ import pytest
 from project import CONFORMANCE
 
 from pytest_llmeval import MissingDataError, get_evaluator
-from pytest_llmeval.tasks.memory_qa.qa import EvalResult, QuestionType, compute_metrics
+from pytest_llmeval.tasks.memory_qa import EvalResult, QuestionType, compute_metrics
 
 FOLDER = CONFORMANCE / "qa"
 

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 from project import CONFORMANCE
 
-from pytest_llmeval.core.errors import JudgeError
-from pytest_llmeval.judges.contract import JudgeRequest
-from pytest_llmeval.judges.questions.modes import get_mode, is_unanswerable, route
-from pytest_llmeval.tasks.memory_qa.qa import EvalResult, QuestionType, batch_judge
+from pytest_llmeval.core import JudgeError
+from pytest_llmeval.judges import JudgeRequest, get_mode, is_unanswerable, route
+from pytest_llmeval.tasks.memory_qa import EvalResult, QuestionType, batch_judge
 
 FOLDER = CONFORMANCE / "qa"
 

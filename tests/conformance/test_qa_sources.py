@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from project import SHARED
 
-from pytest_llmeval.core.errors import Fault
-from pytest_llmeval.data.labels import load_taxonomy
-from pytest_llmeval.suites.registry import default_registry
+from pytest_llmeval.core import Fault
+from pytest_llmeval.data import load_taxonomy
+from pytest_llmeval.suites import default_registry
 
 QA = SHARED / "conformance" / "qa"
 DATA = SHARED / "data"

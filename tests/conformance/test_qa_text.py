@@ -4,11 +4,9 @@ from typing import Any
 import pytest
 from project import CONFORMANCE
 
-from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.errors import MissingDataError
-from pytest_llmeval.core.observation import Totals
-from pytest_llmeval.evaluators.measures.overlap import open_wordnet
-from pytest_llmeval.evaluators.text import METRICS, TextEvaluator
+from pytest_llmeval.core import Case, MissingDataError, Totals
+from pytest_llmeval.evaluators._text import METRICS, TextEvaluator
+from pytest_llmeval.evaluators.measures._overlap import open_wordnet
 
 FOLDER = CONFORMANCE / "qa"
 

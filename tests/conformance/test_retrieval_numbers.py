@@ -10,12 +10,11 @@ import pytest
 from project import SHARED
 
 from pytest_llmeval import Case, Totals, get_evaluator, score
-from pytest_llmeval.core.results import MetricIndex, Result
-from pytest_llmeval.numbers.table import CaseRecord, summarize
-from pytest_llmeval.reports.files import write_reports
-from pytest_llmeval.reports.form import RunReport, RunStart
-from pytest_llmeval.reports.making import fill_tables, suite_report
-from pytest_llmeval.tasks.retrieval.ranking import set_counts
+from pytest_llmeval.core import MetricIndex, Result
+from pytest_llmeval.numbers import summarize
+from pytest_llmeval.numbers._table import CaseRecord
+from pytest_llmeval.reports import RunReport, RunStart, fill_tables, suite_report, write_reports
+from pytest_llmeval.tasks.retrieval._ranking import set_counts
 
 FOLDER = SHARED / "conformance" / "retrieval"
 

@@ -5,8 +5,8 @@ import pytest
 from project import CONFORMANCE
 
 from pytest_llmeval import get_evaluator
-from pytest_llmeval.tasks.narrative.alignment import overlap_ratio
-from pytest_llmeval.tasks.narrative.segmentation import end_mark_spans, sentence_index
+from pytest_llmeval.tasks.narrative._alignment import overlap_ratio
+from pytest_llmeval.tasks.narrative._segmentation import end_mark_spans, sentence_index
 
 FOLDER = CONFORMANCE / "segmentation"
 

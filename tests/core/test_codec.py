@@ -11,8 +11,17 @@ from hypothesis import strategies as st
 from strategies import observations
 
 from pytest_llmeval import Observation
-from pytest_llmeval.core.codec import decode, encode, normalized, plain
-from pytest_llmeval.core.results import AnswerShown, CaseRecord, JudgeCall, JudgingShown, TargetUsage
+from pytest_llmeval.core import (
+    AnswerShown,
+    CaseRecord,
+    JudgeCall,
+    JudgingShown,
+    TargetUsage,
+    decode,
+    encode,
+    normalized,
+)
+from pytest_llmeval.core._codec import plain
 
 RICH = CaseRecord(
     "a",

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.core.errors import FAULT_CODES, code_of
-from pytest_llmeval.workbench.authoring import fault_codes
+from pytest_llmeval.core import code_of
+from pytest_llmeval.core._errors import FAULT_CODES
+from pytest_llmeval.workbench._authoring import fault_codes
 
 CASES = "cases: [{id: a, expected: x, prediction: twice}]\n"
 BROKEN = {

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from pytest_llmeval.core.errors import MissingExtraError
+from pytest_llmeval.core import MissingExtraError
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import traceback
 import pytest
 
 from pytest_llmeval import get_evaluator
-from pytest_llmeval.core.errors import defined_at, origin, users_only
+from pytest_llmeval.core import defined_at, origin, users_only
 
 HERE = "test_frames.py"
 

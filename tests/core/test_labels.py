@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_llmeval.core.tables import NO_LABEL, cell_name, label_key, label_name, label_order, read_cells
+from pytest_llmeval.core import NO_LABEL, cell_name, label_key, label_name, label_order, read_cells
 
 any_label = st.one_of(
     st.text(max_size=4), st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.booleans()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import Case, Evaluator, Metric, Observation, Sums, get_evaluator
-from pytest_llmeval.core.results import MetricIndex
+from pytest_llmeval.core import MetricIndex
 
 INDEX = MetricIndex.from_evaluators({"text": get_evaluator("text"), "labels": get_evaluator("classification")})
 

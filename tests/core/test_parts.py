@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval.core.case import MISSING, Case, Parts, expression_fault, record_in
-from pytest_llmeval.core.errors import PredictionError
-from pytest_llmeval.core.evaluator import Evaluator, Reads
-from pytest_llmeval.core.views import Reading
+from pytest_llmeval.core import MISSING, Case, Evaluator, Parts, PredictionError, Reading, Reads, expression_fault
+from pytest_llmeval.core._case import record_in
 
 RAG = {"answer": "Paris", "contexts": ["a", "b"], "usage": {"input_tokens": 3}}
 

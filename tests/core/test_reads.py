@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_llmeval import Case, Evaluator, Metric, Neighbours, Observation, Reads
-from pytest_llmeval.core.views import Reading
+from pytest_llmeval.core import Reading
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,7 @@
 import pytest
 
 from pytest_llmeval import Case, PredictionError, get_evaluator
-from pytest_llmeval.core.case import Parts
-from pytest_llmeval.core.views import Reading
+from pytest_llmeval.core import Parts, Reading
 
 TOOLS = get_evaluator("tools")
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from pytest_llmeval.core.tables import (
+from pytest_llmeval.core import (
     CaseTable,
     ConfusionMatrix,
     Count,

@@ -10,11 +10,11 @@ from typing import Any, Final
 
 from constructs import SCALARS, SCHEMAS, TEXTS, VALUES, more_texts, near
 
-from pytest_llmeval.core.case import Case, PredictionParts
-from pytest_llmeval.evaluators.checks.evaluator import Checks
-from pytest_llmeval.exchange.contract import Construct, Fate
-from pytest_llmeval.exchange.templates import Direction, VerdictDifference
-from pytest_llmeval.tasks.agents.tools import Tools
+from pytest_llmeval.core import Case, PredictionParts
+from pytest_llmeval.evaluators import Checks
+from pytest_llmeval.exchange._contract import Construct, Fate
+from pytest_llmeval.exchange._templates import Direction, VerdictDifference
+from pytest_llmeval.tasks.agents._tools import Tools
 
 STRICTER, LOOSER, EITHER = Direction.STRICTER, Direction.LOOSER, Direction.EITHER
 _COMPOSED = VerdictDifference("texts are compared in composed form (NFC)", LOOSER, json.dumps("e\u0301"))

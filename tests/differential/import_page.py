@@ -8,8 +8,8 @@ from constructs import UNTRIED, kind_of
 from counterparts import COUNTERPARTS, Written
 from replay import IMPORTED, Imported, kept
 
-from pytest_llmeval.exchange.contract import Fate
-from pytest_llmeval.exchange.promptfoo.assertions import KINDS, TYPES
+from pytest_llmeval.exchange._contract import Fate
+from pytest_llmeval.exchange.promptfoo._assertions import KINDS, TYPES
 
 PAGE: Final = Path(__file__).parents[2] / "docs/import.md"
 _BEGIN, _END = "<!-- begin: written by tests/differential/import_page.py -->", "<!-- end -->"

@@ -11,11 +11,12 @@ from typing import Any, Final
 
 from counterparts import COUNTERPARTS, Written, written
 
-from pytest_llmeval.core.case import Case, PredictionParts
-from pytest_llmeval.evaluators.checks.evaluator import Checks
-from pytest_llmeval.exchange.commands import import_source
-from pytest_llmeval.exchange.contract import Construct, Fate, ImportedSource, ImportOptions
-from pytest_llmeval.exchange.templates import Direction
+from pytest_llmeval.core import Case, PredictionParts
+from pytest_llmeval.evaluators import Checks
+from pytest_llmeval.exchange import ImportedSource, ImportOptions
+from pytest_llmeval.exchange._commands import import_source
+from pytest_llmeval.exchange._contract import Construct, Fate
+from pytest_llmeval.exchange._templates import Direction
 
 ROWS: Final = Path(__file__).parent / "rows"
 

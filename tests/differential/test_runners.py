@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.exchange.readers import read_results
+from pytest_llmeval.exchange._readers import read_results
 
 WRITE = Path(__file__).parents[1] / "exchange" / "written" / "write.py"
 """The script that has tools write their files."""

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval.core.case import MISSING
-from pytest_llmeval.evaluators.answers import as_references, as_text, describe_found
+from pytest_llmeval.core import MISSING
+from pytest_llmeval.evaluators import as_references, as_text, describe_found
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 from project import CONFORMANCE
 from sklearn import metrics
 
-from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.core.observation import Observation, Sums, Totals, stack
-from pytest_llmeval.core.tables import NO_LABEL, read_cells
-from pytest_llmeval.evaluators.classification import Classification
+from pytest_llmeval.core import MISSING, NO_LABEL, Case, Observation, Sums, Totals, read_cells, stack
+from pytest_llmeval.evaluators._classification import Classification
 
 RECORDED = CONFORMANCE / "emotion_cause" / "builtin.jsonl"
 EMOTIONS = ("neutral", "anger", "disgust", "fear", "joy", "sadness", "surprise")

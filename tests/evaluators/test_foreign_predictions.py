@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_llmeval import Case, Evaluator, get_evaluator
-from pytest_llmeval.core.errors import PredictionError
-from pytest_llmeval.core.views import Reading
-from pytest_llmeval.evaluators.answers import json_in
-from pytest_llmeval.tasks.fact_check.target import read_answer
+from pytest_llmeval.core import PredictionError, Reading
+from pytest_llmeval.evaluators import json_in
+from pytest_llmeval.tasks.fact_check._target import read_answer
 
 
 def is_scalar(value: Any) -> bool:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from nltk.stem import PorterStemmer
 
 from pytest_llmeval import Case, EvaluatorError, get_evaluator, score
-from pytest_llmeval.evaluators.measures.locomo import locomo_f1
+from pytest_llmeval.evaluators.measures._locomo import locomo_f1
 
 STEM = PorterStemmer().stem
 WORDS = st.lists(

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval.core.case import Case
-from pytest_llmeval.evaluators.calls import MissingTraceError, ToolCall, read_trace, read_transcript
-from pytest_llmeval.suites.registry import get_evaluator
+from pytest_llmeval.core import Case
+from pytest_llmeval.evaluators import MissingTraceError, ToolCall, read_trace, read_transcript
+from pytest_llmeval.suites import get_evaluator
 
 OPENAI = [
     {"role": "user", "content": "Refunds?"},

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.evaluators.calls import first_parting
+from pytest_llmeval.core import MISSING, Case
+from pytest_llmeval.evaluators import first_parting
 
 
 def user(text: str) -> dict[str, Any]:

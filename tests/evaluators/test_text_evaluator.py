@@ -8,11 +8,9 @@ from nltk import word_tokenize
 from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 from rouge_score.rouge_scorer import RougeScorer
 
-from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.core.errors import EvaluatorError
-from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.evaluators.measures import tokens
-from pytest_llmeval.evaluators.text import METRICS, TextEvaluator
+from pytest_llmeval.core import MISSING, Case, EvaluatorError, Observation
+from pytest_llmeval.evaluators._text import METRICS, TextEvaluator
+from pytest_llmeval.evaluators.measures import _tokens as tokens
 
 DEFAULT = ("exact_match", "f1", "rouge1", "rouge2", "rougeL", "bleu1", "bleu2", "bleu4")
 WORD_METRICS = DEFAULT[1:]
@@ -140,7 +138,7 @@ def test_auto_scores_text_of_every_script() -> None:
 
 def test_a_registered_tokenizer_can_be_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokens, "_TOKENIZERS", dict(tokens._TOKENIZERS))
-    tokens.register_tokenizer("test-commas", lambda text: text.split(","))
+    tokens.add_tokenizer("test-commas", lambda text: text.split(","))
     assert scores("a b,c", "a b", tokenizer="test-commas")["f1"] == pytest.approx(2 / 3)
     assert scores("a b, ", " ", tokenizer="test-commas")["f1"] == 0
 
@@ -171,7 +169,7 @@ def test_metrics_are_described_in_the_order_asked_for_with_their_signature() -> 
 @settings(deadline=None)
 @given(st.text(st.sampled_from("abcing EDS's.,!\"()-7é中\n"), max_size=40), st.text(max_size=30))
 def test_a_suite_of_cases_scores_the_mean_of_the_cases(one: str, two: str) -> None:
-    from pytest_llmeval.core.observation import Totals
+    from pytest_llmeval.core import Totals
 
     evaluator = TextEvaluator(tokenizer="characters")
     observations = [evaluator.measure(Case(id="c", expected=e, prediction=p)) for e, p in ((one, two), (two, two))]

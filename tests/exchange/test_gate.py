@@ -10,8 +10,8 @@ from project import ROOT
 
 import pytest_llmeval as ev
 from pytest_llmeval.cli import main
-from pytest_llmeval.exchange.result_formats import FORMATS
-from pytest_llmeval.reports.json import read_report
+from pytest_llmeval.exchange._result_formats import FORMATS
+from pytest_llmeval.reports import read_report
 
 Rows = Iterable[dict[str, Any]]
 

@@ -9,9 +9,9 @@ from itertools import pairwise
 
 import pytest
 
-from pytest_llmeval.evaluators.answers import compiled
-from pytest_llmeval.exchange.contract import LeftOutError
-from pytest_llmeval.exchange.patterns import python_pattern
+from pytest_llmeval.evaluators import compiled
+from pytest_llmeval.exchange._contract import LeftOutError
+from pytest_llmeval.exchange._patterns import python_pattern
 
 FACTS = [
     (r"\p{L}", {"p{L}": True, "é": False}),

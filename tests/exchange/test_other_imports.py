@@ -12,10 +12,10 @@ from project import IMPORTERS, run_import, source_paths, write_source
 from running import own_loop
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.exchange.commands import import_source
-from pytest_llmeval.exchange.contract import ImportOptions
-from pytest_llmeval.exchange.templates import Direction
+from pytest_llmeval.core import SuiteError
+from pytest_llmeval.exchange import ImportOptions
+from pytest_llmeval.exchange._commands import import_source
+from pytest_llmeval.exchange._templates import Direction
 
 
 @pytest.fixture(autouse=True)
@@ -546,7 +546,7 @@ def test_every_published_file_is_imported_or_refused_and_every_part_has_one_fate
 def test_a_suite_is_validated_as_the_text_that_is_written(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pytest_llmeval.exchange.pydantic_evals.check_fault", lambda _: None)
+    monkeypatch.setattr("pytest_llmeval.exchange._pydantic_evals.check_fault", lambda _: None)
     data = {"cases": [{"inputs": "?", "evaluators": [{"Equals": {"value": None}}]}]}
     assert main(["import", "pydantic-evals", str(write_source(folder, "x.yaml", data))]) == 1
     assert "x.eval.yaml:" in (fault := capsys.readouterr().err)

@@ -9,8 +9,8 @@ import pytest
 import yaml
 from project import IMPORTERS, source_paths, write_source
 
-from pytest_llmeval.exchange.commands import import_source
-from pytest_llmeval.exchange.contract import ImportedSource, ImportOptions
+from pytest_llmeval.exchange import ImportedSource, ImportOptions
+from pytest_llmeval.exchange._commands import import_source
 
 SMALL = {
     "description": "all that a configuration can say",

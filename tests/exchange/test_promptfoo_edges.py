@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from project import run_import, write_source
 
-from pytest_llmeval.exchange.commands import import_source
-from pytest_llmeval.exchange.contract import ImportOptions, LeftOutError
-from pytest_llmeval.exchange.promptfoo.tests import assertion_of_cell
+from pytest_llmeval.exchange import ImportOptions
+from pytest_llmeval.exchange._commands import import_source
+from pytest_llmeval.exchange._contract import LeftOutError
+from pytest_llmeval.exchange.promptfoo._tests import assertion_of_cell
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,9 @@ import pytest
 from project import run_import, write_source
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.exchange.commands import import_source
-from pytest_llmeval.exchange.contract import Fate, ImportOptions
+from pytest_llmeval.exchange import ImportOptions
+from pytest_llmeval.exchange._commands import import_source
+from pytest_llmeval.exchange._contract import Fate
 
 PROMPT = "Capital of {{country}}?"
 MODEL = "openai:gpt-4.1-mini"
@@ -398,7 +399,7 @@ def test_texts_of_sources_are_texts_in_suites(folder: Path, capsys: pytest.Captu
     tests = [{"vars": {"country": value}, "assert": [{"type": "equals", "value": value}]} for value in values]
     write_source(folder, "suite.yaml", config(tests=tests))
     run_import(capsys, "promptfoo", "suite.yaml")
-    from pytest_llmeval.data.files.documents import read_document
+    from pytest_llmeval.data import read_document
 
     data = read_document(Path("imported/suite.eval.yaml"), "suite").data
     assert [case["input"]["country"] for case in data["cases"]] == values

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from project import write_source
 
-from pytest_llmeval.exchange.commands import import_source
-from pytest_llmeval.exchange.contract import ImportedSuite, ImportOptions
-from pytest_llmeval.exchange.promptfoo.assertions import GRADER
-from pytest_llmeval.targets.spec import fill
+from pytest_llmeval.exchange import ImportedSuite, ImportOptions
+from pytest_llmeval.exchange._commands import import_source
+from pytest_llmeval.exchange.promptfoo._assertions import GRADER
+from pytest_llmeval.targets._spec import fill
 
 HOST = "https://llm.example.org/v1"
 RUBRIC = {"type": "llm-rubric", "value": "is short"}

@@ -22,10 +22,10 @@ from pydantic_evals.evaluators import Contains, Evaluator, EvaluatorContext
 from pydantic_evals.reporting import EvaluationReportAdapter
 from running import ENVIRONMENT, WITHOUT_UNUSED, run_python
 
-from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.exchange.readers import read_results, results_of
-from pytest_llmeval.exchange.result_formats import FORMATS
-from pytest_llmeval.exchange.results import ResultRow
+from pytest_llmeval.core import SuiteError
+from pytest_llmeval.exchange._readers import read_results, results_of
+from pytest_llmeval.exchange._result_formats import FORMATS
+from pytest_llmeval.exchange._results import ResultRow
 
 NAN = float("nan")
 

@@ -11,8 +11,8 @@ from pydantic_ai.models.test import TestModel
 from running import own_loop
 
 import pytest_llmeval as ev
-from pytest_llmeval.core.errors import PredictionError
-from pytest_llmeval.run.execute import json_like
+from pytest_llmeval.core import PredictionError
+from pytest_llmeval.run import json_like
 
 PARTS = ("answer", "tool_calls", "usage")
 
@@ -174,6 +174,6 @@ def test_a_plugin_reads_results_of_another_library(monkeypatch: pytest.MonkeyPat
     result = SimpleNamespace(final="Paris")
     registry = ev.Registry()
     registry.extend("read", lambda value: {"answer": value.final} if value is result else value)
-    monkeypatch.setattr("pytest_llmeval.suites.registry.default_registry", lambda: registry)
+    monkeypatch.setattr("pytest_llmeval.suites._registry.default_registry", lambda: registry)
     assert json_like(result) == {"answer": "Paris"}
     assert json_like(City(city="Oslo")) == {"city": "Oslo"}

@@ -11,7 +11,7 @@ from project import run_import, write_source
 from running import ENVIRONMENT, WITHOUT_UNUSED, run_python
 
 from pytest_llmeval.__main__ import main
-from pytest_llmeval.data.files.documents import read_document
+from pytest_llmeval.data import read_document
 
 SKILL = "---\nname: map\ndescription: Draws maps --- of code\n---\nA map has a heading for each folder.\n"
 PLUGIN = {

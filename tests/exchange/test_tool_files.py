@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.exchange.readers import read_results
+from pytest_llmeval.core import SuiteError
+from pytest_llmeval.exchange._readers import read_results
 
 FOLDER = Path(__file__).parent / "written"
 

@@ -5,7 +5,7 @@ from typing import Any
 from builders import gate, judge, run
 
 from pytest_llmeval import Result
-from pytest_llmeval.core.verdicts import GateResult
+from pytest_llmeval.core import GateResult
 
 SIZE = 60
 API = range(3, 10)

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from builders import gate_of, parse_gate
 
-from pytest_llmeval.core.results import GroupResult, MetricIndex, MetricValue, Result
-from pytest_llmeval.gates.contract import Gate, split_statistic
-from pytest_llmeval.gates.limit import LimitGate, ScoreLimit, gate_form_fault
+from pytest_llmeval.core import GroupResult, MetricIndex, MetricValue, Result
+from pytest_llmeval.gates import Gate, LimitGate, gate_form_fault, split_statistic
+from pytest_llmeval.gates._limit import ScoreLimit
 
 VALUES = (0.05, 0.2, 0.35, 0.5, 0.9)
 NOTHING = MetricValue(None, None, None, None, 0, 0, 0, 0)

@@ -8,12 +8,9 @@ from builders import binary, gate, gate_of, judge, noisy, pairing, run
 from scipy import stats
 
 from pytest_llmeval import Metric
-from pytest_llmeval.core.verdicts import GateResult
-from pytest_llmeval.gates.change import ChangeGate
-from pytest_llmeval.gates.contract import Gate
-from pytest_llmeval.gates.drop import DropGate
-from pytest_llmeval.gates.rules import judge_together
-from pytest_llmeval.numbers.significance import mcnemar_tails
+from pytest_llmeval.core import GateResult
+from pytest_llmeval.gates import ChangeGate, DropGate, Gate, judge_together
+from pytest_llmeval.numbers._significance import mcnemar_tails
 
 
 def groups(*here: int, size: int = 12) -> tuple[Any, Any]:

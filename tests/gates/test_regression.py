@@ -9,9 +9,8 @@ from builders import binary, gate, gate_of, judge, noisy, pairing, run
 from scipy import stats
 
 from pytest_llmeval import Case, Result, get_evaluator, score
-from pytest_llmeval.gates.change import ChangeGate
-from pytest_llmeval.gates.drop import DropGate, SafeGate
-from pytest_llmeval.gates.rules import judge_together
+from pytest_llmeval.gates import ChangeGate, DropGate, judge_together
+from pytest_llmeval.gates._drop import SafeGate
 
 
 @pytest.mark.parametrize(

@@ -8,25 +8,25 @@ import pytest
 from builders import gate_of
 from project import load_text
 
-from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.core.results import Result
-from pytest_llmeval.core.verdicts import GateOutcome, GateResult
-from pytest_llmeval.gates import rules
-from pytest_llmeval.gates.contract import (
-    PERCENTILES,
-    STATISTICS,
+from pytest_llmeval.core import GateOutcome, GateResult, Result, SuiteError
+from pytest_llmeval.gates import (
+    DropGate,
     Gate,
+    GateFault,
     GateKey,
+    LimitGate,
     ScoreGate,
     TextForm,
     gate_rule,
+    gate_schema,
+    known_keys,
     owned,
 )
-from pytest_llmeval.gates.drop import DropGate
-from pytest_llmeval.gates.limit import LimitGate
-from pytest_llmeval.gates.rules import RULES, GateFault, gate_schema, known_keys, rule_of
-from pytest_llmeval.reports.form import gated_metrics
-from pytest_llmeval.reports.html.data import number_line
+from pytest_llmeval.gates import _rules as rules
+from pytest_llmeval.gates._contract import PERCENTILES, STATISTICS
+from pytest_llmeval.gates._rules import RULES, rule_of
+from pytest_llmeval.reports._form import gated_metrics
+from pytest_llmeval.reports.html._data import number_line
 
 VALUES = {float: 0.5, int: 1, str: "x", bool: True}
 NEEDED: dict[str, dict[str, Any]] = {

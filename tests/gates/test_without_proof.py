@@ -8,9 +8,9 @@ import pytest
 from builders import binary, gate, judge, noisy, pairing, run
 from project import ROOT
 
-from pytest_llmeval.gates.rules import judge_together
-from pytest_llmeval.numbers.inference import FarChanges
-from pytest_llmeval.numbers.significance import net_fall_tail
+from pytest_llmeval.gates import judge_together
+from pytest_llmeval.numbers import FarChanges
+from pytest_llmeval.numbers._significance import net_fall_tail
 
 
 def fallen(cases: int, worse: int, better: int = 0) -> tuple[list[int], list[int]]:

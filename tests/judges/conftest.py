@@ -7,12 +7,8 @@ from typing import Any
 import pytest
 from scripted_judges import OneJudge, Scripted
 
-from pytest_llmeval.judges.asking import Juror
-from pytest_llmeval.judges.options import CachePlace, JudgeMode
-from pytest_llmeval.judges.recordings import Judgements
-from pytest_llmeval.judges.run_store import RunStore, WorkingCache
-from pytest_llmeval.judges.service import CallLimit
-from pytest_llmeval.judges.spec import Price
+from pytest_llmeval.judges import CachePlace, CallLimit, Judgements, JudgeMode, Juror, Price, RunStore
+from pytest_llmeval.judges._run_store import WorkingCache
 
 
 @pytest.fixture

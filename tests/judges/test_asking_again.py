@@ -7,10 +7,8 @@ from builders import Chain, question
 from scripted_judges import OneJudge, Scripted, ask_of, fault, run, verdict
 
 from pytest_llmeval import BudgetError, JudgeError, score
-from pytest_llmeval.core.case import Case
-from pytest_llmeval.judges.asking import Juror, PanelQuestion
-from pytest_llmeval.judges.contract import JudgeReply, Question, Usage
-from pytest_llmeval.judges.options import Budget
+from pytest_llmeval.core import Case
+from pytest_llmeval.judges import Budget, JudgeReply, Juror, PanelQuestion, Question, Usage
 
 GARBLED = JudgeReply("high", Usage(20, 2))
 

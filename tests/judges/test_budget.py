@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from pytest_llmeval.judges.options import Budget, parse_budget
+from pytest_llmeval.judges import Budget, parse_budget
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from pytest_llmeval.core.errors import BudgetError, FieldsError, JudgeError
-from pytest_llmeval.judges.contract import Listing, Verdict
-from pytest_llmeval.judges.panel import CascadeVerdict, cascaded, is_unsure, unanswered
-from pytest_llmeval.judges.questions.modes import get_mode
-from pytest_llmeval.judges.spec import CascadeRule, Doubt
+from pytest_llmeval.core import BudgetError, FieldsError, JudgeError
+from pytest_llmeval.judges import CascadeRule, CascadeVerdict, Listing, Verdict, get_mode, is_unsure
+from pytest_llmeval.judges._panel import cascaded, unanswered
+from pytest_llmeval.judges._spec import Doubt
 
 BETWEEN = CascadeRule(Doubt([0.3, 0.8]))
 TWICE = CascadeRule(Doubt(disagree=2), audit=0)

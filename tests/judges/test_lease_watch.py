@@ -11,13 +11,13 @@ import pytest
 from running import Clock
 from servers import PATIENCE
 
-from pytest_llmeval.core.errors import LlmevalError
-from pytest_llmeval.judges import run_store as module
-from pytest_llmeval.judges.coordination import Coordination
-from pytest_llmeval.judges.options import CachePlace
-from pytest_llmeval.judges.run_store import LeaseWatch, WorkingCache
+from pytest_llmeval.core import LlmevalError
+from pytest_llmeval.judges import CachePlace
+from pytest_llmeval.judges import _run_store as module
+from pytest_llmeval.judges._coordination import Coordination
+from pytest_llmeval.judges._run_store import LeaseWatch, WorkingCache
 
-_NAME = "from pytest_llmeval.services.machine import process_name; print(process_name())"
+_NAME = "from pytest_llmeval.services._machine import process_name; print(process_name())"
 
 
 @dataclass

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from servers import PATIENCE
 
-from pytest_llmeval.core.errors import LlmevalError
-from pytest_llmeval.judges import service as module
-from pytest_llmeval.judges.service import CallLimit
+from pytest_llmeval.core import LlmevalError
+from pytest_llmeval.judges import CallLimit
+from pytest_llmeval.judges import _service as module
 
 
 @dataclass

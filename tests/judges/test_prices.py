@@ -5,9 +5,7 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval.judges.contract import Usage
-from pytest_llmeval.judges.service import cost_usd, price_of
-from pytest_llmeval.judges.spec import JudgeSpec, Price
+from pytest_llmeval.judges import JudgeSpec, Price, Usage, cost_usd, price_of
 
 OWN = Price(input=1.0, output=2.0)
 

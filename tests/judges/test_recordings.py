@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from pytest_llmeval.core.errors import LlmevalError, SuiteError
-from pytest_llmeval.data.files.places import own_file
-from pytest_llmeval.judges.contract import Usage
-from pytest_llmeval.judges.recordings import Judgements, merge_judgements, recorded_line, write_judgements
-from pytest_llmeval.judges.stored_judgement import StoredJudgement
+from pytest_llmeval.core import LlmevalError, SuiteError
+from pytest_llmeval.data import own_file
+from pytest_llmeval.judges import Judgements, StoredJudgement, Usage, write_judgements
+from pytest_llmeval.judges._recordings import merge_judgements, recorded_line
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=30)
 AMOUNTS = st.floats(0, 1e6, allow_nan=False)

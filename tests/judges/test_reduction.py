@@ -8,15 +8,11 @@ import pytest
 from builders import question
 from msgspec.structs import replace
 
-from pytest_llmeval.core.errors import BudgetError, JudgeError, LlmevalError
-from pytest_llmeval.judges.contract import Verdict
-from pytest_llmeval.judges.panel import PanelError, PanelVerdict, decided, reduced
-from pytest_llmeval.judges.questions.modes import get_mode
-from pytest_llmeval.judges.questions.replies import FLAGS
-from pytest_llmeval.judges.service import JudgeOffError
-from pytest_llmeval.judges.spec import Reduce
-from pytest_llmeval.tasks.grounding.questions import checklist_mode
-from pytest_llmeval.tasks.preference.pairwise import pairwise_mode
+from pytest_llmeval.core import BudgetError, JudgeError, LlmevalError
+from pytest_llmeval.judges import FLAGS, JudgeOffError, PanelError, PanelVerdict, Reduce, Verdict, get_mode
+from pytest_llmeval.judges._panel import decided, reduced
+from pytest_llmeval.tasks.grounding._questions import checklist_mode
+from pytest_llmeval.tasks.preference._pairwise import pairwise_mode
 
 YES_NO = get_mode("preference")
 SCORE = get_mode("continuous")

@@ -8,10 +8,8 @@ import pytest
 from builders import question
 from scripted_judges import OneJudge, Scripted, ask_of, asked, fault, reached, run, verdict
 
-from pytest_llmeval.core.errors import JudgeError
-from pytest_llmeval.judges.asking import Juror, JurorVerdict, PanelQuestion
-from pytest_llmeval.judges.contract import JudgeReply, Usage, Verdict
-from pytest_llmeval.judges.service import CallLimit
+from pytest_llmeval.core import JudgeError
+from pytest_llmeval.judges import CallLimit, JudgeReply, Juror, JurorVerdict, PanelQuestion, Usage, Verdict
 
 
 def test_a_verdict_is_asked_for_once_then_comes_from_the_cache(

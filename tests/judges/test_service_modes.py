@@ -12,13 +12,24 @@ from builders import question
 from msgspec import structs
 from scripted_judges import OneJudge, Scripted, ask_of, asked, fault, reached, run, verdict
 
-from pytest_llmeval.core.errors import BudgetError, JudgeError
-from pytest_llmeval.judges.asking import Juror, JurorVerdict
-from pytest_llmeval.judges.contract import JudgeReply, JudgeRequest, Usage, Verdict
-from pytest_llmeval.judges.options import Budget, CachePlace, JudgeMode, JudgeOptions
-from pytest_llmeval.judges.recordings import Judgements
-from pytest_llmeval.judges.run_store import RunStore, WorkingCache
-from pytest_llmeval.judges.service import CallLimit, JudgeOffError
+from pytest_llmeval.core import BudgetError, JudgeError
+from pytest_llmeval.judges import (
+    Budget,
+    CachePlace,
+    CallLimit,
+    Judgements,
+    JudgeMode,
+    JudgeOffError,
+    JudgeOptions,
+    JudgeReply,
+    JudgeRequest,
+    Juror,
+    JurorVerdict,
+    RunStore,
+    Usage,
+    Verdict,
+)
+from pytest_llmeval.judges._run_store import WorkingCache
 
 
 def test_recordings_go_before_the_cache_and_replay_reads_nothing_else(

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval.data.files.documents import read_document
-from pytest_llmeval.data.files.validation import check
-from pytest_llmeval.judges.spec import JudgeSpec, Price
+from pytest_llmeval.data import check, read_document
+from pytest_llmeval.judges import JudgeSpec, Price
 
 
 def test_a_spec_says_provider_and_name() -> None:

@@ -10,9 +10,9 @@ from builders import messages, question, question_key
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_llmeval.judges.contract import Message
-from pytest_llmeval.judges.recordings import recorded_line
-from pytest_llmeval.judges.stored_judgement import StoredJudgement, components, difference, judgement_key
+from pytest_llmeval.judges import Message, StoredJudgement
+from pytest_llmeval.judges._recordings import recorded_line
+from pytest_llmeval.judges._stored_judgement import components, difference, judgement_key
 
 TEXTS = st.text(st.characters(codec=None), max_size=20)  # halves of surrogate pairs included
 

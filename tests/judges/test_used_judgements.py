@@ -5,9 +5,8 @@ from pathlib import Path
 from builders import entry
 from msgspec.structs import replace
 
-from pytest_llmeval.judges.recordings import Judgements, Written, encode_judgements, judgements_of
-from pytest_llmeval.judges.stored_judgement import StoredJudgement
-from pytest_llmeval.run.run_record import UsedJudgements
+from pytest_llmeval.judges import Judgements, StoredJudgement, Written, encode_judgements, judgements_of
+from pytest_llmeval.run._run_record import UsedJudgements
 
 
 def used(asking: Path, *entries: StoredJudgement) -> UsedJudgements:

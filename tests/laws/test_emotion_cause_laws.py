@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_llmeval import Case, Observation, Totals
-from pytest_llmeval.tasks.emotion_cause.evaluator import EmotionCause
-from pytest_llmeval.tasks.emotion_cause.pairs import (
+from pytest_llmeval.tasks.emotion_cause._evaluator import EmotionCause
+from pytest_llmeval.tasks.emotion_cause._pairs import (
     EMOTIONS,
     Pair,
     SpanPair,
@@ -23,7 +23,7 @@ from pytest_llmeval.tasks.emotion_cause.pairs import (
     locate_span,
     parse_pair,
 )
-from pytest_llmeval.tasks.emotion_cause.scores import SCORED, span_counts
+from pytest_llmeval.tasks.emotion_cause._scores import SCORED, span_counts
 
 EVALUATORS = {1: EmotionCause(subtask=1), 2: EmotionCause(subtask=2, two_step=True)}
 KINDS = ("strict", "proportional", "fuzzy")

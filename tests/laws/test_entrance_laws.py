@@ -18,9 +18,9 @@ from examples import GENERATORS, answered
 from pydantic import create_model
 
 from pytest_llmeval import Case, LlmevalError, PredictionError, get_checks, get_evaluator, score, score_stream
-from pytest_llmeval.core.codec import normalized
-from pytest_llmeval.data.formats.frames import rows_of
-from pytest_llmeval.run.execute import json_like
+from pytest_llmeval.core import normalized
+from pytest_llmeval.data import rows_of
+from pytest_llmeval.run import json_like
 
 ROUNDS: Final = 8
 

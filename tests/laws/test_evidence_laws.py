@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pytest_llmeval import EvidenceMatcher
-from pytest_llmeval.tasks.fact_check.mentions import find_citations
+from pytest_llmeval.tasks.fact_check._mentions import find_citations
 
 BODIES = "University|Institute|Bureau|Department|Bank|Agency|Organization|Commission"
 CAPITALISED = r"[A-Z][a-zA-Z\s&{more}]+(?:{endings})"

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_llmeval import Case, JudgeError, Observation, Totals, Verdict
-from pytest_llmeval.judges.questions.replies import FLAGS
-from pytest_llmeval.tasks.fact_check.evaluator import FactCheck
-from pytest_llmeval.tasks.fact_check.target import VERDICTS
+from pytest_llmeval.judges import FLAGS
+from pytest_llmeval.tasks.fact_check._evaluator import FactCheck
+from pytest_llmeval.tasks.fact_check._target import VERDICTS
 
 texts = st.sampled_from(
     [

@@ -7,9 +7,8 @@ from builders import gate, pairing, run
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from pytest_llmeval.core.verdicts import GateResult
-from pytest_llmeval.gates.change import ChangeGate, GateEvidence
-from pytest_llmeval.gates.rules import judge_together
+from pytest_llmeval.core import GateResult
+from pytest_llmeval.gates import ChangeGate, GateEvidence, judge_together
 
 cases = st.tuples(st.sampled_from([0.0, 0.5, 1.0]), st.sampled_from([0.0, 0.5, 1.0]))
 runs = st.lists(cases, min_size=1, max_size=14)

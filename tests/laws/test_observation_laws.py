@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from strategies import AWKWARD, SplitAverage, counted, observations, records, totals
 
 from pytest_llmeval import Observation, Totals
-from pytest_llmeval.core.observation import stack
-from pytest_llmeval.core.results import CaseRecord, MetricValue
-from pytest_llmeval.numbers.table import summarize
+from pytest_llmeval.core import CaseRecord, MetricValue, stack
+from pytest_llmeval.numbers import summarize
 
 lists = st.lists(counted, max_size=10)
 

@@ -11,19 +11,14 @@ import pytest
 from builders import finished
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.core.verdicts import MetricChange
-from pytest_llmeval.core.wording import number
-from pytest_llmeval.reports.form import RunReport
-from pytest_llmeval.reports.html.data import changes_json
-from pytest_llmeval.reports.json import read_report, write_json
-from pytest_llmeval.reports.terminal import render
-from pytest_llmeval.run.checkout import Checkout
-from pytest_llmeval.run.execute import execute
-from pytest_llmeval.run.job import CaseAnswer
-from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord, SuitePart
-from pytest_llmeval.suites.suite import SuiteKey
-from pytest_llmeval.workbench.comment import comment_text
-from pytest_llmeval.workbench.reports import page_runs
+from pytest_llmeval.core import MetricChange, number
+from pytest_llmeval.reports import RunReport, read_report, render, write_json
+from pytest_llmeval.reports.html._data import changes_json
+from pytest_llmeval.run import Checkout, Item, ItemResult, RunRecord, SuitePart, execute
+from pytest_llmeval.run._job import CaseAnswer
+from pytest_llmeval.suites import SuiteKey
+from pytest_llmeval.workbench._comment import comment_text
+from pytest_llmeval.workbench._reports import page_runs
 
 NAME = "s.eval.json"
 SIZE = 40

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_llmeval import Case, Evaluator, Observation, Result, get_evaluator, score
-from pytest_llmeval.core.evaluator import Metric
-from pytest_llmeval.judges.contract import JudgedEvaluator
+from pytest_llmeval.core import Metric
+from pytest_llmeval.judges import JudgedEvaluator
 
 
 def retrieved(rng: random.Random) -> Any:

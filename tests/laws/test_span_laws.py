@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_llmeval import Case, Totals
-from pytest_llmeval.tasks.narrative.alignment import overlap_ratio, pair_spans
-from pytest_llmeval.tasks.narrative.document import Span
-from pytest_llmeval.tasks.narrative.segmentation import (
+from pytest_llmeval.tasks.narrative._alignment import overlap_ratio, pair_spans
+from pytest_llmeval.tasks.narrative._document import Span
+from pytest_llmeval.tasks.narrative._segmentation import (
     BoundaryMatch,
     Segmentation,
     end_mark_spans,
@@ -20,7 +20,7 @@ from pytest_llmeval.tasks.narrative.segmentation import (
     sentence_index,
     window_diff,
 )
-from pytest_llmeval.tasks.narrative.text_span import assign_spans
+from pytest_llmeval.tasks.narrative._text_span import assign_spans
 
 boundaries = st.lists(st.integers(-2, 25), max_size=14)
 few = st.sets(st.integers(0, 12), max_size=6)

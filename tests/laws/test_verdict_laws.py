@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_llmeval.core.errors import LlmevalError
-from pytest_llmeval.core.verdicts import GateResult
-from pytest_llmeval.data.files.documents import Document
-from pytest_llmeval.exchange.gating import GateOptions, GateVerdict, judge_results
-from pytest_llmeval.exchange.results import ResultRow
+from pytest_llmeval.core import GateResult, LlmevalError
+from pytest_llmeval.data import Document
+from pytest_llmeval.exchange import GateVerdict
+from pytest_llmeval.exchange._gating import GateOptions, judge_results
+from pytest_llmeval.exchange._results import ResultRow
 
 RULES: Sequence[Mapping[str, Any]] = (
     {},

@@ -25,16 +25,20 @@ from pytest_llmeval import (
     get_evaluator,
     score,
 )
-from pytest_llmeval.core.observation import FloatArray
-from pytest_llmeval.core.verdicts import GateResult
-from pytest_llmeval.gates.rules import judge_together
-from pytest_llmeval.numbers.case_statistics import CaseStatistics, pooled
-from pytest_llmeval.numbers.compare import compare_systems, differences
-from pytest_llmeval.numbers.pairing import RunPairing
-from pytest_llmeval.numbers.repeats import Reduced, Repeats
-from pytest_llmeval.numbers.table import summarize
-from pytest_llmeval.reports.form import CaseReport, SuiteReport
-from pytest_llmeval.workbench.report_pair import paired_scores
+from pytest_llmeval.core import FloatArray, GateResult
+from pytest_llmeval.gates import judge_together
+from pytest_llmeval.numbers import (
+    CaseStatistics,
+    Reduced,
+    Repeats,
+    RunPairing,
+    compare_systems,
+    differences,
+    pooled,
+    summarize,
+)
+from pytest_llmeval.reports import CaseReport, SuiteReport
+from pytest_llmeval.workbench._report_pair import paired_scores
 
 FAITHFUL, UNFAITHFUL, SILENT = "Refunds take 30 days.", "Parking costs 5 euros.", "Could you say more?"
 CONTEXTS = ["Refunds take 30 days at most."]

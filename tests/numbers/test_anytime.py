@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from pytest_llmeval.numbers.anytime import WatchedRun, watch
+from pytest_llmeval.numbers import WatchedRun, watch
 
 NEEDED = 20.0
 SIZE = 200

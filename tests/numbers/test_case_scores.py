@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pytest_llmeval import Case, get_evaluator, score
-from pytest_llmeval.numbers.case_scores import CaseScores, PackedColumns, ScoreColumns
+from pytest_llmeval.numbers._case_scores import CaseScores, PackedColumns, ScoreColumns
 
 PACKED = PackedColumns(2)
 for metric, numbers in {"f1": [0.5, np.nan], "support[joy]": [2.0, np.nan], "other": [1.0, 1.0]}.items():

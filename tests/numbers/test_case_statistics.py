@@ -9,11 +9,8 @@ from hypothesis import given
 from project import ROOT
 from strategies import SplitAverage, records
 
-from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.core.results import CaseRecord
-from pytest_llmeval.numbers.case_statistics import CaseStatistics
-from pytest_llmeval.numbers.table import summarize
+from pytest_llmeval.core import CaseRecord, Observation, SuiteError
+from pytest_llmeval.numbers import CaseStatistics, summarize
 
 RECORD = CaseRecord(
     "b",

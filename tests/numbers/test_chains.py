@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from pytest_llmeval import Case, get_evaluator, score
-from pytest_llmeval.numbers.case_statistics import CaseDigest, CaseStatistics, Chain
-from pytest_llmeval.numbers.estimation import chain_step, estimate
-from pytest_llmeval.numbers.pairing import RunPairing, match
+from pytest_llmeval.numbers import CaseDigest, CaseStatistics, Chain, RunPairing, chain_step, estimate
+from pytest_llmeval.numbers._pairing import match
 
 EVALUATOR = get_evaluator("classification", metrics=["accuracy", "f1_macro"])
 

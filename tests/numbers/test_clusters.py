@@ -5,11 +5,9 @@ import pytest
 from builders import parse_gate
 
 from pytest_llmeval import Case, Result, compare, get_evaluator, score
-from pytest_llmeval.gates.drop import DropGate
-from pytest_llmeval.gates.rules import judge_together
-from pytest_llmeval.numbers.case_statistics import CaseStatistics
-from pytest_llmeval.numbers.pairing import RunPairing
-from pytest_llmeval.numbers.resample import design_effect
+from pytest_llmeval.gates import DropGate, judge_together
+from pytest_llmeval.numbers import CaseStatistics, RunPairing
+from pytest_llmeval.numbers._resample import design_effect
 
 TIMES = 5
 

@@ -16,10 +16,9 @@ from scipy import stats
 from strategies import SplitAverage
 
 from pytest_llmeval import Case, Observation, Result, compare, get_evaluator, score
-from pytest_llmeval.core.results import CaseOutcome, CaseRecord
-from pytest_llmeval.numbers.case_statistics import CaseStatistics
-from pytest_llmeval.numbers.significance import mcnemar_interval
-from pytest_llmeval.numbers.table import summarize
+from pytest_llmeval.core import CaseOutcome, CaseRecord
+from pytest_llmeval.numbers import CaseStatistics, summarize
+from pytest_llmeval.numbers._significance import mcnemar_interval
 
 
 def test_values_and_difference_are_those_of_the_runs() -> None:

@@ -5,12 +5,10 @@ import pytest
 from builders import binary, gate, judge, noisy, pairing, run
 
 from pytest_llmeval import Metric
-from pytest_llmeval.gates.change import ChangeGate
-from pytest_llmeval.gates.drop import GainGate
-from pytest_llmeval.gates.rules import judge_together
-from pytest_llmeval.numbers.compare import compare
-from pytest_llmeval.numbers.drop_tests import DropQuestion, Evidence, drop_evidence, drop_power
-from pytest_llmeval.numbers.significance import (
+from pytest_llmeval.gates import ChangeGate, judge_together
+from pytest_llmeval.gates._drop import GainGate
+from pytest_llmeval.numbers import DropQuestion, Evidence, compare, drop_evidence, drop_power
+from pytest_llmeval.numbers._significance import (
     effective_units,
     sign_flip_tails,
     skewed_tails,

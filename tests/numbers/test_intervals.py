@@ -13,20 +13,16 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pytest_llmeval import Case, Evaluator, Metric, Observation, Result, get_evaluator, score
-from pytest_llmeval.core.observation import FloatArray, Sums
-from pytest_llmeval.core.results import CaseRecord
-from pytest_llmeval.numbers.intervals import (
+from pytest_llmeval.core import CaseRecord, FloatArray, Sums
+from pytest_llmeval.numbers import cases_for_bound, resample_count, resampled_totals, summarize, wilson_interval
+from pytest_llmeval.numbers._intervals import (
     CountedMetric,
     Resampled,
-    cases_for_bound,
     expanded,
     nominal,
     resampled_interval,
     value_interval,
-    wilson_interval,
 )
-from pytest_llmeval.numbers.resample import resample_count, resampled_totals
-from pytest_llmeval.numbers.table import summarize
 
 SHARE = Metric("share")
 confidences = st.sampled_from([0.5, 0.9, 0.95, 0.999])

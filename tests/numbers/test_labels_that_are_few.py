@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import Case, get_evaluator, score
-from pytest_llmeval.core.results import MetricValue
+from pytest_llmeval.core import MetricValue
 
 CORRECTED = get_evaluator("judge", mode="continuous", corrected=True)
 

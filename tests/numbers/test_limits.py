@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_llmeval.numbers.case_scores import Abstained, Limit, Unmet, unmet
+from pytest_llmeval.numbers import Abstained, Limit, Unmet, unmet
 
 
 @pytest.mark.parametrize(

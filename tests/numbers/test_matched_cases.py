@@ -2,9 +2,9 @@
 
 import pytest
 
-from pytest_llmeval.core.results import CaseRecord
-from pytest_llmeval.numbers.case_statistics import CaseDigest, CaseStatistics
-from pytest_llmeval.numbers.pairing import RunPairing, match
+from pytest_llmeval.core import CaseRecord
+from pytest_llmeval.numbers import CaseDigest, CaseStatistics, RunPairing
+from pytest_llmeval.numbers._pairing import match
 
 
 def kept(ids: str, edited: str = "", limited: str = "") -> CaseStatistics:

@@ -7,7 +7,7 @@ import pytest
 from builders import run
 
 from pytest_llmeval import Case, Evaluator, Result, compare, get_evaluator, score
-from pytest_llmeval.numbers.case_statistics import CaseStatistics, pooled
+from pytest_llmeval.numbers import CaseStatistics, pooled
 
 
 def pool(*results: Result) -> CaseStatistics:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pytest_llmeval.numbers.intervals import quantiles
+from pytest_llmeval.numbers._intervals import quantiles
 
 
 @pytest.mark.parametrize("distinct", [3, 1_000_000])

@@ -11,19 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_llmeval import Case, Evaluator, EvaluatorError, Metric, Observation, Sums
-from pytest_llmeval.core.observation import FloatArray
-from pytest_llmeval.core.results import CaseRecord, MetricValue
-from pytest_llmeval.numbers.repeats import (
-    REDUCERS,
-    Reduced,
-    Reliability,
-    Repeats,
-    flakiness_of,
-    passing,
-    spread_of,
-    status_of,
-)
-from pytest_llmeval.numbers.table import summarize
+from pytest_llmeval.core import CaseRecord, FloatArray, MetricValue
+from pytest_llmeval.numbers import Reduced, Reliability, Repeats, passing, summarize
+from pytest_llmeval.numbers._repeats import REDUCERS, flakiness_of, spread_of, status_of
 
 UP, DOWN = Metric("score", high=None), Metric("loss", higher_is_better=False, high=None)
 
@@ -191,7 +181,7 @@ def test_reduced_scores_of_cases_are_averaged_and_members_of_families_with_them(
     kinds = [Observation({"right": 1, "n": 2, "kind a": 1}), Observation({"right": 2, "n": 2, "kind a": 2})]
     evaluator, one = reduced(kinds, "max")
     _, two = reduced([seen(0), seen(0)], "max")
-    from pytest_llmeval.core.observation import Totals
+    from pytest_llmeval.core import Totals
 
     total = Observation(dict(Totals.add_up([one, two])))
     scores = evaluator.scores(total)

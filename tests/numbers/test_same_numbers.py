@@ -9,10 +9,11 @@ from builders import judge, run
 from examples import GENERATORS, Generator, answered
 
 from pytest_llmeval import Case, Evaluator, Result, compare, get_evaluator, score
-from pytest_llmeval.gates.drop import DropGate, SafeGate
-from pytest_llmeval.judges.contract import JudgedEvaluator
-from pytest_llmeval.numbers import estimation
-from pytest_llmeval.numbers.case_statistics import CaseStatistics
+from pytest_llmeval.gates import DropGate
+from pytest_llmeval.gates._drop import SafeGate
+from pytest_llmeval.judges import JudgedEvaluator
+from pytest_llmeval.numbers import CaseStatistics
+from pytest_llmeval.numbers import _estimation as estimation
 
 
 def spam(flagged: int) -> Result:

@@ -4,12 +4,9 @@ import numpy as np
 import pytest
 from builders import gate, noisy, pairing, run
 
-from pytest_llmeval.core.results import Result
-from pytest_llmeval.core.verdicts import GateResult
-from pytest_llmeval.gates.change import ChangeGate
-from pytest_llmeval.gates.rules import judge_together
-from pytest_llmeval.numbers.compare import Difference, differences
-from pytest_llmeval.numbers.pairing import RunPairing, Shift
+from pytest_llmeval.core import GateResult, Result
+from pytest_llmeval.gates import ChangeGate, judge_together
+from pytest_llmeval.numbers import Difference, RunPairing, Shift, differences
 
 MILDER = Shift(0.2, 0.18, 0.22)
 

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from pytest_llmeval.numbers.intervals import Resampled
-from pytest_llmeval.numbers.significance import (
+from pytest_llmeval.numbers import detectable_shift
+from pytest_llmeval.numbers._intervals import Resampled
+from pytest_llmeval.numbers._significance import (
     acceleration,
     bca_interval,
     bca_share,
     bias,
-    detectable_shift,
     few_changes_tail,
     mcnemar_interval,
     mcnemar_tails,

@@ -24,12 +24,11 @@ from pytest_llmeval import (
     get_evaluator,
     score,
 )
-from pytest_llmeval.core.observation import FloatArray
-from pytest_llmeval.core.results import CaseRecord
-from pytest_llmeval.core.views import Reading
-from pytest_llmeval.numbers import resample, table
-from pytest_llmeval.numbers.table import summarize
-from pytest_llmeval.run.score import measure_each
+from pytest_llmeval.core import CaseRecord, FloatArray, Reading
+from pytest_llmeval.numbers import _resample as resample
+from pytest_llmeval.numbers import _table as table
+from pytest_llmeval.numbers import summarize
+from pytest_llmeval.run import measure_each
 
 SPLIT = SplitAverage()
 

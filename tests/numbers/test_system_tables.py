@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import pytest
 
 from pytest_llmeval import Case, get_evaluator, score
-from pytest_llmeval.core.results import MetricIndex, Result
-from pytest_llmeval.numbers.compare import compare, compare_systems
-from pytest_llmeval.numbers.inference import holm
+from pytest_llmeval.core import MetricIndex, Result
+from pytest_llmeval.numbers import compare, compare_systems
+from pytest_llmeval.numbers._inference import holm
 
 TEXT = get_evaluator("text", metrics=["exact_match", "f1"])
 METRICS = MetricIndex.from_evaluators({"text": TEXT})

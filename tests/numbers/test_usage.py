@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_llmeval import Case, EvaluatorError
-from pytest_llmeval.core.observation import Totals
-from pytest_llmeval.core.results import CaseRecord, JudgeCall, TargetUsage
-from pytest_llmeval.numbers.usage import UsageEvaluator, claim_calls, usage_of, usage_report
+from pytest_llmeval.core import CaseRecord, JudgeCall, TargetUsage, Totals
+from pytest_llmeval.numbers import UsageEvaluator, claim_calls, usage_of, usage_report
 
 FRESH = JudgeCall("a", True, 10, 5, 0.25, 2.0)
 NO_TARGET_USAGE = {"target_tokens": None, "target_cost_usd": None, "cost_per_success_usd": None}

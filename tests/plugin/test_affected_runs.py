@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.workbench.affected import Repository, _ShallowError
+from pytest_llmeval.workbench._affected import Repository, _ShallowError
 
 if TYPE_CHECKING:
     from conftest import Project, Ran
@@ -171,7 +171,7 @@ def test_why_a_case_runs_is_said_by_input_and_commit(
     data = json.loads("".join(lines(approved, "--json")))
     assert data["line"] == f"6 of 46 cases affected since {approved}: prompts/answer.md (6)"
     assert "found 'mian', expected a commit, branch or tag" in lines("mian")[0]
-    monkeypatch.setattr("pytest_llmeval.workbench.affected._collected", lambda _: data)
+    monkeypatch.setattr("pytest_llmeval.workbench._affected._collected", lambda _: data)
     first, second = lines(approved, "--why", "a.eval.json::a1")
     assert first == "a.eval.json::a1: runs: prompts/answer.md"
     assert second.endswith(f"; {change} Say y")

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_llmeval.suites.loading import load_suite
-from pytest_llmeval.suites.registry import default_registry
+from pytest_llmeval.suites import default_registry, load_suite
 
 if TYPE_CHECKING:
     from conftest import Project

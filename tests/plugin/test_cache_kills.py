@@ -12,10 +12,8 @@ from pathlib import Path
 import pytest
 from servers import PATIENCE
 
-from pytest_llmeval.judges.contract import Usage
-from pytest_llmeval.judges.coordination import Coordination
-from pytest_llmeval.judges.options import CachePlace
-from pytest_llmeval.judges.stored_judgement import StoredJudgement
+from pytest_llmeval.judges import CachePlace, StoredJudgement, Usage
+from pytest_llmeval.judges._coordination import Coordination
 
 
 def entry(name: str, reply: str = "0.5") -> StoredJudgement:
@@ -29,10 +27,10 @@ def entry(name: str, reply: str = "0.5") -> StoredJudgement:
 _SETUP = f"""
 import sys
 from hashlib import sha256
-from pytest_llmeval.judges.contract import Usage
-from pytest_llmeval.judges.coordination import Coordination
-from pytest_llmeval.judges.options import Budget, CachePlace
-from pytest_llmeval.judges.stored_judgement import StoredJudgement
+from pytest_llmeval.judges._contract import Usage
+from pytest_llmeval.judges._coordination import Coordination
+from pytest_llmeval.judges._options import Budget, CachePlace
+from pytest_llmeval.judges._stored_judgement import StoredJudgement
 
 {getsource(entry)}
 place, name = CachePlace.parse(sys.argv[1]), sys.argv[2]

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_llmeval.run.shards import read_shard
+from pytest_llmeval.run import read_shard
 
 if TYPE_CHECKING:
     from conftest import Project

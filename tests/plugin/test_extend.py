@@ -10,7 +10,7 @@ from project import ROOT
 from running import Finished, run_python
 
 from pytest_llmeval import LlmevalError, Registry, extend
-from pytest_llmeval.suites.registry import default_registry
+from pytest_llmeval.suites import default_registry
 
 PLUGIN = """
 import json
@@ -63,7 +63,7 @@ class GapGate(extend.ScoreGate):
     def allowed(self):
         return self.most
 
-    def verdict(self, result):
+    def verdict(self, result, counted_as):
         gap = 1 - result.metrics[self.metric].value
         return ("passed" if gap <= self.most else "failed"), gap, f"the gap is {gap:g}"
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from running import run_python
 
-from pytest_llmeval.run.shards import read_shard
-from pytest_llmeval.run.stages import collected_records
+from pytest_llmeval.run import collected_records, read_shard
 
 if TYPE_CHECKING:
     from conftest import Project

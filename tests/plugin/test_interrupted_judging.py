@@ -28,7 +28,7 @@ import sys
 import threading
 
 ANSWERED = pathlib.Path("answered.txt")
-BACKGROUND = "pytest_llmeval.services.background"
+BACKGROUND = "pytest_llmeval.services._background"
 
 
 def watch():
@@ -42,7 +42,7 @@ def waits(frame, answered):
     if frame is None or frame.f_code.co_name != "ended" or frame.f_globals.get("__name__") != BACKGROUND:
         return False
     while frame is not None:
-        if frame.f_code.co_name == "_wait" and frame.f_globals.get("__name__") == "pytest_llmeval.run.answering":
+        if frame.f_code.co_name == "_wait" and frame.f_globals.get("__name__") == "pytest_llmeval.run._answering":
             return frame.f_locals["job"].case.id not in answered
         frame = frame.f_back
     return False
@@ -123,7 +123,7 @@ def _wait_for(condition: Callable[[], bool]) -> None:
 
 
 def _leases(judged: "Judged") -> list[object]:
-    from pytest_llmeval.judges.coordination import Coordination
+    from pytest_llmeval.judges._coordination import Coordination
 
     with Coordination(judged.cache) as shared:
         return [*shared._rows("SELECT key FROM leases"), *shared._rows("SELECT slot FROM slots")]
@@ -131,8 +131,8 @@ def _leases(judged: "Judged") -> list[object]:
 
 def _half_a_minute_later(judged: "Judged") -> None:
     """Let all leases end, as they do by themselves if nobody renews them."""
-    from pytest_llmeval.judges.coordination import Coordination
-    from pytest_llmeval.judges.run_store import LEASE_S
+    from pytest_llmeval.judges._coordination import Coordination
+    from pytest_llmeval.judges._run_store import LEASE_S
 
     with Coordination(judged.cache) as shared:
         shared._rows("UPDATE leases SET expires = expires - ?", (LEASE_S,))

@@ -231,7 +231,7 @@ def test_a_cache_that_cannot_be_used_is_told_with_its_option_and_costs_no_stored
 
 
 def test_the_keys_of_recordings_are_those_that_the_command_explains(judged: "Judged") -> None:
-    from pytest_llmeval.workbench.cache import suite_questions
+    from pytest_llmeval.workbench._cache import suite_questions
 
     path = judged.suite("s.eval.yaml", WORDS)
     judged.project.run(RECORD)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_llmeval.cli.console import say
-from pytest_llmeval.core.wording import LogWriter
+from pytest_llmeval.cli import say
+from pytest_llmeval.core import LogWriter
 
 if TYPE_CHECKING:
     from conftest import Project

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.core.case import ShownPrints, answer_print
-from pytest_llmeval.workbench.reviews.evaluator import NotedAnswer, judge_prompt
-from pytest_llmeval.workbench.reviews.items import ReviewItem
-from pytest_llmeval.workbench.reviews.modes import ModeNote, SplitOpened, mode_line, read_modes
+from pytest_llmeval.core import ShownPrints, answer_print
+from pytest_llmeval.workbench.reviews._evaluator import NotedAnswer, judge_prompt
+from pytest_llmeval.workbench.reviews._items import ReviewItem
+from pytest_llmeval.workbench.reviews._modes import ModeNote, SplitOpened, mode_line, read_modes
 
 if TYPE_CHECKING:
     from conftest import Project

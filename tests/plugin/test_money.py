@@ -9,7 +9,7 @@ from scripted_judges import Judged, case, shown_to
 from servers import Call, Sent, reply
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.reports.json import read_report
+from pytest_llmeval.reports import read_report
 
 PRICE = {"input": 100, "output": 1000}
 CALL = 0.006

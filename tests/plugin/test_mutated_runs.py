@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from running import run_python
 
-from pytest_llmeval.reports.json import read_report
-from pytest_llmeval.reports.markdown import to_markdown
+from pytest_llmeval.reports import read_report
+from pytest_llmeval.reports._markdown import to_markdown
 
 if TYPE_CHECKING:
     from conftest import Project
@@ -100,7 +100,7 @@ def test_verdicts_and_files_of_a_run_stay_as_they_are(shop: "Project") -> None:
 def test_a_report_with_mutants_is_read_as_it_was_written(shop: "Project") -> None:
     ran = shop.run("--llmeval-mutate")
     read = read_report(shop.path / "report.json")
-    from pytest_llmeval.reports.json import to_json
+    from pytest_llmeval.reports import to_json
 
     assert to_json(read)["mutation"] == ran.report["mutation"]
     assert "Mutants of shop" in to_markdown(read)

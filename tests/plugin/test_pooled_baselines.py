@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_llmeval.baselines.files import remove_files
+from pytest_llmeval.baselines._files import remove_files
 
 if TYPE_CHECKING:
     from conftest import Project, Ran

@@ -12,8 +12,8 @@ import pytest
 from running import WITHOUT_UNUSED, Started
 from servers import held, reply, status
 
-from pytest_llmeval.plugin.progress import Progress, Termination, described
-from pytest_llmeval.services.background import Snapshot
+from pytest_llmeval.plugin._progress import Progress, Termination, described
+from pytest_llmeval.services import Snapshot
 
 if TYPE_CHECKING:
     from scripted_judges import Judged

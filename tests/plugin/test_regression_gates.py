@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_llmeval.reports.json import read_report
-from pytest_llmeval.workbench.comment import comment_text
+from pytest_llmeval.reports import read_report
+from pytest_llmeval.workbench._comment import comment_text
 
 if TYPE_CHECKING:
     from conftest import Project

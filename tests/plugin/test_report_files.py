@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_llmeval.reports.files import PERCENTAGES
-from pytest_llmeval.reports.form import CaseReport, RunReport, SuiteReport
-from pytest_llmeval.reports.terminal import agent_lines
-from pytest_llmeval.suites.registry import default_registry
+from pytest_llmeval.reports import CaseReport, RunReport, SuiteReport, agent_lines
+from pytest_llmeval.reports._files import PERCENTAGES
+from pytest_llmeval.suites import default_registry
 
 if TYPE_CHECKING:
     from conftest import Project

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.evaluators.judge.human_labels import HumanLabel, label_line
+from pytest_llmeval.evaluators import HumanLabel, label_line
 
 if TYPE_CHECKING:
     from conftest import Project

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_llmeval.baselines.history import read_history
+from pytest_llmeval.baselines import read_history
 
 if TYPE_CHECKING:
     from conftest import Project

@@ -8,7 +8,7 @@ import pytest
 from running import run_python
 from scripted_judges import Judged
 
-from pytest_llmeval.run.shards import Shard, read_shard
+from pytest_llmeval.run import Shard, read_shard
 
 if TYPE_CHECKING:
     from conftest import Project, Ran

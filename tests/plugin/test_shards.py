@@ -16,7 +16,7 @@ from running import WITHOUT_UNUSED, Finished, run_python
 from scripted_judges import KEY, by_answer
 from servers import LlmServer, reply
 
-from pytest_llmeval.run.shards import Shard, read_shard
+from pytest_llmeval.run import Shard, read_shard
 
 SHARDS = 5
 RECORD = ("--llmeval-judge=record", "--llmeval-predictions=answers.jsonl", "--llmeval-texts=all")

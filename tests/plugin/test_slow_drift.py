@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_llmeval.baselines.scores import SuiteScores, parse, render
+from pytest_llmeval.baselines import SuiteScores, parse, render
 
 if TYPE_CHECKING:
     from conftest import Project, Ran

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_llmeval.baselines.comparable import origin_of
+from pytest_llmeval.baselines import origin_of
 from pytest_llmeval.cli import main
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from running import WITHOUT_UNUSED, run_python
 from scripted_judges import shown_to
 from servers import Call, Sent, reply
 
-from pytest_llmeval.reports.json import read_report, to_json
+from pytest_llmeval.reports import read_report, to_json
 
 if TYPE_CHECKING:
     from conftest import Project, Ran

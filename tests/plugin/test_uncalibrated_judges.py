@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.reports.json import read_report
-from pytest_llmeval.reports.markdown import to_markdown
+from pytest_llmeval.reports import read_report
+from pytest_llmeval.reports._markdown import to_markdown
 
 if TYPE_CHECKING:
     from conftest import Project

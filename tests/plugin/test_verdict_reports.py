@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from builders import key_of, length_suite
 
-from pytest_llmeval.core.verdicts import GateResult, SnapshotVerdict
-from pytest_llmeval.plugin.presentation import COLLECTING, VerdictReport, category_of, emit, verdict_report
+from pytest_llmeval.core import GateResult, SnapshotVerdict
+from pytest_llmeval.plugin._presentation import COLLECTING, VerdictReport, category_of, emit, verdict_report
 
 KEY = key_of(length_suite(), test="test_it", variant="gpt")
 

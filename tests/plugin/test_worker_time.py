@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from pytest_llmeval.plugin.progress import WorkerTime
+from pytest_llmeval.plugin._progress import WorkerTime
 
 if TYPE_CHECKING:
     from conftest import Project

@@ -7,16 +7,14 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import Case, ErrorBucket, Evaluator, Metric, Observation, Sums, get_evaluator
-from pytest_llmeval.cli.options import report_path
-from pytest_llmeval.core.results import MetricIndex
-from pytest_llmeval.core.verdicts import GateResult
-from pytest_llmeval.numbers.table import CaseRecord, summarize
-from pytest_llmeval.reports.files import ERROR_ANALYSIS, report_format
-from pytest_llmeval.reports.form import RunReport, RunStart
-from pytest_llmeval.reports.json import to_errors, to_json, write_errors
-from pytest_llmeval.reports.making import fill_buckets, suite_report
-from pytest_llmeval.reports.markdown import to_markdown
-from pytest_llmeval.reports.terminal import render
+from pytest_llmeval.cli import report_path
+from pytest_llmeval.core import GateResult, MetricIndex
+from pytest_llmeval.numbers import summarize
+from pytest_llmeval.numbers._table import CaseRecord
+from pytest_llmeval.reports import ERROR_ANALYSIS, RunReport, RunStart, fill_buckets, render, suite_report, to_json
+from pytest_llmeval.reports._files import report_format
+from pytest_llmeval.reports._json import to_errors, write_errors
+from pytest_llmeval.reports._markdown import to_markdown
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from pytest_llmeval import Case, get_evaluator, score
-from pytest_llmeval.data.files.writing import csv_lines
-from pytest_llmeval.exchange.report_files import csv_rows, write_csv
-from pytest_llmeval.reports.form import RunReport, RunStart, SuiteReport
-from pytest_llmeval.reports.making import suite_report
+from pytest_llmeval.data import csv_lines
+from pytest_llmeval.exchange._report_files import csv_rows, write_csv
+from pytest_llmeval.reports import RunReport, RunStart, SuiteReport, suite_report
 
 
 def suite(name: str, metrics: list[str], *cases: Case, variant: str = "") -> SuiteReport:

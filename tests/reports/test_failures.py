@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.core.results import AnswerShown, CaseRecord
-from pytest_llmeval.core.wording import width_of
-from pytest_llmeval.reports.failures import CasePlace, explain, marked_difference
+from pytest_llmeval.core import MISSING, AnswerShown, Case, CaseRecord, width_of
+from pytest_llmeval.reports import CasePlace, explain
+from pytest_llmeval.reports._failures import marked_difference
 
 
 @pytest.mark.parametrize(

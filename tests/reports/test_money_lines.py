@@ -2,8 +2,9 @@
 
 import pytest
 
-from pytest_llmeval.numbers.usage import Money, SavedMoney, SpentMoney
-from pytest_llmeval.reports.overview import money_lines
+from pytest_llmeval.numbers import Money
+from pytest_llmeval.numbers._usage import SavedMoney, SpentMoney
+from pytest_llmeval.reports._overview import money_lines
 
 
 @pytest.mark.parametrize(

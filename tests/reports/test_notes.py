@@ -6,19 +6,21 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import Case, get_evaluator
-from pytest_llmeval.core.results import AnswerShown, CaseRecord, MetricIndex
-from pytest_llmeval.numbers.table import summarize
-from pytest_llmeval.reports.form import RunReport, RunStart
-from pytest_llmeval.reports.json import to_errors, to_json
-from pytest_llmeval.reports.making import (
+from pytest_llmeval.core import AnswerShown, CaseRecord, MetricIndex
+from pytest_llmeval.numbers import summarize
+from pytest_llmeval.reports import (
     ReportedTexts,
+    RunReport,
+    RunStart,
     case_reports,
     fill_buckets,
+    render,
     suite_report,
+    to_json,
     worst_cases,
 )
-from pytest_llmeval.reports.markdown import to_markdown
-from pytest_llmeval.reports.terminal import render
+from pytest_llmeval.reports._json import to_errors
+from pytest_llmeval.reports._markdown import to_markdown
 
 ANSWERS = {"right": "Paris", "wrong": "Lyon", "near": "in Paris"}
 

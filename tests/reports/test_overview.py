@@ -7,15 +7,22 @@ import pytest
 from builders import parse_gate
 
 from pytest_llmeval import Case, get_evaluator, score
-from pytest_llmeval.core.verdicts import GateResult, SnapshotVerdict
-from pytest_llmeval.core.wording import width_of
-from pytest_llmeval.gates.drop import DropGate
-from pytest_llmeval.gates.limit import LimitGate
-from pytest_llmeval.reports.form import CaseReport, RunReport, RunStart, SuiteReport, gate_verdicts
-from pytest_llmeval.reports.making import case_reports, suite_report
-from pytest_llmeval.reports.overview import brief, overview, rows_of, totals
-from pytest_llmeval.reports.tables import Line, TextTable, draw
-from pytest_llmeval.reports.terminal import render
+from pytest_llmeval.core import GateResult, SnapshotVerdict, width_of
+from pytest_llmeval.gates import DropGate, LimitGate
+from pytest_llmeval.reports import (
+    CaseReport,
+    Line,
+    RunReport,
+    RunStart,
+    SuiteReport,
+    TextTable,
+    case_reports,
+    draw,
+    gate_verdicts,
+    render,
+    suite_report,
+)
+from pytest_llmeval.reports._overview import brief, overview, rows_of, totals
 
 CASES = [Case(str(place), expected="in May", prediction=answer) for place, answer in enumerate(["in May", "May"])]
 RESULT = score(get_evaluator("text", metrics=["f1", "exact_match"]), CASES)

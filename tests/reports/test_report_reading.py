@@ -15,34 +15,39 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from pytest_llmeval import Case, get_evaluator
-from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.core.results import (
+from pytest_llmeval.core import (
     AnswerShown,
     CaseOutcome,
     CaseRecord,
+    GateResult,
     JudgeCall,
     JudgingShown,
     MetricIndex,
     MetricValue,
     Result,
+    SnapshotVerdict,
+    SuiteError,
 )
-from pytest_llmeval.core.verdicts import GateResult, SnapshotVerdict
-from pytest_llmeval.numbers.compare import compare_systems
-from pytest_llmeval.numbers.table import summarize
-from pytest_llmeval.numbers.usage import UsageReport, usage_report
-from pytest_llmeval.reports.form import RunReport, RunStart, SuiteReport
-from pytest_llmeval.reports.html.data import PageRun, entry_of
-from pytest_llmeval.reports.html.page import to_page
-from pytest_llmeval.reports.json import form_fields, read_report, to_json, write_json
-from pytest_llmeval.reports.making import (
+from pytest_llmeval.numbers import UsageReport, compare_systems, summarize, usage_report
+from pytest_llmeval.reports import (
+    PageRun,
     ReportedTexts,
+    RunReport,
+    RunStart,
+    SuiteReport,
     case_reports,
     fill_buckets,
+    read_report,
     suite_report,
     systems_report,
+    to_json,
+    to_page,
     worst_cases,
+    write_json,
 )
-from pytest_llmeval.reports.markdown import to_markdown
+from pytest_llmeval.reports._json import form_fields
+from pytest_llmeval.reports._markdown import to_markdown
+from pytest_llmeval.reports.html._data import entry_of
 
 SAMPLE = Path(__file__).parent / "samples" / "report.json"
 """Written by version 0.1.0: suites of recorded answers, repeats, systems, a confusion matrix, strengths of systems."""

@@ -8,22 +8,21 @@ import pytest
 from builders import parse_gate
 
 from pytest_llmeval import Case, Evaluator, Metric, Observation, Sums, get_evaluator
-from pytest_llmeval.core.results import CaseRecord, MetricIndex
-from pytest_llmeval.core.tables import (
+from pytest_llmeval.core import (
+    CaseRecord,
     CaseTable,
     ConfusionMatrix,
     Count,
     Detail,
     LabelTable,
+    MetricIndex,
     MetricTable,
     ReportTable,
 )
-from pytest_llmeval.numbers.repeats import Reduced, Reducer, Repeats
-from pytest_llmeval.numbers.table import summarize
-from pytest_llmeval.reports.form import RunReport, RunStart
-from pytest_llmeval.reports.making import fill_tables, suite_report
-from pytest_llmeval.reports.markdown import to_markdown
-from pytest_llmeval.reports.terminal import render
+from pytest_llmeval.numbers import Reduced, Repeats, summarize
+from pytest_llmeval.numbers._repeats import Reducer
+from pytest_llmeval.reports import RunReport, RunStart, fill_tables, render, suite_report
+from pytest_llmeval.reports._markdown import to_markdown
 
 RETRIEVAL = get_evaluator("retrieval", k=[1, 10])
 CASE = Case("a", {"fact": "q", "meta": {"accusation": ["theft"]}}, ["x", "y"], [{"fact": "x", "accusation": ["fraud"]}])

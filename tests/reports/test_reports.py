@@ -11,15 +11,21 @@ from msgspec import structs
 from wcwidth import wcswidth
 
 from pytest_llmeval import Case, Observation, get_evaluator, score
-from pytest_llmeval.core.results import CaseRecord
-from pytest_llmeval.numbers.table import summarize
-from pytest_llmeval.reports.files import write_reports
-from pytest_llmeval.reports.form import RunReport, RunStart
-from pytest_llmeval.reports.json import to_json, write_json
-from pytest_llmeval.reports.making import suite_report
-from pytest_llmeval.reports.markdown import append_markdown, text, to_markdown, write_markdown
-from pytest_llmeval.reports.mutation import KindOutcome, Survival
-from pytest_llmeval.reports.terminal import render
+from pytest_llmeval.core import CaseRecord
+from pytest_llmeval.numbers import summarize
+from pytest_llmeval.reports import (
+    KindOutcome,
+    RunReport,
+    RunStart,
+    Survival,
+    render,
+    suite_report,
+    text,
+    to_json,
+    write_json,
+    write_reports,
+)
+from pytest_llmeval.reports._markdown import append_markdown, to_markdown, write_markdown
 
 EVALUATORS = {"text": get_evaluator("text", metrics=["exact_match", "f1"])}
 

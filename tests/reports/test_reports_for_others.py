@@ -11,11 +11,9 @@ import pytest
 from msgspec import structs
 
 from pytest_llmeval import Case, get_evaluator, score
-from pytest_llmeval.core.verdicts import GateResult
-from pytest_llmeval.exchange.report_files import to_ctrf
-from pytest_llmeval.reports.files import write_reports
-from pytest_llmeval.reports.form import RunReport, RunStart
-from pytest_llmeval.reports.making import suite_report
+from pytest_llmeval.core import GateResult
+from pytest_llmeval.exchange._report_files import to_ctrf
+from pytest_llmeval.reports import RunReport, RunStart, suite_report, write_reports
 
 CASES = [
     Case("right", expected="x", prediction="x", labels={"topic": "a"}),

@@ -12,23 +12,16 @@ from builders import KnownSuites, parse_gate
 from msgspec import structs
 from project import ROOT
 
-from pytest_llmeval.baselines.comparable import Stamp
-from pytest_llmeval.baselines.runs import CollectedSuite, Keeper, SnapshotMode
-from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.core.wording import width_of
-from pytest_llmeval.gates.contract import Gate
-from pytest_llmeval.reports.form import RunReport, RunStart
-from pytest_llmeval.reports.markdown import to_markdown
-from pytest_llmeval.reports.terminal import render
-from pytest_llmeval.run.execute import execute
-from pytest_llmeval.run.finishing import report as report_of
-from pytest_llmeval.run.job import CaseAnswer
-from pytest_llmeval.run.judging import judge
-from pytest_llmeval.run.run_record import RunRecord
-from pytest_llmeval.run.stages import Collected, RunScope, RunTerms
-from pytest_llmeval.suites.loading import load_suite
-from pytest_llmeval.suites.registry import default_registry
-from pytest_llmeval.suites.suite import Suite, SuiteKey
+from pytest_llmeval.baselines import CollectedSuite, Keeper, SnapshotMode, Stamp
+from pytest_llmeval.core import MISSING, Case, width_of
+from pytest_llmeval.gates import Gate
+from pytest_llmeval.reports import RunReport, RunStart, render
+from pytest_llmeval.reports._markdown import to_markdown
+from pytest_llmeval.run import Collected, RunRecord, RunScope, RunTerms, execute
+from pytest_llmeval.run._finishing import report as report_of
+from pytest_llmeval.run._job import CaseAnswer
+from pytest_llmeval.run._judging import judge
+from pytest_llmeval.suites import Suite, SuiteKey, default_registry, load_suite
 
 _RECORDED = Path(__file__).parent / "summaries"
 _EXAMPLES = ROOT / "example_suites"

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.results import CaseRecord
-from pytest_llmeval.reports.failures import explain, transcript_lines
+from pytest_llmeval.core import Case, CaseRecord
+from pytest_llmeval.reports import explain
+from pytest_llmeval.reports._failures import transcript_lines
 
 
 def talk(turns: int) -> list[dict[str, Any]]:

@@ -14,17 +14,22 @@ from project import Echo, echoed
 from servers import PATIENCE
 
 from pytest_llmeval import Case, Evaluator, LlmevalError, Metric, Observation, PredictionError, Sums
-from pytest_llmeval.core.errors import BudgetError, JudgeError
-from pytest_llmeval.core.observation import FloatArray
-from pytest_llmeval.judges.contract import JudgedEvaluator, JudgeReply, JudgeRequest, Question, Verdict
-from pytest_llmeval.judges.options import Budget, CachePlace, JudgeMode, JudgeOptions
-from pytest_llmeval.numbers.repeats import Repeats
-from pytest_llmeval.run.case_runner import CaseRunner, FromFixtures
-from pytest_llmeval.run.execute import Execution
-from pytest_llmeval.run.job import EarlyCalls, LoadedCase
-from pytest_llmeval.suites.suite import Suite
-from pytest_llmeval.targets.recordings import Recordings, recording
-from pytest_llmeval.targets.spec import BatchTarget, TargetSpec
+from pytest_llmeval.core import BudgetError, FloatArray, JudgeError
+from pytest_llmeval.judges import (
+    Budget,
+    CachePlace,
+    JudgedEvaluator,
+    JudgeMode,
+    JudgeOptions,
+    JudgeReply,
+    JudgeRequest,
+    Question,
+    Verdict,
+)
+from pytest_llmeval.numbers import Repeats
+from pytest_llmeval.run import CaseRunner, EarlyCalls, Execution, FromFixtures, LoadedCase
+from pytest_llmeval.suites import Suite
+from pytest_llmeval.targets import BatchTarget, Recordings, TargetSpec, recording
 
 NOW, EARLY = EarlyCalls(), EarlyCalls(target=True, judge=True)
 WAYS = (NOW, EARLY)

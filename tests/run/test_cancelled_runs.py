@@ -14,7 +14,7 @@ import pytest
 
 import pytest_llmeval as ev
 from pytest_llmeval import JudgeRequest
-from pytest_llmeval.services.background import LOOP
+from pytest_llmeval.services import LOOP
 
 CASES = [{"id": f"c{number:02}", "input": f"q{number}", "expected": "Paris"} for number in range(30)]
 AT_A_TIME = 4

@@ -11,12 +11,10 @@ import pytest
 from builders import Length, key_of, length_suite
 
 from pytest_llmeval import Case, Observation
-from pytest_llmeval.judges.options import CachePlace, JudgeOptions
-from pytest_llmeval.run.case_runner import CaseRunner, FromFixtures, Signals
-from pytest_llmeval.run.job import EarlyCalls, LoadedCase
-from pytest_llmeval.suites.suite import Suite
-from pytest_llmeval.targets.recordings import Recordings
-from pytest_llmeval.targets.spec import TargetSpec
+from pytest_llmeval.judges import CachePlace, JudgeOptions
+from pytest_llmeval.run import CaseRunner, EarlyCalls, FromFixtures, LoadedCase, Signals
+from pytest_llmeval.suites import Suite
+from pytest_llmeval.targets import Recordings, TargetSpec
 
 EARLY = EarlyCalls(target=True, judge=True)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_llmeval.run.checkout import Checkout, print_suite
+from pytest_llmeval.run import Checkout, print_suite
 
 MEASURE = """\
 from pytest_llmeval import Evaluator, Metric, Observation

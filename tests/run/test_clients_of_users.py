@@ -10,7 +10,7 @@ import pytest
 from servers import PATIENCE, LlmServer, reply
 
 import pytest_llmeval as ev
-from pytest_llmeval.services.background import LOOP
+from pytest_llmeval.services import LOOP
 
 CASES = [{"id": f"c{number:03}", "input": f"q{number}", "expected": "Paris"} for number in range(20)]
 

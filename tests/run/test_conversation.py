@@ -10,15 +10,12 @@ from project import load_text
 from servers import LlmServer, reply
 
 import pytest_llmeval as ev
-from pytest_llmeval.core.case import Case, Parts
-from pytest_llmeval.core.errors import PredictionError, SuiteError
-from pytest_llmeval.core.evaluator import Reads
-from pytest_llmeval.core.views import Reading, turns_of
-from pytest_llmeval.evaluators.text import TextEvaluator
-from pytest_llmeval.run.conversation import Dialogue
-from pytest_llmeval.run.score import measure_each
-from pytest_llmeval.suites.model_settings import ConversationSpec
-from pytest_llmeval.tasks.agents.conversation import Conversation
+from pytest_llmeval.core import Case, Parts, PredictionError, Reading, Reads, SuiteError, turns_of
+from pytest_llmeval.evaluators._text import TextEvaluator
+from pytest_llmeval.run import measure_each
+from pytest_llmeval.run._conversation import Dialogue
+from pytest_llmeval.suites import ConversationSpec
+from pytest_llmeval.tasks.agents._conversation import Conversation
 
 
 def user(text: str) -> dict[str, Any]:

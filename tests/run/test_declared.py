@@ -10,8 +10,8 @@ import yaml
 from pydantic import BaseModel
 
 import pytest_llmeval as ev
-from pytest_llmeval.core.errors import EvaluatorError, LlmevalError, PredictionError, SuiteError
-from pytest_llmeval.targets.python import typed_input
+from pytest_llmeval.core import EvaluatorError, LlmevalError, PredictionError, SuiteError
+from pytest_llmeval.targets import typed_input
 
 CASES = [
     {"id": "a", "input": "France", "expected": "Paris", "labels": {"continent": "Europe"}},

@@ -10,15 +10,14 @@ import pytest
 from builders import Length, key_of, length_suite, parse_gate
 
 from pytest_llmeval import Case, Evaluator, MissingDataError, Observation, PredictionError, get_evaluator
-from pytest_llmeval.gates.drop import DropGate
-from pytest_llmeval.judges.service import CallLimit
-from pytest_llmeval.numbers.case_scores import Limit
-from pytest_llmeval.run import execute as module
-from pytest_llmeval.run.answering import Answering
-from pytest_llmeval.run.execute import Execution
-from pytest_llmeval.run.job import CaseAnswer, Job, LoadedCase
-from pytest_llmeval.services.background import Background
-from pytest_llmeval.suites.suite import Suite
+from pytest_llmeval.gates import DropGate
+from pytest_llmeval.judges import CallLimit
+from pytest_llmeval.numbers import Limit
+from pytest_llmeval.run import Answering, Execution, Job, LoadedCase
+from pytest_llmeval.run import _execute as module
+from pytest_llmeval.run._job import CaseAnswer
+from pytest_llmeval.services import Background
+from pytest_llmeval.suites import Suite
 
 
 def suite(*, limits: Mapping[str, Limit] | None = None, **evaluators: Evaluator) -> Suite:
@@ -231,4 +230,4 @@ def test_measuring_can_be_done_by_somebody_else() -> None:
 
 
 def test_execution_knows_nothing_of_pytest() -> None:
-    assert "pytest" not in vars(sys.modules["pytest_llmeval.run.execute"])
+    assert "pytest" not in vars(sys.modules["pytest_llmeval.run._execute"])

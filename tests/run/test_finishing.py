@@ -12,22 +12,18 @@ import pytest
 from builders import Length, finished, length_suite, parse_gate, recorded
 
 from pytest_llmeval import Case, Observation, Sums
-from pytest_llmeval.baselines import runs
-from pytest_llmeval.baselines.comparable import digests_of
-from pytest_llmeval.baselines.history import HISTORY
-from pytest_llmeval.core.errors import Fault
-from pytest_llmeval.core.observation import FloatArray
-from pytest_llmeval.core.results import CaseRecord, JudgeCall
-from pytest_llmeval.data.files.writing import writer_name
-from pytest_llmeval.numbers.case_scores import Limit
-from pytest_llmeval.reports.form import SuiteReport
-from pytest_llmeval.reports.json import to_json
-from pytest_llmeval.reports.overview import cluster_lines
-from pytest_llmeval.run.run_record import RunRecord, UsedJudgements
-from pytest_llmeval.run.stages import Reported
-from pytest_llmeval.suites.run_settings import SnapshotSettings
-from pytest_llmeval.suites.suite import Suite
-from pytest_llmeval.targets.recordings import NotRecorded, Recordings, recording
+from pytest_llmeval.baselines import HISTORY, digests_of
+from pytest_llmeval.baselines import _runs as runs
+from pytest_llmeval.core import CaseRecord, Fault, FloatArray, JudgeCall
+from pytest_llmeval.data import writer_name
+from pytest_llmeval.numbers import Limit
+from pytest_llmeval.reports import SuiteReport, to_json
+from pytest_llmeval.reports._overview import cluster_lines
+from pytest_llmeval.run import Reported, RunRecord
+from pytest_llmeval.run._run_record import UsedJudgements
+from pytest_llmeval.suites import SnapshotSettings, Suite
+from pytest_llmeval.targets import Recordings, recording
+from pytest_llmeval.targets._recordings import NotRecorded
 
 CASES = (Case("a", expected="x", labels={"kind": "short"}), Case("b", expected="x"))
 
@@ -327,7 +323,7 @@ def test_a_long_list_of_unreadable_predictions_is_cut(tmp_path: Path, monkeypatc
 def test_what_killed_runs_were_about_to_write_is_removed_and_nothing_of_a_living_one(tmp_path: Path) -> None:
     name = ".llmeval-{}-00000000.tmp"
     dead = subprocess.run(
-        [sys.executable, "-c", "from pytest_llmeval.data.files.writing import writer_name; print(writer_name())"],
+        [sys.executable, "-c", "from pytest_llmeval.data.files._writing import writer_name; print(writer_name())"],
         check=True,
         capture_output=True,
         text=True,

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 import pytest_llmeval as ev
-from pytest_llmeval.core.evaluator import Metric
-from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core import Metric, Observation
 
 CASES = [
     {"id": "a", "input": "Capital of France?", "expected": "Paris", "prediction": "Paris"},

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 import pytest_llmeval as ev
-from pytest_llmeval.baselines.comparable import Stamp
-from pytest_llmeval.baselines.runs import Keeper, SnapshotMode
-from pytest_llmeval.run.scripts import project_root
+from pytest_llmeval.baselines import Keeper, SnapshotMode, Stamp
+from pytest_llmeval.run._scripts import project_root
 
 CASES = [{"id": f"c{number}", "input": f"q{number}", "expected": "Paris"} for number in range(10)]
 
@@ -90,7 +89,7 @@ def test_gates_on_drops_read_the_approved_baseline(tmp_path: Path, monkeypatch: 
 
     with monkeypatch.context() as approving:
         approving.setattr(SnapshotMode, "read_only", lambda _: SnapshotMode(update=True))
-        from pytest_llmeval.run import scripts
+        from pytest_llmeval.run import _scripts as scripts
 
         judge = scripts.judge
 

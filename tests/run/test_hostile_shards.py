@@ -16,9 +16,9 @@ from builders import entry, forged, origin, packed, ran, write_suite
 from msgspec import structs
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.core.errors import LlmevalError
-from pytest_llmeval.run.merging import _other_files
-from pytest_llmeval.run.shards import read_shard, write_shard
+from pytest_llmeval.core import LlmevalError
+from pytest_llmeval.run import read_shard, write_shard
+from pytest_llmeval.run._merging import _other_files
 
 EVIL = """
 from pathlib import Path

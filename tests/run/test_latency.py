@@ -12,14 +12,11 @@ from builders import key_of, length_suite
 from servers import LlmServer, Request, SearchAnswer, reply, serving, status
 
 from pytest_llmeval import Case
-from pytest_llmeval.judges.options import CachePlace, JudgeOptions
-from pytest_llmeval.run.case_runner import CaseRunner, FromFixtures
-from pytest_llmeval.run.execute import Execution
-from pytest_llmeval.run.job import EarlyCalls, LoadedCase
-from pytest_llmeval.services import retrying
-from pytest_llmeval.suites.suite import Suite
-from pytest_llmeval.suites.systems import ModelSpec, ModelSystem
-from pytest_llmeval.targets.spec import HttpSpec, TargetSpec
+from pytest_llmeval.judges import CachePlace, JudgeOptions
+from pytest_llmeval.run import CaseRunner, EarlyCalls, Execution, FromFixtures, LoadedCase
+from pytest_llmeval.services import _retrying as retrying
+from pytest_llmeval.suites import ModelSpec, ModelSystem, Suite
+from pytest_llmeval.targets import HttpSpec, TargetSpec
 
 EARLY = EarlyCalls(target=True, judge=True)
 
@@ -107,7 +104,7 @@ def test_a_function_that_returns_an_awaitable_is_timed_in_both_parts(runner: Cas
 def test_the_turns_of_a_conversation_add_up_without_what_lies_between_them(
     runner: CaseRunner, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pytest_llmeval.run.conversation import Dialogue
+    from pytest_llmeval.run._conversation import Dialogue
 
     add = Dialogue.add
 

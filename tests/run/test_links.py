@@ -13,14 +13,14 @@ from msgspec import structs
 from project import Echo
 
 from pytest_llmeval import Case, PredictionError
-from pytest_llmeval.core.errors import BudgetError
-from pytest_llmeval.judges.options import Budget
-from pytest_llmeval.judges.service import CallLimit
-from pytest_llmeval.run import links
-from pytest_llmeval.run.answering import Opponents, chain
-from pytest_llmeval.run.conversation import Conversations
-from pytest_llmeval.run.job import Answers, Job, Link, LoadedCase, Next, answer_to
-from pytest_llmeval.run.links import (
+from pytest_llmeval.core import BudgetError
+from pytest_llmeval.judges import Budget, CallLimit
+from pytest_llmeval.run import Answers, Job, LoadedCase, Next
+from pytest_llmeval.run import _links as links
+from pytest_llmeval.run._answering import Opponents, chain
+from pytest_llmeval.run._conversation import Conversations
+from pytest_llmeval.run._job import Link, answer_to
+from pytest_llmeval.run._links import (
     AskTarget,
     Batched,
     Budgeted,
@@ -32,11 +32,9 @@ from pytest_llmeval.run.links import (
     Shared,
     traced,
 )
-from pytest_llmeval.services.background import ThisThread
-from pytest_llmeval.suites.model_settings import ConversationSpec
-from pytest_llmeval.suites.registry import Registry
-from pytest_llmeval.suites.suite import Suite
-from pytest_llmeval.targets.spec import TargetSpec
+from pytest_llmeval.services import ThisThread
+from pytest_llmeval.suites import ConversationSpec, Registry, Suite
+from pytest_llmeval.targets import TargetSpec
 
 CASES = [Case(name, input=name, expected="") for name in "abcde"]
 SCRIPT = [{"role": "user", "content": "hello"}, {"role": "user", "content": "bye"}]

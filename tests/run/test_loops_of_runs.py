@@ -9,8 +9,8 @@ import aiohttp
 import pytest
 
 import pytest_llmeval as ev
-from pytest_llmeval.core.errors import LlmevalError
-from pytest_llmeval.services.background import LOOP
+from pytest_llmeval.core import LlmevalError
+from pytest_llmeval.services import LOOP
 from tests.servers import SearchServer, serving
 
 CASES = [{"id": f"c{number:03}", "input": f"q{number}", "expected": "Paris"} for number in range(20)]
@@ -52,7 +52,7 @@ def test_a_client_with_open_connections_answers_every_run(server: SearchServer) 
     for _ in range(2):
         assert [case.outcome for case in capitals.run(client.answer).cases] == ["passed"] * 20
     assert capitals.run(lambda _: "Paris").pass_rate.value == 1
-    from pytest_llmeval.services.background import LOOP
+    from pytest_llmeval.services import LOOP
 
     LOOP.run(closed(client))
 
@@ -77,7 +77,7 @@ def test_run_works_inside_a_running_loop_and_leaves_its_clients_alone(server: Se
         result = suite().run(other.answer)
         reply = await own.answer("after")
         await closed(own)
-        from pytest_llmeval.services.background import LOOP
+        from pytest_llmeval.services import LOOP
 
         LOOP.run(closed(other))
         return result.pass_rate.value, reply

@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 import pytest_llmeval as ev
-from pytest_llmeval.core.errors import LlmevalError, SuiteError
-from pytest_llmeval.run.finishing import compared_metrics
+from pytest_llmeval.core import LlmevalError, SuiteError
+from pytest_llmeval.run._finishing import compared_metrics
 
 CASES = [{"id": "a", "input": "France", "expected": "Paris"}, {"id": "b", "input": "Japan", "expected": "Tokyo"}]
 CAPITALS = {"France": "Paris", "Japan": "Tokyo"}

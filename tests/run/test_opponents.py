@@ -11,14 +11,12 @@ import pytest
 from project import load_text
 
 from pytest_llmeval import JudgeRequest
-from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.judges.options import CachePlace, JudgeOptions
-from pytest_llmeval.run.case_runner import CaseRunner, FromFixtures
-from pytest_llmeval.run.execute import Execution
-from pytest_llmeval.run.job import EarlyCalls, LoadedCase
-from pytest_llmeval.suites.suite import Suite, SuiteKey
-from pytest_llmeval.targets.recordings import Journal, Recordings
-from pytest_llmeval.workbench.plan.making import plan_cases
+from pytest_llmeval.core import SuiteError
+from pytest_llmeval.judges import CachePlace, JudgeOptions
+from pytest_llmeval.run import CaseRunner, EarlyCalls, Execution, FromFixtures, LoadedCase
+from pytest_llmeval.suites import Suite, SuiteKey
+from pytest_llmeval.targets import Journal, Recordings
+from pytest_llmeval.workbench.plan._making import plan_cases
 
 EARLY = EarlyCalls(target=True, judge=True)
 

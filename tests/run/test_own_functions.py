@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import pytest_llmeval as ev
-from pytest_llmeval.core.errors import LlmevalError, SuiteError
+from pytest_llmeval.core import LlmevalError, SuiteError
 
 CASES = [{"id": f"c{number}", "input": f"q{number}", "expected": "x"} for number in range(8)]
 

@@ -13,12 +13,10 @@ from project import load_text
 from servers import PATIENCE
 
 from pytest_llmeval import Case
-from pytest_llmeval.judges.contract import JudgeRequest
-from pytest_llmeval.judges.options import CachePlace, JudgeOptions
-from pytest_llmeval.run.case_runner import CaseRunner, FromFixtures
-from pytest_llmeval.run.job import EarlyCalls, LoadedCase
-from pytest_llmeval.services.background import Background
-from pytest_llmeval.suites.suite import Suite
+from pytest_llmeval.judges import CachePlace, JudgeOptions, JudgeRequest
+from pytest_llmeval.run import CaseRunner, EarlyCalls, FromFixtures, LoadedCase
+from pytest_llmeval.services import Background
+from pytest_llmeval.suites import Suite
 
 EARLY = EarlyCalls(target=True, judge=True)
 JUDGE_ONLY = EarlyCalls(target=False, judge=True)

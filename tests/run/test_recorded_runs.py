@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import pytest_llmeval as ev
-from pytest_llmeval.core.errors import LlmevalError
+from pytest_llmeval.core import LlmevalError
 
 ROWS = "".join(f"  - {{id: c{n}, input: q{n}, expected: Paris}}\n" for n in range(10))
 

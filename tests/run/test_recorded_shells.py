@@ -12,12 +12,9 @@ import pytest
 
 import pytest_llmeval as ev
 from pytest_llmeval import Case, Evaluator, Metric, Observation, Sums
-from pytest_llmeval.core.results import CaseRecord
-from pytest_llmeval.run.case_runner import CaseRunner
-from pytest_llmeval.run.job import LoadedCase
-from pytest_llmeval.run.run_record import SuitePart
-from pytest_llmeval.run.scripts import run_predicted
-from pytest_llmeval.suites.suite import SuiteKey
+from pytest_llmeval.core import CaseRecord
+from pytest_llmeval.run import CaseRunner, LoadedCase, SuitePart, run_predicted
+from pytest_llmeval.suites import SuiteKey
 
 COUNT = 700
 """More cases than a worker of ``llmeval score`` gets at a time."""

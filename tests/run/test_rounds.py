@@ -7,12 +7,9 @@ from pathlib import Path
 from builders import Chain
 
 from pytest_llmeval import Case, JudgedEvaluator, JudgeError, JudgeRequest, LlmevalError, Question, Verdict, score
-from pytest_llmeval.core.errors import BudgetError
-from pytest_llmeval.core.views import Reading
-from pytest_llmeval.judges.asking import Asking, Judgement, JudgePanel, Juror, PanelQuestion
-from pytest_llmeval.judges.contract import JudgeReply
-from pytest_llmeval.judges.recordings import Judgements
-from pytest_llmeval.run.score import measure_answered
+from pytest_llmeval.core import BudgetError, Reading
+from pytest_llmeval.judges import Asking, Judgement, Judgements, JudgePanel, JudgeReply, Juror, PanelQuestion
+from pytest_llmeval.run import measure_answered
 
 CASE = Case("c", prediction="x")
 

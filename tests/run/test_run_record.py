@@ -11,11 +11,9 @@ from msgspec import structs
 from servers import PATIENCE
 
 from pytest_llmeval import Case, Observation
-from pytest_llmeval.core.case import input_digest
-from pytest_llmeval.core.results import AnswerShown, CaseOutcome, CaseRecord, JudgingShown
-from pytest_llmeval.run.execute import Execution
-from pytest_llmeval.run.run_record import RunRecord, SuitePart
-from pytest_llmeval.suites.suite import SuiteKey
+from pytest_llmeval.core import AnswerShown, CaseOutcome, CaseRecord, JudgingShown, input_digest
+from pytest_llmeval.run import Execution, RunRecord, SuitePart
+from pytest_llmeval.suites import SuiteKey
 
 SUITE = length_suite(Case("a", expected="x"))
 KEY = SuiteKey("/root/s.eval.yaml", "s.eval.yaml")

@@ -7,17 +7,15 @@ import pytest
 from builders import KnownSuites, length_suite, parse_gate, recorded
 from msgspec import structs
 
-from pytest_llmeval.baselines.comparable import Stamp
-from pytest_llmeval.baselines.runs import Keeper, SnapshotMode
-from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.errors import LlmevalError
-from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.core.results import CaseRecord, JudgeCall
-from pytest_llmeval.run import finishing, stages
-from pytest_llmeval.run.finishing import finish_run, report
-from pytest_llmeval.run.judging import judge
-from pytest_llmeval.run.stages import Collected, Reported, RunScope, RunTerms, collect
-from pytest_llmeval.suites.registry import Registry
+from pytest_llmeval.baselines import Keeper, SnapshotMode, Stamp
+from pytest_llmeval.core import Case, CaseRecord, JudgeCall, LlmevalError, Observation
+from pytest_llmeval.run import Collected, Reported, RunScope, RunTerms, finish_run
+from pytest_llmeval.run import _finishing as finishing
+from pytest_llmeval.run import _stages as stages
+from pytest_llmeval.run._finishing import report
+from pytest_llmeval.run._judging import judge
+from pytest_llmeval.run._stages import collect
+from pytest_llmeval.suites import Registry
 
 CASES = (Case("a"), Case("b"))
 GATES = (parse_gate("length >= 4"), parse_gate("length >= 9"))

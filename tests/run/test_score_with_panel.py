@@ -8,7 +8,7 @@ import pytest
 from scripted_judges import ClaimJudge
 
 from pytest_llmeval import Case, JudgeError, JudgeRequest, LlmevalError, Panel, get_checks, get_evaluator, score
-from pytest_llmeval.tasks.memory_qa.qa import judge_answer
+from pytest_llmeval.tasks.memory_qa import judge_answer
 
 CASES = [
     Case("good", input="Q1", expected="x", prediction="good"),

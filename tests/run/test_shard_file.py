@@ -9,11 +9,18 @@ import pytest
 from builders import entry, forged, origin, ran, write_suite
 
 from pytest_llmeval import Observation
-from pytest_llmeval.core.errors import LlmevalError
-from pytest_llmeval.core.results import AnswerShown, CaseRecord, JudgeCall, JudgingShown, TargetUsage
-from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord, SuitePart
-from pytest_llmeval.run.shards import ShardOptions, SuiteVariant, read_shard, write_shard
-from pytest_llmeval.suites.suite import SuiteKey
+from pytest_llmeval.core import AnswerShown, CaseRecord, JudgeCall, JudgingShown, LlmevalError, TargetUsage
+from pytest_llmeval.run import (
+    Item,
+    ItemResult,
+    RunRecord,
+    ShardOptions,
+    SuitePart,
+    SuiteVariant,
+    read_shard,
+    write_shard,
+)
+from pytest_llmeval.suites import SuiteKey
 
 
 @pytest.fixture

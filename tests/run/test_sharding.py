@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_llmeval import Case
-from pytest_llmeval.judges.options import Budget
-from pytest_llmeval.run.shards import Shard, groups_of, shard_of
-from pytest_llmeval.suites.suite import Suite
-from pytest_llmeval.suites.systems import System
-from pytest_llmeval.targets.spec import HttpSpec, TargetSpec
+from pytest_llmeval.judges import Budget
+from pytest_llmeval.run import Shard, groups_of, shard_of
+from pytest_llmeval.suites import Suite
+from pytest_llmeval.suites._systems import System
+from pytest_llmeval.targets import HttpSpec, TargetSpec
 
 SLURM = {"SLURM_ARRAY_TASK_MIN": "0", "SLURM_ARRAY_TASK_STEP": "2", "SLURM_ARRAY_TASK_COUNT": "5"}
 

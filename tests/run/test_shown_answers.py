@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from pytest_llmeval.core.results import AnswerShown, CaseOutcome, CaseRecord
-from pytest_llmeval.run.records import different_answers, repeated_answers, shown_value
+from pytest_llmeval.core import AnswerShown, CaseOutcome, CaseRecord
+from pytest_llmeval.run._records import different_answers, repeated_answers, shown_value
 
 SECRET = "s3cret-0123456789"
 

@@ -7,16 +7,14 @@ import pytest
 from builders import gate_of
 
 from pytest_llmeval import Case, get_evaluator, score
-from pytest_llmeval.baselines.runs import CollectedSuite, JudgedSuite, MeasuredSuite
-from pytest_llmeval.core.results import MetricIndex
-from pytest_llmeval.core.verdicts import GateResult
-from pytest_llmeval.gates.change import ChangeGate
-from pytest_llmeval.gates.rules import judge_together
-from pytest_llmeval.numbers.case_statistics import CaseStatistics
-from pytest_llmeval.numbers.pairing import RunPairing
-from pytest_llmeval.run.finishing import compare_variants
-from pytest_llmeval.run.judging import _claims_between, _judge_claims, variants_of
-from pytest_llmeval.suites.suite import Suite, SuiteKey
+from pytest_llmeval.baselines import CollectedSuite, JudgedSuite, MeasuredSuite
+from pytest_llmeval.core import GateResult, MetricIndex
+from pytest_llmeval.gates import ChangeGate, judge_together
+from pytest_llmeval.numbers import CaseStatistics, RunPairing
+from pytest_llmeval.run import variants_of
+from pytest_llmeval.run._finishing import compare_variants
+from pytest_llmeval.run._judging import _claims_between, _judge_claims
+from pytest_llmeval.suites import Suite, SuiteKey
 
 TEXT = get_evaluator("text", metrics=["exact_match"])
 RIGHT = {"large": range(38), "small": range(12), "same": range(38)}

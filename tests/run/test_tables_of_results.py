@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 import pytest_llmeval as ev
-from pytest_llmeval.core.errors import MissingExtraError
-from pytest_llmeval.core.results import Result
-from pytest_llmeval.run.scripts import SuiteResult
+from pytest_llmeval.core import MissingExtraError, Result
+from pytest_llmeval.run import SuiteResult
 
 CASES = [
     {"id": "a", "input": "q1", "expected": "Paris", "labels": {"kind": "easy"}},

@@ -10,8 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 import pytest_llmeval as ev
-from pytest_llmeval.core.evaluator import Metric
-from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core import Metric, Observation
 
 
 class Ask(BaseModel):

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from servers import PATIENCE
 
-from pytest_llmeval.services import background as module
-from pytest_llmeval.services.background import Background, Pending, SharedTask, ThisThread, caught, in_thread, together
+from pytest_llmeval.services import Background, Pending, SharedTask, ThisThread, caught, in_thread, together
+from pytest_llmeval.services import _background as module
 
 
 @pytest.fixture

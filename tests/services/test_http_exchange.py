@@ -14,8 +14,7 @@ import pytest
 from servers import SearchAnswer, echo, serving
 
 from pytest_llmeval._version import __version__
-from pytest_llmeval.services.http import Exchange, NoReplyError, Reply
-from pytest_llmeval.services.secrets import Redactor
+from pytest_llmeval.services import Exchange, NoReplyError, Redactor, Reply
 
 GZIP = {"Content-Encoding": "gzip"}
 SECRET = "s3cret-token-of-the-service"

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from pytest_llmeval.services import machine
-from pytest_llmeval.services.machine import is_dead, process_name, ticks
+from pytest_llmeval.services import _machine as machine
+from pytest_llmeval.services import is_dead, process_name, ticks
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="without /proc no death is certain")
 
-_NAME = "from pytest_llmeval.services.machine import process_name; print(process_name(), flush=True); input()"
+_NAME = "from pytest_llmeval.services._machine import process_name; print(process_name(), flush=True); input()"
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_where_no_boot_has_a_name_ticks_go_on_across_restarts(monkeypatch: pytes
 
 _FITTING = """
 import resource, sys
-from pytest_llmeval.services.machine import calls_that_fit
+from pytest_llmeval.services._machine import calls_that_fit
 soft, hard, calls = map(int, sys.argv[1:])
 resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 print(calls_that_fit(calls), *resource.getrlimit(resource.RLIMIT_NOFILE))

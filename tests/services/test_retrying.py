@@ -7,8 +7,7 @@ from email.utils import format_datetime
 
 import pytest
 
-from pytest_llmeval.services.background import Snapshot
-from pytest_llmeval.services.retrying import AttemptError, Refusals, RunCalls, delay_asked_for, is_transient, retried
+from pytest_llmeval.services import AttemptError, Refusals, RunCalls, Snapshot, delay_asked_for, is_transient, retried
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

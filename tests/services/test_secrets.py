@@ -6,20 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from pytest_llmeval.core.errors import Fault
-from pytest_llmeval.services.secrets import (
-    MASK,
+from pytest_llmeval.core import Fault
+from pytest_llmeval.services import (
     Redactor,
-    environment_secrets,
     is_secret_name,
     presentable,
     secret_values,
-    spelt,
     variable_fault,
     with_sources,
     without,
     without_key,
 )
+from pytest_llmeval.services._secrets import MASK, environment_secrets, spelt
 
 SECRET = "p+ä/ssw0rd"
 KEY = "local-key-0123456789-tail"

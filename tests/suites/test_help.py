@@ -6,7 +6,7 @@ import pydoc
 import pytest
 
 import pytest_llmeval as ev
-from pytest_llmeval.suites.keys import KEYS
+from pytest_llmeval.suites import KEYS
 
 
 def test_help_on_an_evaluator_has_its_signature_and_its_docstring() -> None:

@@ -9,13 +9,10 @@ import pytest
 
 import pytest_llmeval as ev
 from pytest_llmeval import SuiteError
-from pytest_llmeval.core.wording import expected_name
-from pytest_llmeval.suites import entries
-from pytest_llmeval.suites.keys import KEYS, Key
-from pytest_llmeval.suites.loading import load_suite
-from pytest_llmeval.suites.registry import default_registry
-from pytest_llmeval.suites.suite import Suite
-from pytest_llmeval.workbench.authoring import GRAMMARS, described, suite_schema
+from pytest_llmeval.core import expected_name
+from pytest_llmeval.suites import KEYS, Key, Suite, default_registry, load_suite
+from pytest_llmeval.suites import _entries as entries
+from pytest_llmeval.workbench._authoring import GRAMMARS, described, suite_schema
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = suite_schema(default_registry())["properties"]

@@ -8,9 +8,8 @@ import pytest
 from project import load_text
 
 from pytest_llmeval import Case, Evaluator, Metric, Observation, SuiteError, Sums
-from pytest_llmeval.core.errors import Fault
-from pytest_llmeval.core.observation import FloatArray
-from pytest_llmeval.suites.registry import default_registry
+from pytest_llmeval.core import Fault, FloatArray
+from pytest_llmeval.suites import default_registry
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,10 @@ import pytest
 from builders import parse_gate
 
 from pytest_llmeval import MISSING, Case, SuiteError
-from pytest_llmeval.core.wording import expected_name
-from pytest_llmeval.numbers.case_scores import Limit
-from pytest_llmeval.suites.keys import KEYS
-from pytest_llmeval.suites.loading import load_suite
-from pytest_llmeval.suites.registry import default_registry
-from pytest_llmeval.suites.suite import Suite
-from pytest_llmeval.targets.spec import TargetSpec
+from pytest_llmeval.core import expected_name
+from pytest_llmeval.numbers import Limit
+from pytest_llmeval.suites import KEYS, Suite, default_registry, load_suite
+from pytest_llmeval.targets import TargetSpec
 
 Load = Callable[..., Suite]
 

@@ -11,11 +11,11 @@ import yaml
 from project import load_text
 
 from pytest_llmeval import Case, EvaluatorError, SuiteError, get_checks
-from pytest_llmeval.baselines.comparable import comparable_of, digests_of
-from pytest_llmeval.evaluators.checks.evaluator import Checks, JudgedChecks
-from pytest_llmeval.suites.registry import Registry, default_registry
-from pytest_llmeval.suites.suite import Suite
-from pytest_llmeval.workbench.authoring import suite_schema
+from pytest_llmeval.baselines import comparable_of, digests_of
+from pytest_llmeval.evaluators import Checks
+from pytest_llmeval.evaluators.checks._evaluator import JudgedChecks
+from pytest_llmeval.suites import Registry, Suite, default_registry
+from pytest_llmeval.workbench._authoring import suite_schema
 
 CASES = "cases: [{id: a, prediction: x}]\n"
 

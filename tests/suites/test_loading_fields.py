@@ -7,13 +7,12 @@ import jsonschema
 import pytest
 from project import ROOT, load_text
 
-from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.data.files.documents import read_document
-from pytest_llmeval.run.execute import execute
-from pytest_llmeval.run.job import CaseAnswer
-from pytest_llmeval.suites.loading import load_suite
-from pytest_llmeval.suites.registry import default_registry
-from pytest_llmeval.workbench.authoring import suite_schema
+from pytest_llmeval.core import SuiteError
+from pytest_llmeval.data import read_document
+from pytest_llmeval.run import execute
+from pytest_llmeval.run._job import CaseAnswer
+from pytest_llmeval.suites import default_registry, load_suite
+from pytest_llmeval.workbench._authoring import suite_schema
 
 GOOD = """\
 evaluators:

@@ -9,10 +9,8 @@ import pytest
 from project import load_text
 
 from pytest_llmeval import MISSING, SuiteError
-from pytest_llmeval.numbers.case_scores import Limit
-from pytest_llmeval.suites.loading import load_suite
-from pytest_llmeval.suites.registry import default_registry
-from pytest_llmeval.suites.suite import Suite
+from pytest_llmeval.numbers import Limit
+from pytest_llmeval.suites import Suite, default_registry, load_suite
 
 F1 = "evaluators: [{text: {metrics: [f1]}}]\n"
 

@@ -7,10 +7,10 @@ import pytest
 from builders import pairing
 from project import load_text
 
-from pytest_llmeval.baselines.comparable import comparable_of
-from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.evaluators.judge.human_labels import HumanLabel, label_line
-from pytest_llmeval.run.score import score
+from pytest_llmeval.baselines import comparable_of
+from pytest_llmeval.core import SuiteError
+from pytest_llmeval.evaluators import HumanLabel, label_line
+from pytest_llmeval.run import score
 
 SUITE = """\
 evaluators:

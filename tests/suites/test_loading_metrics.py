@@ -8,14 +8,9 @@ import pytest
 from project import load_text
 
 from pytest_llmeval import Case, ErrorBucket, Evaluator, Metric, Observation, SuiteError, Sums
-from pytest_llmeval.core.observation import FloatArray
-from pytest_llmeval.core.results import CaseRecord
-from pytest_llmeval.core.tables import LabelTable, MetricTable, ReportTable
-from pytest_llmeval.core.wording import expected_name
-from pytest_llmeval.numbers.case_scores import Limit
-from pytest_llmeval.numbers.table import summarize
-from pytest_llmeval.suites.registry import default_registry
-from pytest_llmeval.suites.suite import Suite
+from pytest_llmeval.core import CaseRecord, FloatArray, LabelTable, MetricTable, ReportTable, expected_name
+from pytest_llmeval.numbers import Limit, summarize
+from pytest_llmeval.suites import Suite, default_registry
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 from project import load_text
 
-from pytest_llmeval.core.case import Parts
-from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.run.execute import execute
-from pytest_llmeval.run.job import CaseAnswer
+from pytest_llmeval.core import Parts, SuiteError
+from pytest_llmeval.run import execute
+from pytest_llmeval.run._job import CaseAnswer
 
 SUITE = """\
 parts:
@@ -101,7 +100,7 @@ evaluators:
 
 
 def test_what_an_evaluator_reads_decides_whether_runs_can_be_compared(tmp_path: Path) -> None:
-    from pytest_llmeval.baselines.comparable import comparable_of
+    from pytest_llmeval.baselines import comparable_of
 
     plain = comparable_of(load_text(f"evaluators: [text]\n{CASES}", tmp_path))
     assert plain.evaluators["text"].options == {}

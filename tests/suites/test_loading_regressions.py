@@ -7,12 +7,11 @@ import jsonschema
 import pytest
 from project import load_text
 
-from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.data.files.documents import read_document
-from pytest_llmeval.gates.drop import DropGate
-from pytest_llmeval.suites.registry import default_registry
-from pytest_llmeval.suites.suite import Suite
-from pytest_llmeval.workbench.authoring import suite_schema
+from pytest_llmeval.core import SuiteError
+from pytest_llmeval.data import read_document
+from pytest_llmeval.gates import DropGate
+from pytest_llmeval.suites import Suite, default_registry
+from pytest_llmeval.workbench._authoring import suite_schema
 
 Load = Callable[[str], Suite]
 

@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 from project import load_text, write
 
-from pytest_llmeval.core.case import MISSING
-from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.data.formats.rows import JsonlSource
-from pytest_llmeval.suites.suite import Suite
+from pytest_llmeval.core import MISSING, SuiteError
+from pytest_llmeval.data.formats._rows import JsonlSource
+from pytest_llmeval.suites import Suite
 
 HEAD = "evaluators: [{text: {metrics: [f1]}}]\n"
 CASES = "cases: [{id: a, input: x, expected: yes it is}, {id: b, input: y, expected: no}]\n"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_llmeval.data.files import looks_like_suite
+from pytest_llmeval.data import looks_like_suite
 from pytest_llmeval.suites import SUITE_FILES, naming_hint
 
 SUITE = {"suite": "x", "evaluators": ["text"], "cases": [{"prediction": "a", "expected": "a"}]}

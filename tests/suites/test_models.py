@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from project import load_text, write
 
-from pytest_llmeval.core.errors import PredictionError, SuiteError
-from pytest_llmeval.judges.contract import Message
-from pytest_llmeval.suites.systems import Prompt, prompt_fault
+from pytest_llmeval.core import PredictionError, SuiteError
+from pytest_llmeval.judges import Message
+from pytest_llmeval.suites._systems import Prompt, prompt_fault
 
 HEAD = "evaluators: [{text: {metrics: [f1]}}]\ncases: [{id: a, input: {question: Why?}, expected: because}]\n"
 

@@ -9,18 +9,13 @@ import numpy as np
 import pytest
 from builders import gate_of
 
-from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.core.results import CaseRecord, MetricValue
-from pytest_llmeval.evaluators.text import TextEvaluator
-from pytest_llmeval.gates.rules import judge_together
-from pytest_llmeval.numbers.case_statistics import CaseStatistics
-from pytest_llmeval.numbers.pairing import RunPairing
-from pytest_llmeval.numbers.table import summarize
-from pytest_llmeval.suites.loading import load_suite
-from pytest_llmeval.suites.registry import default_registry
-from pytest_llmeval.suites.run_settings import SampleSettings
-from pytest_llmeval.suites.suite import Suite, sampled
+from pytest_llmeval.core import CaseRecord, MetricValue, Observation, SuiteError
+from pytest_llmeval.evaluators._text import TextEvaluator
+from pytest_llmeval.gates import judge_together
+from pytest_llmeval.numbers import CaseStatistics, RunPairing, summarize
+from pytest_llmeval.suites import Suite, default_registry, load_suite
+from pytest_llmeval.suites._run_settings import SampleSettings
+from pytest_llmeval.suites._suite import sampled
 
 SIZES = {"billing": 500, "returns": 300, "shipping": 195, "fraud": 5}
 

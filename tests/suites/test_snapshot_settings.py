@@ -10,14 +10,12 @@ import pytest
 from project import load_text
 
 from pytest_llmeval import Case, Evaluator
-from pytest_llmeval.baselines.comparable import Comparable, comparable_of, fingerprint
-from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.numbers.case_scores import Limit
-from pytest_llmeval.suites.loading import load_suite
-from pytest_llmeval.suites.registry import default_registry
-from pytest_llmeval.suites.run_settings import SnapshotSettings, Tolerance
-from pytest_llmeval.suites.suite import Suite
-from pytest_llmeval.workbench.authoring import suite_schema
+from pytest_llmeval.baselines import comparable_of, fingerprint
+from pytest_llmeval.baselines._comparable import Comparable
+from pytest_llmeval.core import SuiteError
+from pytest_llmeval.numbers import Limit
+from pytest_llmeval.suites import SnapshotSettings, Suite, Tolerance, default_registry, load_suite
+from pytest_llmeval.workbench._authoring import suite_schema
 
 
 def load(folder: Path, snapshot: str) -> Suite:
@@ -169,7 +167,7 @@ def test_an_evaluator_is_known_by_name_version_and_options_that_are_not_defaults
         },
     }  # fmt: skip
     assert options(function=fingerprint, nested=object()) == {
-        "function": "pytest_llmeval.baselines.comparable.fingerprint",
+        "function": "pytest_llmeval.baselines._comparable.fingerprint",
         "nested": "builtins.object",
     }
 

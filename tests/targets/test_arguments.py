@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import Case
-from pytest_llmeval.core.errors import PredictionError
-from pytest_llmeval.targets.python import call_target, for_case
+from pytest_llmeval.core import PredictionError
+from pytest_llmeval.targets import call_target, for_case
 
 CASE = Case("a", input="Q", labels={"kind": "k"})
 

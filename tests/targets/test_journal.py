@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_llmeval import MISSING, Case, SuiteError
-from pytest_llmeval.targets.recordings import Journal, RecordingMode, Recordings, recording
+from pytest_llmeval.targets import Journal, RecordingMode, Recordings, recording
 
 CASES = [Case(name, name) for name in "abcd"]
 
@@ -36,8 +36,8 @@ import os, sys
 from pathlib import Path
 sys.path[:0] = {sys.path!r}
 from pytest_llmeval import Case
-from pytest_llmeval.targets.recordings import Journal
-from pytest_llmeval.targets.recordings import Recordings, recording
+from pytest_llmeval.targets._recordings import Journal
+from pytest_llmeval.targets._recordings import Recordings, recording
 root = Path({str(root)!r})
 path = root / "p.jsonl"
 made = Recordings.open(path, "auto", Journal.of_file(path, root, "killed"), merges=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_llmeval import PredictionError
-from pytest_llmeval.targets.python import load_target
+from pytest_llmeval.targets import load_target
 
 _OF_TESTS = ("app_of_tests", "beside_suite", "faulty_target", "installed_app", "library_of_tests", "same_name")
 
@@ -197,7 +197,7 @@ def test_what_a_module_only_imports_is_no_target(app: Path, name: str, message: 
         ("os:system", "'os' belongs to Python itself, expected a module of your project"),
         ("importlib.util:os.system", "'importlib.util' belongs to Python itself"),
         ("builtins:exec", "belongs to Python itself"),
-        ("pytest_llmeval.reports.files:os.system", "'pytest_llmeval.reports.files' belongs to this plugin"),
+        ("pytest_llmeval.reports._files:os.system", "'pytest_llmeval.reports._files' belongs to this plugin"),
         ("pytest_llmeval:score", "belongs to this plugin"),
         ("_pytest.pathlib:rm_rf", "'_pytest.pathlib' belongs to an installed package"),
         ("yaml:unsafe_load", "'yaml' belongs to an installed package"),

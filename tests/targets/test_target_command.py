@@ -13,9 +13,9 @@ import pytest
 from running import is_running
 from servers import PATIENCE
 
-from pytest_llmeval.core.errors import PredictionError
-from pytest_llmeval.services import processes as process
-from pytest_llmeval.targets.network import CommandTarget
+from pytest_llmeval.core import PredictionError
+from pytest_llmeval.services import _processes as process
+from pytest_llmeval.targets import CommandTarget
 
 HEAD = """\
 import json, os, signal, subprocess, sys, time

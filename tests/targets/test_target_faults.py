@@ -7,8 +7,8 @@ import pytest
 import yaml
 from project import load_text
 
-from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.targets.spec import HttpSpec, TargetSpec
+from pytest_llmeval.core import SuiteError
+from pytest_llmeval.targets import HttpSpec, TargetSpec
 
 ONE = {"q": {"$input": True}}
 EACH = {"q": {"$each": {"$input": True}}}

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 from servers import BATCH, PATIENCE, SearchAnswer, always, ask, echo, serving
 
-from pytest_llmeval.services.retrying import LONGEST_DELAY
-from pytest_llmeval.targets.network import HttpTarget
-from pytest_llmeval.targets.spec import HttpSpec
+from pytest_llmeval.services._retrying import LONGEST_DELAY
+from pytest_llmeval.targets import HttpSpec, HttpTarget
 
 NUMBERED = {"queries": {"$each": {"id": {"$id": True}, "text": {"$input": True}}}}
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_llmeval.data.formats.base import ABSENT
-from pytest_llmeval.targets.spec import at, fill, has_each, has_id, input_paths
+from pytest_llmeval.data import ABSENT
+from pytest_llmeval.targets._spec import at, fill, has_each, has_id, input_paths
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text() | st.sampled_from(["$input", "$each", "$id"]),

@@ -46,8 +46,8 @@ from pytest_llmeval import (
     register_tokenizer,
     score,
 )
-from pytest_llmeval.data.formats import CaseFile, FileSource
-from pytest_llmeval.plugin.score_snapshot import ScoreSnapshot
+from pytest_llmeval.data import CaseFile, FileSource
+from pytest_llmeval.plugin._score_snapshot import ScoreSnapshot
 from pytest_llmeval.qa import (
     EvalResult,
     QAPair,

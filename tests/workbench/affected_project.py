@@ -11,10 +11,9 @@ from typing import Any
 
 from running import WITHOUT_UNUSED, run_python
 
-from pytest_llmeval.run.checkout import Checkout
-from pytest_llmeval.run.stages import ChoiceTerms
-from pytest_llmeval.suites.suite import SuiteKey
-from pytest_llmeval.workbench.affected import AffectedCases, choose_affected
+from pytest_llmeval.run import Checkout, ChoiceTerms
+from pytest_llmeval.suites import SuiteKey
+from pytest_llmeval.workbench._affected import AffectedCases, choose_affected
 
 ROOT = "from pathlib import Path\nROOT = Path(__file__).parent.parent\n"
 

@@ -11,14 +11,11 @@ import pytest
 from affected_project import STEPS, answers, approve, chosen, commit, git, make, mutate, write
 from builders import Answers, key_of
 
-from pytest_llmeval.baselines.runs import CollectedSuite, MeasuredSuite
-from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.core.results import CaseRecord, Selection
-from pytest_llmeval.numbers.case_statistics import CaseStatistics
-from pytest_llmeval.numbers.table import summarize
-from pytest_llmeval.suites.suite import Suite
-from pytest_llmeval.workbench.sources import SourceTree
+from pytest_llmeval.baselines import CollectedSuite, MeasuredSuite
+from pytest_llmeval.core import Case, CaseRecord, Observation, Selection
+from pytest_llmeval.numbers import CaseStatistics, summarize
+from pytest_llmeval.suites import Suite
+from pytest_llmeval.workbench._sources import SourceTree
 
 CASES, MUTATIONS = 4, 20
 """``benchmarks/affected.py`` does the same at full size."""

@@ -15,11 +15,9 @@ from project import write
 from servers import PATIENCE
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.judges.contract import Usage
-from pytest_llmeval.judges.recordings import write_judgements
-from pytest_llmeval.judges.replies.sqlite import SqliteReplies
-from pytest_llmeval.judges.stored_judgement import StoredJudgement
-from pytest_llmeval.workbench.cache import suite_questions
+from pytest_llmeval.judges import StoredJudgement, Usage, write_judgements
+from pytest_llmeval.judges.replies._sqlite import SqliteReplies
+from pytest_llmeval.workbench._cache import suite_questions
 
 CACHE = Path(".llmeval", "cache.sqlite3")
 

@@ -9,11 +9,9 @@ import pytest
 from project import write
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.judges.asking import JurorQuestion
-from pytest_llmeval.judges.options import JudgeOptions
-from pytest_llmeval.judges.replies.sqlite import SqliteReplies
-from pytest_llmeval.judges.stored_judgement import StoredJudgement
-from pytest_llmeval.workbench.cache import suite_questions
+from pytest_llmeval.judges import JudgeOptions, JurorQuestion, StoredJudgement
+from pytest_llmeval.judges.replies._sqlite import SqliteReplies
+from pytest_llmeval.workbench._cache import suite_questions
 
 pytestmark = pytest.mark.usefixtures("here")
 

@@ -16,12 +16,11 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.core.verdicts import MetricChange
-from pytest_llmeval.reports.form import RunReport
-from pytest_llmeval.reports.json import read_report
-from pytest_llmeval.workbench import comment as comment_module
-from pytest_llmeval.workbench.comment import MARKER, comment_text
-from pytest_llmeval.workbench.comment_parts import NO_CASE, CaseLine, Change, ReportComparison, SourceLinks
+from pytest_llmeval.core import MetricChange
+from pytest_llmeval.reports import RunReport, read_report
+from pytest_llmeval.workbench import _comment as comment_module
+from pytest_llmeval.workbench._comment import MARKER, comment_text
+from pytest_llmeval.workbench._comment_parts import NO_CASE, CaseLine, Change, ReportComparison, SourceLinks
 
 Commented = Callable[..., str]
 

@@ -6,14 +6,11 @@ from pathlib import Path
 import pytest
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.numbers.table import summarize
-from pytest_llmeval.reports.form import RunReport, RunStart
-from pytest_llmeval.reports.json import write_json
-from pytest_llmeval.reports.making import suite_report
-from pytest_llmeval.run.execute import execute_repeats
-from pytest_llmeval.run.job import CaseAnswer
-from pytest_llmeval.suites.loading import load_suite
-from pytest_llmeval.suites.registry import default_registry
+from pytest_llmeval.numbers import summarize
+from pytest_llmeval.reports import RunReport, RunStart, suite_report, write_json
+from pytest_llmeval.run._execute import execute_repeats
+from pytest_llmeval.run._job import CaseAnswer
+from pytest_llmeval.suites import default_registry, load_suite
 
 HEAD = "suite: s\ngroup_by: [kind]\nevaluators: [{text: {metrics: [f1, exact_match]}}]\n"
 CASES = """\

@@ -15,8 +15,8 @@ from scripted_judges import KEY
 from servers import LlmServer, reply, status
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.judges.coordination import Coordination
-from pytest_llmeval.workbench.doctor import PlannedRun
+from pytest_llmeval.judges._coordination import Coordination
+from pytest_llmeval.workbench._doctor import PlannedRun
 
 Doctor = Callable[..., tuple[int, str]]
 
@@ -57,9 +57,9 @@ def doctor(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pyte
         files = traces(tmp_path)
         with monkeypatch.context() as patch:
             if plan == "none":
-                patch.setattr("pytest_llmeval.workbench.doctor.plan_run", lambda _: PlannedRun(works=True))
+                patch.setattr("pytest_llmeval.workbench._doctor.plan_run", lambda _: PlannedRun(works=True))
             elif plan == "warm":
-                patch.setattr("pytest_llmeval.workbench.project.subprocess", WarmProcesses)
+                patch.setattr("pytest_llmeval.workbench._project.subprocess", WarmProcesses)
             for name in {*os.environ} - {*ENVIRONMENT}:
                 patch.delenv(name)
             for name, value in {**ENVIRONMENT, **(environment or {})}.items():

@@ -15,11 +15,9 @@ from running import WITHOUT_UNUSED, run_python
 from servers import PATIENCE
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.core.errors import LlmevalError
-from pytest_llmeval.suites.loading import load_suite
-from pytest_llmeval.suites.registry import default_registry
-from pytest_llmeval.suites.suite import stop_fault
-from pytest_llmeval.workbench.init.questions import AnswerShape, answer_shape, find_columns, read_questions
+from pytest_llmeval.core import LlmevalError
+from pytest_llmeval.suites import default_registry, load_suite, stop_fault
+from pytest_llmeval.workbench.init._questions import AnswerShape, answer_shape, find_columns, read_questions
 
 Command = Callable[..., tuple[int, list[str]]]
 

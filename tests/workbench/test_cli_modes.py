@@ -11,14 +11,13 @@ from pages import answered, suites_of
 from servers import LlmServer, reply
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.core.case import Case, ShownPrints
-from pytest_llmeval.core.errors import LlmevalError
-from pytest_llmeval.numbers.intervals import wilson_interval
-from pytest_llmeval.targets.recordings import Recordings, recording
-from pytest_llmeval.workbench.modes import mode_agreements, mode_shares, saturation
-from pytest_llmeval.workbench.reviews.draws import content_groups
-from pytest_llmeval.workbench.reviews.items import read_answers, review_of
-from pytest_llmeval.workbench.reviews.modes import (
+from pytest_llmeval.core import Case, LlmevalError, ShownPrints
+from pytest_llmeval.numbers import wilson_interval
+from pytest_llmeval.targets import Recordings, recording
+from pytest_llmeval.workbench._modes import mode_agreements, mode_shares, saturation
+from pytest_llmeval.workbench.reviews._draws import content_groups
+from pytest_llmeval.workbench.reviews._items import read_answers, review_of
+from pytest_llmeval.workbench.reviews._modes import (
     Draw,
     ModeBook,
     ModeCreated,

@@ -11,10 +11,11 @@ import pytest
 from test_cli_compare import write_report
 
 from pytest_llmeval import Case, get_evaluator, score
-from pytest_llmeval.baselines.comparable import Comparable, fingerprint
-from pytest_llmeval.baselines.scores import Approval, Cases, SuiteScores, render
+from pytest_llmeval.baselines import SuiteScores, fingerprint, render
+from pytest_llmeval.baselines._comparable import Comparable
+from pytest_llmeval.baselines._scores import Approval, Cases
 from pytest_llmeval.cli import main
-from pytest_llmeval.numbers.case_statistics import CaseStatistics
+from pytest_llmeval.numbers import CaseStatistics
 
 SIZE = 40
 

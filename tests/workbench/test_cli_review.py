@@ -13,8 +13,8 @@ import pytest
 from pages import answered, labels_of, lines, suites_of
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.evaluators.judge.human_labels import read_labels
-from pytest_llmeval.workbench.reviews.items import Review, review_of
+from pytest_llmeval.evaluators import read_labels
+from pytest_llmeval.workbench.reviews._items import Review, review_of
 
 
 @pytest.fixture

@@ -8,19 +8,13 @@ import pytest
 from builders import KnownSuites, parse_gate
 from msgspec import structs
 
-from pytest_llmeval.baselines.comparable import Stamp
-from pytest_llmeval.baselines.runs import CollectedSuite, Keeper, SnapshotMode
-from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.core.results import CaseRecord
-from pytest_llmeval.numbers.table import summarize
-from pytest_llmeval.run.run_record import RunRecord
-from pytest_llmeval.run.stages import Collected, RunScope, RunTerms
-from pytest_llmeval.suites.loading import load_suite
-from pytest_llmeval.suites.registry import default_registry
-from pytest_llmeval.suites.run_settings import StopSettings
-from pytest_llmeval.suites.suite import Suite, SuiteKey, in_order
-from pytest_llmeval.workbench.early.stopping import stop_early
+from pytest_llmeval.baselines import CollectedSuite, Keeper, SnapshotMode, Stamp
+from pytest_llmeval.core import Case, CaseRecord, Observation
+from pytest_llmeval.numbers import summarize
+from pytest_llmeval.run import Collected, RunRecord, RunScope, RunTerms
+from pytest_llmeval.suites import Suite, SuiteKey, default_registry, in_order, load_suite
+from pytest_llmeval.suites._run_settings import StopSettings
+from pytest_llmeval.workbench.early._stopping import stop_early
 
 EXAMPLE = Path(__file__).parents[2] / "example_suites" / "memory_qa" / "memory_qa.eval.yaml"
 COPIES = 8

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from pytest_llmeval.core.observation import FloatArray
-from pytest_llmeval.workbench.early.evidence import evidence_above, first_reached
+from pytest_llmeval.core import FloatArray
+from pytest_llmeval.workbench.early._evidence import evidence_above, first_reached
 
 LEVEL = 0.05
 SEEDS = 400

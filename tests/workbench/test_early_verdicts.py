@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 from builders import gate_of, parse_gate
 
-from pytest_llmeval.core.evaluator import Metric
-from pytest_llmeval.core.observation import FloatArray
-from pytest_llmeval.gates.change import ChangeGate
-from pytest_llmeval.gates.contract import Gate
-from pytest_llmeval.workbench.early.evidence import EarlyVerdict, PartScores, decide_gate
+from pytest_llmeval.core import FloatArray, Metric
+from pytest_llmeval.gates import ChangeGate, Gate
+from pytest_llmeval.workbench.early._evidence import EarlyVerdict, PartScores, decide_gate
 
 F1 = Metric("f1", averaged=True)
 LEVEL = 0.05

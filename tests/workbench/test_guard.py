@@ -11,11 +11,12 @@ import pytest
 from builders import recorded_case, recorded_suite, write_run
 from msgspec import structs
 
-from pytest_llmeval.baselines.scores import Approval, TestScores, render
+from pytest_llmeval.baselines import TestScores, render
+from pytest_llmeval.baselines._scores import Approval
 from pytest_llmeval.cli import main
-from pytest_llmeval.suites.keys import KEYS
-from pytest_llmeval.workbench.guard import Ruling, guard_text
-from pytest_llmeval.workbench.guarding import Loosening
+from pytest_llmeval.suites import KEYS
+from pytest_llmeval.workbench._guard import Ruling, guard_text
+from pytest_llmeval.workbench._guarding import Loosening
 
 SHOP = r"""suite: shop
 evaluators:

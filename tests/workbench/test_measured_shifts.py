@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from pytest_llmeval.numbers.pairing import Shift
-from pytest_llmeval.workbench.migration import dependence, measured_on
+from pytest_llmeval.numbers import Shift
+from pytest_llmeval.workbench._migration import dependence, measured_on
 
 
 def test_rates_are_measured_on_scores_of_0_and_1_and_a_range_on_others() -> None:

@@ -7,15 +7,13 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval.cli import main
-from pytest_llmeval.cli.console import open_suite
-from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.views import Mutator, Neighbours
-from pytest_llmeval.numbers.intervals import wilson_interval
-from pytest_llmeval.reports.mutation import Survival, findings
-from pytest_llmeval.suites.registry import default_registry, get_evaluator
-from pytest_llmeval.workbench.mutation.mutants import mutation_of
-from pytest_llmeval.workbench.mutation.survival import survival_of
+from pytest_llmeval.cli import main, open_suite
+from pytest_llmeval.core import Case, Mutator, Neighbours
+from pytest_llmeval.numbers import wilson_interval
+from pytest_llmeval.reports import Survival, findings
+from pytest_llmeval.suites import default_registry, get_evaluator
+from pytest_llmeval.workbench.mutation._mutants import mutation_of
+from pytest_llmeval.workbench.mutation._survival import survival_of
 
 MUTATORS = default_registry().mutators
 

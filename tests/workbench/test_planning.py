@@ -18,22 +18,31 @@ from project import load_text
 from scripted_judges import ClaimJudge
 
 from pytest_llmeval import Case, Metric, Observation, Sums, score
-from pytest_llmeval.core.case import Parts
-from pytest_llmeval.core.errors import JudgeError
-from pytest_llmeval.core.observation import FloatArray
-from pytest_llmeval.judges.asking import Juror, JurorQuestion
-from pytest_llmeval.judges.contract import JudgedEvaluator, JudgeReply, JudgeRequest, Question, Usage, Verdict
-from pytest_llmeval.judges.options import Budget, CachePlace, JudgeMode, JudgeOptions
-from pytest_llmeval.judges.recordings import Judgements, write_judgements
-from pytest_llmeval.judges.replies.sqlite import SqliteReplies
-from pytest_llmeval.judges.stored_judgement import StoredJudgement
-from pytest_llmeval.run.case_runner import CaseRunner
-from pytest_llmeval.run.job import LoadedCase
-from pytest_llmeval.suites.suite import Suite, SuiteKey
-from pytest_llmeval.targets.recordings import Recordings, recording
-from pytest_llmeval.tasks.grounding.evaluators import ClaimMetric
+from pytest_llmeval.core import FloatArray, JudgeError, Parts
+from pytest_llmeval.judges import (
+    Budget,
+    CachePlace,
+    JudgedEvaluator,
+    Judgements,
+    JudgeMode,
+    JudgeOptions,
+    JudgeReply,
+    JudgeRequest,
+    Juror,
+    JurorQuestion,
+    Question,
+    StoredJudgement,
+    Usage,
+    Verdict,
+    write_judgements,
+)
+from pytest_llmeval.judges.replies._sqlite import SqliteReplies
+from pytest_llmeval.run import CaseRunner, LoadedCase
+from pytest_llmeval.suites import Suite, SuiteKey
+from pytest_llmeval.targets import Recordings, recording
+from pytest_llmeval.tasks.grounding._evaluators import ClaimMetric
 from pytest_llmeval.workbench.plan import RunPlan
-from pytest_llmeval.workbench.plan.making import plan_cases
+from pytest_llmeval.workbench.plan._making import plan_cases
 
 JUDGE = {"model": "openai:m", "price": {"input": 1.0, "output": 10.0}}
 YES_NO = [{"judge": {"mode": "default_binary"}}]
@@ -165,7 +174,7 @@ def test_what_a_run_reads_needs_no_call(planned: Planned, mode: JudgeMode, calls
 
 def _judgement_of(suite: Suite, name: str) -> StoredJudgement:
     """Return the judgement that answers the question about a case."""
-    from pytest_llmeval.workbench.cache import suite_questions
+    from pytest_llmeval.workbench._cache import suite_questions
 
     (found,) = (each.question for each in suite_questions(suite.path).questions if each.case.id == name)
     return StoredJudgement(found.key, name, found.components(), "yes", 1.0, Usage(30, 4), 0.5, 0.001)

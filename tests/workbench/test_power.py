@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from pytest_llmeval import Case, get_evaluator, score
-from pytest_llmeval.numbers.anytime import WatchedRun, watch
-from pytest_llmeval.numbers.case_statistics import CaseStatistics
-from pytest_llmeval.workbench.plan.spread import Plan, ScoreSpread, measured_spread, pseudo_values, run_spread
+from pytest_llmeval.numbers import CaseStatistics, WatchedRun, watch
+from pytest_llmeval.workbench.plan._spread import Plan, ScoreSpread, measured_spread, pseudo_values, run_spread
 
 SPREAD = ScoreSpread(between=0.01, within=0.09)
 

@@ -15,7 +15,7 @@ from running import WITHOUT_UNUSED
 from servers import PATIENCE
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.workbench.project import NO_PACKAGES
+from pytest_llmeval.workbench._project import NO_PACKAGES
 
 Shell = Callable[[Path, str], tuple[int, str]]
 

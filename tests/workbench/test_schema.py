@@ -10,11 +10,9 @@ import pytest
 import yaml
 
 from pytest_llmeval import Case, Evaluator, Metric, Observation, SuiteError, Sums
-from pytest_llmeval.core.observation import FloatArray
-from pytest_llmeval.suites.keys import SuiteEntry
-from pytest_llmeval.suites.loading import load_suite
-from pytest_llmeval.suites.registry import default_registry
-from pytest_llmeval.workbench.authoring import suite_schema
+from pytest_llmeval.core import FloatArray
+from pytest_llmeval.suites import SuiteEntry, default_registry, load_suite
+from pytest_llmeval.workbench._authoring import suite_schema
 
 SCHEMA = suite_schema(default_registry())
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)

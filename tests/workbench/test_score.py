@@ -107,7 +107,7 @@ def test_a_suite_is_scored_on_a_dask_cluster() -> None:
 def test_processes_end_with_a_command_that_is_killed() -> None:
     code = """if True:
         import os
-        from pytest_llmeval.workbench.streams import open_executor
+        from pytest_llmeval.workbench._streams import open_executor
         with open_executor("processes:1") as pool:
             print(pool.submit(os.getppid).result() == os.getpid(), flush=True)
             os.kill(os.getpid(), 9)

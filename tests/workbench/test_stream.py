@@ -29,7 +29,7 @@ from pytest_llmeval import (
     score,
     score_stream,
 )
-from pytest_llmeval.core.observation import FloatArray
+from pytest_llmeval.core import FloatArray
 
 TEXT = get_evaluator("text", metrics=["exact_match", "f1"])
 WORDS = ["the", "fox", "sees", "a", "red", "hen", "near", "its", "old", "barn"]

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from project import ROOT
 
-from pytest_llmeval.reports.tables import Point, Timeline
-from pytest_llmeval.workbench.history import history_svg
+from pytest_llmeval.reports import Point, Timeline
+from pytest_llmeval.workbench._history import history_svg
 
 NAME = "{http://www.w3.org/2000/svg}"
 TIME = datetime(2026, 1, 2, 10, tzinfo=UTC)

@@ -14,8 +14,8 @@ from builders import recorded_case, recorded_suite, write_run
 from project import ROOT
 from servers import PATIENCE
 
-from pytest_llmeval.cli.options import OPTIONS
-from pytest_llmeval.workbench.comment import MARKER
+from pytest_llmeval.cli import OPTIONS
+from pytest_llmeval.workbench._comment import MARKER
 
 TEMPLATES = ROOT / "pytest_llmeval" / "workbench" / "templates"
 GITHUB: dict[Any, Any] = yaml.safe_load((TEMPLATES / "github.yml").read_text(encoding="utf-8"))

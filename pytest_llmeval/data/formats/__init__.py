@@ -2,12 +2,12 @@
 
 __all__ = ("SOURCES", "CaseFile", "FileSource", "Source")
 
-from pytest_llmeval.data.formats.base import CaseFile, FileSource, Source
+from pytest_llmeval.data.formats._base import CaseFile, FileSource, Source
 
 SOURCES: dict[str, str] = {
-    "arrow": "pytest_llmeval.data.formats.frames:ArrowSource",
-    "csv": "pytest_llmeval.data.formats.rows:CsvSource",
-    "json": "pytest_llmeval.data.formats.rows:JsonSource",
-    "jsonl": "pytest_llmeval.data.formats.rows:JsonlSource",
+    "arrow": "pytest_llmeval.data.formats._frames:ArrowSource",
+    "csv": "pytest_llmeval.data.formats._rows:CsvSource",
+    "json": "pytest_llmeval.data.formats._rows:JsonSource",
+    "jsonl": "pytest_llmeval.data.formats._rows:JsonlSource",
 }
 """Format name to ``module:class``."""

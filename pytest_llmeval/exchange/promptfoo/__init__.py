@@ -1,3 +1,1 @@
 """Configurations and results of promptfoo."""
-
-__all__ = ()

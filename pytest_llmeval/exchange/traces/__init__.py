@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal
 
-from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.wording import counted
-from pytest_llmeval.data.formats.base import CaseFile, FileSource
-from pytest_llmeval.exchange.traces.conventions import (
+from pytest_llmeval.core import Case, counted
+from pytest_llmeval.data import CaseFile, FileSource
+from pytest_llmeval.exchange.traces._conventions import (
     documents_of,
     figures_of,
     kind_of,
@@ -19,7 +18,7 @@ from pytest_llmeval.exchange.traces.conventions import (
     tool_call_of,
     value_of,
 )
-from pytest_llmeval.exchange.traces.spans import SpanFile, TraceSpan, is_short, read_spans
+from pytest_llmeval.exchange.traces._spans import SpanFile, TraceSpan, is_short, read_spans
 
 _CONVERSATION: Final = ("gen_ai.conversation.id", "session.id", "gen_ai.thread.id", "ai.telemetry.metadata.sessionId")
 _NO_ID: Final = re.compile(r"\s|[\x00-\x1f/\\:]")

@@ -8,17 +8,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from pytest_llmeval.core import resolve
-from pytest_llmeval.core.errors import JudgeError, LlmevalError, format_error
-from pytest_llmeval.core.evaluator import Evaluator
-from pytest_llmeval.core.wording import excerpt
-from pytest_llmeval.judges.clients.base import AsyncJudge, OnRateLimit, Patience, is_count
-from pytest_llmeval.judges.contract import JudgeReply, JudgeRequest, Stopped, Usage
-from pytest_llmeval.judges.questions.replies import are_probabilities
-from pytest_llmeval.judges.spec import PROVIDERS, JudgeSpec
-from pytest_llmeval.services.background import in_thread
-from pytest_llmeval.services.retrying import RunCalls, Sleep
-from pytest_llmeval.services.secrets import Redactor
+from pytest_llmeval.core import Evaluator, JudgeError, LlmevalError, excerpt, format_error, resolve
+from pytest_llmeval.judges._contract import JudgeReply, JudgeRequest, Stopped, Usage
+from pytest_llmeval.judges._spec import PROVIDERS, JudgeSpec
+from pytest_llmeval.judges.clients._base import AsyncJudge, OnRateLimit, Patience, is_count
+from pytest_llmeval.judges.questions._replies import are_probabilities
+from pytest_llmeval.services import Redactor, RunCalls, Sleep, in_thread
 
 
 def as_client(judge: Any, *, timeout: float | None = None) -> AsyncJudge:
@@ -188,7 +183,7 @@ def key_variable(spec: JudgeSpec) -> str | None:
     Returns:
         ``None`` for a server of one's own without `api_key_env`, for a fixture, and where a library looks for the key.
     """
-    from pytest_llmeval.judges.clients.http import DIALECTS
+    from pytest_llmeval.judges.clients._http import DIALECTS
 
     if spec.api_key_env is not None or spec.base_url is not None:
         return spec.api_key_env

@@ -1,3 +1,1 @@
 """Questions to judges: modes, prompts, rubrics, rules, and the reading of replies."""
-
-__all__ = ()

@@ -1,4 +1,4 @@
-"""Stores of replies, the verdicts obtained so far; `pytest_llmeval.judges.options.STORES` lists them."""
+"""Stores of replies, the verdicts obtained so far; `pytest_llmeval.judges._options.STORES` lists them."""
 
 __all__ = ("ReplyStore",)
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judges.stored_judgement import StoredJudgement
+    from pytest_llmeval.judges._stored_judgement import StoredJudgement
 
 
 class ReplyStore(Protocol):

@@ -9,16 +9,33 @@ __all__ = ("register",)
 
 from typing import TYPE_CHECKING
 
+from pytest_llmeval._lazy import lazy_names
+
 if TYPE_CHECKING:
     from pytest_llmeval.extend import Registry
+    from pytest_llmeval.tasks.agents._catalogue import ListedTool, RecordedResults, read_catalogue
+    from pytest_llmeval.tasks.agents._workspace import FamilyProgram
 
 
 def register(registry: "Registry") -> None:
     """Add the evaluators, the sources of tasks of tau-bench and of requests to route, and targets in a workspace."""
-    registry.register(f"{__name__}.conversation:Conversation", name="conversation")
-    registry.register(f"{__name__}.conversation:UserDrift", name="user_drift")
-    registry.register(f"{__name__}.routing:Routing", name="routing")
-    registry.register(f"{__name__}.tools:Tools", name="tools")
-    registry.register_source(f"{__name__}.conversation:TauSource", name="tau")
-    registry.register_source(f"{__name__}.routing:ToolsSource", name="tools")
-    registry.extend("placed", f"{__name__}.workspace:placed")
+    registry.register(f"{__name__}._conversation:Conversation", name="conversation")
+    registry.register(f"{__name__}._conversation:UserDrift", name="user_drift")
+    registry.register(f"{__name__}._routing:Routing", name="routing")
+    registry.register(f"{__name__}._tools:Tools", name="tools")
+    registry.register_source(f"{__name__}._conversation:TauSource", name="tau")
+    registry.register_source(f"{__name__}._routing:ToolsSource", name="tools")
+    registry.extend("placed", f"{__name__}._workspace:placed")
+
+
+_HOMES = {
+    "_catalogue": (
+        "ListedTool",
+        "RecordedResults",
+        "read_catalogue",
+    ),
+    "_workspace": ("FamilyProgram",),
+}
+"""Module to the names that other packages use of it."""
+
+__getattr__ = lazy_names(__name__, _HOMES)

@@ -10,13 +10,13 @@ if TYPE_CHECKING:
 
 def register(registry: "Registry") -> None:
     """Add the evaluator, the source of its files, the command and the mutators."""
-    registry.register(f"{__name__}.evaluator:EmotionCause", name="emotion_cause")
-    registry.register_source(f"{__name__}.source:EcacSource", name="ecac")
-    registry.register_source(f"{__name__}.source:EmotionCauseSource", name="emotion_cause")
+    registry.register(f"{__name__}._evaluator:EmotionCause", name="emotion_cause")
+    registry.register_source(f"{__name__}._source:EcacSource", name="ecac")
+    registry.register_source(f"{__name__}._source:EmotionCauseSource", name="emotion_cause")
     registry.register_command(
         "emotion-cause",
-        f"{__name__}.pair_files:add_arguments",
+        f"{__name__}._pair_files:add_arguments",
         help="convert and validate files of emotion-cause pairs (SemEval-2024 Task 3)",
         group="tasks",
     )
-    registry.register_mutator(f"{__name__}.evaluator:MUTATORS")
+    registry.register_mutator(f"{__name__}._evaluator:MUTATORS")

@@ -13,5 +13,5 @@ if TYPE_CHECKING:
 
 def register(registry: "Registry") -> None:
     """Add the evaluators."""
-    registry.register(f"{__name__}.evaluators:Checklist", name="checklist")
-    registry.register(f"{__name__}.evaluators:Claims", name="claims")
+    registry.register(f"{__name__}._evaluators:Checklist", name="checklist")
+    registry.register(f"{__name__}._evaluators:Claims", name="claims")

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 def register(registry: "Registry") -> None:
     """Add the evaluators of annotations, their components and segments, the source of JSON v3, and the mutators."""
-    registry.register(f"{__name__}.composite:Narrative", name="narrative")
-    registry.register(f"{__name__}.components:ActionLayer", name="narrative.action_layer")
-    registry.register(f"{__name__}.components:Characters", name="narrative.characters")
-    registry.register(f"{__name__}.components:Relationships", name="narrative.relationships")
-    registry.register(f"{__name__}.segmentation:Segmentation", name="segmentation")
-    registry.register(f"{__name__}.text_span:Sentiment", name="narrative.sentiment")
-    registry.register(f"{__name__}.text_span:TextSpan", name="narrative.text_span")
-    registry.register_source(f"{__name__}.source:JsonV3Source", name="json_v3")
-    registry.register_mutator(f"{__name__}.mutators:MUTATORS")
+    registry.register(f"{__name__}._composite:Narrative", name="narrative")
+    registry.register(f"{__name__}._components:ActionLayer", name="narrative.action_layer")
+    registry.register(f"{__name__}._components:Characters", name="narrative.characters")
+    registry.register(f"{__name__}._components:Relationships", name="narrative.relationships")
+    registry.register(f"{__name__}._segmentation:Segmentation", name="segmentation")
+    registry.register(f"{__name__}._text_span:Sentiment", name="narrative.sentiment")
+    registry.register(f"{__name__}._text_span:TextSpan", name="narrative.text_span")
+    registry.register_source(f"{__name__}._source:JsonV3Source", name="json_v3")
+    registry.register_mutator(f"{__name__}._mutators:MUTATORS")

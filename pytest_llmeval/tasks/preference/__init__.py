@@ -10,4 +10,4 @@ if TYPE_CHECKING:
 
 def register(registry: "Registry") -> None:
     """Add the evaluator."""
-    registry.register(f"{__name__}.pairwise:Pairwise", name="pairwise")
+    registry.register(f"{__name__}._pairwise:Pairwise", name="pairwise")

@@ -10,14 +10,14 @@ if TYPE_CHECKING:
 
 def register(registry: "Registry") -> None:
     """Add the evaluators, the sources of queries and of TREC, the command and the mutators."""
-    registry.register(f"{__name__}.evaluator:Retrieval", name="retrieval")
-    registry.register(f"{__name__}.documents:DocumentIds", name="document_ids")
-    registry.register_source(f"{__name__}.source:CaseRetrievalSource", name="case_retrieval")
-    registry.register_source(f"{__name__}.source:TrecSource", name="trec")
+    registry.register(f"{__name__}._evaluator:Retrieval", name="retrieval")
+    registry.register(f"{__name__}._documents:DocumentIds", name="document_ids")
+    registry.register_source(f"{__name__}._source:CaseRetrievalSource", name="case_retrieval")
+    registry.register_source(f"{__name__}._source:TrecSource", name="trec")
     registry.register_command(
         "retrieval",
-        f"{__name__}.evaluation_set:add_arguments",
+        f"{__name__}._evaluation_set:add_arguments",
         help="draw an evaluation set for case retrieval from a corpus",
         group="tasks",
     )
-    registry.register_mutator(f"{__name__}.evaluator:MUTATORS")
+    registry.register_mutator(f"{__name__}._evaluator:MUTATORS")

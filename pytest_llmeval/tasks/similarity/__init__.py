@@ -10,4 +10,4 @@ if TYPE_CHECKING:
 
 def register(registry: "Registry") -> None:
     """Add the evaluator."""
-    registry.register(f"{__name__}.semantic:Semantic", name="semantic")
+    registry.register(f"{__name__}._semantic:Semantic", name="semantic")

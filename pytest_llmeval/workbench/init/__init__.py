@@ -8,11 +8,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_llmeval.cli.console import CommandResult, open_suite, say
-from pytest_llmeval.core.errors import LlmevalError, SuiteError
-from pytest_llmeval.judges.clients import key_variable
-from pytest_llmeval.workbench.init.rag import RagSuite, add_rag_arguments, rag_suite
-from pytest_llmeval.workbench.project import Project, TargetPlace, find_target
+from pytest_llmeval.cli import CommandResult, open_suite, say
+from pytest_llmeval.core import LlmevalError, SuiteError
+from pytest_llmeval.judges import key_variable
+from pytest_llmeval.workbench._project import Project, TargetPlace, find_target
+from pytest_llmeval.workbench.init._rag import RagSuite, add_rag_arguments, rag_suite
 
 _SUITES = "tests/evals"
 """A folder below ``tests``, which setuptools never takes for a package: one of its own at the top of a project would
@@ -210,7 +210,7 @@ def _done(folder: Path, step: _Step) -> tuple[str, str]:
     if step.left:
         return "left", step.left
     if step.adds:
-        from pytest_llmeval.data.files.writing import append_text
+        from pytest_llmeval.data import append_text
 
         existed = path.exists()
         append_text(path, step.text)

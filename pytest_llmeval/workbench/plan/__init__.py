@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from typing import Any, NamedTuple
 
-from pytest_llmeval.core.wording import counted
-from pytest_llmeval.reports.tables import Line, TextTable, draw
+from pytest_llmeval.core import counted
+from pytest_llmeval.reports import Line, TextTable, draw
 
 _MEDIAN, _HIGH = 50, 95
 

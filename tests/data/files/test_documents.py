@@ -6,11 +6,18 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval.core.errors import Fault, SuiteError
-from pytest_llmeval.core.wording import suggest
-from pytest_llmeval.data.files import documents as reading
-from pytest_llmeval.data.files.documents import Document, read_csv, read_document, read_json, read_jsonl, render_path
-from pytest_llmeval.data.files.places import MAX_LISTED, FaultLog
+from pytest_llmeval.core import Fault, SuiteError, suggest
+from pytest_llmeval.data import (
+    MAX_LISTED,
+    Document,
+    FaultLog,
+    read_csv,
+    read_document,
+    read_json,
+    read_jsonl,
+    render_path,
+)
+from pytest_llmeval.data.files import _documents as reading
 
 
 def write(folder: Path, name: str, data: bytes | str) -> Path:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_llmeval.data.files import places
-from pytest_llmeval.data.files.places import matching_files, searching_within
+from pytest_llmeval.data import matching_files, searching_within
+from pytest_llmeval.data.files import _places as places
 
 FILES = ("a.json", "b.txt", "one/a.json", "one/two/c.json", "one/two/d[1].json", ".hidden/e.json", "one/.f.json")
 

@@ -11,20 +11,18 @@ from hypothesis import strategies as st
 from pydantic import Field, TypeAdapter, field_validator
 from pydantic.dataclasses import dataclass as validated
 
-from pytest_llmeval.data.files.validation import NotPlainError, by_types, plain
-from pytest_llmeval.data.formats.base import ColumnMap
-from pytest_llmeval.data.formats.rows import JsonlSource
-from pytest_llmeval.evaluators.classification import Classification
-from pytest_llmeval.evaluators.text import TextEvaluator
-from pytest_llmeval.gates.drop import DropGate
-from pytest_llmeval.gates.limit import LimitGate
-from pytest_llmeval.gates.rules import gate_entry
-from pytest_llmeval.judges.spec import JudgeSpec
-from pytest_llmeval.numbers.repeats import Repeats
-from pytest_llmeval.suites.keys import SuiteEntry
-from pytest_llmeval.suites.settings import CaseEntry
-from pytest_llmeval.suites.systems import MatrixSpec
-from pytest_llmeval.targets.spec import TargetSpec
+from pytest_llmeval.data import NotPlainError, plain
+from pytest_llmeval.data.files._validation import by_types
+from pytest_llmeval.data.formats._base import ColumnMap
+from pytest_llmeval.data.formats._rows import JsonlSource
+from pytest_llmeval.evaluators._classification import Classification
+from pytest_llmeval.evaluators._text import TextEvaluator
+from pytest_llmeval.gates import DropGate, LimitGate
+from pytest_llmeval.gates._rules import gate_entry
+from pytest_llmeval.judges import JudgeSpec
+from pytest_llmeval.numbers import Repeats
+from pytest_llmeval.suites import CaseEntry, MatrixSpec, SuiteEntry
+from pytest_llmeval.targets import TargetSpec
 
 
 @dataclass(frozen=True)

@@ -11,24 +11,24 @@ from pathlib import Path
 
 import pytest
 
-from pytest_llmeval.data.files import writing
-from pytest_llmeval.data.files.places import make_working_folder
-from pytest_llmeval.data.files.writing import (
+from pytest_llmeval.data import (
     STALE_S,
     append_text,
     has_ended,
     locked,
+    make_working_folder,
     remove_leftovers,
     rewrite,
     scratch_path,
     write_text,
     writer_name,
 )
+from pytest_llmeval.data.files import _writing as writing
 
 
 def dead_process() -> str:
     """Return the name of a process that has ended."""
-    code = "from pytest_llmeval.data.files.writing import writer_name; print(writer_name())"
+    code = "from pytest_llmeval.data.files._writing import writer_name; print(writer_name())"
     return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
 
 

@@ -7,10 +7,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.data.files.documents import read_document
-from pytest_llmeval.data.files.places import MAX_LISTED, FaultLog
-from pytest_llmeval.data.files.yaml import load_yaml
+from pytest_llmeval.core import SuiteError
+from pytest_llmeval.data import MAX_LISTED, FaultLog, load_yaml, read_document
 
 
 @pytest.fixture(params=["libyaml", "python"])

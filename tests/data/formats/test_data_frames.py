@@ -16,11 +16,9 @@ import pytest
 from pyarrow import parquet
 from pydantic import BaseModel
 
-from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.errors import LlmevalError
-from pytest_llmeval.data.formats.frames import rows_of
-from pytest_llmeval.suites.loading import load_suite
-from pytest_llmeval.suites.registry import default_registry
+from pytest_llmeval.core import Case, LlmevalError
+from pytest_llmeval.data import rows_of
+from pytest_llmeval.suites import default_registry, load_suite
 
 COLUMNS = {
     "id": ["a", "b"],

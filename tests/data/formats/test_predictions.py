@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 from project import load_source
 
-from pytest_llmeval.core.case import MISSING
-from pytest_llmeval.core.errors import Fault
-from pytest_llmeval.suites.registry import default_registry
+from pytest_llmeval.core import MISSING, Fault
+from pytest_llmeval.suites import default_registry
 
 SAMPLES = [
     {

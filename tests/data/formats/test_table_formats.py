@@ -6,10 +6,9 @@ import pytest
 from project import Loaded, load_source
 from pydantic import TypeAdapter, ValidationError
 
-from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.core.errors import Fault, LlmevalError
-from pytest_llmeval.data.formats.base import Source
-from pytest_llmeval.suites.registry import default_registry
+from pytest_llmeval.core import MISSING, Case, Fault, LlmevalError
+from pytest_llmeval.data import Source
+from pytest_llmeval.suites import default_registry
 
 pytestmark = pytest.mark.usefixtures("here")
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval.evaluators.checks.evaluator import Checks
+from pytest_llmeval.evaluators import Checks
 
 
 @pytest.mark.parametrize(

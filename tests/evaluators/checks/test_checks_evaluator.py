@@ -6,12 +6,9 @@ import pytest
 from examples import met, observed, unmet
 
 from pytest_llmeval import Case, Observation, score
-from pytest_llmeval.core.errors import EvaluatorError, JudgeError
-from pytest_llmeval.core.observation import Totals
-from pytest_llmeval.evaluators.checks.evaluator import Checks, checks_evaluator
-from pytest_llmeval.evaluators.checks.kinds import kind_of_function
-from pytest_llmeval.evaluators.checks.reading import CheckReader, Unlocated
-from pytest_llmeval.judges.contract import Verdict
+from pytest_llmeval.core import EvaluatorError, JudgeError, Totals
+from pytest_llmeval.evaluators import CheckReader, Checks, Unlocated, checks_evaluator, kind_of_function
+from pytest_llmeval.judges import Verdict
 
 A, B, Z = {"contains": "a"}, {"contains": "b"}, {"contains": "z"}
 SLOW = {"quotes": True}
@@ -165,7 +162,7 @@ def test_a_judge_is_asked_about_each_criterion_and_the_verdicts_decide() -> None
 
 
 def read_checks(*entries: Any) -> Any:
-    from pytest_llmeval.evaluators.checks.kinds import SHIPPED
+    from pytest_llmeval.evaluators import SHIPPED
 
     return CheckReader(SHIPPED, Unlocated()).read(list(entries), ())
 

@@ -7,10 +7,8 @@ import pytest
 from examples import ARGUMENTS
 
 from pytest_llmeval import Case
-from pytest_llmeval.evaluators.checks.contract import Check, View
-from pytest_llmeval.evaluators.checks.evaluator import Checks
-from pytest_llmeval.evaluators.checks.kinds import SHIPPED, kind_of_function
-from pytest_llmeval.evaluators.checks.reading import CheckReader, Unlocated
+from pytest_llmeval.evaluators import SHIPPED, Check, CheckReader, Checks, Unlocated, kind_of_function
+from pytest_llmeval.evaluators.checks._contract import View
 
 CASE = Case("c", prediction='{"a": 2}')
 

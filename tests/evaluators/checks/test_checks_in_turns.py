@@ -7,12 +7,9 @@ import pytest
 from examples import met, observed, unmet
 
 from pytest_llmeval import Case
-from pytest_llmeval.core.case import Parts, PredictionParts
-from pytest_llmeval.core.errors import JudgeError
-from pytest_llmeval.evaluators.checks.evaluator import checks_evaluator
-from pytest_llmeval.evaluators.checks.kinds import SHIPPED
-from pytest_llmeval.evaluators.checks.reading import CheckReader, Unlocated
-from pytest_llmeval.judges.contract import Verdict
+from pytest_llmeval.core import JudgeError, Parts, PredictionParts
+from pytest_llmeval.evaluators import SHIPPED, CheckReader, Unlocated, checks_evaluator
+from pytest_llmeval.judges import Verdict
 
 SAID = ("red wine", "red beer", "blue beer")
 TALK: dict[str, Any] = {

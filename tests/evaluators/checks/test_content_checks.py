@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from examples import met, observed, unmet
 
-from pytest_llmeval.core.case import Case, PredictionParts
-from pytest_llmeval.evaluators.checks.contents import Number, numbers_in
-from pytest_llmeval.evaluators.checks.evaluator import Checks
+from pytest_llmeval.core import Case, PredictionParts
+from pytest_llmeval.evaluators import Checks
+from pytest_llmeval.evaluators.checks._contents import Number, numbers_in
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from examples import met, observed, unmet
 from hypothesis import given, strategies
 
-from pytest_llmeval.evaluators import answers
+from pytest_llmeval.evaluators import _answers as answers
 
 POINT = {"type": "object", "required": ["lat"], "properties": {"lat": {"type": "number", "maximum": 90}}}
 JSON_VALUES = strategies.recursive(

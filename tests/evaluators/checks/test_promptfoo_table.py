@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval.core.case import Case, PredictionParts
-from pytest_llmeval.evaluators.checks.evaluator import Checks
+from pytest_llmeval.core import Case, PredictionParts
+from pytest_llmeval.evaluators import Checks
 
 PLACE = {
     "type": "object",

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from examples import met, observed, unmet
 
-from pytest_llmeval.evaluators import answers
+from pytest_llmeval.evaluators import _answers as answers
 
 COMPOSED, DECOMPOSED = "Caf\u00e9", "Cafe\u0301"
 

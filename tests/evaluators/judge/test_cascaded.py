@@ -7,17 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.errors import EvaluatorError
-from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.core.results import CaseRecord, MetricValue
-from pytest_llmeval.evaluators.judge.evaluator import Judge
-from pytest_llmeval.evaluators.judge.panel import Cascaded, CascadeErrors, with_audit
-from pytest_llmeval.judges.contract import Verdict
-from pytest_llmeval.judges.panel import CascadeVerdict
-from pytest_llmeval.judges.questions.suite_modes import Level, Rubric
-from pytest_llmeval.numbers.repeats import Reduced, Repeats
-from pytest_llmeval.numbers.table import Table
+from pytest_llmeval.core import Case, CaseRecord, EvaluatorError, MetricValue, Observation
+from pytest_llmeval.evaluators import Cascaded, CascadeErrors, Judge, with_audit
+from pytest_llmeval.judges import CascadeVerdict, Rubric, Verdict
+from pytest_llmeval.judges.questions._suite_modes import Level
+from pytest_llmeval.numbers import Reduced, Repeats, Table
 
 JUDGE = Judge(mode="continuous")
 CASE = Case("a", input="Q?", expected="x", prediction="y")

@@ -9,17 +9,13 @@ import pytest
 from builders import parse_gate
 
 from pytest_llmeval import Case, JudgeRequest, Result, Totals, get_evaluator, score
-from pytest_llmeval.core.case import answer_print
-from pytest_llmeval.core.verdicts import GateResult
-from pytest_llmeval.evaluators.judge.evaluator import Judge
-from pytest_llmeval.evaluators.judge.human_labels import OTHER_ANSWER
-from pytest_llmeval.gates.drop import DropGate
-from pytest_llmeval.gates.rules import judge_together
-from pytest_llmeval.judges.contract import Verdict
-from pytest_llmeval.judges.questions.suite_modes import Level, Rubric
-from pytest_llmeval.numbers.case_statistics import CaseStatistics
-from pytest_llmeval.numbers.pairing import RunPairing
-from pytest_llmeval.workbench.reviews.agreement import JudgeAgreement
+from pytest_llmeval.core import GateResult, answer_print
+from pytest_llmeval.evaluators import OTHER_ANSWER, Judge
+from pytest_llmeval.gates import DropGate, judge_together
+from pytest_llmeval.judges import Rubric, Verdict
+from pytest_llmeval.judges.questions._suite_modes import Level
+from pytest_llmeval.numbers import CaseStatistics, RunPairing
+from pytest_llmeval.workbench.reviews._agreement import JudgeAgreement
 
 JUDGE = Judge(mode="continuous", corrected=True)
 NAME = "corrected(judge_score)"

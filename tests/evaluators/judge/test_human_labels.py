@@ -10,22 +10,20 @@ import pytest
 from msgspec.structs import replace
 
 from pytest_llmeval import Case, JudgeRequest, Result, score
-from pytest_llmeval.core.case import answer_print, shown_prints
-from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.core.observation import Sums
-from pytest_llmeval.evaluators.judge.evaluator import Judge
-from pytest_llmeval.evaluators.judge.human_labels import (
+from pytest_llmeval.core import SuiteError, Sums, answer_print, shown_prints
+from pytest_llmeval.evaluators import (
     OTHER_ANSWER,
     HumanLabel,
     HumanLabels,
+    Judge,
     PeopleScores,
     label_line,
     read_labels,
 )
-from pytest_llmeval.judges.contract import Verdict
-from pytest_llmeval.judges.questions.suite_modes import Level, Rubric
-from pytest_llmeval.workbench.reviews.agreement import JudgeAgreement
-from pytest_llmeval.workbench.reviews.draws import inclusion_probabilities, picked
+from pytest_llmeval.judges import Rubric, Verdict
+from pytest_llmeval.judges.questions._suite_modes import Level
+from pytest_llmeval.workbench.reviews._agreement import JudgeAgreement
+from pytest_llmeval.workbench.reviews._draws import inclusion_probabilities, picked
 
 NAME = "corrected(judge_score)"
 YES_NO = (0.0, 1.0)

@@ -7,15 +7,11 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import Case, EvaluatorError, Observation, SuiteError, get_evaluator
-from pytest_llmeval.core.errors import JudgeError
-from pytest_llmeval.core.observation import Totals
-from pytest_llmeval.evaluators.judge.evaluator import Judge
-from pytest_llmeval.judges.contract import Question, Verdict
-from pytest_llmeval.judges.questions.modes import MODE_OF_TYPE, get_mode
-from pytest_llmeval.judges.questions.replies import FLAGS
-from pytest_llmeval.judges.questions.suite_modes import Level, Rubric
-from pytest_llmeval.suites.loading import load_suite
-from pytest_llmeval.suites.registry import default_registry
+from pytest_llmeval.core import JudgeError, Totals
+from pytest_llmeval.evaluators import Judge
+from pytest_llmeval.judges import FLAGS, MODE_OF_TYPE, Question, Rubric, Verdict, get_mode
+from pytest_llmeval.judges.questions._suite_modes import Level
+from pytest_llmeval.suites import default_registry, load_suite
 
 RUBRIC = Rubric("Politeness", (Level(1, "rude"), Level(3, "neutral"), Level(5, "polite")), pass_mark=3)
 

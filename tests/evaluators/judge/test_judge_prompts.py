@@ -8,9 +8,9 @@ import pytest
 from project import load_text
 
 from pytest_llmeval import MISSING, Case, EvaluatorError, JudgeRequest, SuiteError, get_evaluator, score
-from pytest_llmeval.core.views import Reading
-from pytest_llmeval.evaluators.judge.evaluator import Judge
-from pytest_llmeval.judges.contract import Question
+from pytest_llmeval.core import Reading
+from pytest_llmeval.evaluators import Judge
+from pytest_llmeval.judges import Question
 
 REPLY = {"reason": "text", "score": {"min": 1, "max": 5, "integer": True}, "clear": {"good": False}}
 SUITE = """

@@ -10,9 +10,8 @@ from builders import parse_gate
 from scipy import stats
 
 from pytest_llmeval import Case, EvaluatorError, get_evaluator, score
-from pytest_llmeval.core.observation import Sums
-from pytest_llmeval.core.results import MetricValue
-from pytest_llmeval.workbench.reviews.agreement import rates_basis
+from pytest_llmeval.core import MetricValue, Sums
+from pytest_llmeval.workbench.reviews._agreement import rates_basis
 
 
 def labelled(judge: Sequence[int], human: Sequence[Any]) -> list[Case]:

@@ -11,13 +11,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn import metrics
 
-from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.errors import EvaluatorError
-from pytest_llmeval.core.observation import Observation, Totals
-from pytest_llmeval.core.results import CaseRecord
-from pytest_llmeval.evaluators.judge.panel import PanelAgreement
-from pytest_llmeval.judges.panel import PanelError, PanelVerdict
-from pytest_llmeval.numbers.table import summarize
+from pytest_llmeval.core import Case, CaseRecord, EvaluatorError, Observation, Totals
+from pytest_llmeval.evaluators import PanelAgreement
+from pytest_llmeval.judges import PanelError, PanelVerdict
+from pytest_llmeval.numbers import summarize
 
 JURORS = ("openai:a", "openai:b", "openai:c")
 AGREEMENT = PanelAgreement("judge", JURORS)

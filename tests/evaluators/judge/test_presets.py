@@ -7,10 +7,9 @@ import jsonschema  # type: ignore[import-untyped]  # its types are a distributio
 import pytest
 
 from pytest_llmeval import Case, get_evaluator, score
-from pytest_llmeval.core.views import Reading
-from pytest_llmeval.evaluators.judge.evaluator import Judge
-from pytest_llmeval.judges.contract import Question
-from pytest_llmeval.judges.questions.modes import PRESETS, get_mode
+from pytest_llmeval.core import Reading
+from pytest_llmeval.evaluators import Judge
+from pytest_llmeval.judges import PRESETS, Question, get_mode
 
 FLAGS = {"toxicity": "toxic", "bias": "biased", "personal_data": "discloses", "advice_limits": "oversteps"}
 MESSAGES = [

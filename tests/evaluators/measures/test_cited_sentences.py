@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_llmeval.evaluators.measures.tokens import cited_by, split_sentences
+from pytest_llmeval.evaluators import cited_by, split_sentences
 
 
 @pytest.mark.parametrize(

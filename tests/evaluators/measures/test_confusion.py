@@ -2,12 +2,8 @@
 
 import numpy as np
 
-from pytest_llmeval.evaluators.measures.confusion import (
-    Margins,
-    average,
-    cohen_kappa,
-    matthews,
-)
+from pytest_llmeval.evaluators import Margins, average
+from pytest_llmeval.evaluators.measures._confusion import cohen_kappa, matthews
 
 
 def test_measures_of_nothing_are_undefined() -> None:

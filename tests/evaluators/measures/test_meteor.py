@@ -7,12 +7,11 @@ import nltk.data
 import pytest
 from nltk.translate.meteor_score import meteor_score as nltk_meteor_score
 
-from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.errors import MissingDataError
-from pytest_llmeval.evaluators.measures import overlap
-from pytest_llmeval.evaluators.measures import overlap as wordnet
-from pytest_llmeval.evaluators.measures.overlap import meteor_score
-from pytest_llmeval.evaluators.text import TextEvaluator
+from pytest_llmeval.core import Case, MissingDataError
+from pytest_llmeval.evaluators._text import TextEvaluator
+from pytest_llmeval.evaluators.measures import _overlap as overlap
+from pytest_llmeval.evaluators.measures import _overlap as wordnet
+from pytest_llmeval.evaluators.measures._overlap import meteor_score
 
 SYNSETS = {
     "noun": ["car auto automobile", "kid child", "dog domestic_dog"],

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 from rouge_score.rouge_scorer import RougeScorer
 
-from pytest_llmeval.evaluators.measures.overlap import (
+from pytest_llmeval.evaluators import get_tokenizer
+from pytest_llmeval.evaluators.measures._overlap import (
     ROUGE,
     bleu_scores,
     exact_match,
@@ -17,7 +18,6 @@ from pytest_llmeval.evaluators.measures.overlap import (
     shared_ngrams,
     token_f1,
 )
-from pytest_llmeval.evaluators.measures.tokens import get_tokenizer
 
 FEW_WORDS = st.lists(st.sampled_from(["a", "b", "c", "dd", "."]), min_size=1, max_size=14)
 MANY_WORDS = st.lists(st.sampled_from([f"w{n}" for n in range(60)]), min_size=1, max_size=80)

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nltk.stem.porter import PorterStemmer
 
-from pytest_llmeval.evaluators.measures import overlap, tokens
-from pytest_llmeval.evaluators.measures.tokens import stem
+from pytest_llmeval.evaluators.measures import _overlap as overlap
+from pytest_llmeval.evaluators.measures import _tokens as tokens
+from pytest_llmeval.evaluators.measures._tokens import stem
 
 NLTK = PorterStemmer()
 SUFFIXES = sorted(

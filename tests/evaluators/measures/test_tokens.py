@@ -2,14 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_llmeval.evaluators.measures import tokens
-from pytest_llmeval.evaluators.measures.tokens import (
-    get_tokenizer,
-    porter_stem,
-    register_tokenizer,
-    separate_east_asian,
-    unicode_words,
-)
+from pytest_llmeval.evaluators import get_tokenizer, separate_east_asian
+from pytest_llmeval.evaluators.measures import _tokens as tokens
+from pytest_llmeval.evaluators.measures._tokens import add_tokenizer, porter_stem, unicode_words
 
 RULES = ("f1", "rouge", "bleu", "meteor")
 ASCII = st.text(st.characters(max_codepoint=127), max_size=60)
@@ -107,11 +102,11 @@ def test_a_registered_tokenizer_serves_all_metrics(monkeypatch: pytest.MonkeyPat
     def by_comma(text: str) -> list[str]:
         return text.split(",")
 
-    register_tokenizer("commas", by_comma)
-    register_tokenizer("commas", by_comma)
+    add_tokenizer("commas", by_comma)
+    add_tokenizer("commas", by_comma)
     assert [split("commas", rule, "a b,c") for rule in RULES] == [["a b", "c"]] * 4
     with pytest.raises(ValueError, match="'commas' exists already"):
-        register_tokenizer("commas", str.split)
+        add_tokenizer("commas", str.split)
 
 
 @pytest.mark.parametrize(("word", "stem"), [("running", "run"), ("runs", "run"), ("gas", "gas"), ("2023", "2023")])

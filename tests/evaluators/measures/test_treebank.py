@@ -3,7 +3,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from nltk.tokenize.destructive import NLTKWordTokenizer
 
-from pytest_llmeval.evaluators.measures.tokens import treebank_tokens
+from pytest_llmeval.evaluators.measures._tokens import treebank_tokens
 
 PIECES = (
     *"\"'`.,:;-!?()[]{}<>%$#*&@«»„“”‘’–—_sxt7é中ſ\u212a\n\t\r\u00a0\x1c\u2003",

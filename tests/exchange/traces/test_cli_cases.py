@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from project import AGENT, RAG, export
 
-from pytest_llmeval.cli import main
-from pytest_llmeval.cli.console import open_suite
+from pytest_llmeval.cli import main, open_suite
 from pytest_llmeval.exchange.traces import TracesSource
 
 SUITE = """\

@@ -16,7 +16,7 @@ NOT_ATTRIBUTES = {
     "gen_ai.thread.id": "written by other libraries",
     "gen_ai.usage.cost": "written by other libraries",
 }
-MODULES = ("exchange/traces/conventions.py", "exchange/traces/__init__.py", "exchange/traces/otel.py")
+MODULES = ("exchange/traces/_conventions.py", "exchange/traces/__init__.py", "exchange/traces/_otel.py")
 
 
 def published() -> set[str]:

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from project import AGENT, RAG, SHARED, export, span
 
-from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.errors import Fault
+from pytest_llmeval.core import Case, Fault
 from pytest_llmeval.exchange.traces import TracesSource
 
 REAL = SHARED / "data" / "importers" / "traces"

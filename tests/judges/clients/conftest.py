@@ -7,9 +7,7 @@ import pytest
 from scripted_judges import ASKED, LOCAL_KEY, Ask, Recorder
 from servers import LlmServer
 
-from pytest_llmeval.judges.clients import connect
-from pytest_llmeval.judges.contract import JudgeReply, JudgeRequest
-from pytest_llmeval.judges.spec import JudgeSpec
+from pytest_llmeval.judges import JudgeReply, JudgeRequest, JudgeSpec, connect
 
 
 @pytest.fixture

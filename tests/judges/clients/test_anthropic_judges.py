@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from scripted_judges import ASKED, FORMED, LOCAL_KEY, SCHEMA, Ask
 from servers import LlmServer, data, reply, tool
 
-from pytest_llmeval.judges.contract import JudgeReply, Usage
+from pytest_llmeval.judges import JudgeReply, Usage
 
 
 def test_anthropic_gets_a_messages_request(ask: Ask) -> None:

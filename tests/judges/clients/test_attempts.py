@@ -22,10 +22,8 @@ from servers import (
     truncated,
 )
 
-from pytest_llmeval.core.errors import JudgeError
-from pytest_llmeval.judges.clients import connect
-from pytest_llmeval.judges.contract import JudgeReply, Message, Usage
-from pytest_llmeval.judges.spec import JudgeSpec
+from pytest_llmeval.core import JudgeError
+from pytest_llmeval.judges import JudgeReply, JudgeSpec, Message, Usage, connect
 
 PASSING = [
     *(status(code) for code in (408, 409, 425, 429, 500, 502, 503, 504, 529)),

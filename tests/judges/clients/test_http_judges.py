@@ -9,10 +9,8 @@ from msgspec.structs import replace
 from scripted_judges import ASKED, FORMED, LOCAL_KEY, PROVIDERS, Ask, Recorder, client_fault, once
 from servers import Answer, Call, LlmServer, Sent, beside, cut_off, data, filtered, held, raw, refusal, reply, status
 
-from pytest_llmeval.core.errors import JudgeError
-from pytest_llmeval.judges.clients import connect
-from pytest_llmeval.judges.contract import JudgeReply, JudgeRequest, Message, Usage
-from pytest_llmeval.judges.spec import JudgeSpec
+from pytest_llmeval.core import JudgeError
+from pytest_llmeval.judges import JudgeReply, JudgeRequest, JudgeSpec, Message, Usage, connect
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)

@@ -6,9 +6,7 @@ from pathlib import Path
 import pytest
 from servers import LlmServer, reply
 
-from pytest_llmeval.judges.clients import connect
-from pytest_llmeval.judges.contract import JudgeRequest, Message
-from pytest_llmeval.judges.spec import JudgeSpec
+from pytest_llmeval.judges import JudgeRequest, JudgeSpec, Message, connect
 
 ASKED = JudgeRequest((Message("user", "Is it right?"),), "tiny")
 

@@ -10,9 +10,8 @@ from scripted_judges import ASKED, LOCAL_KEY, once
 from servers import PATIENCE
 
 from pytest_llmeval import Panel
-from pytest_llmeval.core.errors import BudgetError, JudgeError
-from pytest_llmeval.judges.clients import as_client
-from pytest_llmeval.judges.contract import JudgeReply, JudgeRequest, Usage
+from pytest_llmeval.core import BudgetError, JudgeError
+from pytest_llmeval.judges import JudgeReply, JudgeRequest, Usage, as_client
 
 
 class Plain:

@@ -9,11 +9,9 @@ import pytest
 from msgspec.structs import replace
 from scripted_judges import FORMED, LOCAL_KEY, SCHEMA, Recorder, once
 
-from pytest_llmeval.core.errors import JudgeError, MissingExtraError
-from pytest_llmeval.judges.clients import connect
-from pytest_llmeval.judges.clients.base import Patience
-from pytest_llmeval.judges.clients.pydantic_ai import PydanticAiJudge
-from pytest_llmeval.judges.spec import JudgeSpec
+from pytest_llmeval.core import JudgeError, MissingExtraError
+from pytest_llmeval.judges import JudgeSpec, Patience, connect
+from pytest_llmeval.judges.clients._pydantic_ai import PydanticAiJudge
 
 
 def pydantic_ai_judge(between: Recorder, model: Any, **spec: Any) -> PydanticAiJudge:

@@ -10,20 +10,10 @@ from builders import question
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pytest_llmeval.core.errors import JudgeError
-from pytest_llmeval.judges.contract import JudgeReply, Verdict
-from pytest_llmeval.judges.questions.modes import get_mode
-from pytest_llmeval.judges.questions.replies import (
-    FLAGS,
-    closing_object,
-    read_explanation,
-    read_reply,
-    read_rubric,
-    read_score,
-    read_text,
-    read_yes_no,
-)
-from pytest_llmeval.tasks.grounding.questions import read_checklist
+from pytest_llmeval.core import JudgeError
+from pytest_llmeval.judges import FLAGS, JudgeReply, Verdict, closing_object, get_mode, read_text
+from pytest_llmeval.judges.questions._replies import read_explanation, read_reply, read_rubric, read_score, read_yes_no
+from pytest_llmeval.tasks.grounding._questions import read_checklist
 
 READERS = [read_score, read_yes_no, read_explanation, lambda reply: read_rubric(reply, (1.0, 2.0))]
 

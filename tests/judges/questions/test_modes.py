@@ -9,22 +9,24 @@ import sys
 import jsonschema  # type: ignore[import-untyped]  # its types are a distribution of their own
 import pytest
 
-from pytest_llmeval.judges.contract import Mode
-from pytest_llmeval.judges.questions.modes import (
+from pytest_llmeval.judges import (
     ADVERSARIAL,
+    FLAGS,
     MODE_OF_TYPE,
-    MODES,
     PRESETS,
     SIMULATED_USER,
     USER_ROLE,
+    Mode,
+    Rubric,
     get_mode,
     optional_fields,
     read_mode_file,
     route,
+    rubric_mode,
 )
-from pytest_llmeval.judges.questions.replies import FLAGS
-from pytest_llmeval.judges.questions.suite_modes import Level, Rubric, rubric_mode
-from pytest_llmeval.tasks.memory_qa.qa import QuestionType
+from pytest_llmeval.judges.questions._modes import MODES
+from pytest_llmeval.judges.questions._suite_modes import Level
+from pytest_llmeval.tasks.memory_qa import QuestionType
 
 LEVELS = (Level(1, "rude"), Level(3, "polite"), Level(2.5, "neutral"))
 
@@ -113,7 +115,7 @@ def test_a_name_without_instructions_is_told(name: str) -> None:
 
 def test_no_prompt_is_read_before_one_is_asked_for() -> None:
     code = (
-        "import sys, pytest_llmeval.workbench.reviews.agreement, pytest_llmeval.tasks.memory_qa.answers\n"
+        "import sys, pytest_llmeval.workbench.reviews._agreement, pytest_llmeval.tasks.memory_qa._answers\n"
         "print({'yaml', 'pydantic', 'numpy', 'aiohttp'} & set(sys.modules))"
     )
     environment = {name: value for name, value in os.environ.items() if not name.startswith("COV")}

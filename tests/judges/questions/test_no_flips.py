@@ -7,9 +7,9 @@ from itertools import product
 
 import pytest
 
-from pytest_llmeval.core.errors import JudgeError
-from pytest_llmeval.judges.contract import Verdict
-from pytest_llmeval.judges.questions.replies import FLAGS, read_explanation, read_rubric, read_score, read_yes_no
+from pytest_llmeval.core import JudgeError
+from pytest_llmeval.judges import FLAGS, Verdict
+from pytest_llmeval.judges.questions._replies import read_explanation, read_rubric, read_score, read_yes_no
 
 READERS: dict[str, Callable[[str], Verdict]] = {
     "yes_no": read_yes_no,

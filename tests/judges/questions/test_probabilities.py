@@ -7,16 +7,18 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval.core.errors import JudgeError
-from pytest_llmeval.judges.contract import JudgeReply, JudgeRequest
-from pytest_llmeval.judges.questions.replies import (
-    TokenChoice,
-    enveloped,
+from pytest_llmeval.core import JudgeError
+from pytest_llmeval.judges import (
+    GRADES,
+    JudgeReply,
+    JudgeRequest,
+    criteria_mode,
     expected_mode,
     levels_fault,
-    score_probabilities,
+    rubric_mode,
 )
-from pytest_llmeval.judges.questions.suite_modes import GRADES, Level, criteria_mode, rubric_mode
+from pytest_llmeval.judges.questions._replies import TokenChoice, enveloped, score_probabilities
+from pytest_llmeval.judges.questions._suite_modes import Level
 
 MODE = expected_mode(criteria_mode(GRADES), "score", (1, 2, 3, 4, 5))
 REQUEST = JudgeRequest((), expected_of="score")

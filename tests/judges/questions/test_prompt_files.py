@@ -4,11 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.judges.contract import Question
-from pytest_llmeval.judges.questions.forms import ReplyField, ReplyForm
-from pytest_llmeval.judges.questions.modes import render
-from pytest_llmeval.judges.questions.suite_modes import prompt_mode, read_prompt
+from pytest_llmeval.core import SuiteError
+from pytest_llmeval.judges import Question, ReplyField, ReplyForm, prompt_mode, read_prompt
+from pytest_llmeval.judges.questions._modes import render
 
 FORM = ReplyForm({"score": ReplyField(min=1, max=5)})
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted_judges import INJECTIONS
 
-from pytest_llmeval.judges.contract import Message, Question
-from pytest_llmeval.judges.questions.modes import DATA_CLOSE, DATA_OPEN, MODES, get_mode, instruction_language, render
+from pytest_llmeval.judges import DATA_CLOSE, DATA_OPEN, Message, Question, get_mode, instruction_language
+from pytest_llmeval.judges.questions._modes import MODES, render
 
 FIELDS = ("question", "reference", "answer")
 NASTY = [

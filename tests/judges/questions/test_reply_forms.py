@@ -6,8 +6,8 @@ from typing import Any
 import jsonschema  # type: ignore[import-untyped]  # its types are a distribution of their own
 import pytest
 
-from pytest_llmeval.core.errors import JudgeError
-from pytest_llmeval.judges.questions.forms import ReplyField, ReplyForm
+from pytest_llmeval.core import JudgeError
+from pytest_llmeval.judges import ReplyField, ReplyForm
 
 GRADE = ReplyField(min=1, max=5, integer=True)
 FORM = ReplyForm({"reason": "text", "score": GRADE, "clear": "boolean", "note": "text"})

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from scripted_judges import INJECTIONS
 
-from pytest_llmeval.core.errors import JudgeError
-from pytest_llmeval.judges.contract import Verdict
-from pytest_llmeval.judges.questions.modes import UserTurn, next_turn_question, read_turn, render
+from pytest_llmeval.core import JudgeError
+from pytest_llmeval.judges import UserTurn, Verdict, next_turn_question, read_turn
+from pytest_llmeval.judges.questions._modes import render
 
 STOPS = ("goal_reached", "gave_up", "out_of_scope")
 WANTS = {"persona": "Terse.", "goal": "Get a refund.", "knows": {"order": 7}}

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from running import Clock
 
-from pytest_llmeval.judges.coordination import Coordination
-from pytest_llmeval.judges.replies.sqlite import SqliteReplies
+from pytest_llmeval.judges._coordination import Coordination
+from pytest_llmeval.judges.replies._sqlite import SqliteReplies
 
 
 @pytest.fixture

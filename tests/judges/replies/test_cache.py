@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from running import Clock, change
 from servers import PATIENCE
 
-from pytest_llmeval.core.errors import LlmevalError
-from pytest_llmeval.judges.replies.sqlite import SCHEMA_VERSION, SqliteReplies
+from pytest_llmeval.core import LlmevalError
+from pytest_llmeval.judges.replies._sqlite import SCHEMA_VERSION, SqliteReplies
 
 DAY_S = 86_400.0
 
@@ -133,8 +133,8 @@ def test_a_place_that_cannot_hold_a_cache_is_an_error_that_names_it(tmp_path: Pa
 AS_NOBODY = """
 import os, sys
 from pathlib import Path
-from pytest_llmeval.core.errors import LlmevalError
-from pytest_llmeval.judges.replies.sqlite import SqliteReplies
+from pytest_llmeval.core._errors import LlmevalError
+from pytest_llmeval.judges.replies._sqlite import SqliteReplies
 if os.geteuid() == 0:
     os.setuid(65534)
 try:
@@ -212,7 +212,7 @@ def test_a_working_folder_that_is_a_link_gets_no_cache(tmp_path: Path) -> None:
 def test_a_large_journal_left_by_a_killed_process_is_taken_in_at_opening(path: Path, clock: Clock) -> None:
     code = (
         "import os, sys; from pathlib import Path; from builders import entry; "
-        "from pytest_llmeval.judges.replies.sqlite import SqliteReplies; cache = SqliteReplies(Path(sys.argv[1])); "
+        "from pytest_llmeval.judges.replies._sqlite import SqliteReplies; cache = SqliteReplies(Path(sys.argv[1])); "
         "cache._rows('PRAGMA wal_autocheckpoint=0'); "
         "cache.put([entry(str(n), reply='x' * 5000) for n in range(1500)]); os._exit(0)"
     )

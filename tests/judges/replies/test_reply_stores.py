@@ -17,11 +17,10 @@ from running import Clock
 from servers import PATIENCE
 
 from pytest_llmeval import LlmevalError
-from pytest_llmeval.judges.coordination import Coordination
-from pytest_llmeval.judges.options import STORES, CachePlace
-from pytest_llmeval.judges.replies import ReplyStore
-from pytest_llmeval.judges.replies.directory import DirectoryReplies
-from pytest_llmeval.judges.run_store import WorkingCache
+from pytest_llmeval.judges import STORES, CachePlace, ReplyStore
+from pytest_llmeval.judges._coordination import Coordination
+from pytest_llmeval.judges._run_store import WorkingCache
+from pytest_llmeval.judges.replies._directory import DirectoryReplies
 
 DAY_S = 86_400
 
@@ -73,7 +72,7 @@ def test_a_judgement_comes_back_whatever_the_judge_replied(store: Opened) -> Non
 def test_another_process_reads_a_judgement(store: Opened) -> None:
     store.put(entry())
     code = (
-        "import sys; from pytest_llmeval.judges.options import CachePlace; "
+        "import sys; from pytest_llmeval.judges._options import CachePlace; "
         "print(CachePlace.parse(sys.argv[1]).open().get(sys.argv[2]).reply)"
     )
     place = f"{store.place.store}:{store.place.path}"

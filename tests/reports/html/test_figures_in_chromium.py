@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from pages import Browser, case, page_run, report, suite
 
-from pytest_llmeval.reports.html import page
-from pytest_llmeval.reports.html.page import to_page
+from pytest_llmeval.reports import to_page
+from pytest_llmeval.reports.html import _page as page
 
 FIGURES = (Path(page.__file__).parent / "assets" / "figures.js").read_text(encoding="utf-8")
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pages import Browser, case, page_run, report, suite
 
-from pytest_llmeval.core.wording import printable
-from pytest_llmeval.reports.html.page import to_page
+from pytest_llmeval.core import printable
+from pytest_llmeval.reports import to_page
 
 HOSTILE = (
     "<script>window.harmed = true</script>",

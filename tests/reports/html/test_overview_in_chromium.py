@@ -10,10 +10,8 @@ from axe_selenium_python import Axe
 from msgspec import structs
 from pages import Browser, case, page_run, report, suite
 
-from pytest_llmeval.core.verdicts import MetricChange
-from pytest_llmeval.reports.form import Changes
-from pytest_llmeval.reports.html.data import PageRun
-from pytest_llmeval.reports.html.page import to_page
+from pytest_llmeval.core import MetricChange
+from pytest_llmeval.reports import Changes, PageRun, to_page
 
 GATES = [
     {"gate": "f1 >= 0.2", "outcome": "passed", "value": 0.6, "limit": 0.2, "reason": "f1 is 0.6000"},

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_llmeval.reports.html import page
+from pytest_llmeval.reports.html import _page as page
 
 ASSETS = Path(page.__file__).parent / "assets"
 SCRIPTS = sorted(ASSETS.glob("*.js"))

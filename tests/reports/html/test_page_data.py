@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from pages import case, head_of, page_run, report, suite, suite_report
 
-from pytest_llmeval.core.results import MetricValue
-from pytest_llmeval.core.verdicts import GateResult
-from pytest_llmeval.reports.html.data import entry_of, index_of, number_line
-from pytest_llmeval.reports.html.page import Page, to_page
+from pytest_llmeval.core import GateResult, MetricValue
+from pytest_llmeval.reports import to_page
+from pytest_llmeval.reports.html._data import entry_of, index_of, number_line
+from pytest_llmeval.reports.html._page import Page
 
 METRICS = {
     "f1": MetricValue(0.7, None, 0.6, 0.8, 9, 0, 0, 0),

@@ -8,10 +8,8 @@ import pytest
 from msgspec import structs
 from pages import Browser, case, page_run, report, suite
 
-from pytest_llmeval.reports.form import CaseReport
-from pytest_llmeval.reports.html.data import PageRun
-from pytest_llmeval.reports.html.page import to_page
-from pytest_llmeval.reports.tables import FilledTable
+from pytest_llmeval.reports import CaseReport, PageRun, to_page
+from pytest_llmeval.reports._tables import FilledTable
 
 TEXTS = {"input": "Where?", "expected": "Tokyo", "prediction": "In Kyoto"}
 CASES = [

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pages import Browser, case, page_run, report, suite
 
-from pytest_llmeval.reports.html.page import to_page
+from pytest_llmeval.reports import to_page
 
 ROW = "document.querySelectorAll('[data-row]').length"
 

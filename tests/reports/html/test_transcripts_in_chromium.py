@@ -8,7 +8,7 @@ import pytest
 from axe_selenium_python import Axe
 from pages import Browser, case, page_run, report, suite
 
-from pytest_llmeval.reports.html.page import to_page
+from pytest_llmeval.reports import to_page
 
 ASKED = ["Hello", "Where is my order?", "I want a refund.", "Thanks.", "Bye."]
 REPEATS = {"times": 3, "passed": 2, "status": "flaky", "spread": {}}

@@ -14,8 +14,8 @@ from servers import PATIENCE
 
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.cli import main
-from pytest_llmeval.reports.html.page import to_page
-from pytest_llmeval.run.judging import JUDGES_OFF
+from pytest_llmeval.reports import to_page
+from pytest_llmeval.run._judging import JUDGES_OFF
 
 CALL = {"name": "lookup", "arguments": {"topic": "refunds"}, "result": "30 days", "status": "ok"}
 TURNS = [{"role": "user", "content": "How long?"}, {"role": "assistant", "content": "30 days", "tool_calls": [CALL]}]

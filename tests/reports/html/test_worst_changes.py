@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from pages import case, page_run, report, suite, suite_report
 
-from pytest_llmeval.reports.html.data import MOST_SHOWN, entry_of, worst_changes
-from pytest_llmeval.reports.html.page import to_page
+from pytest_llmeval.reports import to_page
+from pytest_llmeval.reports.html._data import MOST_SHOWN, entry_of, worst_changes
 
 GATES = [{"gate": "f1 >= 0.5", "outcome": "passed"}]
 

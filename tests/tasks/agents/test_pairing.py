@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_llmeval import Case, Evaluator, get_evaluator
-from pytest_llmeval.tasks.agents.tools import common_subsequence
+from pytest_llmeval.tasks.agents._tools import common_subsequence
 
 ARGUMENTS = st.dictionaries(st.sampled_from("xy"), st.sampled_from((0, 1, 2, 1.0, True, None)), max_size=2)
 CALL = st.fixed_dictionaries({"name": st.sampled_from("ab"), "arguments": ARGUMENTS})

@@ -7,9 +7,9 @@ import pytest
 from project import load_text
 
 from pytest_llmeval import Case, get_evaluator, score
-from pytest_llmeval.core.errors import EvaluatorError, SuiteError
-from pytest_llmeval.evaluators import answers
-from pytest_llmeval.evaluators.calls import read_steps
+from pytest_llmeval.core import EvaluatorError, SuiteError
+from pytest_llmeval.evaluators import _answers as answers
+from pytest_llmeval.evaluators import read_steps
 
 CONFIRMED = {"tool": "refund", "needs": "confirm"}
 APPROVED = {"tool": "refund", "needs": {"user": "^(yes|go ahead)"}}

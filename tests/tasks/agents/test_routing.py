@@ -9,11 +9,9 @@ import pytest
 from project import cases_of, load_source
 
 from pytest_llmeval import get_evaluator, score
-from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.errors import EvaluatorError
-from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.tasks.agents.catalogue import read_catalogue
-from pytest_llmeval.tasks.agents.routing import ToolsSource
+from pytest_llmeval.core import Case, EvaluatorError, Observation
+from pytest_llmeval.tasks.agents import read_catalogue
+from pytest_llmeval.tasks.agents._routing import ToolsSource
 
 TOOLS = [f"tool_{number:02}" for number in range(40)]
 PER_TOOL, QUIET = 7, 20

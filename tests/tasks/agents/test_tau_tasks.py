@@ -8,8 +8,8 @@ import pytest
 from project import cases_of, load_source, write
 
 from pytest_llmeval import Case, get_checks
-from pytest_llmeval.core.errors import Fault
-from pytest_llmeval.tasks.agents.conversation import TauSource
+from pytest_llmeval.core import Fault
+from pytest_llmeval.tasks.agents._conversation import TauSource
 
 FIRST = {
     "annotator": "0",

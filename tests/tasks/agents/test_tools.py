@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import Case, EvaluatorError, get_evaluator, score
-from pytest_llmeval.core.views import Reading
-from pytest_llmeval.evaluators import answers
-from pytest_llmeval.tasks.agents.tools import Tools
+from pytest_llmeval.core import Reading
+from pytest_llmeval.evaluators import _answers as answers
+from pytest_llmeval.tasks.agents._tools import Tools
 
 
 def call(name: str, /, **arguments: Any) -> dict[str, Any]:

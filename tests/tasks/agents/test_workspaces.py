@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval.core.errors import PredictionError
-from pytest_llmeval.targets.spec import TargetSpec, WorkspaceSpec, target_faults
-from pytest_llmeval.tasks.agents.workspace import WorkspaceTarget
+from pytest_llmeval.core import PredictionError
+from pytest_llmeval.targets import TargetSpec, WorkspaceSpec, target_faults
+from pytest_llmeval.tasks.agents._workspace import WorkspaceTarget
 
 HONEST = """
 import json, os, pathlib, sys

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from project import CONFORMANCE, ROOT, write
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.services.secrets import SOURCE_MARK
-from pytest_llmeval.tasks.emotion_cause.pairs import EMOTIONS
+from pytest_llmeval.services import SOURCE_MARK
+from pytest_llmeval.tasks.emotion_cause._pairs import EMOTIONS
 
 RECORDED = CONFORMANCE / "emotion_cause"
 EXAMPLES = ROOT / "example_suites" / "emotion_cause"

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from pytest_llmeval import Case, EvaluatorError, Totals, get_evaluator, score
-from pytest_llmeval.tasks.emotion_cause.evaluator import EmotionCause
-from pytest_llmeval.tasks.emotion_cause.scores import SCORED
+from pytest_llmeval.tasks.emotion_cause._evaluator import EmotionCause
+from pytest_llmeval.tasks.emotion_cause._scores import SCORED
 
 SPANS = EmotionCause(subtask=1)
 PAIRS = EmotionCause(subtask=2)

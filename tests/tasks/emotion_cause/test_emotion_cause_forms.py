@@ -7,9 +7,9 @@ import pytest
 from project import CONFORMANCE
 
 from pytest_llmeval import Case, score
-from pytest_llmeval.core.views import Reading
-from pytest_llmeval.tasks.emotion_cause.evaluator import EmotionCause
-from pytest_llmeval.tasks.emotion_cause.pairs import locate_span
+from pytest_llmeval.core import Reading
+from pytest_llmeval.tasks.emotion_cause._evaluator import EmotionCause
+from pytest_llmeval.tasks.emotion_cause._pairs import locate_span
 
 EPSILON = 1e-8
 PAIRS = EmotionCause(subtask=2)

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval.data.labels import load_taxonomy
-from pytest_llmeval.tasks.emotion_cause.conversation import gold_pair, utterance_texts
-from pytest_llmeval.tasks.emotion_cause.pairs import (
+from pytest_llmeval.data import load_taxonomy
+from pytest_llmeval.tasks.emotion_cause._conversation import gold_pair, utterance_texts
+from pytest_llmeval.tasks.emotion_cause._pairs import (
     EMOTIONS,
     PairFault,
     SpanPair,
@@ -18,7 +18,7 @@ from pytest_llmeval.tasks.emotion_cause.pairs import (
     parse_internal,
     parse_pair,
 )
-from pytest_llmeval.tasks.emotion_cause.scores import FOUR, SCORED
+from pytest_llmeval.tasks.emotion_cause._scores import FOUR, SCORED
 
 SPAN = SpanPair(3, 1, 21, 27, "surprise")
 UTTERANCE = UtterancePair(3, 1, "surprise")

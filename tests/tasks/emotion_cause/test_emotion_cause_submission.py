@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval.tasks.emotion_cause.pairs import SubmissionFault, validate_submission, whole_number
+from pytest_llmeval.tasks.emotion_cause._pairs import SubmissionFault, validate_submission, whole_number
 
 PAIRS = "emotion-cause_pairs"
 MISSING = "found no entry, expected one, with an empty list if there are no pairs"

@@ -8,10 +8,9 @@ import pytest
 from project import load_source
 
 from pytest_llmeval import Case, score
-from pytest_llmeval.core.case import MISSING
-from pytest_llmeval.core.tables import ConfusionMatrix, LabelTable
-from pytest_llmeval.tasks.emotion_cause.evaluator import EmotionCause
-from pytest_llmeval.tasks.emotion_cause.pairs import EMOTIONS, validate_submission
+from pytest_llmeval.core import MISSING, ConfusionMatrix, LabelTable
+from pytest_llmeval.tasks.emotion_cause._evaluator import EmotionCause
+from pytest_llmeval.tasks.emotion_cause._pairs import EMOTIONS, validate_submission
 
 pytestmark = pytest.mark.usefixtures("here")
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.core.errors import Fault
-from pytest_llmeval.tasks.emotion_cause.package import evaluate_1_2
-from pytest_llmeval.tasks.emotion_cause.source import EcacSource
+from pytest_llmeval.core import Fault
+from pytest_llmeval.tasks.emotion_cause._package import evaluate_1_2
+from pytest_llmeval.tasks.emotion_cause._source import EcacSource
 
 PAIRS = "emotion-cause_pairs"
 

@@ -8,12 +8,10 @@ import pytest
 from project import CONFORMANCE, ROOT, Loaded, load_source
 from pydantic import TypeAdapter, ValidationError
 
-from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.core.errors import Fault
-from pytest_llmeval.suites.loading import load_suite
-from pytest_llmeval.suites.registry import default_registry
-from pytest_llmeval.tasks.emotion_cause.pairs import EMOTIONS
-from pytest_llmeval.tasks.emotion_cause.source import EcacSource
+from pytest_llmeval.core import MISSING, Case, Fault
+from pytest_llmeval.suites import default_registry, load_suite
+from pytest_llmeval.tasks.emotion_cause._pairs import EMOTIONS
+from pytest_llmeval.tasks.emotion_cause._source import EcacSource
 
 RECORDED = CONFORMANCE / "emotion_cause"
 EXAMPLES = ROOT / "example_suites" / "emotion_cause"

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_llmeval import Case, Evaluator, EvaluatorError, Observation, get_evaluator
-from pytest_llmeval.tasks.extraction.nodes import assign
+from pytest_llmeval.tasks.extraction import assign
 
 WEIGHTS = st.integers(0, 6).flatmap(
     lambda width: st.lists(st.lists(st.integers(0, 4), min_size=width, max_size=width), max_size=6)

@@ -3,7 +3,7 @@
 import pytest
 
 from pytest_llmeval import EvidenceMatcher
-from pytest_llmeval.tasks.fact_check.mentions import find_attributions, find_quantities
+from pytest_llmeval.tasks.fact_check._mentions import find_attributions, find_quantities
 
 
 @pytest.mark.parametrize(

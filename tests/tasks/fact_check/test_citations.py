@@ -3,7 +3,7 @@ import re
 import pytest
 
 from pytest_llmeval import EvidenceMatcher
-from pytest_llmeval.tasks.fact_check.mentions import Citation, find_citations
+from pytest_llmeval.tasks.fact_check._mentions import Citation, find_citations
 
 BODIES = ["University", "Institute", "Bureau", "Department", "Bank", "Agency", "Organization", "Commission", "Board"]
 PUBLISHERS = [*BODIES, *["Post", "Times", "Journal", "News", "Guard", "Press", "Report", "Survey", "Index"]]
@@ -152,7 +152,7 @@ class Counting:
 
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_every_character_is_looked_at_a_bounded_number_of_times(piece: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pytest_llmeval.tasks.fact_check import mentions
+    from pytest_llmeval.tasks.fact_check import _mentions as mentions
 
     for name, value in list(vars(mentions).items()):
         if isinstance(value, re.Pattern):

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import EvidenceMatcher
-from pytest_llmeval.evaluators.judge.judged_case import EvidenceSource, as_sources
+from pytest_llmeval.evaluators import EvidenceSource, as_sources
 
 WORDS = EvidenceMatcher(tokenizer="words", matching="original")
 

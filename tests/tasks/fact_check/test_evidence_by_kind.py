@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import EvidenceMatcher
-from pytest_llmeval.tasks.fact_check.mentions import canonical_address, find_addresses, find_quantities
+from pytest_llmeval.tasks.fact_check._mentions import canonical_address, find_addresses, find_quantities
 
 
 def why(cited: Any, gold: Any, matcher: EvidenceMatcher | None = None) -> str | None:

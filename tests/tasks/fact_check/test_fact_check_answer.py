@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import MISSING
-from pytest_llmeval.data.labels import load_taxonomy
-from pytest_llmeval.evaluators import replies
-from pytest_llmeval.evaluators.replies import ReplyData, read_reply
-from pytest_llmeval.tasks.fact_check.target import (
+from pytest_llmeval.data import load_taxonomy
+from pytest_llmeval.evaluators import ReplyData, read_reply
+from pytest_llmeval.evaluators import _replies as replies
+from pytest_llmeval.tasks.fact_check._target import (
     NOT_ENOUGH,
     VERDICTS,
     Answer,

@@ -5,13 +5,11 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import Case, ErrorBucket, EvaluatorError, get_evaluator, score, score_stream
-from pytest_llmeval.core.errors import JudgeError, NoJudgeError
-from pytest_llmeval.core.tables import ConfusionMatrix, metric_names
-from pytest_llmeval.judges.contract import Verdict
-from pytest_llmeval.judges.questions.modes import get_mode
-from pytest_llmeval.judges.questions.replies import FLAGS
-from pytest_llmeval.numbers.table import CaseRecord, summarize
-from pytest_llmeval.tasks.fact_check.evaluator import FactCheck
+from pytest_llmeval.core import ConfusionMatrix, JudgeError, NoJudgeError, metric_names
+from pytest_llmeval.judges import FLAGS, Verdict, get_mode
+from pytest_llmeval.numbers import summarize
+from pytest_llmeval.numbers._table import CaseRecord
+from pytest_llmeval.tasks.fact_check._evaluator import FactCheck
 
 GOLD = {
     "claim": "The lighthouse is 40 m high.",

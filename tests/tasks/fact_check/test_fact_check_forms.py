@@ -10,14 +10,12 @@ from hypothesis import strategies as st
 
 from pytest_llmeval import Case, score
 from pytest_llmeval.cli import main
-from pytest_llmeval.core.case import Parts
-from pytest_llmeval.core.views import Reading
-from pytest_llmeval.judges.contract import Verdict
-from pytest_llmeval.judges.panel import reduced
-from pytest_llmeval.judges.questions.modes import get_mode
-from pytest_llmeval.judges.questions.replies import FLAGS, read_explanation
-from pytest_llmeval.tasks.fact_check.evaluator import FactCheck
-from pytest_llmeval.tasks.fact_check.source import FactCheckSource
+from pytest_llmeval.core import Parts, Reading
+from pytest_llmeval.judges import FLAGS, Verdict, get_mode
+from pytest_llmeval.judges._panel import reduced
+from pytest_llmeval.judges.questions._replies import read_explanation
+from pytest_llmeval.tasks.fact_check._evaluator import FactCheck
+from pytest_llmeval.tasks.fact_check._source import FactCheckSource
 
 ANSWER = {"verdict": "Refuted", "justification": "According to the Harbour log, no."}
 GOLD = {"verdict": "Refuted", "evidence_sources": [{"content": "Harbour log"}]}

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from servers import LlmServer, reply
 
 from pytest_llmeval import JudgeError, JudgeReply, JudgeRequest, PredictionError, get_evaluator
-from pytest_llmeval.judges.spec import JudgeSpec
-from pytest_llmeval.tasks.fact_check.target import ANSWER_SCHEMA, VERDICTS, fact_check_messages, fact_checker
+from pytest_llmeval.judges import JudgeSpec
+from pytest_llmeval.tasks.fact_check import fact_checker
+from pytest_llmeval.tasks.fact_check._target import ANSWER_SCHEMA, VERDICTS, fact_check_messages
 
 CLAIM = "The lighthouse is 40 metres high."
 REPLY = {

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import MISSING, Case
-from pytest_llmeval.core.errors import Fault
-from pytest_llmeval.suites.registry import default_registry
-from pytest_llmeval.tasks.fact_check.source import FactCheckSource
+from pytest_llmeval.core import Fault
+from pytest_llmeval.suites import default_registry
+from pytest_llmeval.tasks.fact_check._source import FactCheckSource
 
 CLAIMS = [
     {

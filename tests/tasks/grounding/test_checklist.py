@@ -9,11 +9,10 @@ from scripted_judges import INJECTIONS
 from servers import LlmServer, reply
 
 from pytest_llmeval import Case, EvaluatorError, JudgeRequest, get_evaluator, score
-from pytest_llmeval.core.errors import JudgeError, PredictionError
-from pytest_llmeval.core.views import Reading
-from pytest_llmeval.judges.spec import JudgeSpec
-from pytest_llmeval.tasks.grounding.evaluators import Checklist
-from pytest_llmeval.tasks.grounding.questions import checklist_mode, read_checklist
+from pytest_llmeval.core import JudgeError, PredictionError, Reading
+from pytest_llmeval.judges import JudgeSpec
+from pytest_llmeval.tasks.grounding._evaluators import Checklist
+from pytest_llmeval.tasks.grounding._questions import checklist_mode, read_checklist
 
 TWO = Checklist(("Greet.", "Name a date."))
 

@@ -8,10 +8,10 @@ from typing import Any
 import jsonschema  # type: ignore[import-untyped]  # its types are a distribution of their own
 import pytest
 
-from pytest_llmeval.core.errors import JudgeError
-from pytest_llmeval.judges.contract import Question
-from pytest_llmeval.judges.questions.modes import read_mode_file, render
-from pytest_llmeval.tasks.grounding.questions import (
+from pytest_llmeval.core import JudgeError
+from pytest_llmeval.judges import Question, read_mode_file
+from pytest_llmeval.judges.questions._modes import render
+from pytest_llmeval.tasks.grounding._questions import (
     CLAIM_MODES,
     PROMPTS,
     ask_for_citations,

@@ -11,12 +11,9 @@ import pytest
 from scripted_judges import ClaimJudge
 
 from pytest_llmeval import Case, EvaluatorError, Observation, Result, get_evaluator, score
-from pytest_llmeval.core.case import Parts
-from pytest_llmeval.core.observation import Sums
-from pytest_llmeval.core.results import CaseRecord, CaseResult
-from pytest_llmeval.core.views import Reading
-from pytest_llmeval.numbers.table import summarize
-from pytest_llmeval.tasks.grounding.evaluators import ClaimMetric, Claims
+from pytest_llmeval.core import CaseRecord, CaseResult, Parts, Reading, Sums
+from pytest_llmeval.numbers import summarize
+from pytest_llmeval.tasks.grounding._evaluators import ClaimMetric, Claims
 
 ALL = get_args(ClaimMetric)
 CONTEXTS = ["Refunds take 30 days at most.", "We are open from nine to five.", "A refund needs a receipt."]

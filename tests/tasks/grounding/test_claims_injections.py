@@ -9,9 +9,9 @@ import pytest
 from scripted_judges import ClaimJudge
 
 from pytest_llmeval import Case, get_evaluator, score
-from pytest_llmeval.judges import asking
-from pytest_llmeval.judges.contract import Message, Question
-from pytest_llmeval.tasks.grounding.evaluators import ClaimMetric
+from pytest_llmeval.judges import Message, Question
+from pytest_llmeval.judges import _asking as asking
+from pytest_llmeval.tasks.grounding._evaluators import ClaimMetric
 
 ALL_WELL = json.dumps({"verdicts": [{"claim": 1, "supported": True, "passages": [1]}]})
 ORDERS = {

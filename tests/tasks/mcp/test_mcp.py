@@ -15,10 +15,9 @@ from servers import SearchAnswer, always, serving
 
 from pytest_llmeval import McpServer
 from pytest_llmeval.cli import main
-from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.errors import LlmevalError, PredictionError
-from pytest_llmeval.tasks.agents.catalogue import ListedTool, RecordedResults
-from pytest_llmeval.tasks.mcp.commands import lint
+from pytest_llmeval.core import Case, LlmevalError, PredictionError
+from pytest_llmeval.tasks.agents import ListedTool, RecordedResults
+from pytest_llmeval.tasks.mcp._commands import lint
 
 SERVER = '''
 import os, sys, time
@@ -182,7 +181,7 @@ def test_server_that_writes_too_long_a_line_is_started_anew_for_the_next_case(tm
 RUN = """
 import asyncio, os
 from pathlib import Path
-from pytest_llmeval.tasks.agents.workspace import FamilyProgram
+from pytest_llmeval.tasks.agents._workspace import FamilyProgram
 
 async def main():
     server = ["sh", "-c", "setsid sleep 600 & echo $! $$; exec sleep 600"]

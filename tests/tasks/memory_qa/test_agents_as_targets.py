@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval.core.errors import PredictionError
+from pytest_llmeval.core import PredictionError
 from pytest_llmeval.qa import Sample, as_target
-from pytest_llmeval.targets.python import load_target
+from pytest_llmeval.targets import load_target
 
 
 class Notebook:

@@ -12,14 +12,11 @@ from builders import RESULTS, Scripted, awaited, plain, result, scored
 from servers import PATIENCE, LlmServer, refusal, reply
 
 from pytest_llmeval import LlmevalError
-from pytest_llmeval.core.errors import JudgeError, SuiteError
-from pytest_llmeval.judges.clients import connect
-from pytest_llmeval.judges.contract import JudgeReply, JudgeRequest
-from pytest_llmeval.judges.questions.modes import get_mode
-from pytest_llmeval.judges.spec import JudgeSpec
-from pytest_llmeval.tasks.memory_qa.qa import batch_judge, compute_metrics, is_unanswerable, judge_answer, to_table
+from pytest_llmeval.core import JudgeError, SuiteError
+from pytest_llmeval.judges import JudgeReply, JudgeRequest, JudgeSpec, connect, get_mode
+from pytest_llmeval.tasks.memory_qa import batch_judge, compute_metrics, is_unanswerable, judge_answer, to_table
 
-LOG = "pytest_llmeval.tasks.memory_qa.answers"
+LOG = "pytest_llmeval.tasks.memory_qa._answers"
 
 
 class Client:
@@ -214,7 +211,7 @@ def test_what_is_no_judge_is_told() -> None:
 
 def test_the_functions_are_where_those_of_the_requirement_document_were() -> None:
     from pytest_llmeval import judge
-    from pytest_llmeval.tasks.memory_qa import qa
+    from pytest_llmeval.tasks.memory_qa import _qa as qa
 
     assert [getattr(judge, name) for name in judge.__all__] == [getattr(qa, name) for name in judge.__all__]
     with pytest.raises(AttributeError, match="has no attribute 'judge_answers'"):

@@ -6,9 +6,8 @@ import pytest
 from project import Loaded, load_source, write
 
 from pytest_llmeval import get_evaluator
-from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.core.errors import Fault
-from pytest_llmeval.tasks.memory_qa.sources import LocomoSource, LongMemEvalSource
+from pytest_llmeval.core import MISSING, Case, Fault
+from pytest_llmeval.tasks.memory_qa._sources import LocomoSource, LongMemEvalSource
 
 pytestmark = pytest.mark.usefixtures("here")
 

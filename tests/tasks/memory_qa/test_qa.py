@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_llmeval import MissingExtraError, SuiteError, get_evaluator
-from pytest_llmeval.tasks.memory_qa import qa
-from pytest_llmeval.tasks.memory_qa.qa import (
+from pytest_llmeval.tasks.memory_qa import (
     ALL_METRICS,
     EvalResult,
     QAPair,
@@ -22,6 +21,7 @@ from pytest_llmeval.tasks.memory_qa.qa import (
     run_eval,
     token_f1,
 )
+from pytest_llmeval.tasks.memory_qa import _qa as qa
 
 CHEAP = ["judge_score", "exact_match", "f1"]
 

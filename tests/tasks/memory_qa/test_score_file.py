@@ -14,12 +14,11 @@ from builders import RESULTS, Scripted, kept, plain, result, scored
 from servers import PATIENCE
 
 from pytest_llmeval import SuiteError
-from pytest_llmeval.core.errors import BudgetError, JudgeError
-from pytest_llmeval.judges.contract import JudgeRequest
-from pytest_llmeval.judges.recordings import ScoreFile
-from pytest_llmeval.tasks.memory_qa.qa import EvalResult, batch_judge, import_cache
+from pytest_llmeval.core import BudgetError, JudgeError
+from pytest_llmeval.judges import JudgeRequest, ScoreFile
+from pytest_llmeval.tasks.memory_qa import EvalResult, batch_judge, import_cache
 
-LOG = "pytest_llmeval.tasks.memory_qa.answers"
+LOG = "pytest_llmeval.tasks.memory_qa._answers"
 
 
 def test_results_without_verdict_have_no_score_are_logged_and_are_judged_again(

@@ -9,9 +9,9 @@ import pytest
 from builders import Scripted, scored
 
 from pytest_llmeval import qa
-from pytest_llmeval.tasks.memory_qa.qa import EvalResult, QAPair, QuestionType, Sample
+from pytest_llmeval.tasks.memory_qa import EvalResult, QAPair, QuestionType, Sample
 
-LOG = "pytest_llmeval.tasks.memory_qa.answers"
+LOG = "pytest_llmeval.tasks.memory_qa._answers"
 NO_ANSWERS: list[Any] = [None, {}, ["Paris"], {"text": "Paris"}, {"answer": None}]
 
 

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import Case, score
-from pytest_llmeval.tasks.narrative.components import ActionLayer
+from pytest_llmeval.tasks.narrative._components import ActionLayer
 
 FULL = {"category": "physical", "type": "attack", "context": "duel", "status": "success", "function": "trigger"}
 

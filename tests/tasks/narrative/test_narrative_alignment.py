@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval.tasks.narrative.alignment import Alignment, Matching
-from pytest_llmeval.tasks.narrative.document import Resolver, name_key, nearest, read_story, split_names
+from pytest_llmeval.tasks.narrative._alignment import Alignment, Matching
+from pytest_llmeval.tasks.narrative._document import Resolver, name_key, nearest, read_story, split_names
 
 
 def aligned(gold: dict[str, Any], predicted: dict[str, Any], **options: Any) -> Alignment:

@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import Case, score
-from pytest_llmeval.core.errors import EvaluatorError
-from pytest_llmeval.tasks.narrative.components import Characters
+from pytest_llmeval.core import EvaluatorError
+from pytest_llmeval.tasks.narrative._components import Characters
 
 HERO = {"name": "Ann", "alias": "Annie", "archetype": "Hero"}
 KING = {"name": "Bea", "alias": "", "archetype": "Ruler"}

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import Case, get_evaluator, score
-from pytest_llmeval.core.errors import EvaluatorError
-from pytest_llmeval.tasks.narrative.composite import COMPONENTS, Narrative
+from pytest_llmeval.core import EvaluatorError
+from pytest_llmeval.tasks.narrative._composite import COMPONENTS, Narrative
 
 TEXT = "Ann hits Bea. Bea runs. The end."
 

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval.tasks.narrative.document import Event, is_blank, parse_document, read_story
+from pytest_llmeval.tasks.narrative._document import Event, is_blank, parse_document, read_story
 
 
 def event(**fields: Any) -> Event:

@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import Case, get_evaluator
-from pytest_llmeval.core.tables import Count, MetricTable
-from pytest_llmeval.tasks.narrative.composite import COMPONENTS, Narrative
+from pytest_llmeval.core import Count, MetricTable
+from pytest_llmeval.tasks.narrative._composite import COMPONENTS, Narrative
 
 PAIR = {"agent": "A", "target": "B", "relationship_level1": "Romance", "relationship_level2": "lover"}
 GOLD = {

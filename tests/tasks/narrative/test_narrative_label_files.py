@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from project import CONFORMANCE
 
-from pytest_llmeval.core.errors import SuiteError
+from pytest_llmeval.core import SuiteError
 from pytest_llmeval.tasks.narrative.labels import narrative_taxonomy
 
 STORIES = CONFORMANCE / "narrative" / "stories.jsonl"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from project import CONFORMANCE
 
-from pytest_llmeval.data.labels import LabelSet, load_taxonomy
+from pytest_llmeval.data import LabelSet, load_taxonomy
 from pytest_llmeval.tasks.narrative.labels import NarrativeTaxonomy, narrative_taxonomy
 
 STORIES = CONFORMANCE / "narrative" / "stories.jsonl"

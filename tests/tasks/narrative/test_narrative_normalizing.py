@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import get_evaluator
-from pytest_llmeval.tasks.narrative.composite import Narrative
+from pytest_llmeval.tasks.narrative._composite import Narrative
 from pytest_llmeval.tasks.narrative.labels import find_label, narrative_taxonomy
 
 LABELS = ("Family & Kinship", "sibling", "positive")

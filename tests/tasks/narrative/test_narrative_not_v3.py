@@ -9,9 +9,9 @@ import pytest
 from project import load_text
 
 from pytest_llmeval import Case
-from pytest_llmeval.core.errors import Fault
-from pytest_llmeval.tasks.narrative.composite import Narrative
-from pytest_llmeval.tasks.narrative.source import JsonV3Source
+from pytest_llmeval.core import Fault
+from pytest_llmeval.tasks.narrative._composite import Narrative
+from pytest_llmeval.tasks.narrative._source import JsonV3Source
 
 GOLD = {"version": "3.0", "characters": [{"name": "A"}]}
 

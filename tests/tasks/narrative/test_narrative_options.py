@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_llmeval import Case, Evaluator, Metric, Observation, get_evaluator, score
-from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.suites.loading import load_suite
-from pytest_llmeval.suites.registry import default_registry
-from pytest_llmeval.tasks.narrative.composite import Narrative
+from pytest_llmeval.core import SuiteError
+from pytest_llmeval.suites import default_registry, load_suite
+from pytest_llmeval.tasks.narrative._composite import Narrative
 
 if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray, Sums
+    from pytest_llmeval.core import FloatArray, Sums
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,13 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import Case, EvaluatorError, get_evaluator, score
-from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.data.labels import taxonomy_path
-from pytest_llmeval.suites.registry import default_registry, using
-from pytest_llmeval.tasks.narrative import package
-from pytest_llmeval.tasks.narrative.composite import Narrative
-from pytest_llmeval.tasks.narrative.package import (
+from pytest_llmeval.core import SuiteError
+from pytest_llmeval.data import taxonomy_path
+from pytest_llmeval.suites import default_registry
+from pytest_llmeval.suites._registry import using
+from pytest_llmeval.tasks.narrative import _package as package
+from pytest_llmeval.tasks.narrative._composite import Narrative
+from pytest_llmeval.tasks.narrative._package import (
     ActionLayerEvaluator,
     BaseEvaluator,
     BoundarySegmentationMetric,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import Case, EvaluatorError, get_evaluator, score
-from pytest_llmeval.tasks.narrative.composite import Narrative
+from pytest_llmeval.tasks.narrative._composite import Narrative
 
 Row = tuple[str, str, str, str]
 

@@ -2,10 +2,10 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval.tasks.narrative.composite import Narrative
-from pytest_llmeval.tasks.narrative.document import read_story
+from pytest_llmeval.tasks.narrative._composite import Narrative
+from pytest_llmeval.tasks.narrative._document import read_story
+from pytest_llmeval.tasks.narrative._text_span import TextSpan
 from pytest_llmeval.tasks.narrative.labels import drifted_spans, repair_spans
-from pytest_llmeval.tasks.narrative.text_span import TextSpan
 
 TEXT = "Ann hits Bea. Bea runs. Ann hits Bea."
 

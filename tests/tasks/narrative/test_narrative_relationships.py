@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import Case, score
-from pytest_llmeval.tasks.narrative.components import Relationships
+from pytest_llmeval.tasks.narrative._components import Relationships
 
 FIELDS = ("agent", "target", "relationship_level1", "relationship_level2", "sentiment")
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval.tasks.narrative.composite import Narrative
-from pytest_llmeval.tasks.narrative.report import aggregate_results, generate_report
+from pytest_llmeval.tasks.narrative._composite import Narrative
+from pytest_llmeval.tasks.narrative._report import aggregate_results, generate_report
 
 GOLD = {
     "characters": [{"name": "Ann"}, {"name": "<b>Bea|*"}],

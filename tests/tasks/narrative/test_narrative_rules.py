@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval.tasks.narrative.document import (
+from pytest_llmeval.tasks.narrative._document import (
     calculate_precision_recall_f1,
     calculate_set_metrics,
     handle_missing_ground_truth,

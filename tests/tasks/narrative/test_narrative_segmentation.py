@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from pytest_llmeval import Case, EvaluatorError, Totals, get_evaluator, score
-from pytest_llmeval.tasks.narrative.segmentation import Segmentation, match_boundaries, pk, window_diff
+from pytest_llmeval.tasks.narrative._segmentation import Segmentation, match_boundaries, pk, window_diff
 
 EVALUATOR = Segmentation()
 NAMES = [metric.name for metric in EVALUATOR.describe()]

@@ -1,6 +1,6 @@
 import pytest
 
-from pytest_llmeval.tasks.narrative.segmentation import end_mark_spans, sentence_index
+from pytest_llmeval.tasks.narrative._segmentation import end_mark_spans, sentence_index
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import Case, score
-from pytest_llmeval.tasks.narrative.text_span import Sentiment
+from pytest_llmeval.tasks.narrative._text_span import Sentiment
 
 
 def story(*sentiments: Any) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 import pytest
 
-from pytest_llmeval.tasks.narrative.alignment import overlap_ratio, pair_spans
-from pytest_llmeval.tasks.narrative.document import Span
-from pytest_llmeval.tasks.narrative.text_span import assign_spans, span_faults
+from pytest_llmeval.tasks.narrative._alignment import overlap_ratio, pair_spans
+from pytest_llmeval.tasks.narrative._document import Span
+from pytest_llmeval.tasks.narrative._text_span import assign_spans, span_faults
 
 
 @pytest.mark.parametrize(

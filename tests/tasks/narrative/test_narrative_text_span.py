@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import Case, score
-from pytest_llmeval.tasks.narrative.text_span import TextSpan
+from pytest_llmeval.tasks.narrative._text_span import TextSpan
 
 TEXT = "One. Two. Six. Ten. End."  # sentences [0, 4) [4, 9) [9, 14) [14, 19) [19, 24)
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import Case, get_evaluator, score
-from pytest_llmeval.tasks.narrative.composite import COMPONENTS, Narrative
+from pytest_llmeval.tasks.narrative._composite import COMPONENTS, Narrative
 
 EVENT = {
     "text_span": {"start": 0, "end": 9},

@@ -10,11 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from project import CONFORMANCE, load_source
 
-from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.core.errors import Fault
-from pytest_llmeval.suites.loading import load_suite
-from pytest_llmeval.suites.registry import default_registry
-from pytest_llmeval.tasks.narrative.source import JsonV3Source
+from pytest_llmeval.core import MISSING, Case, Fault
+from pytest_llmeval.suites import default_registry, load_suite
+from pytest_llmeval.tasks.narrative._source import JsonV3Source
 
 STORIES = CONFORMANCE / "narrative" / "stories.jsonl"
 

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from pytest_llmeval.core.errors import JudgeError
-from pytest_llmeval.judges.questions.modes import read_mode_file
-from pytest_llmeval.tasks.preference.pairwise import PROMPTS, pairwise_mode, read_better
+from pytest_llmeval.core import JudgeError
+from pytest_llmeval.judges import read_mode_file
+from pytest_llmeval.tasks.preference._pairwise import PROMPTS, pairwise_mode, read_better
 
 DIGEST = ("1", "e4a0bf62ebce")
 """Version and digest of what the file says: whoever changes it gives it a new version, and notes both here."""

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import Case, EvaluatorError, JudgeRequest, Result, get_evaluator, score
-from pytest_llmeval.core.case import ITSELF, NoAnswer, Parts, PredictionParts
-from pytest_llmeval.core.errors import JudgeError
-from pytest_llmeval.judges.contract import Verdict
+from pytest_llmeval.core import ITSELF, JudgeError, NoAnswer, Parts, PredictionParts
+from pytest_llmeval.judges import Verdict
 
 NAMES = ("win_rate", "wins", "losses", "ties", "flip_rate")
 
@@ -202,7 +201,7 @@ def test_turns_are_compared_one_by_one() -> None:
             for each in ({"role": "user", "content": "?"}, {"role": "assistant", "content": said})
         ]
 
-    from pytest_llmeval.core.views import Reading
+    from pytest_llmeval.core import Reading
 
     evaluator = get_evaluator("pairwise", against="small")
     both = case("a", {"messages": talk("one", "three")}, {"messages": talk("two")})

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from pytest_llmeval.tasks.preference.pairwise import RIDGE, PairCounts, Strengths, strengths_of
+from pytest_llmeval.tasks.preference._pairwise import RIDGE, PairCounts, Strengths, strengths_of
 
 WIN, TIE, LOSS = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import Case, get_evaluator, score
-from pytest_llmeval.core.case import Parts
-from pytest_llmeval.core.errors import EvaluatorError
+from pytest_llmeval.core import EvaluatorError, Parts
 
 
 def scores(prediction: Any, expected: Any, **options: Any) -> dict[str, Any]:

@@ -150,7 +150,7 @@ def test_attributes_may_stand_beside_the_text() -> None:
 
 def test_what_is_built_can_be_evaluated() -> None:
     from pytest_llmeval import get_evaluator, score
-    from pytest_llmeval.tasks.retrieval.source import CaseRetrievalSource
+    from pytest_llmeval.tasks.retrieval._source import CaseRetrievalSource
 
     build([judgement(number, number) for number in range(30)], "--queries", "4", "--min-positives", "5")
     cases = CaseRetrievalSource("set.jsonl").load(Path.cwd(), [])
@@ -211,7 +211,7 @@ def test_sets_are_read_by_the_rule_of_the_original_program() -> None:
 
 
 def test_memory_holds_candidates_and_not_the_corpus() -> None:
-    from pytest_llmeval.tasks.retrieval.evaluation_set import SetOptions, build_set
+    from pytest_llmeval.tasks.retrieval._evaluation_set import SetOptions, build_set
 
     alive = most = 0
 

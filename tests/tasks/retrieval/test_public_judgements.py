@@ -10,9 +10,9 @@ import pytest
 
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.cli import main
-from pytest_llmeval.core.errors import Fault
-from pytest_llmeval.tasks.retrieval.ranking import SameSet
-from pytest_llmeval.tasks.retrieval.source import CaseRetrievalSource, TrecSource
+from pytest_llmeval.core import Fault
+from pytest_llmeval.tasks.retrieval._ranking import SameSet
+from pytest_llmeval.tasks.retrieval._source import CaseRetrievalSource, TrecSource
 
 BY_ID = {"gold": {"rule": "gold", "by": "id"}}
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pytest_llmeval import Sums
-from pytest_llmeval.tasks.retrieval.ranking import (
+from pytest_llmeval.tasks.retrieval._ranking import (
     ranked_counts,
     ranked_scores,
     relevant_gains,

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import Case, Evaluator, EvaluatorError, get_evaluator, score
-from pytest_llmeval.core.tables import MetricTable
-from pytest_llmeval.tasks.retrieval.source import Fields, Query, Reader
+from pytest_llmeval.core import MetricTable
+from pytest_llmeval.tasks.retrieval._source import Fields, Query, Reader
 
 BY_ID = {"gold": {"rule": "gold", "by": "id"}}
 LIFE = {"life_imprisonment": True}

@@ -9,8 +9,8 @@ import pytest
 from project import cases_of
 
 from pytest_llmeval import Case
-from pytest_llmeval.core.case import MISSING
-from pytest_llmeval.tasks.retrieval.source import CaseRetrievalSource, TrecSource
+from pytest_llmeval.core import MISSING
+from pytest_llmeval.tasks.retrieval._source import CaseRetrievalSource, TrecSource
 
 QRELS = """\
 301 0 d1 1

@@ -9,12 +9,10 @@ import pytest
 from scripted_judges import LOCAL_KEY, Recorder
 from servers import Answer, Call, LlmServer, Sent, data, embedded, status
 
-from pytest_llmeval.core.errors import JudgeError
-from pytest_llmeval.judges.clients.base import Patience
-from pytest_llmeval.judges.contract import JudgeReply, JudgeRequest, Question
-from pytest_llmeval.judges.questions.modes import render
-from pytest_llmeval.judges.spec import JudgeSpec
-from pytest_llmeval.tasks.similarity.embeddings import SIMILARITY, EmbeddingJudge, read_similarity
+from pytest_llmeval.core import JudgeError
+from pytest_llmeval.judges import JudgeReply, JudgeRequest, JudgeSpec, Patience, Question
+from pytest_llmeval.judges.questions._modes import render
+from pytest_llmeval.tasks.similarity._embeddings import SIMILARITY, EmbeddingJudge, read_similarity
 
 VECTORS = {"north": (0, 2), "east": (3, 0), "north-east": (1, 1), "south": (0, -1)}
 

@@ -9,11 +9,9 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.core.errors import EvaluatorError, MissingDataError, MissingExtraError
-from pytest_llmeval.core.observation import Observation, Totals
-from pytest_llmeval.tasks.similarity import semantic
-from pytest_llmeval.tasks.similarity.semantic import Semantic
+from pytest_llmeval.core import MISSING, Case, EvaluatorError, MissingDataError, MissingExtraError, Observation, Totals
+from pytest_llmeval.tasks.similarity import _semantic as semantic
+from pytest_llmeval.tasks.similarity._semantic import Semantic
 
 WORDS = [
     "the",

@@ -14,8 +14,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from pytest_llmeval.workbench.reviews.command import NoteFile
-from pytest_llmeval.workbench.reviews.items import read_answers, review_of
+from pytest_llmeval.workbench.reviews._command import NoteFile
+from pytest_llmeval.workbench.reviews._items import read_answers, review_of
 
 EXAMPLE = Path(__file__).parents[3] / "example_suites" / "agent_user"
 TRACES, NOTES = "tickets.otlp.jsonl", "modes.jsonl"

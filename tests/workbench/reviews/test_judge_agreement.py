@@ -14,12 +14,10 @@ from scipy import stats
 from sklearn import metrics
 
 from pytest_llmeval import Case, EvaluatorError, Observation, score
-from pytest_llmeval.core.errors import JudgeError
-from pytest_llmeval.core.observation import Sums, Totals, stack
-from pytest_llmeval.judges.contract import Verdict
-from pytest_llmeval.judges.questions.replies import FLAGS
-from pytest_llmeval.judges.questions.suite_modes import Level, Rubric
-from pytest_llmeval.workbench.reviews.agreement import JudgeAgreement, level_of
+from pytest_llmeval.core import JudgeError, Sums, Totals, stack
+from pytest_llmeval.judges import FLAGS, Rubric, Verdict
+from pytest_llmeval.judges.questions._suite_modes import Level
+from pytest_llmeval.workbench.reviews._agreement import JudgeAgreement, level_of
 
 SIX = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 CONTINUOUS = JudgeAgreement(mode="continuous")

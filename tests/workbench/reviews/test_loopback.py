@@ -6,7 +6,7 @@ from http.client import HTTPConnection
 
 import pytest
 
-from pytest_llmeval.workbench.reviews.loopback import LoopbackServer, RefusedError
+from pytest_llmeval.workbench.reviews._loopback import LoopbackServer, RefusedError
 
 
 class Kept:

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval.core.case import ShownPrints
-from pytest_llmeval.core.errors import LlmevalError, SuiteError
-from pytest_llmeval.workbench.reviews.modes import (
+from pytest_llmeval.core import LlmevalError, ShownPrints, SuiteError
+from pytest_llmeval.workbench.reviews._modes import (
     ModeBook,
     ModeCreated,
     ModeLine,

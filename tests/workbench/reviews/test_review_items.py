@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 from pages import answered, case, review, suites_of
 
-from pytest_llmeval.core.case import answer_print
-from pytest_llmeval.core.errors import LlmevalError
-from pytest_llmeval.workbench.reviews.command import review_page
-from pytest_llmeval.workbench.reviews.items import review_items, review_of
+from pytest_llmeval.core import LlmevalError, answer_print
+from pytest_llmeval.workbench.reviews._command import review_page
+from pytest_llmeval.workbench.reviews._items import review_items, review_of
 
 
 def test_people_see_what_the_judge_saw_and_no_judge(tmp_path: Path) -> None:

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from pages import Browser, answered, labels_of, lines, review
 
-from pytest_llmeval.evaluators.judge.human_labels import read_labels
-from pytest_llmeval.workbench.reviews.command import LabelFile, NoteFile, review_page
-from pytest_llmeval.workbench.reviews.items import Review
-from pytest_llmeval.workbench.reviews.loopback import LoopbackServer, RefusedError
-from pytest_llmeval.workbench.reviews.modes import read_modes
+from pytest_llmeval.evaluators import read_labels
+from pytest_llmeval.workbench.reviews._command import LabelFile, NoteFile, review_page
+from pytest_llmeval.workbench.reviews._items import Review
+from pytest_llmeval.workbench.reviews._loopback import LoopbackServer, RefusedError
+from pytest_llmeval.workbench.reviews._modes import read_modes
 
 try:
     import resource

@@ -13,13 +13,10 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from pytest_llmeval.core.wording import excerpt
-from pytest_llmeval.data.files.documents import Document, read_document
-from pytest_llmeval.data.files.places import FaultLog
-from pytest_llmeval.data.files.validation import check
-from pytest_llmeval.data.labels import LabelSet, taxonomy_path
-from pytest_llmeval.tasks.narrative.document import Event, Relationship, Span, Story, listed, name_key
-from pytest_llmeval.tasks.narrative.labels.tables import (
+from pytest_llmeval.core import excerpt
+from pytest_llmeval.data import Document, FaultLog, LabelSet, check, read_document, taxonomy_path
+from pytest_llmeval.tasks.narrative._document import Event, Relationship, Span, Story, listed, name_key
+from pytest_llmeval.tasks.narrative.labels._tables import (
     Actions,
     Category,
     Label,

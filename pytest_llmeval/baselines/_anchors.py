@@ -1,0 +1,382 @@
+"""Baselines of several runs: the best run of each metric (anchors), and the last runs of equal data (the pool)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from io import StringIO
+from pathlib import Path
+
+from msgspec import structs
+
+from pytest_llmeval.baselines._comparable import Comparable
+from pytest_llmeval.baselines._files import (
+    anchor_file,
+    anchor_text,
+    pool_file,
+    pool_text,
+    read_statistics,
+    statistics_file,
+)
+from pytest_llmeval.baselines._runs import MeasuredSuite
+from pytest_llmeval.baselines._scores import Anchor, SuiteScores
+from pytest_llmeval.baselines._verdicts import alike
+from pytest_llmeval.core import PASS_RATE, Abstention, Statistic, SuiteError, counted, number, several
+from pytest_llmeval.gates import ChangeGate, DriftGate, GateEvidence
+from pytest_llmeval.numbers import (
+    CaseMatching,
+    CaseStatistics,
+    Chain,
+    RunPairing,
+    chain_name,
+    chain_step,
+    differences,
+    estimate,
+    pooled,
+)
+from pytest_llmeval.suites import Suite
+
+_CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Anchored:
+    """What an approval makes of the anchors.
+
+    Attributes:
+        anchors: Metric to anchor; metrics whose anchor is the approved run have none.
+        texts: File of an anchor to its text.
+        discarded: Which anchors are given up, and why.
+        chains: Name of a chain to what a metric moved from its anchor to the approved run, if cases are others.
+        fault: Why the scores cannot be approved; empty where they can.
+    """
+
+    anchors: Mapping[str, Anchor] = field(default_factory=dict)
+    texts: Mapping[Path, str] = field(default_factory=dict)
+    discarded: Sequence[str] = ()
+    chains: Mapping[str, Chain] = field(default_factory=dict)
+    fault: str = ""
+
+
+def gate_clusters(suite: Suite, metric: str) -> str | None:
+    """Return the label by which the gates on a metric cluster cases, or else the suite."""
+    own = (gate.cluster_by for gate in suite.regressions if gate.metric == metric and gate.cluster_by)
+    return next(own, suite.cluster_by)
+
+
+def next_anchors(
+    old: SuiteScores | None, new: SuiteScores, measured: MeasuredSuite, scores: Path, *, keep: bool, anew: bool
+) -> Anchored:
+    """Return the anchors after an approval.
+
+    That of a metric moves to a run that is significantly better in it: the luckiest of many equal runs would be an
+    anchor that no run can hold. It begins anew where runs cannot be compared by the metric: no chain of runs shares
+    unchanged cases, or its evaluator or judge is not what it was.
+
+    Args:
+        old: The approved scores so far.
+        new: Those that are being approved.
+        measured: The suite in the run that is being approved.
+        scores: The score file.
+        keep: Whether anchors stay, however good runs are.
+        anew: Whether the run is to be the anchor of all metrics.
+    """
+    if old is None:
+        return Anchored()
+    suite = measured.suite
+    guarded = list(dict.fromkeys(gate.metric for gate in suite.regressions))
+    stored = {name: each for name in (*old.metrics, *guarded) if (each := old.anchor_of(name)) is not None}
+    if anew:
+        return Anchored(discarded=_discarded(stored, "this run takes their place"))
+    unguarded = {name: each for name, each in stored.items() if name in old.anchors and name not in guarded}
+    discarded = _discarded(unguarded, "no gate guards the metric any more")
+    anchors: dict[str, Anchor] = {}
+    texts: dict[Path, str] = {}
+    chains: dict[str, Chain] = {}
+    pairings: dict[str, RunPairing] = {}
+    for metric in guarded:
+        anchor = _before(old, metric)
+        if anchor is None or anchor.statistics == new.cases.statistics:
+            continue
+        try:
+            text = _text(old, anchor, scores)
+            if anchor.statistics not in pairings:
+                approved = CaseStatistics.from_lines(StringIO(text), "anchor")
+                pairings[anchor.statistics] = measured.pair(approved)
+        except (OSError, UnicodeDecodeError, SuiteError) as error:
+            return Anchored(fault=_lost(metric, anchor, error))
+        pairing = pairings[anchor.statistics]
+        links, last = _next_chains(old, new, measured, (anchor, text), metric), measured.pairing
+        linked = last.matching if links and last is not None else pairing.matching
+        if not _comparable(old.comparable, new.comparable, linked, _labels(suite, metric)):
+            if metric in stored:
+                discarded += _discarded({metric: anchor}, "runs cannot be compared with it any more")
+            continue
+        if keep or not _better(pairing, measured, metric):
+            anchors[metric] = anchor
+            chains |= links if not pairing.matching.whole else {}
+            texts[anchor_file(scores, anchor.statistics)] = text
+    return Anchored(anchors, texts, discarded, chains)
+
+
+def _next_chains(
+    old: SuiteScores, new: SuiteScores, measured: MeasuredSuite, anchor: tuple[Anchor, str], metric: str
+) -> dict[str, Chain]:
+    """Return the chains of a metric from its anchor to the run that is being approved, with the last step.
+
+    Groups have none. Where there was none, the first step is from the anchor to the run approved last.
+    """
+    gates = [gate for gate in measured.suite.regressions if gate.metric == metric and gate.by is None]
+    named = {chain_name(*subject): subject for subject in map(_subject, gates)}
+    if old.cases.statistics == new.cases.statistics:
+        return {name: old.chains[name] for name in named if name in old.chains}
+    last = None if measured.pairing is None else measured.approved
+    chains: dict[str, Chain] = {}
+    first: RunPairing | None = None
+    for name, subject in named.items():
+        step = None if last is None else _step(last.pairing, *subject)
+        if last is None or step is None:
+            continue
+        chain = old.chains.get(name)
+        if chain is None and anchor[0].statistics == old.cases.statistics:
+            chain = Chain(0.0, 0, step.units, 0, {})
+        elif chain is None:
+            approved = CaseStatistics.from_lines(StringIO(anchor[1]), "anchor")
+            first = first or RunPairing(
+                last.statistics, approved, measured.suite.metrics, abstained=measured.suite.abstained
+            )
+            chain = _step(first, *subject)
+        if chain is not None:
+            chains[name] = chain.extended(step, {} if subject[-1] else last.pairing.matching.by_content)
+    return chains
+
+
+def _subject(gate: ChangeGate) -> tuple[str, Statistic, str | None]:
+    return gate.metric, "mean" if gate.statistic == "mean" else "value", gate.cluster_by
+
+
+def _step(pairing: RunPairing, metric: str, statistic: Statistic, cluster_by: str | None) -> Chain | None:
+    if metric not in pairing.table.owner or (cluster_by and not pairing.has_label(cluster_by)):
+        return None
+    rows = pairing.everything()
+    data = estimate(pairing, rows, [metric], statistic=statistic, cluster_by=cluster_by)[metric]
+    return chain_step(data, pairing, rows, cluster_by)
+
+
+def _chained(measured: MeasuredSuite, metric: str, statistic: Statistic, cluster_by: str | None) -> RunPairing | None:
+    """Return the run with the one approved last, as the last step of a chain; ``None`` if there is no such chain."""
+    last = None if measured.pairing is None else measured.approved
+    scores, name = measured.approved_scores, chain_name(metric, statistic, cluster_by)
+    if last is None or scores is None or name not in scores.chains:
+        return None
+    if _step(last.pairing, metric, statistic, cluster_by) is None:
+        return None
+    pairing = measured.pair(last.statistics)
+    pairing.chains = {name: scores.chains[name]}
+    return pairing
+
+
+def _before(old: SuiteScores, metric: str) -> Anchor | None:
+    """Return the anchor of a metric so far, with its own value only; ``None`` where no run has the metric."""
+    stored, last = old.anchor_of(metric), old.history[-1]
+    if stored is not None:
+        return replace(stored, values={metric: stored.values.get(metric)})
+    if metric not in last.values:
+        return None
+    return Anchor(last.time, last.commit, old.cases.statistics, {metric: last.values[metric]})
+
+
+def _text(old: SuiteScores, anchor: Anchor, scores: Path) -> str:
+    if anchor.statistics == old.cases.statistics:
+        return read_statistics(statistics_file(scores), old)
+    return anchor_text(scores, anchor.statistics)
+
+
+def _lost(metric: str, anchor: Anchor, error: Exception) -> str:
+    value = anchor.values.get(metric)
+    what = f"the anchor of {metric} of {anchor.time}" + ("" if value is None else f" ({number(value)})")
+    why = f"found no file of its cases ({error})" if isinstance(error, OSError) else str(error)
+    remedy = "restore it from version control, or approve with --llmeval-new-anchor, which forgets all drift so far"
+    return f"not approved: {what} cannot be used: {why}; {remedy}"
+
+
+def _discarded(anchors: Mapping[str, Anchor], why: str) -> list[str]:
+    if not anchors:
+        return []
+    named = [
+        f"{name} of {each.time}" + ("" if each.values.get(name) is None else f" ({number(each.values[name])})")
+        for name, each in anchors.items()
+    ]
+    return [f"discarded the anchor{'s' if len(named) > 1 else ''} of {several(named)}: {why}"]
+
+
+def _labels(suite: Suite, metric: str) -> set[str] | None:
+    """Return the label of the evaluator of a metric; ``None`` where all decide it."""
+    owned = None if metric == PASS_RATE else suite.metrics.find(metric)
+    return None if owned is None else {owned.label}
+
+
+def _comparable(old: Comparable, new: Comparable, matching: CaseMatching, labels: set[str] | None) -> bool:
+    """Return whether an anchor is one of the same suite; thresholds decide the pass rate only, and evaluators join."""
+    old = alike(old, new, matching)
+    measured = all(
+        new.evaluators.get(label) == each for label, each in old.evaluators.items() if labels is None or label in labels
+    )
+    judged = all(
+        new.judges.get(label) == each for label, each in old.judges.items() if labels is None or label in labels
+    )
+    return measured and judged and (old.cases, old.data, old.repeats) == (new.cases, new.data, new.repeats)
+
+
+def _better(pairing: RunPairing, measured: MeasuredSuite, metric: str) -> bool:
+    label = gate_clusters(measured.suite, metric)
+    if not pairing.matching.whole:
+        pairing = _chained(measured, metric, "value", label) or pairing
+    if metric not in pairing.table.owner or not pairing.paired:
+        return False
+    clusters = pairing.clusters_by(label)
+    difference = differences(pairing, pairing.everything(), [metric], confidence=_CONFIDENCE, cluster_by=clusters)[
+        metric
+    ]
+    return bool(difference.drop and difference.drop < 0 and (difference.p_value or 0.0) <= 1 - _CONFIDENCE)
+
+
+def drift_findings(
+    gates: Sequence[ChangeGate],
+    measured: MeasuredSuite,
+    approved: SuiteScores,
+    scores: Path,
+    texts: Mapping[Path, str] | None = None,
+) -> Iterator[GateEvidence]:
+    """Yield what a run says of the fall of gates' metrics below their anchors.
+
+    Nothing is said where the approved run is the anchor, or where the anchor has no case or no evaluator of the run.
+
+    Args:
+        gates: Those of the suite, on drops since the last approval.
+        measured: The suite in the run.
+        approved: The approved scores.
+        scores: Their file.
+        texts: Files of anchors that are about to be written.
+    """
+    for gate, pairing in anchored_gates(gates, measured, approved, scores, texts):
+        anchor = approved.anchor_of(gate.metric)
+        if isinstance(pairing, str):
+            yield GateEvidence(gate, reason=pairing)
+        elif anchor is not None:
+            yield structs.replace(gate.examine(pairing), doubt=_since(gate, approved, anchor))
+
+
+def anchored_gates(
+    gates: Sequence[ChangeGate],
+    measured: MeasuredSuite,
+    approved: SuiteScores,
+    scores: Path,
+    texts: Mapping[Path, str] | None = None,
+) -> Iterator[tuple[ChangeGate, RunPairing | str]]:
+    """Yield the gates on drift with the runs that they compare, or why an anchor cannot be used."""
+    known: dict[str, RunPairing | str] = {}
+    for gate in map(DriftGate.from_gate, gates):
+        anchor = approved.anchor_of(gate.metric)
+        if anchor is None:
+            continue
+        digest = anchor.statistics
+        if digest not in known:
+            known[digest] = _paired(measured, approved, scores, digest, texts or {})
+        pairing = known[digest]
+        if not isinstance(pairing, str) and not pairing.matching.whole and gate.by is None:
+            pairing = _chained(measured, *_subject(gate)) or pairing
+        owned = measured.suite.metrics.find(gate.metric)
+        if isinstance(pairing, str) or (
+            pairing.matching.unchanged and (owned is None or _measured(pairing, owned.label))
+        ):
+            yield gate, pairing
+
+
+def _paired(
+    measured: MeasuredSuite, approved: SuiteScores, scores: Path, digest: str, texts: Mapping[Path, str]
+) -> RunPairing | str:
+    """Return the run beside an anchor, or why that cannot be used."""
+    path = anchor_file(scores, digest)
+    try:
+        text = texts[path] if path in texts else anchor_text(scores, digest)
+        baseline = CaseStatistics.from_lines(StringIO(text), path.name)
+    except SuiteError as error:
+        return f"the anchor cannot be used: {error.faults[0]}: restore it from version control"
+    except (OSError, UnicodeDecodeError) as error:
+        return f"the anchor {path.name} cannot be read: {error}"
+    return measured.pair(baseline, measured.shifts(approved))
+
+
+def _measured(pairing: RunPairing, label: str) -> bool:
+    """Return whether the anchor has the evaluator of a metric, or could not measure its cases."""
+    rows = pairing.everything().baseline
+    records = [pairing.table.records[row] for row in rows]
+    return any({label, ""} & {*record.observations, *record.errors} for record in records)
+
+
+def _since(gate: ChangeGate, approved: SuiteScores, anchor: Anchor) -> str:
+    """Say how far the approved value has come since the anchor."""
+    before = anchor.values.get(gate.metric)
+    first = (anchor.time, anchor.commit, before)
+    places = [
+        place
+        for place, each in enumerate(approved.history)
+        if (each.time, each.commit, each.values.get(gate.metric)) == first
+    ]
+    since = len(approved.history) - 1 - places[0] if places else len(approved.history)
+    text = f"{'' if places else 'at least '}{counted(since, 'approval')} since the anchor of {anchor.time}"
+    now = approved.history[-1].values.get(gate.metric)
+    return text if before is None or now is None else f"{text}: approved values {number(before)} -> {number(now)}"
+
+
+def next_pool(
+    old: SuiteScores | None, new: SuiteScores, scores: Path, size: int
+) -> tuple[tuple[str, ...], dict[Path, str]]:
+    """Return the earlier runs that an approval leaves in the pool, and their files with their texts.
+
+    Runs of other cases, data, evaluators or judges leave it, and so does one that cannot be read.
+
+    Args:
+        old: The approved scores so far.
+        new: Those that are being approved.
+        scores: The score file.
+        size: How many runs are pooled, that which is being approved included.
+    """
+    if old is None or size == 1 or old.comparable != new.comparable:
+        return (), {}
+    texts = {}
+    for digest in (*old.pool, old.cases.statistics):
+        try:
+            last = digest == old.cases.statistics
+            texts[digest] = read_statistics(statistics_file(scores), old) if last else pool_text(scores, digest)
+        except (OSError, UnicodeDecodeError, SuiteError):
+            continue
+    digests = [digest for digest in texts if digest != new.cases.statistics][1 - size :]
+    return tuple(digests), {pool_file(scores, digest): texts[digest] for digest in digests}
+
+
+def pooled_baseline(
+    last: CaseStatistics, approved: SuiteScores, scores: Path, size: int, abstained: Abstention
+) -> CaseStatistics:
+    """Return the last approved run and those before it as one.
+
+    Args:
+        last: The last approved run.
+        approved: Its scores.
+        scores: The score file.
+        size: How many runs are pooled, the last one included.
+        abstained: Of the suite.
+
+    Raises:
+        OSError: A file of the pool cannot be read.
+        UnicodeDecodeError: As above.
+        SuiteError: A file of the pool is not what was approved.
+    """
+    earlier = pool_of(approved, size)
+    texts = {pool_file(scores, digest).name: pool_text(scores, digest) for digest in earlier}
+    earlier_runs = [CaseStatistics.from_lines(StringIO(text), name) for name, text in texts.items()]
+    return pooled([last, *earlier_runs], abstained)
+
+
+def pool_of(approved: SuiteScores, size: int) -> tuple[str, ...]:
+    """Return the earlier runs that are pooled with the last one."""
+    return approved.pool[-(size - 1) :] if size > 1 else ()

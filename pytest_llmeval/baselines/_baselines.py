@@ -1,0 +1,516 @@
+"""Runs against approved scores: evidence for regression gates, verdicts on snapshots, the file to be approved."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec import structs
+
+from pytest_llmeval.baselines._anchors import (
+    anchored_gates,
+    drift_findings,
+    gate_clusters,
+    next_anchors,
+    next_pool,
+    pool_of,
+    pooled_baseline,
+)
+from pytest_llmeval.baselines._comparable import Stamp, fingerprint, shown_beside
+from pytest_llmeval.baselines._files import (
+    PendingFile,
+    answers_file,
+    answers_text,
+    approve,
+    has_texts,
+    read_if_there,
+    score_file,
+    statistics_file,
+    texts_of,
+)
+from pytest_llmeval.baselines._history import earlier_looks
+from pytest_llmeval.baselines._runs import Keeper, MeasuredSuite, RunWatch, SnapshotJudgement, SnapshotMode
+from pytest_llmeval.baselines._scores import Cases, SuiteScores, groups_of, metrics_of
+from pytest_llmeval.baselines._verdicts import (
+    UnchangedPart,
+    alike,
+    changed_cases,
+    changed_measure,
+    changed_signature,
+    describe_falls,
+    first_approved,
+    judge_scores,
+    not_comparable,
+    told_shifts,
+    unchanged_part,
+    with_falls,
+)
+from pytest_llmeval.core import EVERYTHING, PASS_RATE, CaseRecord, SnapshotVerdict, SuiteError, counted, interval
+from pytest_llmeval.data import has_text
+from pytest_llmeval.gates import ChangeGate, GateEvidence
+from pytest_llmeval.numbers import CaseMatching, Difference, RunPairing, differences, left_out_of
+from pytest_llmeval.suites import SnapshotSettings, Suite
+
+SUITE_SNAPSHOT = "(suite)"
+"""The snapshot of what a score file holds besides the metrics; it is counted only when an approval changes it."""
+
+
+def judge_snapshot(
+    measured: MeasuredSuite, settings: SnapshotSettings, mode: SnapshotMode, stamp: Stamp
+) -> SnapshotJudgement:
+    """Judge the scores of a suite against the approved ones.
+
+    Args:
+        measured: The suite with its metrics.
+        settings: Of the snapshot.
+        mode: What the command line asks for.
+        stamp: Of the approval, if the scores are approved.
+
+    Returns:
+        The verdicts, and the score file, to be counted and perhaps written; none if it cannot be read.
+    """
+    path = score_file(measured.key)
+    display_path = shown_beside(measured.key, path)
+    try:
+        old = measured.approved_scores
+    except SuiteError as error:
+        return _unreadable(str(error))
+    new, statistics = _scores(measured, settings)
+    if old is not None:
+        new = replace(new, bridges=old.bridges)
+    writes = mode.update or (mode.new_only and old is None)
+    moved = {}
+    if old is not None and not writes:
+        moved = {
+            name: f"{before} -> {new.limits.get(name, 'none')}"
+            for name, before in old.limits.items()
+            if new.limits.get(name) != before
+        }
+    if writes and mode.keep_unused and old is not None:
+        new = replace(new, metrics={**old.metrics, **new.metrics})
+    verdicts = _verdicts(mode, old, new, settings, measured, display_path, writes=writes)
+    if writes:
+        anchored = next_anchors(old, new, measured, path, keep=settings.anchor == "keep", anew=mode.anchor)
+        if anchored.fault:
+            return _unreadable(anchored.fault, moved)
+        verdicts += [SnapshotVerdict(EVERYTHING, "approved", "passed", reason=each) for each in anchored.discarded]
+    pending = _pending(path, old, new, verdicts, writes=writes)
+    if writes:
+        pool, named = next_pool(old, new, path, settings.pool)
+        remembering = replace(new, pool=pool, anchors=anchored.anchors, chains=anchored.chains)
+        pending.named = {**named, **anchored.texts}
+        if measured.suite.against_approved:
+            text = answers_text(measured.suite.cases, (row for each in measured.records for row in each.recordings))
+            pending.named = {**pending.named, answers_file(path): text}
+        pending.statistics = statistics
+        pending.approved = lambda: approve(
+            read_if_there(path, display_path, SuiteScores), remembering, stamp, settings.history
+        )
+        if old is not None:
+            there = has_text(statistics_file(path), statistics) and has_texts(path, pending.named)
+            mark_suite(pending, changed=not there or _besides_metrics(old) != _besides_metrics(remembering))
+    return SnapshotJudgement(verdicts, remembered=True, moved_limits=moved, pending=pending)
+
+
+def _unreadable(why: str, moved_limits: Mapping[str, str] = {}) -> SnapshotJudgement:
+    verdict = SnapshotVerdict(EVERYTHING, "unreadable", "failed", reason=why)
+    return SnapshotJudgement([verdict], remembered=True, moved_limits=moved_limits)
+
+
+def _verdicts(
+    mode: SnapshotMode,
+    old: SuiteScores | None,
+    new: SuiteScores,
+    settings: SnapshotSettings,
+    measured: MeasuredSuite,
+    display_path: str,
+    *,
+    writes: bool,
+) -> list[SnapshotVerdict]:
+
+    if old is None and not writes:
+        command = mode.command(measured.key.runs)
+        return [
+            SnapshotVerdict(
+                EVERYTHING, "missing", "failed", reason=f"no snapshot {display_path}: create it with {command}"
+            )
+        ]
+    warned = list(_warned(new))
+    if old is None:
+        return [*warned, *(first_approved(name, score.value) for name, score in new.metrics.items())]
+    part = _unchanged_part(old, new, settings, measured)
+    if part is not None:
+        old, new = part.old, part.new
+    elif measured.pairing is not None:
+        new = with_falls(new, measured.pairing, settings)
+    verdicts = judge_scores(
+        old,
+        new,
+        settings,
+        measured.suite.metrics,
+        deciding=deciding_labels(measured.suite),
+        gated=_gated(measured, blindly=settings.yields),
+        warn_unused=mode.warn_unused,
+        display_path=measured.key.display_path,
+    )
+    verdicts = told_shifts(weigh_rises(verdicts, measured.pairing, measured.suite), measured.shifts(old))
+    if measured.pairing is not None or measured.suite.abstained == "fell":
+        verdicts = describe_falls(verdicts, measured.pairing, old, new)
+    if part is not None:
+        over = f"over the {counted(len(part.matching.unchanged), 'unchanged case')}"
+        over = ", ".join(filter(None, [over, part.matching.content_note]))
+        verdicts = [replace(each, reason=f"{each.reason}; {over}") for each in verdicts]
+        if not part.matching.whole:
+            verdicts = [not_comparable(EVERYTHING, str(part.matching), settings), *verdicts]
+    if writes:
+        return [*warned, *map(_approved, verdicts)]
+    command = mode.command(measured.key.runs)
+    return [_with_command(each, command) for each in verdicts]
+
+
+def _pending(
+    path: Path, old: SuiteScores | None, new: SuiteScores, verdicts: Sequence[SnapshotVerdict], *, writes: bool
+) -> PendingFile:
+    before, after = texts_of(old), texts_of(new)
+    if old is not None and not writes:
+        after = {name: text for name, text in after.items() if name in before}  # a new metric fails nothing
+    failed = {_counted_as(verdict) for verdict in verdicts if verdict.outcome == "failed"}
+    if not writes and any(verdict.metric == EVERYTHING for verdict in verdicts):
+        # What concerns the file is one line of the report, and counts as one snapshot.
+        judged = {verdict.metric for verdict in verdicts}
+        before, after = ({name: texts[name] for name in texts if name in judged} for texts in (before, after))
+        before |= {SUITE_SNAPSHOT: "approved"} if old is not None else {}
+        after[SUITE_SNAPSHOT] = "of this run"
+    return PendingFile(path, before, after, frozenset(after.keys() - failed))
+
+
+def _scores(measured: MeasuredSuite, settings: SnapshotSettings) -> tuple[SuiteScores, str]:
+    """Return the scores of a run, without history, and the text of the statistics of its cases."""
+    statistics = measured.statistics.text
+    scores = SuiteScores(
+        suite=Path(measured.key.path).name,
+        test=measured.key.test,
+        variant=measured.key.variant,
+        cases=Cases(len(measured.records), fingerprint(statistics), sum(map(_errored, measured.records))),
+        comparable=measured.comparable,
+        metrics=metrics_of(measured.result, settings),
+        groups=groups_of(measured.result, settings),
+        limits=_limits(measured.suite, settings),
+    )
+    return scores, statistics
+
+
+def _limits(suite: Suite, settings: SnapshotSettings) -> dict[str, str]:
+    """Return what limits the fall of each metric, so that a limit that is widened later leaves a trace."""
+    limits: dict[str, list[str]] = {}
+    for gate in suite.regressions:
+        limits.setdefault(gate.metric, []).append(str(gate))
+    shared = {EVERYTHING: settings.tolerance} if settings.tolerance is not None else {}
+    for name, tolerance in {**shared, **settings.tolerances}.items():
+        limits.setdefault(name, []).append(f"tolerance {tolerance}")
+    return {name: "; ".join(sorted(texts)) for name, texts in sorted(limits.items())}
+
+
+def _errored(record: CaseRecord) -> bool:
+    return bool(record.errors) or any(each.errored for each in record.observations.values())
+
+
+def deciding_labels(suite: Suite) -> Callable[[str], set[str]]:
+    """Return what gives the labels of the evaluators that decide a metric; limits and checks decide the pass rate."""
+    limited = {metric for case in suite.cases for metric in suite.limits(case)}
+    asserting = {label for label, each in suite.evaluators.items() if each.asserts} if suite.checked else set()
+
+    def labels(metric: str) -> set[str]:
+        owned = map(suite.metrics.find, limited if metric == PASS_RATE else [metric])
+        labels = {each.label for each in owned if each is not None}
+        return labels | asserting if metric == PASS_RATE else labels
+
+    return labels
+
+
+def _gated(measured: MeasuredSuite, *, blindly: bool) -> Callable[[str], bool]:
+    """Return what says whether a gate decides on the fall of a metric.
+
+    Gates on groups, or on the mean over cases, do not; nor does one that has to leave cases out of its comparison, or,
+    unless it decides blindly, that could not have found such a fall.
+    """
+    gated = [gate for gate in measured.suite.regressions if gate.by is None and gate.statistic == "value"]
+
+    def decides(metric: str) -> bool:
+        gates = [gate for gate in gated if gate.metric == metric]
+        if not gates or _left_out(measured, metric):
+            return False
+        return blindly or any(each.could_find for gate in gates for each in gate.examine(measured.pairing).examined)
+
+    return decides
+
+
+def _left_out(measured: MeasuredSuite, metric: str) -> bool:
+    pairing = measured.pairing
+    if pairing is None:
+        return True
+    return metric in pairing.table.owner and left_out_of(pairing, metric, pairing.everything()).cases > 0
+
+
+def _warned(scores: SuiteScores) -> Iterator[SnapshotVerdict]:
+    """Yield that cases errored in the run that is approved: what they lost can fall unseen."""
+    if scores.cases.errored:
+        errored = counted(scores.cases.errored, "case")
+        reason = (
+            f"approved with {errored} that errored: later runs have nothing to compare there; repair and approve again"
+        )
+        yield SnapshotVerdict(EVERYTHING, "approved", "passed", reason=reason)
+
+
+def _unchanged_part(
+    old: SuiteScores, new: SuiteScores, settings: SnapshotSettings, measured: MeasuredSuite
+) -> UnchangedPart | None:
+    """Return the scores over the unchanged cases, where others have changed and the approved run says which."""
+    pairing = measured.pairing
+    changed = changed_cases(old, new.comparable, new.cases.count) or (pairing is not None and pairing.matching.edited)
+    return (
+        None if pairing is None or not changed else unchanged_part(old, new, pairing, measured.suite.metrics, settings)
+    )
+
+
+def _with_command(verdict: SnapshotVerdict, command: str) -> SnapshotVerdict:
+    """Add how the rest is approved to a verdict on cases that are not the same."""
+    if (verdict.metric, verdict.kind) != (EVERYTHING, "not_comparable"):
+        return verdict
+    return replace(verdict, reason=f"{verdict.reason}; approve this run with {command}")
+
+
+def _counted_as(verdict: SnapshotVerdict) -> str:
+    return SUITE_SNAPSHOT if verdict.metric == EVERYTHING else verdict.metric
+
+
+def _approved(verdict: SnapshotVerdict) -> SnapshotVerdict:
+    if verdict.kind == "unchanged":
+        return verdict
+    return replace(verdict, kind="approved", outcome="passed", reason=f"approved: {verdict.reason}")
+
+
+def _besides_metrics(scores: SuiteScores) -> tuple[SuiteScores, list[str]]:
+    """Return what an approval can change besides the lines of metrics: which there are, and everything else."""
+    return replace(scores, metrics={}, history=()), sorted(scores.metrics)
+
+
+def mark_suite(pending: PendingFile, *, changed: bool) -> None:
+    """Have the rest of a file counted where an approval changes it: equal lines alone would not make it written."""
+    if changed:
+        pending.before = {**pending.before, SUITE_SNAPSHOT: "approved"}
+        pending.after = {**pending.after, SUITE_SNAPSHOT: "of this run"}
+        pending.holds |= {SUITE_SNAPSHOT}
+
+
+_CONFIDENCE = 0.95
+
+
+def weigh_rises(verdicts: Sequence[SnapshotVerdict], pairing: RunPairing | None, suite: Suite) -> list[SnapshotVerdict]:
+    """Tell improvements that are significant from rises that may be chance.
+
+    Args:
+        verdicts: On the scores of a run.
+        pairing: The run beside the approved one; without it, nothing is known of chance.
+        suite: Of the scores.
+    """
+    rises = [each.metric for each in verdicts if each.kind == "improved"]
+    if not rises or pairing is None:
+        return list(verdicts)
+    by_label: dict[str | None, list[str]] = {}
+    for name in rises:
+        if name in pairing.table.owner:
+            by_label.setdefault(pairing.clusters_by(gate_clusters(suite, name)), []).append(name)
+    by_metric: dict[str, Difference] = {}
+    for clusters, names in by_label.items():
+        by_metric |= differences(pairing, pairing.everything(), names, confidence=_CONFIDENCE, cluster_by=clusters)
+    return [_weighed(each, by_metric[each.metric]) if each.metric in by_metric else each for each in verdicts]
+
+
+def _weighed(verdict: SnapshotVerdict, difference: Difference) -> SnapshotVerdict:
+    if verdict.kind != "improved":
+        return verdict
+    if difference.p_value is not None and difference.p_value <= 1 - _CONFIDENCE:
+        return verdict
+    moved = verdict.reason.removesuffix(": improved")
+    change = interval(difference.low, difference.high)
+    return replace(verdict, kind="rose_within", reason=f"{moved}: may be chance (95% interval of the change {change})")
+
+
+class _Baseline(NamedTuple):
+    """What a run is compared with, or why there is nothing; why they may not be comparable, and what tells it apart.
+
+    Attributes:
+        pairing: With the last approved run.
+        pooled: With the last approved runs as one; ``None`` where these are not pooled.
+        absent: Why there is nothing to compare with.
+        doubts: Why the runs may not be comparable.
+        approved: The approved scores.
+        runs: How many runs are pooled.
+    """
+
+    pairing: RunPairing | None = None
+    pooled: RunPairing | None = None
+    absent: str = ""
+    doubts: Sequence[SnapshotVerdict] = ()
+    approved: SuiteScores | None = None
+    runs: int = 1
+
+
+def examine_regressions(
+    measured: MeasuredSuite, keeper: Keeper, snapshot: SnapshotJudgement, incomplete: str, unjudged: str = ""
+) -> tuple[list[GateEvidence], RunWatch | None]:
+    """Examine the regression gates of a suite.
+
+    Args:
+        measured: The suite with its metrics.
+        keeper: The snapshots of the run; nothing has been written yet.
+        snapshot: Its comparison with the approved scores.
+        incomplete: Why the run is not one of the whole suite.
+        unjudged: Why the run has nothing to compare.
+
+    Returns:
+        The evidence, and the part of the run in gates that weigh many runs.
+    """
+    gates = measured.suite.regressions
+    if unjudged:
+        return [GateEvidence(gate, outcome="not_judged", reason=f"not evaluated: {unjudged}") for gate in gates], None
+    kinds = {verdict.kind for verdict in snapshot.verdicts}
+    if "approved" in kinds or (keeper.mode.update and kinds and not kinds & {"unreadable", "not_judged"}):
+        reason = "approved: this run is the new baseline"
+        passed = [GateEvidence(gate, outcome="passed", reason=reason) for gate in gates]
+        return [*passed, *_approved_drift(gates, measured, snapshot.pending)], None
+    if measured.is_unchanged and not incomplete:
+        reason = "no case ran, since nothing that the suite depends on has changed"
+        return [GateEvidence(gate, outcome="passed", reason=reason) for gate in gates], None
+    unread = incomplete and not any(gate.partial for gate in gates)
+    baseline = _Baseline() if unread else _baseline(measured, keeper)
+    # Which cases differ, the comparison itself says; a snapshot says it once more, with what to do about it.
+    compared = [*(each for each in snapshot.verdicts if each.metric != EVERYTHING), *baseline.doubts]
+    findings = [_examined(gate, baseline, compared, incomplete) for gate in gates]
+    if baseline.approved is None:
+        return findings, None
+    findings, watch = _watched(findings, measured, keeper, baseline.approved.cases.statistics)
+    if incomplete:
+        return findings, watch
+    doubted = {each.metric for each in compared if each.kind == "not_comparable"}
+    sure = [gate for gate in gates if not doubted & {EVERYTHING, gate.metric}]
+    scores = score_file(measured.key)
+    return [*findings, *drift_findings(sure, measured, baseline.approved, scores)], watch
+
+
+def early_pairings(measured: MeasuredSuite, keeper: Keeper) -> Iterator[tuple[ChangeGate, RunPairing | None]]:
+    """Yield the gates against a baseline, those on drift among them, each with the runs that it compares.
+
+    Args:
+        measured: The suite so far; cases that have yet to run are in it.
+        keeper: The snapshots of the run.
+
+    Yields:
+        A gate, and ``None`` where there is nothing to compare with, or runs may not be comparable by its metric.
+    """
+    gates = measured.suite.regressions
+    baseline = _baseline(measured, keeper)
+    doubted = {each.metric for each in baseline.doubts} - {EVERYTHING}
+    for gate in gates:
+        yield gate, None if gate.metric in doubted else baseline.pooled or baseline.pairing
+    if baseline.approved is not None:
+        for gate, pairing in anchored_gates(gates, measured, baseline.approved, score_file(measured.key)):
+            yield gate, None if isinstance(pairing, str) else pairing
+
+
+def _approved_drift(
+    gates: Sequence[ChangeGate], measured: MeasuredSuite, pending: PendingFile | None
+) -> Iterator[GateEvidence]:
+    """Yield the drift of a run that is being approved: what an approval accepts since the last one, it does not forget.
+
+    If not, runs that approve themselves, night by night, would never see a gate on drift fail.
+    """
+    if pending is None or pending.approved is None:
+        return
+    scores = pending.approved()
+    if isinstance(scores, SuiteScores):
+        for each in drift_findings(gates, measured, scores, score_file(measured.key), pending.named):
+            remedy = "the approval keeps the anchor; --llmeval-new-anchor with --snapshot-update gives it up"
+            yield structs.replace(each, doubt="; ".join(filter(None, [each.doubt, remedy])))
+
+
+def _watched(
+    findings: Sequence[GateEvidence], measured: MeasuredSuite, keeper: Keeper, approval: str
+) -> tuple[list[GateEvidence], RunWatch | None]:
+    """Judge the gates that weigh all runs since the approval; return this run's part in them."""
+    if not any(finding.gate.weighs_runs and finding.examined for finding in findings):
+        return list(findings), None
+    watch = RunWatch(approval, fingerprint(measured.statistics.text))
+    earlier = earlier_looks(keeper.root, measured.key, watch)
+    out = []
+    looks = {}
+    for finding in findings:
+        judged, watched = finding.gate.weigh(finding, earlier.get(str(finding.gate), ()))
+        out.append(judged)
+        if watched is not None:
+            looks[str(finding.gate)] = watched
+    return out, structs.replace(watch, looks=looks)
+
+
+def _examined(
+    gate: ChangeGate, baseline: _Baseline, verdicts: Sequence[SnapshotVerdict], incomplete: str
+) -> GateEvidence:
+    doubts = [each for each in verdicts if each.kind == "not_comparable" and each.metric in (EVERYTHING, gate.metric)]
+    refused = [each.reason for each in doubts if each.metric == gate.metric and each.outcome == "failed"]
+    if refused and (gate.partial or not incomplete):
+        return GateEvidence(gate, reason=refused[0])
+    # Runs that are weighed together already tell how lucky the last approved one was.
+    pooled = None if gate.weighs_runs else baseline.pooled
+    evidence = gate.examine(pooled or baseline.pairing, incomplete, baseline.absent)
+    notes = [f"the baseline is the mean of the last {baseline.runs} approved runs"] if pooled else []
+    return structs.replace(evidence, doubt="; ".join(dict.fromkeys([*notes, *(each.reason for each in doubts)])))
+
+
+def _baseline(measured: MeasuredSuite, keeper: Keeper) -> _Baseline:
+    return _Baseline(measured.pairing) if measured.collected.baseline is not None else _approved_run(measured, keeper)
+
+
+def _approved_run(measured: MeasuredSuite, keeper: Keeper) -> _Baseline:
+    settings = keeper.settings(measured.suite)
+    if settings is None:
+        return _Baseline(absent="there is no baseline: set 'snapshot: true' in the suite, and approve a run")
+    scores = score_file(measured.key)
+    path = statistics_file(scores)
+    display_path = shown_beside(measured.key, path)
+    missing = _Baseline(absent=f"no baseline {display_path}: create it with {keeper.mode.command(measured.key.runs)}")
+    try:
+        approved, last = measured.approved_scores, measured.approved
+        if approved is None or last is None:
+            return missing
+        earlier = len(pool_of(approved, settings.pool))
+        arguments = approved, scores, settings.pool, measured.suite.abstained
+        pool = pooled_baseline(last.statistics, *arguments) if earlier else None
+    except FileNotFoundError as error:
+        gone = Path(error.filename or path)
+        return missing if gone == path else _Baseline(absent=f"the baseline cannot be used: {gone.name} is missing")
+    except (OSError, UnicodeDecodeError) as error:
+        return _Baseline(absent=f"the baseline {display_path} cannot be read: {error}")
+    except SuiteError as error:
+        return _Baseline(absent=f"the baseline cannot be used: {error.faults[0]}")
+    shifts = measured.shifts(approved)
+    pooled = None if pool is None else measured.pair(pool, shifts)
+    doubts = list(_doubts(measured, approved, last.pairing.matching, settings))
+    return _Baseline(last.pairing, pooled, doubts=doubts, approved=approved, runs=1 + earlier)
+
+
+def _doubts(
+    measured: MeasuredSuite, approved: SuiteScores, matching: CaseMatching, settings: SnapshotSettings
+) -> Iterator[SnapshotVerdict]:
+    """Yield why metrics of gates cannot be compared: no snapshot may keep them, and none judges part of a suite."""
+    comparable, deciding = measured.comparable, deciding_labels(measured.suite)
+    approved = replace(approved, comparable=alike(approved.comparable, comparable, matching))
+    if changed := changed_cases(approved, comparable, len(measured.records)):
+        yield not_comparable(EVERYTHING, changed, settings)
+    for metric in dict.fromkeys(gate.metric for gate in measured.suite.regressions):
+        here, there = measured.result.find(metric), approved.metrics.get(metric)
+        changed = changed_measure(metric, deciding(metric), approved, comparable, measured.key.display_path)
+        if not changed and here is not None and there is not None:
+            changed = changed_signature(there.signature, here.signature, measured.shifts(approved).get(metric))
+        if changed:
+            yield not_comparable(metric, changed, settings)

@@ -1,0 +1,298 @@
+"""Identity of runs: their day and commit, and whether cases, evaluators, thresholds and judges are comparable."""
+
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+
+from pytest_llmeval.core import Case, Evaluator, Reading
+from pytest_llmeval.suites import Suite, SuiteKey
+
+if TYPE_CHECKING:
+    from pytest_llmeval.numbers import CaseDigest
+
+_SELECTS = "metrics"
+"""The option that selects the reported metrics; it changes none of them."""
+
+_DIGITS = 32
+
+
+@dataclass(frozen=True)
+class EvaluatorPrint:
+    """What decides an evaluator's numbers.
+
+    Attributes:
+        name: Of the evaluator.
+        version: Of its definition.
+        options: Those that differ from their defaults, with what it reads where the suite says so.
+    """
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    name: str
+    version: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Comparable:
+    """What decides whether two runs can be compared.
+
+    Attributes:
+        cases: Fingerprint of the ids of the cases.
+        data: Fingerprint of their input, expected, labels and checks.
+        thresholds: Fingerprint of the limits of cases, which decide the pass rate; nothing where there is none.
+        evaluators: Label to what decides its numbers.
+        judges: Label of an evaluator to its judge, such as ``{"model": ..., "prompt": fingerprint}``.
+        repeats: How often each case runs and how its scores become one; nothing where it runs once.
+    """
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    cases: str
+    data: str
+    thresholds: str
+    evaluators: Mapping[str, EvaluatorPrint]
+    judges: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    repeats: str = ""
+
+
+def fingerprint(data: Any, shared: "SharedTexts | None" = None) -> str:
+    """Return a fingerprint of JSON data that does not depend on the order of keys.
+
+    Args:
+        data: The data.
+        shared: Texts of large objects that others of a series of calls share, such as the conversation of a question.
+    """
+    text = data if isinstance(data, str) else _json(data) if shared is None else shared.json(data, _SHARED_DEPTH)
+    return f"sha256:{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:_DIGITS]}"
+
+
+def _json(data: Any) -> str:
+    return _SORTED.encode(plain(data))
+
+
+_SORTED = json.JSONEncoder(sort_keys=True)
+
+
+_SHARED_DEPTH = 3
+"""Levels of lists and objects that are written anew: cases, their parts, and fields of these."""
+_LONG, _MOST_SHARED = 1_000, 16
+
+
+class SharedTexts:
+    """JSON texts of large objects, so that one that neighbouring cases share is written once, as `_json` writes it."""
+
+    def __init__(self) -> None:
+        self._texts: dict[int, tuple[Any, str]] = {}
+
+    def json(self, value: Any, depth: int) -> str:
+        """Return the text of a value whose objects are large `depth` levels down."""
+        if type(value) is list and depth:
+            return f"[{', '.join([self.json(each, depth - 1) for each in value])}]"
+        if type(value) is not dict or not all(type(name) is str for name in value):
+            return _json(value)
+        known = self._texts.get(id(value))
+        if known is not None and known[0] is value:
+            self._texts[id(value)] = self._texts.pop(id(value))  # the one that is used longest ago goes first
+            return known[1]
+        if depth:
+            parts = (f"{_SORTED.encode(name)}: {self.json(value[name], depth - 1)}" for name in sorted(value))
+            text = f"{{{', '.join(parts)}}}"
+        else:
+            text = _json(value)
+        if len(text) > _LONG:
+            if len(self._texts) >= _MOST_SHARED:
+                del self._texts[next(iter(self._texts))]
+            self._texts[id(value)] = value, text
+        return text
+
+
+def comparable_of(suite: Suite, judges: Mapping[str, Mapping[str, str]] | None = None) -> Comparable:
+    """Return what makes runs of a suite comparable.
+
+    Args:
+        suite: The suite.
+        judges: Label of an evaluator to what is known of its judge.
+    """
+    cases = sorted(suite.cases, key=lambda case: case.id)  # their order changes no metric
+    limits = {case.id: _limits(suite, case) for case in cases}
+    limited = any(limits.values())
+    shared = SharedTexts()
+    return Comparable(
+        cases=fingerprint([case.id for case in cases]),
+        data=fingerprint([[case.id, *_content(case)] for case in cases], shared),
+        thresholds=fingerprint(limits) if limited else "",
+        evaluators={
+            label: _print(evaluator, suite.readings[label], suite.path.parent)
+            for label, evaluator in suite.evaluators.items()
+        },
+        judges={label: dict(judge) for label, judge in (judges or {}).items()},
+        repeats=str(suite.repeats) if suite.repeats.times > 1 else "",
+    )
+
+
+def basis_of(comparable: Comparable) -> dict[str, str]:
+    """Return what decides values besides the predictions, each as a fingerprint by which a history sees changes."""
+    return {
+        "data": fingerprint([comparable.cases, comparable.data]),
+        "evaluator": fingerprint(comparable.evaluators),
+        "judge": fingerprint(comparable.judges),
+    }
+
+
+def digests_of(suite: Suite) -> "dict[str, CaseDigest]":
+    """Return what each case of a suite is, by its id, so that a later run knows which of them have been edited."""
+    from pytest_llmeval.numbers import CaseDigest
+
+    limits, shared = {case.id: _limits(suite, case) for case in suite.cases}, SharedTexts()
+    return {
+        case.id: CaseDigest(
+            fingerprint(_content(case), shared),
+            fingerprint(limits[case.id]) if limits[case.id] else "",
+        )
+        for case in suite.cases
+    }
+
+
+def _content(case: Case) -> list[Any]:
+    """Return what of a case decides its scores; checks are there only where it has some of its own."""
+    checks = [check.entry for check in case.checks]
+    return [case.input, case.expected, case.labels, *([checks] if checks else [])]
+
+
+def _limits(suite: Suite, case: Case) -> dict[str, str]:
+    return {name: str(limit) for name, limit in suite.limits(case).items()}
+
+
+def _print(evaluator: Evaluator, reading: Reading, folder: Path) -> EvaluatorPrint:
+    options = reading.settings
+    for each in fields(evaluator):
+        value = getattr(evaluator, each.name)
+        if each.compare and each.name != _SELECTS and value != _default(each):
+            options[each.name] = _file(value, folder) if each.metadata.get("path") else plain(value)
+    return EvaluatorPrint(evaluator.name, evaluator.version, json.loads(json.dumps(options, sort_keys=True)))
+
+
+def _default(option: "Field[Any]") -> Any:
+    return option.default_factory() if option.default_factory is not MISSING else option.default
+
+
+def _file(value: Any, folder: Path) -> Any:
+    """Name a file the same on every machine, together with what it holds."""
+    if value is None:
+        return None
+    if isinstance(value, tuple):
+        return [_file(each, folder) for each in value]
+    if isinstance(value, Mapping):
+        return {name: _file(each, folder) for name, each in value.items()}
+    path = Path(value)
+    try:
+        name = Path(os.path.relpath(path, folder)).as_posix()
+    except ValueError:  # on another drive
+        name = path.as_posix()
+    try:
+        content = path.read_bytes().replace(b"\r\n", b"\n")  # even if git changed line ends
+        return f"{name} sha256:{sha256(content).hexdigest()[:_DIGITS]}"
+    except OSError:  # a folder, such as that of a dictionary
+        return name
+
+
+_SCALARS: Final = frozenset((str, int, float, bool, type(None)))
+
+
+def plain(value: Any) -> Any:
+    """Return JSON data that represents a value, equal in every process."""
+    if isinstance(value, Enum):
+        value = value.value
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if type(value) is list:
+        return [each if type(each) in _SCALARS else plain(each) for each in value]
+    if type(value) is dict:
+        return {str(key): each if type(each) in _SCALARS else plain(each) for key, each in value.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        value = {each.name: getattr(value, each.name) for each in fields(value) if each.compare}
+    if isinstance(value, Mapping):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, Sequence | AbstractSet):
+        items = [plain(each) for each in value]
+        return sorted(items, key=repr) if isinstance(value, AbstractSet) else items
+    # A function or a class has a name; of anything else its text may hold an address, its kind does not.
+    named = value if hasattr(value, "__qualname__") else type(value)
+    return f"{named.__module__}.{named.__qualname__}"
+
+
+class Stamp(NamedTuple):
+    """When an approval happened.
+
+    Attributes:
+        day: ISO 8601, UTC; finer times would make equal files differ.
+        commit: What was checked out; ``None`` outside a repository.
+    """
+
+    day: str
+    commit: str | None
+
+
+def day_of(moment: datetime) -> str:
+    """Return the day that an approval is dated with: of the moment, or what the environment fixes for its builds.
+
+    ``SOURCE_DATE_EPOCH`` is the convention of https://reproducible-builds.org/specs/source-date-epoch/.
+    """
+    fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
+    return (datetime.fromtimestamp(int(fixed), UTC) if fixed.isdecimal() else moment).date().isoformat()
+
+
+def moment_of(text: str) -> datetime | None:
+    """Return a time or day of ISO 8601 in UTC; ``None`` if the text is none."""
+    try:
+        moment = datetime.fromisoformat(text)
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def head_commit(root: Path) -> str | None:
+    """Return the commit that is checked out; ``None`` outside a repository."""
+    from pytest_llmeval.services import GitError, run_git
+
+    try:
+        return run_git(root, "rev-parse", "HEAD").strip() or None
+    except GitError:
+        return None
+
+
+def origin_of(root: Path, environment: Mapping[str, str]) -> tuple[str, str]:
+    """Return the branch and the number of the pull request that a run is about; empty where they are not known.
+
+    In a job of GitHub or GitLab, the environment names both: what is checked out there has no branch.
+
+    Args:
+        root: A folder of the repository.
+        environment: Of the process.
+    """
+    from pytest_llmeval.services import GitError, run_git
+
+    pull = re.fullmatch(r"refs/pull/(\d+)/.*", environment.get("GITHUB_REF", ""))
+    number = pull[1] if pull else environment.get("CI_MERGE_REQUEST_IID", "")
+    named = ("GITHUB_HEAD_REF", "GITHUB_REF_NAME", "CI_MERGE_REQUEST_SOURCE_BRANCH_NAME", "CI_COMMIT_REF_NAME")
+    branch = next((environment[name] for name in named if environment.get(name)), "")
+    if not branch:
+        try:
+            branch = run_git(root, "symbolic-ref", "--quiet", "--short", "HEAD").strip()
+        except GitError:
+            branch = ""
+    return branch, number
+
+
+def shown_beside(key: SuiteKey, path: Path) -> str:
+    """Return how messages name a file that belongs to a suite."""
+    return (Path(key.display_path).parent / path.parent.name / path.name).as_posix()

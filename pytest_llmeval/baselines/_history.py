@@ -1,0 +1,338 @@
+"""The history of suites, from a local file with a line per judged suite and run, and from score files."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
+
+from msgspec import structs
+from pydantic import Field
+
+from pytest_llmeval._version import __version__
+from pytest_llmeval.baselines._comparable import basis_of, fingerprint, moment_of
+from pytest_llmeval.baselines._files import SCORES, python_score_file, read_if_there
+from pytest_llmeval.baselines._runs import JudgedSuite, RunWatch
+from pytest_llmeval.baselines._scores import SuiteScores, TestScores, parse, rounded
+from pytest_llmeval.core import Fault, SuiteError
+from pytest_llmeval.data import (
+    MAX_LISTED,
+    OWN_FOLDER,
+    WORKING_FOLDER,
+    Document,
+    append_text,
+    check,
+    describe,
+    display_path,
+    make_working_folder,
+    read_jsonl,
+    stem_of,
+)
+from pytest_llmeval.reports import Point, Timeline
+from pytest_llmeval.suites import SuiteKey
+
+if TYPE_CHECKING:
+    from pytest_llmeval.numbers import WatchedRun
+
+
+HISTORY = Path(WORKING_FOLDER, "history.jsonl")
+
+
+def timeline_of(suite: str, timelines: Iterable[Timeline]) -> Timeline | None:
+    """Return the history of a suite, or of a variant of it, by its name with the variant in brackets."""
+    named = [each for each in timelines if suite.endswith(each.variant)]
+    return max(named, key=lambda each: len(each.variant), default=None)
+
+
+def append_runs(
+    root: Path,
+    suites: Sequence[JudgedSuite],
+    *,
+    time: str,
+    commit: str | None,
+) -> None:
+    """Append a line for each suite that a run has judged.
+
+    Args:
+        root: pytest's rootdir.
+        suites: The suites.
+        time: When the run started, ISO 8601, UTC.
+        commit: What was checked out.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    if not suites:
+        return
+    path = root / HISTORY
+    if not path.parent.exists():
+        make_working_folder(path.parent)
+    append_text(path, "".join(_line(each, time, commit) + "\n" for each in suites))
+
+
+def earlier_looks(root: Path | None, key: SuiteKey, watch: RunWatch) -> "dict[str, list[WatchedRun]]":
+    """Return what earlier runs of a suite say of gates that weigh all runs since an approval.
+
+    A run with the very answers of another one, such as a replay, says nothing more and is left out, and so is a line
+    that cannot be read: the file is a local one that people cut.
+
+    Args:
+        root: The folder of the history; ``None`` if there is none.
+        key: Of the suite.
+        watch: The run that is to be judged.
+
+    Returns:
+        Gate to looks, in the order of the runs.
+    """
+    runs: dict[str, list[WatchedRun]] = {}
+    seen = {watch.statistics, watch.baseline}
+    for data in _lines(root, watch.baseline):
+        same = (data.get("path"), data.get("test"), data.get("variant")) == (key.display_path, key.test, key.variant)
+        if not same or data.get("baseline") != watch.baseline or data.get("statistics") in seen:
+            continue
+        with suppress(AttributeError, TypeError, ValueError):
+            looks = {gate: _watched(*numbers) for gate, numbers in data["looks"].items()}
+            seen.add(data["statistics"])
+            for gate, watched in looks.items():
+                runs.setdefault(gate, []).append(watched)
+    return runs
+
+
+def _watched(
+    drop: float,
+    deviation: float,
+    units: int,
+    step: float | None,
+    two_steps: float | None,
+    shares: Sequence[float],
+) -> "WatchedRun":
+    """Return the evidence of a run."""
+    from pytest_llmeval.numbers import WatchedRun
+
+    before, two_before = (None if each is None else float(each) for each in (step, two_steps))
+    return WatchedRun(float(drop), float(deviation), int(units), before, two_before, tuple(map(float, shares)))
+
+
+def _lines(root: Path | None, holding: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the lines of the history that hold a text."""
+    try:
+        text = "" if root is None else (root / HISTORY).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return
+    for line in text.splitlines():
+        if holding in line:
+            with suppress(ValueError, RecursionError):
+                data = json.loads(line)
+                if isinstance(data, dict):
+                    yield data
+
+
+def _line(judged: JudgedSuite, time: str, commit: str | None) -> str:
+    metrics = {**judged.result.metrics, "pass_rate": judged.result.pass_rate}
+    if (cost := judged.result.usage.get("total_cost_usd")) is not None and cost.value is not None:
+        metrics["total_cost_usd"] = cost
+    data = {
+        "time": time,
+        "commit": commit,
+        "version": __version__,
+        "path": judged.key.display_path,
+        "test": judged.key.test,
+        "variant": judged.key.variant,
+        "cases": len(judged.records),
+        "errored": {name: metric.errored for name, metric in metrics.items() if metric.errored},
+        "values": {name: rounded(metric.value) for name, metric in metrics.items()},
+        "intervals": {
+            name: [rounded(metric.low), rounded(metric.high)]
+            for name, metric in metrics.items()
+            if metric.low is not None and metric.high is not None
+        },
+        "gates": {gate.gate: gate.outcome for gate in judged.gates},
+        "basis": basis_of(judged.measured.comparable),
+    }
+    if judged.watch is not None:
+        data |= structs.asdict(judged.watch)
+    return json.dumps(data, allow_nan=False)
+
+
+_Number: TypeAlias = Annotated[float, Field(allow_inf_nan=False)]
+_Variant: TypeAlias = tuple[str, str]
+"""Python test, and system or variant."""
+
+
+class History(NamedTuple):
+    """The known runs of a suite.
+
+    Attributes:
+        timelines: One for the suite, or for each of its variants; sorted.
+        faults: Faults of lines and score files that were left out.
+    """
+
+    timelines: list[Timeline]
+    faults: list[Fault]
+
+
+@dataclass(frozen=True)
+class _HistoryLine:
+    """A line of the history of runs."""
+
+    time: str
+    path: str
+    values: dict[str, _Number | None]
+    commit: str | None
+    test: str
+    variant: str
+    cases: int
+    intervals: dict[str, tuple[_Number, _Number]]
+    gates: dict[str, str]
+    basis: dict[str, str]
+
+
+def read_history(suite: Path, root: Path) -> History:
+    """Read the runs and approvals of a suite.
+
+    Malformed content never raises: it is left out, and reported as a fault with its line.
+
+    Args:
+        suite: The suite file, which need not exist any more; or a module of tests that use ``score_snapshot``, of which
+            only approvals are kept.
+        root: pytest's rootdir, whose local history is read.
+    """
+    if suite.suffix == ".py":
+        return _of_module(suite, root)
+    faults: list[Fault] = []
+    runs: dict[_Variant, list[Point]] = {}
+    display = display_path(suite.resolve(), root.resolve())
+    for line in _noted_lines(root, faults):
+        if line.path == display:
+            runs.setdefault((line.test, line.variant), []).append(_run(line))
+    approvals = dict(_approvals(suite, root, faults))
+    timelines = []
+    for test, variant in sorted({*runs, *approvals}):
+        approved, bridged = approvals.get((test, variant), ([], set()))
+        points = _merged(runs.get((test, variant), []), approved)
+        name = "".join(f"[{part}]" for part in (test, variant) if part)
+        timelines.append(Timeline(display, name, points, frozenset(bridged)))
+    return History(timelines, faults)
+
+
+def _of_module(module: Path, root: Path) -> History:
+    """Read the approvals of the scores that the tests of a module assert."""
+    path = python_score_file(module)
+    try:
+        scores = read_if_there(path, display_path(path.resolve(), root.resolve()), TestScores)
+    except SuiteError as error:
+        return History([], list(error.faults))
+    points = sorted(_approved(scores), key=lambda point: point.time) if scores is not None else []
+    return History([Timeline(display_path(module.resolve(), root.resolve()), "", points)] if points else [], [])
+
+
+def noted_paths(root: Path) -> set[str]:
+    """Return the suite files, as reports name them, that the local history of a folder has runs of."""
+    return {line.path for line in _noted_lines(root, [])}
+
+
+def _noted_lines(root: Path, faults: list[Fault]) -> Iterator[_HistoryLine]:
+    path = root / HISTORY
+    display = HISTORY.as_posix()
+    if not path.exists():
+        return
+    left_out = 0
+    for place, data in read_jsonl(path, display, faults):
+        read = _read(Document(display, data))
+        if isinstance(read, _HistoryLine):
+            yield read
+        else:
+            left_out += 1
+            if left_out <= MAX_LISTED:
+                faults.append(structs.replace(read, line=place, column=1))
+    if left_out > MAX_LISTED:
+        faults.append(Fault(display, 0, 0, "", f"... and {left_out - MAX_LISTED} more lines that are no runs"))
+
+
+def _read(document: Document) -> "_HistoryLine | Fault":
+    """Return the line of a document, or its first fault."""
+    if not isinstance(document.data, Mapping):
+        return document.fault((), f"found {describe(document.data)}, expected a run of a suite")
+    line, faults = check(_HistoryLine, document.data, document, ())
+    if faults:
+        return faults[0]
+    assert isinstance(line, _HistoryLine)
+    if moment_of(line.time) is None:
+        return document.fault(("time",), f"found {describe(line.time)}, expected a time in ISO 8601")
+    return line
+
+
+def _run(line: _HistoryLine) -> Point:
+    time = moment_of(line.time)
+    assert time is not None
+    return Point(time, line.commit or "", line.values, line.intervals, line.gates, line.cases, line.basis)
+
+
+def _approvals(
+    suite: Path, root: Path, faults: list[Fault]
+) -> Iterator[tuple[_Variant, tuple[list[Point], set[tuple[str, str]]]]]:
+    """Yield the approvals of each score file of a suite, and its bridged changes of judges."""
+    folder = suite.parent / OWN_FOLDER
+    try:
+        names = sorted(each.name for each in folder.iterdir())
+    except OSError:
+        return
+    for name in names:
+        if name.startswith((f"{stem_of(suite.name)}.", f"{suite.name}.")) and name.endswith(f".{SCORES}"):
+            path = folder / name
+            try:
+                scores: SuiteScores = parse(path, display_path(path.resolve(), root.resolve()), SuiteScores)
+            except SuiteError as error:
+                faults += error.faults
+                continue
+            if scores.suite == suite.name:
+                yield (scores.test, scores.variant), (list(_points(scores)), set(_bridged(scores)))
+
+
+def _points(scores: SuiteScores) -> Iterator[Point]:
+    for point in _approved(scores):
+        yield _last(point, scores) if point.values is scores.history[-1].values else point
+
+
+def _approved(scores: SuiteScores | TestScores) -> Iterator[Point]:
+    for each in scores.history:
+        time = moment_of(each.time)
+        if time is not None:
+            yield Point(time, each.commit or "", each.values, approved=True, noted=False)
+
+
+def _bridged(scores: SuiteScores) -> Iterator[tuple[str, str]]:
+    """Yield the fingerprints of all judges before and after each change: away from the approved ones, and to them."""
+    approved = dict(scores.comparable.judges)
+    for model in {each.new["model"] for each in scores.bridges}:
+        ways = [each for each in scores.bridges if each.new["model"] == model]
+        after = approved | {each.label: each.new for each in ways if approved.get(each.label) == each.old}
+        before = approved | {each.label: each.old for each in ways if approved.get(each.label) == each.new}
+        yield fingerprint(before), fingerprint(after)
+
+
+def _last(point: Point, scores: SuiteScores) -> Point:
+    """Return the last approval, for which a score file keeps all details."""
+    bounds = {name: (each.low, each.high) for name, each in scores.metrics.items()}
+    known = {name: (low, high) for name, (low, high) in bounds.items() if low is not None and high is not None}
+    return replace(point, intervals=known, cases=scores.cases.count, basis=basis_of(scores.comparable))
+
+
+def _merged(runs: Iterable[Point], approvals: Iterable[Point]) -> list[Point]:
+    """Return runs and approvals in order of time; a run that was approved is one point, marked as such."""
+    points = list(runs)
+    alone = []
+    for approval in approvals:
+        place = next((n for n, run in enumerate(points) if not run.approved and _is_of(approval, run)), None)
+        if place is None:
+            alone.append(approval)
+        else:
+            points[place] = replace(points[place], approved=True)
+    return sorted([*alone, *points], key=lambda point: point.time)
+
+
+def _is_of(approval: Point, run: Point) -> bool:
+    same = approval.time.date() == run.time.date() and approval.commit == run.commit
+    values: Mapping[str, Any] = run.values
+    return same and all(name in values and values[name] == value for name, value in approval.values.items())

@@ -1,0 +1,438 @@
+"""The table of options: each is declared once, for pytest, its configuration and every command that has it.
+
+pytest imports this module at its start, so it imports nothing of ours that is heavy.
+"""
+
+import re
+from argparse import Action, ArgumentParser, Namespace
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pytest_llmeval.reports import ERROR_ANALYSIS
+from pytest_llmeval.suites import SUITE_FILES
+
+if TYPE_CHECKING:
+    from pytest_llmeval.suites import Registry
+
+SHARD_SUFFIX = ".llmeval"
+"""Suffix of the files that keep the results of shards."""
+
+
+class Setting(NamedTuple):
+    """The form of an option in pytest's configuration.
+
+    Attributes:
+        help: One line for ``pytest --help``; default: that of the option.
+        type: As `pytest.Parser.addini` names it.
+        default: The value of a configuration without it.
+    """
+
+    help: str = ""
+    type: str | None = None
+    default: Any = None
+
+
+class Option(NamedTuple):
+    """An option of pytest or of commands.
+
+    Attributes:
+        name: Commands have it as ``--NAME`` and ``--llmeval-NAME``, pytest as ``--llmeval-NAME``.
+        help: One line for ``--help``.
+        action: The action of argparse.
+        metavar: Stands for the value.
+        choices: Possible values.
+        const: The value of the option without a value; ``None`` if it needs one.
+        default: The value without the option, or a text that `read` makes it of.
+        read: From a text to the value; raises `ValueError` without the name of the option.
+        setting: Its form in pytest's configuration, if any.
+        spellings: Names other than those that follow from `name`.
+        destination: Name of its value in pytest, where another plugin determines it.
+        command_help: One line for the help of commands, if different.
+    """
+
+    name: str
+    help: str
+    action: str = "store"
+    metavar: str | None = None
+    choices: tuple[str, ...] = ()
+    const: str | None = None
+    default: Any = None
+    read: Callable[[str], Any] | None = None
+    setting: Setting | None = None
+    spellings: tuple[str, ...] | None = None
+    destination: str = ""
+    command_help: str = ""
+
+    @property
+    def command_names(self) -> tuple[str, ...]:
+        """The names in commands."""
+        return (f"--{self.name}", f"--llmeval-{self.name}") if self.spellings is None else self.spellings
+
+    @property
+    def pytest_names(self) -> tuple[str, ...]:
+        """The names in pytest, which has options of its own and of other plugins."""
+        return tuple(each for each in self.command_names if each.startswith(("--llmeval", "--snapshot-")))
+
+    @property
+    def attribute(self) -> str:
+        """The name of its value in what a command reads."""
+        return self.name.replace("-", "_")
+
+    @property
+    def pytest_attribute(self) -> str:
+        """The name of its value in pytest, and in pytest's configuration."""
+        return self.destination or (self.name if self.name == "llmeval" else f"llmeval_{self.attribute}")
+
+    @property
+    def absent(self) -> Any:
+        """The value without the option."""
+        return self.default if self.read is None or not isinstance(self.default, str) else self.read(self.default)
+
+    def value(self, text: str) -> Any:
+        """Return the value of a text.
+
+        Raises:
+            ValueError: It has none.
+        """
+        if self.choices and text not in self.choices:
+            raise ValueError(f"found {text!r}, expected one of {', '.join(self.choices)}")
+        return text if self.read is None else self.read(text)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the keywords that the parsers of pytest and of commands have in common."""
+        keywords = {"action": self.action, "metavar": self.metavar, "choices": self.choices or None}
+        if self.const is not None:
+            keywords |= {"nargs": "?", "const": self.const}
+        return {name: value for name, value in keywords.items() if value is not None}
+
+
+def report_path(text: str, other_suffixes: Sequence[str] = ()) -> Path:
+    """Return the path of a report.
+
+    Args:
+        text: The path.
+        other_suffixes: Of files that are no reports and may be asked for in the same way.
+
+    Raises:
+        ValueError: No report has its suffix or its name.
+    """
+    suffixes = (*(name for name in _registry().report_formats if name.startswith(".")), *other_suffixes)
+    if Path(text).suffix not in suffixes:
+        raise ValueError(f"found suffix {Path(text).suffix!r}, expected one of {', '.join(suffixes)}")
+    if re.search(r"(?<![A-Za-z])error[_-]analysis\.json$", text):  # the files of this name have another form
+        raise ValueError(f"found the name {Path(text).name!r}, expected one that ends in errors.json")
+    return Path(text)
+
+
+def _registry() -> "Registry":
+    """Return the registry.
+
+    Raises:
+        ValueError: An installed plugin cannot be loaded.
+    """
+    from pytest_llmeval.core import EvaluatorError
+    from pytest_llmeval.suites import default_registry
+
+    try:
+        return default_registry()
+    except EvaluatorError as error:
+        raise ValueError(str(error)) from None
+
+
+def _cache_place(text: str) -> Any:
+    from pytest_llmeval.judges import CachePlace
+
+    try:
+        return CachePlace.parse(text)
+    except ValueError:
+        _registry()  # plugins may bring the store
+        return CachePlace.parse(text)
+
+
+def _budget(text: str) -> Any:
+    from pytest_llmeval.judges import parse_budget
+
+    return parse_budget([text])
+
+
+def _judge_model(text: str) -> str:
+    from pytest_llmeval.judges import model_fault
+
+    if model_fault(text):
+        _registry()  # plugins may bring the provider
+    return _faultless(text, model_fault)
+
+
+def _judge_address(text: str) -> str:
+    from pytest_llmeval.judges import url_fault
+
+    return _faultless(text, url_fault)
+
+
+def _faultless(text: str, fault_of: Callable[[str], str | None]) -> str:
+    if fault := fault_of(text):
+        raise ValueError(fault)
+    return text
+
+
+def _at_least_one(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise ValueError(f"found {text!r}, expected a whole number of at least 1")
+    return int(text)
+
+
+def _whole_number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"found {text!r}, expected a whole number") from None
+
+
+def _share(text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise ValueError(f"found {text!r}, expected a number between 0 and 1")
+    return share
+
+
+_REPORT = (
+    "write a report; its name chooses the format: .csv, .html, .json, .md, .parquet, .txt, "
+    f"{ERROR_ANALYSIS} for an error analysis, ctrf.json"
+)
+
+OPTIONS = {
+    option.name: option
+    for option in (
+        Option(
+            "llmeval",
+            "collect eval suites (*.eval.yaml, *.eval.yml, *.eval.json)",
+            "store_true",
+            setting=Setting("collect eval suites, as with --llmeval", "bool", default=False),
+            spellings=("--llmeval",),
+        ),
+        Option(
+            "report",
+            f"{_REPORT} for the Common Test Report Format. {SHARD_SUFFIX} keeps the results of a "
+            "shard for 'llmeval merge'. {suite} in a path writes a file for each suite. agent prints at most 40 lines "
+            "and nothing else. Repeatable",
+            "append",
+            metavar="PATH",
+            default=(),
+            read=report_path,
+            command_help=f"{_REPORT}; can be repeated",
+        ),
+        Option(
+            "shard",
+            "run the I-th of N shards of the cases; auto or auto/N: as the variables of Slurm, GitLab CI or "
+            "Kubernetes say; 'llmeval merge' judges all shards together",
+            metavar="I/N",
+        ),
+        Option(
+            "plan",
+            "call and run nothing; print the calls, tokens, cost and time that are missing, beside the budget",
+            "store_true",
+            default=False,
+        ),
+        Option(
+            "affected",
+            "run the cases that a change can affect; the others have the results approved at REF (default: the merge "
+            "base with the main branch), or of a file RUN.llmeval",
+            metavar="REF",
+            const="",
+            command_help="commit, or file RUN.llmeval, to compare with; default: the merge base with the main branch",
+        ),
+        Option(
+            "refresh",
+            "with --llmeval-affected: also run this share of the other cases, between 0 and 1, drawn anew every day",
+            metavar="SHARE",
+            default=0.0,
+            read=_share,
+        ),
+        Option(
+            "stop",
+            "decided: run the cases of each suite in random order, until its gates are decided; never: run all cases, "
+            "ignoring `stop` in suites",
+            choices=("decided", "never"),
+        ),
+        Option(
+            "texts",
+            "cases whose input, expected and prediction are written to reports (default: failing)",
+            choices=("none", "failing", "all"),
+            default="failing",
+        ),
+        Option(
+            "otel",
+            "send the scores to the collector that OTEL_EXPORTER_OTLP_ENDPOINT names: as events of OpenTelemetry, or "
+            "as annotations of OpenInference (needs the extra otel)",
+            choices=("events", "annotations"),
+            const="events",
+        ),
+        Option(
+            "predictions",
+            "JSONL file to record predictions in and replay them from",
+            metavar="PATH",
+            read=Path,
+        ),
+        Option(
+            "predictions-mode",
+            "auto: replay recorded predictions, and call the target for other cases. replay: never call it. record: "
+            "call it for every case. refresh: as record, and drop all other recordings of the suites that ran",
+            choices=("auto", "replay", "record", "refresh"),
+            default="auto",
+        ),
+        Option(
+            "require-gates",
+            "fail if a gate is not evaluated, also where -k, -m or a path selects a part of the cases (for CI)",
+            "store_true",
+            default=False,
+            command_help="fail if a gate is not evaluated",
+        ),
+        Option(
+            "family",
+            "judge the gates with max_drop of a suite, or of all suites of the project, as one family (default: "
+            "suite). An equally good run fails no more often than with one gate",
+            choices=("suite", "project"),
+            setting=Setting(),
+        ),
+        Option(
+            "mutate",
+            "change the answers of the run so that they are wrong, and report what suites do not notice; no target "
+            "and no judge is asked about them",
+            "store_true",
+            default=False,
+            command_help="change the answers of shards that ran with --llmeval-mutate, and report what suites do not "
+            "notice",
+        ),
+        Option(
+            "mutate-seed",
+            "seed of --llmeval-mutate (default: 0)",
+            command_help="seed of --mutate (default: 0)",
+            metavar="N",
+            default=0,
+            read=_whole_number,
+        ),
+        Option(
+            "judge",
+            "auto: use stored verdicts, and call the judge for others. replay: use recordings only. record: as auto, "
+            "and record the verdicts. refresh: ignore stored verdicts and ask again. off: use no judge",
+            choices=("auto", "replay", "record", "refresh", "off"),
+            default="auto",
+            setting=Setting(),
+        ),
+        Option(
+            "judge-model",
+            "override the suites' judge model",
+            metavar="PROVIDER:NAME",
+            read=_judge_model,
+            setting=Setting(),
+        ),
+        Option(
+            "judge-base-url",
+            "override the address of the judge",
+            metavar="URL",
+            read=_judge_address,
+            setting=Setting(),
+        ),
+        Option(
+            "concurrency",
+            "maximum concurrent calls of judges and targets in all workers (default: 16)",
+            metavar="N",
+            default=16,
+            read=_at_least_one,
+            setting=Setting(),
+            command_help="calls at a time (default: 16)",
+        ),
+        Option(
+            "budget",
+            "spending limit for judges, such as calls=500,tokens=200000,usd=2.50",
+            metavar="LIMITS",
+            read=_budget,
+            setting=Setting(),
+        ),
+        Option(
+            "cache",
+            "cache of verdicts, a file or directory:PATH (default: .llmeval/cache.sqlite3 in rootdir)",
+            metavar="PATH",
+            default=".llmeval/cache.sqlite3",
+            read=_cache_place,
+            setting=Setting(),
+            command_help="cache of verdicts, a file or directory:PATH; default: .llmeval/cache.sqlite3",
+        ),
+        Option(
+            "snapshot-anchor",
+            "with --snapshot-update: drift is measured from this run on, and that so far is forgotten",
+            "store_true",
+            default=False,
+            spellings=("--snapshot-anchor", "--llmeval-new-anchor"),
+        ),
+        Option(
+            "snapshot-update",
+            "approve the scores of this run",
+            "store_true",
+            default=False,
+            command_help="approve the scores of the run",
+            spellings=("--snapshot-update",),
+            destination="update_snapshots",
+        ),
+        Option(
+            "files",
+            "name patterns of suite files",
+            setting=Setting("name patterns of suite files", "args", list(SUITE_FILES)),
+            spellings=(),
+        ),
+        Option(
+            "snapshots",
+            "score snapshots for suites without 'snapshot'",
+            setting=Setting("score snapshots for suites without 'snapshot'", "bool", default=False),
+            spellings=(),
+        ),
+        Option(
+            "rootdir",
+            "pytest's rootdir; default: the nearest folder, from here upwards, that has the suite files",
+            read=Path,
+            spellings=("--rootdir",),
+        ),
+        Option("verbose", "show more, as with pytest", "count", default=0, spellings=("-v", "--verbose")),
+    )
+}
+"""Every option by its name; a new one is an entry here, and its use."""
+
+
+class _Value(Action):
+    """An option of a command whose value is read at once; a fault names the option as the user typed it."""
+
+    def __init__(self, *, option: Option, **keywords: Any) -> None:
+        super().__init__(**keywords)
+        self.option = option
+
+    def __call__(
+        self, _parser: ArgumentParser, namespace: Namespace, values: Any, option_string: str | None = None
+    ) -> None:
+        from pytest_llmeval.core import OptionError
+
+        try:
+            value = self.option.value(values)
+        except ValueError as error:
+            raise OptionError(f"{option_string}: {error}") from None
+        repeats = self.option.action == "append"
+        setattr(namespace, self.dest, [*getattr(namespace, self.dest), value] if repeats else value)
+
+
+def add_options(parser: ArgumentParser, *options: str | Option) -> None:
+    """Add options to the parser of a command, each under both of its names.
+
+    Args:
+        parser: Of the command.
+        options: Names in `OPTIONS`; or such an option with what differs in this command.
+    """
+    for each in options:
+        option = OPTIONS[each] if isinstance(each, str) else each
+        keywords = option.arguments()
+        if option.read is not None:
+            keywords |= {"action": _Value, "option": option}
+        text = option.command_help or option.help
+        parser.add_argument(*option.command_names, dest=option.attribute, default=option.absent, help=text, **keywords)

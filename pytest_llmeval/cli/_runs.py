@@ -1,0 +1,166 @@
+"""The end of a run without pytest, and ``llmeval merge``, the command that ends one for shards."""
+
+import shutil
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_llmeval.cli._console import CommandResult
+from pytest_llmeval.cli._options import SHARD_SUFFIX, add_options
+from pytest_llmeval.core import LlmevalError, counted
+from pytest_llmeval.data import IN_MODULE
+
+if TYPE_CHECKING:
+    from pytest_llmeval.run import Reported, RunRecord, ShardFile, ShardOptions
+    from pytest_llmeval.targets import Recordings
+
+
+_NOTHING_RAN = 5
+"""pytest's exit code of a run without tests."""
+
+
+def add_merge(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.description = (
+        "Judge gates and snapshots on the results of all shards, and write reports and recordings, as one run would "
+        "do. Run it in a checkout of the commit that the shards ran. The exit code is that of a run: 1 if a case, a "
+        "gate or a snapshot failed, or if shards are missing, doubled, cut or of another run."
+    )
+    parser.add_argument(
+        "shards", nargs="+", type=Path, metavar="SHARD", help=f"a shard file, or a folder with *{SHARD_SUFFIX}"
+    )
+    add_options(
+        parser,
+        *("report", "snapshot-update", "snapshot-anchor", "mutate", "mutate-seed", "require-gates"),
+        *("rootdir", "verbose"),
+    )
+    parser.set_defaults(run=_merge)
+
+
+def _merge(options: Namespace) -> CommandResult:
+    from pytest_llmeval.baselines import SnapshotMode
+    from pytest_llmeval.run import RunTerms, finish_run, merge_shards
+
+    if options.snapshot_anchor and not options.snapshot_update:
+        raise LlmevalError("--snapshot-anchor needs --snapshot-update: only an approved run can be the anchor")
+    files = list(dict.fromkeys(each for place in options.shards for each in _files(place)))
+    root, shards = _opened(files, options.rootdir)
+    _import_from(root, shards)
+    run, suites = merge_shards(shards, root, approves=options.snapshot_update)
+    ran = shards[0].origin.options
+    terms = RunTerms(
+        judge=ran.judge,
+        texts=ran.texts,
+        snapshots=ran.snapshots,
+        require_gates=options.require_gates or any(each.origin.require_gates for each in shards),
+        compares=any(path.suffix == ".html" for path in options.report),
+        mutate=options.mutate_seed if options.mutate else None,
+        family=ran.family,
+    )
+    mode = SnapshotMode(update=options.snapshot_update, anchor=options.snapshot_anchor)
+    finished = finish_run(run, terms, suites, mode, recordings=_recordings(ran, root))
+    result = run_result(finished, options, root, _failed_elsewhere(run))
+    if not (run.items or result.code):
+        return result._replace(code=_NOTHING_RAN, errors=["found no results in any shard, expected some"])
+    return result
+
+
+def run_result(
+    finished: "Reported", options: Namespace, root: Path, lacking: Sequence[str] = (), head: Sequence[str] = ()
+) -> CommandResult:
+    """Write the reports of a run; return its verdicts and their paths."""
+    from pytest_llmeval.reports import verdicts_of
+    from pytest_llmeval.run import write_run
+
+    written, missing, notes = write_run(finished.report, options.report, root)
+    reports = (f"report written to {path}" for path in written)
+    why = [*finished.shortfalls, *lacking, *missing]
+    data = {"suites": verdicts_of(finished.report), "why": why, "written": [*map(str, written)]}
+    lines = [*head, *finished_lines(finished, options.verbose), *reports, *notes]
+    errors = [f"exit code 1: {each}" for each in why]
+    return CommandResult(1 if why or finished.failed else 0, data, lines, errors)
+
+
+def _files(path: Path) -> list[Path]:
+    """Return a file, or the shard files in and below a folder.
+
+    Raises:
+        LlmevalError: The folder has none.
+    """
+    if not path.is_dir():
+        return [path]
+    shards = sorted(each for each in path.rglob(f"*{SHARD_SUFFIX}") if each.is_file())
+    if not shards:
+        raise LlmevalError(f"{path}: found no *{SHARD_SUFFIX}, expected the files of all shards")
+    return shards
+
+
+def _opened(files: Sequence[Path], rootdir: Path | None) -> "tuple[Path, list[ShardFile]]":
+    """Read the files; also return the folder that has the suites.
+
+    Raises:
+        LlmevalError: Some cannot be used; all of them are listed.
+    """
+    here = (rootdir or Path.cwd()).resolve()
+    if rootdir is not None and not rootdir.is_dir():
+        raise LlmevalError(f"--rootdir={rootdir}: found no folder")
+    shards = _read(files, here)
+    paths = {each.path for shard in shards for each in shard.origin.suites}
+    above = [] if rootdir is not None else here.parents
+    root = next((each for each in above if all(_is_there(each, path) for path in paths)), here)
+    has_all = all(_is_there(here, path) for path in paths)
+    return (here, shards) if has_all or root == here else (root, _read(files, root))
+
+
+def _is_there(folder: Path, path: str) -> bool:
+    """Return whether a folder has the file of a suite, or the Python file that declares it."""
+    return (folder / path.partition(IN_MODULE)[0]).is_file()
+
+
+def _read(files: Sequence[Path], root: Path) -> "list[ShardFile]":
+    from pytest_llmeval.run import read_shard
+
+    shards, faults = [], []
+    for each in files:
+        try:
+            shards.append(read_shard(each, root))
+        except LlmevalError as error:
+            faults.append(str(error))
+    if faults:
+        raise LlmevalError("\n".join(faults))
+    return shards
+
+
+def _import_from(root: Path, shards: "Sequence[ShardFile]") -> None:
+    """Let Python import from the folders of the project from which the shards did; never from where shards lie."""
+    beside = {each.path.resolve().parent for each in shards} - {root}
+    folders = ((root / each).resolve() for shard in shards for each in shard.origin.imports)
+    own = [str(each) for each in dict.fromkeys(folders) if each.is_dir() and _is_own(each, root, beside)]
+    sys.path[:0] = [each for each in own if each not in sys.path]
+
+
+def _is_own(folder: Path, root: Path, foreign: Collection[Path]) -> bool:
+    return folder.is_relative_to(root) and not any(folder.is_relative_to(each) for each in foreign)
+
+
+def _recordings(ran: "ShardOptions", root: Path) -> "Recordings | None":
+    from pytest_llmeval.targets import Recordings
+
+    path, mode = ran.predictions, ran.predictions_mode
+    return Recordings.open(root / path, mode) if path and mode != "replay" else None
+
+
+def _failed_elsewhere(run: "RunRecord") -> list[str]:
+    """Return what failed in shards besides cases."""
+    reasons = [f"{counted(len(run.failures), 'other test')} failed in the shards"] if run.failures else []
+    return [*reasons, "tests could not be collected"] if run.uncollected else reasons
+
+
+def finished_lines(finished: "Reported", verbosity: int) -> list[str]:
+    """Return the report and the notes of a run as wide as the terminal."""
+    from pytest_llmeval.reports import render
+
+    width = shutil.get_terminal_size().columns
+    return [*(line.text for line in render(finished.report, verbosity=verbosity, width=width)), *finished.notes]

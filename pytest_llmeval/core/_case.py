@@ -1,0 +1,507 @@
+"""A case (input, expected answer, prediction), the parts of its prediction, and fingerprints of its texts."""
+
+__all__ = ("MISSING", "Case", "Missing")
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from functools import lru_cache
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple
+
+from msgspec import Struct
+
+from pytest_llmeval.core._errors import LlmevalError, PredictionError
+from pytest_llmeval.core._wording import listed, printable
+
+if TYPE_CHECKING:
+    from jmespath.parser import ParsedResult
+    from typing_extensions import TypeVar
+
+    Input_co = TypeVar("Input_co", covariant=True, default=Any)
+    Expected_co = TypeVar("Expected_co", covariant=True, default=Any)
+else:
+    from typing import TypeVar
+
+    Input_co = TypeVar("Input_co", covariant=True)
+    Expected_co = TypeVar("Expected_co", covariant=True)
+
+_ABSENT: Any = None
+
+
+class Missing(Enum):
+    """The type of `MISSING`."""
+
+    MISSING = "missing"
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+
+MISSING: Final = Missing.MISSING
+"""Stands for a prediction that was not given; ``None`` is a prediction of null."""
+
+
+class Itself(Enum):
+    """The type of `ITSELF`."""
+
+    ITSELF = "itself"
+
+    def __repr__(self) -> str:
+        return "ITSELF"
+
+
+ITSELF: Final = Itself.ITSELF
+"""Stands among the answers of others for the system that is measured."""
+
+
+class NoAnswer(Struct, frozen=True):
+    """Stands among the answers of others for one that is not there.
+
+    Attributes:
+        reason: Why not.
+    """
+
+    reason: str
+
+
+OUTCOME: Final = "outcome"
+"""The part that says what an agent changed: the state of its world."""
+
+PARTS: Final = ("answer", "contexts", "messages", "tool_calls", OUTCOME, "usage")
+"""The names of the parts."""
+
+TRACE: Final = "trace"
+"""The key of the spans of a traced answer, next to its parts."""
+
+WHOLE: Final = "prediction"
+"""Stands for the prediction as a whole."""
+
+TURNS: Final = "turns"
+"""The key of what a case expects of each turn of a conversation."""
+
+INSTRUCTIONS: Final = "instructions"
+"""The key under which a case lists the instructions that its answer must follow."""
+
+_NO_ANSWER: Final = frozenset((*PARTS, TURNS, INSTRUCTIONS))
+_SHOWN_KEYS = 10
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The places of the parts of a prediction: one JMESPath each; ``None`` for the key of the part's own name.
+
+    A prediction that is no object is the answer. JMESPath knows no difference between null and nothing.
+
+    Attributes:
+        answer: The answer of the application.
+        contexts: What it based the answer on, such as retrieved passages.
+        messages: The conversation, with the calls of tools.
+        tool_calls: The tools that it called.
+        outcome: The state in which it left its world, such as rows of a database.
+        usage: What the answer took: tokens, costs, model.
+
+    Example:
+        >>> Parts(answer="output.text").read("answer", {"output": {"text": "Paris"}})
+        'Paris'
+        >>> Parts().read("contexts", {"answer": "Paris", "sources": []})
+        Traceback (most recent call last):
+        ...
+        pytest_llmeval.core._errors.PredictionError: the prediction has the keys answer, sources; no 'contexts'; set parts.contexts
+    """  # noqa: E501 (the message of an exception stands on one line)
+
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = {"extra": "forbid"}
+
+    answer: str | None = None
+    contexts: str | None = None
+    messages: str | None = None
+    tool_calls: str | None = None
+    outcome: str | None = None
+    usage: str | None = None
+
+    def find(self, part: str, prediction: Any) -> Any:
+        """Return a part of a prediction, or `MISSING`.
+
+        Raises:
+            PredictionError: The expression cannot be evaluated on this prediction.
+        """
+        path: str | None = getattr(self, part)
+        if path is not None:
+            return search(path, prediction)
+        if isinstance(prediction, Mapping):
+            return prediction.get(part, MISSING)
+        return prediction if part == "answer" else MISSING
+
+    def read(self, part: str, prediction: Any) -> Any:
+        """Return a part of a prediction.
+
+        Raises:
+            PredictionError: It is not there; the message says what is.
+        """
+        value = self.find(part, prediction)
+        if value is not MISSING:
+            return value
+        path: str | None = getattr(self, part)
+        if path is not None:
+            raise PredictionError(f"{describe_prediction(prediction)}; nothing at {path!r}, which parts.{part} names")
+        raise PredictionError(f"{describe_prediction(prediction)}; no {part!r}; set parts.{part}")
+
+
+@dataclass(frozen=True, slots=True)
+class PredictionParts(Mapping[str, Any]):
+    """All parts of a prediction by name, each looked up when it is read; missing parts are not keys.
+
+    Attributes:
+        parts: Where they are.
+        prediction: The prediction.
+        figures: What the run measured, such as ``latency_s`` and ``cost_usd``.
+        typed: Makes objects of the declared types of a case, as functions of users get it; ``None`` leaves JSON data.
+    """
+
+    parts: Parts = Parts()
+    prediction: Any = MISSING
+    figures: Mapping[str, Any] = field(default_factory=dict)
+    typed: "Callable[[Case], Case] | None" = field(default=None, compare=False, repr=False)
+
+    def __getitem__(self, name: str) -> Any:
+        measured = self.figures.get(name)
+        if measured is not None:
+            return measured
+        value = self.parts.find(name, self.prediction) if name in PARTS else MISSING
+        if value is MISSING:
+            raise KeyError(name)
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        yield from (name for name in PARTS if self.parts.find(name, self.prediction) is not MISSING)
+        yield from (name for name, measured in self.figures.items() if measured is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def without_parts(prediction: Mapping[str, Any], expected: Any) -> Mapping[str, Any]:
+    """Return an object without the parts of a prediction, unless they are expected as its fields."""
+    fields = expected if isinstance(expected, Mapping) else ()
+    extra = [name for name in prediction if name in (*PARTS, TRACE) and name not in fields]
+    return {name: value for name, value in prediction.items() if name not in extra} if extra else prediction
+
+
+def own_fields(prediction: Mapping[str, Any], expected: Any) -> Mapping[str, Any] | None:
+    """Return the fields of an object that is itself the answer, without what an application tells of itself.
+
+    Returns:
+        ``None`` if the answer is elsewhere in it: it has nothing but parts, or passages next to fields that nobody
+        expects.
+
+    >>> own_fields({"total": 3, "usage": {}}, {"total": 3})
+    {'total': 3}
+    >>> own_fields({"text": "Paris", "contexts": []}, "Paris") is None
+    True
+    """
+    fields = without_parts(prediction, expected)
+    expects_fields = isinstance(expected, Mapping) and not expected.keys().isdisjoint(fields)
+    is_answer = expects_fields or "contexts" not in prediction
+    return fields if (fields and is_answer) or not prediction else None
+
+
+def record_in(prediction: Any, expected: Mapping[str, Any]) -> Any:
+    """Return the record that a prediction is, or has as its answer, where a field of the record is called ``answer``.
+
+    What is expected decides, not what stands next to the answer.
+
+    >>> record_in({"answer": {"answer": "yes", "n": 1}, "usage": {}}, {"answer": "yes", "n": 1})
+    {'answer': 'yes', 'n': 1}
+    >>> record_in({"answer": "yes", "n": 1, "usage": {}}, {"answer": "yes", "n": 1})
+    {'answer': 'yes', 'n': 1}
+    """
+    if not isinstance(prediction, Mapping):
+        return prediction
+    answer = prediction.get("answer")
+    inside = _object_in(answer) if isinstance(answer, str) else answer
+    other_fields = expected.keys() - {"answer"}
+    lacks_fields = bool(other_fields) and prediction.keys().isdisjoint(other_fields)
+    if isinstance(inside, Mapping):
+        is_wrapped = lacks_fields or "answer" in inside
+    else:
+        is_wrapped = isinstance(answer, str) and lacks_fields
+    return answer if is_wrapped else without_parts(prediction, expected)
+
+
+def _object_in(text: str) -> Any:
+    """Return the JSON in a text, which may be fenced; ``None`` without any."""
+    try:
+        return json.loads(text[text.index("{") : text.rindex("}") + 1])
+    except (ValueError, RecursionError):
+        return None
+
+
+def own_or_answer(prediction: Any, own_keys: Iterable[str], parts: Parts = Parts()) -> Any:
+    """Return what an evaluator of whole predictions reads: the prediction, or the answer in it.
+
+    Systems wrap what a model wrote: ``{"answer": TEXT, "usage": {...}}``.
+
+    Args:
+        prediction: The prediction.
+        own_keys: Keys of the objects that the evaluator itself reads; without any it gets the whole.
+        parts: Where the answer is.
+
+    >>> own_or_answer({"answer": "[1]", "usage": {}}, ["pairs"])
+    '[1]'
+    >>> own_or_answer({"pairs": [1], "answer": "?"}, ["pairs"])
+    {'pairs': [1], 'answer': '?'}
+    """
+    keys = tuple(own_keys)
+    if not keys or not isinstance(prediction, Mapping):
+        return prediction
+    answer = parts.find("answer", prediction)
+    holds_keys = isinstance(answer, Mapping) and any(key in answer for key in keys)
+    is_own = answer is MISSING or (not holds_keys and any(key in prediction for key in keys))
+    return prediction if is_own else answer
+
+
+def expectation(name: str | None, path: str | None, expected: Any) -> Any:
+    """Return what is expected of a part of a prediction.
+
+    Args:
+        name: Of the part; ``None`` where it has none.
+        path: JMESPath of the part; ``None`` if there is none.
+        expected: Of the case.
+
+    Returns:
+        The part of an object that has it, under its name or at its path; ``None`` if the object holds other parts and
+        nothing else; the whole of anything else.
+    """
+    if not isinstance(expected, Mapping):
+        return expected
+    if name is not None and name in expected:
+        return expected[name]
+    value = MISSING
+    if path is not None:
+        with suppress(PredictionError):  # such as a function of text, of which this object has none
+            value = search(path, expected)
+    if value is not MISSING:
+        return value
+    return None if expected and all(_is_other(*each) for each in expected.items()) else expected
+
+
+def _is_other(key: str, value: Any) -> bool:
+    """Return whether a key of what is expected is about another part than the one that is asked for.
+
+    A state is an object or a list; records may have a field ``outcome``.
+    """
+    return key in _NO_ANSWER and (key != OUTCOME or isinstance(value, Mapping | list))
+
+
+def search(path: str, value: Any) -> Any:
+    """Return what a JMESPath finds in JSON data, or `MISSING` for nothing and null.
+
+    Raises:
+        PredictionError: It cannot be evaluated on this data, such as a function of text that finds a number.
+    """
+    from jmespath.exceptions import JMESPathError
+
+    try:
+        result = _compiled(path).search(value)
+    except (JMESPathError, RecursionError) as error:
+        raise PredictionError(f"{path!r} cannot be evaluated on it: {printable(str(error))}") from None
+    return MISSING if result is None else result
+
+
+def expression_fault(path: str) -> tuple[int, str] | None:
+    """Return the fault of a JMESPath.
+
+    Returns:
+        The offset of the fault and the message; ``None`` if the expression can be read.
+    """
+    from jmespath.exceptions import ArityError, JMESPathError, JMESPathTypeError, ParseError, UnknownFunctionError
+
+    try:
+        _compiled(path).search({})
+    except JMESPathTypeError:
+        return None  # a function that wants other data than none
+    except (ArityError, UnknownFunctionError) as error:
+        return 0, f"found {path!r}, expected a JMESPath ({printable(str(error))})"
+    except ParseError as error:  # incomplete expressions and strange characters as well
+        place = error.lex_position
+    except (JMESPathError, RecursionError):
+        place = 0
+    else:
+        return None
+    what = f"{path[place]!r} at character {place + 1}" if place < len(path) else "its end too early"
+    return place, f"found {path!r} with {what}, expected a JMESPath such as 'output.text'"
+
+
+@lru_cache(maxsize=256)
+def _compiled(path: str) -> "ParsedResult":
+    import jmespath
+
+    return jmespath.compile(path)
+
+
+def describe_prediction(prediction: Any) -> str:
+    """Say what a prediction is."""
+    if isinstance(prediction, Mapping):
+        if not prediction:
+            return "the prediction is an empty object"
+        keys = [printable(str(key)) for key in prediction]
+        return f"the prediction has the keys {listed(keys, _SHOWN_KEYS, ' and {} more')}"
+    kinds = {str: "text", list: "a list", bool: "true or false", int: "a number", float: "a number"}
+    return f"the prediction is {'null' if prediction is None else kinds.get(type(prediction), 'no object')}"
+
+
+UNLABELLED = "(none)"
+"""The group of the cases that lack the label."""
+
+MODES = "modes"
+"""The label of a case that came from failures: its failure modes, with `MODE_MARK` between them."""
+
+MODE_MARK = "; "
+
+
+def groups_of_case(labels: Mapping[str, str], label: str) -> Sequence[str]:
+    """Return the groups of a case by a label: one, or one for each of its failure modes.
+
+    >>> groups_of_case({"topic": "a; b", "modes": "rude; late"}, "topic")
+    ['a; b']
+    >>> groups_of_case({"topic": "a; b", "modes": "rude; late"}, "modes")
+    ['rude', 'late']
+    """
+    value = labels.get(label, UNLABELLED)
+    return list(dict.fromkeys(value.split(MODE_MARK))) if label == MODES else [value]
+
+
+@dataclass(frozen=True, slots=True)
+class Case(Generic[Input_co, Expected_co]):
+    """One evaluation case; ``Case[Ask, Reply]`` has an input and an expectation of these types.
+
+    Attributes:
+        id: Unique within its suite.
+        input: What the target receives; any JSON value.
+        expected: The ground truth; any JSON value, ``None`` where it is absent.
+        prediction: What was answered; any JSON value, or `MISSING` until the target has answered.
+        labels: What ``group_by`` and judges read, such as ``question_type``; ``modes`` may have several values.
+        tags: Become pytest marks.
+        thresholds: Metric name to limits; they replace the suite's limit of the same metric.
+        line: Line of the case in its file, counted from 1; 0 where it has none.
+        conversation: Whether `input` is a script, and the prediction the transcript of a conversation.
+        origin: All parts of the prediction; ``None`` where they are those of `prediction` itself.
+        checks: Assertions on the answer, besides those of the suite; as ``checks`` of a suite file.
+        way: What decides the answer besides the input, such as a model and its prompts, for recordings.
+        others: Predictions of other systems for the same case, by name, for evaluators that compare with them; as
+            ``PredictionParts`` where their parts are elsewhere.
+        always: Whether it runs first, even if all gates are decided, in a suite that stops when its gates are
+            decided.
+    """
+
+    id: str
+    input: Input_co = _ABSENT
+    expected: Expected_co = _ABSENT
+    prediction: Any = MISSING
+    labels: Mapping[str, str] = field(default_factory=dict)
+    tags: tuple[str, ...] = ()
+    thresholds: Mapping[str, Any] = field(default_factory=dict)
+    line: int = 0
+    conversation: bool = field(default=False, repr=False, compare=False)
+    origin: PredictionParts | None = field(default=None, repr=False, compare=False)
+    checks: tuple[Any, ...] = ()
+    way: str = field(default="", repr=False, compare=False)
+    others: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    always: bool = field(default=False, repr=False, compare=False)
+
+    if not TYPE_CHECKING:
+
+        def __class_getitem__(cls, types: Any) -> "type[Case]":
+            """Return the class: at run time nothing reads the types, and an alias would set an attribute of cases."""
+            return cls
+
+    @property
+    def parts(self) -> Mapping[str, Any]:
+        """All parts of the prediction by name, with ``latency_s`` and ``cost_usd``, whichever `prediction` is."""
+        return PredictionParts(prediction=self.prediction) if self.origin is None else self.origin
+
+    def answered(self, prediction: Any) -> "Case[Input_co, Expected_co]":
+        """Return this case with a prediction."""
+        return self if prediction is self.prediction else replace(self, prediction=prediction)
+
+    def score(self, prediction: Any) -> dict[str, float | None]:
+        """Score a prediction with the suite's evaluators, in a test over the suite.
+
+        The result enters the suite's metrics, gates and reports, under the name of the test.
+
+        Args:
+            prediction: What your application answered.
+
+        Returns:
+            Metric name to value; ``None`` where undefined.
+
+        Raises:
+            pytest.fail.Exception: A limit of the case is not met, or it could not be measured.
+            LlmevalError: The case is not that of a test over a suite.
+        """
+        del prediction
+        raise LlmevalError(
+            f"case {self.id!r}: score is for the fixture case in a test over a suite; "
+            "elsewhere use pytest_llmeval.score(evaluator, [case])"
+        )
+
+
+_DIGITS = 32
+
+
+def answer_print(answer: Any) -> str:
+    """Return the fingerprint of an answer, text or JSON data, by which labels name it."""
+    text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=True, sort_keys=True)
+    return f"sha256:{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:_DIGITS]}"
+
+
+def shown_text(value: Any) -> str:
+    """Return a value as judges and people are shown it: a text as it is, nothing as the empty text, the rest as JSON.
+
+    >>> shown_text("Paris"), shown_text(None), shown_text({"town": "Zürich"})
+    ('Paris', '', '{"town": "Zürich"}')
+    """
+    if value is None or value is MISSING:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+class ShownPrints(NamedTuple):
+    """Fingerprints of the texts by which an answer is judged.
+
+    Attributes:
+        question: Of the question.
+        answer: Of the answer.
+        reference: Of the right answer; that of the empty text if there is none.
+    """
+
+    question: str
+    answer: str
+    reference: str
+
+
+def shown_prints(fields: Mapping[str, str], value: Any, answer: Any) -> ShownPrints:
+    """Return the fingerprints of a case.
+
+    Args:
+        fields: What a judge is shown of it, by name; may be empty.
+        value: The input, which has the question where no field has it.
+        answer: What was answered, where no field has it.
+    """
+    question = value.get("question", value) if isinstance(value, Mapping) else value
+    texts = (
+        fields.get("question") or shown_text(question),
+        fields.get("answer", shown_text(answer)),
+        fields.get("reference", ""),
+    )
+    # Reports have half of a surrogate pair as an escape.
+    whole = (each.encode("utf-8", "backslashreplace").decode("utf-8") for each in texts)
+    return ShownPrints(*map(answer_print, whole))
+
+
+def input_digest(value: Any) -> str:
+    """Return a digest of a case's input, by which a recording knows that it still belongs to the case."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,514 @@
+"""The evaluator contract: options, `measure` for one case, and `summarize` for sums."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from pytest_llmeval.core._case import WHOLE, Case, own_or_answer
+from pytest_llmeval.core._codec import normalized
+from pytest_llmeval.core._errors import EvaluatorError
+from pytest_llmeval.core._observation import FloatArray, Observation, Sums, mean_of_repeats
+from pytest_llmeval.core._wording import detail_lines, limit
+
+if TYPE_CHECKING:
+    from pytest_llmeval.core._tables import ReportTable, Strengths
+
+
+APPROVED: Final = "approved"
+"""Among the opponents of an evaluator: the answers that were approved with the scores of the suite."""
+
+
+class Metric(Struct, frozen=True):
+    """A number that an evaluator reports.
+
+    Attributes:
+        name: As in reports, thresholds and gates. ``name[label]`` is a family with one member per label.
+        higher_is_better: The direction.
+        low: Smallest possible value; ``None`` where unbounded.
+        high: Largest possible value; ``None`` where unbounded.
+        signature: How it is computed (tokenizer, smoothing, version), so that two numbers can be compared.
+        learned: Name of a detail of observations that is a part of the signature, known only once cases have run; empty
+            for none.
+        per_case: What one case adds to the value at most, where that is a total over cases, such as a number of wins;
+            ``None`` for other values. Intervals of totals keep within what the cases can add.
+        averaged: Whether the value over several cases is the mean of their own scores. Gates on such a value can be
+            decided before all cases have run.
+    """
+
+    name: str
+    higher_is_better: bool = True
+    low: float | None = 0.0
+    high: float | None = 1.0
+    signature: str = ""
+    learned: str = ""
+    per_case: float | None = None
+    averaged: bool = False
+
+    def describes(self, signature: str) -> bool:
+        """Return whether a value with this signature may be of this metric."""
+        return signature == self.signature or (
+            bool(self.learned) and signature.startswith(f"{self.signature}|{self.learned}:")
+        )
+
+    def over(self, cases: int) -> "Metric":
+        """Return the metric with the range of its value over so many cases."""
+        return self if self.per_case is None else replace(self, high=self.per_case * cases)
+
+    @property
+    def worst(self) -> float | None:
+        """The worst possible value; ``None`` where unbounded."""
+        return self.low if self.higher_is_better else self.high
+
+    @property
+    def family(self) -> str:
+        """The name up to a bracketed label: ``f1[joy]`` belongs to ``f1[...]``."""
+        head, bracket, _ = self.name.partition("[")
+        return head + bracket
+
+
+class Basis(NamedTuple):
+    """The cases that a value rests on, if they are only a part, such as those that people labelled.
+
+    Attributes:
+        cases: How many: intervals and tests have the degrees of freedom of these.
+        floor: Standard deviation of what so few cannot have shown; it adds to what resamples show.
+        fault: The reason why there is no value; empty if there is one.
+        note: What the value leaves out.
+        apart: Why two runs cannot be compared by it; empty where they can.
+        unknown: The share of the metric's range by which the value may be larger than it is: it takes what is not known
+            to be at its lowest, and its interval reaches as far as that may be at its highest.
+        interval: Returns the interval of the value, if it has a closed form. Its arguments are a confidence, and the
+            share of the cases that are drawn independently: 1, or less where they are in clusters.
+    """
+
+    cases: float
+    floor: float = 0.0
+    fault: str = ""
+    note: str = ""
+    apart: str = ""
+    unknown: float = 0.0
+    interval: Callable[[float, float], tuple[float, float]] | None = None
+
+
+class Reads(Struct, frozen=True):
+    """The part of a prediction that an evaluator reads.
+
+    Attributes:
+        part: Name of the part that `Evaluator.measure` finds in `Case.prediction`, such as ``answer``; default: the
+            whole prediction.
+        second_part: The part that is read if a prediction lacks `part`.
+        own_keys: Keys of the objects that an evaluator of whole predictions reads; of other objects it gets the part
+            ``answer``.
+        objects: Whether a prediction that is an object without any part is itself the answer.
+        records: Whether the answer is an object of which ``answer`` may be a field.
+        lists: Whether a prediction that is a list is itself the part.
+        expected: Whether `Case.expected` is the whole of ``expected``, not only the expectation of the part.
+    """
+
+    part: str = WHOLE
+    second_part: str | None = None
+    own_keys: tuple[str, ...] = ()
+    objects: bool = False
+    records: bool = False
+    lists: bool = False
+    expected: bool = False
+
+    def __str__(self) -> str:
+        """Return the value as Python code, without defaults."""
+        values = ((name, getattr(self, name)) for name in self.__struct_fields__)
+        changed = (f"{name}={value!r}" for name, value in values if value != getattr(_DEFAULT_READS, name))
+        return f"Reads({', '.join(changed)})"
+
+
+_DEFAULT_READS: Final = Reads()
+
+
+@dataclass(frozen=True)
+class QuestionDefaults:
+    """The part of an evaluator's contract about models that it asks, with the defaults of one that asks nothing.
+
+    Subclasses of `JudgedEvaluator` override it. Calls, storage and costs are handled elsewhere.
+    """
+
+    asks: ClassVar[bool] = False
+    """Whether it asks models: the suite's judge, or `own_model`. A property where an option decides it."""
+
+    @property
+    def own_model(self) -> Any:
+        """The `JudgeSpec` of the model that it asks in place of the suite's judge; default: ``None``, the judge."""
+        return None
+
+    def own_client(self, spec: Any, patience: Any) -> Any:
+        """Return the client (`AsyncJudge`) of `own_model`.
+
+        Args:
+            spec: That model.
+            patience: The attempts of its calls.
+
+        Raises:
+            EvaluatorError: It asks no model of its own.
+        """
+        del spec, patience
+        raise EvaluatorError(f"{type(self).__qualname__} asks no model of its own")
+
+    @property
+    def asks_judge(self) -> bool:
+        """Whether it asks the suite's judge."""
+        return self.asks and self.own_model is None
+
+    def questions(self, case: Case) -> Sequence[Any]:
+        """Return the questions (`Question`) about an answered case; default: none."""
+        del case
+        return ()
+
+    def follow_up(self, case: Case, verdicts: Sequence[Any]) -> Sequence[Any]:
+        """Return the questions that depend on earlier verdicts; empty ends the asking. Default: none.
+
+        Args:
+            case: As in `questions`.
+            verdicts: One per question so far, in order; an error where the judge gave none.
+        """
+        del case, verdicts
+        return ()
+
+    def most_follow_ups(self, case: Case) -> int:
+        """Return how many questions `follow_up` may ask about a case at most, in all rounds together. Default: none.
+
+        Read where a run is planned and the first replies are not known.
+        """
+        del case
+        return 0
+
+    @property
+    def follow_up_modes(self) -> Sequence[str]:
+        """The names of the modes of questions of `follow_up`; default: none, what they will take is unknown.
+
+        Read where a run is planned, to estimate tokens by stored calls of these modes.
+        """
+        return ()
+
+    def panel_fault(self, reduce: str | None) -> str | None:
+        """Return why the verdicts of several judges cannot be reduced to one; default: ``None``, they can.
+
+        Args:
+            reduce: ``mean``, ``median``, ``majority`` or ``unanimous``; ``None``: the majority of words such as yes and
+                no, the mean of scores.
+        """
+        del reduce
+        return None
+
+    @property
+    def calibrated_by(self) -> str | None:
+        """The metric that has a value once people have labelled enough answers, by which the judge is calibrated.
+
+        Empty for an evaluator that can read labels and reads none; default: ``None``, it cannot read any.
+        """
+        return None
+
+    @property
+    def counts_verdicts_of(self) -> str:
+        """The label of the evaluator whose verdicts it counts in place of cases; default: empty, it measures cases."""
+        return ""
+
+    def measure_verdicts(self, verdicts: Sequence[Any]) -> Observation:
+        """Count one case by all verdicts on the questions of the evaluator that `counts_verdicts_of` names.
+
+        Raises:
+            EvaluatorError: It measures cases.
+        """
+        raise EvaluatorError(f"{type(self).__qualname__} counts no verdicts, found {len(verdicts)}")
+
+
+@dataclass(frozen=True)
+class Evaluator(QuestionDefaults, ABC):
+    """A pair of pure functions: `measure` counts one case, `summarize` computes metrics from sums of counts.
+
+    Subclass as a frozen dataclass whose fields are the options, with a `name`, and write these two functions and
+    `describe`, which lists the metrics. Everything else has a default: what it reads (`reads`), faults of cases
+    (`check`), texts and tables of reports (`explain`, `tables`, `error_buckets`), models that run on many cases at once
+    (`batch`, `measure_many`).
+
+    Example:
+        >>> @dataclass(frozen=True)
+        ... class Length(Evaluator):
+        ...     name = "length"
+        ...     reads = Reads("answer")
+        ...     unit: str = "words"
+        ...     def describe(self):
+        ...         return [Metric("length", high=None)]
+        ...     def measure(self, case):
+        ...         size = len(case.prediction.split() if self.unit == "words" else case.prediction)
+        ...         return Observation({"size": size, "n": 1})
+        ...     def summarize(self, sums):
+        ...         return {"length": sums["size"] / sums["n"]}
+    """
+
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = {"extra": "forbid", "arbitrary_types_allowed": True}
+
+    name: ClassVar[str]
+    version: ClassVar[str] = "1"
+    reads: ClassVar[Reads] = _DEFAULT_READS
+    """The data that `measure` finds in `Case.prediction` and `Case.expected`; default: the whole prediction."""
+    pools_undefined: ClassVar[bool] = False
+    """Whether a set of undefined cases has a value, as some official scorers require."""
+    batch: ClassVar[int] = 1
+    """The number of cases that `measure_many` wants at once; above 1 for evaluators that run a model."""
+    asserts: ClassVar[bool] = False
+    """Whether the members of its metric families are assertions: one below 1 fails its case without any limit."""
+
+    @property
+    def has_rules(self) -> bool:
+        """Whether its options are rules, and a case that breaks one fails without any limit."""
+        return False
+
+    @abstractmethod
+    def describe(self) -> Sequence[Metric]:
+        """Return the metrics that these options give; a family of metrics as ``Metric("f1[label]")``."""
+
+    @abstractmethod
+    def measure(self, case: Case) -> Observation:
+        """Count one case. Pure: the same case gives the same observation.
+
+        A prediction of the wrong form is a mistake of the model: report it in `Observation.malformed`, and count an
+        empty answer. Absent ground truth is `Observation.undefined`, never a 0.
+        """
+
+    def measure_many(self, cases: Sequence[Case]) -> list[Observation]:
+        """Count several cases; override where a batch is cheaper. The result equals measuring one by one."""
+        return [self.measure(case) for case in cases]
+
+    @abstractmethod
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
+        """Compute metrics from summed counts.
+
+        Args:
+            sums: Columns of equal length; each row is the total of some set of cases (one, all, a resample).
+
+        Returns:
+            Metric name to a column of that length; a value that is not finite means undefined.
+        """
+
+    def measure_judged(self, case: Case, verdicts: Sequence[Any]) -> Observation:
+        """Count one case by the verdicts on its questions; default, for evaluators without questions: `measure`."""
+        del verdicts
+        return self.measure(case)
+
+    def absent(self, why: str) -> Observation:
+        """Return the observation of a case that cannot be measured because nobody was asked; default: all undefined."""
+        return Observation({}, undefined={metric.name: why for metric in self.describe()})
+
+    def reduce(self, observations: Sequence[Observation]) -> Observation:
+        """Make one observation of those of all repeats of a case; default: means of the counts."""
+        return mean_of_repeats(observations)
+
+    @property
+    def opponents(self) -> Sequence[str]:
+        """The systems whose predictions it finds in `Case.others`, or `APPROVED`; default: none."""
+        return ()
+
+    def among(self, systems: Sequence[str]) -> "Evaluator":
+        """Return the evaluator as a suite with these systems has it; default: itself.
+
+        Raises:
+            EvaluatorError: It compares with a system that the suite does not have.
+        """
+        del systems
+        return self
+
+    def strengths(
+        self, label: str, results: Mapping[str, Any], cluster_by: str | None, confidence: float
+    ) -> "Strengths | None":
+        """Return how strong the systems are that it compared with each other; default: ``None``, it compared none.
+
+        Args:
+            label: Of the evaluator in the suite.
+            results: System to its `Result`.
+            cluster_by: Label of cases that are drawn together; ``None``: each is drawn alone.
+            confidence: Of the intervals.
+        """
+        del label, results, cluster_by, confidence
+        return None
+
+    def resolve(self) -> "Evaluator":
+        """Return the evaluator that these options make; by default this one."""
+        return self
+
+    def basis(self, sums: Sums) -> Mapping[str, Basis]:
+        """Return what values rest on, for metrics that rest on a part of the cases; default: none does.
+
+        Args:
+            sums: One row: the totals of the cases.
+        """
+        del sums
+        return {}
+
+    def tables(self) -> "Sequence[ReportTable]":
+        """Return the tables that reports draw of the results, as data."""
+        return ()
+
+    def check(self, case: Case) -> Iterable[str]:
+        """Yield faults of a case's ground truth (``found ..., expected ...``); they stop the collection of its file."""
+        del case
+        return ()
+
+    def explain(self, case: Case, observation: Observation) -> Iterable[str]:
+        """Say what is wrong with an answer, a line each, for people who fix it; nothing if all is right.
+
+        Default: the lines under ``wrong`` of the details, or else what the details hold.
+
+        Args:
+            case: As `measure` saw it.
+            observation: What `measure` returned.
+        """
+        del case
+        return detail_lines(observation.details)
+
+    def error_buckets(self) -> "Sequence[ErrorBucket]":
+        """Return the error buckets of the evaluator, for the error analysis."""
+        return ()
+
+    def evaluate(self, prediction: Any, ground_truth: Any, text: Any = None) -> dict[str, Any]:
+        """Score one pair.
+
+        Args:
+            prediction: What was answered: JSON data, or an object of a dataclass or pydantic model.
+            ground_truth: What is right.
+            text: The input that both are about, where the evaluator reads it.
+
+        Returns:
+            Details, and every metric's value; ``None`` where it is undefined. ``malformed`` says what is wrong with a
+            prediction that cannot be read.
+        """
+        observation = self.measure(self.pair(prediction, ground_truth, text))
+        malformed = {} if observation.malformed is None else {"malformed": observation.malformed}
+        return {**observation.details, **malformed, **self.scores(observation)}
+
+    def pair(self, prediction: Any, ground_truth: Any, text: Any = None) -> Case:
+        """Return a case of one pair, as `measure` gets it.
+
+        Raises:
+            ValueError: A value is no JSON data, nor anything that has a form of it.
+        """
+        answer = own_or_answer(normalized(prediction), self.reads.own_keys)
+        return Case("", normalized(text), normalized(ground_truth), answer)
+
+    def scores(self, observation: Observation) -> dict[str, float | None]:
+        """Return the metrics of one observation; ``None`` where undefined."""
+        import numpy as np
+
+        counts = {name: np.array([count], dtype=float) for name, count in observation.counts.items()}
+        with np.errstate(all="ignore"):
+            columns = self.summarize(Sums(counts, length=1))
+        # Many formulas give 0 where nothing was counted, so `undefined` of the observation takes precedence.
+        nothing = observation.undefined and not observation.counts
+        absent = {**observation.undefined, **observation.errored}
+        return {
+            name: None if nothing or name in absent or not np.isfinite(column[0]) else float(column[0])
+            for name, column in columns.items()
+        }
+
+
+class RecordedCounts(Evaluator):
+    """An evaluator of counts that a run records: it computes metrics from sums, and measures no case itself."""
+
+    origin: ClassVar[str]
+    """Where its counts come from, such as ``calls are recorded``."""
+
+    def measure(self, case: Case) -> Observation:
+        """Refuse: there is nothing to measure."""
+        raise EvaluatorError(f"case {case.id!r}: {self.origin}, not measured")
+
+
+@dataclass(frozen=True)
+class WrappedEvaluator(RecordedCounts):
+    """An evaluator over the counts of another one, whose values it changes.
+
+    Attributes:
+        evaluator: The one that measures.
+    """
+
+    evaluator: Evaluator
+
+    @property
+    def name(self) -> str:  # type: ignore[override]  # a class variable of evaluators that are classes of their own
+        """The name of the evaluator that measures."""
+        return self.evaluator.name
+
+    @property
+    def pools_undefined(self) -> bool:  # type: ignore[override]  # as above
+        """As the evaluator that measures."""
+        return self.evaluator.pools_undefined
+
+    def describe(self) -> Sequence[Metric]:
+        """Return the metrics of the evaluator that measures."""
+        return self.evaluator.describe()
+
+    def error_buckets(self) -> "Sequence[ErrorBucket]":
+        """Return those of the evaluator that measures."""
+        return self.evaluator.error_buckets()
+
+    def tables(self) -> "Sequence[ReportTable]":
+        """Return those of the evaluator that measures."""
+        return self.evaluator.tables()
+
+
+_SLACK = 1e-12
+_NO_DETAILS: Mapping[str, Any] = {}
+
+
+class ErrorBucket(Struct, frozen=True):
+    """A way in which cases go wrong: a metric of the case lies outside its limits, or its details name something.
+
+    Attributes:
+        name: Such as ``low_evidence_f1``.
+        metric: The evaluator's name for the metric, whose score is shown.
+        below: Cases below this value are in the bucket; ``None`` for no such limit.
+        above: Cases above this value are.
+        details: Names of details, at any depth; cases in which one of them holds something are in the bucket.
+    """
+
+    name: str
+    metric: str
+    below: float | None = None
+    above: float | None = None
+    details: tuple[str, ...] = ()
+
+    def holds(self, score: float | None, details: Mapping[str, Any] = _NO_DETAILS) -> bool:
+        """Return whether a case belongs into the bucket; a score that does not exist belongs into none."""
+        if self.details and any(_has(details, name) for name in self.details):
+            return True
+        if score is None:
+            return False
+        return (self.below is not None and score < self.below - _SLACK) or (
+            self.above is not None and score > self.above + _SLACK
+        )
+
+    @property
+    def limit(self) -> str:
+        """The limits as people write them, such as ``< 0.3``."""
+        sides = (("<", self.below), (">", self.above))
+        limits = [f"{sign} {limit(value)}" for sign, value in sides if value is not None]
+        return " or ".join([*limits, *([f"with {' or '.join(self.details)}"] if self.details else [])])
+
+
+def _has(details: Mapping[str, Any], name: str) -> bool:
+    inner = (each for each in details.values() if isinstance(each, Mapping))
+    return bool(details.get(name)) or any(_has(each, name) for each in inner)
+
+
+def name_of(evaluator: Evaluator) -> str:
+    """Return the name that an evaluator's class gives itself.
+
+    Raises:
+        EvaluatorError: It gives itself none.
+    """
+    name = getattr(evaluator, "name", None)
+    if not isinstance(name, str) or not name:
+        raise EvaluatorError(
+            f"{type(evaluator).__name__}: found name {name!r}, expected a class attribute name = 'text'"
+        )
+    return name

@@ -1,0 +1,263 @@
+"""Observations: named sums and counts of one case, and their addition.
+
+Everything else builds on this module. An evaluator turns a case into an `Observation`; a suite, a
+group, a resample or a shard is a sum of observations; a formula over sums is a metric. Nothing else aggregates.
+"""
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import msgspec
+
+from pytest_llmeval.core._codec import JsonNumber, plain
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    FloatArray: TypeAlias = npt.NDArray[np.float64]
+else:
+    FloatArray: TypeAlias = Any
+
+
+_MOST_OF_A_BYTE = 127
+
+
+class Observation(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The counts of an evaluator for one case.
+
+    Attributes:
+        counts: Named sums and counts; additive over cases, finite, absent names count as 0.
+        details: For people: matched pairs, missing items. JSON-serialisable, never aggregated.
+        undefined: Metric name to the reason why this case has no value for it (ground truth absent, no token).
+        errored: Metric name to the reason why its value could not be computed (a judge failed); the case then counts
+            as errored for that metric.
+        malformed: Why the prediction is not what the evaluator can read; the case then fails with this text.
+        abstained: Undefined metrics for which the case would have a value if the answer had said something else: the
+            answer makes no claim, or names nothing to compare. Other undefined metrics are so for every answer.
+    """
+
+    counts: Mapping[str, JsonNumber]
+    details: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    undefined: Mapping[str, str] = msgspec.field(default_factory=dict)
+    malformed: str | None = None
+    errored: Mapping[str, str] = msgspec.field(default_factory=dict)
+    abstained: tuple[str, ...] = ()
+
+    def fault(self) -> str | None:
+        """Say why this cannot be added up, or written as JSON; ``None`` if it can."""
+        parts = (self.counts, self.details, self.undefined, self.errored)
+        mappings = all(type(part) is dict or isinstance(part, Mapping) for part in parts)  # abstract types ask slowly
+        if not (mappings and (self.malformed is None or isinstance(self.malformed, str))):
+            return "found counts, details, undefined, errored or malformed of a wrong type, expected mappings and text"
+        for name, count in self.counts.items():
+            try:
+                finite = math.isfinite(count)
+            except (TypeError, OverflowError):
+                finite = False
+            if not finite:
+                return f"found {count!r} as count {name!r}, expected a finite number"
+        if unknown := [name for name in self.abstained if name not in self.undefined]:
+            return f"found {unknown[0]!r} in abstained, expected the name of an undefined metric"
+        try:
+            if self.details:
+                _FINITE.encode(self.details)
+        except (TypeError, ValueError, RecursionError) as error:
+            return f"found details that are not JSON data ({error})"
+        return None
+
+    def plain(self) -> "Observation":
+        """Return the observation as every process reads it: its data copied, and of JSON's own types only."""
+        # float() unwraps the number types of numpy, which JSON does not know.
+        counts = {name: count if type(count) is int else float(count) for name, count in self.counts.items()}
+        details = plain(self.details) if self.details else {}
+        return Observation(
+            counts, details, dict(self.undefined), self.malformed, dict(self.errored), tuple(self.abstained)
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON data; empty parts are left out."""
+        data: dict[str, Any] = msgspec.to_builtins(self.plain())
+        return data
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "Observation":
+        """Read what `to_json` wrote; the round trip is identity."""
+        return msgspec.convert(data, cls)
+
+
+_FINITE = json.JSONEncoder(allow_nan=False)
+
+
+def _expansion(parts: Iterable[float]) -> tuple[float, ...]:
+    """Return the exact sum of `parts` as floats, largest first, each the rounded value of what is left.
+
+    `math.fsum` rounds an exact sum once, so the expansion depends on the sum alone, not on order or grouping.
+    """
+    remaining = [part for part in parts if part]
+    out: list[float] = []
+    while remaining and (head := math.fsum(remaining)):
+        out.append(head)
+        remaining.append(-head)
+    return tuple(out)
+
+
+class Totals(Mapping[str, float]):
+    """An exact sum of observations: a commutative monoid whose zero is ``Totals()``.
+
+    Sums are exact, so any order and any split over processes give the same totals to the
+    last bit. Reading a name gives the correctly rounded sum; an absent name is 0.0.
+    """
+
+    __slots__ = ("_parts",)
+
+    def __init__(self, parts: Mapping[str, Sequence[float]] | None = None) -> None:
+        self._parts = {name: _expansion(numbers) for name, numbers in sorted((parts or {}).items())}
+
+    @classmethod
+    def add_up(cls, observations: Iterable[Observation]) -> "Totals":
+        """Add up observations."""
+        parts: defaultdict[str, list[float]] = defaultdict(list)
+        for observation in observations:
+            for name, count in observation.counts.items():
+                parts[name].append(count)
+        return cls(parts)
+
+    def __add__(self, other: "Totals") -> "Totals":
+        left, right = self.to_json(), other.to_json()
+        return Totals({name: [*left.get(name, ()), *right.get(name, ())] for name in {**left, **right}})
+
+    def __eq__(self, other: object) -> bool:
+        return self._parts == other._parts if isinstance(other, Totals) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # compared by content
+
+    def __getitem__(self, name: str) -> float:
+        parts = self._parts.get(name, ())
+        return parts[0] if parts else 0.0
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __repr__(self) -> str:
+        return f"Totals({dict(self)!r})"
+
+    def to_json(self) -> dict[str, list[float]]:
+        """Return the exact sums as JSON data."""
+        return {name: list(parts) for name, parts in self._parts.items()}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Sequence[float]]) -> "Totals":
+        """Read what `to_json` wrote; the round trip is identity."""
+        return cls(data)
+
+    def sums(self) -> "Sums":
+        """Return the totals as columns of length one, ready for `Evaluator.summarize`."""
+        import numpy as np
+
+        return Sums({name: np.array([value]) for name, value in self.items()}, length=1)
+
+
+class Sums(dict[str, FloatArray]):
+    """Named columns of sums that `Evaluator.summarize` reads: one row per total, case or resample.
+
+    A name that no case has counted reads as a column of zeros, so that formulas need no special case.
+
+    Attributes:
+        length: Of the columns.
+        metrics: The metrics that are read, ``None``: all. A formula with many may leave out the others.
+    """
+
+    __slots__ = ("length", "metrics")
+
+    def __init__(self, columns: Mapping[str, FloatArray], length: int, metrics: frozenset[str] | None = None) -> None:
+        super().__init__(columns)
+        self.length = length
+        self.metrics = metrics
+
+    def __missing__(self, name: str) -> FloatArray:
+        import numpy as np
+
+        return np.zeros(self.length)
+
+
+def stack(observations: Sequence[Observation | None], *, compact: bool = False) -> "tuple[list[str], npt.NDArray[Any]]":
+    """Put observations into a matrix.
+
+    Args:
+        observations: One per case; ``None`` where a case has none (its row is zero).
+        compact: Whether whole numbers from 0 to 127 may come as a byte each, if there are no others.
+
+    Returns:
+        The sorted count names, and an array of shape ``(cases, names)``.
+    """
+    import numpy as np
+
+    # Most cases of an evaluator have counts of the same names, which are put into the matrix at once.
+    numbers: dict[tuple[str, ...], int] = {}
+    shapes = np.array(
+        [-1 if each is None else numbers.setdefault(tuple(each.counts), len(numbers)) for each in observations], np.intp
+    )
+    names = sorted({name for shape in numbers for name in shape})
+    position = {name: column for column, name in enumerate(names)}
+    order = np.argsort(shapes, kind="stable")
+    first = np.searchsorted(shapes[order], np.arange(len(numbers)))
+    blocks = []
+    for shape, rows in zip(numbers, np.split(order, first)[1:], strict=True):
+        counts = chain.from_iterable(each.counts.values() for row in rows if (each := observations[row]) is not None)
+        values = np.fromiter(counts, float, len(rows) * len(shape)).reshape(len(rows), len(shape))
+        blocks.append((np.ix_(rows, np.array([position[name] for name in shape], np.intp)), values))
+    small = compact and all(fits_a_byte(values) for _, values in blocks)
+    matrix = np.zeros((len(observations), len(names)), np.int8 if small else float)
+    for place, values in blocks:
+        matrix[place] = values
+    return names, matrix
+
+
+def fits_a_byte(values: "FloatArray") -> bool:
+    """Whether all numbers are whole ones from 0 to 127, so that signed bytes hold them without a change."""
+    import numpy as np
+
+    return not (np.signbit(values).any() or (values > _MOST_OF_A_BYTE).any() or (values != np.rint(values)).any())
+
+
+def mean_of_repeats(observations: Sequence[Observation]) -> Observation:
+    """Return the mean of the counts of all repeats of a case, with the details of the first.
+
+    A metric is undefined if it is undefined in all of them, and then abstained if one abstains; it is errored if it is
+    errored in one.
+    """
+    undefined = {
+        name: why
+        for name, why in _reasons(observations, "undefined").items()
+        if all(name in each.undefined for each in observations)
+    }
+    counts = {name: total / len(observations) for name, total in Totals.add_up(observations).items()}
+    errored = _reasons(observations, "errored")
+    abstained = abstained_of(undefined, observations)
+    return Observation(counts, observations[0].details, undefined, _first_malformed(observations), errored, abstained)
+
+
+def abstained_of(undefined: Iterable[str], observations: Sequence[Observation]) -> tuple[str, ...]:
+    """Return the metrics, undefined in all of some observations, for which one of these abstains."""
+    return tuple(name for name in undefined if any(name in each.abstained for each in observations))
+
+
+def _reasons(observations: Sequence[Observation], kind: Literal["undefined", "errored"]) -> dict[str, str]:
+    reasons: dict[str, str] = {}
+    for number, each in enumerate(observations, 1):
+        for name, why in getattr(each, kind).items():
+            reasons.setdefault(name, why if kind == "undefined" else f"repeat {number}: {why}")
+    return reasons
+
+
+def _first_malformed(observations: Sequence[Observation]) -> str | None:
+    malformed = ((number, each.malformed) for number, each in enumerate(observations, 1) if each.malformed is not None)
+    return next((f"repeat {number}: {why}" for number, why in malformed), None)

@@ -1,0 +1,172 @@
+"""Verdicts on metrics: of gates, of snapshots, and of comparisons."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal, TypeAlias
+
+from msgspec import Struct
+
+from pytest_llmeval.core._codec import AnyNumber, WrittenField
+
+GateOutcome = Literal["passed", "failed", "undecided", "not_judged"]
+
+ChangeWord: TypeAlias = Literal["worse", "better", "no drop", "cannot tell", ""]
+"""What is known about a change: a fall is significant, a rise is, a drop that matters is ruled out, or none of them."""
+
+SignificanceTest: TypeAlias = Literal["bootstrap", "bca", "mcnemar", "mcnemar_mid_p", "wilcoxon", "permutation"]
+
+Statistic: TypeAlias = Literal["value", "mean"]
+
+Abstention: TypeAlias = Literal["fell", "allowed"]
+
+ChangeVerdict: TypeAlias = Literal["improved", "declined", "not_significant", "undecided"]
+
+
+@dataclass(frozen=True, slots=True)
+class GateResult:
+    """The verdict on a gate.
+
+    Attributes:
+        gate: The gate as text.
+        outcome: ``passed``, ``failed``, ``undecided`` (no drop that is possible could have been significant) or
+            ``not_judged`` (part of the suite did not run).
+        value: What was compared; with ``by``, the group that is furthest from its limit.
+        limit: The number that it was compared with.
+        reason: One sentence for people.
+        line: Of the gate in its file; 0 if it has none.
+        undecided: Whether nothing could have been significant; such a gate may have failed by the observed drop.
+        low: Lower bound of the interval of `value`, where that is a change against another run; else the interval is
+            that of the metric.
+        high: Upper bound.
+        cause: The fall in one sentence, with the cases and the label that explain it; empty unless a fall failed the
+            gate.
+        fallen: Ids of the cases that got worse, those that explain the fall first; empty without a `cause`.
+        word: What is known about the change; empty for gates that compare nothing.
+        known: The same in one sentence.
+    """
+
+    gate: str
+    outcome: GateOutcome
+    value: AnyNumber | None = None
+    limit: AnyNumber | None = None
+    reason: str = ""
+    line: int = 0
+    undecided: Annotated[bool, WrittenField.IF_KNOWN] = False
+    low: Annotated[AnyNumber | None, WrittenField.IF_KNOWN] = None
+    high: Annotated[AnyNumber | None, WrittenField.IF_KNOWN] = None
+    cause: Annotated[str, WrittenField.IF_KNOWN] = ""
+    fallen: Annotated[Sequence[str], WrittenField.IF_KNOWN] = ()
+    word: Annotated[ChangeWord, WrittenField.IF_KNOWN] = ""
+    known: Annotated[str, WrittenField.IF_KNOWN] = ""
+
+    @property
+    def headline(self) -> str:
+        """The cause of a fall, else the reason."""
+        return self.cause or self.reason
+
+
+class MetricChange(Struct, frozen=True, omit_defaults=True):
+    """The change of a metric between two runs, with its verdict: every report shows this one.
+
+    Attributes:
+        verdict: ``declined`` or ``improved`` if the change is significant, by Holm's method over the metrics of the
+            comparison. A gate on a drop decides: ``declined`` if a fall failed it, ``undecided`` if it is undecided.
+        baseline: Value in the baseline, over the cases compared; ``None`` if it has none.
+        value: Likewise, of the run.
+        difference: `value` minus `baseline`.
+        low: Lower bound of the interval of `difference`; ``None`` if there is no interval.
+        high: Upper bound.
+        p_value: Of no difference, adjusted; ``None`` without a test.
+        cases: Cases compared.
+        statistic: ``value``, over summed counts, or ``mean``, of the scores of cases.
+        detectable: The smallest true difference that is found in 80 of 100 runs; ``None`` if it is not known.
+        notes: Reasons to doubt the numbers.
+    """
+
+    verdict: ChangeVerdict
+    baseline: Annotated[AnyNumber | None, WrittenField.ALWAYS] = None
+    value: Annotated[AnyNumber | None, WrittenField.ALWAYS] = None
+    difference: Annotated[AnyNumber | None, WrittenField.ALWAYS] = None
+    low: Annotated[AnyNumber | None, WrittenField.ALWAYS] = None
+    high: Annotated[AnyNumber | None, WrittenField.ALWAYS] = None
+    p_value: Annotated[AnyNumber | None, WrittenField.ALWAYS] = None
+    cases: Annotated[int, WrittenField.ALWAYS] = 0
+    statistic: Statistic = "value"
+    detectable: AnyNumber | None = None
+    notes: Sequence[str] = ()
+
+    def name_of(self, metric: str) -> str:
+        """Return the name of the value that was compared, such as ``mean(f1)``."""
+        return metric if self.statistic == "value" else f"mean({metric})"
+
+
+class SystemDifference(Struct, frozen=True):
+    """A metric of a system against the reference, over the cases of both.
+
+    Attributes:
+        value: Of the system.
+        baseline: Of the reference.
+        difference: `value` minus `baseline`.
+        low: Lower bound of the interval of `difference`.
+        high: Upper bound.
+        cases: Cases compared.
+        notes: What to keep in mind when reading the numbers.
+        p_value: Of no difference, adjusted by Holm's method; ``None`` without a test.
+        wins: Cases that score better than those of the reference.
+        ties: Cases that score the same.
+        losses: Cases that score worse.
+    """
+
+    value: AnyNumber | None
+    baseline: AnyNumber | None
+    difference: AnyNumber | None
+    low: AnyNumber | None
+    high: AnyNumber | None
+    cases: int
+    notes: Sequence[str]
+    p_value: AnyNumber | None
+    wins: int
+    ties: int
+    losses: int
+
+
+EVERYTHING = "*"
+"""The metric of a verdict on the whole snapshot."""
+
+ChangeKind: TypeAlias = Literal[
+    "unchanged",
+    "improved",
+    "rose_within",
+    "fell_within",
+    "fell_beyond",
+    "new",
+    "vanished",
+    "not_comparable",
+    "missing",
+    "unreadable",
+    "not_written",
+    "approved",
+    "not_judged",
+    "",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotVerdict:
+    """The verdict on one metric, or on the whole snapshot.
+
+    Attributes:
+        metric: The metric, or ``*``.
+        kind: The change; empty if it is unknown.
+        outcome: ``passed``, ``failed`` or ``not_judged`` (part of the suite did not run).
+        value: In this run.
+        approved: In the snapshot.
+        reason: One sentence for people.
+    """
+
+    metric: str
+    kind: ChangeKind = ""
+    outcome: Literal["passed", "failed", "not_judged"] = "not_judged"
+    value: AnyNumber | None = None
+    approved: AnyNumber | None = None
+    reason: str = ""

@@ -1,0 +1,98 @@
+"""The text of a model, without its thoughts and without invisible marks."""
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from pytest_llmeval.core import is_visible
+
+_NAMES: Final = "think|thinking|thoughts?|reasoning"
+_TAG: Final = rf"[<\[◁](?P<name>{_NAMES})[>\]▷]"
+_OPENING = re.compile(rf"^[ \t]*{_TAG}", re.IGNORECASE | re.MULTILINE)
+_NEXT_OPENING = re.compile(rf"\s*{_TAG}", re.IGNORECASE)
+CLOSING_TAG = re.compile(rf"[<\[◁]/(?:{_NAMES})[>\]▷]", re.IGNORECASE)
+"""What ends thoughts."""
+
+_DATA: Final = ("{", "[", "```")
+_QUOTES: Final = "\"'`“‘「『(["
+
+
+class UnfinishedThoughtsError(ValueError):
+    """A text that ends inside the thoughts of its model, so that what it says is not what the model concluded."""
+
+    def __init__(self) -> None:
+        super().__init__("the reply ends inside its thoughts: raise max_tokens")
+
+
+def begins_with_data(text: str) -> bool:
+    """Return whether a text begins with JSON or with a fence."""
+    return text.startswith(_DATA)
+
+
+def spoken_text(text: str, concludes: Callable[[str], object] = begins_with_data) -> str:
+    r"""Return what a model says after its thoughts, without white space and invisible marks around it.
+
+    Thoughts stand between tags such as ``<think>`` and ``</think>``, in any case, at the beginning of a line. Servers
+    whose prompt ends with the opening tag leave it out: then all up to the closing tag are thoughts. A tag that may be
+    quoted ends none: a conclusion begins the text, or a blank or quotation mark stands before the tag.
+
+    Args:
+        text: The whole reply.
+        concludes: Whether a text begins with a conclusion, and so not with thoughts.
+
+    Raises:
+        UnfinishedThoughtsError: An opening tag has no closing one.
+
+    Example:
+        >>> spoken_text("<THINK>Yes?</THINK>\n\n<think>No.</think>no\u200b"), spoken_text("So yes.\n</think>\nyes")
+        ('no', 'yes')
+        >>> spoken_text("no, although it says </think> yes")
+        'no, although it says </think> yes'
+    """
+    whole = without_marks(text)
+    spoken: list[str] = []
+    position = 0
+    opening = _OPENING.search(whole)
+    while opening:
+        closing = _closing_tag(opening["name"]).search(whole, opening.end())
+        if closing is None:
+            raise UnfinishedThoughtsError
+        spoken.append(whole[position : opening.start()])
+        position = closing.end()
+        opening = _NEXT_OPENING.match(whole, position) or _OPENING.search(whole, position)
+    if not spoken:
+        return without_marks(_after_unopened_thoughts(whole, concludes))
+    return without_marks("".join([*spoken, whole[position:]]))
+
+
+def without_marks(text: str) -> str:
+    """Return a text without white space, marks of byte order and other invisible characters around it."""
+    start, end = 0, len(text)
+    while start < end and _is_mark(text[start]):
+        start += 1
+    while start < end and _is_mark(text[end - 1]):
+        end -= 1
+    return text[start:end]
+
+
+def _is_mark(character: str) -> bool:
+    is_surrogate = "\ud800" <= character <= "\udfff"  # the half of a character that people may see
+    return character.isspace() or not (is_visible(character) or is_surrogate)
+
+
+def _closing_tag(name: str) -> re.Pattern[str]:
+    return re.compile(rf"[<\[◁]/{name}[>\]▷]", re.IGNORECASE)
+
+
+def _after_unopened_thoughts(text: str, concludes: Callable[[str], object]) -> str:
+    closing = CLOSING_TAG.search(text)
+    if closing is None:
+        return text
+    if closing.end() == len(text):
+        return ""
+    if concludes(text):
+        return text
+    thoughts = text[: closing.start()]
+    line = thoughts[thoughts.rfind("\n") + 1 :]
+    is_quoted = thoughts.count('"') % 2 or (line.strip() and (line[-1].isspace() or line[-1] in _QUOTES))
+    return text if is_quoted else text[closing.end() :]

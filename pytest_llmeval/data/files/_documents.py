@@ -1,0 +1,479 @@
+"""Files read as bytes, text and documents, each value with its place."""
+
+import csv
+import gc
+import io
+import json
+import re
+import stat
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import IO, Any, Final, TypeAlias
+
+from msgspec import structs
+
+from pytest_llmeval.core import Fault, SuiteError, quotation, suggest
+from pytest_llmeval.data.files._json import JsonParser, RejectedError, scan_json
+from pytest_llmeval.data.files._places import MAX_DEPTH, FaultLog, FilePlace, render_path
+
+_UTF16: Final = ": save it as UTF-8, not UTF-16"
+_NO_TEXT: Final = {
+    b"\xff\xfe": _UTF16,
+    b"\xfe\xff": _UTF16,
+    b"PK\x03\x04": ": it is a workbook of Excel or a ZIP file; in Excel, save it as CSV UTF-8",
+    b"\xd0\xcf\x11\xe0": ": it is an old workbook of Excel; there, save it as CSV UTF-8",
+}
+"""What files that are no text begin with, and what to do about them."""
+_SAVE: Final = ": save it as UTF-8 (it may be Windows text, cp1252)"
+
+
+def _fault(display_path: str, message: str, line: int = 0, column: int = 0) -> SuiteError:
+    return SuiteError([Fault(display_path, line, column, "", message)])
+
+
+def _reason(path: Path, error: OSError | ValueError) -> str:
+    """Return the message of the operating system and, for a missing file, the most similar name."""
+    # A ValueError is about a name that no file can have; its text depends on the version of Python.
+    reason = error.strerror if isinstance(error, OSError) else "embedded null byte"
+    return f"found no readable file ({reason}), expected one{_like(path, error)}"
+
+
+def _like(path: Path, error: Exception) -> str:
+    if not isinstance(error, FileNotFoundError):
+        return ""
+    try:
+        return suggest(path.name, [each.name for each in path.parent.iterdir()])
+    except OSError:
+        return ""
+
+
+def check_regular(path: Path, display_path: str) -> None:
+    """Raise `SuiteError` unless `path` is a regular file: a pipe or a device may never end."""
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError) as error:
+        raise _fault(display_path, _reason(path, error)) from None
+    if stat.S_ISDIR(mode):
+        raise _fault(display_path, "found a directory, expected a file")
+    if not stat.S_ISREG(mode):
+        raise _fault(display_path, "found a device or a pipe, expected a file")
+
+
+def read_bytes(path: Path, display_path: str, limit: int | None = None, advice: str = "") -> bytes:
+    """Read a regular file.
+
+    Args:
+        path: The file.
+        display_path: Its name in errors.
+        limit: Most bytes that are read.
+        advice: What to do about a larger file.
+
+    Raises:
+        SuiteError: The file is missing, unreadable, no regular file, or larger than `limit`.
+    """
+    check_regular(path, display_path)
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(-1 if limit is None else limit + 1)
+    except OSError as error:
+        raise _fault(display_path, _reason(path, error)) from None
+    if limit is not None and len(data) > limit:
+        raise _fault(display_path, f"found more than {limit >> 20} MiB, which is the limit: {advice}")
+    return data
+
+
+def decode(data: bytes, display_path: str, line: int = 1, offset: int = 0) -> str:
+    """Decode UTF-8; a byte order mark is skipped, and each line ends in one character, even if git has changed it.
+
+    Args:
+        data: The bytes.
+        display_path: The file's name in errors.
+        line: The line that `data` begins with.
+        offset: Where in the file `data` begins.
+
+    Raises:
+        SuiteError: The bytes are no UTF-8; the error names the first wrong byte.
+    """
+    try:
+        return data.decode("utf-8-sig" if offset == 0 else "utf-8").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        # The codec skips the mark before it counts, so the offset is taken from the bytes that it was given.
+        at = error.start + len(data) - len(error.object)
+        begin = data.rfind(b"\n", 0, at) + 1
+        column = len(data[begin:at].decode("utf-8-sig" if begin + offset == 0 else "utf-8")) + 1
+        usual = _SAVE if display_path.lower().endswith((".csv", ".tsv", ".txt")) else ""
+        hint = next((hint for marks, hint in _NO_TEXT.items() if offset == 0 and data.startswith(marks)), usual)
+        message = f"found byte 0x{data[at]:02x} at byte offset {offset + at}, expected UTF-8{hint}"
+        raise _fault(display_path, message, line + data.count(b"\n", 0, at), column) from None
+
+
+def read_text(path: Path, display_path: str, expected: str, limit: int | None = None, advice: str = "") -> str:
+    """Read a UTF-8 text file that is not empty; see `read_bytes` and `decode`.
+
+    Args:
+        path: The file.
+        display_path: Its name in errors.
+        expected: What an empty file should hold instead.
+        limit: Most bytes that are read.
+        advice: What to do about a larger file.
+
+    Raises:
+        SuiteError: The file cannot be read, is too large, empty, no UTF-8, or holds a NUL character.
+    """
+    text = decode(read_bytes(path, display_path, limit, advice), display_path)
+    if not text or text.isspace():
+        raise _fault(display_path, f"found an empty file, expected {expected}")
+    if (at := text.find("\0")) >= 0:
+        line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+        hint = next((hint for marks, hint in _NO_TEXT.items() if text.encode().startswith(marks)), "")
+        if not hint and text.count("\0") > len(text) // 4:
+            hint = _UTF16
+        raise _fault(display_path, f"found a NUL character, expected text{hint}", line, column)
+    return text
+
+
+@contextmanager
+def _cell_limit(limit: int) -> Iterator[None]:
+    """Raise the limit of the csv module, which is global and below the length of some model answers."""
+    before = csv.field_size_limit(limit)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
+
+
+def _records(text: str, delimiter: str, faults: FaultLog) -> Iterator[tuple[int, list[str]]]:
+    """Yield first line and cells of each record with a cell that is not blank."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    while True:
+        line = reader.line_num + 1
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            faults.add(line, 1, "", f"found a malformed CSV row ({error}), expected matching quotes")
+            continue
+        if any(cell and not cell.isspace() for cell in cells):
+            yield line, cells
+
+
+_DELIMITERS: Final = ",;\t|"
+_EXCEL_LINE = re.compile(r"sep=(.?)", re.IGNORECASE)
+
+
+def _delimiter_fault(header: Sequence[str], delimiter: str) -> str:
+    """Say that another character stands between the names of the columns, as far as a header shows it."""
+    first = header[0].strip() if header else ""
+    if named := _EXCEL_LINE.fullmatch(first):
+        other = named[1] or delimiter
+        setting = f"delimiter: {json.dumps(other)}"
+        expected = f"expected the names of columns: remove the line, and set {setting}"
+        return f"found {first!r}, which only Excel reads, {expected}"
+    others = [mark for mark in _DELIMITERS if mark != delimiter and mark in first]
+    if len(header) > 1 or not others:
+        return ""
+    other = max(others, key=first.count)
+    return f"found one column, {quotation(first, 60)}, expected several: set delimiter: {json.dumps(other)}"
+
+
+SurplusColumn: TypeAlias = Callable[[Sequence[str]], int | None]
+"""From the header to the column with free text that gets surplus cells, such as those of unquoted commas."""
+
+
+def parse_csv(
+    text: str, delimiter: str, limit: int, faults: FaultLog, surplus: SurplusColumn | None = None
+) -> list[tuple[int, dict[str, str]]]:
+    """Read rows as mappings from column to cell; faulty rows are left out, and so are columns without any text.
+
+    Args:
+        text: The text; its first record names the columns.
+        delimiter: The one character between cells.
+        limit: Most characters of a cell.
+        faults: Gets the faults.
+        surplus: Names the column that gets surplus cells; without one they are a fault.
+    """
+    with _cell_limit(limit):
+        records = _records(text, delimiter, faults)
+        header_line, header = next(records, (1, []))
+        if fault := _delimiter_fault(header, delimiter):
+            faults.add(header_line, 1, "", fault)
+            return []
+        if surplus is None:
+            while header and not header[-1].strip():
+                header.pop()
+        twice = sorted({name for name in header if header.count(name) > 1})
+        for name in twice:
+            faults.add(header_line, 1, name, f"found the column {name!r} twice, expected it once")
+        rows = []
+        free_text = surplus(header) if surplus is not None else None
+        for line, cells in records:
+            while surplus is None and len(cells) > len(header) and not cells[-1].strip():
+                cells.pop()  # a comma at the end of the line
+            more = len(cells) - len(header)
+            if more > 0 and free_text is not None:
+                end = free_text + more + 1
+                cells[free_text:end] = [delimiter.join(cells[free_text:end])]
+            if len(cells) == len(header):
+                rows.append((line, dict(zip(header, cells, strict=True))))
+            else:
+                faults.add(line, 1, "", f"found {len(cells)} cells, expected {len(header)} as in the header")
+    return [] if twice else rows
+
+
+MAX_SUITE_BYTES: Final = 32 << 20
+"""Largest suite file; larger sets of cases belong into JSONL."""
+
+MAX_LINE_BYTES: Final = 16 << 20
+"""Longest line of a JSONL file, and longest cell of a CSV file."""
+
+_SUITE_ADVICE = "put large sets of cases into a JSONL file and name it under `source`"
+_SUITE = "a suite: a mapping with `cases` or a `source`"
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Pause the garbage collector: visiting data that grows, again and again, costs more than making it."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+@dataclass(frozen=True)
+class Document:
+    """A file that has been read.
+
+    Attributes:
+        file: The file as shown to the user.
+        data: Plain data: what JSON can carry.
+        text: What was read, if faults quote it.
+        objects: Names in the data to what they mean, where Python passes it by value.
+    """
+
+    file: str
+    data: Any
+    _find_places: Callable[[], FilePlace | None] = field(default=lambda: None, repr=False, compare=False)
+    text: str = field(default="", repr=False, compare=False)
+    objects: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @cached_property
+    def _places(self) -> FilePlace | None:
+        with collector_paused():
+            return self._find_places()
+
+    def locate(self, path: Sequence[str | int], *, key: bool = False) -> tuple[int, int]:
+        """Return line and column, counted from 1, of the value at `path`.
+
+        Args:
+            path: Keys and list positions from the outside in.
+            key: Whether the key is meant instead of the value.
+
+        Returns:
+            Its position, or that of its nearest ancestor if it does not exist; ``(0, 0)`` if unknown.
+        """
+        if self._places is None:
+            return 0, 0
+        place = self._places.find(path, key=key)
+        return place.line, place.column
+
+    def under(self, key: str) -> "Document":
+        """Return the document of an object that has this data under a key."""
+
+        def places() -> FilePlace | None:
+            place = self._places
+            return None if place is None else FilePlace(place.line, place.column, {key: (place, place)})
+
+        return Document(self.file, {key: self.data}, places)
+
+    def fault(self, path: Sequence[str | int], message: str, *, key: bool = False) -> Fault:
+        """Return a fault of the value (or key) at `path`."""
+        line, column = self.locate(path, key=key)
+        return Fault(self.file, line, column, render_path(path), message)
+
+    def fault_inside(self, path: Sequence[str | int], value: str, offset: int, message: str) -> Fault:
+        """Return a fault of one character of the text at `path`, if the file shows it as it is; else of the whole."""
+        fault = self.fault(path, message)
+        lines = self.text.splitlines()
+        written = lines[fault.line - 1][fault.column - 1 :] if 0 < fault.line <= len(lines) else ""
+        before = int(written[:1] in ("'", '"'))
+        if not written.startswith(value[:offset], before):
+            return fault
+        return structs.replace(fault, column=fault.column + before + offset)
+
+
+def read_document(path: Path, display_path: str) -> Document:
+    """Read a suite file: JSON where the suffix is ``.json``, YAML otherwise.
+
+    Args:
+        path: The file.
+        display_path: Its name in errors.
+
+    Raises:
+        SuiteError: The file cannot be read, or it has faults; all that could be found are listed.
+    """
+    text = read_text(path, display_path, _SUITE, MAX_SUITE_BYTES, _SUITE_ADVICE)
+    try:
+        if path.suffix.lower() == ".json":
+            return _json_document(text, display_path, MAX_DEPTH)
+        return _yaml_document(text, display_path)
+    except SuiteError as error:
+        error.texts[display_path] = text
+        raise
+
+
+def _yaml_document(text: str, display_path: str) -> Document:
+    from pytest_llmeval.data.files._yaml import load_yaml
+
+    faults = FaultLog(display_path)
+    with collector_paused():
+        data, place = load_yaml(text, faults)
+    faults.check()
+    if data is None:
+        raise SuiteError([Fault(display_path, 0, 0, "", f"found a file without data, expected {_SUITE}")])
+    return Document(display_path, data, lambda: place, text)
+
+
+def read_front_matter(path: Path, display_path: str, expected: str) -> tuple[Document, str]:
+    """Read a Markdown file that may begin with YAML between two lines ``---``.
+
+    Args:
+        path: The file.
+        display_path: Its name in errors.
+        expected: What an empty file should hold instead.
+
+    Returns:
+        The YAML, an empty mapping without any; and the text below it.
+
+    Raises:
+        SuiteError: The file cannot be read, or its YAML has faults or is no mapping.
+    """
+    from pytest_llmeval.data.files._yaml import load_yaml
+
+    text = read_text(path, display_path, expected)
+    lines = text.split("\n")
+    end = next((number for number, line in enumerate(lines[1:], 1) if line.rstrip() == "---"), 0)
+    if lines[0].rstrip() != "---" or not end:
+        return Document(display_path, {}), text
+    faults = FaultLog(display_path)
+    data, place = load_yaml("\n".join(["", *lines[1:end], ""]), faults)
+    faults.check()
+    if data is not None and not isinstance(data, Mapping):
+        raise _fault(display_path, "found no mapping between the lines ---, expected one such as type: regex", 2)
+    return Document(display_path, data or {}, lambda: place), "\n".join(lines[end + 1 :])
+
+
+def _json_document(text: str, display_path: str, depth: int, *, nan: bool = False) -> Document:
+    faults = FaultLog(display_path)
+    with collector_paused():
+        try:
+            data = JsonParser(faults, nan=nan).parse(text)
+        except RejectedError:
+            raise SuiteError(faults.listed()) from None
+    return Document(display_path, data, lambda: scan_json(text, depth=depth), text)
+
+
+def load_json(path: Path, display_path: str, depth: int = MAX_DEPTH, *, nan: bool = False) -> Document:
+    """Read a JSON file of any size.
+
+    Args:
+        path: The file.
+        display_path: Its name in errors.
+        depth: How many levels of lists and objects can be located; fewer cost less in large files.
+        nan: Accept NaN and infinities.
+
+    Raises:
+        SuiteError: The file cannot be read, or it is no strict JSON; the error has line and column.
+    """
+    return _json_document(read_text(path, display_path, "JSON"), display_path, depth, nan=nan)
+
+
+def read_json(path: Path, display_path: str) -> Any:
+    """Read the data of a JSON file of any size; see `load_json`."""
+    return load_json(path, display_path).data
+
+
+def _lines(stream: IO[bytes]) -> Iterator[tuple[int, int, bytes | None]]:
+    """Yield line number, offset and bytes of each line; ``None`` for a line that is too long to be held."""
+    number = offset = 0
+    while line := stream.readline(MAX_LINE_BYTES + 1):
+        number += 1
+        size = len(line)
+        too_long = size > MAX_LINE_BYTES and not line.endswith(b"\n")
+        while too_long and not line.endswith(b"\n") and (line := stream.readline(1 << 20)):
+            size += len(line)
+        yield number, offset, None if too_long else line
+        offset += size
+
+
+def read_jsonl(path: Path, display_path: str, faults: list[Fault], *, nan: bool = False) -> Iterator[tuple[int, Any]]:
+    """Read a JSONL file line by line; blank lines are skipped.
+
+    Args:
+        path: The file.
+        display_path: Its name in errors.
+        faults: Gets the log. A bad line is skipped, the others survive.
+        nan: Accept NaN and infinities.
+
+    Yields:
+        Line number, counted from 1, and value of each good line.
+    """
+    log = FaultLog(display_path)
+    parser = JsonParser(log, nan=nan)
+    any_text = False
+    try:
+        check_regular(path, display_path)
+        with path.open("rb") as stream:
+            for number, offset, line in _lines(stream):
+                if line is None:
+                    limit = f"{MAX_LINE_BYTES >> 20} MiB"
+                    log.add(number, 1, "", f"found a line that is too long, expected at most {limit}")
+                    continue
+                try:
+                    text = decode(line, display_path, number, offset).rstrip()
+                    any_text = any_text or bool(text)
+                    if text:
+                        yield number, parser.parse(text, number)
+                except SuiteError as error:
+                    log.extend(error.faults)
+                except RejectedError:
+                    continue
+        if not any_text and not log.count:
+            log.add(0, 0, "", "found an empty file, expected one JSON value per line")
+    except SuiteError as error:
+        log.extend(error.faults)
+    except OSError as error:
+        log.add(0, 0, "", f"found no readable file ({error.strerror}), expected one")
+    faults.extend(log.listed())
+
+
+def read_csv(
+    path: Path, display_path: str, faults: list[Fault], *, delimiter: str = ",", surplus: SurplusColumn | None = None
+) -> Iterator[tuple[int, dict[str, str]]]:
+    """Read a CSV file whose first line names the columns; blank lines are skipped.
+
+    Args:
+        path: The file.
+        display_path: Its name in errors.
+        faults: Gets the log. A bad row is skipped, the others survive.
+        delimiter: The one character between cells.
+        surplus: As in `parse_csv`.
+
+    Yields:
+        Number of the row's first line, counted from 1, and its cells by column.
+    """
+    log = FaultLog(display_path)
+    try:
+        text = read_text(path, display_path, "a line of column names")
+    except SuiteError as error:
+        faults.extend(error.faults)
+        return
+    rows = parse_csv(text, delimiter, MAX_LINE_BYTES, log, surplus)
+    faults.extend(log.listed())
+    yield from rows

@@ -1,0 +1,316 @@
+"""Places: of faults in texts and data, of our folders, and of files by patterns that never leave the root."""
+
+import errno
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, suppress
+from contextvars import ContextVar
+from fnmatch import fnmatch
+from glob import has_magic
+from pathlib import Path
+from typing import Final
+
+from pytest_llmeval.core import Fault, SuiteError, with_value
+
+MAX_DEPTH = 100
+"""Deepest nesting that is read; everything that walks the data later may recurse."""
+
+MAX_DIGITS = 4300
+"""Longest whole number that is read: Python's own limit for turning text into a number, and back."""
+
+MAX_LISTED = 100
+"""Faults listed of one file; the rest is counted."""
+
+TOO_DEEP = f"found more than {MAX_DEPTH} levels of nesting, expected fewer"
+HALF_PAIR = "found half of a surrogate pair, expected a whole character"
+
+_PLAIN_KEY = re.compile(r"[^\W\d][\w-]*")
+
+
+def display_path(path: Path, root: Path) -> str:
+    """Return how messages and reports name a file: relative to a folder if it lies inside, with forward slashes."""
+    return (path.relative_to(root) if path.is_relative_to(root) else path).as_posix()
+
+
+class FilePlace:
+    """The position of a value and of the values inside it.
+
+    Attributes:
+        line: Counted from 1.
+        column: Counted from 1, in characters.
+        children: Key to the places of key and value; for a list, places of the values; ``None`` for a scalar.
+    """
+
+    __slots__ = ("children", "column", "line")
+
+    def __init__(
+        self,
+        line: int,
+        column: int,
+        children: "dict[str, tuple[FilePlace, FilePlace]] | list[FilePlace] | None" = None,
+    ) -> None:
+        self.line = line
+        self.column = column
+        self.children = children
+
+    def find(self, path: Sequence[str | int], *, key: bool = False) -> "FilePlace":
+        """Return the place of the value at `path`, or of its key, or of the nearest ancestor that exists."""
+        here = self
+        for depth, step in enumerate(path, 1):
+            children = here.children
+            if isinstance(children, dict) and isinstance(step, str) and step in children:
+                key_place, value_place = children[step]
+                here = key_place if key and depth == len(path) else value_place
+            elif isinstance(children, list) and isinstance(step, int) and 0 <= step < len(children):
+                here = children[step]
+            else:
+                break
+        return here
+
+
+class FaultLog:
+    """The faults of one file in the order found; after `MAX_LISTED` they are only counted.
+
+    Attributes:
+        file: The file.
+        count: Number of faults.
+        first: The first of them, at most `MAX_LISTED`.
+        notes: Oddities of the file that are no faults.
+    """
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.count = 0
+        self.first: list[Fault] = []
+        self.notes: list[Fault] = []
+
+    def add(self, line: int, column: int, path: str, message: str, *, spares_case: bool = False) -> None:
+        """Add a fault; `line` 0 means the whole file."""
+        self.count += 1
+        if self.count <= MAX_LISTED:
+            self.first.append(Fault(self.file, line, column, path, message, spares_case))
+
+    def note(self, line: int, column: int, path: str, message: str) -> None:
+        """Add an oddity for which nothing fails."""
+        self.notes.append(Fault(self.file, line, column, path, message, is_note=True))
+
+    def extend(self, faults: Iterable[Fault]) -> None:
+        """Add faults that were found elsewhere."""
+        for each in faults:
+            self.add(each.line, each.column, each.path, each.message, spares_case=each.spares_case)
+
+    def include(self, log: "FaultLog") -> None:
+        """Add the faults of another log of the file, listed or counted."""
+        self.extend(log.first)
+        self.count += log.count - len(log.first)
+
+    def listed(self) -> list[Fault]:
+        """Return the faults, and one that counts those not listed; then the notes."""
+        unlisted = self.count - len(self.first)
+        more = [Fault(self.file, 0, 0, "", f"... and {unlisted} more")] if unlisted else []
+        return [*self.first, *more, *self.notes]
+
+    def check(self) -> None:
+        """Raise `SuiteError` with all the faults, if there are any."""
+        if self.count:
+            raise SuiteError(self.listed())
+
+
+def render_path(path: Sequence[str | int]) -> str:
+    """Write a path as people do: ``cases[1].thresholds.f1``, with keys that are no plain names in brackets.
+
+    Example:
+        >>> render_path(["cases", 1, "labels", "a b"])
+        "cases[1].labels['a b']"
+    """
+    text = ""
+    for step in path:
+        if isinstance(step, str) and _PLAIN_KEY.fullmatch(step):
+            text += f".{step}" if text else step
+        else:
+            text += f"[{step!r}]"
+    return text
+
+
+def duplicate_key(key: str, first: FilePlace) -> str:
+    """Return the message for a key that already occurs in the same mapping, at `first`."""
+    return f"found the key {key!r} twice, expected it once (first at {first.line}:{first.column})"
+
+
+OWN_FOLDER: Final = "__llmeval__"
+
+IN_MODULE: Final = "::"
+"""Stands between a Python file and the name of a suite that it declares, in the paths of such suites."""
+
+_SUITE_SUFFIXES = (".eval.yaml", ".eval.yml", ".eval.json")
+_OTHER_SUFFIXES = (".yaml", ".yml", ".json")
+
+
+def own_file(suite: Path, suffix: str) -> Path:
+    """Return the path of a file that belongs to a suite, such as ``__llmeval__/capitals.judgements.jsonl``.
+
+    Args:
+        suite: The suite file.
+        suffix: What the file is, such as ``judgements.jsonl``.
+
+    Returns:
+        A path in the suite's folder. It begins with the suite's stem, or with its full name where another suite file
+        beside it has the same stem.
+    """
+    stem, rivals = _stem(suite.name)
+    shared = any((suite.parent / name).is_file() for name in rivals if name != suite.name)
+    return suite.parent / OWN_FOLDER / f"{suite.name if shared else stem}.{suffix}"
+
+
+def stem_of(name: str) -> str:
+    """Return what the names of the files begin with that belong to a suite or test module."""
+    return _stem(name)[0]
+
+
+def _stem(name: str) -> tuple[str, list[str]]:
+    """Return the stem of a suite's name, and the names of suites that share it.
+
+    ``capitals.json`` beside ``capitals.eval.yaml`` is its data, not a suite; beside ``capitals.yaml``, which only the
+    user's own patterns make a suite, it may be one.
+    """
+    if IN_MODULE in name:
+        return name.replace(f".py{IN_MODULE}", "."), []
+    for suffix in _SUITE_SUFFIXES:
+        if name.endswith(suffix) and name != suffix:
+            stem = name.removesuffix(suffix)
+            return stem, [stem + each for each in _SUITE_SUFFIXES]
+    stem = Path(name).stem
+    return stem, [stem + each for each in (*_SUITE_SUFFIXES, *_OTHER_SUFFIXES)]
+
+
+WORKING_FOLDER: Final = ".llmeval"
+
+
+def refuse_links(path: Path) -> None:
+    """Refuse a path through a folder of ours, or one inside it, that lies in a repository as a link to elsewhere.
+
+    Raises:
+        OSError: There is such a link.
+    """
+    folders = list(path.parents)
+    ours = (place for place, each in enumerate(folders) if each.name in (OWN_FOLDER, WORKING_FOLDER))
+    for folder in folders[: next(ours, -1) + 1]:
+        if folder.is_symlink():
+            raise OSError(errno.ELOOP, f"{folder.name} is a symbolic link, expected a folder", str(path))
+
+
+def make_working_folder(folder: Path) -> None:
+    """Make a folder whose content git ignores.
+
+    Raises:
+        OSError: It cannot be made, or is a symbolic link.
+    """
+    refuse_links(folder / ".gitignore")
+    folder.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError), (folder / ".gitignore").open("x", encoding="utf-8") as stream:
+        stream.write("*\n")
+
+
+MOST_ENTRIES: Final = 100_000
+"""Most files and folders that one pattern looks at."""
+
+_ROOT: ContextVar[Path | None] = ContextVar("root of searches", default=None)
+
+
+def searching_within(root: Path) -> AbstractContextManager[None]:
+    """Keep patterns inside a folder."""
+    return with_value(_ROOT, root)
+
+
+def input_files(folder: Path, pattern: str) -> list[Path]:
+    """Return the files that a name or pattern means; a folder, and ``**`` at the end, mean all files below.
+
+    Compiled Python is never meant.
+
+    Raises:
+        ValueError: As of `matching_files`.
+    """
+    if (folder / pattern).is_file():
+        return [folder / pattern]
+    if has_magic(pattern):
+        pattern = f"{pattern}/*" if Path(pattern).name == "**" else pattern
+    elif (folder / pattern).is_dir():
+        pattern = f"{pattern.rstrip('/')}/**/*"
+    return [each for each in matching_files(folder, pattern) if each.parent.name != "__pycache__"]
+
+
+def matching_files(folder: Path, pattern: str) -> list[Path]:
+    """Return the files that a pattern matches, sorted.
+
+    ``**`` matches any number of folders. Wildcards match no hidden names and do not follow links to folders.
+
+    Args:
+        folder: What the pattern is relative to, if it is not absolute.
+        pattern: With ``*``, ``?``, ``[...]`` or ``**``; a text without them matches nothing.
+
+    Raises:
+        ValueError: It leads outside of the root, or there are too many files; ``found ..., expected ...``.
+    """
+    parts = Path(pattern).parts
+    fixed = next((place for place, part in enumerate(parts) if has_magic(part)), len(parts))
+    if fixed == len(parts):
+        return []
+    if ".." in parts[fixed:]:
+        raise ValueError(f"found '..' behind a wildcard in {pattern!r}, expected it before all wildcards")
+    start = folder.joinpath(*parts[:fixed])
+    root = _ROOT.get()
+    inside = root.resolve() if root is not None else None
+    if inside is not None and not start.resolve().is_relative_to(inside):
+        raise ValueError(f"found the pattern {pattern!r}, which leads outside of {root}, expected files inside")
+    matches = sorted(set(_Search(pattern).files(start, parts[fixed:])))
+    for path in matches:
+        if inside is not None and path.is_symlink() and not path.resolve().is_relative_to(inside):
+            raise ValueError(f"found the link {path.name!r}, which leads outside of {root}, expected files inside")
+    return matches
+
+
+class _Search:
+    """One search, which counts what it looks at."""
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern = pattern
+        self._seen = 0
+
+    def files(self, folder: Path, parts: tuple[str, ...]) -> Iterator[Path]:
+        """Yield the files that match; more than once, where ``**`` occurs twice."""
+        if not parts:
+            if folder.is_file():
+                yield folder
+            return
+        first, remaining = parts[0], parts[1:]
+        if not has_magic(first):
+            yield from self.files(folder / first, remaining)
+            return
+        if first == "**":
+            yield from self.files(folder, remaining or ("*",))
+        for entry in self._entries(folder):
+            is_folder = entry.is_dir(follow_symlinks=False)
+            if first == "**":
+                if is_folder and not entry.name.startswith("."):
+                    yield from self.files(folder / entry.name, parts)
+            elif _matches(entry.name, first) and (is_folder or not remaining):
+                yield from self.files(folder / entry.name, remaining)
+
+    def _entries(self, folder: Path) -> list["os.DirEntry[str]"]:
+        try:
+            with os.scandir(folder) as entries:
+                listed = list(entries)
+        except OSError:
+            return []
+        self._seen += len(listed)
+        if self._seen > MOST_ENTRIES:
+            raise ValueError(
+                f"found more than {MOST_ENTRIES} files and folders in search of {self._pattern!r}, "
+                "expected fewer: name the folder more closely"
+            )
+        return listed
+
+
+def _matches(name: str, pattern: str) -> bool:
+    return fnmatch(name, pattern) and (pattern.startswith(".") or not name.startswith("."))

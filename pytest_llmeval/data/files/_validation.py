@@ -1,0 +1,417 @@
+"""JSON data read by declared types; pydantic describes what does not fit."""
+
+import json
+import math
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from pytest_llmeval.core import Fault, FieldsError, LlmevalError, excerpt, expected_name, quotation, suggest
+from pytest_llmeval.data.files._documents import Document
+from pytest_llmeval.data.files._places import render_path
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+    from pydantic_core import ErrorDetails
+
+
+STRICT = {"extra": "forbid", "allow_inf_nan": False}
+"""Pydantic configuration of all parts of a suite file."""
+
+_NEUTRAL = {"extra": "forbid", "arbitrary_types_allowed": True, "allow_inf_nan": False}
+"""Pydantic settings without effect on data that fits."""
+
+_DEEPEST = 50
+_LARGEST = 2**53
+"""Below it, a whole number is the same as a float."""
+
+
+class NotPlainError(Exception):
+    """The data needs validation."""
+
+
+def plain(kind: Any, data: Any) -> Any:
+    """Return what strict validation of JSON data returns.
+
+    Args:
+        kind: A type, such as a dataclass.
+        data: Values as the json module reads them.
+
+    Raises:
+        NotPlainError: The data may not fit, the type may have rules of its own, or pydantic is loaded anyway.
+    """
+    # Only where these are loaded can a class have their validators and constraints.
+    if "pydantic" in sys.modules or "annotated_types" in sys.modules:
+        raise NotPlainError
+    return by_types(kind, data)
+
+
+def by_types(kind: Any, data: Any) -> Any:
+    """Return what strict validation of JSON data returns for a type without validators and constraints.
+
+    Raises:
+        NotPlainError: The data may not fit, or the type has settings of its own.
+    """
+    if not _has_no_rules(kind):
+        raise NotPlainError
+    try:
+        value = msgspec.json.decode(msgspec.json.encode(data), type=kind)  # a copy: cases may share data
+    except Exception as error:  # a type that msgspec does not know, or any exception of __post_init__
+        raise NotPlainError from error
+    if not _holds(value, data):
+        raise NotPlainError
+    return value
+
+
+def _has_no_rules(kind: Any) -> bool:
+    config = getattr(kind, "__pydantic_config__", {})
+    return config.items() <= _NEUTRAL.items() and not hasattr(kind, "__get_pydantic_core_schema__")
+
+
+def _holds(converted: Any, data: Any, depth: int = 0) -> bool:
+    """Return whether an object has exactly the values of the data.
+
+    msgspec ignores unknown keys, and accepts texts and numbers that JSON cannot express.
+    """
+    match data:
+        case dict() | list() if depth == _DEEPEST:
+            return False
+        case dict():
+            inside = vars(converted) if is_dataclass(converted) else converted
+            return isinstance(inside, dict) and all(
+                key in inside and _holds(key, key) and _holds(inside[key], value, depth + 1)
+                for key, value in data.items()
+            )
+        case list():
+            same = isinstance(converted, list | tuple) and len(converted) == len(data)
+            return same and all(_holds(left, other, depth + 1) for left, other in zip(converted, data, strict=True))
+        case _:
+            return converted == data and _is_json(data)
+
+
+def _is_json(value: Any) -> bool:
+    """Return whether a scalar keeps its value in JSON, unlike some large numbers and halves of surrogate pairs."""
+    match value:
+        case str():
+            return value.isascii() or _is_unicode(value)
+        case None | bool():
+            return True
+        case int():
+            return abs(value) < _LARGEST
+    return isinstance(value, float) and math.isfinite(value)
+
+
+def _is_unicode(text: str) -> bool:
+    """Return whether a text can be encoded: half of a surrogate pair cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+_LONGEST = 60
+
+_EXPECTED = {
+    "string_type": "text",
+    "float_type": "a number",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "dict_type": "a mapping",
+    "mapping_type": "a mapping",
+    "model_type": "a mapping",
+    "dataclass_type": "a mapping",
+    "none_required": "null",
+    "finite_number": "a number below 1.8e308",
+}
+
+
+_BOUNDS = {
+    "greater_than_equal": ("of at least", "ge"),
+    "less_than_equal": ("of at most", "le"),
+    "greater_than": ("above", "gt"),
+    "less_than": ("under", "lt"),
+}
+
+
+def describe(value: Any) -> str:
+    """Describe a value briefly, for a message."""
+    match value:
+        case None:
+            return "nothing (null)"
+        case bool() | int() | float():
+            return f"the number {excerpt(str(value), _LONGEST)}" if not isinstance(value, bool) else json.dumps(value)
+        case str():
+            return f"the text {quotation(value, _LONGEST)}"
+        case Mapping():
+            keys = ", ".join(map(repr, list(value)[:3]))
+            return f"a mapping with {keys}{', ...' if len(value) > 3 else ''}" if value else "an empty mapping"  # noqa: PLR2004 (three keys show its kind)
+        case Sequence():
+            return f"a list of {len(value)}"
+        case _:
+            return type(value).__name__
+
+
+_WORDS = {
+    "array": "a list",
+    "bool": "true or false",
+    "float": "a number",
+    "int": "a whole number",
+    "null": "null",
+    "object": "a mapping",
+    "str": "text",
+}
+"""Types of msgspec in messages."""
+_STEP = re.compile(r"\.([^.\[\]`]+)|\[(\d+)\]")
+
+
+def misfit(error: msgspec.ValidationError, data: Any) -> str:
+    """Return what does not fit a type of msgspec: the place in the data, what was found there, and what is expected.
+
+    >>> try:
+    ...     msgspec.convert({"labels": ["a", 5]}, msgspec.defstruct("Grader", [("labels", list[str])]))
+    ... except msgspec.ValidationError as error:
+    ...     misfit(error, {"labels": ["a", 5]})
+    'labels[1]: found the number 5, expected text'
+    """
+    text, _, place = str(error).partition(" - at ")
+    steps: list[str | int] = [key or int(number) for key, number in _STEP.findall(place)]
+    for step in steps:
+        data = data[step]
+    if text.startswith("Object missing required field"):
+        message = f"{text.split('`')[1]} is missing"
+    else:
+        names = text.split("`")[1].split(" | ") if text.startswith("Expected `") else []
+        words = [_WORDS.get(name, name) for name in names if name != "int" or "float" not in names]
+        expected = " or ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
+        message = f"found {describe(data)}, expected {expected}" if expected else f"found {describe(data)}"
+    return f"{render_path(steps)}: {message}" if steps else message
+
+
+def expectation(error: "ErrorDetails") -> str:
+    """Return what pydantic expected."""
+    context = error.get("ctx", {})
+    match error["type"]:
+        case "literal_error" | "union_tag_invalid":
+            return f"one of {str(context.get('expected', context.get('expected_tags'))).replace(' or ', ', ')}"
+        case kind if kind in _BOUNDS:
+            words, key = _BOUNDS[kind]
+            return f"a number {words} {context[key]}"
+        case kind if kind in _EXPECTED:
+            return _EXPECTED[kind]
+        case _:
+            return error["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
+
+
+def _message(error: "ErrorDetails", names: Sequence[str]) -> str:
+    key = str(error["loc"][-1]) if error["loc"] else ""
+    match error["type"]:
+        case "extra_forbidden" | "unexpected_keyword_argument":
+            return f"found the unknown key {key!r}{expected_name(key, names)}"
+        case "missing" | "missing_argument":
+            return f"found nothing, expected {key!r}"
+        case "literal_error":
+            choices = [part.strip("' ") for part in expectation(error).removeprefix("one of ").split(",")]
+            hint = suggest(str(error["input"]), choices)
+            return f"found {describe(error['input'])}{hint}, expected {expectation(error)}"
+        case "union_tag_not_found" | "union_tag_invalid":
+            return _tag_message(error)
+        case kind:
+            prefix = "" if kind == "value_error" else f"found {describe(error['input'])}, expected "
+            return prefix + expectation(error)
+
+
+def _tag_message(error: "ErrorDetails") -> str:
+    """Return the message for the key that distinguishes the branches of a union."""
+    context = error["ctx"]
+    key = context["discriminator"]
+    if "tag" not in context:
+        return f"found {describe(error['input'])}, expected a mapping with {key}"
+    known = context["expected_tags"].replace("'", "").split(", ")
+    return f"found {context['tag']!r} as {key}{suggest(context['tag'], known)}, expected {expectation(error)}"
+
+
+def _field_names(kind: Any, location: Sequence[int | str] = ()) -> list[str]:
+    """Return the keys that a mapping at a place of the data may have.
+
+    Args:
+        kind: The type of the whole.
+        location: Of the key in question; its last part is the key itself.
+    """
+    reached = _dataclasses(kind)
+    for part in location[:-1]:
+        inside = [each for each_kind in reached for each in _dataclasses(get_type_hints(each_kind).get(str(part)))]
+        reached = inside or [each for each in reached if part in _literals(each)] or reached
+    return [each.name for each in fields(reached[0])] if reached else []
+
+
+def _dataclasses(hint: Any) -> list[Any]:
+    """Return the dataclasses that a type consists of, branches of unions and values of mappings among them."""
+    if isinstance(hint, type) and is_dataclass(hint):
+        return [hint]
+    return [each for part in get_args(hint) for each in _dataclasses(part)]
+
+
+def _literals(kind: Any) -> set[Any]:
+    """Return the literal values of a dataclass's fields, by which the branches of a union are distinguished."""
+    hints = get_type_hints(kind).values()
+    return {value for hint in hints if get_origin(hint) is Literal for value in get_args(hint)}
+
+
+def option_fault(error: "ErrorDetails", kind: Any) -> str:
+    """Return the message of a fault in Python options, such as ``metrics[0]: found ..., expected ...``."""
+    hints = [hint for each in _dataclasses(kind) for hint in get_type_hints(each).values()]
+    branches = {each.__name__ for hint in hints for each in _dataclasses(hint)}
+    path = render_path([part for part in _place(error) if part not in branches])
+    message = _message(error, _field_names(kind, error["loc"]))
+    return f"{path}: {message}" if path and error["type"] != "missing" else message
+
+
+@lru_cache(maxsize=256)
+def adapter(kind: Any) -> "TypeAdapter[Any]":
+    """Return the validator of a class."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)
+
+
+def typed(kind: Any, value: Any) -> Any:
+    """Return JSON data as an object of a user's type.
+
+    Args:
+        kind: Such as a pydantic model or a dataclass.
+        value: The data.
+
+    Raises:
+        LlmevalError: It does not fit; the message names every place.
+    """
+    from pydantic import ValidationError
+
+    try:
+        return adapter(kind).validate_python(value)
+    except ValidationError as error:
+        raise LlmevalError("; ".join(map(_misfit, error.errors(include_url=False)))) from None
+
+
+def _misfit(error: "ErrorDetails") -> str:
+    place = render_path(error["loc"])
+    return f"{place}: {error['msg']}" if place else error["msg"]
+
+
+def check(kind: Any, data: Any, document: Document, path: Sequence[str | int]) -> tuple[Any, list[Fault]]:
+    """Validate a part of a document.
+
+    Args:
+        kind: Class of the part, whose field names unknown keys are compared with.
+        data: The part.
+        document: Its document, for lines and columns.
+        path: Where in the document.
+
+    Returns:
+        The validated value and no problems, or ``None`` and all of them.
+    """
+    from pydantic import ValidationError
+
+    try:
+        return adapter(kind).validate_json(json.dumps(data), strict=True), []
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+    faults = []
+    for fault in most_telling(details):
+        place = [*path, *_inside(data, fault["loc"])]
+        cause = fault.get("ctx", {}).get("error")
+        if isinstance(cause, FieldsError):
+            faults += [_field_fault(document, place, name, message) for name, message in cause.faults]
+            continue
+        unknown_key = fault["type"] in ("extra_forbidden", "unexpected_keyword_argument")
+        faults.append(document.fault(place, _message(fault, _field_names(kind, fault["loc"])), key=unknown_key))
+    return None, faults
+
+
+class DocumentReader:
+    """One reading of a document; collects faults.
+
+    Attributes:
+        document: Its content.
+        faults: The faults so far.
+    """
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self.faults: list[Fault] = []
+
+    def check(self, kind: Any, data: Any, path: Sequence[str | int]) -> Any:
+        """Validate a part of the document; ``None`` if it has faults."""
+        try:
+            return plain(kind, data)
+        except NotPlainError:
+            value, faults = check(kind, data, self.document, path)
+            self.faults += faults
+            return value
+
+    def fault(self, path: Sequence[str | int], message: str, *, key: bool = False) -> None:
+        """Add a fault at a place of the document."""
+        self.faults.append(self.document.fault(path, message, key=key))
+
+    def fault_inside(self, path: Sequence[str | int], value: str, offset: int, message: str) -> None:
+        """Add a fault of one character of a text."""
+        self.faults.append(self.document.fault_inside(path, value, offset, message))
+
+
+def _field_fault(document: Document, place: Sequence[str | int], name: str, message: str) -> Fault:
+    field, _, inside = name.partition(".")
+    return document.fault([*place, field], f"{inside}: {message}" if inside else message)
+
+
+def _is_tag(part: int | str) -> bool:
+    """Whether pydantic put this part into a location to name a branch of a union, such as ``tuple[str,...]``."""
+    return isinstance(part, str) and ("[" in part or part in ("str", "int", "float", "bool", "none", "constrained-str"))
+
+
+def _inside(data: Any, location: Sequence[int | str]) -> list[int | str]:
+    """Keep the parts of a location that lead through the data; names of union branches do not."""
+    place: list[int | str] = []
+    for part in location:
+        in_mapping = isinstance(data, Mapping) and part in data
+        in_list = isinstance(data, list | tuple) and isinstance(part, int) and part < len(data)
+        if in_mapping or in_list:
+            data = data[part]
+            place.append(part)
+    return place
+
+
+def most_telling(faults: "list[ErrorDetails]") -> "list[ErrorDetails]":
+    """Keep one fault per place: a union reports one for each of its branches.
+
+    Of a union of words and a mapping, a mapping has the faults of the mapping, and anything else that it is no word.
+    """
+    seen: dict[tuple[int | str, ...], ErrorDetails] = {}
+    for fault in faults:
+        if not any(_is_elsewhere(fault, other) for other in faults):
+            seen.setdefault(_place(fault), fault)
+    return list(seen.values())
+
+
+def _is_elsewhere(fault: "ErrorDetails", other: "ErrorDetails") -> bool:
+    """Return whether a fault is that of a branch which a value was not meant for, as another fault shows."""
+    is_mapping, place, there = isinstance(fault["input"], Mapping), _place(fault), _place(other)
+    if fault["type"] == "literal_error":
+        return is_mapping and other["type"] != "literal_error" and there[: len(place)] == place
+    return (
+        fault["type"] == "dataclass_type"
+        and not is_mapping
+        and other["type"] == "literal_error"
+        and place[:-1] == there
+    )
+
+
+def _place(fault: "ErrorDetails") -> tuple[int | str, ...]:
+    return tuple(part for part in fault["loc"] if not _is_tag(part))

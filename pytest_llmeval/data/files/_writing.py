@@ -1,0 +1,322 @@
+"""Writing of all our files: to a temporary file, synced and renamed, never through a symbolic link, under a lock."""
+
+import errno
+import os
+import re
+import socket
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from pytest_llmeval.core import WINDOWS
+from pytest_llmeval.data.files._places import refuse_links
+
+STALE_S: Final = 86_400.0
+"""Age at which a file is taken for abandoned although its process may run: on another machine, or under a used id."""
+
+
+def writer_name() -> str:
+    """Return a name of this process, such as ``1f0c5ad2-4711``."""
+    return f"{_machine()}-{os.getpid()}"
+
+
+def has_ended(name: str) -> bool:
+    """Return whether a process of this machine has ended; one of another machine, or in doubt, has not."""
+    machine, _, number = name.partition("-")
+    if WINDOWS or machine != _machine():  # there, signal 0 is Ctrl-C
+        return False
+    try:
+        os.kill(int(number), 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return False
+
+
+@cache
+def _machine() -> str:
+    """Return a digest of where process ids mean the same: containers may share a host's name, and a folder."""
+    space = ""
+    with suppress(OSError):
+        space = str(Path("/proc/self/ns/pid").readlink())
+    return sha256(f"{socket.gethostname()} {space}".encode()).hexdigest()[:8]
+
+
+_LEFTOVER = re.compile(r"\.llmeval-([0-9a-f]{8}-[0-9]+)-[0-9a-f]{8}\.tmp(?:-journal|-shm|-wal)?")
+_LOCK_S: Final = 60.0
+_STREAMS: Final = tuple(map(Path, ("/dev", "/dev/fd", "/proc/self/fd")))
+_PRIVATE: Final[int] = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+"""Flags for opening files: not for programs that are started, through no link, and without other line ends."""
+
+_NO_WAIT: Final[int] = getattr(os, "O_NONBLOCK", 0)
+_BUSY_S: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+"""Seconds to wait, time and again, for readers and virus scanners of Windows to close a file."""
+
+
+def write_text(path: Path, parts: Iterable[str]) -> None:
+    """Write a file that is old or new, never half: readers, kills and full disks see either.
+
+    A symbolic link of that name is replaced, not followed. Half of a surrogate pair, which UTF-8 cannot hold, is
+    escaped.
+
+    Args:
+        path: The file, in a folder that exists.
+        parts: Its text, in any number of pieces.
+
+    Raises:
+        OSError: It cannot be written; then it is as it was.
+    """
+    _write(path, (each.encode("utf-8", "backslashreplace") for each in parts))
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a file as `write_text` does."""
+    _write(path, [data])
+
+
+def _write(path: Path, parts: Iterable[bytes]) -> None:
+    refuse_links(path)
+    if _is_stream(path):
+        _write_parts(_open_stream(path), parts)
+        return
+    remove_leftovers(path.parent)
+    scratch = scratch_path(path.parent)
+    file = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _PRIVATE, 0o666)
+    try:
+        with suppress(OSError):
+            before = path.lstat()
+            if stat.S_ISREG(before.st_mode) and not WINDOWS:
+                os.fchmod(file, stat.S_IMODE(before.st_mode))
+        _write_parts(file, parts)
+        put_in_place(scratch, path)
+    except BaseException:
+        scratch.unlink(missing_ok=True)
+        raise
+
+
+def put_in_place(scratch: Path, path: Path) -> None:
+    """Have a file that is complete and synced take the place of another one.
+
+    Raises:
+        OSError: It cannot; then both are as they were.
+    """
+    for wait in (*(_BUSY_S if WINDOWS else ()), None):
+        try:
+            scratch.replace(path)
+        except PermissionError:
+            if wait is None:
+                raise
+            time.sleep(wait)
+        else:
+            break
+    _sync_folder(path.parent)
+
+
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+"""Spreadsheets run a cell that begins with one of these."""
+
+
+class _Echo:
+    """A file that returns what is written, so that a row can be formatted without being kept."""
+
+    def write(self, text: str) -> str:
+        return text
+
+
+def csv_lines(rows: Iterable[Iterable[str | float | None]]) -> Iterator[str]:
+    r"""Yield the rows of a table as text, one at a time, in which no spreadsheet finds a formula.
+
+    A text that begins as a formula does gets a leading apostrophe; numbers stay numbers, and ``None`` is an empty cell.
+
+    >>> list(csv_lines([["case", "f1"], ["=1+1", -0.5], ["b", None]]))
+    ['case,f1\n', "'=1+1,-0.5\n", 'b,\n']
+    """
+    import csv
+
+    # Cells are quoted for the characters of the terminator, so it has both of those that readers end a row at.
+    writer = csv.writer(_Echo(), lineterminator="\r\n")
+    for row in rows:
+        line = writer.writerow([_inert(cell) if isinstance(cell, str) else cell for cell in row])
+        yield line.removesuffix("\r\n") + "\n"
+
+
+def _inert(text: str) -> str:
+    """Return a text that no spreadsheet takes for a formula."""
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def sync(path: Path) -> None:
+    """Have a file be on the disk, and not only in memory.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    file = os.open(path, os.O_RDWR | _PRIVATE)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def append_text(path: Path, text: str) -> None:
+    """Add text to the end of a file, in one write, so that processes that do so at once do not mix theirs.
+
+    It begins on a line of its own, also where a kill, a full disk or a power cut left the last line without its end.
+
+    Raises:
+        OSError: It cannot be written, or is a symbolic link.
+    """
+    refuse_links(path)
+    if WINDOWS and path.is_symlink():
+        raise OSError(errno.ELOOP, f"{path.name} is a symbolic link, expected a file", str(path))
+    file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | _PRIVATE, 0o666)
+    try:
+        data = text.encode("utf-8", "backslashreplace")
+        if _is_cut_off(file) and not text.startswith(("\n", "\r\n")):
+            data = b"\n" + data
+        while data:
+            data = data[os.write(file, data) :]
+    finally:
+        os.close(file)
+
+
+def _is_cut_off(file: int) -> bool:
+    """Return whether a file does not end with the end of a line."""
+    status = os.fstat(file)
+    if not (stat.S_ISREG(status.st_mode) and status.st_size):
+        return False
+    os.lseek(file, -1, os.SEEK_END)
+    return os.read(file, 1) != b"\n"
+
+
+def rewrite(path: Path, make: Callable[[], str]) -> bool:
+    """Replace a file by what is made of it, while no other process does.
+
+    Args:
+        path: The file; its folder is made.
+        make: Reads the file, if it is there, and returns its new text; no text represents no file. Called again under
+            the lock where something changes.
+
+    Returns:
+        Whether the file had to change.
+
+    Raises:
+        OSError: It cannot be written; then it is as it was.
+    """
+    if has_text(path, make()):
+        return False
+    refuse_links(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with locked(path):
+        text = make()
+        if has_text(path, text):
+            return False
+        if text:
+            write_text(path, [text])
+        else:
+            path.unlink(missing_ok=True)
+    return True
+
+
+def has_text(path: Path, text: str) -> bool:
+    """Return whether a file has a text already, with any line ends."""
+    if not path.is_file():
+        return not text and not path.is_symlink()
+    return path.read_bytes().replace(b"\r\n", b"\n") == text.encode("utf-8", "backslashreplace")
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Keep other processes from changing a file, or what belongs to it.
+
+    Raises:
+        OSError: Its folder cannot be written, or another process has held the lock for a minute.
+    """
+    from filelock import FileLock, Timeout
+
+    refuse_links(path)
+    name = path.with_name(f".llmeval-{sha256(path.name.encode(errors='surrogateescape')).hexdigest()[:16]}.lock")
+    if name.is_symlink():  # which a lock would be written through
+        name.unlink()
+    lock = FileLock(name, timeout=_LOCK_S)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise OSError(errno.EBUSY, f"another process has held it for {_LOCK_S:g} s", str(path)) from None
+    try:
+        yield
+    finally:
+        if not WINDOWS:  # which removes no open file, so the release does
+            name.unlink(missing_ok=True)  # before it: a process that waits for the lock sees that its file is gone
+        lock.release()
+
+
+def scratch_path(folder: Path) -> Path:
+    """Return a name that no other process uses, and by which `remove_leftovers` knows whose it is."""
+    return folder / f".llmeval-{writer_name()}-{os.urandom(4).hex()}.tmp"
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what killed processes of ours were about to write in a folder."""
+    with suppress(OSError):
+        refuse_links(folder / "leftover")
+        _remove_leftovers(folder)
+
+
+def _remove_leftovers(folder: Path) -> None:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            match = _LEFTOVER.fullmatch(entry.name)
+            if match is not None:
+                with suppress(OSError):
+                    age = time.time() - entry.stat(follow_symlinks=False).st_mtime
+                    if has_ended(match[1]) or age > STALE_S:
+                        Path(entry.path).unlink(missing_ok=True)
+
+
+def _write_parts(file: int, parts: Iterable[bytes]) -> None:
+    """Write an open file, and close it."""
+    with os.fdopen(file, "wb") as stream:
+        stream.writelines(parts)
+        stream.flush()
+        if stat.S_ISREG(os.fstat(file).st_mode):
+            os.fsync(file)
+
+
+def _sync_folder(folder: Path) -> None:
+    with suppress(OSError):  # some file systems cannot
+        file = os.open(folder, os.O_RDONLY | _PRIVATE)
+        try:
+            os.fsync(file)
+        finally:
+            os.close(file)
+
+
+def _open_stream(path: Path) -> int:
+    """Open a pipe or a device without waiting for who reads it."""
+    try:
+        file = os.open(path, os.O_WRONLY | _NO_WAIT)
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            raise OSError(errno.ENXIO, "it is a pipe that nobody reads", str(path)) from None
+        raise
+    if _NO_WAIT:
+        os.set_blocking(file, True)
+    return file
+
+
+def _is_stream(path: Path) -> bool:
+    """Return whether a path names no file that could be replaced, but a pipe, a terminal or a stream of the process."""
+    if path.parent in _STREAMS:
+        return True
+    try:
+        mode = path.lstat().st_mode
+    except OSError:
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)

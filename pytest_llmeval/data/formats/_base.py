@@ -1,0 +1,589 @@
+"""The contract of a source of cases, and the reading of ids, texts and predictions that all sources share."""
+
+import json
+import re
+import unicodedata
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from msgspec import Struct
+
+from pytest_llmeval.core import (
+    MISSING,
+    Case,
+    Fault,
+    SuiteError,
+    counted,
+    grouped,
+    listed,
+    quotation,
+    shown_path,
+    suggest,
+)
+from pytest_llmeval.data.files._documents import load_json, read_jsonl
+from pytest_llmeval.data.files._places import FaultLog
+
+_LONGEST_SHOWN = 40
+_WHOLE = re.compile(r"[+-]?[0-9]+\.0")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+def json_text(value: Any) -> str:
+    """Return text unchanged and any other value as its JSON text: ``2022`` becomes ``"2022"``."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def case_id(value: Any) -> str | None:
+    """Return a text or whole number, also as 264.0, as an id in composed form (NFC); ``None`` for other values."""
+    if isinstance(value, str):
+        return unicodedata.normalize("NFC", value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def same_id(text: str) -> str:
+    """Return what ids that mean the same have in common: ``264.0`` is ``264``.
+
+    Tools such as pandas write the whole numbers of a column with a fraction if one of them is missing.
+    """
+    return text.removesuffix(".0") if text.endswith(".0") and _WHOLE.fullmatch(text) else text
+
+
+def id_fault(text: str) -> str | None:
+    """Return why pytest could not select a case by this id; ``None`` if it can."""
+    wrong = None
+    if not text:
+        wrong = "an empty id"
+    elif "::" in text:
+        wrong = f"the id {text!r} with '::', which pytest splits at"
+    elif text != text.strip():
+        wrong = f"the id {text!r} with surrounding spaces"
+    elif _CONTROL.search(text):
+        wrong = f"the id {text!r} with a control character"
+    elif text.startswith("__") and text.endswith("__"):
+        wrong = f"the id {text!r}, a name that Python reserves"
+    return wrong and f"found {wrong}, expected an id that can name the case on the command line"
+
+
+def kind(value: Any) -> str:
+    """Name a value of the wrong type in a message: ``a list``, ``null``, ``the number 3``."""
+    if isinstance(value, list):
+        return "a list"
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, str):
+        return f"the text {quotation(value, _LONGEST_SHOWN)}"
+    return json.dumps(value) if value is None or isinstance(value, bool) else f"the number {value}"
+
+
+def wrong_values(item: Mapping[str, Any], checks: Iterable[tuple[str, bool, str]]) -> list[tuple[tuple[str], str]]:
+    """Return path and message for each value that is not as it should be.
+
+    Args:
+        item: An object.
+        checks: Key, whether its value is good, and what is expected.
+    """
+    return [
+        ((key,), f"found {kind(item[key]) if key in item else 'nothing'}, expected {expected}")
+        for key, good, expected in checks
+        if not good
+    ]
+
+
+class UnreadKeys:
+    """Keys of the rows of one file that its source does not read; each is one fault, which spares the cases.
+
+    Args:
+        known: The keys that the format has.
+        ignore: Further keys that are not read on purpose.
+    """
+
+    def __init__(self, known: Iterable[str], ignore: Iterable[str] = ()) -> None:
+        self._known = tuple(known)
+        self._passed = {*self._known, *ignore}
+        self._first: dict[str, tuple[int, int, str]] = {}
+
+    def add(self, row: Mapping[str, Any], line: int, column: int, path: str = "") -> None:
+        """Add the keys of a row."""
+        for key in row:
+            if key not in self._passed:
+                self._first.setdefault(str(key), (line, column, path))
+
+    def report(self, faults: FaultLog, meant: Mapping[str, str] | None = None) -> None:
+        """Add the faults, each where the key comes first.
+
+        Args:
+            faults: Gets them.
+            meant: Keys of other formats, each with the key of this one that `fields` can read from it.
+        """
+        for key, (line, column, path) in self._first.items():
+            part = (meant or {}).get(key)
+            hint = suggest(key, self._known) if part is None else f" (did you mean `fields: {{{part}: {key}}}`?)"
+            expected = f"one of: {', '.join(self._known)} (or {key} under `ignore`){hint}"
+            faults.add(line, column, path, f"found the key {key!r}, expected {expected}", spares_case=True)
+
+
+PARTS: Final = ("id", "input", "messages", "expected", "prediction", "labels", "tags", "thresholds", "checks", "always")
+"""The parts of a case that a row can give."""
+
+CELL_CHECKS: Final = (
+    "contains",
+    "contains_all",
+    "contains_any",
+    "contains_json",
+    "cost_usd",
+    "empty",
+    "ends_with",
+    "equals",
+    "icontains",
+    "icontains_all",
+    "icontains_any",
+    "is_json",
+    "json_equals",
+    "json_schema",
+    "json_subset",
+    "judge",
+    "language",
+    "latency_s",
+    "levenshtein",
+    "max_chars",
+    "max_sentences",
+    "max_words",
+    "min_chars",
+    "min_sentences",
+    "min_words",
+    "number",
+    "one_of",
+    "pii",
+    "quotes",
+    "refusal",
+    "regex",
+    "rubric",
+    "span",
+    "starts_with",
+    "tool_call",
+)
+"""Checks that a column of a CSV file may hold under their names."""
+
+ABSENT: Final = object()
+"""Stands for a value that a row does not have; ``None`` is a null that it has."""
+
+
+@dataclass(frozen=True)
+class ColumnMap:
+    """The columns of each part of a case.
+
+    A part that is not listed here is read from the column of the same name. A column is named as in the file, or
+    by a dotted path into nested data: ``meta.type``, ``answers.0``.
+
+    Attributes:
+        id: The column of the id; if there is none, rows are counted from 1.
+        input: One column, or several by the names that they get: ``{question: q, context: text}``.
+        messages: A column that holds the script of a conversation, in place of the input.
+        expected: As `input`.
+        prediction: As `input`.
+        labels: A column that holds an object of labels, or label to column: ``{question_type: type}``.
+        tags: A column that holds a list of tags, or a text with commas between them.
+        thresholds: A column that holds an object of limits, or metric to column.
+        checks: A column that holds a list of checks, or check to the column of its argument: ``{contains: must_say}``.
+        always: A column that says whether the case always runs.
+    """
+
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = {"extra": "forbid"}
+
+    id: str | None = None
+    input: str | dict[str, str] | None = None
+    messages: str | None = None
+    expected: str | dict[str, str] | None = None
+    prediction: str | dict[str, str] | None = None
+    labels: str | dict[str, str] | None = None
+    tags: str | None = None
+    thresholds: str | dict[str, str] | None = None
+    checks: str | dict[str, str] | None = None
+    always: str | None = None
+
+
+def pick(row: Mapping[str, Any], column: str) -> Any:
+    """Return the value in `column`, or at the dotted path that it is; `ABSENT` if there is none."""
+    if column in row:
+        return row[column]
+    if "." not in column:
+        return ABSENT
+    here: Any = row
+    for step in column.split("."):
+        if isinstance(here, dict) and step in here:
+            here = here[step]
+        elif isinstance(here, list) and step.isdecimal() and int(step) < len(here):
+            here = here[int(step)]
+        else:
+            return ABSENT
+    return here
+
+
+class CaseFile:
+    """The data file of a source, with the cases and faults found in it so far.
+
+    Attributes:
+        path: Where it is.
+        display_path: Its name in errors.
+        cases: By id, in the order of the file.
+        faults: What is wrong with it; ``faults.add(line, column, path, "found ..., expected ...")`` adds to them.
+    """
+
+    def __init__(self, path: Path, display_path: str) -> None:
+        self.path = path
+        self.display_path = display_path
+        self.cases: dict[str, Case] = {}
+        self.faults = FaultLog(display_path)
+
+    def add(self, case: Case, path: str = "", column: int = 1) -> None:
+        """Add a case, or a fault if its id cannot be used or is taken.
+
+        Args:
+            case: With its `line`, counted from 1.
+            path: The field of its id, for that fault; empty where it has none.
+            column: Where the case begins in its line.
+        """
+        wrong = id_fault(case.id)
+        if wrong is None and case.id in self.cases:
+            first = self.cases[case.id].line
+            wrong = f"found the id {case.id!r} twice, expected it once (first in line {first})"
+        if wrong is None:
+            self.cases[case.id] = case
+        else:
+            self.faults.add(case.line, column, path, wrong)
+
+
+@dataclass(frozen=True)
+class Source(ABC):
+    """A dataset format. Subclass as a frozen dataclass whose fields are the options.
+
+    `FileSource` is simpler if all cases are in one file.
+    """
+
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = {"extra": "forbid"}
+
+    format: ClassVar[str]
+    """Its name in suite files."""
+
+    beyond_gold: ClassVar[Any] = MISSING
+    """The prediction of a system for a case that ground truth lacks and that only another system names."""
+
+    @classmethod
+    def row_schema(cls) -> dict[str, Any] | None:
+        """Return the JSON Schema of a row of its files; ``None`` if none is published."""
+        return None
+
+    @abstractmethod
+    def load(self, folder: Path, faults: list[Fault]) -> list[Case]:
+        """Return the selected cases, in the order of the data.
+
+        Args:
+            folder: The folder of the suite file.
+            faults: Gets the log; good cases survive them.
+        """
+
+    def load_recorded(self, folder: Path, faults: list[Fault]) -> list[Case]:
+        """Return the selected cases as `load` does, but without predictions that the data itself may have."""
+        return self.load(folder, faults)
+
+    def load_systems(self, folder: Path, systems: Sequence["Source"]) -> list[tuple[list[Case], list[Fault]]]:
+        """Return the cases and faults of sources that differ from this one in their predictions; see `load_recorded`.
+
+        Args:
+            folder: The folder of the suite file.
+            systems: The sources. A format whose cases are costly to read may read them once for all.
+        """
+        answers: list[tuple[list[Case], list[Fault]]] = []
+        for source in systems:
+            faults: list[Fault] = []
+            answers.append((source.load_recorded(folder, faults), faults))
+        return answers
+
+    @abstractmethod
+    def faulty(self, faults: Iterable[Fault]) -> int:
+        """Return how many cases cannot run because of the faults that `load` found."""
+
+    @abstractmethod
+    def file_of(self, case: Case) -> str:
+        """Return the file of a case, for a fault in its row."""
+
+
+@dataclass(frozen=True)
+class FileSource(Source):
+    """A dataset format of one data file: a subclass writes `read`.
+
+    Example:
+        >>> @dataclass(frozen=True)
+        ... class Lines(FileSource):
+        ...     format = "lines"
+        ...
+        ...     def read(self, file):
+        ...         for number, line in enumerate(file.path.read_text(encoding="utf-8").splitlines(), 1):
+        ...             question, separator, answer = line.partition(" = ")
+        ...             if separator:
+        ...                 file.add(Case(str(number), question, answer, line=number))
+        ...             else:
+        ...                 file.faults.add(number, 1, "", f"found {line!r}, expected QUESTION = ANSWER")
+
+    Attributes:
+        path: The data file; relative to the suite file's folder, or absolute.
+        predictions: A file of answers by question id, or ``None``; they replace answers of the data file.
+    """
+
+    short_ids: ClassVar[bool] = False
+    """Whether answers may name a case by the part of its id behind the slash, where only one case has it."""
+
+    path: str
+    predictions: str | None = None
+
+    @abstractmethod
+    def read(self, file: CaseFile) -> None:
+        """Add the cases and the faults of the data file.
+
+        Raises:
+            SuiteError: The file cannot be read at all; its faults are taken over.
+        """
+
+    def selects(self, case: Case) -> bool:
+        """Return whether the options select a case; answers to the other cases are ignored."""
+        del case
+        return True
+
+    def answers(self, path: Path, cases: Mapping[str, Case], faults: FaultLog) -> "list[RecordedAnswer]":
+        """Return the recorded answers of a file to cases, which are given by id."""
+        del cases
+        return read_answers(path, faults)
+
+    def load(self, folder: Path, faults: list[Fault]) -> list[Case]:
+        """Return the selected cases, in the order of the file; see `Source.load`."""
+        return self._answered(self._data(folder), folder, faults)
+
+    def load_recorded(self, folder: Path, faults: list[Fault]) -> list[Case]:
+        """Return the selected cases with the predictions of the file of answers; see `Source.load_recorded`."""
+        return self._answered(_without_predictions(self._data(folder)), folder, faults)
+
+    def load_systems(self, folder: Path, systems: Sequence[Source]) -> list[tuple[list[Case], list[Fault]]]:
+        """Read the data file once for all systems; see `Source.load_systems`."""
+        data = _without_predictions(self._data(folder))
+        answers: list[tuple[list[Case], list[Fault]]] = []
+        for source in systems:
+            assert isinstance(source, FileSource)
+            faults: list[Fault] = []
+            answers.append((source._answered(data, folder, faults), faults))  # noqa: SLF001 (its own class)
+        return answers
+
+    def _data(self, folder: Path) -> CaseFile:
+        """Read the data file."""
+        file = CaseFile(folder / self.path, shown_path(folder / self.path))
+        try:
+            self.read(file)
+        except SuiteError as error:
+            file.faults.extend(error.faults)
+        if not file.faults.count and not any(map(self.selects, file.cases.values())):
+            file.faults.add(0, 0, "", "found no case selected by the options, expected at least one")
+        return file
+
+    def _answered(self, file: CaseFile, folder: Path, faults: list[Fault]) -> list[Case]:
+        """Return the selected cases of the data file, with recorded answers if there are any."""
+        faults.extend(file.faults.listed())
+        selected = {name: case for name, case in file.cases.items() if self.selects(case)}
+        if self.predictions is not None:
+            log = FaultLog(shown_path(folder / self.predictions))
+            answers = self.answers(folder / self.predictions, file.cases, log)
+            if selected:
+                add_predictions(selected, answers, file.cases, log, short_ids=self.short_ids)
+            faults.extend(log.listed())
+        return list(selected.values())
+
+    def faulty(self, faults: Iterable[Fault]) -> int:
+        """Return how many lines of the data file have faults that keep their case from running."""
+        data, costly = Path(self.path).name, (fault for fault in faults if fault.line and not fault.spares_case)
+        return len({fault.line for fault in costly if Path(fault.file).name == data})
+
+    def file_of(self, case: Case) -> str:
+        """Return the data file."""
+        del case
+        return self.path
+
+
+def _without_predictions(file: CaseFile) -> CaseFile:
+    file.cases = {name: case.answered(MISSING) for name, case in file.cases.items()}
+    return file
+
+
+ID_KEYS = ("question_id", "query_id", "id")
+_CONVERSATION_KEYS = ("sample_id", "conversation_id")
+_ANSWER_KEYS = ("prediction", "hypothesis", "answer", "results")
+_SHOWN_IDS = 3
+
+
+class RecordedAnswer(Struct, frozen=True):
+    """A recorded answer.
+
+    Attributes:
+        id: The id that the file gives.
+        value: What was answered.
+        line: Its line.
+        column: Its column.
+    """
+
+    id: str
+    value: Any
+    line: int
+    column: int
+
+
+def read_answers(
+    path: Path,
+    log: FaultLog,
+    prepare: Callable[[Any], Any] = lambda row: row,
+    *,
+    rows_key: str | None = None,
+    answer_keys: Sequence[str] = _ANSWER_KEYS,
+) -> list[RecordedAnswer]:
+    """Read a file of answers.
+
+    A ``.json`` file is an object ``{id: answer}`` or a list of rows; any other file is JSONL, one row a line.
+    A row has its id under ``question_id``, ``query_id`` or ``id``, together with ``sample_id`` or
+    ``conversation_id`` if ids are unique only within a conversation. It has the answer under ``prediction``,
+    ``hypothesis``, ``answer`` or ``results``; the first that is there counts.
+
+    Args:
+        path: The file.
+        log: Gets the faults; good answers survive them.
+        prepare: Brings a row of another form into this one.
+        rows_key: Key of an object that holds the list of rows, as in files of results.
+        answer_keys: The keys of answers in the rows before `prepare`, for faults.
+    """
+    reader = _AnswerRows(log, prepare, answer_keys)
+    try:
+        if path.suffix.lower() == ".json":
+            answers = list(_from_json(path, reader, rows_key))
+        else:
+            faults: list[Fault] = []
+            rows = list(read_jsonl(path, log.file, faults))
+            log.extend(faults)
+            answers = [answer for line, row in rows for answer in reader.answers(line, 1, "", row)]
+    except SuiteError as error:
+        log.extend(error.faults)
+        return []
+    reader.finish()
+    return answers
+
+
+def _from_json(path: Path, reader: "_AnswerRows", rows_key: str | None) -> Iterator[RecordedAnswer]:
+    document = load_json(path, reader.faults.file, depth=1 if rows_key is None else 2)
+    if isinstance(document.data, dict) and isinstance(rows := document.data.get(rows_key), list):
+        for index, row in enumerate(rows):
+            yield from reader.answers(*document.locate((str(rows_key), index)), f"{rows_key}[{index}]", row)
+    elif isinstance(document.data, dict):
+        for key, value in document.data.items():
+            yield RecordedAnswer(str(case_id(key)), value, *document.locate((key,), key=True))
+    elif isinstance(document.data, list):
+        for index, row in enumerate(document.data):
+            yield from reader.answers(*document.locate((index,)), f"[{index}]", row)
+    else:
+        expected = "an object of answers by id, or a list of rows"
+        reader.faults.add(1, 1, "", f"found {kind(document.data)}, expected {expected}")
+
+
+class _AnswerRows:
+    """Reads rows of one file of answers; rows that lack the same key are one fault."""
+
+    def __init__(self, faults: FaultLog, prepare: Callable[[Any], Any], answer_keys: Sequence[str]) -> None:
+        self.faults = faults
+        self.prepare = prepare
+        self.answer_keys = answer_keys
+        self.lacking: dict[tuple[str, ...], list[tuple[int, int, str, Any]]] = {}
+
+    def answers(self, line: int, column: int, path: str, raw: Any) -> Iterator[RecordedAnswer]:
+        """Yield the answer of a row, or add its fault."""
+        row = self.prepare(raw)
+        if not isinstance(row, dict):
+            message = f"found {kind(row)}, expected an object with `question_id` and `prediction`"
+            self.faults.add(line, column, path, message)
+            return
+        id_key = _first_key(row, ID_KEYS)
+        answer_key = _first_key(row, _ANSWER_KEYS)
+        if id_key is None or answer_key is None:
+            keys = tuple(ID_KEYS if id_key is None else self.answer_keys)
+            self.lacking.setdefault(keys, []).append((line, column, path, raw))
+            return
+        name = case_id(row[id_key])
+        if name is None:
+            message = f"found {kind(row[id_key])} as `{id_key}`, expected text or a whole number"
+            self.faults.add(line, column, path, message)
+            return
+        conversation_key = _first_key(row, _CONVERSATION_KEYS)
+        conversation = case_id(row[conversation_key]) if conversation_key is not None else None
+        if conversation is not None and not name.startswith(f"{conversation}/"):
+            name = f"{conversation}/{name}"
+        yield RecordedAnswer(name, row[answer_key], line, column)
+
+    def finish(self) -> None:
+        """Add a fault for the rows that lack an id, and one for those that lack an answer."""
+        for keys, rows in self.lacking.items():
+            line, column, path, row = rows[0]
+            expected = " or ".join(f"`{key}`" for key in keys)
+            present = f"the keys {', '.join(map(repr, row))}" if row else "no key"
+            more = f" (and {counted(len(rows) - 1, 'more row')} like it)" if len(rows) > 1 else ""
+            self.faults.add(line, column, path, f"found {present}, expected {expected}{more}")
+
+
+def _first_key(row: Mapping[str, Any], keys: Iterable[str]) -> str | None:
+    return next((key for key in keys if key in row), None)
+
+
+def add_predictions(
+    cases: dict[str, Case], answers: list[RecordedAnswer], known: Collection[str], faults: FaultLog, *, short_ids: bool
+) -> None:
+    """Put answers into their cases; a case without an answer is unchanged.
+
+    Args:
+        cases: By id; changed in place.
+        answers: What was recorded.
+        known: All ids of the data file; answers to cases that are not selected are ignored.
+        faults: Gets the answers that belong nowhere, or to several cases, or where another came first.
+        short_ids: Whether the part of an id behind the slash is enough where only one case has it.
+    """
+    by_short_id = grouped((name.rpartition("/")[2], name) for name in (cases if short_ids else ()))
+    same = {same_id(name): name for name in known}
+    first: dict[str, RecordedAnswer] = {}
+    unknown: list[RecordedAnswer] = []
+    ambiguous: list[RecordedAnswer] = []
+    for answer in answers:
+        name = answer.id if answer.id in known else same.get(same_id(answer.id), "")
+        targets = [name] if name else by_short_id.get(answer.id, [])
+        if len(targets) != 1:
+            (ambiguous if targets else unknown).append(answer)
+        elif (earlier := first.setdefault(targets[0], answer)) is not answer:
+            message = f"found a second answer to {targets[0]!r}, expected one (first in line {earlier.line})"
+            faults.add(answer.line, answer.column, "", message)
+        elif targets[0] in cases:
+            cases[targets[0]] = cases[targets[0]].answered(answer.value)
+    _add_unknown(unknown, known, faults)
+    _add_ambiguous(ambiguous, by_short_id, faults)
+
+
+def _some(answers: list[RecordedAnswer]) -> str:
+    return listed((repr(each.id) for each in answers), _SHOWN_IDS, ", ...")
+
+
+def _add_unknown(answers: list[RecordedAnswer], known: Collection[str], faults: FaultLog) -> None:
+    if answers:
+        unknown = f"found {counted(len(answers), 'id')} that no case has ({_some(answers)})"
+        expected = f"expected ids such as {next(iter(known))!r}{suggest(answers[0].id, known)}"
+        faults.add(answers[0].line, answers[0].column, "", f"{unknown}, {expected}")
+
+
+def _add_ambiguous(answers: list[RecordedAnswer], by_short_id: dict[str, list[str]], faults: FaultLog) -> None:
+    if answers:
+        same = by_short_id[answers[0].id]
+        ambiguous = f"found {counted(len(answers), 'id')} that several conversations have ({_some(answers)})"
+        expected = f"expected them with their conversation: {answers[0].id!r} is {same[0]!r} or {same[1]!r}"
+        faults.add(answers[0].line, answers[0].column, "", f"{ambiguous}, {expected}")

@@ -1,0 +1,342 @@
+"""Data frames, Arrow tables and datasets as rows of plain data and as cases; Arrow and Parquet files as a source."""
+
+import csv
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import fields as dataclass_fields
+from itertools import islice
+from pathlib import Path
+from types import FrameType
+from typing import Any, ClassVar, Final, TypeAlias, get_type_hints, is_typeddict
+
+from msgspec import Struct
+
+from pytest_llmeval.core import MISSING, Case, Fault, LlmevalError, MissingExtraError, is_typed, needing, normalized
+from pytest_llmeval.data.files._validation import adapter, typed
+from pytest_llmeval.data.formats._base import CaseFile, ColumnMap, FileSource
+from pytest_llmeval.data.formats._rows import DataRow, add_rows, is_blank
+
+CaseColumns: TypeAlias = str | Sequence[str] | Mapping[str, str] | type | None
+"""What feeds a part of a case: a column, several under their names or under others, or a type, by its fields."""
+
+_FORMATS: Final = {
+    ".csv": "csv",
+    ".json": "json",
+    ".jsonl": "jsonl",
+    ".parquet": "arrow",
+    ".pq": "arrow",
+    ".arrow": "arrow",
+}
+_TYPED: Final = ("input", "expected", "prediction")
+
+_EXPECTED: Final = "a data frame, an Arrow table, a dataset, or an iterable of objects"
+_ARROW_SUFFIXES: Final = (".arrow", ".parquet", ".pq")
+
+
+def rows_of(data: Any) -> Iterator[dict[str, Any]]:
+    """Yield the rows of data as JSON data; what is absent (null, NaN, NaT) is left out.
+
+    Args:
+        data: A data frame of pandas, polars or another library that narwhals knows, an Arrow table, a dataset, or an
+            iterable of mappings, cases, or objects of dataclasses and pydantic models.
+
+    Raises:
+        MissingExtraError: A data frame is given, and narwhals is not installed.
+        LlmevalError: The data has no rows of this form.
+    """
+    for number, row in enumerate(_native_rows(data)):
+        plain = _plain_row(row)
+        if isinstance(plain, BadCell):
+            column = f", {plain.column}" if plain.column else ""
+            raise LlmevalError(f"row {number}{column}: {plain.message}")
+        yield plain
+
+
+class BadCell(Struct, frozen=True):
+    """Why a row is no data.
+
+    Attributes:
+        column: Of the cell; empty for the row as a whole.
+        message: What was found, and what was expected.
+    """
+
+    column: str
+    message: str
+
+
+def _plain_row(row: Any) -> dict[str, Any] | BadCell:
+    """Return a row as JSON data without what is absent, or what is wrong with it."""
+    name = ""
+    try:
+        plain = (
+            _case_row(row) if isinstance(row, Case) else normalized(row, nan_is_absent=True) if is_typed(row) else row
+        )
+        if not isinstance(plain, Mapping):
+            return BadCell("", f"found {type(row).__name__}, expected {_EXPECTED}")
+        cells = {}
+        for key, value in plain.items():
+            name = str(key)
+            cells[name] = normalized(value, nan_is_absent=True)
+    except ValueError as error:
+        return BadCell(name, str(error))
+    return {name: value for name, value in cells.items() if value is not None}
+
+
+def _native_rows(data: Any) -> Iterable[Any]:
+    if hasattr(data, "column_names") and hasattr(data, "features"):  # of the library datasets
+        return list(data)
+    if isinstance(data, Mapping | str | bytes):
+        known = f" with the keys {', '.join(map(str, data))}: choose one" if isinstance(data, Mapping) else ""
+        raise LlmevalError(f"found {type(data).__name__}{known}, expected {_EXPECTED}")
+    if hasattr(data, "to_pylist"):
+        listed: list[Any] = data.to_pylist()
+        return listed
+    if hasattr(data, "collect_schema") or hasattr(data, "columns"):
+        with needing("a data frame of cases", "frames"):
+            import narwhals as nw
+        frame = nw.from_native(data, pass_through=False)
+        eager = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
+        rows: Iterator[dict[str, Any]] = eager.iter_rows(named=True)
+        return rows
+    if isinstance(data, Iterable):
+        return iter(data)
+    raise LlmevalError(f"found {type(data).__name__}, expected {_EXPECTED}")
+
+
+def _case_row(case: Case) -> dict[str, Any]:
+    parts = {name: getattr(case, name) for name in _PART_KEYS}
+    more = {name: value for name in _MORE_KEYS if (value := getattr(case, name))}
+    return {"id": case.id} | {name: value for name, value in parts.items() if value is not MISSING} | more
+
+
+_PART_KEYS: Final = ("input", "expected", "prediction")
+_MORE_KEYS: Final = ("labels", "tags", "thresholds", "checks", "always")
+
+
+@dataclass(frozen=True)
+class RowSource(FileSource):
+    """Rows that are there already, with the place in Python where they were given.
+
+    Attributes:
+        rows: As `rows_of` yields them, and what is wrong with the others.
+        columns: Which columns feed which part of a case; ``None`` for rows with the keys of a case.
+        line: Where the rows were given.
+    """
+
+    format: ClassVar[str] = "rows"
+
+    rows: tuple[Mapping[str, Any] | BadCell, ...] = ()
+    columns: ColumnMap | None = None
+    line: int = 1
+
+    def read(self, file: CaseFile) -> None:
+        """Add the cases of the rows."""
+        good = []
+        for number, row in enumerate(self.rows):
+            if isinstance(row, BadCell):
+                path = f"[{number}].{row.column}" if row.column else f"[{number}]"
+                file.faults.add(self.line, 1, path, row.message)
+            elif not is_blank(row):
+                good.append(DataRow(dict(row), self.line, 1, f"[{number}]"))
+        add_rows(file, good, self.columns)
+
+    def faulty(self, faults: Iterable[Fault]) -> int:
+        """Return how many rows have faults that keep their case from running."""
+        return len({each.path.partition("]")[0] for each in faults if each.path[:1] == "[" and not each.spares_case})
+
+
+@dataclass(frozen=True)
+class ArrowSource(FileSource):
+    """A row a case, of a Parquet or Arrow file, or of a folder in which the library ``datasets`` has saved a dataset.
+
+    Null is an absent value.
+
+    Attributes:
+        fields: Which columns feed which part of a case; without it they have the parts' names.
+        split: Of a saved dataset with several splits, the one that is read.
+    """
+
+    format: ClassVar[str] = "arrow"
+
+    fields: ColumnMap | None = None
+    split: str | None = None
+
+    def read(self, file: CaseFile) -> None:
+        """Add the cases of the rows; the first row is line 1."""
+        try:
+            rows = list(rows_of(_table(file.path, self.split)))
+        except MissingExtraError:
+            raise
+        except (LlmevalError, OSError, ValueError, KeyError) as error:
+            file.faults.add(0, 0, "", f"found no table that can be read ({error}), expected Arrow or Parquet")
+            return
+        add_rows(file, (DataRow(row, line) for line, row in enumerate(rows, 1) if not is_blank(row)), self.fields)
+
+
+def _table(path: Path, split: str | None) -> Any:
+    """Return the table of a file, or of a folder of files.
+
+    Raises:
+        MissingExtraError: pyarrow is not installed.
+        LlmevalError: There is no such split.
+    """
+    with needing("a file of Arrow or Parquet", "parquet"):
+        import pyarrow as pa
+        from pyarrow import parquet
+    if not path.is_dir():
+        return parquet.read_table(path) if path.suffix != ".arrow" else _arrow(pa, path)
+    splits = path / "dataset_dict.json"
+    if splits.is_file():
+        names = json.loads(splits.read_text(encoding="utf-8"))["splits"]
+        if split not in names:
+            raise LlmevalError(f"found split {split!r}, expected one of {', '.join(names)}")
+        path /= str(split)
+    state = path / "state.json"
+    if state.is_file():
+        names = [Path(each["filename"]).name for each in json.loads(state.read_text(encoding="utf-8"))["_data_files"]]
+        return pa.concat_tables([_arrow(pa, path / name) for name in names])
+    listed = sorted(each for each in path.glob("**/*.parquet") if split is None or each.name.startswith(split))
+    if not listed:
+        raise LlmevalError("found no dataset and no Parquet file in the folder")
+    return pa.concat_tables([parquet.read_table(each) for each in listed])
+
+
+def _arrow(pa: Any, path: Path) -> Any:
+    """Read a file of either of Arrow's forms: a stream, which ``datasets`` writes, or a file with an index."""
+    with pa.memory_map(str(path)) as stream:
+        indexed = bytes(stream.read(6)) == b"ARROW1"
+        stream.seek(0)
+        return (pa.ipc.open_file if indexed else pa.ipc.open_stream)(stream).read_all()
+
+
+def columns_of_file(path: Path) -> list[str] | None:
+    """Return the columns of a data file, as far as its first row shows them; ``None`` where that is not known."""
+    try:
+        if path.suffix == ".csv":
+            with path.open(encoding="utf-8-sig", newline="") as stream:
+                return next(csv.reader(stream), [])
+        if path.suffix == ".jsonl":
+            with path.open(encoding="utf-8") as stream:
+                first = json.loads(next(islice((line for line in stream if line.strip()), 1), "{}"))
+            return list(first) if isinstance(first, dict) else None
+        if path.is_dir() or path.suffix in _ARROW_SUFFIXES:
+            return list(_table(path, None).column_names)
+    except (OSError, ValueError, LlmevalError):
+        pass  # reading the cases says what is wrong with the file
+    return None
+
+
+class CaseData(Struct, frozen=True):
+    """The cases of a declared suite.
+
+    Attributes:
+        source: A source of the rows, or what a suite file says under ``source``.
+        types: Part of a case to its type.
+        fault: Why there are no cases; empty if there are some.
+    """
+
+    source: RowSource | Mapping[str, Any] | None
+    types: Mapping[str, Any] = {}
+    fault: str = ""
+
+
+def cases_of(
+    data: Any,
+    caller: FrameType,
+    *,
+    columns: Mapping[str, CaseColumns],
+    options: Mapping[str, Any],
+) -> CaseData:
+    """Return cases of data in memory or in a file.
+
+    Args:
+        data: As of `rows_of`, or the path of a file, relative to the caller's.
+        caller: Who declares them.
+        columns: Part of a case to what feeds it; parts that are not there are read from columns of their names.
+        options: Further options of the source of a file.
+    """
+    file = Path(caller.f_code.co_filename)
+    types = {part: each for part, each in columns.items() if isinstance(each, type) or is_typeddict(each)}
+    try:
+        if isinstance(data, str | Path):
+            path = file.parent / data
+            kind = options.get("format") or ("arrow" if path.is_dir() else _FORMATS.get(path.suffix.lower()))
+            if kind is None:
+                return CaseData(None, types, f"found {path.name!r}, expected a name in {', '.join(_FORMATS)}")
+            named = _column_map(columns, columns_of_file(path) if types else None)
+            source: dict[str, Any] = {"format": kind, "path": str(data), **options}
+            return CaseData({**source, "fields": named} if named else source, types)
+        data = list(data) if isinstance(data, Iterator) else data
+        types = {**_types_of(data, [part for part in ("input", "expected") if part not in columns]), **types}
+        rows = tuple(map(_plain_row, _native_rows(data)))
+        if all(isinstance(row, BadCell) for row in rows):
+            rows = tuple(rows_of(data))  # which says what no row is
+    except LlmevalError as error:
+        return CaseData(None, types, str(error))
+    known = list(dict.fromkeys(name for row in rows if not isinstance(row, BadCell) for name in row))
+    named = _column_map(columns, known)
+    column_map = ColumnMap(**named) if named else None
+    return CaseData(RowSource(str(file), None, rows, column_map, caller.f_lineno), types)
+
+
+def _types_of(data: Any, parts: Sequence[str]) -> dict[str, type]:
+    """Return the types of parts that are objects of one model or dataclass in all cases, and can be read back."""
+    types = {}
+    for part in parts if isinstance(data, list | tuple) else ():
+        values = [each.get(part) if isinstance(each, Mapping) else getattr(each, part, None) for each in data]
+        objects = [each for each in values if each is not None]
+        kinds = {type(each) for each in objects}
+        if len(kinds) == 1 and is_typed(objects[0]):
+            (kind,) = kinds
+            with suppress(ValueError, LlmevalError):
+                if all(typed(kind, normalized(each)) == each for each in objects):
+                    types[part] = kind
+    return types
+
+
+def _column_map(columns: Mapping[str, CaseColumns], known: Sequence[str] | None) -> dict[str, Any]:
+    """Return ``fields`` of a source."""
+    named: dict[str, Any] = {}
+    for part, selection in columns.items():
+        if selection is None:
+            continue
+        if isinstance(selection, str):
+            named[part] = selection
+        elif isinstance(selection, Mapping):
+            named[part] = dict(selection)
+        elif isinstance(selection, type) or is_typeddict(selection):
+            field_names = list(_fields_of(selection))
+            if field_names and not (known is not None and part in known and part not in field_names):
+                named[part] = {name: name for name in field_names if known is None or name in known} or part
+        else:
+            named[part] = {name: name for name in selection}
+    return named
+
+
+def _fields_of(kind: Any) -> Iterable[str]:
+    if hasattr(kind, "model_fields"):
+        return (each.alias or name for name, each in kind.model_fields.items())
+    if is_dataclass(kind):
+        return (each.name for each in dataclass_fields(kind))
+    return get_type_hints(kind) if is_typeddict(kind) else ()
+
+
+def typed_faults(case: Case, types: Mapping[str, Any]) -> tuple[Case, list[tuple[str, str]]]:
+    """Return a case whose parts are as their types have them, and part and message of what does not fit."""
+    faults: list[tuple[str, str]] = []
+    fitting: dict[str, Any] = {}
+    for part in _TYPED:
+        value = getattr(case, part)
+        value = {} if value is None and part == "input" else value  # a row without any of its columns
+        absent = value is MISSING or (part == "expected" and value is None)
+        if part not in types or absent:
+            continue
+        try:
+            converted = typed(types[part], value)
+        except LlmevalError as error:
+            faults.append((part, f"{error}, expected {types[part].__name__}"))
+        else:
+            fitting[part] = adapter(types[part]).dump_python(converted, mode="json", exclude_unset=True, by_alias=True)
+    return replace(case, **fitting) if fitting else case, faults

@@ -1,0 +1,533 @@
+"""Tool calls, read from the forms of services, libraries and agents, and sequences of them, compared."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+from pytest_llmeval.core import MISSING, Case, PredictionError, excerpt, grouped
+from pytest_llmeval.evaluators._answers import NoJsonError, describe_found, read_json
+
+_FAILED: Final = frozenset(
+    ("error", "errored", "failed", "failure", "interrupted", "retried", "retry", "timeout", "timed_out")
+)
+"""Statuses of calls without a result."""
+
+_BUILT_IN: Final = (
+    *("web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "computer_call"),
+    *("local_shell_call", "shell_call", "apply_patch_call"),
+)
+_CALLS: Final = frozenset(
+    (
+        *("function_call", "custom_tool_call", "mcp_call", *_BUILT_IN),  # OpenAI's responses
+        *("tool_use", "server_tool_use", "mcp_tool_use"),  # Anthropic's blocks
+        *("tool-call", "builtin-tool-call"),  # pydantic-ai's parts
+        *("tool_call", "server_tool_call"),  # OpenTelemetry's parts
+    )
+)
+_RESULTS: Final = frozenset(
+    (
+        *("function_call_output", "custom_tool_call_output", "computer_call_output"),
+        *("tool_result", "mcp_tool_result", "web_search_tool_result", "code_execution_tool_result"),
+        *("tool-return", "builtin-tool-return", "retry-prompt", "tool-result"),
+        *("tool_call_response", "server_tool_call_response"),
+    )
+)
+_OTHERS: Final = frozenset(
+    (
+        *("text", "input_text", "output_text", "summary_text", "refusal", "reasoning", "thinking", "redacted_thinking"),
+        *("image", "image_url", "input_image", "input_audio", "audio", "video", "file", "input_file", "document"),
+        *("blob", "uri", "search_result", "container_upload", "system-prompt", "user-prompt", "item_reference"),
+        *("mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "compaction"),
+    )
+)
+"""What a part of a message calls itself if it is neither a call nor a result."""
+
+_GEMINI: Final = ("text", "inlineData", "inline_data", "fileData", "file_data", "executableCode", "codeExecutionResult")
+
+_ROLES: Final = frozenset(("ai", "human", "system", "tool"))
+"""What LangChain's messages have as their type in place of a role."""
+
+_USERS: Final = frozenset(("user", "human"))
+_ASSISTANTS: Final = frozenset(("assistant", "ai", "model", "response"))
+_TEXTS: Final = frozenset(("text", "input_text", "output_text", "refusal", "user-prompt", None))
+"""Types of the parts of a message that say something; parts of Gemini have none."""
+
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, default=str)
+_OTHER_ARGUMENTS: Final = ("args", "input")
+_FORM: Final = "an object with name and arguments"
+
+
+class MissingTraceError(ValueError):
+    """There is no trace of tool calls in what was answered."""
+
+
+class ToolCall(NamedTuple):
+    """One call of a tool.
+
+    Attributes:
+        name: Of the tool.
+        arguments: By name; ``None`` where the call says nothing of them: an expected call is then compared by name, one
+            that was made has none.
+        failed: Whether it gave an error instead of a result.
+        fault: What is wrong with its form.
+        turn: Of the conversation, counted from 1; 0 where it has but one, or is not known.
+    """
+
+    name: str
+    arguments: Mapping[str, Any] | None
+    failed: bool = False
+    fault: str | None = None
+    turn: int = 0
+
+    def __str__(self) -> str:
+        arguments = "" if self.arguments is None else _ENCODER.encode(self.arguments)[1:-1]
+        return f"{self.name}({excerpt(arguments, 120)})"
+
+    def placed(self, line: str) -> str:
+        """Return a line about the call with the turn in which it was made."""
+        return f"turn {self.turn}: {line}" if self.turn else line
+
+
+class MessageStep(NamedTuple):
+    """The text and the tool calls of one message of a conversation.
+
+    Attributes:
+        role: Who wrote it; ``None`` for results of tools, instructions, and items that are no messages.
+        text: What it says; empty where it says nothing.
+        calls: Which tools it calls.
+    """
+
+    role: Literal["user", "assistant"] | None
+    text: str
+    calls: Sequence[ToolCall]
+
+
+def messages_of(case: Case) -> Sequence[Any] | None:
+    """Return the messages of a prediction, or of the part of it that is viewed; ``None`` where it has none.
+
+    Raises:
+        PredictionError: The part cannot be looked up.
+    """
+    trace = case.prediction
+    if isinstance(trace, list | tuple) and any(map(is_message, trace)):
+        return trace
+    messages = case.parts.get("messages")
+    return messages if isinstance(messages, list | tuple) else None
+
+
+def read_steps(messages: Sequence[Any]) -> list[MessageStep]:
+    """Return what each message of a conversation says and calls, in order.
+
+    Args:
+        messages: In one of the forms of `read_trace`; the calls are the same.
+
+    Raises:
+        MissingTraceError: A message has a part of another form, which may be a call.
+    """
+    items = [list(_items(message, f"messages[{number}]")) for number, message in enumerate(messages)]
+    calls = iter(_joined(item for each in items for item in each))
+    steps = []
+    for message, own in zip(messages, items, strict=True):
+        own_calls = [next(calls) for item in own if _is_call(item)]
+        role, text = _author(message), _text(message)
+        if role == "user" and not text and own:  # Anthropic's results stand in messages of the user
+            role = None
+        steps.append(MessageStep(role, text, own_calls))
+    return steps
+
+
+def _author(message: Any) -> Literal["user", "assistant"] | None:
+    if not is_message(message):
+        return None
+    role = message.get("role", message.get("kind", message.get("type")))
+    if role in _USERS or (role == "request" and any(_type(each) == "user-prompt" for each in _parts(message))):
+        return "user"
+    return "assistant" if role in _ASSISTANTS else None
+
+
+def _parts(message: Mapping[str, Any]) -> list[Any]:
+    listed = [each for name in ("content", "parts") if isinstance(each := message.get(name), list | tuple)]
+    return [{"text": part} if isinstance(part, str) else part for each in listed for part in each]
+
+
+def _text(message: Any) -> str:
+    if not is_message(message):
+        return ""
+    if isinstance(content := message.get("content"), str):
+        return content
+    parts = [part for part in _parts(message) if isinstance(part, dict) and _type(part) in _TEXTS]
+    texts = [part.get("text", part.get("content")) for part in parts]
+    return "\n".join(each for each in texts if isinstance(each, str))
+
+
+def read_trace(trace: Any) -> list[ToolCall]:
+    """Return the calls of a trace, in order.
+
+    Args:
+        trace: A list of calls, or of messages of OpenAI, Anthropic, Gemini, LangChain, pydantic-ai or OpenTelemetry; or
+            an object with ``tool_calls`` or ``messages``. What is no call, or whose arguments are no object, has a
+            `ToolCall.fault`.
+
+    Raises:
+        MissingTraceError: It is none of these, or a message has a part of another form, which may be a call.
+    """
+    if isinstance(trace, dict):
+        for part in ("tool_calls", "messages"):
+            if isinstance(trace.get(part), list | tuple):
+                return read_trace(trace[part])
+        keys = ", ".join(map(str, trace)) or "no keys"
+        raise MissingTraceError(
+            f"found an object with {keys}, expected a list of tool calls, or tool_calls or messages"
+        )
+    if not isinstance(trace, list | tuple):
+        raise MissingTraceError(f"found {describe_found(trace)}, expected a list of tool calls or messages")
+    if any(is_message(each) for each in trace):
+        trace = [item for number, message in enumerate(trace) for item in _items(message, f"messages[{number}]")]
+    return _joined(trace)
+
+
+def read_expected(expected: Any) -> list[ToolCall] | None:
+    """Return the expected calls; ``None`` where nothing is said of calls.
+
+    Args:
+        expected: A list of calls, each as in a trace or the name of a tool; or an object with ``tool_calls``.
+    """
+    if isinstance(expected, dict):
+        expected = expected.get("tool_calls")
+    if not isinstance(expected, list | tuple):
+        return None
+    return [_expected_call(each, index) for index, each in enumerate(expected)]
+
+
+def _expected_call(value: Any, index: int) -> ToolCall:
+    if isinstance(value, str):
+        return (
+            ToolCall(value, None)
+            if value
+            else ToolCall("", None, fault=f"[{index}]: found an empty text, expected a name")
+        )
+    return _plain(value) or _call(value, index)
+
+
+def _type(item: Mapping[str, Any]) -> Any:
+    kind = item.get("part_kind", item.get("type"))
+    return kind if isinstance(kind, str) else None
+
+
+def is_message(item: Any) -> bool:
+    """Return whether an item of a trace is a message, rather than a call or a result."""
+    if not isinstance(item, dict):
+        return False
+    if "role" in item or item.get("kind") in ("request", "response"):
+        return True
+    # A call may have the type "tool", too, but then it has a name and no content.
+    return (item.get("type") in _ROLES and "content" in item) or isinstance(item.get("parts"), list | tuple)
+
+
+def _items(message: Any, place: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the calls and results of a message, in order.
+
+    Raises:
+        MissingTraceError: Something in it is neither of them nor text or the like.
+    """
+    if not is_message(message):
+        yield from _item(message, place)
+        return
+    if message.get("role", message.get("type")) == "tool" and not isinstance(message.get("parts"), list | tuple):
+        yield {"type": "tool_result", "id": message.get("tool_call_id"), "status": message.get("status")}
+    for name in ("content", "parts"):
+        content = message.get(name)
+        if isinstance(content, dict):
+            raise MissingTraceError(f"{place}.{name}: found an object, expected text or a list of parts")
+        for number, part in enumerate(content if isinstance(content, list | tuple) else ()):
+            yield from _item(part, f"{place}.{name}[{number}]")
+    calls = message.get("tool_calls")
+    if calls is not None and not isinstance(calls, list | tuple):
+        raise MissingTraceError(f"{place}.tool_calls: found {describe_found(calls)}, expected a list of calls")
+    yield from calls or ()
+    if isinstance(call := message.get("function_call"), dict):  # OpenAI's form before there were several calls
+        yield call
+
+
+def _item(part: Any, place: str) -> Iterator[Mapping[str, Any]]:
+    """Yield a part of a message if it is a call or a result."""
+    if isinstance(part, str):
+        return
+    if isinstance(part, dict):
+        kind = _type(part)
+        if kind in _CALLS | _RESULTS:
+            yield part
+            return
+        if isinstance(call := part.get("functionCall", part.get("function_call")), dict):  # Gemini
+            yield call
+            return
+        if isinstance(part.get("functionResponse", part.get("function_response")), dict):
+            return
+        # Parts of Gemini have no type, only a key that says what they are.
+        if kind in _OTHERS or (kind is None and any(name in part for name in _GEMINI)):
+            return
+    if isinstance(part, dict):
+        description = f"a part of type {kind!r}" if kind else f"a part with {', '.join(map(str, part)) or 'no keys'}"
+    else:
+        description = describe_found(part)
+    raise MissingTraceError(
+        f"{place}: found {description}, expected text, a tool call or its result as OpenAI, Anthropic, Gemini, "
+        "LangChain, pydantic-ai or OpenTelemetry write them"
+    )
+
+
+def _joined(items: Iterable[Any]) -> list[ToolCall]:
+    """Return the calls among calls and results; results say which calls failed."""
+    calls: list[ToolCall] = []
+    read: list[Any] = []
+    for item in items:
+        if _is_call(item):
+            calls.append(_plain(item) or _call(item, len(calls)))
+            read.append(item)
+        elif _failed(item) or _type(item) == "retry-prompt":
+            call_id = _id(item)
+            # Ids may be used again in later turns: a result belongs to the last call before it.
+            place = next(
+                (place for place in reversed(range(len(read))) if call_id and _id(read[place]) == call_id), None
+            )
+            if place is not None:
+                calls[place] = calls[place]._replace(failed=True)
+    return calls
+
+
+def _is_call(item: Any) -> bool:
+    """Return whether an item of a trace is a call, however it is written, rather than the result of one."""
+    return not (isinstance(item, dict) and _type(item) in _RESULTS) or _plain(item) is not None
+
+
+def _id(item: Any) -> str:
+    if isinstance(item, dict):
+        for name in ("tool_use_id", "call_id", "tool_call_id", "id"):
+            if isinstance(value := item.get(name), str):
+                return value
+    return ""
+
+
+def _failed(item: Mapping[str, Any]) -> bool:
+    status = item.get("status", item.get("outcome"))
+    return item.get("is_error") is True or (isinstance(status, str) and status.lower() in _FAILED)
+
+
+def _plain(item: Any) -> ToolCall | None:
+    """Return a call that has a name and arguments and nothing else, as most have; ``None`` for any other item."""
+    if type(item) is not dict or len(item) != 2:  # noqa: PLR2004 (name and arguments)
+        return None
+    name, arguments = item.get("name"), item.get("arguments")
+    return ToolCall(name, arguments) if name and type(name) is str and type(arguments) is dict else None
+
+
+def _call(item: Any, index: int) -> ToolCall:
+    """Return a call; one that says nothing of its arguments has none."""
+    if not isinstance(item, dict):
+        return ToolCall("", {}, fault=f"[{index}]: found {describe_found(item)}, expected {_FORM}")
+    function = item.get("function")
+    inner = function if isinstance(function, dict) else item
+    name = inner.get("name", inner.get("tool_name"))
+    if name is None and (kind := _type(item)) in _BUILT_IN:  # OpenAI runs these itself, and names them by their type
+        return ToolCall(kind.removesuffix("_call"), {}, _failed(item))
+    if _type(item) == "custom_tool_call" and isinstance(item.get("input"), str):
+        return ToolCall(str(name), {"input": item["input"]}, _failed(item))  # its input is text of any form
+    if not isinstance(name, str) or not name:
+        return ToolCall("", {}, fault=f"[{index}].name: found {describe_found(name)}, expected the name of a tool")
+    arguments = inner.get("arguments")
+    for key in _OTHER_ARGUMENTS if arguments is None else ():
+        arguments = inner.get(key) if arguments is None else arguments
+    if isinstance(arguments, dict):
+        return ToolCall(name, arguments, _failed(item))
+    fault = None
+    if isinstance(arguments, str):
+        try:
+            arguments = read_json(arguments) if arguments.strip() else {}
+        except NoJsonError as error:
+            arguments, fault = {}, f"[{index}].arguments: {error}"
+    if arguments is not None and not isinstance(arguments, dict):
+        fault = f"[{index}].arguments: found {describe_found(arguments)}, expected an object"
+        arguments = {}
+    return ToolCall(name, arguments, _failed(item), fault)
+
+
+Order: TypeAlias = Literal["exact", "in_order", "any_order", "superset", "subset"]
+"""The comparison of the names of calls."""
+
+
+def follows(expected: Sequence[str], called: Sequence[str], order: Order) -> bool:
+    """Return whether calls follow the expected trajectory.
+
+    Args:
+        expected: The names of the expected calls.
+        called: The names of the calls.
+        order: ``exact``: the same sequence. ``in_order``: the expected sequence is a subsequence of the calls.
+            ``any_order``: the same names, equally often. ``superset``: each expected name at least as often as
+            expected. ``subset``: no name more often than expected.
+
+    Example:
+        >>> follows(["search", "book"], ["search", "look", "book"], "in_order")
+        True
+        >>> follows(["search", "book"], ["book", "search"], "any_order")
+        True
+    """
+    if order == "exact":
+        return list(expected) == list(called)
+    if order == "in_order":
+        remaining = iter(called)
+        return all(name in remaining for name in expected)
+    right, actual = Counter(expected), Counter(called)
+    if order == "any_order":
+        return right == actual
+    return right <= actual if order == "superset" else actual <= right
+
+
+class _Action(NamedTuple):
+    """One thing that a repeat did.
+
+    Attributes:
+        key: The same for equal steps.
+        what: The step as people read it.
+        is_user: Whether a turn begins with it.
+    """
+
+    key: str
+    what: str
+    is_user: bool = False
+
+
+_END = _Action("end", "the end")
+_USER = _Action("user", "a message of the user", is_user=True)
+_ASSISTANT = _Action("assistant", "a message of the assistant")
+
+
+def first_parting(repeats: Sequence[Case], redact: Callable[[str], str] = str) -> dict[str, Any] | None:
+    """Return where the repeats of a case part; ``None`` where they never do, or have no steps that can be compared.
+
+    Steps are messages of the user, calls of tools with their arguments, and messages of the assistant without calls.
+    Texts differ whenever a model writes them again, so they are compared only if no repeat calls a tool.
+
+    Args:
+        repeats: The case with each of its predictions; those without one are left out.
+        redact: Makes the text of a step presentable.
+
+    Returns:
+        ``turn``, counted from 1, ``None`` for lists of calls; ``step`` in that turn, counted from 1 behind the message
+        of the user; and ``variants``, each with ``what`` was done and by which ``repeats``, counted from 1.
+    """
+    if all(each.prediction is repeats[0].prediction for each in repeats):
+        return None
+    numbers = [number for number, case in enumerate(repeats, 1) if case.prediction is not MISSING]
+    try:
+        read = [_Read.parse(repeats[number - 1]) for number in numbers]
+    except (MissingTraceError, PredictionError):
+        return None
+    conversations = [each.messages is not None for each in read]
+    compares_texts = not any(each.calls for each in read)
+    if len(read) < 2 or (compares_texts and not all(conversations)):  # noqa: PLR2004 (a pair)
+        return None
+    steps = [list(each.steps(texts=compares_texts)) for each in read]
+    turn = done = 0
+    for place in range(max(map(len, steps))):
+        now = [each[place] if place < len(each) else _END for each in steps]
+        if len({each.key for each in now}) > 1:
+            variants = _variants(dict(zip(numbers, now, strict=True)), redact)
+            return {"turn": max(turn, 1) if any(conversations) else None, "step": done + 1, "variants": variants}
+        turn, done = (turn + 1, 0) if now[0].is_user else (turn, done + 1)
+    return None
+
+
+def _variants(steps: Mapping[int, _Action], redact: Callable[[str], str]) -> list[dict[str, Any]]:
+    repeats = grouped((step.key, number) for number, step in steps.items())
+    what = {step.key: step.what for step in steps.values()}
+    return [{"what": redact(what[key]), "repeats": each} for key, each in repeats.items()]
+
+
+class _Read(NamedTuple):
+    """A repeat whose trace has been read.
+
+    Attributes:
+        messages: What was said and called; ``None`` where only calls are known.
+        calls: The calls.
+    """
+
+    messages: Sequence[MessageStep] | None
+    calls: Sequence[ToolCall]
+
+    @classmethod
+    def parse(cls, case: Case) -> "_Read":
+        """Read a prediction.
+
+        Raises:
+            MissingTraceError: It has neither messages nor calls of tools, or some that cannot be read.
+            PredictionError: A part cannot be looked up.
+        """
+        messages, listed = messages_of(case), case.parts.get("tool_calls")
+        if messages is not None:
+            steps = read_steps(messages)
+            calls = [call for step in steps for call in step.calls]
+            if calls or not listed:
+                return cls(steps, calls)
+        return cls(None, read_trace(listed))
+
+    def steps(self, *, texts: bool) -> Iterator[_Action]:
+        """Yield what was done, in order."""
+        if self.messages is None:
+            yield from map(_called, self.calls)
+            return
+        for role, text, calls in self.messages:
+            yield from map(_called, calls)
+            if role == "user":
+                yield _with_text(_USER, text) if texts else _USER
+            elif role == "assistant" and text and not calls:
+                yield _with_text(_ASSISTANT, text) if texts else _ASSISTANT
+
+
+def _called(call: ToolCall) -> _Action:
+    arguments = json.dumps(call.arguments or {}, sort_keys=True, ensure_ascii=False, default=str)
+    return _Action(f"call {call.name} {arguments}", f"{call.name}({arguments[1:-1]})")
+
+
+def _with_text(step: _Action, text: str) -> _Action:
+    return _Action(f"{step.key} {text}", f"{step.what}: {text}", step.is_user)
+
+
+def read_transcript(text: str) -> dict[str, Any]:
+    """Return the parts of what a coding agent printed: ``answer``, and if it prints JSON, ``tool_calls`` and ``usage``.
+
+    Objects with ``result``, ``usage`` and ``total_cost_usd``, messages with ``tool_use``, and items of the types
+    ``agent_message`` and ``command_execution`` are understood, one a line or all as one; else the answer is the text.
+    """
+    answer, calls, usage, shows_calls = "", list[dict[str, Any]](), dict[str, Any](), False
+    for each in _objects(text):
+        if isinstance(each.get("usage"), dict):
+            usage |= {name: count for name, count in each["usage"].items() if name in ("input_tokens", "output_tokens")}
+        if isinstance(each.get("total_cost_usd"), int | float):
+            usage["cost_usd"] = each["total_cost_usd"]
+        message, item = each.get("message"), each.get("item")
+        shows_calls = shows_calls or isinstance(message, dict) or isinstance(item, dict)
+        parts = (message.get("content") or ()) if isinstance(message, dict) else ()
+        used = [part for part in parts if isinstance(part, dict) and part.get("type") == "tool_use"]
+        calls += [{"name": part.get("name"), "arguments": part.get("input") or {}} for part in used]
+        kind = item.get("type") if isinstance(item, dict) and each.get("type") == "item.completed" else None
+        if isinstance(each.get("result"), str):
+            answer = each["result"]
+        elif isinstance(item, dict) and kind == "agent_message":
+            answer = str(item.get("text", ""))
+        elif isinstance(item, dict) and kind == "command_execution":
+            calls.append({"name": "shell", "arguments": {"command": item.get("command")}})
+    known = {"tool_calls": calls} if shows_calls else {}
+    return {"answer": answer or text.strip(), **known, **({"usage": usage} if usage else {})}
+
+
+def _objects(text: str) -> Iterator[dict[str, Any]]:
+    """Yield the objects of a text that is JSON, or that has JSON on its lines."""
+    for part in [text] if text.lstrip().startswith("[") else [text, *text.splitlines()]:
+        try:
+            data = json.loads(part)
+        except (ValueError, RecursionError):
+            continue
+        yield from (each for each in (data if isinstance(data, list) else [data]) if isinstance(each, dict))
+        if part is text:
+            return

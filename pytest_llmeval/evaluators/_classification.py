@@ -1,0 +1,315 @@
+"""Evaluator ``classification``: a label, or a sequence of labels, compared with the right ones."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from pytest_llmeval.core import (
+    NO_LABEL,
+    Case,
+    Evaluator,
+    FloatArray,
+    Label,
+    Metric,
+    Observation,
+    Reads,
+    Sums,
+    cell_name,
+    label_key,
+    label_name,
+    listed,
+    read_cells,
+    suggest,
+    unknown_name,
+)
+from pytest_llmeval.evaluators._answers import describe_found
+from pytest_llmeval.evaluators.measures import _confusion as confusion
+
+_KINDS = ("micro", "macro", "weighted")
+_PARTS = ("precision", "recall", "f1")
+_MOST_LABELS = 50
+_MOST_POSITIONS = 20
+"""Positions of a sequence that details list."""
+
+
+@dataclass(frozen=True)
+class Classification(Evaluator):
+    """Accuracy, precision, recall, F1, Cohen's kappa, Matthews' correlation and confusion counts.
+
+    ``expected`` is a label (string, number or boolean) or a list of labels, one per item of a sequence; the
+    prediction has the same form. Labels are equal if their JSON texts are. Definitions are those of
+    scikit-learn (``accuracy_score``, ``precision_recall_fscore_support``, ``cohen_kappa_score``,
+    ``matthews_corrcoef``) over the items of all cases:
+
+    * precision of a label that is never predicted is 0; recall of a label without gold is undefined (in the
+      macro average it counts as 0); a label that occurs on neither side takes no part in averages;
+    * where one label is all there is, kappa is undefined and Matthews' correlation 0, as in scikit-learn;
+    * an item without a prediction counts as predicted "(none)": wrong, a miss of its gold label, and no label
+      to be averaged. With a closed set, a prediction outside it is treated alike, under its own name.
+
+    Labels that only predictions have get metrics of their own as long as there are at most 50 labels.
+
+    Attributes:
+        metrics: Which metrics to report, families of labels as ``f1[label]``; empty: all.
+        labels: The closed set of labels; empty: any label. A gold label outside it is a fault of the case.
+        ignore: Labels left out of micro, macro and weighted averages, as by scikit-learn's ``labels=``; micro
+            averages then differ from accuracy. They stay in all other metrics.
+        positive: The label whose binary precision, recall and F1 are reported as ``positive_*``.
+        negatives: Instead of `positive`: all labels but these are positive, whichever of them it is.
+
+    Raises:
+        ValueError: Both `positive` and `negatives` are given, or an option names a label outside `labels`.
+    """
+
+    name = "classification"
+    reads = Reads("answer")
+
+    metrics: tuple[str, ...] = ()
+    labels: tuple[Label, ...] = ()
+    ignore: tuple[Label, ...] = ()
+    positive: Label | None = None
+    negatives: tuple[Label, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.positive is not None and self.negatives:
+            raise ValueError("found both positive and negatives, expected one of them")
+        known = [metric.name for metric in self._all_metrics()]
+        for name in self.metrics:
+            if name not in known:
+                raise ValueError(unknown_name("metric", name, known))
+        for option, values in self._named_labels():
+            for fault in map(self._fault, values):
+                if fault:
+                    raise ValueError(f"{option}: {fault}")
+
+    def _named_labels(self) -> list[tuple[str, Sequence[Label]]]:
+        positive = () if self.positive is None else (self.positive,)
+        named = {
+            "labels": self.labels,
+            "ignore": self.ignore,
+            "positive": positive,
+            "negatives": self.negatives,
+        }
+        return list(named.items())
+
+    @cached_property
+    def _closed(self) -> dict[str, None]:
+        return dict.fromkeys(map(_key, self.labels))
+
+    @cached_property
+    def _ignored(self) -> frozenset[str]:
+        return frozenset(map(_key, self.ignore))
+
+    @cached_property
+    def _negative(self) -> frozenset[str]:
+        return frozenset(map(_key, self.negatives))
+
+    @property
+    def _has_positive(self) -> bool:
+        return self.positive is not None or bool(self.negatives)
+
+    def _is_known(self, key: str) -> bool:
+        return key in self._closed if self._closed else key != NO_LABEL
+
+    def _is_averaged(self, key: str) -> bool:
+        return self._is_known(key) and key not in self._ignored
+
+    def _is_positive(self, key: str) -> bool:
+        if self.positive is not None:
+            return key == _key(self.positive)
+        return self._is_known(key) and key not in self._negative
+
+    def _fault(self, value: Any) -> str | None:
+        """Say what is wrong with a label, if anything."""
+        key = label_key(value)
+        if key is None:
+            return f"found {describe_found(value)}, expected a label (text, number or boolean)"
+        if not self._closed or key in self._closed:
+            return None
+        spelled = [str(label) for label in self.labels]
+        hint = "" if str(value) in spelled else suggest(str(value), spelled)
+        return f"found {describe_found(value)}, expected one of the labels {', '.join(self._closed)}{hint}"
+
+    def check(self, case: Case) -> Iterable[str]:
+        """Yield what is wrong with the expected label or labels, each fault once."""
+        if case.expected is None:
+            return ()
+        values = case.expected if isinstance(case.expected, (list, tuple)) else [case.expected]
+        return list(dict.fromkeys(fault for fault in map(self._fault, values) if fault))
+
+    def describe(self) -> Sequence[Metric]:
+        """Return the chosen metrics; ``positive_*`` only if an option defines what is positive."""
+        return [metric for metric in self._all_metrics() if not self.metrics or metric.name in self.metrics]
+
+    def _all_metrics(self) -> list[Metric]:
+        signature = self._signature()
+        averages = [f"{part}_{kind}" for kind in _KINDS for part in _PARTS]
+        binary = [f"positive_{part}" for part in _PARTS] if self._has_positive else []
+        families = [f"{part}[label]" for part in _PARTS]
+        return [
+            *(Metric(name, signature=signature) for name in ("accuracy", *averages, *binary, *families)),
+            Metric("support[label]", high=None, signature=signature),
+            Metric("cohen_kappa", low=-1.0, signature=signature),
+            Metric("mcc", low=-1.0, signature=signature),
+        ]
+
+    def _signature(self) -> str:
+        chosen = [
+            f"{option}:{','.join(label_name(_key(value)) for value in values)}"
+            for option, values in self._named_labels()
+            if values
+        ]
+        return "|".join([*chosen, "zero_division:0", f"v:{self.version}"])
+
+    def measure(self, case: Case) -> Observation:
+        """Count the confusion cells of one case."""
+        gold, fault = _gold_keys(case.expected)
+        if fault:
+            return Observation({}, undefined=dict.fromkeys(self._fixed_names, fault))
+        predicted, malformed = _predicted_keys(case)
+        surplus = predicted[len(gold) :]
+        predicted = (predicted + [NO_LABEL] * len(gold))[: len(gold)]
+        cells = Counter(zip(gold, predicted, strict=True))
+        return Observation(
+            {cell_name(*cell): count for cell, count in sorted(cells.items())},
+            details=self._details(case, gold, predicted, surplus),
+            undefined=self._undefined(gold, predicted),
+            malformed=malformed,
+        )
+
+    def _details(self, case: Case, gold: list[str], predicted: list[str], surplus: list[str]) -> dict[str, Any]:
+        details: dict[str, Any] = {}
+        if isinstance(case.expected, (list, tuple)):
+            pairs = enumerate(zip(gold, predicted, strict=True), start=1)
+            differing = [
+                {"position": position, "expected": label_name(right), "predicted": label_name(answered)}
+                for position, (right, answered) in pairs
+                if right != answered
+            ]
+            if differing:
+                details |= {"differing": len(differing), "differing_positions": differing[:_MOST_POSITIONS]}
+        if invalid := {key for key in predicted if key != NO_LABEL and not self._is_known(key)}:
+            details["invalid_labels"] = sorted(map(label_name, invalid))
+        if surplus:
+            details["surplus_labels"] = [label_name(key) for key in surplus[:_MOST_POSITIONS]]
+        return details
+
+    def _undefined(self, gold: list[str], predicted: list[str]) -> dict[str, str]:
+        """Say why metrics other than those of single labels have no value in a case that has gold labels."""
+        reasons: dict[str, str] = {}
+        if not any(map(self._is_averaged, gold)):
+            names = ["recall_micro", *(f"{part}_weighted" for part in _PARTS)]
+            if not any(map(self._is_averaged, predicted)):
+                names += ["precision_micro", "f1_micro", *(f"{part}_macro" for part in _PARTS)]
+            reasons |= dict.fromkeys(names, "no expected label is averaged")
+        if self._has_positive and not any(map(self._is_positive, gold)):
+            names = ["positive_recall"]
+            if not any(map(self._is_positive, predicted)):
+                names += ["positive_precision", "positive_f1"]
+            reasons |= dict.fromkeys(names, "no expected label is positive")
+        return {name: why for name, why in reasons.items() if name in self._fixed_names}
+
+    def _open_labels(self, cells: Iterable[tuple[str, str]], labels: Sequence[str]) -> list[str]:
+        """Return the labels to report one by one where the set is open.
+
+        A model that explains itself instead of naming a label makes a label of every answer, so labels that only
+        predictions have are reported if they are few.
+        """
+        right = {gold for gold, _ in cells}
+        return [key for key in labels if key != NO_LABEL and (key in right or len(labels) <= _MOST_LABELS)]
+
+    @cached_property
+    def _fixed_names(self) -> list[str]:
+        return [metric.name for metric in self.describe() if "[" not in metric.name]
+
+    def explain(self, case: Case, observation: Observation) -> list[str]:
+        """Say which labels differ from the expected ones, and which are none of the set."""
+        gold, _ = _gold_keys(case.expected)
+        if not gold:
+            return []
+        predicted, _ = _predicted_keys(case)
+        answered = (predicted + [NO_LABEL] * len(gold))[: len(gold)]
+        many = isinstance(case.expected, (list, tuple))
+        lines = [
+            f"{f'position {position}: ' if many else ''}found {label_name(label)}, expected {label_name(right)}"
+            for position, (right, label) in enumerate(zip(gold, answered, strict=True), start=1)
+            if right != label
+        ]
+        if surplus := [label_name(key) for key in predicted[len(gold) :]]:
+            lines.append(f"surplus labels: {listed(surplus)}")
+        if invalid := observation.details.get("invalid_labels"):
+            lines.append(f"none of the labels {listed(map(str, self.labels), _MOST_POSITIONS)}: {listed(invalid)}")
+        return lines
+
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
+        """Compute all metrics from summed confusion cells."""
+        cells = read_cells(sums)
+        if sums.metrics is not None and all("[" in name for name in sums.metrics):
+            return self._of_labels(cells, sums.length, sums.metrics)
+        margins = confusion.Margins.from_cells(cells, sums.length)
+        averaged = margins.only([key for key in margins.labels if self._is_averaged(key)])
+        metrics = {"accuracy": confusion.ratio(margins.hits.sum(axis=0), margins.gold.sum(axis=0))}
+        for kind in _KINDS:
+            average = confusion.average(averaged, kind)
+            metrics |= {f"{part}_{kind}": column for part, column in average.items()}
+        if self._has_positive:
+            margins_of_two = confusion.Margins.from_cells(confusion.merged(cells, self._is_positive), sums.length)
+            binary = confusion.average(margins_of_two.only([confusion.MERGED]), "micro")
+            metrics |= {f"positive_{part}": column for part, column in binary.items()}
+        metrics |= {"cohen_kappa": confusion.cohen_kappa(margins), "mcc": confusion.matthews(margins)}
+        if sums.metrics is None or any("[" in name for name in sums.metrics):
+            metrics |= confusion.per_label(margins, self._closed or self._open_labels(cells, margins.labels))
+        return self._reported(metrics)
+
+    def _of_labels(
+        self, cells: Mapping[tuple[str, str], FloatArray], length: int, metric_names: frozenset[str]
+    ) -> Mapping[str, FloatArray]:
+        """Compute metrics of some labels from their own cells alone."""
+        names = {name.split("[", 1)[1].removesuffix("]") for name in metric_names}
+        keys = list(dict.fromkeys(key for cell in cells for key in cell))
+        reported = self._closed or self._open_labels(cells, keys)
+        labels = [key for key in reported if label_name(key) in names]
+        own = frozenset(labels)
+        around = {cell: column for cell, column in cells.items() if not own.isdisjoint(cell)}
+        return self._reported(confusion.per_label(confusion.Margins.from_cells(around, length, own), labels))
+
+    def _reported(self, metrics: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
+        families = {metric.family for metric in self.describe()}
+        return {name: column for name, column in metrics.items() if Metric(name).family in families}
+
+
+def _key(label: Label) -> str:
+    """Return the key of a value that is known to be a label."""
+    return label_key(label) or NO_LABEL
+
+
+def _gold_keys(expected: Any) -> tuple[list[str], str | None]:
+    """Read the right labels; with a reason where there are none to compare with."""
+    values = expected if isinstance(expected, (list, tuple)) else [] if expected is None else [expected]
+    if not values:
+        return [], "no expected label"
+    keys = [key for value in values if (key := label_key(value)) is not None]
+    if len(keys) < len(values):
+        return [], f"found {describe_found(expected)} as expected, expected a label or a list of labels"
+    return keys, None
+
+
+def _predicted_keys(case: Case) -> tuple[list[str], str | None]:
+    """Read the predicted labels; with what is malformed about them."""
+    many = isinstance(case.expected, (list, tuple))
+    if not many:
+        key = label_key(case.prediction)
+        return ([], f"found {describe_found(case.prediction)}, expected a label") if key is None else ([key], None)
+    if not isinstance(case.prediction, (list, tuple)):
+        return [], f"found {describe_found(case.prediction)}, expected a list of labels"
+    keys = [label_key(value) or NO_LABEL for value in case.prediction]
+    faults = [
+        f"found {describe_found(case.prediction[index])} at position {index + 1}, expected a label"
+        for index, key in enumerate(keys)
+        if key == NO_LABEL
+    ][:1]
+    if len(keys) != len(case.expected):
+        faults.append(f"found {len(keys)} labels, expected {len(case.expected)}")
+    return keys, "; ".join(faults) or None

@@ -1,0 +1,296 @@
+"""Evaluators whose scores come from elsewhere: functions of a case, plain or async, and recorded scores."""
+
+import inspect
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Final, TypeAlias
+
+from msgspec import Struct
+
+from pytest_llmeval.core import (
+    Case,
+    Evaluator,
+    EvaluatorError,
+    FloatArray,
+    Metric,
+    Observation,
+    Reads,
+    Sums,
+    normalized,
+    number,
+)
+from pytest_llmeval.evaluators.checks._contract import CheckKind, CheckOutcome, CheckTest, Subject
+from pytest_llmeval.services import awaited_anywhere
+
+CaseFunction: TypeAlias = Callable[[Any], Any]
+"""A function of a case, plain or async, that scores it."""
+
+_EXPECTED: Final = "expected a number, true or false, a text, a mapping of numbers, or a Score"
+
+
+class Score(Struct, frozen=True):
+    """The score of a case, as a function returns it.
+
+    Attributes:
+        value: A number, or true or false; ``None`` for a case without a score.
+        reason: Why, for people.
+        label: A word for the case; its share of the cases is a metric of its own.
+    """
+
+    value: float | None = None
+    reason: str = ""
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class FunctionEvaluator(Evaluator):
+    """A function of a case as an evaluator; subclasses have the function.
+
+    * ``NAME``: mean of numbers; true counts 1, false 0;
+    * ``NAME[KEY]``: mean of the numbers under a key, where the function returns a mapping;
+    * ``NAME_is[LABEL]``: share of the cases with a label, among those with any.
+    """
+
+    reads = Reads("answer", objects=True, records=True)
+    function: ClassVar[CaseFunction]
+    identity: ClassVar[str]
+    """The qualified name of the function, or the name that it was given: scores of the same identity compare."""
+    low: ClassVar[float | None] = 0.0
+    high: ClassVar[float | None] = 1.0
+    higher_is_better: ClassVar[bool] = True
+
+    def describe(self) -> Sequence[Metric]:
+        """Return the mean, the family of means by key, and the family of shares of labels."""
+        signature = f"function:{self.identity}"
+        mean = Metric(self.name, self.higher_is_better, self.low, self.high, signature)
+        shares = Metric(f"{self.name}_is[label]", signature=signature)
+        return [mean, Metric(f"{self.name}[key]", self.higher_is_better, self.low, self.high, signature), shares]
+
+    def measure(self, case: Case) -> Observation:
+        """Call the function.
+
+        Raises:
+            EvaluatorError: It returned something else than a score.
+            Exception: Any error of the function.
+        """
+        values, reason, label = self._read(type(self).function(case))
+        details = {name: text for name, text in (("reason", reason), ("label", label)) if text}
+        counts: dict[str, float] = {}
+        for key, value in values.items():
+            if value is not None:
+                counts |= {f"sum[{key}]": self._in_range(value), f"n[{key}]": 1}
+        if label:
+            counts |= {f"label[{label}]": 1, "labelled": 1}
+        return Observation(counts, details, {} if counts else {self.name: reason or "no score"})
+
+    def _read(self, returned: Any) -> tuple[Mapping[str, float | None], str, str]:
+        """Return what a function returned: numbers by key, which is empty for one alone, its reason and its label."""
+        if inspect.isawaitable(returned):
+            returned = awaited_anywhere(returned)
+        if isinstance(returned, Score):
+            return {"": self._number(returned.value)}, self._text(returned.reason), self._text(returned.label)
+        value = self._plain(returned)
+        if isinstance(value, str) and value:
+            return {}, "", value
+        if isinstance(value, dict) and value:
+            return {key: self._number(each) for key, each in value.items()}, "", ""
+        if value is None:
+            raise EvaluatorError(f"{self.name}: found None, {_EXPECTED}; Score(None, reason=...) leaves a case out")
+        return {"": self._number(value)}, "", ""
+
+    def _number(self, returned: Any) -> float | None:
+        value = self._plain(returned)
+        if not (value is None or isinstance(value, int | float)):
+            raise EvaluatorError(f"{self.name}: found {value!r}, {_EXPECTED}")
+        return value
+
+    def _text(self, text: Any) -> str:
+        if type(text) is not str:
+            raise EvaluatorError(f"{self.name}: found {text!r} as reason or label, expected a text")
+        return text
+
+    def _plain(self, value: Any) -> Any:
+        try:
+            return normalized(value)
+        except (ValueError, RecursionError) as error:
+            raise EvaluatorError(f"{self.name}: {error}, {_EXPECTED}") from None
+
+    def _in_range(self, value: float) -> float:
+        low, high = self.low, self.high
+        if (low is not None and value < low) or (high is not None and value > high):
+            limits = " to ".join("any" if each is None else number(each) for each in (low, high))
+            raise EvaluatorError(
+                f"{self.name}: found {value!r}, expected a number in the range {limits}; "
+                f"ev.evaluator({self.name}, low=..., high=...) declares another one, None for no limit"
+            )
+        return float(value)
+
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
+        """Return means and shares of what was counted."""
+        columns = {}
+        for name in sums:
+            kind, _, key = name.partition("[")
+            if kind == "sum":
+                columns[self.name if key == "]" else f"{self.name}[{key}"] = sums[name] / sums[f"n[{key}"]
+            elif kind == "label":
+                columns[f"{self.name}_is[{key}"] = sums[name] / sums["labelled"]
+        return columns
+
+
+def evaluator_of(
+    function: CaseFunction,
+    name: str | None = None,
+    *,
+    low: float | None = 0.0,
+    high: float | None = 1.0,
+    higher_is_better: bool = True,
+) -> Evaluator:
+    """Return the evaluator that a function is.
+
+    Args:
+        function: ``case -> score``, plain or async. The score is a number, true or false, a text (a label), a mapping
+            of numbers, or a `Score`.
+        name: Of the metric; default: the function's.
+        low: Smallest possible score; ``None`` for no limit.
+        high: Largest possible score; ``None`` for no limit.
+        higher_is_better: The direction.
+
+    Raises:
+        EvaluatorError: It has no name of its own, and none is given.
+    """
+    called, identity = _named(function, name, "evaluators")
+    values = {"function": staticmethod(function), "identity": identity, "low": low, "high": high, "name": called}
+    values["__module__"] = getattr(function, "__module__", None) or "__main__"
+    values["higher_is_better"] = higher_is_better
+    evaluator: FunctionEvaluator = type(called, (FunctionEvaluator,), values)()
+    return evaluator
+
+
+def check_of(function: CaseFunction, name: str | None = None) -> CheckKind:
+    """Return the kind of check that a function of a case is.
+
+    Args:
+        function: ``case -> met``, plain or async; ``met`` is true or false, or a `Score` of that with a reason.
+        name: Of the check; default: the function's.
+
+    Raises:
+        EvaluatorError: It has no name of its own, and none is given.
+    """
+    called, _ = _named(function, name, "checks")
+    meaning = (inspect.getdoc(function) or f"{called} returns true").splitlines()[0]
+    return CheckKind(called, meaning, None, _Test(function, called))
+
+
+@dataclass(frozen=True)
+class _Test:
+    """A function of a case as what prepares tests."""
+
+    function: CaseFunction
+    name: str
+
+    def __call__(self, argument: Any) -> CheckTest:
+        del argument
+
+        def test(subject: Subject) -> CheckOutcome:
+            case = replace(subject.case, prediction=subject.value)
+            typed = None if case.origin is None else case.origin.typed
+            returned = self.function(case if typed is None else typed(case))
+            if inspect.isawaitable(returned):
+                returned = awaited_anywhere(returned)
+            score = returned if isinstance(returned, Score) else Score(returned)
+            met = normalized(score.value)
+            if not isinstance(met, bool):
+                raise EvaluatorError(
+                    f"{self.name}: found {returned!r}, expected true or false, or a Score of that; "
+                    "functions that return other scores are evaluators"
+                )
+            return CheckOutcome(met, score.reason)
+
+        return test
+
+
+def _named(function: Any, name: str | None, key: str) -> tuple[str, str]:
+    """Return the name and the identity of a function."""
+    if not callable(function) or isinstance(function, type):
+        raise EvaluatorError(f"{key}: found {function!r}, expected a function of a case")
+    if name is not None:
+        return name, name
+    own = getattr(function, "__name__", "")
+    if not own.isidentifier():
+        text = "lambda" if own == "<lambda>" else type(function).__qualname__
+        call = "evaluator" if key == "evaluators" else "check"
+        raise EvaluatorError(
+            f"{key}: found a {text}, which has no name of its own, expected ev.{call}(..., name='polite')"
+        )
+    return own, f"{function.__module__}.{function.__qualname__}"
+
+
+RUNS = "runs"
+"""The key of a prediction that holds, for each run of the case, metric to score."""
+ERROR, ABSTAINED = "error", "abstained"
+"""Keys of an object in place of a score, with the reason."""
+
+_FORM = f"expected the cases of a source with format results, with {RUNS}"
+
+
+@dataclass(frozen=True)
+class RecordedScores(Evaluator):
+    """The mean over cases of scores that another program has computed, such as those of a source ``results``.
+
+    A case that ran several times has the mean of its runs, and counts once. An error in one of them is an error of the
+    case: it never counts as a score.
+
+    Attributes:
+        metrics: Names of the metrics.
+        lower_is_better: Metrics for which lower is better.
+        ranges: Metric to its smallest and largest value; without it, a metric has no bounds.
+        signatures: Metric to how it is computed.
+    """
+
+    name = "recorded"
+
+    metrics: tuple[str, ...] = ()
+    lower_is_better: frozenset[str] = field(default=frozenset(), compare=False)
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict, compare=False)
+    signatures: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+    def describe(self) -> Sequence[Metric]:
+        """Return the metrics."""
+        return [self._metric(name) for name in self.metrics]
+
+    def _metric(self, name: str) -> Metric:
+        low, high = self.ranges.get(name, (None, None))
+        return Metric(name, name not in self.lower_is_better, low, high, self.signatures.get(name, ""), averaged=True)
+
+    def check(self, case: Case) -> Iterable[str]:
+        """Yield a fault if no metric is named: it would measure nothing."""
+        del case
+        if not self.metrics:
+            yield "found no metrics, expected their names: recorded: {metrics: [accuracy]}"
+
+    def measure(self, case: Case) -> Observation:
+        """Return the mean of the runs that have a score; an error in one of them is one of the case."""
+        runs = case.prediction.get(RUNS) if isinstance(case.prediction, Mapping) else None
+        if not isinstance(runs, list) or not runs or not all(isinstance(each, Mapping) for each in runs):
+            return Observation({}, malformed=f"found no recorded scores, {_FORM}")
+        counts: dict[str, float] = {}
+        undefined: dict[str, str] = {}
+        errored: dict[str, str] = {}
+        abstained = []
+        for name in self.metrics:
+            values = [each[name] for each in runs if each.get(name) is not None]
+            scores = [each for each in values if not isinstance(each, Mapping)]
+            reasons = {key: str(why) for each in values if isinstance(each, Mapping) for key, why in each.items()}
+            if ERROR in reasons:
+                errored[name] = reasons[ERROR]
+            elif scores:
+                counts |= {f"sum {name}": math.fsum(scores) / len(scores), f"cases {name}": 1}
+            else:
+                undefined[name] = reasons.get(ABSTAINED, "no result of this metric")
+                abstained += [name] if ABSTAINED in reasons else []
+        return Observation(counts, undefined=undefined, errored=errored, abstained=tuple(abstained))
+
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
+        """Return the means."""
+        return {name: sums[f"sum {name}"] / sums[f"cases {name}"] for name in self.metrics}

@@ -1,0 +1,386 @@
+"""Checks of what an answer holds: a number, a language, a refusal, quotations, personal data."""
+
+import json
+import math
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from pytest_llmeval.core import counted, is_finite_number, limit, needing, suggest, unknown_name
+from pytest_llmeval.evaluators._answers import describe_found
+from pytest_llmeval.evaluators.checks._contract import (
+    CheckError,
+    CheckKind,
+    CheckOutcome,
+    CheckTest,
+    Subject,
+    UnreadableError,
+    composed,
+    quoted,
+)
+
+_DATA = Path(__file__).parent / "data"
+_SLACK = 1e-12
+
+
+@dataclass(frozen=True)
+class Number:
+    """Options of ``number``.
+
+    Attributes:
+        equals: What the number must be.
+        tolerance: How far it may be from that.
+        min: Least.
+        max: Most.
+
+    Raises:
+        ValueError: They say nothing about the number, or contradict each other.
+    """
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    equals: float | None = None
+    tolerance: float | None = None
+    min: float | None = None
+    max: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.equals is None and self.min is None and self.max is None:
+            raise ValueError("found none of equals, min and max, expected at least one of them")
+        if self.tolerance is not None and (self.equals is None or self.tolerance < 0):
+            raise ValueError(f"found tolerance {self.tolerance}, expected a number of at least 0 together with equals")
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise ValueError(f"found min {self.min} above max {self.max}, expected min <= max")
+
+    def holds(self, value: float) -> bool:
+        """Return whether a number is within the limits, which belong to the range."""
+        if not math.isfinite(value):
+            return False
+        near = self.equals is None or abs(value - self.equals) <= (self.tolerance or 0.0) + _slack(self.equals)
+        above = self.min is None or value >= self.min - _slack(self.min)
+        return near and above and (self.max is None or value <= self.max + _slack(self.max))
+
+
+def _slack(limit_of: float) -> float:
+    """Return how far rounding may take a number from a limit; it scales with the limit, not with the answer."""
+    return _SLACK * max(1.0, abs(limit_of))
+
+
+_SUPERSCRIPTS: Final = "⁰¹²³⁴⁵⁶⁷⁸⁹"
+_FRACTIONS: Final = "¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"
+_SPACES: Final = "\u00a0\u2007\u2009\u202f"
+_WORDS: Final = {
+    **dict.fromkeys(("k", "thousand", "thousands", "tausend"), 1e3),
+    **dict.fromkeys(("million", "millions", "mn", "mln", "mio", "millionen", "millones"), 1e6),
+    **dict.fromkeys(("billion", "billions", "bn", "mrd", "milliarde", "milliarden", "milliards"), 1e9),
+    **dict.fromkeys(("trillion", "trillions"), 1e12),
+    **dict.fromkeys(("hundred", "hundreds"), 1e2),
+}
+_UNITS: Final = {"十": 10, "百": 100, "千": 1_000} | dict.fromkeys("万萬", 10_000) | dict.fromkeys("亿億", 100_000_000)
+_BASE: Final = 10
+_LETTERS: Final = {"M": 1e6, "B": 1e9}
+_NUMBER = re.compile(
+    r"(?P<currency>[$€£¥])?(?<![A-Za-z0-9_.])(?<![A-Za-z_][-+])(?P<sign>[-+]?)(?:(?:"
+    r"(?P<points>\d{1,3}(?:\.\d{3})+,\d+(?!\d|[.,]\d))"  # 1.250,50
+    rf"|(?P<gaps>\d{{1,3}}(?:[{_SPACES}'’]\d{{3}})+(?!\d)(?:[.,]\d+)?)"  # 12 500, with a space that does not break
+    r"|(?P<commas>(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+))"
+    rf"(?P<exponent>[eE][-+]?\d+)?(?!\d|\.\d)(?:[ {_SPACES}]?(?P<part>[{_FRACTIONS}]))?|(?P<fraction>[{_FRACTIONS}]))"
+    rf"(?P<raised>[⁺⁻]?[{_SUPERSCRIPTS}]+)?"
+    rf"(?:\s?[×x·*]\s?10(?:\^(?P<caret>[-+]?\d+)|(?P<power>[⁺⁻]?[{_SUPERSCRIPTS}]+)))?"
+    r"(?:(?P<units>(?:[十百万萬亿億]|千(?![克米瓦卡帕赫伏字]))+)"
+    rf"|(?P<letter>[MB])\b|[\s{_SPACES}-]?(?P<word>(?i:{'|'.join(sorted(_WORDS, key=len, reverse=True))}))\b)?"
+)
+"""Not: digits of a name, and what has two points, as versions and dates have."""
+
+_MINUS = str.maketrans({"\u2212": "-", "\ufe63": "-"})
+_TO_DIGITS = str.maketrans(_SUPERSCRIPTS + "⁺⁻", "0123456789+-")
+_AS_THEY_ARE: Final = frozenset(_SUPERSCRIPTS + "⁺⁻" + _FRACTIONS + _SPACES)
+
+
+def numbers_in(text: str) -> list[float]:
+    """Return the numbers of a text in order, full-width digits, fractions and words of scale included.
+
+    Commas may group thousands, and so may spaces that do not break; ``1.250,50`` has points and a comma. A raised
+    number is a power of 10, else the mark of a footnote if it is 1. Digits that belong to a name, as in ``GPT-4`` or
+    ``v2``, are no number. A number that no float can hold, such as ``1e400``, is infinite; one that may be a power or
+    have a footnote, such as ``5²``, is NaN.
+
+    >>> numbers_in("It costs $1,234.50, or 3.5万 in all; see GPT-4.")
+    [1234.5, 35000.0]
+    >>> numbers_in("2½, 10³ and $1.2 million")
+    [2.5, 1000.0, 1200000.0]
+    """
+    return [value for _, value in _read_numbers(text)]
+
+
+def _read_numbers(text: str) -> list[tuple[str, float]]:
+    """Return each number of a text as it is written, with its value."""
+    # A raised digit and a fraction are digits like others once they are normalized.
+    characters = (each if each in _AS_THEY_ARE else unicodedata.normalize("NFKC", each) for each in text)
+    plain = "".join(characters).translate(_MINUS)
+    return [(match.group().strip(), _value(match)) for match in _NUMBER.finditer(plain)]
+
+
+def _value(match: re.Match[str]) -> float:
+    if written := match["points"]:
+        digits = written.replace(".", "").replace(",", ".")
+    else:
+        digits = re.sub(f"[{_SPACES}'’]", "", match["gaps"] or "").replace(",", ".") or (match["commas"] or "0")
+    value = float(digits.replace(",", "") + (match["exponent"] or ""))
+    value += sum(unicodedata.numeric(match[name]) for name in ("part", "fraction") if match[name])
+    if power := (match["raised"] or "").translate(_TO_DIGITS):
+        if value == _BASE:
+            value = float(f"1e{power}")
+        elif power != "1":
+            value = math.nan
+    value *= float(f"1e{(match['caret'] or match['power'] or '0').translate(_TO_DIGITS)}")
+    for unit in match["units"] or "":
+        value *= _UNITS[unit]
+    if match["letter"] and match["currency"]:
+        value *= _LETTERS[match["letter"]]
+    if match["word"]:
+        value *= _WORDS[match["word"].lower()]
+    return -value if match["sign"] == "-" else value
+
+
+def _number(argument: float | Number) -> CheckTest:
+    options = argument if isinstance(argument, Number) else Number(equals=float(argument))
+
+    def test(subject: Subject) -> CheckOutcome:
+        if isinstance(subject.value, int | float) and not isinstance(subject.value, bool):
+            number = float(subject.value) if is_finite_number(subject.value) else math.inf
+            numbers = {number: limit(number)}
+        else:
+            numbers = {value: _number_text(written, value) for written, value in _read_numbers(subject.text)}
+        if any(map(math.isinf, numbers)):
+            raise UnreadableError(f"{subject.show()}, which has a number that is too large to be compared")
+        if unclear := [text for value, text in numbers.items() if math.isnan(value)]:
+            raise UnreadableError(f"{unclear[0]} in {subject.show()}, which may be a power or have a footnote")
+        if len(numbers) != 1:
+            what = f"the numbers {', '.join([*numbers.values()][:5])}" if numbers else "no number"
+            return CheckOutcome(False, f"{what} in {subject.show()}")
+        ((value, text),) = numbers.items()
+        return CheckOutcome(options.holds(value), f"the number {text}")
+
+    return test
+
+
+def _number_text(written: str, value: float) -> str:
+    """Return a number for a message, and how it is written if that looks different."""
+    if math.isnan(value):
+        return quoted(written)
+    number = limit(value)
+    is_plain = all(each in "0123456789.,+-$€£¥" for each in written) and not re.search(r"\..*,", written)
+    return number if is_plain else f"{number} ({quoted(written)})"
+
+
+def _language(argument: str | tuple[str, ...]) -> CheckTest:
+    with needing("the check 'language'", "language"):
+        from py3langid.langid import RAW_FLOOR
+
+    identifier = _identifier()
+    codes = [_primary(each) for each in ([argument] if isinstance(argument, str) else argument)]
+    for code in codes:
+        if code not in identifier.labels:
+            hint = suggest(code, identifier.labels)
+            raise ValueError(f"found the language {code!r}, expected an ISO 639 code such as en or zh{hint}")
+    if not codes:
+        raise ValueError("found an empty list, expected at least one language")
+
+    def test(subject: Subject) -> CheckOutcome:
+        if "language" not in subject.memory:
+            subject.memory["language"] = identifier.classify(subject.text)
+        code, score = subject.memory["language"]
+        if score <= RAW_FLOOR:
+            raise CheckError(f"found {subject.show()}, which is too short to tell its language")
+        return CheckOutcome(code in codes, f"language {code}")
+
+    return test
+
+
+@cache
+def _identifier() -> Any:
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+    return LanguageIdentifier.from_model_file(MODEL_FILE)
+
+
+def _primary(code: str) -> str:
+    return re.split("[-_]", code.lower())[0]
+
+
+_QUOTES_ALIKE = str.maketrans({"\u2019": "'", "\u2018": "'", "\u02bc": "'"})
+
+
+def _like_speech(text: str) -> str:
+    """Return a text as phrases are compared: in one case, with one apostrophe and single spaces."""
+    return " ".join(composed(text.casefold()).translate(_QUOTES_ALIKE).split())
+
+
+@cache
+def _refusal_phrases() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    """Return the phrases, each with what finds it as whole words; in Chinese there are no gaps between words."""
+    lines = [line for file in sorted(_DATA.glob("refusal.*.txt")) for line in file.read_text("utf-8").splitlines()]
+    phrases = [_like_speech(line) for line in lines if line.strip() and not line.startswith("#")]
+    return tuple((each, re.compile(f"{_edge(each[0])}{re.escape(each)}{_edge(each[-1])}")) for each in phrases)
+
+
+def _edge(character: str) -> str:
+    return r"\b" if character.isascii() and character.isalnum() else ""
+
+
+def _refusal(_: None) -> CheckTest:
+    phrases = _refusal_phrases()
+
+    def test(subject: Subject) -> CheckOutcome:
+        if subject.value is None or not subject.text.strip():
+            return CheckOutcome(True, "no answer at all")
+        text = _like_speech(subject.text)
+        matches = [phrase for phrase, whole in phrases if phrase in text and whole.search(text)]
+        return CheckOutcome(bool(matches), quoted(matches[0]) if matches else "")
+
+    return test
+
+
+_CLOSING: Final = {'"': '"', "\u201c": "\u201d", "\u00ab": "\u00bb", "\u300c": "\u300d", "\u300e": "\u300f"}
+_OPENING = re.compile(f"[{''.join(_CLOSING)}]")
+
+
+def _quotations(text: str) -> list[str]:
+    """Return what stands in quotation marks, each text once; marks that nothing closes cost no second look."""
+    quotations: dict[str, None] = {}
+    unclosed: set[str] = set()
+    place = 0
+    while (mark := _OPENING.search(text, place)) is not None:
+        closing, place = _CLOSING[mark[0]], mark.end()
+        end = -1 if closing in unclosed else text.find(closing, place)
+        if end < 0:
+            unclosed.add(closing)
+        else:
+            quotations[text[place:end]] = None
+            place = end + 1
+    return [each for each in quotations if each]
+
+
+_GAP = re.compile(r"\[?(?:\u2026+|\.{3,})\]?")
+_ENDS = " \t\n.,;:!?\u3002\uff0c\uff1b\uff1a\uff01\uff1f"
+
+
+def _quotes(_: None) -> CheckTest:
+    def test(subject: Subject) -> CheckOutcome:
+        contexts = [_like_text(each) for each in _contexts(subject)]
+        quotations = _quotations(subject.text)
+        wrong = next((each for each in quotations if not any(_stands_in(each, text) for text in contexts)), None)
+        if wrong is not None:
+            where = f"not in the {counted(len(contexts), 'context')}"
+            return CheckOutcome(False, f"the quotation {quoted(wrong)}, which is {where}")
+        return CheckOutcome(True, f"{counted(len(quotations), 'quotation')}, none of them outside the contexts")
+
+    return test
+
+
+def _like_text(text: str) -> str:
+    return " ".join(composed(text).translate(_QUOTES_ALIKE).split())
+
+
+def _stands_in(quotation: str, context: str) -> bool:
+    """Return whether the pieces of a quotation, between ellipses, stand in a context in this order."""
+    start = 0
+    for piece in _GAP.split(_like_text(quotation)):
+        words = piece.strip(_ENDS)
+        place = context.find(words, start)
+        if place < 0:
+            return False
+        start = place + len(words)
+    return True
+
+
+def _contexts(subject: Subject) -> list[str]:
+    """Return the texts that the answer may quote.
+
+    Raises:
+        CheckError: There are none, or they are no texts.
+    """
+    contexts = subject.part("contexts")
+    listed = [contexts] if isinstance(contexts, str) else contexts
+    if not isinstance(listed, list | tuple) or not all(isinstance(each, str) for each in listed):
+        raise CheckError(f"found {describe_found(contexts)} as contexts, expected a list of texts")
+    return list(listed)
+
+
+@dataclass(frozen=True)
+class _Pattern:
+    """The pattern of one sort of personal data.
+
+    Attributes:
+        regex: Its form.
+        proof: What the check digits of a real one must satisfy.
+    """
+
+    regex: re.Pattern[str]
+    proof: Callable[[str], bool]
+
+
+def _luhn(text: str) -> bool:
+    digits = [int(each) for each in reversed(text) if each.isdigit()]
+    return sum(digit if n % 2 == 0 else sum(divmod(2 * digit, 10)) for n, digit in enumerate(digits)) % 10 == 0
+
+
+def _iban(text: str) -> bool:
+    plain = text.replace(" ", "")
+    return int("".join(str(int(each, 36)) for each in plain[4:] + plain[:4])) % 97 == 1
+
+
+_CN_WEIGHTS = (7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2)
+
+
+def _cn_id(text: str) -> bool:
+    total = sum(weight * int(digit) for weight, digit in zip(_CN_WEIGHTS, text, strict=False))
+    return "10X98765432"[total % 11] == text[-1].upper()
+
+
+_PROOFS: Final[Mapping[str, Callable[[str], bool]]] = {"luhn": _luhn, "iban": _iban, "cn_id": _cn_id}
+
+
+@cache
+def _pii_patterns() -> Mapping[str, _Pattern]:
+    data = json.loads((_DATA / "pii.json").read_text(encoding="utf-8"))
+    return {
+        name: _Pattern(re.compile(each["pattern"], re.ASCII), _PROOFS.get(each.get("proof"), bool))
+        for name, each in data.items()
+    }
+
+
+def _pii(names: str | tuple[str, ...] | None) -> CheckTest:
+    known = _pii_patterns()
+    chosen: Iterable[str] = known if names is None else [names] if isinstance(names, str) else names
+    for name in chosen:
+        if name not in known:
+            raise ValueError(unknown_name("sort of personal data", name, known))
+    patterns = [(name, known[name]) for name in chosen]
+    if not patterns:
+        raise ValueError("found an empty list, expected at least one sort of personal data")
+
+    def test(subject: Subject) -> CheckOutcome:
+        text = unicodedata.normalize("NFKC", subject.text)
+        for name, each in patterns:
+            for match in each.regex.finditer(text):
+                if each.proof(match[0]):
+                    return CheckOutcome(True, f"{name} at character {match.start() + 1}")
+        return CheckOutcome(False, f"no {' or '.join(name for name, _ in patterns)}")
+
+    return test
+
+
+CONTENT_KINDS: Final = (
+    CheckKind("language", "the answer is written in this language, or one of these", str | tuple[str, ...], _language),
+    CheckKind("number", "the one number in the answer is this, or within limits", float | Number, _number),
+    CheckKind("pii", "the answer holds personal data", str | tuple[str, ...], _pii, optional=True),
+    CheckKind("quotes", "every quotation of the answer stands in the contexts", None, _quotes),
+    CheckKind("refusal", "the answer declines to help", None, _refusal),
+)
+"""The kinds, in alphabetical order."""

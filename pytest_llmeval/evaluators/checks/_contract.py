@@ -1,0 +1,493 @@
+"""The kind of a check, its test of a subject, and the tree of checks that a suite composes."""
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+from msgspec import structs
+
+from pytest_llmeval.core import (
+    PARTS,
+    Case,
+    JudgeError,
+    LlmevalError,
+    Parts,
+    PredictionError,
+    PredictionParts,
+    Reading,
+    Reads,
+    Turn,
+    chosen_turns,
+    excerpt,
+    format_error,
+    grouped,
+    price_hint,
+    turns_of,
+)
+from pytest_llmeval.evaluators._answers import as_text, describe_found
+from pytest_llmeval.judges import PanelVerdict, Question, Verdict
+
+_LONGEST = 80
+
+_NO_COST = "; the prediction names no cost, nor tokens of a model with a known price: set parts.usage"
+
+
+class CheckError(LlmevalError):
+    """A check could not be made: what it reads is missing, or it took too long. Not a failure of the answer."""
+
+
+class UnreadableError(LlmevalError):
+    """The answer is not of the form that a check reads; neither the check nor its ``not_`` form is met."""
+
+
+class CheckOutcome(NamedTuple):
+    """The result of a test.
+
+    Attributes:
+        met: Whether the check holds, before ``not_``.
+        evidence: The finding as text, or a function that returns it; empty: the subject itself.
+    """
+
+    met: bool
+    evidence: str | Callable[[], str] = ""
+
+
+@dataclass
+class Subject:
+    """A part of a prediction that checks read. Values that several checks derive from it are computed once.
+
+    Attributes:
+        value: The part.
+        case: The case, for the few kinds that read more than one part.
+        memory: Findings that several checks share.
+        is_answer: Whether the part is the answer itself, which may be a record with a field `answer`.
+        absent: Why the part is empty, where nobody wrote it.
+    """
+
+    value: Any
+    case: Case
+    memory: dict[str, Any] = field(default_factory=dict)
+    is_answer: bool = False
+    absent: str = ""
+
+    @cached_property
+    def text(self) -> str:
+        """The part as text in composed form (NFC); numbers and booleans as their JSON text.
+
+        Raises:
+            UnreadableError: It is no text.
+        """
+        is_record = self.is_answer and isinstance(self.value, Mapping)
+        text = as_text(self.value.get("answer") if is_record else self.value)
+        if text is None:
+            raise UnreadableError(f"{describe_found(self.value)}, which is no text")
+        return composed(text)
+
+    @cached_property
+    def folded(self) -> str:
+        """The text without differences of upper and lower case."""
+        return composed(self.text.casefold())
+
+    @cached_property
+    def words(self) -> int:
+        """The number of words between white space."""
+        return len(self.text.split())
+
+    def part(self, name: str) -> Any:
+        """Return another part of the prediction, or a figure of the run such as ``latency_s``.
+
+        Raises:
+            CheckError: It is not there.
+        """
+        figure = self.case.parts.get(name)
+        if figure is not None:
+            return figure
+        if name not in PARTS:
+            hint = f"{_NO_COST}{price_hint()}" if name == "cost_usd" else ""
+            raise CheckError(f"the {name} of this answer is not known{hint}")
+        origin = self.case.origin or PredictionParts(prediction=self.case.prediction)
+        try:
+            return origin.parts.read(name, origin.prediction)
+        except PredictionError as error:
+            raise CheckError(str(error)) from None
+
+    def show(self) -> str:
+        """Return the part as messages show it."""
+        text = as_text(self.value)
+        return describe_found(self.value) if text is None else quoted(text)
+
+
+CheckTest: TypeAlias = Callable[[Subject], CheckOutcome]
+
+
+class JudgedTest(Protocol):
+    """A test that a judge decides."""
+
+    def question(self, subject: Subject) -> "Question":
+        """Return what the judge is asked."""
+
+    def read(self, verdict: "Verdict") -> CheckOutcome:
+        """Return what the verdict means."""
+
+
+@dataclass(frozen=True)
+class CheckKind:
+    """A kind of check.
+
+    Attributes:
+        name: Its key in a suite file; ``not_NAME`` is its negation.
+        meaning: When it is met, in one line.
+        argument: The type of its argument; ``None`` for a kind that takes none.
+        prepare: Turns an argument into a test, once per suite; raises `ValueError` for one that cannot be used.
+        each: Whether a list represents one check of each item.
+        schema: Whether the argument is a JSON Schema, or the name of a file that holds one.
+        optional: Whether the argument may be left out.
+        on: What it looks at where the entry does not say; ``None`` for the answer.
+    """
+
+    name: str
+    meaning: str
+    argument: Any
+    prepare: Callable[[Any], CheckTest | JudgedTest]
+    each: bool = False
+    schema: bool = False
+    optional: bool = False
+    on: str | None = None
+
+    @property
+    def bare(self) -> bool:
+        """Whether the name alone is a check."""
+        return self.argument is None or self.optional
+
+
+def composed(text: str) -> str:
+    """Return a text in composed form (NFC)."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
+def quoted(text: str) -> str:
+    """Return a text as messages show it: on one line, in quotes, cut to what fits."""
+    return f"'{excerpt(text, _LONGEST)}'"
+
+
+class CheckFinding(NamedTuple):
+    """The result of a check of one case.
+
+    Attributes:
+        met: Whether it is met; ``None`` where it could not be made.
+        opposite: The same of its negation. A check that is not applicable has neither: it cannot read the answer, or a
+            panel of judges did not decide.
+        text: What was found and expected; of a check that could not be made, the check; empty where it is met.
+        cause: Why it could not be made.
+    """
+
+    met: bool | None
+    opposite: bool | None
+    text: str = ""
+    cause: str = ""
+
+
+MET = CheckFinding(True, False)
+_DEFAULT = Parts()
+
+
+def not_made(findings: Iterable[CheckFinding]) -> dict[str, str]:
+    """Return why checks could not be made, each cause with the checks that it keeps from being made."""
+    texts = grouped((each.cause, each.text) for each in findings if None in (each.met, each.opposite))
+    return {cause: ", ".join(dict.fromkeys(named)) for cause, named in texts.items()}
+
+
+@dataclass
+class View:
+    """A case as its checks see it.
+
+    Attributes:
+        case: The case, with its whole prediction.
+        verdicts: The replies of judges to the questions of the checks, in order.
+    """
+
+    case: Case
+    verdicts: "Iterator[Verdict | JudgeError]" = field(default_factory=lambda: iter(()))
+    _subjects: dict[str | None, Subject] = field(default_factory=dict)
+    _turns: "list[View] | None" = None
+
+    def subject(self, on: str | None) -> Subject:
+        """Return what a check looks at.
+
+        Args:
+            on: A part or a JMESPath; ``None`` for the answer.
+
+        Raises:
+            CheckError: The prediction does not have it.
+        """
+        subject = self._subjects.get(on)
+        if subject is None:
+            if on is None and type(self.case.prediction) is str and self._parts is _DEFAULT:
+                subject = self._subjects[on] = Subject(self.case.prediction, self.case)
+                return subject
+            try:
+                value = _reading(on, self._parts).view(self.case).prediction
+                subject = Subject(value, self.case, is_answer=on is None)
+            except PredictionError as error:
+                subject = self._absent_outcome(on, error)
+            self._subjects[on] = subject
+        return subject
+
+    def _absent_outcome(self, on: str | None, error: PredictionError) -> Subject:
+        """Return what is absent from the outcome of an agent: a file that it did not write is empty.
+
+        Raises:
+            UnreadableError: The outcome has other values and not this one.
+            CheckError: There is no outcome.
+        """
+        steps = _OUTCOME.match(on or "")
+        outcome = self._part("outcome") if steps else None
+        if steps is None or not isinstance(outcome, Mapping):
+            raise CheckError(str(error)) from None
+        if steps["file"] and isinstance(outcome.get("files"), Mapping):
+            return Subject("", self.case, absent=f"{steps['file']} was not written")
+        raise UnreadableError(f"nothing at {on!r}") from None
+
+    def _part(self, on: str) -> Any:
+        try:
+            return _reading(on, self._parts).view(self.case).prediction
+        except PredictionError:
+            return None
+
+    def turns(self, turn: Turn) -> "Sequence[tuple[int, View]]":
+        """Return turns of the conversation, each with its number.
+
+        Raises:
+            CheckError: The prediction is no conversation, or has no such turn.
+        """
+        try:
+            if self._turns is None:
+                parts = _DEFAULT if self.case.conversation else self._parts
+                self._turns = [View(each, self.verdicts) for each in turns_of(self.case, parts)]
+            return chosen_turns(list(enumerate(self._turns, 1)), turn)
+        except PredictionError as error:
+            raise CheckError(str(error)) from None
+
+    @property
+    def _parts(self) -> Parts:
+        return _DEFAULT if self.case.origin is None else self.case.origin.parts
+
+
+_OUTCOME = re.compile(r"""outcome\.(?:files\.(?P<quote>["']?)(?P<file>[^"']+)(?P=quote)$)?""")
+
+
+@lru_cache(maxsize=256)
+def _reading(on: str | None, parts: Parts) -> Reading:
+    return Reading(Reads("answer", objects=True), on, parts)
+
+
+class CheckNode(Protocol):
+    """A check, or a part of one."""
+
+    def find(self, view: View) -> CheckFinding:
+        """Look at a case."""
+
+    def questions(self, view: View) -> "Iterator[Question]":
+        """Yield what judges must be asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckLeaf:
+    """A check of one kind.
+
+    Attributes:
+        prepare: Turns the argument into the test.
+        argument: Of the check.
+        negated: Whether it must not hold.
+        on: What it looks at; ``None`` for the answer.
+        written: The check as in the suite file.
+        test: The test.
+    """
+
+    prepare: Callable[[Any], CheckTest | JudgedTest]
+    argument: Any
+    negated: bool
+    on: str | None
+    written: str
+    test: CheckTest | JudgedTest = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "test", self.prepare(self.argument))
+
+    def __reduce__(self) -> tuple[type["CheckLeaf"], tuple[Any, ...]]:
+        """Leave out the test, which may be a closure: another process prepares its own."""
+        return CheckLeaf, (self.prepare, self.argument, self.negated, self.on, self.written)
+
+    def questions(self, view: View) -> "Iterator[Question]":
+        """Yield the question, if a judge decides and there is something to look at."""
+        if not callable(self.test):
+            try:
+                subject = view.subject(self.on)
+            except CheckError:
+                return
+            yield self.test.question(subject)
+
+    def find(self, view: View) -> CheckFinding:
+        """Look at a case."""
+        try:
+            subject = view.subject(self.on)
+            if callable(self.test):
+                met, evidence = self.test(subject)
+            else:
+                verdict = _next_verdict(view)
+                met, evidence = self.test.read(verdict)
+                if _is_split(self.test, verdict):
+                    text = f"a split panel ({verdict.reasoning})"
+                    return CheckFinding(False, False, f"found {text}, expected {self.written}")
+        except UnreadableError as error:
+            return CheckFinding(False, False, f"found {error}, expected {self.written}")
+        except (CheckError, JudgeError) as error:
+            return CheckFinding(None, None, self.written, str(error))
+        except Exception as error:  # noqa: BLE001 (a check of a user may raise anything)
+            return CheckFinding(None, None, self.written, format_error(error))
+        if met is not self.negated:
+            return MET
+        text = evidence if isinstance(evidence, str) else evidence()
+        what = subject.absent or f"found {text or subject.show()}"
+        return CheckFinding(False, True, f"{what}, expected {self.written}")
+
+
+def _next_verdict(view: View) -> "Verdict":
+    verdict = next(view.verdicts)
+    if isinstance(verdict, JudgeError):
+        raise verdict
+    return verdict
+
+
+def _is_split(test: JudgedTest, verdict: "Verdict") -> bool:
+    """Return whether a panel did not decide if a check is met: then neither the check nor its opposite is."""
+    undecided = verdict.undecided if isinstance(verdict, PanelVerdict) else ()
+    return len({test.read(structs.replace(verdict, score=score)).met for score in undecided}) > 1
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """A check of checks: at least so many of them are met.
+
+    Attributes:
+        parts: The checks.
+        least: How many must be met.
+        negated: Whether it must not hold.
+        written: The check as messages show it; empty where its parts say enough.
+    """
+
+    parts: Sequence[CheckNode]
+    least: int
+    negated: bool
+    written: str
+
+    def questions(self, view: View) -> "Iterator[Question]":
+        """Yield the questions of all of its checks."""
+        for each in self.parts:
+            yield from each.questions(view)
+
+    def find(self, view: View) -> CheckFinding:
+        """Look at a case; a check that could not be made matters only if it could change the result."""
+        return _counted([each.find(view) for each in self.parts], self.least, self.written, negated=self.negated)
+
+
+@dataclass(frozen=True, slots=True)
+class InTurns:
+    """A check of single turns of a conversation: met if it is met in each of them.
+
+    Attributes:
+        node: The check.
+        turn: Which turns.
+        written: The check as messages show it.
+    """
+
+    node: CheckNode
+    turn: Turn
+    written: str
+
+    def questions(self, view: View) -> "Iterator[Question]":
+        """Yield the questions about each turn, if there is one."""
+        try:
+            turns = view.turns(self.turn)
+        except CheckError:
+            return
+        for _, each in turns:
+            yield from self.node.questions(each)
+
+    def find(self, view: View) -> CheckFinding:
+        """Look at each turn; one that is not met decides, also if others could not be checked."""
+        try:
+            turns = view.turns(self.turn)
+        except CheckError as error:
+            return CheckFinding(None, None, self.written, str(error))
+        findings = [
+            each._replace(text=f"turn {number}: {each.text}") if each.text else each
+            for number, each in [(number, self.node.find(each)) for number, each in turns]
+        ]
+        return _counted(findings, len(findings), "")
+
+
+def _counted(findings: Sequence[CheckFinding], least: int, written: str, *, negated: bool = False) -> CheckFinding:
+    """Return whether so many checks are met, in three values; ``written`` is empty where their texts say enough."""
+    met = _reached((each.met for each in findings), least)
+    opposite = _reached((each.opposite for each in findings), len(findings) - least + 1)
+    if negated:
+        met, opposite = opposite, met
+    if met:
+        return MET
+    if met is None:
+        return _merged(findings)._replace(opposite=opposite)
+    why = "; ".join(each.text for each in findings if each.met is False and not (negated and each.opposite))
+    if written:
+        number = sum(each.met is True for each in findings)
+        neither = sum(each.met is each.opposite is False for each in findings)
+        counts = f"{number} of {len(findings)} met{f' and {neither} not applicable' if neither else ''}"
+        why = f"found {counts}{f' ({why})' if why else ''}, expected {written}"
+    return CheckFinding(False, opposite, why, _merged(findings).cause if opposite is None else "")
+
+
+def _reached(values: Iterable[bool | None], least: int) -> bool | None:
+    """Return whether so many values are true; ``None`` if those that are not known decide it."""
+    known = list(values)
+    if known.count(True) >= least:
+        return True
+    return None if known.count(True) + known.count(None) >= least else False
+
+
+def _merged(findings: Iterable[CheckFinding]) -> CheckFinding:
+    """Return one finding for several checks of which some could not be made."""
+    causes = not_made(findings)
+    return CheckFinding(None, None, ", ".join(causes.values()), "; ".join(causes))
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A check of a suite or a case.
+
+    Attributes:
+        key: Its kind, such as ``not_contains``.
+        node: What it looks for.
+        weight: How much it counts in ``check_rate``.
+        judged: Whether a judge decides part of it.
+        title: The name that the user gave it; empty if none.
+        entry: What it was read from; names of files with a digest of what they hold.
+    """
+
+    key: str
+    node: CheckNode
+    weight: float = 1.0
+    judged: bool = False
+    title: str = ""
+    entry: Any = None
+
+    @property
+    def name(self) -> str:
+        """Under which it is reported: ``check[NAME]``."""
+        return self.title or self.key
+
+    def line(self, finding: CheckFinding) -> str:
+        """Return what people read about a check that is not met."""
+        return f"{self.title}: {finding.text}" if self.title else finding.text

@@ -1,0 +1,434 @@
+"""The kinds of checks: the shipped ones, those of JSON, those that a judge decides, and functions of users."""
+
+import inspect
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar, Final, get_type_hints
+
+from pytest_llmeval.core import WHOLE, EvaluatorError, MissingExtraError, excerpt, is_finite_number, limit
+from pytest_llmeval.data import json_text
+from pytest_llmeval.evaluators._answers import describe_found, schema_errors, schema_validator
+from pytest_llmeval.evaluators.checks._contents import CONTENT_KINDS
+from pytest_llmeval.evaluators.checks._contract import (
+    CheckError,
+    CheckKind,
+    CheckOutcome,
+    CheckTest,
+    Subject,
+    UnreadableError,
+    composed,
+    quoted,
+)
+from pytest_llmeval.evaluators.checks._texts import TEXT_KINDS, TRACE_KINDS
+from pytest_llmeval.judges import Mode, Question, Rubric, Verdict, get_mode, instruction_language, rubric_mode
+
+_MOST_READ = 2_000_000
+"""Characters that may be read in search of JSON; text full of opening brackets would else take quadratic time."""
+
+_LINES_PER_READ = 100
+"""Times as fast as characters are read, lines are counted."""
+
+_OPENING = re.compile(r'\{(?=\s*+["}])|\[(?=\s*+[]\[{"\-0-9tfn])')
+_SCALARS = (str, int, float, bool)
+
+
+def _refuse(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)
+
+
+def _whole(subject: Subject) -> Any:
+    """Return the JSON value that the part is: data as it is, a text read as a whole.
+
+    Raises:
+        UnreadableError: The text is not JSON.
+    """
+    if "json" not in subject.memory:
+        subject.memory["json"] = _parsed(subject.value) if isinstance(subject.value, str) else (subject.value, None)
+    value, fault = subject.memory["json"]
+    if fault is not None:
+        raise UnreadableError(f"{subject.show()}, which is not JSON ({fault})")
+    return value
+
+
+def _parsed(text: str) -> tuple[Any, str | None]:
+    """Return the value that a text is, and what is wrong with it."""
+    stripped = text.strip(" \t\r\n")
+    try:
+        return _DECODER.decode(stripped), None
+    except json.JSONDecodeError as error:
+        return None, f"{error.msg} at character {error.pos + len(text) - len(text.lstrip()) + 1}"
+    except RecursionError:
+        return None, "nested too deeply to be read"
+    except ValueError as error:
+        return None, str(error)
+
+
+def _values(subject: Subject) -> Iterator[Any]:
+    """Yield the objects and arrays that stand in the part, none of them inside another."""
+    if not isinstance(subject.value, str):
+        if isinstance(subject.value, Mapping | list | tuple):
+            yield subject.value
+        return
+    text, start, budget = subject.value, 0, _MOST_READ
+    while opening := _OPENING.search(text, start):
+        try:
+            value, start = _DECODER.raw_decode(text, opening.start())
+        except json.JSONDecodeError as error:
+            start = opening.end()
+            budget -= error.pos - opening.start() + error.pos // _LINES_PER_READ  # the error counts the lines before it
+        except (RecursionError, ValueError):
+            start = opening.end()
+            budget -= len(text) - start
+        else:
+            yield value
+        if budget < 0:
+            raise CheckError("found too many opening brackets without JSON to look at each of them")
+
+
+Complaint = Callable[[Any], str | None]
+
+
+def _schema_test(schema: Any) -> Complaint:
+    """Return what says how a value disagrees with a JSON Schema.
+
+    Raises:
+        ValueError: It is no schema, or it refers to another document.
+    """
+    try:
+        from jsonschema import SchemaError
+
+        validator = schema_validator(schema)
+    except ImportError as error:
+        raise MissingExtraError("a check by JSON Schema", "schema", error) from error
+    except SchemaError as error:
+        place = "".join(f"[{part!r}]" for part in error.absolute_path)
+        raise ValueError(f"found a schema that is none ({place or 'top level'}: {error.message})") from None
+
+    def complaint(value: Any) -> str | None:
+        try:
+            errors = sorted(schema_errors(validator, value), key=lambda each: each.json_path)
+        except EvaluatorError as error:
+            raise CheckError(str(error)) from None
+        if not errors:
+            return None
+        first = errors[0]
+        more = f" and {len(errors) - 1} more" if len(errors) > 1 else ""
+        return f"{first.json_path}: {excerpt(first.message, 200)}{more}"
+
+    return complaint
+
+
+def _json_schema(schema: Any) -> CheckTest:
+    complaint = _schema_test(schema)
+
+    def test(subject: Subject) -> CheckOutcome:
+        violation = complaint(_whole(subject))
+        return CheckOutcome(violation is None, violation or "")
+
+    return test
+
+
+def _is_json(schema: Any) -> CheckTest:
+    complaint = None if schema is None else _schema_test(schema)
+
+    def test(subject: Subject) -> CheckOutcome:
+        try:
+            value = _whole(subject)
+        except UnreadableError as error:
+            return CheckOutcome(False, str(error))
+        violation = complaint(value) if complaint is not None else None
+        return CheckOutcome(violation is None, violation or "")
+
+    return test
+
+
+def _contains_json(schema: Any) -> CheckTest:
+    complaint = None if schema is None else _schema_test(schema)
+
+    def test(subject: Subject) -> CheckOutcome:
+        first = None
+        for value in _values(subject):
+            violation = complaint(value) if complaint is not None else None
+            if violation is None:
+                return CheckOutcome(True, quoted(json.dumps(value, ensure_ascii=False)))
+            first = first or violation
+        return CheckOutcome(False, first or f"no JSON in {subject.show()}")
+
+    return test
+
+
+def _json_compared(expected: Any, *, subset: bool) -> CheckTest:
+    def test(subject: Subject) -> CheckOutcome:
+        difference = _difference(expected, _whole(subject), "$", subset=subset)
+        return CheckOutcome(difference is None, difference or "")
+
+    return test
+
+
+def _difference(expected: Any, actual: Any, place: str, *, subset: bool) -> str | None:
+    """Return where a value first differs from what is wanted, or lacks it; ``None`` where it does not.
+
+    Numbers are equal by value, texts in composed form; true is not 1.
+    """
+    if isinstance(expected, Mapping) and isinstance(actual, Mapping):
+        return _mapping_difference(expected, actual, place, subset=subset)
+    if isinstance(expected, list | tuple) and isinstance(actual, list | tuple):
+        if subset:
+            return _missing_item(expected, actual, place)
+        if len(expected) != len(actual):
+            return f"{place} with {len(actual)} items, not {len(expected)}"
+        pairs = enumerate(zip(expected, actual, strict=True))
+        return next((why for n, (a, b) in pairs if (why := _difference(a, b, f"{place}[{n}]", subset=False))), None)
+    if isinstance(expected, str) and isinstance(actual, str):
+        same = composed(expected) == composed(actual)
+    else:
+        same = isinstance(expected, bool) is isinstance(actual, bool) and expected == actual
+    return None if same else f"{place}: {_value_text(actual)}"
+
+
+def _mapping_difference(
+    expected: Mapping[str, Any], actual: Mapping[str, Any], place: str, *, subset: bool
+) -> str | None:
+    named = {composed(key): value for key, value in actual.items()}
+    keys = [composed(key) for key in expected]
+    for key, value in zip(keys, expected.values(), strict=True):
+        if key not in named:
+            return f"{place} without {key!r}"
+        if why := _difference(value, named[key], f"{place}.{key}", subset=subset):
+            return why
+    surplus = None if subset else next((key for key in named if key not in keys), None)
+    return None if surplus is None else f"{place} with {surplus!r} too"
+
+
+def _missing_item(expected: Sequence[Any], actual: Sequence[Any], place: str) -> str | None:
+    """Return which wanted item has no item of its own among those found, under the pairing with most pairs."""
+    fits = [[n for n, each in enumerate(actual) if not _difference(item, each, "", subset=True)] for item in expected]
+    owner: dict[int, int] = {}
+
+    def pair(item: int, tried: set[int]) -> bool:
+        for n in fits[item]:
+            if n not in tried:
+                tried.add(n)
+                if n not in owner or pair(owner[n], tried):
+                    owner[n] = item
+                    return True
+        return False
+
+    missing = next((item for item in range(len(expected)) if not pair(item, set())), None)
+    return None if missing is None else f"{place} without an item for {_value_text(expected[missing])}"
+
+
+def _value_text(value: Any) -> str:
+    return quoted(json.dumps(value, ensure_ascii=False)) if isinstance(value, _SCALARS) else describe_found(value)
+
+
+JSON_KINDS: Final = (
+    CheckKind(
+        "contains_json", "an object or array stands in the answer", Any, _contains_json, schema=True, optional=True
+    ),
+    CheckKind(
+        "is_json", "the whole answer is JSON, of the schema if there is one", Any, _is_json, schema=True, optional=True
+    ),
+    CheckKind("json_equals", "the answer is this JSON value", Any, partial(_json_compared, subset=False)),
+    CheckKind("json_schema", "the answer is JSON of this schema", Any, _json_schema, schema=True),
+    CheckKind("json_subset", "the answer is JSON with all of this value", Any, partial(_json_compared, subset=True)),
+)
+"""The kinds, in alphabetical order."""
+
+
+def _question_of(subject: Subject) -> str:
+    """Return the question of a case: a text, the text under ``question``, or else the input as JSON."""
+    value = subject.case.input
+    if isinstance(value, Mapping) and isinstance(value.get("question"), str):
+        return str(value["question"])
+    return "" if value is None else json_text(value)
+
+
+def _question(mode: Mode, subject: Subject, more: Mapping[str, str]) -> Question:
+    question = _question_of(subject)
+    texts = {"question": question, "answer": "" if subject.value is None else json_text(subject.value), **more}
+    fields = {name: text for name, text in texts.items() if text or name == "answer"}
+    language = instruction_language(question or more.get("criterion", ""), subject.case.labels.get("language"))
+    return Question(mode, fields, language)
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """A test whether an answer meets a criterion.
+
+    Attributes:
+        text: The criterion, in the user's words.
+
+    Raises:
+        ValueError: It is blank.
+    """
+
+    text: str
+
+    def __post_init__(self) -> None:
+        if not self.text.strip():
+            raise ValueError("found blank text, expected a criterion")
+
+    def question(self, subject: Subject) -> Question:
+        """Return the question whether the answer meets it."""
+        return _question(get_mode("criterion"), subject, {"criterion": self.text})
+
+    def read(self, verdict: Verdict) -> CheckOutcome:
+        """Return whether the judge says so, with the judge's reason."""
+        return CheckOutcome(verdict.score >= 1, _verdict_text("yes" if verdict.score >= 1 else "no", verdict))
+
+
+@dataclass(frozen=True)
+class Graded:
+    """A test whether an answer reaches the pass mark of a rubric.
+
+    Attributes:
+        rubric: Criteria, levels and pass mark.
+    """
+
+    rubric: Rubric
+
+    def question(self, subject: Subject) -> Question:
+        """Return the question which level the answer has."""
+        return _question(rubric_mode(self.rubric.criteria, self.rubric.levels), subject, {})
+
+    def read(self, verdict: Verdict) -> CheckOutcome:
+        """Return whether the level reaches the pass mark."""
+        return CheckOutcome(verdict.score >= self.rubric.pass_mark, _verdict_text(f"level {verdict.score:g}", verdict))
+
+
+def _verdict_text(word: str, verdict: Verdict) -> str:
+    return f"the judge's {word}: {quoted(verdict.reasoning)}" if verdict.reasoning else f"the judge's {word}"
+
+
+JUDGED_KINDS: Final = (
+    CheckKind("judge", "the answer meets this criterion, as the judge sees it", str, Criterion),
+    CheckKind("rubric", "the answer reaches the pass mark of this rubric, as the judge sees it", Rubric, Graded),
+)
+"""The kinds."""
+
+
+@dataclass(frozen=True)
+class Most:
+    """A limit in its mapping form.
+
+    Attributes:
+        max: The most that is allowed.
+    """
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    max: float
+
+
+def _at_most(figure: str, most: float | Most) -> CheckTest:
+    limit_of = most.max if isinstance(most, Most) else most
+    if not limit_of >= 0:
+        raise ValueError(f"found {limit_of}, expected a number of at least 0")
+
+    def test(subject: Subject) -> CheckOutcome:
+        value = subject.part(figure)
+        if not is_finite_number(value):
+            raise CheckError(f"found {describe_found(value)} as {figure}, expected a number")
+        return CheckOutcome(value <= limit_of, f"{figure} {limit(value)}")
+
+    return test
+
+
+FIGURE_KINDS: Final = tuple(
+    CheckKind(name, meaning, float | Most, partial(_at_most, name), on=WHOLE)
+    for name, meaning in (
+        ("latency_s", "the target answered within so many seconds"),
+        ("cost_usd", "the answer cost at most so many dollars"),
+    )
+)
+"""The kinds."""
+
+
+SHIPPED: Final[Mapping[str, CheckKind]] = {
+    kind.name: kind for kind in (*TEXT_KINDS, *JSON_KINDS, *CONTENT_KINDS, *FIGURE_KINDS, *TRACE_KINDS, *JUDGED_KINDS)
+}
+"""Name to kind."""
+
+MODIFIERS: Final = ("name", "on", "turn", "weight")
+"""Keys of a check that are no kinds."""
+
+COMPOSED: Final = ("any_of", "all_of", "at_least")
+"""Keys of checks that consist of others."""
+
+_MOST_PARAMETERS = 2
+
+
+def kind_of_function(function: Callable[..., Any] | CheckKind, name: str = "") -> CheckKind:
+    """Return the kind of check that a user's function is; a kind as it is.
+
+    Args:
+        function: ``answer -> met``, or ``answer, argument -> met``; ``met`` is true or false, or a pair of that and a
+            text that says what was found. The annotation of ``argument`` is the type that suite files must give; an
+            ``answer`` that is not annotated as ``str`` may be any JSON value.
+        name: Of the check; default: the function's.
+
+    Raises:
+        EvaluatorError: It takes other parameters, or the name cannot be used.
+    """
+    if isinstance(function, CheckKind):
+        return function
+    name = name or getattr(function, "__name__", "")
+    if not name.isidentifier() or name.startswith("not_") or name in (*MODIFIERS, *COMPOSED):
+        raise EvaluatorError(f"found the check name {name!r}, expected an identifier that has no meaning of its own")
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+        hints = get_type_hints(function)
+    except (TypeError, ValueError, NameError) as error:
+        raise EvaluatorError(f"check {name!r}: {error}") from None
+    if not 1 <= len(parameters) <= _MOST_PARAMETERS or any(
+        each.kind not in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD) for each in parameters
+    ):
+        raise EvaluatorError(
+            f"check {name!r}: found {function!r}, expected a function of (answer) or (answer, argument)"
+        )
+    takes_argument = len(parameters) == _MOST_PARAMETERS
+    optional = takes_argument and parameters[1].default is not inspect.Parameter.empty
+    meaning = (inspect.getdoc(function) or f"a check of {function.__module__}").splitlines()[0]
+    argument = hints.get(parameters[1].name, Any) if takes_argument else None
+    prepared = _Function(function, text=hints.get(parameters[0].name) is str, takes_argument=takes_argument)
+    return CheckKind(name, meaning, argument, prepared, optional=optional)
+
+
+@dataclass(frozen=True)
+class _Function:
+    """A user's function as what prepares tests.
+
+    Attributes:
+        function: The function.
+        text: Whether it wants texts only.
+        takes_argument: Whether it has a second parameter.
+    """
+
+    function: Callable[..., Any]
+    text: bool
+    takes_argument: bool
+
+    def __call__(self, argument: Any) -> CheckTest:
+        arguments = () if argument is None or not self.takes_argument else (argument,)
+
+        def test(subject: Subject) -> CheckOutcome:
+            return _outcome(self.function(subject.text if self.text else subject.value, *arguments))
+
+        return test
+
+
+def _outcome(returned: Any) -> CheckOutcome:
+    """Return what a user's function found."""
+    met, evidence = (
+        returned if isinstance(returned, tuple) and len(returned) == len(CheckOutcome._fields) else (returned, "")
+    )
+    if not isinstance(met, bool) or not isinstance(evidence, str):
+        raise EvaluatorError(f"the check returned {returned!r}, expected true or false, or a pair of that and a text")
+    return CheckOutcome(met, evidence)

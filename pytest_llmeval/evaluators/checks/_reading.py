@@ -1,0 +1,330 @@
+"""Reading of ``checks``: entries of a suite file or a case become checks that are ready to run, or faults."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, Protocol
+
+from pytest_llmeval.core import (
+    PARTS,
+    WANTED_TURN,
+    WHOLE,
+    MissingExtraError,
+    excerpt,
+    expression_fault,
+    is_turn,
+    suggest,
+)
+from pytest_llmeval.data import NotPlainError, adapter, describe, option_fault, plain, render_path
+from pytest_llmeval.evaluators._answers import PatternError
+from pytest_llmeval.evaluators.checks._contract import (
+    Check,
+    CheckKind,
+    CheckLeaf,
+    CheckNode,
+    Composed,
+    InTurns,
+)
+from pytest_llmeval.evaluators.checks._kinds import COMPOSED, MODIFIERS
+
+_NOT = "not_"
+_LONGEST = 80
+
+Path = tuple[str | int, ...]
+
+
+class Host(Protocol):
+    """The file or call that the entries come from: validates values and collects faults."""
+
+    def check(self, kind: Any, data: Any, path: Sequence[str | int]) -> Any:
+        """Return a value of a type; ``None`` where it has faults, which are kept."""
+
+    def fault(self, path: Sequence[str | int], message: str, *, key: bool = False) -> None:
+        """Keep a fault."""
+
+    def fault_inside(self, path: Sequence[str | int], value: str, offset: int, message: str) -> None:
+        """Keep a fault of one character of a text."""
+
+    def read_file(self, name: str, place: tuple[str | int, ...]) -> Any:
+        """Return the data of a JSON file; ``None`` where it has faults, which are kept."""
+
+
+@dataclass
+class Unlocated:
+    """A host for entries that are given in Python: faults have paths and no lines.
+
+    Attributes:
+        faults: Those found.
+    """
+
+    faults: list[str] = field(default_factory=list)
+
+    def check(self, kind: Any, data: Any, path: Sequence[str | int]) -> Any:
+        """Return a value of a type; ``None`` where it has faults."""
+        try:
+            return plain(kind, data)
+        except NotPlainError:
+            return self._validated(kind, data, path)
+
+    def _validated(self, kind: Any, data: Any, path: Sequence[str | int]) -> Any:
+        from pydantic import ValidationError
+
+        try:
+            return adapter(kind).validate_json(json.dumps(data), strict=True)
+        except ValidationError as error:
+            for each in error.errors(include_url=False)[:1]:
+                self.fault(path, option_fault(each, kind))
+        except (TypeError, ValueError) as error:
+            self.fault(path, f"found {describe(data)}, expected JSON data ({error})")
+        return None
+
+    def fault(self, path: Sequence[str | int], message: str, *, key: bool = False) -> None:
+        """Keep a fault."""
+        del key
+        self.faults.append(f"{render_path(path)}: {message}")
+
+    def fault_inside(self, path: Sequence[str | int], value: str, offset: int, message: str) -> None:
+        """Keep a fault."""
+        del value, offset
+        self.fault(path, message)
+
+    def read_file(self, name: str, place: tuple[str | int, ...]) -> Any:
+        """Refuse: in Python there is no suite file that the name could be relative to."""
+        self.fault(place, f"found {name!r}, expected the schema itself")
+
+
+class _Refused(Exception):  # noqa: N818 (no error: it ends the reading of one entry, whose fault is kept)
+    """An entry has a fault."""
+
+
+@dataclass
+class CheckReader:
+    """Reads checks. Entries, and lists of them, that stand in several cases are read once.
+
+    Attributes:
+        kinds: Name to kind.
+        host: Where the entries stand.
+    """
+
+    kinds: Mapping[str, CheckKind]
+    host: Host
+    _known: dict[str, Check] = field(default_factory=dict)
+    _known_lists: dict[str, tuple[Check, ...]] = field(default_factory=dict)
+    _files: list[tuple[Path, str]] = field(default_factory=list)
+
+    def read(self, entries: Any, path: Path) -> tuple[Check, ...]:
+        """Return the checks of a list of entries; those with faults are left out.
+
+        Args:
+            entries: ``checks`` of a suite or a case.
+            path: Where they stand.
+        """
+        if not isinstance(entries, list | tuple):
+            self.host.fault(path, f"found {describe(entries)}, expected a list of checks")
+            return ()
+        key = _key(entries)
+        if key in self._known_lists:
+            return self._known_lists[key]
+        read = [self._check(entry, (*path, number)) for number, entry in enumerate(entries)]
+        checks = tuple(each for each in read if each is not None)
+        if key is not None and len(checks) == len(entries):
+            self._known_lists[key] = checks
+        return checks
+
+    def _check(self, entry: Any, path: Path) -> Check | None:
+        if isinstance(entry, Check):
+            return entry
+        key = _key(entry)
+        if key not in self._known:
+            try:
+                check = self._read(entry, path)
+            except _Refused:
+                return None
+            if key is None:
+                return check
+            self._known[key] = check
+        return self._known[key]
+
+    def _read(self, entry: Any, path: Path) -> Check:
+        weight = entry.get("weight", 1.0) if isinstance(entry, Mapping) else 1.0
+        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < math.inf:
+            raise self._refused((*path, "weight"), f"found {describe(weight)}, expected a number above 0")
+        self._files.clear()
+        node, key, judged = self._node(entry, path, None)
+        title = entry.get("name", "") if isinstance(entry, Mapping) else ""
+        for place, file in self._files:
+            entry = _replaced(entry, place[len(path) :], file)
+        return Check(key, node, float(weight), judged, title, entry)
+
+    def _node(self, entry: Any, path: Path, on: str | None) -> tuple[CheckNode, str, bool]:
+        """Return a check, its key, and whether a judge decides part of it."""
+        node, key, judged = self._of_answer(entry, path, on)
+        if isinstance(entry, Mapping) and "turn" in entry:
+            turn = entry["turn"]
+            if not is_turn(turn):
+                raise self._refused((*path, "turn"), f"found {describe(turn)}, expected {WANTED_TURN}")
+            node = InTurns(node, turn, _written(key, entry[key]))
+        return node, key, judged
+
+    def _of_answer(self, entry: Any, path: Path, on: str | None) -> tuple[CheckNode, str, bool]:
+        """Return the same, apart from `turn`."""
+        if isinstance(entry, str):
+            key, argument, place = entry, None, path
+        else:
+            key, argument = self._parts(entry, path)
+            place = (*path, key)
+            on = self._on(entry, path) or on
+        negated, name = key.startswith(_NOT), key.removeprefix(_NOT)
+        if name in COMPOSED:
+            node, judged = self._composed(key, argument, place, on)
+            return node, key, judged
+        kind = self.kinds.get(name)
+        if kind is None:
+            raise self._unknown(key, path if isinstance(entry, str) else place)
+        if kind.each and isinstance(argument, list | tuple):
+            leaves = [self._leaf(kind, key, each, (*place, n), on, negated) for n, each in enumerate(argument)]
+            if not leaves:
+                raise self._refused(place, "found an empty list, expected at least one")
+            return Composed(leaves, len(leaves), negated=False, written=""), key, False
+        leaf = self._leaf(kind, key, argument, place, on, negated)
+        return leaf, key, not callable(leaf.test)
+
+    def _parts(self, entry: Any, path: Path) -> tuple[str, Any]:
+        """Return the key of an entry that is a kind, and its argument; modifiers are checked."""
+        if not isinstance(entry, Mapping):
+            raise self._refused(path, f"found {describe(entry)}, expected a check such as {{contains: TEXT}}")
+        keys = [key for key in entry if key not in MODIFIERS]
+        known = [key for key in keys if key.removeprefix(_NOT) in self.kinds or key.removeprefix(_NOT) in COMPOSED]
+        if unknown := [key for key in keys if key not in known]:
+            raise self._unknown(unknown[0], (*path, unknown[0]))
+        if len(known) != 1:
+            message = f"found {' and '.join(map(repr, known[:2]))}" if known else f"found {describe(entry)}"
+            raise self._refused(path, f"{message}, expected one check for each item of the list")
+        name = entry.get("name", "x")
+        if not isinstance(name, str) or not name.strip() or not name.isprintable() or set("[]") & set(name):
+            raise self._refused((*path, "name"), f"found {describe(name)}, expected a name without brackets")
+        return known[0], entry[known[0]]
+
+    def _on(self, entry: Mapping[str, Any], path: Path) -> str | None:
+        on = entry.get("on")
+        place = (*path, "on")
+        if "on" not in entry or on in (WHOLE, *PARTS):
+            return on
+        if not isinstance(on, str):
+            raise self._refused(place, f"found {describe(on)}, expected a part ({', '.join(PARTS)}) or a JMESPath")
+        if fault := expression_fault(on):
+            self.host.fault_inside(place, on, *fault)
+            raise _Refused
+        return on
+
+    def _composed(self, key: str, argument: Any, place: Path, on: str | None) -> tuple[CheckNode, bool]:
+        name = key.removeprefix(_NOT)
+        entries: Any = argument
+        least: Any = 1
+        if name == "at_least":
+            if not isinstance(argument, Mapping) or set(argument) != {"n", "of"}:
+                raise self._refused(place, f"found {describe(argument)}, expected {{n: 2, of: [CHECK, ...]}}")
+            entries, least = argument["of"], argument["n"]
+            place = (*place, "of")
+        if not isinstance(entries, list | tuple) or not entries:
+            raise self._refused(place, f"found {describe(entries)}, expected a list of checks")
+        if isinstance(least, bool) or not isinstance(least, int) or not 1 <= least <= len(entries):
+            raise self._refused(
+                (*place[:-1], "n"), f"found {describe(least)}, expected a number from 1 to {len(entries)}"
+            )
+        if weighted := [n for n, each in enumerate(entries) if isinstance(each, Mapping) and "weight" in each]:
+            expected = "expected it beside the outermost check"
+            raise self._refused((*place, weighted[0], "weight"), f"found a weight inside {key!r}, {expected}", key=True)
+        nodes = [self._node(each, (*place, number), on) for number, each in enumerate(entries)]
+        least = len(nodes) if name == "all_of" else least
+        written = _written(key, argument)
+        composed = Composed(tuple(node for node, _, _ in nodes), least, key.startswith(_NOT), written)
+        return composed, any(judged for _, _, judged in nodes)
+
+    def _leaf(self, kind: CheckKind, key: str, argument: Any, place: Path, on: str | None, negated: bool) -> CheckLeaf:
+        if argument is None and not kind.bare:
+            raise self._refused(place, f"found {key!r} without what to check, expected {key}: {kind.meaning}")
+        written = _written(key, argument)
+        if kind.bare and isinstance(argument, bool) and (kind.argument is None or kind.schema):
+            if not argument:
+                other = key.removeprefix(_NOT) if key.startswith(_NOT) else f"{_NOT}{key}"
+                raise self._refused(place, f"found false, expected nothing or true; the opposite is {other!r}")
+            argument = None
+        if kind.argument is None and argument is not None:
+            raise self._refused(place, f"found {describe(argument)}, expected nothing or true")
+        if argument is not None:
+            argument = self._argument(kind, argument, place)
+        try:
+            return CheckLeaf(kind.prepare, argument, negated, on or kind.on, written)
+        except PatternError as error:
+            self.host.fault_inside(place, str(argument), error.offset, str(error))
+        except (MissingExtraError, ValueError) as error:
+            self.host.fault(place, str(error))
+        raise _Refused
+
+    def _argument(self, kind: CheckKind, argument: Any, place: Path) -> Any:
+        if kind.schema:
+            read = self.host.read_file(argument, place) if isinstance(argument, str) else argument
+            if not isinstance(read, Mapping | bool):
+                if not isinstance(argument, str):
+                    self.host.fault(
+                        place, f"found {describe(argument)}, expected a JSON Schema, or a file that holds one"
+                    )
+                elif read is not None:
+                    self.host.fault(place, f"found {describe(read)} in {argument!r}, expected a JSON Schema")
+                raise _Refused
+            if isinstance(argument, str):
+                self._files.append((place, f"{argument} {_digest(read)}"))
+            return read
+        if kind.argument is Any:
+            return argument
+        checked = self.host.check(kind.argument, argument, place)
+        if checked is None:
+            raise _Refused
+        return checked
+
+    def _unknown(self, key: str, place: Path) -> _Refused:
+        known = sorted([*self.kinds, *COMPOSED])
+        name = str(key).removeprefix(_NOT)
+        hint = suggest(name, known)
+        listed = f"expected one of {', '.join(known)}, or one of them after not_"
+        return self._refused(place, f"found the unknown check {key!r}, {listed}{hint}", key=True)
+
+    def _refused(self, path: Path, message: str, *, key: bool = False) -> _Refused:
+        self.host.fault(path, message, key=key)
+        return _Refused()
+
+
+def _key(entry: Any) -> str | None:
+    """Return a text that equal entries share; ``None`` for what is no JSON data."""
+    try:
+        return json.dumps(entry)
+    except (TypeError, ValueError):
+        return None
+
+
+def _digest(schema: Any) -> str:
+    """Return what tells the content of a file apart, so that runs by another schema are not taken for comparable."""
+    return f"sha256:{sha256(json.dumps(schema, sort_keys=True).encode()).hexdigest()[:32]}"
+
+
+def _replaced(entry: Any, path: Path, value: str) -> Any:
+    """Return an entry with another value at a place."""
+    if not path:
+        return value
+    inside = _replaced(entry[path[0]], path[1:], value)
+    if isinstance(entry, Mapping):
+        return {**entry, path[0]: inside}
+    return [inside if number == path[0] else each for number, each in enumerate(entry)]
+
+
+def _written(key: str, argument: Any) -> str:
+    """Return a check as messages show it: as in the suite file, on one line."""
+    if argument is None or argument is True:
+        return key
+    text = argument if isinstance(argument, str) else json.dumps(argument, ensure_ascii=False)
+    if isinstance(argument, str):
+        text = f"'{text}'"
+    return f"{key}: {excerpt(text, _LONGEST)}"

@@ -1,0 +1,434 @@
+"""Checks of a text: what it says, how it begins and ends, how long it is; its spans and tool calls."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
+
+from pytest_llmeval.core import WHOLE, PredictionParts, counted, limit, printable
+from pytest_llmeval.data import STRICT
+from pytest_llmeval.evaluators._answers import SlowPatternError, as_text, compiled, found_by
+from pytest_llmeval.evaluators._calls import MissingTraceError, ToolCall, read_trace
+from pytest_llmeval.evaluators.checks._contract import (
+    CheckError,
+    CheckKind,
+    CheckOutcome,
+    CheckTest,
+    Subject,
+    composed,
+    quoted,
+)
+from pytest_llmeval.evaluators.measures._tokens import split_sentences
+
+if TYPE_CHECKING:
+    import regex
+
+Text: TypeAlias = str | int | float | bool
+"""Texts; numbers and booleans are read as their JSON text, as YAML tells them from texts by their looks."""
+
+_MET = CheckOutcome(True)
+_UNMET = CheckOutcome(False)
+
+_SLACK = 1e-12
+
+
+@dataclass(frozen=True)
+class Levenshtein:
+    """Options of ``levenshtein``.
+
+    Attributes:
+        to: What the answer is compared with.
+        max: Most edits: characters inserted, left out or replaced.
+        min_similarity: Least similarity: 1 minus the edits over the length of the longer text.
+
+    Raises:
+        ValueError: No limit is given, or one is out of its range.
+    """
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    to: Text
+    max: int | None = None
+    min_similarity: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.max is None and self.min_similarity is None:
+            raise ValueError("found neither max nor min_similarity, expected at least one of them")
+        if self.max is not None and self.max < 0:
+            raise ValueError(f"found max {self.max}, expected at least 0")
+        if self.min_similarity is not None and not 0 <= self.min_similarity <= 1:
+            raise ValueError(f"found min_similarity {self.min_similarity}, expected a number from 0 to 1")
+
+
+def _plain(value: Text) -> str:
+    text = as_text(value)
+    assert text is not None  # its type has been checked
+    return composed(text)
+
+
+def _folded(value: Text) -> str:
+    return composed(_plain(value).casefold())
+
+
+def _needles(values: Text | Sequence[Text], fold: Callable[[Text], str]) -> list[str]:
+    listed = [values] if isinstance(values, Text) else list(values)
+    needles = [fold(value) for value in listed]
+    if not needles:
+        raise ValueError("found an empty list, expected at least one text")
+    if "" in needles:
+        raise ValueError("found an empty text, which every answer contains, expected some text")
+    return needles
+
+
+def _equals(value: Text) -> CheckTest:
+    expected = _plain(value)
+    return lambda subject: _MET if subject.text == expected else _UNMET
+
+
+def _empty(_: None) -> CheckTest:
+    def test(subject: Subject) -> CheckOutcome:
+        value = subject.value
+        met = not value.strip() if isinstance(value, str) else value is None or (value in ({}, []))
+        return CheckOutcome(met, subject.show())
+
+    return test
+
+
+def _one_of(values: tuple[Text, ...]) -> CheckTest:
+    if not values:
+        raise ValueError("found an empty list, expected at least one text")
+    accepted = frozenset(map(_plain, values))
+    return lambda subject: _MET if subject.text in accepted else _UNMET
+
+
+def _starts_with(value: Text) -> CheckTest:
+    (start,) = _needles(value, _plain)
+    return lambda subject: _MET if subject.text.startswith(start) else _UNMET
+
+
+def _ends_with(value: Text) -> CheckTest:
+    (end,) = _needles(value, _plain)
+    return lambda subject: _MET if subject.text.endswith(end) else _UNMET
+
+
+def _containing(values: Text | tuple[Text, ...], *, ignore_case: bool, need_all: bool) -> CheckTest:
+    needles = _needles(values, _folded if ignore_case else _plain)
+
+    def test(subject: Subject) -> CheckOutcome:
+        text = subject.folded if ignore_case else subject.text
+        lacking = [each for each in needles if each not in text]
+        met = not lacking if need_all else len(lacking) < len(needles)
+        if met:
+            return CheckOutcome(True, partial(_first, needles, text))
+        if need_all and len(needles) > 1:
+            return CheckOutcome(False, f"no {', '.join(map(quoted, lacking))} in {subject.show()}")
+        return _UNMET
+
+    return test
+
+
+def _first(needles: Sequence[str], text: str) -> str:
+    """Return which of some texts stands in another, and where."""
+    needle = next(each for each in needles if each in text)
+    return f"{quoted(needle)} at character {text.index(needle) + 1}"
+
+
+def _regex(pattern: str) -> CheckTest:
+    expression = compiled(composed(pattern))
+
+    def test(subject: Subject) -> CheckOutcome:
+        try:
+            match = found_by(expression, subject.text)
+        except SlowPatternError as error:
+            raise CheckError(str(error)) from None
+        return (
+            _UNMET
+            if match is None
+            else CheckOutcome(True, lambda: f"{quoted(match[0])} at character {match.start() + 1}")
+        )
+
+    return test
+
+
+def _levenshtein(options: Levenshtein) -> CheckTest:
+    from rapidfuzz.distance import Levenshtein as Distance
+
+    target = _plain(options.to)
+
+    def test(subject: Subject) -> CheckOutcome:
+        distance = Distance.distance(subject.text, target)
+        similarity = 1 - distance / max(len(subject.text), len(target), 1)
+        met = options.max is None or distance <= options.max
+        met = met and (options.min_similarity is None or similarity >= options.min_similarity - _SLACK)
+        return CheckOutcome(met, lambda: f"{subject.show()}, distance {distance}, similarity {similarity:.4g}")
+
+    return test
+
+
+def _counting(unit: str, count: Callable[[Subject], int], limit: int, *, at_least: bool) -> CheckTest:
+    if limit < 0:
+        raise ValueError(f"found {limit}, expected a whole number of at least 0")
+
+    def test(subject: Subject) -> CheckOutcome:
+        number = count(subject)
+        return CheckOutcome(number >= limit if at_least else number <= limit, lambda: f"{number} {unit}")
+
+    return test
+
+
+def _words(subject: Subject) -> int:
+    return subject.words
+
+
+def _characters(subject: Subject) -> int:
+    return len(subject.text)
+
+
+def _sentences(subject: Subject) -> int:
+    return len(split_sentences(subject.text))
+
+
+_COUNTED: Final = (
+    ("chars", "characters", "characters", _characters),
+    ("sentences", "sentences", "sentences", _sentences),
+    ("words", "words", "words between white space", _words),
+)
+_Texts = tuple[Text, ...]
+_EXACT = partial(_containing, ignore_case=False)
+_FOLDED = partial(_containing, ignore_case=True)
+
+TEXT_KINDS: Final = (
+    CheckKind("contains", "the text stands in the answer", Text, partial(_EXACT, need_all=True), each=True),
+    CheckKind("contains_all", "all texts stand in the answer", _Texts, partial(_EXACT, need_all=True)),
+    CheckKind("contains_any", "one of the texts stands in the answer", _Texts, partial(_EXACT, need_all=False)),
+    CheckKind("empty", "the answer is blank, or an empty list or object", None, _empty),
+    CheckKind("ends_with", "the answer ends with the text", Text, _ends_with),
+    CheckKind("equals", "the answer is this text", Text, _equals),
+    CheckKind("icontains", "as contains, in any case", Text, partial(_FOLDED, need_all=True), each=True),
+    CheckKind("icontains_all", "as contains_all, in any case", _Texts, partial(_FOLDED, need_all=True)),
+    CheckKind("icontains_any", "as contains_any, in any case", _Texts, partial(_FOLDED, need_all=False)),
+    CheckKind("levenshtein", "the answer is within some edits of a text", Levenshtein, _levenshtein),
+    *(
+        CheckKind(f"{end}_{name}", f"{how} so many {what}", int, partial(_counting, unit, count, at_least=end == "min"))
+        for end, how in (("max", "at most"), ("min", "at least"))
+        for name, unit, what, count in _COUNTED
+    ),
+    CheckKind("one_of", "the answer is one of these texts", _Texts, _one_of),
+    CheckKind("regex", "the pattern matches somewhere in the answer", str, _regex, each=True),
+    CheckKind("starts_with", "the answer begins with the text", Text, _starts_with),
+)
+"""The kinds, in alphabetical order."""
+
+
+_NO_SPANS: Final = "the prediction has no spans (trace.spans): they come from the source or target setting 'traces'"
+_MOST_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class SpanPattern:
+    """A pattern of spans, with limits on their number and duration.
+
+    Attributes:
+        name: Pattern of names, as of a shell; capitals matter.
+        attributes: Attribute to its value; of a text, a pattern.
+        failed: Only spans that failed, or that did not.
+        count: How many spans there have to be; default: at least one.
+        max_duration_s: Seconds that none of them takes longer than.
+    """
+
+    __pydantic_config__: ClassVar = STRICT
+
+    name: str = "*"
+    attributes: dict[str, Any] = field(default_factory=dict)
+    failed: bool | None = None
+    count: int | None = None
+    max_duration_s: float | None = None
+
+    def means(self, span: Mapping[str, Any]) -> bool:
+        """Return whether a span is one of those.
+
+        Raises:
+            CheckError: One of its attributes is too long to be a part of the prediction.
+        """
+        if not fnmatchcase(str(span.get("name", "")), self.name):
+            return False
+        if self.failed is not None and bool(span.get("failed")) is not self.failed:
+            return False
+        attributes = span.get("attributes")
+        known = attributes if isinstance(attributes, Mapping) else {}
+        left_out = span.get("left_out")
+        for name, expected in self.attributes.items():
+            if isinstance(left_out, list) and name in left_out:
+                raise CheckError(f"the attribute {name!r} is too long to be kept: check the part that it is about")
+            if name not in known or not _is(known[name], expected):
+                return False
+        return True
+
+
+def _is(actual: Any, expected: Any) -> bool:
+    if isinstance(actual, str) and isinstance(expected, str):
+        return fnmatchcase(actual, expected)
+    return isinstance(actual, bool) is isinstance(expected, bool) and bool(actual == expected)
+
+
+def _span(pattern: str | SpanPattern) -> CheckTest:
+    meant = SpanPattern(pattern) if isinstance(pattern, str) else pattern
+    if meant.count is not None and meant.count < 0:
+        raise ValueError(f"found the count {meant.count}, expected a number of at least 0")
+    if meant.max_duration_s is not None and not meant.max_duration_s >= 0:
+        raise ValueError(f"found the duration {meant.max_duration_s}, expected seconds")
+
+    def test(subject: Subject) -> CheckOutcome:
+        spans = list(_spans(subject))
+        matches = [each for each in spans if meant.means(each)]
+        is_enough = meant.count is None and bool(matches)
+        if not is_enough and len(matches) != meant.count:
+            return CheckOutcome(False, _span_summary(matches, spans))
+        slow = max(matches, key=_seconds, default=None) if meant.max_duration_s is not None else None
+        if slow is not None and meant.max_duration_s is not None and _seconds(slow) > meant.max_duration_s:
+            return CheckOutcome(False, f"{_name(slow)} took {limit(_seconds(slow))} s")
+        return CheckOutcome(True, _span_summary(matches, spans))
+
+    return test
+
+
+def _spans(subject: Subject) -> Iterator[Mapping[str, Any]]:
+    origin = subject.case.origin
+    prediction = origin.prediction if isinstance(origin, PredictionParts) else subject.case.prediction
+    trace = prediction.get("trace") if isinstance(prediction, Mapping) else None
+    spans = trace.get("spans") if isinstance(trace, Mapping) else None
+    if not isinstance(spans, list) or not all(isinstance(each, Mapping) for each in spans):
+        raise CheckError(_NO_SPANS)
+    yield from spans
+
+
+def _seconds(span: Mapping[str, Any]) -> float:
+    seconds = span.get("duration_s")
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        raise CheckError(f"the span {_name(span)} does not say how long it took")
+    return seconds
+
+
+def _name(span: Mapping[str, Any]) -> str:
+    return f"'{printable(str(span.get('name', '')))}'"
+
+
+def _span_summary(matches: list[Mapping[str, Any]], spans: list[Mapping[str, Any]]) -> Callable[[], str]:
+    """Return a function that lists the matching spans, or else the names of all spans."""
+
+    def summary() -> str:
+        if matches:
+            return f"{counted(len(matches), 'span')} of this kind: {', '.join(dict.fromkeys(map(_name, matches)))}"
+        names = list(dict.fromkeys(map(_name, spans)))
+        more = f" and {len(names) - _MOST_SHOWN} more" if len(names) > _MOST_SHOWN else ""
+        return f"no span of this kind among {', '.join(names[:_MOST_SHOWN]) or 'no spans'}{more}"
+
+    return summary
+
+
+@dataclass(frozen=True)
+class CallPattern:
+    """A pattern of tool calls.
+
+    Attributes:
+        name: Pattern of names, as of a shell; capitals matter.
+        arguments: Regular expression that is searched in the arguments as compact JSON.
+    """
+
+    __pydantic_config__: ClassVar = STRICT
+
+    name: str = "*"
+    arguments: str | None = None
+
+    @cached_property
+    def _expression(self) -> "regex.Pattern[str] | None":
+        return None if self.arguments is None else compiled(self.arguments)
+
+    def among(self, calls: Sequence[ToolCall]) -> list[int]:
+        """Return the places of the matching calls.
+
+        Raises:
+            SlowPatternError: A search takes too long.
+        """
+        return [place for place, call in enumerate(calls) if self._means(call)]
+
+    def _means(self, call: ToolCall) -> bool:
+        if not fnmatchcase(call.name, self.name):
+            return False
+        written = json.dumps(call.arguments or {}, ensure_ascii=False, separators=(",", ":"))
+        return self._expression is None or found_by(self._expression, written) is not None
+
+
+@dataclass(frozen=True)
+class CountedCalls(CallPattern):
+    """A pattern of tool calls, with limits on their number and order.
+
+    Attributes:
+        min: Least number of calls.
+        max: Most of them.
+        before: Other calls, the first of which must come after the first of these.
+    """
+
+    min: int = 1
+    max: int | None = None
+    before: str | CallPattern | None = None
+
+
+def _tool_call(pattern: str | CountedCalls) -> CheckTest:
+    meant = CountedCalls(pattern) if isinstance(pattern, str) else pattern
+    later = CallPattern(meant.before) if isinstance(meant.before, str) else meant.before
+    if meant.min < 0 or (meant.max is not None and meant.max < meant.min):
+        raise ValueError(f"found min {meant.min} and max {meant.max}, expected 0 <= min <= max")
+    for each in (meant, later):
+        if each is not None and each.arguments is not None:
+            compiled(each.arguments)
+
+    def test(subject: Subject) -> CheckOutcome:
+        calls = _calls(subject)
+        try:
+            places, others = meant.among(calls), [] if later is None else later.among(calls)
+        except SlowPatternError as error:
+            raise CheckError(str(error)) from None
+        names = ", ".join(dict.fromkeys(printable(each.name) for each in calls)) or "no tools"
+        summary = f"{counted(len(places), 'call')} of this kind; called: {names}"
+        if not meant.min <= len(places) <= (len(calls) if meant.max is None else meant.max):
+            return CheckOutcome(False, summary)
+        if later is None:
+            return CheckOutcome(True, summary)
+        if not places or not others:
+            return CheckOutcome(False, f"{summary}; {counted(len(others), 'call')} that they must come before")
+        order = "before" if places[0] < others[0] else "after"
+        return CheckOutcome(places[0] < others[0], f"call {places[0] + 1} {order} call {others[0] + 1}")
+
+    return test
+
+
+def _calls(subject: Subject) -> list[ToolCall]:
+    """Return the tool calls of a prediction, from its calls or else its messages.
+
+    Raises:
+        CheckError: It has neither, or a call cannot be read.
+    """
+    try:
+        trace = subject.part("tool_calls")
+    except CheckError as error:
+        try:
+            trace = subject.part("messages")
+        except CheckError:
+            raise error from None
+    try:
+        calls = read_trace(trace)
+    except MissingTraceError as error:
+        raise CheckError(str(error)) from None
+    if faults := [each.fault for each in calls if each.fault is not None]:
+        raise CheckError(f"a tool call cannot be read: {faults[0]}")
+    return calls
+
+
+TRACE_KINDS: Final = (
+    CheckKind("span", "the trace has such a span, or so many", str | SpanPattern, _span, on=WHOLE),
+    CheckKind("tool_call", "such a tool was called, or so often", str | CountedCalls, _tool_call, on=WHOLE),
+)
+"""The kinds, in alphabetical order."""

@@ -1,0 +1,335 @@
+"""One case as a judge sees it: its texts, evidence among them, the values of a prompt, and the reasons of verdicts."""
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pytest_llmeval.core import MISSING, Case, FloatArray, JudgeError, Sums, as_line, excerpt, listed
+from pytest_llmeval.data import ABSENT, json_text, pick
+from pytest_llmeval.evaluators._answers import as_references, as_text, describe_found
+from pytest_llmeval.evaluators.measures._confusion import ratio
+from pytest_llmeval.judges import FLAGS, UNNAMED_DEFECTS, Mode, Question, Verdict, is_unanswerable, juror_lines
+
+_SUBJECTS = ("claim", "goal", "source", "question")
+_ABSENT = {"reference": "no expected answer", **{name: f"no {name}" for name in _SUBJECTS}}
+
+
+@dataclass(frozen=True, slots=True)
+class CaseTexts:
+    """The texts of one case.
+
+    Attributes:
+        by_field: Field name to text; what the case lacks is absent.
+        malformed: What is wrong with the prediction.
+        absent: Why there is nothing to judge; ``None`` where the mode has all that it needs.
+        fault: What is wrong with the ground truth or the input.
+    """
+
+    by_field: Mapping[str, str]
+    malformed: str | None = None
+    absent: str | None = None
+    fault: str | None = None
+
+    @property
+    def subject(self) -> str:
+        """The question, claim, goal or source, or else the answer; it determines the language."""
+        names = ("question", "claim", "goal", "source", "answer")
+        return next((text for name in names if (text := self.by_field.get(name))), "")
+
+
+def case_texts(case: Case, fields: tuple[str, ...], optional: Collection[str] = ()) -> CaseTexts:
+    """Return what a judge is shown of a case.
+
+    Args:
+        case: The case.
+        fields: Those of the mode; ``claim`` among them makes the case one of fact checking.
+        optional: Those that a question may lack.
+    """
+    is_claim = "claim" in fields
+    expected, fault = _gold(case.expected) if is_claim else _reference(case.expected)
+    answer, malformed = _explanation(case.prediction) if is_claim else _answer(case.prediction)
+    if "trajectory" in fields:
+        answer, malformed = _trajectory(case)
+    if not is_claim and "reference" not in fields:
+        fault = None
+    subject = next((name for name in _SUBJECTS if name in fields), "question")
+    available = {subject: _subject(case.input, subject), **expected, **answer}
+    texts = {name: text for name in fields if (text := available.get(name)) is not None}
+    lacking = [name for name in fields if name not in texts and name not in optional]
+    if subject in lacking and fault is None:
+        fault = f"found {describe_found(case.input)} as input, expected the {subject} as text"
+    return CaseTexts(texts, malformed, _ABSENT[lacking[0]] if lacking else None, fault)
+
+
+def _subject(value: Any, key: str) -> str | None:
+    """Return the question or claim of an input: a text, the text under `key`, or else the input as JSON."""
+    if value is None or value == "":
+        return None
+    if isinstance(value, Mapping) and (text := as_text(value.get(key))) is not None:
+        return text
+    return json_text(value)
+
+
+def _reference(expected: Any) -> tuple[dict[str, str], str | None]:
+    """Return the right answer, several as a list; blank ones are none."""
+    references = as_references(expected)
+    if references is None:
+        return {}, f"found {describe_found(expected)} as expected, expected text or a list of texts"
+    references = [each for each in references if each.strip()]
+    if not references:
+        return {}, None
+    text = references[0] if len(references) == 1 else "\n".join(f"- {each}" for each in references)
+    return {"reference": text}, None
+
+
+def _answer(prediction: Any) -> tuple[dict[str, str], str | None]:
+    """Return the answer; lists and objects are shown as JSON, null and nothing as the empty answer."""
+    if prediction is None or prediction is MISSING:
+        return {"answer": ""}, f"found {describe_found(prediction)}, expected an answer"
+    return {"answer": json_text(prediction)}, None
+
+
+def _trajectory(case: Case) -> tuple[dict[str, str], str | None]:
+    """Return the steps of an agent, numbered, one a line: its messages, or its calls of tools and the answer."""
+    steps = case.prediction if isinstance(case.prediction, list) else case.parts.get("messages")
+    if not isinstance(steps, list):
+        steps = case.parts.get("tool_calls")
+        if isinstance(steps, list) and case.prediction not in (None, MISSING):
+            steps = [*steps, {"answer": case.prediction}]
+    if not isinstance(steps, list):
+        description = describe_found(case.prediction)
+        return {"trajectory": ""}, f"found {description} without messages and tool_calls, expected a trajectory"
+    lines = (f"{number}. {json.dumps(step, ensure_ascii=False)}" for number, step in enumerate(steps, 1))
+    return {"trajectory": "\n".join(lines)}, None
+
+
+def _gold(expected: Any) -> tuple[dict[str, str], str | None]:
+    """Return what people wrote: of ``{verdict, justification, evidence_sources}``; a text is the justification."""
+    if expected is None:
+        return {}, None
+    if isinstance(expected, Mapping):
+        return {f"gold_{name}": text for name, text in _parts(expected).items()}, None
+    text = as_text(expected)
+    if text is None:
+        return {}, f"found {describe_found(expected)} as expected, expected text or {{verdict, justification}}"
+    return {"gold_justification": text}, None
+
+
+def _explanation(prediction: Any) -> tuple[dict[str, str], str | None]:
+    """Return the parts of ``{verdict, justification, evidence_sources}``; a text is the justification."""
+    parts = _parts(prediction) if isinstance(prediction, Mapping) else {}
+    text = as_text(prediction)
+    if text is not None:
+        parts = {"justification": text}
+    if "justification" in parts:
+        return parts, None
+    description = "an object without a justification" if isinstance(prediction, Mapping) else describe_found(prediction)
+    return {**parts, "justification": ""}, f"found {description}, expected text or {{verdict, justification}}"
+
+
+def _parts(value: Mapping[str, Any]) -> dict[str, str]:
+    texts = {name: as_text(value.get(name)) for name in ("verdict", "justification")}
+    texts["sources"] = listed_sources(value.get("evidence_sources")) or None
+    return {name: text for name, text in texts.items() if text is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceSource:
+    """A piece of evidence.
+
+    Attributes:
+        text: What it is known by: its content, or its address where it has no content.
+        urls: The addresses of sources that have a content.
+    """
+
+    text: str
+    urls: tuple[str, ...] = ()
+
+
+def as_sources(entries: Iterable[Any]) -> list[EvidenceSource]:
+    """Return listed evidence, each text once, sorted.
+
+    Args:
+        entries: Texts, sources, or objects with ``content`` and ``url``. Blank ones, and what is none of these, are
+            left out.
+    """
+    urls: dict[str, list[str]] = {}
+    for entry in entries:
+        source = entry if isinstance(entry, EvidenceSource) else _source(entry)
+        if source is not None:
+            urls.setdefault(source.text, []).extend(source.urls)
+    return [EvidenceSource(text, tuple(sorted(set(addresses)))) for text, addresses in sorted(urls.items())]
+
+
+def listed_sources(entries: Any) -> str:
+    r"""Return listed evidence as text: one piece a line, with its addresses; nothing for what is no list.
+
+    >>> listed_sources([{"content": "Bird survey", "url": "https://birds.example"}, "Register of boats"])
+    'Bird survey (https://birds.example)\nRegister of boats'
+    """
+    if not isinstance(entries, list | tuple):
+        return ""
+    sources = as_sources(entries)
+    lines = ((each.text, ", ".join(url for url in each.urls if url != each.text)) for each in sources)
+    return "\n".join(f"{' '.join(text.split())} ({urls})" if urls else " ".join(text.split()) for text, urls in lines)
+
+
+def _source(entry: Any) -> EvidenceSource | None:
+    if isinstance(entry, str):
+        return EvidenceSource(entry) if entry.strip() else None
+    if not isinstance(entry, Mapping):
+        return None
+    content, url = (_if_text(entry.get(key)) for key in ("content", "url"))
+    if not content:
+        return EvidenceSource(url, (url,)) if url else None
+    return EvidenceSource(content, (url,) if url else ())
+
+
+def _if_text(value: Any) -> str:
+    return value if isinstance(value, str) and value.strip() else ""
+
+
+_REQUIRED: Final = ("input", "labels", "question")
+"""Parts that every case must have."""
+
+_TRUTH: Final = ("expected", "reference")
+
+
+def prompt_texts(case: Case, names: Iterable[str], file: str) -> CaseTexts:
+    """Return the texts that a prompt names.
+
+    Args:
+        case: The case.
+        names: Of placeholders, such as ``input.question``.
+        file: The prompt, for messages.
+    """
+    texts: dict[str, str] = {}
+    malformed = absent = fault = None
+    for name in names:
+        value = _placeholder_value(case, name)
+        root = name.partition(".")[0]
+        if value is not ABSENT and value is not None and value is not MISSING:
+            texts[name] = json_text(value)
+        elif root in _REQUIRED:
+            fault = fault or f"found no {name}, expected it, as {file} names it"
+        elif root in _TRUTH:
+            absent = absent or f"no {name}"
+        else:
+            texts[name] = ""
+            what = describe_found(case.prediction) if name == "answer" else f"a prediction without {name}"
+            malformed = malformed or f"found {what}, expected {name}, as {file} names it"
+    return CaseTexts(texts, malformed, absent, fault)
+
+
+def _placeholder_value(case: Case, name: str) -> Any:
+    root, _, path = name.partition(".")
+    if root in ("question", "reference"):
+        return case_texts(case, (root,), (root,)).by_field.get(root)
+    values = {
+        "answer": case.prediction,
+        "expected": case.expected,
+        "input": case.input,
+        "labels": case.labels,
+        "prediction": case.prediction if case.origin is None else case.origin.prediction,
+    }
+    value = values[root] if root in values else case.parts.get(root)
+    if not path:
+        return value
+    return pick(value, path) if isinstance(value, Mapping) else pick({"": value}, f".{path}")
+
+
+GRADES_OF_FIELDS: Final = "grades"
+"""The detail of a verdict that has the grades of further fields; they are metrics, and not shown again."""
+
+_KNOWN: Final = frozenset((*FLAGS, UNNAMED_DEFECTS, GRADES_OF_FIELDS))
+
+_YES_NO = (0.0, 1.0)
+_LONGEST_REASONING = 2000
+"""Characters of the judge's reasons that details keep."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedCase:
+    """The mode, the texts and the question by which one case is judged.
+
+    Attributes:
+        name: Of the mode.
+        mode: The mode; ``None`` for the rule.
+        texts: What the judge is shown.
+        question: What it is asked; ``None`` if a rule decides, or if there is nothing to judge.
+        original_rule: Apply the original's rule to the letter.
+    """
+
+    name: str
+    mode: Mode | None
+    texts: CaseTexts
+    question: Question | None
+    original_rule: bool = False
+
+    def verdict(self, verdicts: Sequence[Verdict | JudgeError]) -> Verdict | None:
+        """Return the verdict, of the rule or of the judge; ``None`` if there is nothing to judge.
+
+        Raises:
+            JudgeError: The judge gave none.
+        """
+        if self.texts.absent is not None:
+            return None
+        if self.question is None:
+            answer = self.texts.by_field["answer"]
+            return Verdict(float(is_unanswerable(answer, original=self.original_rule)))
+        for each in verdicts:
+            if isinstance(each, JudgeError):
+                raise each
+        return verdicts[-1]  # type: ignore[return-value]  # no error is left
+
+    @property
+    def scale(self) -> tuple[float, float]:
+        """The smallest and the largest score."""
+        return _YES_NO if self.mode is None else self.mode.scale
+
+    def share(self, score: float) -> float:
+        """Return a score on a scale from 0 to 1."""
+        low, high = self.scale
+        return (score - low) / (high - low)
+
+
+def reason_lines(details: Mapping[str, Any]) -> list[str]:
+    """Return the reasons of a judge, the defects that it found, and what else it replied, as lines."""
+    flags = [f"defects: {listed(flags)}"] if (flags := details.get("flags")) else []
+    others = [f"{name}: {as_line(value)}" for name, value in details.get("reply", {}).items()]
+    reasons = juror_lines(details["jurors"]) if "jurors" in details else filter(None, [details.get("reasoning")])
+    return [*reasons, *flags, *others]
+
+
+def verdict_details(judged: JudgedCase, verdict: Verdict) -> dict[str, Any]:
+    """Return what people want to see of a verdict; what there is none of is left out."""
+    others = {name: value for name, value in verdict.details.items() if name not in _KNOWN}
+    flags = [flag for flag in FLAGS if verdict.details.get(flag)]
+    details: dict[str, Any] = {
+        "mode": judged.name,
+        "reasoning": excerpt(verdict.reasoning, _LONGEST_REASONING, lines=True),
+        "flags": flags,
+        **others,
+    }
+    if judged.mode is not None and judged.mode.scale != (0.0, 1.0):
+        details["raw_score"] = verdict.score
+    return {name: value for name, value in details.items() if value not in ("", [])}
+
+
+def defect_counts(details: Mapping[str, Any]) -> dict[str, float]:
+    """Count the defects of an explanation that a verdict finds, and those of which it says nothing."""
+    unnamed = details.get(UNNAMED_DEFECTS, ())
+    return {f"defect.{flag}": float(bool(details.get(flag))) for flag in FLAGS if flag not in unnamed} | {
+        f"defect.{flag}.unnamed": 1.0 for flag in unnamed
+    }
+
+
+def unnamed_defects(details: Mapping[str, Any]) -> dict[str, str]:
+    """Return metric to reason for the defects of which a verdict says nothing: they are neither found nor absent."""
+    return {f"defect[{flag}]": "the judge did not say" for flag in details.get(UNNAMED_DEFECTS, ())}
+
+
+def defect_rates(sums: Sums, judged: FloatArray) -> dict[str, FloatArray]:
+    """Return the share of explanations that have each defect, of those of which a judge says whether they have it."""
+    return {f"defect[{flag}]": ratio(sums[f"defect.{flag}"], judged - sums[f"defect.{flag}.unnamed"]) for flag in FLAGS}

@@ -1,0 +1,358 @@
+"""Metrics of several judges: agreement of the jurors of a panel, and the audit of a cascade."""
+
+import json
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations
+from typing import ClassVar
+
+from msgspec import structs
+
+from pytest_llmeval.core import (
+    Basis,
+    FloatArray,
+    LlmevalError,
+    Metric,
+    Observation,
+    RecordedCounts,
+    Sums,
+    Totals,
+    WrappedEvaluator,
+    cell_name,
+    counted,
+    read_cells,
+)
+from pytest_llmeval.evaluators.judge._human_labels import LEAST_LABELS, unseen_errors
+from pytest_llmeval.evaluators.measures._confusion import krippendorff_alpha, ratio, unit_moments, weighted_kappa
+from pytest_llmeval.judges import CascadeVerdict, PanelError, PanelVerdict, Verdict, Votes
+
+_ONE_CASE = "needs several cases"
+_FEWEST = 2
+
+
+@dataclass(frozen=True)
+class VerdictStatistics(RecordedCounts):
+    """Figures about the verdicts of several judges on the questions of one evaluator, whose label names the metrics.
+
+    Attributes:
+        of: Label of the evaluator that asks.
+    """
+
+    origin = "a panel is asked"
+    pools_undefined = True  # what no single case has, cases together do
+
+    kind: ClassVar[str]
+    """The collective name of the judges, in the names of the metrics."""
+
+    of: str
+
+    @property
+    def name(self) -> str:  # type: ignore[override]  # a class variable of evaluators that are classes of their own
+        """The label that the suite gives it."""
+        return f"{self.of} {self.kind}"
+
+    def _metric(self, name: str) -> str:
+        return f"{self.of}_{self.kind}_{name}"
+
+    @property
+    def counts_verdicts_of(self) -> str:
+        """The evaluator that asks."""
+        return self.of
+
+    @abstractmethod
+    def measure_verdicts(self, verdicts: "Sequence[Verdict | LlmevalError]") -> Observation:
+        """Count one case.
+
+        Args:
+            verdicts: Of the panel, on all questions of the evaluator.
+        """
+
+
+@dataclass(frozen=True)
+class PanelAgreement(VerdictStatistics):
+    """Agreement of the jurors about the questions of one evaluator, whose label names the metrics.
+
+    What is compared are scores as shares of the scale, one set for each question (or each claim that a question lists).
+
+    * ``LABEL_panel_alpha``: Krippendorff's alpha for interval data over all jurors (Krippendorff 2011), at least -1;
+    * ``LABEL_panel_kappa[A, B]``: Cohen's kappa of two jurors, weighted by squared differences (Cohen 1968), which for
+      yes and no is the unweighted one;
+    * ``LABEL_panel_spread``, in [0, 1]: largest minus smallest score of a question, mean over questions;
+    * ``LABEL_panel_missing``, in [0, 1]: share of the verdicts that jurors failed to give.
+
+    Attributes:
+        of: Label of the evaluator that asks.
+        jurors: Their names.
+    """
+
+    kind = "panel"
+
+    jurors: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def _pairs(self) -> Mapping[str, tuple[int, int]]:
+        """Name of a metric to the two jurors that it compares."""
+        pairs = combinations(range(len(self.jurors)), 2)
+        return {self._metric(f"kappa[{self.jurors[pair[0]]}, {self.jurors[pair[1]]}]"): pair for pair in pairs}
+
+    def describe(self) -> Sequence[Metric]:
+        """Return the metrics."""
+        signature = f"jurors:{len(self.jurors)}|v:{self.version}"
+        return [
+            Metric(self._metric("alpha"), low=-1.0, signature=f"interval|{signature}"),
+            Metric(self._metric("kappa[jurors]"), low=-1.0, signature=f"weights:squared|{signature}"),
+            Metric(self._metric("spread"), higher_is_better=False, signature=signature),
+            Metric(self._metric("missing"), higher_is_better=False, signature=signature),
+        ]
+
+    def absent(self, why: str) -> Observation:
+        """Return the observation of a case about which no panel was asked."""
+        fixed = [metric.name for metric in self.describe() if "[" not in metric.name]
+        return Observation({}, undefined=dict.fromkeys([*fixed, *self._pairs], why))
+
+    def measure_verdicts(self, verdicts: "Sequence[Verdict | LlmevalError]") -> Observation:
+        """Count one case."""
+        votes = [vote for each in verdicts if isinstance(each, PanelVerdict | PanelError) for vote in each.votes]
+        if not votes:
+            return self.absent("no question was put to a panel")
+        counted = Totals.add_up([Observation(self._counts(each)) for each in votes])
+        undefined = dict.fromkeys([self._metric("alpha"), *self._pairs], _ONE_CASE)
+        if not counted["units"]:
+            undefined[self._metric("spread")] = "no two jurors gave a verdict"
+        return Observation(dict(counted), undefined=undefined)
+
+    def _counts(self, votes: Votes) -> dict[str, float]:
+        scores = {number: score for number, each in enumerate(self.jurors) if (score := votes.get(each)) is not None}
+        counts: dict[str, float] = {"asked": len(votes), "missing": len(votes) - len(scores)}
+        if len(scores) < _FEWEST:
+            return counts
+        spread = max(scores.values()) - min(scores.values())
+        counts |= {"units": 1, "spread": spread, **unit_moments(list(scores.values()))}
+        for pair in self._pairs.values():
+            if scores.keys() >= set(pair):
+                left, right = (json.dumps(scores[each]) for each in pair)
+                counts[cell_name(left, right, _cell(pair))] = 1
+        return counts
+
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
+        """Compute the coefficients from summed cells and moments."""
+        kappas = {}
+        for name, pair in self._pairs.items():
+            cells = read_cells(sums, _cell(pair))
+            numbers = {(json.loads(left), json.loads(right)): column for (left, right), column in cells.items()}
+            kappas[name] = weighted_kappa(numbers, sums.length)
+        return {
+            self._metric("alpha"): krippendorff_alpha(sums),
+            **kappas,
+            self._metric("spread"): sums["spread"] / sums["units"],
+            self._metric("missing"): sums["missing"] / sums["asked"],
+        }
+
+
+def agreement_name(label: str) -> str:
+    """Return the name of the agreement about the questions of an evaluator, by its label."""
+    return f"{label} {PanelAgreement.kind}"
+
+
+def _cell(pair: tuple[int, int]) -> str:
+    return f"pair{pair[0]}-{pair[1]}"
+
+
+_COUNTS = "cascade."
+_JUDGED, _SURE, _AUDITED = (f"{_COUNTS}{name}" for name in ("asked", "sure", "audited"))
+_ADDED = f"{_COUNTS}added "
+"""Before the name of a count: what the large judge adds to it in the audited cases."""
+
+_ROUNDING = 1e-9
+
+NOT_AUDITED = "not audited"
+
+
+def with_audit(
+    observation: Observation,
+    verdicts: "Sequence[Sequence[Verdict | LlmevalError]]",
+    again: "Callable[[Sequence[Sequence[Verdict | LlmevalError]]], Observation | Exception]",
+) -> Observation | Exception:
+    """Return an observation with what the large judge of a cascade adds to it, if the case is audited.
+
+    Args:
+        observation: By the verdicts of the cascade.
+        verdicts: Those verdicts, view by view.
+        again: Measures the case by other verdicts.
+
+    Returns:
+        The observation, or the error of measuring it again; the observation itself where no cascade was asked.
+    """
+    cascaded = [each for view in verdicts for each in view if isinstance(each, CascadeVerdict)]
+    if not cascaded or not observation.counts:
+        return observation
+    counts = {**observation.counts, _JUDGED: 1.0}
+    if any(each.first is not None for each in cascaded):
+        counts[_SURE] = 1.0
+    if any(each.audited for each in cascaded):
+        small = again([[_by_small(each) for each in view] for view in verdicts])
+        if isinstance(small, Exception):
+            return small
+        counts[_AUDITED] = 1.0
+        for name in {**observation.counts, **small.counts}:
+            counts[_ADDED + name] = observation.counts.get(name, 0) - small.counts.get(name, 0)
+    return structs.replace(observation, counts=counts)
+
+
+def _by_small(verdict: "Verdict | LlmevalError") -> "Verdict | LlmevalError":
+    return verdict.first if isinstance(verdict, CascadeVerdict) and verdict.first is not None else verdict
+
+
+@dataclass(frozen=True)
+class Cascaded(WrappedEvaluator):
+    """An evaluator whose questions go to a cascade of judges: its values are those that the large judge would give.
+
+    To the counts of the cases by the verdicts of the cascade, it adds what the large judge adds to the audited ones,
+    on average, for each case of which the small judge is sure and that is not audited: prediction-powered inference
+    (Angelopoulos et al. 2023) for every count, and so for every formula over counts. The score of one case is the one
+    by its own verdict.
+
+    A value exists if no correction is needed, or at least ten of the cases are audited. Without an audit, values are
+    those by the verdicts of the cascade.
+
+    Attributes:
+        evaluator: The evaluator that measures each case.
+        audit: The share that is audited.
+    """
+
+    origin = "a cascade is asked"
+
+    audit: float
+
+    def describe(self) -> Sequence[Metric]:
+        """Return its metrics, with the audit in their signatures; corrected ones are no means of scores of cases."""
+        how = "audited" if self.audit else NOT_AUDITED
+        return [
+            structs.replace(
+                each, signature=f"{each.signature}|cascade:{how}".lstrip("|"), averaged=each.averaged and not self.audit
+            )
+            for each in self.evaluator.describe()
+        ]
+
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
+        """Apply the evaluator's formula to corrected counts; what people correct already, to the counts themselves."""
+        plain = _counts_of(sums)
+        if not self.audit or _AUDITED not in sums:
+            return self.evaluator.summarize(plain)
+        import numpy as np
+
+        # A single case, and a resample without any audited one, has nothing to be corrected by.
+        share = np.nan_to_num(ratio(sums[_SURE] - sums[_AUDITED], sums[_AUDITED]))
+        names = [*plain, *(name.removeprefix(_ADDED) for name in sums if name.startswith(_ADDED))]
+        corrected = {name: plain[name] + share * sums[_ADDED + name] for name in dict.fromkeys(names)}
+        values = dict(self.evaluator.summarize(Sums(corrected, sums.length, sums.metrics)))
+        if self._by_people:
+            uncorrected = self.evaluator.summarize(plain)
+            values |= {name: uncorrected[name] for name in self._by_people if name in uncorrected}
+        return values
+
+    @cached_property
+    def _by_people(self) -> frozenset[str]:
+        """The metrics that human labels correct."""
+        return frozenset(self.evaluator.basis(Sums({}, 1)))
+
+    def basis(self, sums: Sums) -> Mapping[str, Basis]:
+        """Return what corrected values rest on: the audited cases."""
+        plain = _counts_of(sums)
+        own = self.evaluator.basis(plain)
+        judged, sure, audited = (float(sums[name][0]) for name in (_JUDGED, _SURE, _AUDITED))
+        open_ = sure - audited
+        if not self.audit or open_ < _ROUNDING:
+            return own
+        fault = ""
+        if audited < LEAST_LABELS - _ROUNDING:
+            fault = f"{round(audited)} of {counted(round(sure), 'sure case')} audited, expected at least {LEAST_LABELS}"
+        bases = {}
+        for name in self.summarize(sums):
+            metric = self._metric(name)
+            share = open_ / judged if metric.per_case is None else open_
+            bases[name] = Basis(audited, share * unseen_errors(_span(metric), audited), fault)
+        return {**bases, **own}
+
+    def _metric(self, name: str) -> Metric:
+        """Return the declaration of a metric, of a member of a family that of the family."""
+        declared = self.evaluator.describe()
+        exact = next((each for each in declared if each.name == name), None)
+        return exact or next(each for each in declared if "[" in each.name and name.startswith(each.family))
+
+
+def _span(metric: Metric) -> float:
+    """Return the largest error of a case. A few small ones say nothing about rare large ones."""
+    if metric.per_case is not None:
+        return metric.per_case
+    return 1.0 if metric.low is None or metric.high is None else metric.high - metric.low
+
+
+def _counts_of(sums: Sums) -> Sums:
+    """Return the counts of the evaluator that measures."""
+    own = {name: column for name, column in sums.items() if not name.startswith(_COUNTS)}
+    return Sums(own, sums.length, sums.metrics)
+
+
+@dataclass(frozen=True)
+class CascadeErrors(VerdictStatistics):
+    """Errors in the verdicts on the questions of one evaluator, as the audit of a cascade shows them.
+
+    The label of the evaluator names the metrics.
+
+    * ``LABEL_cascade_error``, in [0, 1]: share of the audited verdicts of which the small judge is sure and with which
+      the large one disagrees, by more than the tolerance of the mode;
+    * ``LABEL_cascade_bias``, in [-1, 1]: what the large judge adds to the score of such a verdict, as a share of the
+      scale, on average; 0 is best;
+    * ``LABEL_cascade_unsure``, in [0, 1]: share of the verdicts of which the small judge is not sure.
+
+    Attributes:
+        of: Label of the evaluator that asks.
+        audit: The share that is audited.
+    """
+
+    kind = "cascade"
+    pools_undefined = False  # only audited cases have a part in errors
+
+    audit: float
+
+    def describe(self) -> Sequence[Metric]:
+        """Return the metrics."""
+        signature = f"v:{self.version}"
+        return [
+            Metric(self._metric("error"), higher_is_better=False, signature=signature),
+            Metric(self._metric("bias"), low=-1.0, signature=signature),
+            Metric(self._metric("unsure"), higher_is_better=False, signature=signature),
+        ]
+
+    def measure_verdicts(self, verdicts: "Sequence[Verdict | LlmevalError]") -> Observation:
+        """Count one case."""
+        cascaded = [each for each in verdicts if isinstance(each, CascadeVerdict)]
+        if not cascaded:
+            return self.absent("no question was put to a cascade")
+        audited = [each for each in cascaded if each.audited]
+        counts = {"verdicts": len(cascaded), "sure": sum(each.first is not None for each in cascaded)}
+        if audited:
+            counts["audited"] = len(audited)
+            counts["wrong"] = sum(each.differs for each in audited)
+            added = {"added": math.fsum(each.adds for each in audited)}
+            return Observation({**counts, **added})
+        why = NOT_AUDITED if counts["sure"] else "the small judge is unsure"
+        return Observation(counts, undefined=dict.fromkeys((self._metric("error"), self._metric("bias")), why))
+
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
+        """Return ratios of sums."""
+        return {
+            self._metric("error"): ratio(sums["wrong"], sums["audited"]),
+            self._metric("bias"): ratio(sums["added"], sums["audited"]),
+            self._metric("unsure"): ratio(sums["verdicts"] - sums["sure"], sums["verdicts"]),
+        }
+
+    def basis(self, sums: Sums) -> Mapping[str, Basis]:
+        """Return why there is nothing to say about errors where nothing is audited."""
+        if self.audit or not sums["sure"][0]:
+            return {}
+        return dict.fromkeys((self._metric("error"), self._metric("bias")), Basis(0, fault=f"{NOT_AUDITED} (audit: 0)"))

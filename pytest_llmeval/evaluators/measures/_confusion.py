@@ -1,0 +1,370 @@
+"""Confusion counts, agreement of raters, and rates of a yes/no judge against people, with metrics and intervals.
+
+Everything is computed for many confusion matrices at once: each cell is a column with one entry per matrix.
+
+For rates, an answer is positive if people take it for right. Several people may share an answer, and an answer may
+represent several: each counts as a part of a label. Labels of unequal weights are worth the square of their sum over
+the sum of their squares (Kish 1965).
+"""
+
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from pytest_llmeval.core import NO_LABEL, Basis, FloatArray, Sums, counted, label_name, label_order
+from pytest_llmeval.numbers import normal_quantile
+
+MERGED = "true"
+"""Key that `merged` gives to the labels it merges."""
+
+
+def merged(cells: Mapping[tuple[str, str], Any], chosen: Callable[[str], bool]) -> dict[tuple[str, str], Any]:
+    """Merge all chosen labels into the label `MERGED`, and all others into `NO_LABEL`."""
+    out: dict[tuple[str, str], Any] = {}
+    for (gold, predicted), value in cells.items():
+        cell = (MERGED if chosen(gold) else NO_LABEL, MERGED if chosen(predicted) else NO_LABEL)
+        out[cell] = out.get(cell, 0.0) + value
+    return out
+
+
+@dataclass(frozen=True, slots=True)
+class Margins:
+    """Margins and hits of confusion matrices; arrays have one row per label and one column per matrix.
+
+    Attributes:
+        labels: Keys of the labels, sorted.
+        gold: How often each label is right.
+        predicted: How often each label is predicted.
+        hits: How often both at once.
+    """
+
+    labels: tuple[str, ...]
+    gold: FloatArray
+    predicted: FloatArray
+    hits: FloatArray
+
+    @classmethod
+    def from_cells(
+        cls, cells: Mapping[tuple[str, str], FloatArray], length: int, only: Collection[str] | None = None
+    ) -> "Margins":
+        """Sum up cells, each a column of `length` entries; for some of the labels `only`."""
+        import numpy as np
+
+        present = {label for cell in cells for label in cell if only is None or label in only}
+        labels = tuple(sorted(present, key=label_order))
+        position = {label: index for index, label in enumerate(labels)}
+        gold, predicted, hits = (np.zeros((len(labels), length)) for _ in range(3))
+        for (right, answered), column in cells.items():
+            if right in position:
+                gold[position[right]] += column
+            if answered in position:
+                predicted[position[answered]] += column
+            if right == answered:
+                hits[position[right]] += column
+        return cls(labels, gold, predicted, hits)
+
+    def only(self, labels: Iterable[str]) -> "Margins":
+        """Return the rows of some labels."""
+        chosen = frozenset(labels)
+        rows = [index for index, label in enumerate(self.labels) if label in chosen]
+        if len(rows) == len(self.labels):
+            return self
+        chosen_labels = tuple(self.labels[row] for row in rows)
+        return Margins(chosen_labels, self.gold[rows], self.predicted[rows], self.hits[rows])
+
+
+def ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
+    """Return ``part / whole``, NaN where `whole` is 0."""
+    import numpy as np
+
+    out: FloatArray = np.full(np.shape(whole), np.nan)
+    return np.divide(part, whole, out=out, where=whole != 0)
+
+
+def precision(hits: FloatArray, predicted: FloatArray, gold: FloatArray) -> FloatArray:
+    """Return hits / predicted; 0 where there is gold but nothing predicted, NaN where there is neither."""
+    import numpy as np
+
+    return np.where((predicted == 0) & (gold != 0), 0.0, ratio(hits, predicted))
+
+
+def recall(hits: FloatArray, gold: FloatArray) -> FloatArray:
+    """Return hits / gold; NaN where there is no gold."""
+    return ratio(hits, gold)
+
+
+def f1(hits: FloatArray, predicted: FloatArray, gold: FloatArray) -> FloatArray:
+    """Return 2 hits / (predicted + gold), the harmonic mean of precision and recall; NaN where both are 0."""
+    return ratio(2 * hits, predicted + gold)
+
+
+def average(margins: Margins, kind: str) -> dict[str, FloatArray]:
+    """Average precision, recall and F1 over labels, as scikit-learn's ``precision_recall_fscore_support``.
+
+    Args:
+        margins: The labels to average over; one that is neither gold nor predicted does not take part.
+        kind: ``micro`` (ratio of sums), ``macro`` (mean; recall of a label without gold counts as 0, as in
+            scikit-learn) or ``weighted`` (mean weighted by gold).
+
+    Returns:
+        ``precision``, ``recall`` and ``f1``; NaN where no label takes part. Without gold, recall of ``micro``
+        and everything of ``weighted`` are also NaN.
+    """
+    import numpy as np
+
+    hits, predicted, gold = margins.hits, margins.predicted, margins.gold
+    if kind == "micro":
+        hits, predicted, gold = (each.sum(axis=0) for each in (hits, predicted, gold))
+    each = {
+        "precision": precision(hits, predicted, gold),
+        "recall": recall(hits, gold),
+        "f1": f1(hits, predicted, gold),
+    }
+    if kind == "micro":
+        return each
+    weights = gold if kind == "weighted" else ((gold + predicted) > 0).astype(np.float64)
+    total = weights.sum(axis=0)
+    for values in each.values():
+        np.copyto(values, 0.0, where=np.isnan(values))
+        np.multiply(values, weights, out=values)
+    return {name: ratio(values.sum(axis=0), total) for name, values in each.items()}
+
+
+def per_label(margins: Margins, labels: Iterable[str]) -> dict[str, FloatArray]:
+    """Return ``precision[x]``, ``recall[x]``, ``f1[x]`` and ``support[x]`` of each label x.
+
+    Support is how often x is gold. A label that does not occur has support 0 and no other value.
+    """
+    import numpy as np
+
+    hits, predicted, gold = margins.hits, margins.predicted, margins.gold
+    columns = {
+        "precision": precision(hits, predicted, gold),
+        "recall": recall(hits, gold),
+        "f1": f1(hits, predicted, gold),
+        "support": gold,
+    }
+    rows = {label: row for row, label in enumerate(margins.labels)}
+    absent = {**dict.fromkeys(columns, np.full(gold.shape[1], np.nan)), "support": np.zeros(gold.shape[1])}
+    metrics: dict[str, FloatArray] = {}
+    for label in labels:
+        row, name = rows.get(label), label_name(label)
+        for measure, column in columns.items():
+            metrics[f"{measure}[{name}]"] = absent[measure] if row is None else column[row]
+    return metrics
+
+
+def cohen_kappa(margins: Margins) -> FloatArray:
+    """Return Cohen's kappa, (observed - expected) / (1 - expected) agreement, in [-1, 1] (Cohen 1960).
+
+    NaN where gold and predictions hold one and the same label only, so that agreement by chance is certain.
+    """
+    gold, predicted = margins.gold.sum(axis=0), margins.predicted.sum(axis=0)
+    by_chance = (margins.gold * margins.predicted).sum(axis=0)
+    disagreements = gold - margins.hits.sum(axis=0)
+    return 1.0 - ratio(disagreements * predicted, gold * predicted - by_chance)
+
+
+def matthews(margins: Margins) -> FloatArray:
+    """Return the correlation coefficient of Matthews for any number of labels, in [-1, 1] (Gorodkin 2004).
+
+    As in scikit-learn it is 0 where gold or predictions hold one label only; NaN where nothing is counted.
+    """
+    import numpy as np
+
+    # Gold and predictions have the same total; each is summed by itself, so that a single label leaves
+    # exactly 0 despite the rounding of weighted counts.
+    gold, predicted = margins.gold.sum(axis=0), margins.predicted.sum(axis=0)
+    covariance = margins.hits.sum(axis=0) * gold - (margins.gold * margins.predicted).sum(axis=0)
+    spread = (gold**2 - (margins.gold**2).sum(axis=0)) * (predicted**2 - (margins.predicted**2).sum(axis=0))
+    return np.where((spread == 0) & (gold != 0), 0.0, ratio(covariance, np.sqrt(spread)))
+
+
+def precision_recall_f1(
+    right: FloatArray, answered: FloatArray, expected: FloatArray, cases: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return precision, recall and F1 of summed counts.
+
+    Where nothing is expected and nothing found, all three are 1; where something is expected and nothing found,
+    precision is 0; where nothing is expected but something found, nothing is missed: recall is 1, the others are 0.
+
+    Args:
+        right: How many are on both sides.
+        answered: How many there are.
+        expected: How many there should be.
+        cases: How many cases were counted; without any, nothing is defined.
+    """
+    import numpy as np
+
+    nothing = (answered + expected == 0) & (cases > 0)
+    with np.errstate(all="ignore"):
+        precision = np.where(nothing, 1.0, np.where((answered == 0) & (expected > 0), 0.0, right / answered))
+        recall = np.where((expected == 0) & (cases > 0), 1.0, right / expected)
+        f1 = np.where(nothing, 1.0, 2 * right / (answered + expected))
+    return precision, recall, f1
+
+
+_ROUNDING = 1e-12
+"""Share of a sum of squares that is rounding, not spread."""
+
+
+def unit_moments(values: Sequence[float]) -> dict[str, float]:
+    """Return what Krippendorff's alpha needs of one unit: the scores that raters gave it, two or more."""
+    total, squares = sum(values), sum(value * value for value in values)
+    differences = sum((left - right) ** 2 for left in values for right in values)
+    return {
+        "values": len(values),
+        "value": total,
+        "value_squares": squares,
+        "within": differences / (len(values) - 1),
+    }
+
+
+def spread_of(count: FloatArray, total: FloatArray, squares: FloatArray) -> FloatArray:
+    """Return ``count * squares - total ** 2``, exactly 0 where only rounding keeps it from 0."""
+    import numpy as np
+
+    spread = count * squares - total * total
+    return np.where(spread > _ROUNDING * count * squares, spread, 0.0)
+
+
+def krippendorff_alpha(sums: Sums) -> FloatArray:
+    """Return ``1 - observed / expected`` disagreement with squared differences, for interval data; at most 1.
+
+    With n scores in all, the observed disagreement is the mean over scores of the squared difference to the other
+    scores of the same unit, and the expected one that of all pairs of scores (Krippendorff 2011). NaN where all scores
+    are the same.
+    """
+    count = sums["values"]
+    spread = spread_of(count, sums["value"], sums["value_squares"])
+    # Expected: 2 spread / (n (n - 1)); observed: within / n.
+    return 1.0 - ratio(sums["within"] * (count - 1), 2 * spread)
+
+
+def weighted_kappa(cells: Mapping[tuple[float, float], FloatArray], length: int) -> FloatArray:
+    """Return Cohen's kappa with squared differences of levels as weights, in [-1, 1] (Cohen 1968).
+
+    Args:
+        cells: ``(level of the people, level of the judge)`` to a column of counts.
+        length: Of the columns.
+
+    Returns:
+        ``1 - observed / expected`` disagreement; NaN where all counts are in one and the same level.
+    """
+    import numpy as np
+
+    levels = sorted({level for cell in cells for level in cell})
+    row = {level: number for number, level in enumerate(levels)}
+    people, judge = np.zeros((len(levels), length)), np.zeros((len(levels), length))
+    observed = np.zeros(length)
+    for (left, right), column in cells.items():
+        people[row[left]] += column
+        judge[row[right]] += column
+        observed += (left - right) ** 2 * column
+    weights = np.subtract.outer(levels, levels) ** 2
+    expected = np.einsum("il,ij,jl->l", people, weights, judge)
+    return 1.0 - ratio(observed * people.sum(axis=0), expected)
+
+
+RATES = ("tpr", "tnr", "balanced_accuracy")
+
+LEAST_OF_EACH = 10
+"""With fewer labels of either kind, the rates of a judge are too uncertain to correct a share by them."""
+
+SIDES = {"tpr": "positive", "tnr": "negative"}
+_HIT, _SQUARE = "_hit", "_square"
+
+
+def rate_counts(judge: float, positive: float, weight: float = 1.0) -> dict[str, float]:
+    """Count an answer that a judge and people labelled.
+
+    Args:
+        judge: 1 if the judge takes it for right, else 0; of repeats, their mean.
+        positive: The share of people who do.
+        weight: How many cases it represents.
+    """
+    counts: dict[str, float] = {}
+    for side, people, hit in (("positive", positive, judge), ("negative", 1 - positive, 1 - judge)):
+        if label := weight * people:
+            counts |= {side: label, side + _HIT: label * hit, side + _SQUARE: label**2}
+    return counts
+
+
+def rates(sums: Sums) -> dict[str, FloatArray]:
+    """Return `RATES`; not finite without labels of the kind."""
+    tpr, tnr = (ratio(sums[side + _HIT], sums[side]) for side in SIDES.values())
+    return {"tpr": tpr, "tnr": tnr, "balanced_accuracy": (tpr + tnr) / 2}
+
+
+def labels_worth(sums: Sums, side: str) -> float:
+    """Return how many equal labels those of a side are worth.
+
+    Args:
+        sums: One row.
+        side: ``positive`` or ``negative``.
+    """
+    labels, square = float(sums[side][0]), float(sums[side + _SQUARE][0])
+    return labels**2 / square if square else 0.0
+
+
+def unseen_error(labels: float) -> float:
+    """Return the standard deviation of errors that so few labels cannot have shown (Bonett and Price 2012)."""
+    return math.sqrt(2 / labels / (labels + 2)) if labels else 0.0
+
+
+def share_by_rates(sums: Sums) -> FloatArray:
+    """Return the share of right answers among those without labels: that of the judge, corrected by its rates.
+
+    Not finite for a judge that is no better than chance (Rogan and Gladen 1978).
+    """
+    import numpy as np
+
+    values = rates(sums)
+    informed = values["tpr"] + values["tnr"] - 1
+    seen = ratio(sums["unlabelled_score"], sums["unlabelled"])
+    return np.where(informed > 0, ratio(seen + values["tnr"] - 1, informed), np.nan)
+
+
+def share_basis(sums: Sums) -> Basis:
+    """Return what a share by rates rests on, with the interval of Lang and Reiczigel (2014).
+
+    Args:
+        sums: One row.
+    """
+    worth = {side: labels_worth(sums, side) for side in SIDES.values()}
+    values = rates(sums)
+    tpr, tnr, cases = float(values["tpr"][0]), float(values["tnr"][0]), float(sums["unlabelled"][0])
+    few = [counted(math.floor(labels), f"{side} label") for side, labels in worth.items() if labels < LEAST_OF_EACH]
+    fault = f"{' and '.join(few)}, expected at least {LEAST_OF_EACH}" if few else ""
+    if not fault and not cases:
+        fault = "no case without a label, expected those whose share is corrected"
+    if not fault and tpr + tnr <= 1:
+        fault = f"tpr {tpr:.3g} and tnr {tnr:.3g} of the judge are no better than chance"
+    if fault:
+        return Basis(min(worth.values()), fault=fault)
+    seen, share = float(sums["unlabelled_score"][0]) / cases, float(share_by_rates(sums)[0])
+    parts = share * unseen_error(worth["positive"]), (1 - share) * unseen_error(worth["negative"])
+    interval = partial(_lang_reiczigel, (seen, tpr, tnr), (cases, worth["positive"], worth["negative"]))
+    return Basis(min(worth.values()), math.hypot(*parts) / (tpr + tnr - 1), interval=interval)
+
+
+def _lang_reiczigel(
+    values: tuple[float, float, float], sizes: tuple[float, float, float], confidence: float, independent: float
+) -> tuple[float, float]:
+    """Return the interval of a share that a judge of uncertain rates found."""
+    z = normal_quantile((1 + confidence) / 2)
+    cases, positive, negative = (size * independent for size in sizes)
+    seen = (cases * values[0] + z**2 / 2) / (cases + z**2)
+    tpr, tnr = (positive * values[1] + 1) / (positive + 2), (negative * values[2] + 1) / (negative + 2)
+    informed = tpr + tnr - 1
+    if informed <= 0:
+        return 0.0, 1.0
+    share = (seen + tnr - 1) / informed
+    # Variances of the three estimates, each of a sample that is larger by the added cases.
+    of_share = seen * (1 - seen) / (cases + z**2)
+    of_tpr, of_tnr = tpr * (1 - tpr) / (positive + 2), tnr * (1 - tnr) / (negative + 2)
+    middle = share + 2 * z**2 * (share * of_tpr - (1 - share) * of_tnr)
+    half = z * math.sqrt(of_share + share**2 * of_tpr + (1 - share) ** 2 * of_tnr) / informed
+    return min(1.0, max(0.0, middle - half)), max(0.0, min(1.0, middle + half))

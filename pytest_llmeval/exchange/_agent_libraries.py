@@ -1,0 +1,280 @@
+"""Results of agent libraries as predictions: those of pydantic-ai, the SDK of OpenAI and LangGraph.
+
+Messages and calls of tools, which many libraries and providers write each in another form, have one form.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from pytest_llmeval.data import parse_tolerantly
+
+AgentMessage: TypeAlias = dict[str, Any]
+"""Has a ``role``, and as far as known ``content`` (a text), ``tool_calls``, and the ``tool_call_id`` of a result."""
+
+
+def as_prediction(value: Any) -> Any:
+    """Return the prediction in a result of pydantic-ai, the SDK of OpenAI or LangGraph, and any other value as it is.
+
+    Returns:
+        For a result, a mapping with its data and the parts ``answer``, ``tool_calls``, ``usage``, and ``messages`` of
+        agents.
+    """
+    if isinstance(value, Mapping):
+        listed = value.get("messages")
+        is_state = isinstance(listed, list) and listed and ("langchain_core", "BaseMessage") in _names(listed[-1])
+        return _of_langgraph(value) if is_state else value
+    readers = (_READERS[each] for each in _names(value) if each in _READERS)
+    return next((read(value) for read in readers), value)
+
+
+def _names(value: Any) -> list[tuple[str, str]]:
+    """Return package and name of the classes of a value: libraries are not imported to recognise their results."""
+    return [(each.__module__.partition(".")[0], each.__name__) for each in type(value).__mro__]
+
+
+def _of_pydantic_ai(result: Any) -> dict[str, Any]:
+    usage = result.usage() if callable(result.usage) else result.usage
+    rows = []
+    for each in json.loads(result.all_messages_json()):
+        system = [part for part in each["parts"] if part.get("part_kind") == "system-prompt"]
+        rows += [{"role": "system", "parts": system}] if system else []
+        parts = [part for part in each["parts"] if part not in system]
+        rows.append({"role": "user" if each["kind"] == "request" else "assistant", "parts": parts})
+    messages = messages_of(rows)
+    output_tool = getattr(result, "_output_tool_name", None)
+    return {
+        "answer": result.output,
+        "messages": messages,
+        "tool_calls": [each for each in _calls(messages) if each["name"] != output_tool],
+        "usage": {
+            "input_tokens": usage.input_tokens,
+            "output_tokens": usage.output_tokens,
+            **({} if (cost := getattr(usage, "cost", None)) is None else {"cost_usd": cost}),
+            **({} if (model := getattr(result.response, "model_name", None)) is None else {"model": model}),
+        },
+    }
+
+
+def _of_response(response: Any) -> dict[str, Any]:
+    data = response.model_dump(mode="json", warnings=False)
+    calls = messages_of({"role": "assistant", "content": [each for each in data["output"] if "name" in each]})
+    answer = getattr(response, "output_parsed", None)
+    return {
+        **data,
+        "answer": response.output_text if answer is None else answer,
+        "tool_calls": [{**each, **_outcome_of_mcp(data["output"], each)} for each in _calls(calls)],
+        "usage": _usage(data),
+    }
+
+
+def _outcome_of_mcp(output: Sequence[Mapping[str, Any]], call: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a call of a remote tool gave, which its own item of a response has."""
+    known = (each for each in output if each.get("type") == "mcp_call" and each.get("id") == call.get("id"))
+    item = next(known, {})
+    if item.get("error") is not None:
+        return {"result": item["error"], "status": "error"}
+    return {} if item.get("output") is None else {"result": item["output"]}
+
+
+def _of_completion(completion: Any) -> dict[str, Any]:
+    data = completion.model_dump(mode="json", warnings=False)
+    message = completion.choices[0].message
+    answer = getattr(message, "parsed", None)
+    return {
+        **data,
+        "answer": (message.content or "") if answer is None else answer,
+        "tool_calls": _calls(messages_of([data["choices"][0]["message"]])),
+        "usage": _usage(data),
+    }
+
+
+def _of_langgraph(state: Mapping[str, Any]) -> dict[str, Any]:
+    rows = [each.model_dump(mode="json", warnings=False) for each in state["messages"]]
+    messages = messages_of(rows)
+    replies = [each["content"] for each in messages if each["role"] == "assistant" and "content" in each]
+    figures = [each.get("usage_metadata") for each in rows if each["type"] == "ai"]
+    usage = {}
+    if figures and all(figures):  # a sum of some is no sum
+        usage = {name: sum(each[name] for each in figures) for name in ("input_tokens", "output_tokens")}
+    answer = state.get("structured_response", replies[-1] if replies else "")
+    return {
+        "answer": answer,
+        **({"usage": usage} if usage else {}),
+        **state,
+        "messages": messages,
+        "tool_calls": _calls(messages),
+    }
+
+
+def _calls(messages: Sequence[AgentMessage]) -> list[dict[str, Any]]:
+    results = {each["tool_call_id"]: each["content"] for each in messages if "tool_call_id" in each}
+    calls = (call for message in messages for call in message.get("tool_calls", ()))
+    return [{**each, "result": results[each["id"]]} if each.get("id") in results else each for each in calls]
+
+
+def _usage(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {**(data.get("usage") or {}), "model": data["model"]}
+
+
+_READERS: Final[Mapping[tuple[str, str], Callable[[Any], dict[str, Any]]]] = {
+    ("pydantic_ai", "AgentRunResult"): _of_pydantic_ai,
+    ("openai", "Response"): _of_response,
+    ("openai", "ChatCompletion"): _of_completion,
+}
+"""Package and name of the class of a result to what reads it."""
+
+
+_ROLES: Final = {"human": "user", "ai": "assistant", "model": "assistant", "function": "tool", "developer": "system"}
+
+
+def messages_of(value: Any, role: str = "assistant") -> list[AgentMessage]:
+    """Return messages in one form.
+
+    Args:
+        value: JSON data as a library has it: a list of messages, a message, the text of one, or JSON text of these.
+        role: Of messages that name none.
+    """
+    return list(_messages(value, role))
+
+
+def _messages(value: Any, role: str) -> Iterator[AgentMessage]:
+    value = parsed_text(value)
+    if isinstance(value, str):
+        if value:
+            yield {"role": role, "content": value}
+        return
+    if isinstance(value, Mapping):
+        value = items_of(value) or value.get("messages", [value])
+    for each in items_of(value):
+        if isinstance(each, str):
+            yield {"role": role, "content": each}
+        elif isinstance(each, Mapping):
+            yield from _message(each, role)
+
+
+def _message(data: Mapping[str, Any], role: str) -> Iterator[AgentMessage]:
+    if isinstance(data.get("kwargs"), Mapping):  # of LangChain
+        data = data["kwargs"]
+    label = data.get("role", data.get("type", role))
+    role = _ROLES.get(label, label) if isinstance(label, str) and label else role
+    content = next((data[name] for name in ("parts", "content", "contents") if data.get(name) is not None), None)
+    content = (
+        parsed_text(content) if isinstance(content, str) and content[:2] in ("[{", '{"') and role == "tool" else content
+    )
+    own = {"tool_call_id": each} if isinstance(each := data.get("tool_call_id", data.get("id")), str) else {}
+    if role == "tool" and not _has_results(content):
+        yield {"role": "tool", **own, "content": _text_of(content)}
+        return
+    calls = [call for each in items_of(parsed_text(data.get("tool_calls"))) if (call := call_of(each))]
+    calls += [call for each in items_of(content) if _is_call(each) and (call := call_of(each))]
+    text = "\n".join(texts_of(content))
+    message: AgentMessage = {"role": role}
+    if text or not (calls or _has_results(content)):
+        message["content"] = text
+    if calls:
+        message["tool_calls"] = calls
+    if len(message) > 1:
+        yield message
+    for each in items_of(content):
+        if _is_result(each):
+            yield _result(each)
+
+
+_RESULT_TYPES: Final = ("tool_call_response", "tool_result", "tool-result", "server_tool_call_response", "tool-return")
+_CALL_TYPES: Final = (
+    *("tool_call", "tool-call", "tool_use", "server_tool_call"),
+    *("function_call", "custom_tool_call", "mcp_call"),  # OpenAI's responses
+)
+
+
+def _is_result(part: Any) -> bool:
+    return isinstance(part, Mapping) and part.get("type", part.get("part_kind")) in _RESULT_TYPES
+
+
+def _has_results(content: Any) -> bool:
+    return any(map(_is_result, items_of(content)))
+
+
+def _is_call(part: Any) -> bool:
+    return isinstance(part, Mapping) and part.get("type", part.get("part_kind")) in _CALL_TYPES
+
+
+def _result(part: Mapping[str, Any]) -> AgentMessage:
+    names = ("id", "tool_call_id", "tool_use_id", "toolCallId")
+    own = next((part[name] for name in names if isinstance(part.get(name), str)), "")
+    content = next((part[name] for name in ("response", "result", "output", "content") if name in part), None)
+    if isinstance(content, Mapping) and set(content) <= {"type", "value"} and "value" in content:  # of Vercel's SDK
+        failed = "error" in str(content.get("type"))
+        content = content["value"]
+    else:
+        failed = part.get("is_error") is True
+    return {
+        "role": "tool",
+        **({"tool_call_id": own} if own else {}),
+        "content": _text_of(content),
+        **({"status": "error"} if failed else {}),
+    }
+
+
+def call_of(data: Any) -> dict[str, Any] | None:
+    """Return a call of a tool in one form; ``None`` where it has no name."""
+    if not isinstance(data, Mapping):
+        return None
+    if isinstance(data.get("tool_call"), Mapping):  # of OpenInference
+        data = data["tool_call"]
+    inner = data.get("function", data)
+    if not isinstance(inner, Mapping):
+        inner = {**data, "name": inner}
+    name = next((inner[key] for key in ("name", "toolName", "tool_name") if isinstance(inner.get(key), str)), None)
+    if name is None:
+        return None
+    arguments = next((inner[key] for key in ("arguments", "args", "input") if inner.get(key) is not None), None)
+    own = next((data[key] for key in ("id", "toolCallId", "tool_call_id") if isinstance(data.get(key), str)), "")
+    call: dict[str, Any] = {"id": own} if own else {}
+    call["name"] = name
+    if arguments is not None:
+        call["arguments"] = parsed_text(arguments)
+    return call
+
+
+def parsed_text(value: Any) -> Any:
+    """Return the data of JSON text; other values unchanged."""
+    if not isinstance(value, str) or value[:1] not in ("[", "{", '"'):
+        return value
+    try:
+        return parse_tolerantly(value)
+    except (ValueError, RecursionError):
+        return value
+
+
+def items_of(value: Any) -> Iterable[Any]:
+    """Return the items of a list, or of a mapping by number; nothing for other values."""
+    if isinstance(value, list | tuple):
+        return value
+    if isinstance(value, Mapping) and value and all(isinstance(name, str) and name.isdigit() for name in value):
+        return [value[name] for name in sorted(value, key=int)]
+    return ()
+
+
+def texts_of(content: Any) -> Iterator[str]:
+    """Yield the texts of a message's content, without calls of tools and their results."""
+    if isinstance(content, str):
+        yield content
+        return
+    for part in items_of(content):
+        if isinstance(part, str):
+            yield part
+        elif isinstance(part, Mapping) and not _is_call(part) and not _is_result(part):
+            inner = part.get("message_content", part)
+            if isinstance(inner, Mapping) and inner.get("type", "text") in ("text", "input_text", "output_text", None):
+                text = inner.get("text", inner.get("content"))
+                if isinstance(text, str):
+                    yield text
+
+
+def _text_of(content: Any) -> str:
+    text = "\n".join(texts_of(content))
+    if text or content is None or isinstance(content, str):
+        return text
+    return json.dumps(content, ensure_ascii=False, sort_keys=True, default=str)

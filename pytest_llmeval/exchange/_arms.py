@@ -1,0 +1,200 @@
+"""What the cases of two runs or two arms show: which of them discriminate, and how many would find a difference."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final, TypeAlias
+
+from pytest_llmeval.baselines import JudgedSuite
+from pytest_llmeval.core import CaseRecord, counted, limit
+from pytest_llmeval.gates import ChangeGate, DropGate, LiftGate
+from pytest_llmeval.numbers import (
+    TOLERANCE,
+    CaseStatistics,
+    Evidence,
+    RunPairing,
+    found_drop,
+    units_to_find,
+    units_to_gain,
+)
+from pytest_llmeval.run import variants_of
+
+PROOFS: Final = {
+    "discriminates": "the arms differ",
+    "no_difference": "the arms are alike",
+    "always_passes": "both arms always pass: proves nothing",
+    "never_passes": "neither arm ever passes",
+    "incomplete": "an arm has no score",
+}
+"""What a case shows about two arms."""
+
+UNLIMITED: Final = 10**9
+"""A number of errors that every gate tolerates."""
+
+_MOST_REPEATS: Final = 1000
+_LISTED: Final = 5
+
+
+ProofCases: TypeAlias = dict[str, list[str]]
+"""A key of `PROOFS` to ids of cases."""
+
+
+def shown_by_arms(
+    judged: Sequence[JudgedSuite], reference: str, min_cases: int, power: float | None
+) -> tuple[dict[str, ProofCases], list[str], list[str]]:
+    """Return what cases show about arms, lines about it and about power, and where too few could tell arms apart.
+
+    Args:
+        judged: The suites.
+        reference: As of `arms_of`.
+        min_cases: How many cases must be able to tell two arms apart.
+        power: Of `power_lines`, the size; ``None`` for no such lines.
+    """
+    metrics = list(dict.fromkeys(name for each in judged for name in each.result.metrics))
+    gated = [name for name in metrics if any(name in each.suite.judged_metrics for each in judged)] or metrics
+    by_proof, notes, few = {}, [], []
+    for arm, base in arms_of(judged, reference):
+        for metric in gated:
+            name = f"{arm.key.variant} against {base.key.variant}"
+            cases = by_proof[f"{arm.suite.name}: {metric}, {name}"] = proofs(arm, base, metric)
+            notes.append(proof_line(metric, name, cases))
+            if (able := could_discriminate(cases)) < min_cases:
+                few.append(f"{metric}: {counted(able, 'case')} could tell {name}, expected {min_cases}")
+    if power is not None:
+        notes += power_lines(judged, gated, power, reference)
+    return by_proof, notes, few
+
+
+def arms_of(judged: Sequence[JudgedSuite], reference: str) -> Iterator[tuple[JudgedSuite, JudgedSuite]]:
+    """Yield each arm of suites with the one that it is compared with.
+
+    Args:
+        judged: The suites.
+        reference: Name of the arm that others are compared with; if a suite has none of this name, its last one is.
+    """
+    for variants in variants_of(judged):
+        base = reference if reference in variants else list(variants)[-1]
+        yield from ((each, variants[base]) for name, each in variants.items() if name != base)
+
+
+def proofs(arm: JudgedSuite, base: JudgedSuite, metric: str) -> ProofCases:
+    """Return what the cases of two arms show by a metric: a key of `PROOFS` to ids.
+
+    A case passes if all its repeats have the best score. Metrics without bounds have no best one.
+    """
+    low, high = arm.suite.metrics.ranges([metric]).get(metric, (math.nan, math.nan))
+    best, worst = (low, high) if arm.suite.metrics.lower_is_better(metric) else (high, low)
+    scores = [
+        dict(zip((case.id for case in each.result.cases), each.result.case_scores[metric], strict=True))
+        for each in (arm, base)
+    ]
+    by_proof: ProofCases = {name: [] for name in PROOFS}
+    for case, score in scores[0].items():
+        other = scores[1].get(case, math.nan)
+        if math.isnan(score) or math.isnan(other):
+            proof = "incomplete"
+        elif abs(score - other) > TOLERANCE:
+            proof = "discriminates"
+        else:
+            proof = "always_passes" if score == best else "never_passes" if score == worst else "no_difference"
+        by_proof[proof].append(case)
+    return by_proof
+
+
+def proof_line(metric: str, name: str, by_proof: Mapping[str, Sequence[str]]) -> str:
+    """Return the line about the cases of an arm."""
+    total = sum(map(len, by_proof.values()))
+    parts = [f"{len(by_proof['discriminates'])} of {counted(total, 'case')} discriminate"]
+    for proof, ids in by_proof.items():
+        if ids and proof != "discriminates":
+            more = ", ..." if len(ids) > _LISTED else ""
+            parts.append(f"{len(ids)}: {PROOFS[proof]} ({', '.join(map(repr, ids[:_LISTED]))}{more})")
+    return f"{metric}, {name}: {'; '.join(parts)}"
+
+
+def could_discriminate(by_proof: Mapping[str, Sequence[str]]) -> int:
+    """Return how many cases could tell the arms apart: those that neither always nor never pass."""
+    return len(by_proof["discriminates"]) + len(by_proof["no_difference"])
+
+
+def power_lines(judged: Sequence[JudgedSuite], metrics: Sequence[str], size: float, reference: str) -> Iterator[str]:
+    """Yield how many more cases or repeats would find a difference, from the spread that the results have.
+
+    Args:
+        judged: The suites.
+        metrics: The metrics.
+        size: Of the difference.
+        reference: As of `arms_of`.
+    """
+    pairs: list[tuple[RunPairing, ChangeGate, str, tuple[Sequence[CaseRecord], Sequence[CaseRecord]]]] = [
+        (each.measured.pairing, DropGate("", 0.0), "", (each.records, each.collected.baseline or ()))
+        for each in judged
+        if each.measured.pairing is not None
+    ]
+    for arm, base in arms_of(judged, reference):
+        run, other = (CaseStatistics.exact(each.records) for each in (arm, base))
+        pairing = RunPairing(run, other, arm.suite.metrics, abstained=arm.suite.abstained)
+        lift = LiftGate("", 0.0, against=base.key.variant)
+        pairs.append((pairing, lift, f" of {arm.key.variant}", (arm.records, base.records)))
+    for pairing, gate, whose, records in pairs:
+        for metric in metrics:
+            what = f"power: a difference of {limit(size)} in {metric}{whose}"
+            yield f"{what} {_power(pairing, replace(gate, metric=metric, max_errors=UNLIMITED), size, records)}"
+
+
+def _power(pairing: RunPairing, gate: ChangeGate, size: float, records: Sequence[Sequence[CaseRecord]]) -> str:
+    """Return what would find a difference in the metric of a gate: a drop, or a gain."""
+    metric = gate.metric
+    examined = gate.examine(pairing).examined
+    evidence = examined[0].evidence if examined and not examined[0].fault else None
+    owned = pairing.table.metric(metric) if metric in pairing.table.owner else None
+    if evidence is None or owned is None or not evidence.estimate.units:
+        return "needs an unknown number of cases: none has a score in both runs"
+    units = evidence.estimate.units
+    drops = isinstance(gate, DropGate)
+    needed = (
+        units_to_find(size, evidence, gate, owned, collapses=False)
+        if drops
+        else units_to_gain(size, evidence, gate, owned)
+    )
+    if needed is None:
+        return "is not found in 80 of 100 runs by any number of cases that is feasible"
+    if needed <= units:
+        return f"is found in 80 of 100 runs by the {counted(units, 'case')} that there are"
+    times = _repeats_to_find(size, evidence, gate, records, metric, pairing) if drops else None
+    repeats = f", or each case {times} times as often" if times else ""
+    return f"needs {needed - units} more cases ({needed} in all){repeats}, to be found in 80 of 100 runs"
+
+
+def _repeats_to_find(
+    size: float,
+    evidence: Evidence,
+    gate: ChangeGate,
+    records: Sequence[Sequence[CaseRecord]],
+    metric: str,
+    pairing: RunPairing,
+) -> int | None:
+    """Return how many times as many repeats find a difference; ``None`` if none do, or their spread is unknown."""
+    noises = [_noise(each, metric) for each in records]
+    variance = evidence.deviation**2 * evidence.estimate.units
+    if None in noises or not variance:
+        return None
+    noise = min(math.fsum(each for each in noises if each is not None), variance)
+    for times in range(2, _MOST_REPEATS):
+        share = (variance - noise + noise / times) / variance
+        scaled = replace(evidence, deviation=evidence.deviation * math.sqrt(share))
+        smallest = found_drop(scaled, gate, pairing.table.metric(metric), collapses=False)
+        if smallest is not None and smallest <= size:
+            return times
+    return None
+
+
+def _noise(records: Sequence[CaseRecord], metric: str) -> float | None:
+    """Return the variance that repeats leave in the score of a case; ``None`` if cases have no repeats."""
+    variances = []
+    for record in records:
+        spread = (record.repeats or {}).get("spread", {}).get(metric)
+        scores = [each for each in spread["scores"] if each is not None] if spread else []
+        if len(scores) > 1:
+            variances.append(spread["sd"] ** 2 / (len(scores) - 1))
+    return math.fsum(variances) / len(variances) if variances else None

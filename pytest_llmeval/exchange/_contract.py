@@ -1,0 +1,544 @@
+"""The results of an importer: suites, and the fate of every construct of a source."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from itertools import count
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
+
+import msgspec
+
+from pytest_llmeval.core import Fault, MissingExtraError, SuiteError
+from pytest_llmeval.data import id_fault, load_json, misfit, read_csv, read_document, read_jsonl, render_path
+from pytest_llmeval.exchange._templates import Direction, TemplateError, VerdictDifference
+
+ColumnPart: TypeAlias = Literal[
+    "answer",
+    "contexts",
+    "criterion",
+    "expected",
+    "expected_tools",
+    "id",
+    "input",
+    "label",
+    "labels",
+    "lost",
+    "messages",
+    "tools",
+]
+"""Parts of a case that a column of records can hold."""
+
+SourcePath: TypeAlias = tuple[str | int, ...]
+"""Keys and list positions from the outside in."""
+
+
+class Fate(StrEnum):
+    """The fate of a construct."""
+
+    SAME = "same"
+    NEAR = "near"
+    NOT_IMPORTED = "not imported"
+
+
+_FROM_GOOD_TO_BAD = tuple(Fate)
+_LONGEST_NAME = 80
+_LONGEST_ID = 100
+
+
+@dataclass(frozen=True)
+class Construct:
+    """A construct of a source.
+
+    Attributes:
+        file: Its file.
+        line: Counted from 1; 0 if unknown.
+        path: Its place in the data.
+        kind: Its kind, in the terms of the source's tool.
+        fate: Its fate.
+        text: Its meaning here; the differences; or why it is not imported and what to write instead.
+        stub: Python to begin with, where code is needed.
+        differences: Answers that it judges differently; a construct with some is near.
+    """
+
+    file: str
+    line: int
+    path: SourcePath
+    kind: str
+    fate: Fate
+    text: str
+    stub: str = ""
+    differences: tuple[VerdictDifference, ...] = ()
+
+    @property
+    def summary(self) -> str:
+        """Meaning and differences, for people."""
+        return "; ".join((self.text, *(each.line for each in self.differences)))
+
+    @property
+    def direction(self) -> Direction | None:
+        """The direction in which its verdicts differ; ``None`` if they do not."""
+        directions = {each.direction for each in self.differences}
+        return next(iter(directions)) if len(directions) == 1 else Direction.EITHER if directions else None
+
+    @property
+    def place(self) -> str:
+        """File and line, for people."""
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+
+class LeftOutError(Exception):
+    """Something is not imported.
+
+    Attributes:
+        stub: Python to begin with.
+    """
+
+    def __init__(self, text: str, stub: str = "") -> None:
+        super().__init__(text)
+        self.stub = stub
+
+
+class SourceLedger:
+    """The constructs of one file of a source. A construct covers its value as a whole, except constructs inside it.
+
+    Attributes:
+        file: The display path of the file.
+        data: Its content.
+        line: From a path to its line; 0 if unknown.
+    """
+
+    def __init__(self, file: str, data: Any, line_of: Callable[[SourcePath], int]) -> None:
+        self.file = file
+        self.data = data
+        self.line = line_of
+        self._by_path: dict[SourcePath, Construct] = {}
+
+    def note(
+        self,
+        path: SourcePath,
+        kind: str,
+        fate: Fate,
+        text: str,
+        stub: str = "",
+        differences: Iterable[VerdictDifference] = (),
+    ) -> None:
+        """Note the fate of a construct; of one that is noted again, the worse fate counts.
+
+        A construct that is the same but for differences is near.
+        """
+        distinct = tuple(dict.fromkeys(differences))
+        fate = Fate.NEAR if distinct and fate is Fate.SAME else fate
+        known = self._by_path.get(path)
+        if known is not None and known.fate is fate:
+            more = tuple(each for each in distinct if each not in known.differences)
+            self._by_path[path] = replace(known, differences=(*known.differences, *more))
+        elif known is None or _FROM_GOOD_TO_BAD.index(fate) > _FROM_GOOD_TO_BAD.index(known.fate):
+            self._by_path[path] = Construct(self.file, self.line(path), path, kind, fate, text, stub, distinct)
+
+    def same(self, path: SourcePath, kind: str, text: str, differences: Iterable[VerdictDifference] = ()) -> None:
+        """Note a construct that means the same here, but for differences."""
+        self.note(path, kind, Fate.SAME, text, differences=differences)
+
+    def near(self, path: SourcePath, kind: str, text: str) -> None:
+        """Note a construct that means something similar here."""
+        self.note(path, kind, Fate.NEAR, text)
+
+    def lost(self, path: SourcePath, kind: str, text: str, stub: str = "") -> None:
+        """Note a construct that is not imported."""
+        self.note(path, kind, Fate.NOT_IMPORTED, text, stub)
+
+    @contextmanager
+    def losing(self, path: SourcePath, kind: str, advice: str = "") -> Iterator[None]:
+        """Note a construct as not imported if it is left out, cannot be read, or needs more of a template than names.
+
+        Args:
+            path: Its place.
+            kind: What it is.
+            advice: What to do about a template, after a semicolon.
+        """
+        try:
+            yield
+        except LeftOutError as error:
+            self.lost(path, kind, str(error), error.stub)
+        except SuiteError as error:
+            self.lost(path, kind, str(error.faults[0]))
+        except TemplateError as error:
+            self.lost(path, kind, f"it needs {error}, which is never executed{advice}")
+
+    def note_keys(
+        self, keys: Iterable[str], path: SourcePath, kind: str, known: Mapping[str, tuple[Fate, str]], otherwise: str
+    ) -> None:
+        """Note keys below a path.
+
+        Args:
+            keys: The keys.
+            path: Where they are.
+            kind: Stands before a key in its kind.
+            known: Key to fate and text.
+            otherwise: Why other keys are not imported.
+        """
+        for key in keys:
+            self.note((*path, key), f"{kind}{key}", *known.get(key, (Fate.NOT_IMPORTED, otherwise)))
+
+    def knows(self, path: SourcePath) -> bool:
+        """Return whether a construct has been noted."""
+        return path in self._by_path
+
+    def lose_all(self, why: str) -> None:
+        """Note that nothing is imported after all."""
+        for each in list(self._by_path.values()):
+            self.lost(each.path, each.kind, why)
+
+    def fault(self, path: SourcePath, message: str) -> SuiteError:
+        """Return an error about a value that cannot be read."""
+        return SuiteError([Fault(self.file, self.line(path), 0, render_path(path), message)])
+
+    def constructs(self) -> list[Construct]:
+        """Return all constructs in the order of the file; those that the importer does not know are not imported."""
+        holders = {path[:end] for path in self._by_path for end in range(len(path))}
+        unknown = [
+            Construct(
+                self.file,
+                self.line(path),
+                path,
+                str(path[-1]) if path else "the file",
+                Fate.NOT_IMPORTED,
+                "the importer does not know this key",
+            )
+            for path in _uncovered(self.data, (), self._by_path.keys(), holders)
+        ]
+        listed = [*self._by_path.values(), *unknown]
+        return sorted(listed, key=lambda each: (each.line, [str(step).zfill(9) for step in each.path]))
+
+
+def _uncovered(
+    value: Any, path: SourcePath, covered: AbstractSet[SourcePath], holders: set[SourcePath]
+) -> Iterator[SourcePath]:
+    """Yield the outermost paths that no construct covers."""
+    if path in covered:
+        return
+    if path not in holders:
+        yield path
+        return
+    steps = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    for step, each in steps:
+        yield from _uncovered(each, (*path, step), covered, holders)
+
+
+@dataclass
+class ImportedSuite:
+    """A suite as plain data.
+
+    Attributes:
+        name: Of the suite and its files.
+        settings: The suite file without its cases, in the order in which it is written.
+        cases: As a suite file writes them.
+        files: Path next to the suite to text of each further file.
+    """
+
+    name: str
+    settings: dict[str, Any] = field(default_factory=dict)
+    cases: list[dict[str, Any]] = field(default_factory=list)
+    files: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class ImportedSource:
+    """The import of one source.
+
+    Attributes:
+        file: The display path of the source.
+        suite: The suite; ``None`` if no case could be imported.
+        ledgers: Of the source and the files that it names.
+        refusal: Why there is no suite.
+        warnings: Limits and checks of the suite that its expected answers do not meet.
+    """
+
+    file: str
+    suite: ImportedSuite | None = None
+    ledgers: list[SourceLedger] = field(default_factory=list)
+    refusal: str = ""
+    warnings: Sequence[str] = ()
+
+    def refuse(self, reason: str) -> "ImportedSource":
+        """Return the source without its suite: nothing of it is imported, for a reason."""
+        self.suite, self.refusal = None, reason
+        for ledger in self.ledgers:
+            ledger.lose_all("no case is imported, so there is no suite")
+        return self
+
+    @property
+    def constructs(self) -> list[Construct]:
+        """The constructs of all files."""
+        return [each for ledger in self.ledgers for each in ledger.constructs()]
+
+
+T = TypeVar("T")
+
+
+def read_as(kind: type[T], data: Any) -> T:
+    """Return data as an object of a declared type; keys that it does not declare are ignored.
+
+    Raises:
+        LeftOutError: It does not fit; the message has the place, what was found there, and what is expected.
+    """
+    try:
+        return msgspec.convert(data, kind)
+    except msgspec.ValidationError as error:
+        raise LeftOutError(misfit(error, data)) from None
+
+
+def as_list(value: Any) -> list[Any]:
+    """Return a list unchanged, and an empty one for anything else."""
+    return value if isinstance(value, list) else []
+
+
+def as_mapping(value: Any) -> Mapping[str, Any]:
+    """Return a mapping unchanged, and an empty one for anything else."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def is_scalar(value: Any) -> bool:
+    """Return whether a value is text, a number or a boolean, as labels are."""
+    return isinstance(value, str | int | float | bool)
+
+
+def each_of(value: Any, path: SourcePath) -> Iterator[tuple[Any, SourcePath]]:
+    """Yield the items of a list with their paths, or anything else as the only item."""
+    if isinstance(value, list):
+        yield from ((each, (*path, number)) for number, each in enumerate(value))
+    else:
+        yield value, path
+
+
+def numbered(name: str, ending: str) -> Iterator[str]:
+    """Yield a name, and then the same with the numbers from 2 on in an ending, such as ``-{}``."""
+    yield name
+    yield from (name + ending.format(number) for number in count(2))
+
+
+class FileValue(NamedTuple):
+    """A value in a file, and where it is."""
+
+    steps: SourcePath
+    value: Any
+
+
+def walk(value: Any, parts: Sequence[str], steps: SourcePath = ()) -> Iterator[FileValue]:
+    """Yield everything that the parts of a path mean; an empty part is the value itself."""
+    for place, part in enumerate(filter(None, parts), 1):
+        if part == "*":
+            inner = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+            for key, each in inner:
+                yield from walk(each, parts[place:], (*steps, key))
+            return
+        number = int(part) if isinstance(value, list) and part.isdecimal() else -1
+        if isinstance(value, Mapping) and part in value:
+            value, steps = value[part], (*steps, part)
+        elif isinstance(value, list) and 0 <= number < len(value):
+            value, steps = value[number], (*steps, number)
+        else:
+            return
+    yield FileValue(steps, value)
+
+
+def values_at(data: Any, path: str) -> list[Any]:
+    """Return the values at a path, written with dots."""
+    return [each.value for each in walk(data, path.split("."))]
+
+
+def value_at(data: Any, path: str) -> Any:
+    """Return the first value at a path; ``None`` if there is none."""
+    return next(iter(values_at(data, path)), None)
+
+
+def fits(data: Any, marks: str) -> bool:
+    """Return whether data has some paths, separated by spaces; ``path=text`` with a value."""
+    paths = [mark.partition("=") for mark in marks.split()]
+    return all(any(not text or value == text for value in values_at(data, path)) for path, _, text in paths)
+
+
+def file_fault(display_path: str, message: str, line: int = 0, column: int = 0) -> SuiteError:
+    """Return an error about a file as a whole, or about a place in it."""
+    return SuiteError([Fault(display_path, line, column, "", message)])
+
+
+def read_source(path: Path, display_path: str) -> SourceLedger:
+    """Read a YAML or JSON file; nothing in it is executed, and tags that construct objects are faults.
+
+    Raises:
+        SuiteError: It cannot be read, or has faults.
+    """
+    document = load_json(path, display_path) if path.suffix.lower() == ".json" else read_document(path, display_path)
+    return SourceLedger(display_path, document.data, lambda steps: document.locate(steps)[0])
+
+
+def read_rows(
+    path: Path, display_path: str, kind: str, faults: list[Fault], *, nan: bool = False
+) -> list[tuple[int, Any]]:
+    """Return line and content of each row of a file; rows that cannot be read are faults.
+
+    Args:
+        path: The file.
+        display_path: Its name in messages.
+        kind: Its form.
+        faults: Gets the faults.
+        nan: Accept NaN and infinities in JSON.
+    """
+    if kind == "jsonl":
+        return list(read_jsonl(path, display_path, faults, nan=nan))
+    return list(read_csv(path, display_path, faults, delimiter="\t" if kind == "tsv" else ","))
+
+
+def read_records(
+    path: Path, display_path: str, keys: Sequence[str] = ()
+) -> tuple[SourceLedger, list[dict[str, Any]], list[SourceLedger]]:
+    """Read the records of a CSV, TSV, JSON, JSONL or Parquet file.
+
+    Args:
+        path: The file.
+        display_path: Its name in messages.
+        keys: Keys of a JSON object that may hold the list of records.
+
+    Returns:
+        The ledger, whose data has the columns at the top and the records below them; the records; and the ledgers of
+        further data of the file.
+
+    Raises:
+        SuiteError: It cannot be read, or has faults.
+    """
+    faults: list[Fault] = []
+    beside: list[SourceLedger] = []
+    kind = path.suffix.lower().removeprefix(".")
+    if kind == "parquet":
+        rows: list[tuple[int, Any]] = [(0, row) for row in read_parquet(path, display_path)]
+    elif kind in ("csv", "tsv", "jsonl"):
+        rows = read_rows(path, display_path, kind, faults)
+    else:
+        rows, beside = _json_records(read_source(path, display_path), keys)
+    faults += [
+        Fault(display_path, line, 1, "", f"found {type(row).__name__}, expected an object with named values")
+        for line, row in rows
+        if not isinstance(row, dict)
+    ]
+    if faults:
+        raise SuiteError(faults)
+    if not rows:
+        raise file_fault(display_path, "found no record, expected at least one")
+    records = [row for _, row in rows]
+    return records_ledger(display_path, [line for line, _ in rows], records), records, beside
+
+
+def _json_records(source: SourceLedger, keys: Sequence[str]) -> tuple[list[tuple[int, Any]], list[SourceLedger]]:
+    """Return the records in JSON data with their lines, and a ledger of the other data."""
+    data = source.data
+    if isinstance(data, list):
+        return [(source.line((number,)), row) for number, row in enumerate(data)], []
+    key = next((key for key in keys if isinstance(data, dict) and isinstance(data.get(key), list)), None)
+    if key is None:
+        return [(source.line(()), data)], []
+    rows = [(source.line((key, number)), row) for number, row in enumerate(data[key])]
+    others = {name: value for name, value in data.items() if name != key}
+    return rows, [SourceLedger(source.file, others, source.line)] if others else []
+
+
+def records_ledger(display_path: str, lines: Sequence[int], rows: Sequence[Mapping[str, Any]]) -> SourceLedger:
+    """Return the ledger of records: a path begins with the column, then the number of the record."""
+    columns: dict[str, dict[int, Any]] = {}
+    for number, row in enumerate(rows):
+        for name, value in row.items():
+            columns.setdefault(name, {})[number] = value
+
+    def line_of(path: SourcePath) -> int:
+        return lines[path[1]] if len(path) > 1 and isinstance(path[1], int) else min(lines[:1], default=0)
+
+    return SourceLedger(display_path, columns, line_of)
+
+
+def read_parquet(path: Path, display_path: str) -> list[dict[str, Any]]:
+    """Return the rows of a Parquet file.
+
+    Raises:
+        SuiteError: It cannot be read, or pyarrow is not installed.
+    """
+    try:
+        from pyarrow import ArrowException, parquet
+    except ImportError as error:
+        raise file_fault(display_path, str(MissingExtraError("a Parquet file", "parquet", error))) from None
+    try:
+        rows: list[dict[str, Any]] = parquet.read_table(path).to_pylist()
+    except (OSError, ArrowException, ValueError, OverflowError) as error:  # ValueError: names that are no UTF-8
+        message = f"found no readable Parquet file ({str(error).splitlines()[0]}), expected one"
+        raise file_fault(display_path, message) from None
+    return rows
+
+
+@dataclass
+class ImportOptions:
+    """The user's options for an import.
+
+    Attributes:
+        inputs: Columns of the input.
+        expected: Column of the right answer.
+        prediction: Column of the recorded answer.
+        case_id: Column of the case ids.
+        labels: Columns of labels.
+        beside: Further sources, which may hold the items of others.
+        names: Of the suites that were imported before.
+        folder: Where suites are written.
+        arms: Whether evals of plugins become two systems, with and without the plugin.
+    """
+
+    inputs: Sequence[str] = ()
+    expected: str | None = None
+    prediction: str | None = None
+    case_id: str | None = None
+    labels: Sequence[str] = ()
+    beside: Sequence[Path] = ()
+    names: set[str] = field(default_factory=set)
+    folder: Path = Path()
+    arms: bool = False
+
+    def columns(self) -> "dict[str, ColumnPart]":
+        """Return the parts of the columns that the user names."""
+        single: Iterable[tuple[str | None, ColumnPart]] = (
+            (self.expected, "expected"),
+            (self.prediction, "answer"),
+            (self.case_id, "id"),
+        )
+        return {
+            **dict.fromkeys(self.inputs, "input"),
+            **{name: part for name, part in single if name is not None},
+            **dict.fromkeys(self.labels, "label"),
+        }
+
+    def parts(self) -> "set[ColumnPart]":
+        """Return the parts for which the user names columns, except labels."""
+        return set(self.columns().values()) - {"label"}
+
+    def suite_name(self, title: str) -> str:
+        """Return a name for a suite that no other suite of this import has."""
+        stem = re.sub(r"[^\w.-]+", "-", title).strip("-._")[:_LONGEST_NAME] or "imported"
+        name = next(each for each in numbered(stem, "-{}") if each not in self.names)
+        self.names.add(name)
+        return name
+
+
+class CaseIds:
+    """Ids for the cases of a suite, each once: texts of the source where they can be ids, else numbers."""
+
+    def __init__(self) -> None:
+        self._used: set[str] = set()
+
+    def next(self, value: object = None) -> str:
+        """Return an id that is like a value of the source."""
+        text = " ".join(str(value).split()) if isinstance(value, str | int) and not isinstance(value, bool) else ""
+        text = "" if text.startswith("gate[") else text.replace("::", ": ")[:_LONGEST_ID].strip()
+        base = text if text and id_fault(text) is None else str(len(self._used) + 1)
+        name = next(each for each in numbered(base, " ({})") if each not in self._used)
+        self._used.add(name)
+        return name

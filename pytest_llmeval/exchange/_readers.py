@@ -1,0 +1,496 @@
+"""Results in any known form, read into the rows of `exchange/_results.py` by the tables of `result_formats.py`."""
+
+import hashlib
+import json
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple
+
+from msgspec.structs import replace
+
+from pytest_llmeval.core import Fault, LlmevalError, SuiteError, is_finite_number, printable, unknown_name
+from pytest_llmeval.data import case_id, describe, json_text, load_json, looks_like_suite, read_bytes, rows_of
+from pytest_llmeval.exchange._contract import FileValue, SourcePath, file_fault, fits, read_parquet, read_rows, walk
+from pytest_llmeval.exchange._inspect_ai import read_eval
+from pytest_llmeval.exchange._result_formats import ResultFormat, Scores, reason_text
+from pytest_llmeval.exchange._results import OUTCOMES, SUITE, ResultReader, ResultRow, cells_of, is_own
+from pytest_llmeval.reports import read_report
+from pytest_llmeval.suites import default_registry
+
+REPORT: Final = "llmeval"
+"""The format of our own JSON reports."""
+
+_KINDS: Final[Mapping[str, tuple[tuple[type, ...], str]]] = {
+    "number": ((int, float), "a number"),
+    "verdict": ((bool,), "true or false"),
+    "either": ((int, float, bool), "a number, true or false"),
+}
+"""Types that a score may have, and their names in messages."""
+_LONGEST: Final = 60
+_DEPTH: Final = 12
+_HEAD: Final = 1 << 16
+
+
+@lru_cache(maxsize=1024)
+def _alternatives(spec: str) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(path.strip().split(".")) for path in spec.split("|")) if spec else ()
+
+
+@dataclass
+class _Result:
+    """A result in a file.
+
+    Attributes:
+        data: The whole file.
+        stars: The keys at the ``*`` of its path.
+        at: The result, as `adapt` returns it, and its place.
+        case: Id of its case, and the place of that.
+        content: The name of its case by content; empty if there is none.
+    """
+
+    data: Any
+    stars: SourcePath
+    at: FileValue
+    case: FileValue
+    content: str = ""
+
+    def find(self, spec: str, below: FileValue | None = None) -> FileValue:
+        """Return the first value of some paths that is present; ``None`` if there is none."""
+        base = below or self.at
+        for parts in _alternatives(spec):
+            first = parts[0]
+            if first.startswith("="):
+                return FileValue(base.steps, ".".join(parts)[1:])
+            if first.startswith("@"):
+                return FileValue(base.steps, self.stars[int(first[1:])] if first[1:] else base.steps[-1])
+            if first == "$":
+                stars = iter(self.stars)
+                match = next(walk(self.data, [str(next(stars)) if each == "*" else each for each in parts[1:]]), None)
+            else:
+                match = next(walk(base.value, parts, base.steps), None)
+            if match is not None and match.value is not None and match.value != "":
+                return match
+        return FileValue(base.steps, None)
+
+
+class _Source(NamedTuple):
+    """A file, or what Python passes, as JSON data.
+
+    Attributes:
+        data: The data.
+        locate: From a path to line and column; 0 if unknown.
+        faults: Of parts that could not be read.
+        rows: Where each row has a line of its own, whether it is JSON, or cells that are texts.
+    """
+
+    data: Any
+    locate: Callable[[SourcePath], tuple[int, int]] = lambda _: (0, 0)
+    faults: Sequence[Fault] = ()
+    rows: Literal["", "json", "cells"] = ""
+
+    def reader(self, display_path: str) -> ResultReader:
+        """Return what takes its results."""
+        return ResultReader(display_path, self.locate, self.faults, by_line=bool(self.rows))
+
+
+class _TableReader:
+    """Reads the results of one file by a table.
+
+    Attributes:
+        rows: Takes the rows.
+    """
+
+    def __init__(self, display_path: str, source: _Source, table: ResultFormat) -> None:
+        self.data = table.prepare(source.data)
+        self.table = table
+        self.rows = source.reader(display_path)
+        self._repeats: dict[tuple[str, ...], list[Any]] = defaultdict(list)
+
+    def read(self, items: Sequence[str]) -> list[ResultRow]:
+        """Return the rows of all results.
+
+        Raises:
+            SuiteError: Some have faults; all are listed.
+        """
+        table = self.table
+        for path, expected in table.expects.items():
+            for steps, value in walk(self.data, path.split(".")):
+                if value != expected or type(value) is not type(expected):
+                    self.rows.fault(steps, f"found {describe(value)}, expected {json.dumps(expected)}")
+        results = [each for path in items for each in self._results(path.split("."))]
+        contents = defaultdict(set)
+        for each in results:
+            contents[each.case.value].add(each.content)
+        more = [spec for spec in table.system[1:] if len({json_text(each.find(spec).value) for each in results}) > 1]
+        for each in results:
+            case = each.case.value
+            ambiguous = len(contents[case]) > 1 and each.content
+            self._result(each, f"{case} {each.content}" if ambiguous else case, (*table.system[:1], *more))
+        return self.rows.checked()
+
+    def _results(self, parts: Sequence[str]) -> Iterator[_Result]:
+        """Yield the results at a path whose case has a name."""
+        places = [number for number, part in enumerate(parts) if part == "*"]
+        for at in walk(self.data, parts):
+            if not isinstance(at.value, Mapping):
+                self.rows.fault(at.steps, f"found {describe(at.value)}, expected an object: a result")
+                continue
+            result = _Result(self.data, tuple(at.steps[place] for place in places), at, at)
+            if not fits(at.value, self.table.only):
+                continue
+            beside = {name: result.find(spec).value for name, spec in self.table.beside.items()}
+            adapted = self.table.adapt({**at.value, **beside})
+            if adapted is None:
+                continue
+            result.at = at._replace(value=adapted)
+            contents = (_content_name(result.find(path).value) for path in self.table.content.split("|"))
+            result.content = next(filter(None, contents), "")
+            if case := self._case(result):
+                result.case = case
+                yield result
+
+    def _case(self, result: _Result) -> FileValue | None:
+        """Return the id of a case: what the file calls it, unless that is its position; else its content."""
+        steps, value = result.find(self.table.case)
+        text, position = case_id(value), self.table.position
+        if value is not None and (text is None or not text.strip()):
+            self.rows.fault(steps, f"found {describe(value)}, expected an id: a text or a whole number")
+            return None
+        if text is not None and not (result.content and position and re.fullmatch(position, text)):
+            return FileValue(steps, printable(text))
+        if result.content:
+            return FileValue(result.at.steps, result.content)
+        listed = " or ".join(each for each in (self.table.case, self.table.content) if each).replace(" | ", " or ")
+        self.rows.fault(result.at.steps, f"found no id of the case, expected it at {listed}")
+        return None
+
+    def _result(self, result: _Result, case: str, system_parts: Sequence[str]) -> None:
+        """Add the rows of a result."""
+        table = self.table
+        places = {name: result.find(getattr(table, name)) for name in ("suite", "cost", "latency", "repeat", "labels")}
+        row: dict[str, Any] = {"case": case, **{name: at.value for name, at in places.items()}}
+        paths = {"case": result.case.steps, **{name: at.steps for name, at in places.items()}}
+        if is_finite_number(row["latency"]):
+            row["latency"] *= table.unit
+        systems = [result.find(spec) for spec in system_parts]
+        if wrong := next((each for each in systems if isinstance(each.value, Mapping | list | float)), None):
+            self.rows.fault(wrong.steps, f"found {describe(wrong.value)}, expected the name of a system")
+            return
+        system = " / ".join(printable(str(each.value)) for each in systems if each.value is not None)
+        row["system"] = system or None
+        row["suite"] = printable(row["suite"]) if isinstance(row["suite"], str) else row["suite"]
+        labels = row["labels"].items() if isinstance(row["labels"], Mapping) else ()
+        row["labels"] = {key: each for key, each in labels if isinstance(each, str | bool) or is_finite_number(each)}
+        earlier = self._repeats[str(row["suite"]), system, case, str(result.find(table.apart).value)]
+        if row["repeat"] is None:
+            row["repeat"] = len(earlier) + 1
+        elif is_finite_number(row["repeat"]):
+            row["repeat"] += 1 - table.first
+            if row["repeat"] in earlier:
+                message = f"found repeat {row['repeat']} of case {case!r} twice, expected it once"
+                self.rows.fault(paths["repeat"], message)
+                return
+        earlier.append(row["repeat"])
+        scores = [(each, at) for each in table.scores for at in _scores(result, each)]
+        error = reason_text(result.find(table.error).value) or ("" if scores else "the result has no score")
+        if error:
+            self.rows.add({**row, "error": error}, result.at.steps, paths)
+            return
+        for each, at in scores:
+            self._score(row, paths, result, each, at)
+
+    def _score(
+        self, row: Mapping[str, Any], paths: Mapping[str, SourcePath], result: _Result, scores: Scores, at: FileValue
+    ) -> None:
+        """Add the row of a score."""
+        metric, signature = result.find(scores.metric, at), result.find(scores.signature, at)
+        if metric.value is None:
+            self.rows.fault(metric.steps, f"found no name of the metric, expected it at {scores.metric}")
+            return
+        place, value = result.find(scores.value, at) if scores.value else at
+        codes: Mapping[Any, float | str] = {None: "error", math.inf: "error", **self.table.codes}
+        word = math.inf if isinstance(value, float) and not math.isfinite(value) else value
+        kinds, expected = _KINDS[scores.kind]
+        if error := reason_text(result.find(scores.error, at).value):
+            outcome: dict[str, Any] = {"error": error}
+        elif (word is None or isinstance(word, str | float)) and word in codes:
+            why = value if isinstance(value, str) else f"the score is {json.dumps(value)}"
+            code, reason = codes[word], result.find(scores.reason, at).value
+            outcome = {code: reason_text(reason or why)} if isinstance(code, str) else {"score": code}
+        elif type(value) not in kinds:
+            self.rows.fault(place, f"found {describe(value)}, expected {expected}")
+            return
+        else:
+            outcome = {"score": value}
+        name = metric.value
+        if isinstance(name, str):
+            name = printable(re.sub(scores.without, "", name) if scores.without else name)
+        more = {"metric": metric.steps, "signature": signature.steps, "score": place}
+        self.rows.add(
+            {**row, "metric": name, "signature": signature.value, **outcome}, result.at.steps, {**paths, **more}
+        )
+
+
+def _scores(result: _Result, scores: Scores) -> Iterator[FileValue]:
+    """Yield the scores of one kind; the result itself only where it has a value."""
+    for at in walk(result.at.value, scores.at.split("."), result.at.steps):
+        if scores.at or any(True for parts in _alternatives(scores.value) for _ in walk(at.value, parts)):
+            yield at
+
+
+def _content_name(value: Any) -> str:
+    """Return a name for a case that is known by its content alone; empty if there is none.
+
+    Of a long one, the beginning and a digest of all.
+    """
+    if value in (None, "", {}, []):
+        return ""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
+    clean = printable(" ".join(text.split()))
+    if len(clean) <= _LONGEST and (clean == text or not isinstance(value, str)):
+        return clean
+    return f"{clean[:_LONGEST].strip()} #{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+def read_results(path: Path, display_path: str, format: str = "") -> list[ResultRow]:  # noqa: A002 (the option's name)
+    """Read a file of results, in the published form or in that of another tool.
+
+    Args:
+        path: The file; of Harbor, also the folder of a job.
+        display_path: Its name in messages.
+        format: Name of the form; empty: known by its content.
+
+    Raises:
+        SuiteError: It cannot be read, has faults, or is of no known form; all faults are listed.
+    """
+    known = (SUITE, REPORT, *_tables())
+    if format and format not in known:
+        raise file_fault(display_path, unknown_name("format", format, known))
+    if looks_like_suite(path):
+        message = "found a suite file, expected results of its cases, such as those of --llmeval-report=report.json"
+        raise file_fault(display_path, message, 1, 1)
+    source = _load(path, display_path)
+    name = format or _known(source.data)
+    return _rows_of_report(path, display_path) if name == REPORT else _rows(source, display_path, name)
+
+
+def read_files(paths: Sequence[Path], format_name: str) -> list[ResultRow]:
+    """Return the rows of files, which together are one run.
+
+    Raises:
+        SuiteError: Some cannot be read, or two have the same result; all faults are listed.
+    """
+    faults: list[Fault] = []
+    first: dict[tuple[str, str, int, str, str], Path] = {}
+    rows = []
+    for path in dict.fromkeys(paths):
+        try:
+            of_file = read_results(path, str(path), format_name)
+        except SuiteError as error:
+            faults += error.faults
+            continue
+        rows += of_file
+        faults += [
+            Fault(str(path), 0, 0, "case", f"found {row}, expected it once: {first[row.key]} has it too")
+            for row in of_file
+            if first.setdefault(row.key, path) != path
+        ]
+    if faults:
+        raise SuiteError(faults)
+    return rows
+
+
+def results_of(data: Any) -> list[ResultRow]:
+    """Return the rows of what Python passes.
+
+    Args:
+        data: The report of another runner, as an object or as its JSON data; a data frame of ragas or LangSmith; or
+            rows, mappings, or a data frame of the fields of `ResultRow`.
+
+    Raises:
+        SuiteError: Rows have faults; all are listed.
+        LlmevalError: It is something else.
+    """
+    if isinstance(data, Sequence) and data and all(isinstance(each, ResultRow) for each in data):
+        return list(data)
+    plain = _plain(data)
+    if plain is not None and (name := _known(plain)) in _tables():
+        return _rows(_Source(plain), type(data).__name__, name)
+    rows = list(rows_of(data))
+    if rows and not any(map(is_own, rows)):
+        columns = ", ".join(dict.fromkeys(name for row in rows for name in row))
+        raise LlmevalError(f"found the columns {columns}, expected case, metric and one of {', '.join(OUTCOMES)}")
+    return _rows(_Source(rows), "data frame", SUITE)
+
+
+def _rows(source: _Source, display_path: str, name: str | None) -> list[ResultRow]:
+    """Return the rows of data.
+
+    Raises:
+        SuiteError: It has faults, or is of no known form.
+    """
+    data = source.data
+    if name == SUITE:
+        reader = source.reader(display_path)
+        for number, row in enumerate(data if isinstance(data, list) else [data]):
+            if isinstance(row, Mapping):
+                reader.add(cells_of(row) if source.rows == "cells" else row, (number,))
+            else:
+                reader.fault((number,), f"found {describe(row)}, expected an object")
+        return reader.checked()
+    message = f"{describe(data)}{f' whose first is {describe(data[0])}' if isinstance(data, list) and data else ''}"
+    if name is None:
+        message += (
+            f", expected results of one of {', '.join((*_tables(), REPORT))}, or rows with case, metric and one of "
+            "score, error and abstained (llmeval schema results)"
+        )
+    else:
+        table = _tables()[name]
+        items = next((paths for marks, paths in table.shapes.items() if fits(data, marks)), None)
+        if items is not None:
+            return _TableReader(display_path, source, table).read(items)
+        reason = next((why for marks, why in table.refuses.items() if fits(data, marks)), "")
+        message = reason or f"{message}, expected {table.written_by}"
+    raise SuiteError(source.faults) if source.faults else file_fault(display_path, f"found {message}")
+
+
+def _tables() -> Mapping[str, ResultFormat]:
+    """Return the tables of all registered formats."""
+    return default_registry().results_formats
+
+
+def _known(data: Any) -> str | None:
+    """Return the format that data has, by its content."""
+    if isinstance(data, Mapping) and data.keys() >= {"schema_version", "suites"}:
+        return REPORT
+    if any(map(is_own, data if isinstance(data, list) else [data])):
+        return SUITE
+    fitting = (
+        name for name, table in _tables().items() if any(fits(data, marks) for marks in (*table.shapes, *table.refuses))
+    )
+    return next(fitting, None)
+
+
+def _rows_of_report(path: Path, display_path: str) -> list[ResultRow]:
+    """Return the rows of a JSON report of ``--llmeval-report``: of repeats, a case has its value over all of them.
+
+    Raises:
+        SuiteError: It cannot be read, or has no case.
+    """
+    report, reader, falling = read_report(path), ResultReader(display_path), set[tuple[str, str]]()
+    files = Counter(name for name, _ in {(suite.base_name, suite.path) for suite in report.suites})
+    for suite in report.suites:
+        name = suite.base_name if files[suite.base_name] == 1 else f"{suite.base_name} ({suite.path})"
+        falling |= {(name, metric) for metric in suite.lower_is_better}
+        for number, case in enumerate(suite.cases):
+            base = {"case": case.id, "suite": name, "system": suite.variant or None, "labels": case.labels}
+            steps = ("suites", suite.suite, "cases", number)
+            if not case.ran or case.outcome == "errored" or not case.metrics:
+                reader.add({**base, "error": case.reason or f"the case was {case.outcome}"}, steps)
+                continue
+            for metric, score in case.metrics.items():
+                signature = suite.metrics[metric].signature if metric in suite.metrics else ""
+                value = {"abstained": "nothing to score"} if score is None else {"score": score}
+                reader.add({**base, "metric": metric, "signature": signature or None, **value}, steps)
+    return [replace(row, lower_is_better=(row.suite, row.metric) in falling) for row in reader.checked()]
+
+
+def _load(path: Path, display_path: str) -> _Source:
+    """Read a file by what it begins with.
+
+    Raises:
+        SuiteError: It cannot be read.
+    """
+    if path.is_dir():
+        return _folder(path, display_path)
+    head = read_bytes(path, display_path)[:_HEAD].removeprefix(b"\xef\xbb\xbf").lstrip()
+    if head.startswith(b"PK"):
+        return _Source(read_eval(path, display_path))
+    if head.startswith(b"PAR1"):
+        return _Source(read_parquet(path, display_path))
+    if head.startswith(b"<"):
+        return _Source({"junit": _xml(path, display_path)})
+    faults: list[Fault] = []
+    lines = path.suffix.lower() in (".jsonl", ".ndjson") or _is_lines(head)
+    if head[:1] in (b"{", b"[", b"") and not lines:
+        document = load_json(path, display_path, _DEPTH, nan=True)
+        return _Source(document.data, document.locate)
+    kind = "jsonl" if lines else "tsv" if b"\t" in head.split(b"\n", 1)[0] else "csv"
+    listed = read_rows(path, display_path, kind, faults, nan=True)
+    numbers = [number for number, _ in listed]
+
+    def locate(steps: SourcePath) -> tuple[int, int]:
+        return (numbers[steps[0]], 1) if steps and isinstance(steps[0], int) else (0, 0)
+
+    return _Source([row for _, row in listed], locate, faults, "json" if lines else "cells")
+
+
+def _is_lines(head: bytes) -> bool:
+    """Return whether a text begins with a JSON value on a line of its own, and another one follows."""
+    first, _, others = head.partition(b"\n")
+    try:
+        json.loads(first)
+    except ValueError:
+        return False
+    return others.lstrip()[:1] in (b"{", b"[") and others.strip() != b""
+
+
+def _folder(path: Path, display_path: str) -> _Source:
+    """Read the trials of a job of Harbor, which are folders with a file each."""
+    files = sorted(path.glob("*/result.json"))
+    if not files:
+        message = (
+            "found a folder without trials (*/result.json), expected a file of results, or the job folder of Harbor"
+        )
+        raise file_fault(display_path, message)
+    return _Source([load_json(each, f"{display_path}/{each.parent.name}/result.json", nan=True).data for each in files])
+
+
+def _xml(path: Path, display_path: str) -> Any:
+    """Return the root of a file of JUnit.
+
+    Raises:
+        SuiteError: It is no XML, declares entities, or has another root.
+    """
+    from xml.etree import ElementTree
+
+    text = read_bytes(path, display_path)
+    if b"<!ENTITY" in text or b"<!DOCTYPE" in text:
+        raise file_fault(display_path, "found a document type, expected JUnit XML without one")
+    try:
+        root = ElementTree.fromstring(text)  # noqa: S314 (as above)
+    except (ElementTree.ParseError, ValueError, LookupError) as error:
+        line, column = getattr(error, "position", (0, -1))
+        raise file_fault(display_path, f"found no XML ({error}), expected JUnit XML", line, column + 1) from None
+    if root.tag not in ("testsuites", "testsuite"):
+        message = f"found the element {printable(root.tag)!r}, expected testsuites or testsuite: JUnit XML"
+        raise file_fault(display_path, message)
+    return root
+
+
+def _plain(data: Any) -> Any:
+    """Return the report of another runner as JSON data; ``None`` if it is no such object."""
+    if hasattr(data, "to_pandas") and not isinstance(data, Mapping) and not hasattr(data, "columns"):
+        data = data.to_pandas()
+    if hasattr(data, "columns"):
+        columns = getattr(data, "column_names", data.columns)
+        names = dict.fromkeys(each for each in columns if isinstance(each, str))  # of errors only, rows lack them
+        return [{**names, **row} for row in rows_of(data)]
+    if hasattr(data, "results") and hasattr(data, "summary"):  # of Braintrust, whose objects know no JSON
+        return {"summary": {}, "results": [_jsonable(vars(each)) for each in data.results]}
+    if isinstance(data, Mapping | list):
+        return data
+    if hasattr(data, "model_dump"):
+        return data.model_dump(mode="json", warnings=False)
+    return _jsonable(data) if hasattr(data, "report_evaluator_failures") else None
+
+
+def _jsonable(value: Any) -> Any:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(type(value)).dump_python(value, mode="json", warnings=False, fallback=str)

@@ -1,0 +1,310 @@
+"""Records with columns of known names: datasets of deepeval, ragas, braintrust and LangSmith, and tables."""
+
+import ast
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from pytest_llmeval.exchange._contract import (
+    CaseIds,
+    ColumnPart,
+    Fate,
+    ImportedSource,
+    ImportedSuite,
+    ImportOptions,
+    SourceLedger,
+    as_list,
+    as_mapping,
+    is_scalar,
+    read_records,
+)
+
+_JUDGE = "openai:gpt-4.1"
+"""The judge where a tool has none in its files."""
+
+_MEANINGS: dict[ColumnPart, str] = {
+    "answer": "the prediction of the case",
+    "contexts": "contexts of the prediction",
+    "criterion": "check judge",
+    "expected": "the right answer of the case",
+    "expected_tools": "the tool calls that are expected",
+    "id": "the id of the case",
+    "input": "the input of the case",
+    "label": "a label",
+    "labels": "labels: texts, numbers and booleans",
+    "lost": "no part of a case",
+    "messages": "the script of a conversation",
+    "tools": "tool_calls of the prediction",
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """The meaning of a column of records.
+
+    Attributes:
+        part: Of a case.
+        text: The differences, or why it is left out; default: the meaning of the part.
+        alone: Whether to unwrap an object with a single text.
+    """
+
+    part: ColumnPart
+    text: str = ""
+    alone: bool = False
+
+    def note(self, column: str, ledger: SourceLedger) -> None:
+        """Note the fate of the column."""
+        fate = Fate.NOT_IMPORTED if self.part == "lost" else Fate.NEAR if self.text else Fate.SAME
+        meaning = _MEANINGS[self.part]
+        text = self.text if self.part == "lost" and self.text else f"{meaning}; {self.text}" if self.text else meaning
+        ledger.note((column,), f"column {column}", fate, text)
+
+
+def suite_of_records(
+    name: str, ledger: SourceLedger, records: Sequence[Mapping[str, Any]], columns: Mapping[str, Column]
+) -> ImportedSuite:
+    """Return the suite of records; columns that are not named are not imported.
+
+    Args:
+        name: Of the suite.
+        ledger: Of the records, with the columns at the top.
+        records: One for each case.
+        columns: Name to part; names are compared without regard to case, hyphens and underscores.
+    """
+    by_name = {_folded(each): column for each, column in columns.items()}
+    known = {each: by_name[_folded(each)] for each in ledger.data if _folded(each) in by_name}
+    for each, column in known.items():
+        column.note(each, ledger)
+    suite, ids = ImportedSuite(name), CaseIds()
+    several = sum(column.part == "input" for column in known.values()) > 1
+    for record in records:
+        suite.cases.append(_case(record, known, ids, several=several))
+    if any("checks" in case for case in suite.cases):
+        suite.settings["judge"] = {"model": _JUDGE}
+    add_evaluators(suite)
+    return suite
+
+
+def _folded(name: str) -> str:
+    return name.lower().replace("_", "").replace("-", "").replace(" ", "")
+
+
+def _case(record: Mapping[str, Any], columns: Mapping[str, Column], ids: CaseIds, *, several: bool) -> dict[str, Any]:
+    """Return the case of a record."""
+    parts: dict[ColumnPart, dict[str, Any]] = {}
+    for name, column in columns.items():
+        value = record.get(name)
+        if value is not None and value != "":
+            if column.alone and isinstance(value, Mapping) and len(value) == 1 and "answer" not in value:
+                (inner,) = value.values()
+                value = inner if isinstance(inner, str) else value
+            parts.setdefault(column.part, {})[name] = value
+    case: dict[str, Any] = {"id": ids.next(_first(parts, "id"))}
+    if messages := _script(_first(parts, "messages")):
+        case["messages"] = messages
+    elif "input" in parts:
+        case["input"] = parts["input"] if several else _first(parts, "input")
+    expected = _first(parts, "expected")
+    if tools := _calls(_first(parts, "expected_tools")):
+        case["expected"] = {"tool_calls": tools, **({"answer": expected} if expected is not None else {})}
+    elif expected is not None:
+        case["expected"] = expected
+    prediction = {
+        "answer": _first(parts, "answer"),
+        "contexts": written_list(_first(parts, "contexts")),
+        "tool_calls": _calls(_first(parts, "tools")),
+    }
+    present = {key: value for key, value in prediction.items() if value is not None and value != []}
+    if "answer" in present or "tool_calls" in present:
+        case["prediction"] = present["answer"] if present.keys() == {"answer"} else present
+    if (criterion := _first(parts, "criterion")) is not None:
+        case["checks"] = [{"judge": str(criterion)}]
+    labels = {name: value for name, value in parts.get("label", {}).items() if is_scalar(value)}
+    for value in parts.get("labels", {}).values():
+        labels |= {str(name): each for name, each in as_mapping(_written(value)).items() if is_scalar(each)}
+    if labels:
+        case["labels"] = labels
+    return case
+
+
+def _first(parts: Mapping[ColumnPart, Mapping[str, Any]], part: ColumnPart) -> Any:
+    return next(iter(parts.get(part, {}).values()), None)
+
+
+def _written(value: Any) -> Any:
+    """Return the data that a cell of a table holds as JSON, or as Python writes its literals."""
+    if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return json.loads(json.dumps(ast.literal_eval(value)))  # literals only: no name is looked up, nothing is called
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return value
+
+
+def written_list(value: Any) -> list[Any] | None:
+    """Return a list that a cell holds as JSON, as Python writes it, or with ``|`` between its items."""
+    data = _written(value)
+    if data is None or isinstance(data, list):
+        return data
+    return [each.strip() for each in data.split("|")] if isinstance(data, str) else [data]
+
+
+def _calls(value: Any) -> list[Any] | None:
+    """Return tool calls with names and arguments."""
+    return [_call(each) for each in written_list(value) or ()] or None
+
+
+def _call(call: Any) -> Any:
+    if not isinstance(call, Mapping):
+        return call
+    names = {"input_parameters": "arguments", "inputParameters": "arguments", "args": "arguments", "output": "result"}
+    fields = {names.get(key, key): value for key, value in call.items() if value is not None}
+    allowed = ("name", "arguments", "result", "status", "id")
+    return {key: value for key, value in fields.items() if key in allowed}
+
+
+def _script(value: Any) -> list[Any] | None:
+    """Return the turns of a conversation as a script: what the user says."""
+    turns = map(as_mapping, as_list(_written(value)))
+    contents = [each.get("content") for each in turns if each.get("role") == "user"]
+    return [each for each in contents if isinstance(each, str) and each.strip()] or None
+
+
+def add_evaluators(suite: ImportedSuite) -> None:
+    """Add evaluators that suit the right answers of a suite, or a check if it has none."""
+    expected = [case["expected"] for case in suite.cases if case.get("expected") is not None]
+    evaluators: list[Any] = []
+    if any(isinstance(each, Mapping) and "tool_calls" in each for each in expected):
+        evaluators.append({"tools": {"order": "any_order", "arguments": "partial"}})
+    if any(_is_text(each) or (isinstance(each, Mapping) and "answer" in each) for each in expected):
+        evaluators.append({"text": {"metrics": ["exact_match", "f1"]}})
+    for case in suite.cases:
+        if "expected" in case and not _is_text(case["expected"]) and not _has_part(case["expected"]):
+            case.setdefault("checks", []).append({"json_equals": case.pop("expected")})
+    if evaluators:
+        suite.settings["evaluators"] = evaluators
+    elif not suite.settings.get("checks") and not any(case.get("checks") for case in suite.cases):
+        suite.settings["checks"] = [{"not_empty": True}]
+
+
+def _has_part(value: Any) -> bool:
+    return isinstance(value, Mapping) and bool({"answer", "tool_calls"} & value.keys())
+
+
+def _is_text(value: Any) -> bool:
+    return is_scalar(value) or (isinstance(value, list) and bool(value) and all(map(is_scalar, value)))
+
+
+_CONTEXT = "what the answer should rest on; evaluator claims reads contexts of predictions"
+_NOT_ASKED = "it says where the case is from"
+
+DEEPEVAL: Final = {
+    "input": Column("input"),
+    "actual_output": Column("answer"),
+    "expected_output": Column("expected"),
+    "retrieval_context": Column("contexts"),
+    "context": Column("lost", "the ideal context; give evaluator claims the contexts that were retrieved"),
+    "tools_called": Column("tools"),
+    "expected_tools": Column("expected_tools"),
+    "name": Column("id"),
+    "comments": Column("label"),
+    "source_file": Column("label"),
+    "additional_metadata": Column("labels", "lists and objects are left out"),
+    "scenario": Column("input"),
+    "user_description": Column("input"),
+    "expected_outcome": Column("criterion", "the judge says yes or no"),
+    "turns": Column("messages", "what the user says is the script, answers are left out"),
+    "chatbot_role": Column("input"),
+}
+"""Columns of goldens and test cases, single-turn and conversational."""
+
+RAGAS: Final = {
+    "user_input": Column("input"),
+    "question": Column("input"),
+    "query": Column("input"),
+    "response": Column("answer"),
+    "answer": Column("answer"),
+    "reference": Column("expected"),
+    "ground_truth": Column("expected"),
+    "ground_truths": Column("expected"),
+    "grading_notes": Column("criterion", "the judge says yes or no"),
+    "expected_output": Column("expected"),
+    "retrieved_contexts": Column("contexts"),
+    "contexts": Column("contexts"),
+    "reference_contexts": Column("lost", _CONTEXT),
+    "reference_tool_calls": Column("expected_tools"),
+    "rubrics": Column("lost", "write it as a check rubric"),
+    "rubric": Column("lost", "write it as a check rubric"),
+    "synthesizer_name": Column("label"),
+    "persona_name": Column("label"),
+    "query_style": Column("label"),
+    "query_length": Column("label"),
+    "id": Column("id"),
+}
+"""Columns of datasets before and since 0.2."""
+
+BRAINTRUST: Final = {
+    "input": Column("input"),
+    "expected": Column("expected"),
+    "output": Column("answer"),
+    "metadata": Column("labels", "lists and objects are left out"),
+    "id": Column("id"),
+    "tags": Column("lost", "write them as tags of the cases, which are words"),
+    "scores": Column("lost", "scores are computed anew from the answers"),
+    "metrics": Column("lost", "figures are measured anew"),
+    "created": Column("lost", _NOT_ASKED),
+    "span_id": Column("lost", _NOT_ASKED),
+    "root_span_id": Column("lost", _NOT_ASKED),
+}
+
+LANGSMITH: Final = {
+    "inputs": Column("input"),
+    "outputs": Column("expected", alone=True),
+    "reference_outputs": Column("expected", alone=True),
+    "metadata": Column("labels", "lists and objects are left out"),
+    "split": Column("label"),
+    "id": Column("id"),
+    "example_id": Column("id"),
+    "dataset_id": Column("lost", _NOT_ASKED),
+    "created_at": Column("lost", _NOT_ASKED),
+    "modified_at": Column("lost", _NOT_ASKED),
+    "source_run_id": Column("lost", _NOT_ASKED),
+    "attachments": Column("lost", "files are not part of an input"),
+}
+
+
+def _imported(
+    path: Path, display_path: str, options: ImportOptions, columns: Mapping[str, Column], keys: tuple[str, ...]
+) -> ImportedSource:
+    """Return the suite of a file of records; columns that the user names come first.
+
+    Raises:
+        SuiteError: The file cannot be read, or lacks a column.
+    """
+    ledger, records, beside = read_records(path, display_path, keys)
+    named = options.columns()
+    if absent := sorted(named.keys() - ledger.data.keys()):
+        known = ", ".join(ledger.data)
+        raise ledger.fault((), f"found no column {absent[0]!r}, expected one of {known}")
+    known_columns = {name: column for name, column in columns.items() if column.part not in options.parts()}
+    chosen = {**known_columns, **{name: Column(part) for name, part in named.items()}}
+    suite = suite_of_records(options.suite_name(path.stem), ledger, records, chosen)
+    source = ImportedSource(display_path, suite, [ledger, *beside])
+    if not any({"input", "messages"} & case.keys() for case in suite.cases):
+        source.refuse(f"found no column of an input among {', '.join(ledger.data)}, expected one: --input COLUMN")
+    return source
+
+
+import_deepeval = partial(_imported, columns=DEEPEVAL, keys=("goldens", "testCases", "conversationalGoldens"))
+import_ragas = partial(_imported, columns=RAGAS, keys=("samples", "data"))
+import_braintrust = partial(_imported, columns=BRAINTRUST, keys=("events", "data"))
+import_langsmith = partial(_imported, columns=LANGSMITH, keys=("examples", "data"))
+import_table = partial(_imported, columns={"id": Column("id")}, keys=())
+"""From file, display path and options to a suite: by the columns of a tool, or by those that the user names."""

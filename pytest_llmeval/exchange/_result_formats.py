@@ -1,0 +1,595 @@
+"""The tables of the formats of other runners: where their files hold cases, repeats, systems, scores and errors.
+
+A path is written with dots; ``*`` is each item of a list or object, ``|`` separates alternatives, of which the first
+that is present counts. A path that begins with ``$.`` is of the whole file, with the ``*`` of the result; ``@1`` is the
+key at the second ``*`` of the result, ``@`` the last key of the score itself, ``.`` the score; ``=name`` is a text.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
+from math import inf
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+from pytest_llmeval.core import excerpt
+from pytest_llmeval.data import json_text
+from pytest_llmeval.exchange._contract import value_at, values_at
+from pytest_llmeval.exchange._results import cell_number
+
+FileResult: TypeAlias = Mapping[str, Any]
+Kind: TypeAlias = Literal["number", "verdict", "either"]
+
+
+class Scores(NamedTuple):
+    """Where a result has scores of one kind.
+
+    Attributes:
+        at: Path of each below the result; empty: the result itself.
+        metric: Its name.
+        value: Its value.
+        kind: A number, a verdict (true or false), or either.
+        error: Why there is no value.
+        reason: Why it is left out, for those that are.
+        signature: How it is computed.
+        without: Pattern of what the tool adds to the name.
+    """
+
+    at: str = ""
+    metric: str = "@"
+    value: str = ""
+    kind: Kind = "number"
+    error: str = ""
+    reason: str = ""
+    signature: str = ""
+    without: str = ""
+
+
+def _unchanged(data: Any) -> Any:
+    return data
+
+
+class ResultFormat(NamedTuple):
+    """The table of a format.
+
+    Attributes:
+        written_by: What writes it, for people.
+        read: What the table was made from: name, version, date.
+        shapes: Paths that a file of the format has, as of `fits`, to the paths of its results.
+        scores: Where a result has its scores.
+        only: What a result has, as of `fits`, that is none of another kind.
+        case: Id of the case.
+        content: What identifies a case that has no id, such as its input. Positions are no ids.
+        position: Pattern of ids that a tool makes of positions.
+        suite: Name of the suite.
+        repeat: Number of the repeat; without it, results of the same case and system are counted in their order.
+        first: The number of the first repeat.
+        apart: What results of the same case have in which they are no repeats, such as the metric of their only score.
+        system: Parts of the name of the system; those after the first only where they differ in the file.
+        error: Why a result has no scores at all.
+        cost: Of the answer, in US dollars.
+        latency: Of the answer.
+        unit: Seconds that `latency` counts in.
+        labels: Object of labels.
+        codes: Text to score, ``abstained`` or ``error``. The key ``None`` means null, infinity what is not finite.
+        beside: Name to a path whose value `adapt` gets with the result.
+        adapt: What a path cannot say: returns a result with the values where the table says; ``None`` if it is none.
+        prepare: What the file as a whole needs before paths apply, such as a table whose columns are metrics.
+        expects: Path to the only value that is understood, if there is one.
+        refuses: Paths of a file of the tool that has no results of cases, to why.
+    """
+
+    written_by: str
+    read: str
+    shapes: Mapping[str, tuple[str, ...]]
+    scores: tuple[Scores, ...]
+    only: str = ""
+    case: str = ""
+    content: str = ""
+    position: str = ""
+    suite: str = ""
+    repeat: str = ""
+    first: int = 1
+    apart: str = ""
+    system: tuple[str, ...] = ()
+    error: str = "error"
+    cost: str = ""
+    latency: str = ""
+    unit: float = 1.0
+    labels: str = ""
+    codes: Mapping[Any, float | str] = {}
+    beside: Mapping[str, str] = {}
+    adapt: Callable[[FileResult], FileResult | None] = _unchanged
+    prepare: Callable[[Any], Any] = _unchanged
+    expects: Mapping[str, Any] = {}
+    refuses: Mapping[str, str] = {}
+
+
+_LONGEST_REASON: Final = 300
+
+
+def reason_text(value: Any) -> str:
+    """Return a reason, a text or an object with a message, as one line; of a traceback, what was raised.
+
+    Empty if there is none.
+    """
+    if value in (None, "", {}, [], False):
+        return ""
+    if isinstance(value, Mapping):
+        value = next((value[key] for key in ("message", "exception_message", "error") if value.get(key)), value)
+    text = json_text(value).strip()
+    before, traceback, _ = text.partition("Traceback (most recent call last)")
+    text = before.strip() or text.splitlines()[-1] if traceback else text
+    return excerpt(" ".join(text.split()) or "unknown", _LONGEST_REASON)
+
+
+def _promptfoo(item: FileResult) -> FileResult:
+    """Tell failed calls and graders (``failures``), for which promptfoo writes 0, from assertions that failed.
+
+    Code of an assertion that raises an error has failed as a grader.
+    """
+    own = value_at(item, "response.error")
+    failures: dict[Any, FileResult] = {}
+    for each in values_at(item, "gradingResult.componentResults.*"):
+        raised = isinstance(reason := value_at(each, "reason"), str) and _PROMPTFOO_RAISED.match(reason)
+        if raised or value_at(each, "metadata.graderError") is True:
+            metrics = [each for each in values_at(each, "assertion.metric") if isinstance(each, str)]
+            failures |= dict.fromkeys(("score", "success", *metrics), each)
+    scores = item.get("namedScores")
+    if failures and isinstance(scores, Mapping):
+        scores = {key: each for key, each in scores.items() if key not in failures}
+    return {
+        **{key: each for key, each in item.items() if key not in failures},
+        "error": item.get("error") or own or "error" if own or item.get("failureReason") == _PROMPTFOO_ERROR else None,
+        "namedScores": scores,
+        "failures": [{"metric": metric, "error": each.get("reason")} for metric, each in failures.items()],
+    }
+
+
+_PROMPTFOO_ERROR: Final = 2
+_PROMPTFOO_RAISED: Final = re.compile(
+    "(Custom function threw|Webhook|Moderation API) error:|(Python code execution|Ruby code execution|Search rubric "
+    "evaluation) failed:"
+)
+"""Beginnings of the reasons of assertions that could not be evaluated."""
+
+
+def _pydantic_evals(item: FileResult) -> FileResult:
+    """Read the number of the repeat from the name: ``capital [2/3]``."""
+    match = _REPEATED.fullmatch(name) if isinstance(name := item.get("name"), str) else None
+    return {**item, "repeat": int(match[1])} if match and item.get("source_case_name") else item
+
+
+_REPEATED: Final = re.compile(r".* \[(\d{1,9})/\d+\]", re.DOTALL)
+
+
+def _inspect(item: FileResult) -> FileResult:
+    """Make a score for each value of a scorer that gives several, and a number of what is one for the tool."""
+    scores = item.get("scores")
+    if not isinstance(scores, Mapping):  # of one scorer, in logs of 2024
+        return {**item, "scores": {"score": score}} if (score := item.get("score")) is not None else item
+    flat: dict[str, Any] = {}
+    for name, score in scores.items():
+        value = value_at(score, "value")
+        inner = value if isinstance(value, Mapping) else dict(enumerate(value)) if isinstance(value, list) else {}
+        named = {f"{name}.{key}": each for key, each in inner.items()} or {name: value}
+        flat |= {key: _inspect_score(score, each) for key, each in named.items()}
+    return {**item, "scores": flat}
+
+
+def _inspect_score(score: Any, value: Any) -> Any:
+    """Return a score whose value is a number where the tool computes with one; other words are no score."""
+    if not isinstance(score, Mapping):
+        return score
+    if not isinstance(value, str) or value in INSPECT_CODES:
+        return {**score, "value": value}
+    number = cell_number({"yes": "1", "no": "0"}.get(value.lower(), value))
+    return {**score, "value": number} if number != value else {"value": None, "explanation": f"the score is {value!r}"}
+
+
+INSPECT_CODES: Final = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
+"""Letters that Inspect writes for scores, to the numbers that it computes with."""
+
+
+_OPENAI_ID: Final = r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
+
+
+def _braintrust(item: FileResult) -> FileResult | None:
+    """Leave out spans inside of results."""
+    inside = item.get("is_root") is False or item.get("span_parents")
+    return None if inside else item
+
+
+def _langsmith(item: FileResult) -> FileResult:
+    """Mark failed evaluators, and leave out values that are words."""
+    results = value_at(item, "evaluation_results.results")
+    if not isinstance(results, list):
+        return item
+    scores = []
+    for each in results:
+        if value_at(each, "extra.error"):
+            scores.append({**each, "error": each.get("comment") or "the evaluator failed"})
+        elif value_at(each, "score") is not None or value_at(each, "value") is None:
+            scores.append(each)
+    return {**item, "evaluation_results": {"results": scores}}
+
+
+def _plugin_eval(item: FileResult) -> FileResult:
+    """Tell runs that failed, and judges that could not be asked, from runs and graders that did not pass.
+
+    Graders that are not part of the score are left out. A judge that could not be asked says so in place of its votes.
+    """
+    judged = ("llm", "baseline")
+    judges = [value_at(each, "name") for each in values_at(item, "definitions.*") if value_at(each, "type") in judged]
+    graders = []
+    for each in values_at(item, "graders.*"):
+        reason = value_at(each, "explanation")
+        voted = not isinstance(reason, str) or reason.startswith("judge votes") or "judgeVotes" in each
+        if value_at(each, "scored") is not False:
+            graders.append(each if voted or each.get("name") not in judges else {**each, "error": reason})
+    unasked = next(filter(None, (value_at(each, "error") for each in graders)), None)
+    skipped = "paid graders were skipped at the cost ceiling" if item.get("skippedPaidGraders") else None
+    error = item.get("error") or ("aborted" if item.get("aborted") else None) or unasked or skipped
+    return {**item, "error": error, **({"graders": graders} if graders else {})}
+
+
+def _skill_creator(item: FileResult) -> FileResult:
+    """Tell runs that nobody graded, which have a pass rate of 0 and no expectation, from runs that failed."""
+    total = value_at(item, "result.total")
+    ungraded = total == 0 and total is not False
+    return {**item, "error": "the run was not graded: it has no expectation"} if ungraded else item
+
+
+def _vally(item: FileResult) -> FileResult:
+    """Take a trial that did not end well for an error, with any grade."""
+    status = item.get("status")
+    failed = status if status not in ("success", None) else None
+    return {**item, "error": item.get("error") or (f"status {json_text(failed)}" if failed else None)}
+
+
+def _harbor(item: FileResult) -> FileResult:
+    """Tell trials whose reward says nothing from trials with a reward of 0."""
+    exceptions = [*values_at(item, "exception_info"), *values_at(item, "step_results.*.exception_info")]
+    first = next(filter(None, exceptions), None)
+    if first is None or item.get("reward_valid") is True:
+        return {**item, "error": None}
+    kind = value_at(first, "exception_type")
+    return {**item, "error": f"{kind}: {reason_text(first)}" if kind else reason_text(first)}
+
+
+def _junit(data: Any) -> Any:
+    """Join class and name of a test. A run that was followed by a rerun, and shows no reason, is an error."""
+    if not hasattr(data["junit"], "iter"):
+        return data
+    tests = [
+        run
+        for suite in data["junit"].iter("testsuite")
+        for case in suite.findall("testcase")
+        for run in _junit_runs(suite.get("name"), case)
+    ]
+    for this, following in pairwise(tests):
+        again = all(this[key] == following[key] for key in ("suite", "case"))
+        if again and this["status"] == "passed" and not this["attempt"]:  # pytest-rerunfailures, where it ran again
+            this |= {"status": "error", "message": "it ran again, and the file does not say how this run ended"}
+    return {"junit": tests}
+
+
+def _junit_runs(suite: str | None, case: Any) -> Iterator[dict[str, Any]]:
+    """Yield how a test ended: first its earlier attempts, which some runners list inside of it."""
+    base = {"suite": suite, "case": ".".join(filter(None, (case.get("classname"), case.get("name"))))}
+    for child in case:
+        if child.tag in _ATTEMPTS:
+            yield {**base, "status": _ATTEMPTS[child.tag], "message": child.get("message"), "attempt": True}
+    end = next((each for each in case if each.tag in _ENDS), None)
+    idle = "skipped" if case.get("status") in ("notrun", "disabled") else "passed"
+    status = _ENDS[end.tag] if end is not None else idle
+    message = (end.get("message") or end.text or status) if end is not None else None
+    time = cell_number((case.get("time") or "").replace(",", ""))
+    yield {**base, "status": status, "message": message, "time": time, "attempt": False}
+
+
+_ATTEMPTS: Final = {"flakyFailure": "failed", "flakyError": "error", "rerunFailure": "failed", "rerunError": "error"}
+"""Elements of Surefire for attempts that a test was given before, to how they ended."""
+_ENDS: Final = {"failure": "failed", "error": "error", "skipped": "skipped"}
+
+
+def _columns(rows: Any, metrics: re.Pattern[str]) -> Any:
+    """Gather the metrics of rows: columns that have numbers, or nothing at all where every score failed."""
+    if not isinstance(rows, list) or not all(isinstance(each, Mapping) for each in rows):
+        return rows
+    matches = map(metrics.fullmatch, dict.fromkeys(str(key) for row in rows for key in row))
+    names = {match[0]: match["metric"] for match in matches if match}
+    cells = {name: [cell_number(row.get(name)) for row in rows] for name in names}
+    numeric = [name for name in names if any(not isinstance(each, str) for each in cells[name])]
+    return [
+        {
+            **row,
+            "scores": {names[name]: cells[name][number] for name in numeric},
+            # LangSmith has each input in a column of its own.
+            "inputs": row.get("inputs") or {key: value for key, value in row.items() if str(key).startswith("inputs.")},
+            "execution_time": cell_number(row.get("execution_time")),
+        }
+        for number, row in enumerate(rows)
+    ]
+
+
+def _ctrf(item: FileResult) -> FileResult:
+    """Name a test by its suites. Earlier attempts are repeats; a pass after attempts that are not listed is an error.
+
+    So is a failure of a fixture, which pytest-json-ctrf counts as failed; a test that is still to be written is none.
+    """
+    test = item["test"] if isinstance(item.get("test"), Mapping) else item
+    suite, name, raw = test.get("suite"), test.get("name"), item.get("rawStatus")
+    parents = [each for each in suite if isinstance(each, str)] if isinstance(suite, list) else [suite] if suite else []
+    named = {"case": " > ".join(map(str, (*parents, name)))} if isinstance(name, str) and name else {}
+    status = _CTRF_STATUS.get(raw if isinstance(raw, str) else "", item.get("status"))
+    retries, listed = item.get("retries"), values_at(item, "retryAttempts.*")
+    if status == "passed" and isinstance(retries, int) and retries > len(listed):
+        status, named["message"] = "other", "it ran again, and the file does not say how earlier runs ended"
+    return {**item, "labels": test.get("labels"), "status": status, **named}
+
+
+_CTRF_STATUS: Final = {"setup_failed": "error", "teardown_failed": "error", "todo": "pending"}
+"""Words of pytest-json-ctrf and jest-ctrf-json-reporter to what they mean here."""
+
+_STATUS: Final[Mapping[str, float | str]] = {
+    "passed": 1.0,
+    "failed": 0.0,
+    "error": "error",
+    "skipped": "abstained",
+    "pending": "abstained",
+    "other": "error",
+}
+_RAGAS_METRICS: Final = re.compile(
+    "(?!(?:id|user_input|question|response|answer|reference|ground_truth|rubrics|multi_responses|persona_name"
+    "|query_style|query_length|synthesizer_name|reference_(tool_calls|topics)|((retrieved|reference)_)?contexts"
+    "|[a-z]+_context_ids)$)(?P<metric>.+)",
+    re.DOTALL,
+)
+"""Columns that are not those of data sets."""
+_LANGSMITH_METRICS: Final = re.compile(r"feedback\.(?P<metric>.+)", re.DOTALL)
+
+FORMATS: Final[Mapping[str, ResultFormat]] = {
+    "promptfoo": ResultFormat(
+        "`promptfoo eval -o FILE.json` or `.jsonl`",
+        "promptfoo 0.121.20, files of November 2026",
+        {
+            "results.results results.prompts": ("results.results.*",),
+            "*.promptIdx *.testCase": ("*",),
+        },
+        (
+            Scores("namedScores.*"),
+            Scores("", "=score", "score"),
+            Scores("", "=success", "success", "verdict"),
+            Scores("failures.*", "metric", "none", error="error"),
+        ),
+        case="testCase.description",
+        content="vars | prompt.raw",
+        suite="$.config.description",
+        system=("provider.label | provider.id | provider", "prompt.label | prompt.raw"),
+        cost="cost",
+        latency="latencyMs",
+        unit=0.001,
+        labels="testCase.metadata",
+        adapt=_promptfoo,
+    ),
+    "pydantic-evals": ResultFormat(
+        "`EvaluationReport`, and its JSON by `EvaluationReportAdapter.dump_json`",
+        "pydantic-evals 2.62.0, files of November 2026",
+        {"cases failures analyses": ("cases.*", "failures.*"), "cases.*.assertions cases.*.scores": ("cases.*",)},
+        (
+            Scores("scores.*", "@", "value", "either", signature="evaluator_version"),
+            Scores("assertions.*", "@", "value", "verdict", signature="evaluator_version"),
+            Scores("evaluator_failures.*", "name", "none", error="error_message"),
+        ),
+        case="source_case_name | name",
+        content="inputs",
+        position=r"Case \d+",
+        suite="$.dataset_name",
+        repeat="repeat",
+        error="error_message",
+        cost="metrics.cost",
+        latency="task_duration",
+        labels="metadata",
+        adapt=_pydantic_evals,
+    ),
+    "deepeval": ResultFormat(
+        "`EvaluationResult` of `evaluate`, its `model_dump_json`, and `test_run_*.json` of `DEEPEVAL_RESULTS_FOLDER`",
+        "deepeval 4.3.1, files of November 2026",
+        {
+            "test_results": ("test_results.*",),
+            "testCases testPassed": ("testCases.*", "conversationalTestCases.*"),
+            "testRunData.testCases": ("testRunData.testCases.*", "testRunData.conversationalTestCases.*"),
+        },
+        (
+            Scores("metrics_data.*", "name", "score", error="error", signature="evaluation_model"),
+            Scores("metricsData.*", "name", "score", error="error", signature="evaluationModel"),
+        ),
+        case="name",
+        content="input | turns",
+        position=r"(conversational_)?test_case_\d+",
+        latency="runDuration",
+        labels="metadata",
+    ),
+    "inspect-ai": ResultFormat(
+        "Inspect: logs `.eval` and `.json`, and `EvalLog`",
+        "inspect_ai 0.3.285, files of May 2025 to November 2026",
+        {"eval.task eval.model samples": ("samples.*",), "eval.task eval.model status": ("samples.*",)},
+        (Scores("scores.*", "@", "value", "either", reason="explanation"),),
+        case="id",
+        content="input",
+        position=r"\d+",
+        suite="$.eval.task",
+        repeat="epoch",
+        system=("$.eval.model",),
+        cost="total_cost",
+        latency="total_time",
+        labels="metadata",
+        codes={**INSPECT_CODES, inf: "abstained"},
+        adapt=_inspect,
+    ),
+    "openai-evals": ResultFormat(
+        "OpenAI Evals: the output items of a run, as the API lists them (JSON), or one per line",
+        "API reference of OpenAI, object eval.run.output_item, November 2026",
+        {
+            "data.*.object=eval.run.output_item": ("data.*",),
+            "*.object=eval.run.output_item": ("*",),
+        },
+        (Scores("results.*", "name", "score", "either", error="sample.error", without=_OPENAI_ID),),
+        case="datasource_item.id | datasource_item.item.id",
+        content="datasource_item.item | datasource_item | datasource_item_id",
+        suite="eval_id",
+        system=("sample.model",),
+        error="sample.error",
+        expects={"has_more": False},  # true: a page of a longer list
+    ),
+    "braintrust": ResultFormat(
+        "Braintrust: `EvalResultWithSummary` of `Eval`, and events of an experiment (JSON or JSONL)",
+        "braintrust 0.48.1, files of November 2026; API reference, experiment fetch",
+        {
+            "summary results.*.scores": ("results.*",),
+            "events.*.root_span_id": ("events.*",),
+            "*.root_span_id *.span_id": ("*",),
+        },
+        (Scores("scores.*", "@", "", "either"), Scores("metadata.scorer_errors.*", "@", "none", error=".")),
+        case="dataset_record_id | origin.id",
+        content="input",
+        error="exc_info | error",
+        cost="metrics.estimated_cost",
+        latency="metrics.duration",
+        labels="metadata",
+        codes={None: "abstained"},
+        adapt=_braintrust,
+    ),
+    "langsmith": ResultFormat(
+        "LangSmith: `ExperimentResults` of `evaluate`, its rows as JSON, and its `to_pandas()`",
+        "langsmith 0.15.1, files of November 2026",
+        {"*.run *.example *.evaluation_results": ("*",), "*.example_id *.execution_time": ("*",)},
+        (
+            Scores("evaluation_results.results.*", "key", "score", "either", error="error"),
+            Scores("scores.*", "@", "", "either"),
+        ),
+        case="example.id | run.reference_example_id | example_id",
+        content="inputs | run.inputs",
+        error="run.error | error",
+        cost="run.total_cost",
+        latency="execution_time",
+        labels="example.metadata",
+        adapt=_langsmith,
+        prepare=lambda rows: _columns(rows, _LANGSMITH_METRICS),
+    ),
+    "ragas": ResultFormat(
+        "ragas: `EvaluationResult` of `evaluate`, and its `to_pandas()` as CSV, JSON, JSONL or Parquet",
+        "ragas 0.4.3, files of November 2026",
+        {"*.user_input": ("*",), "*.question *.contexts": ("*",)},
+        (Scores("scores.*", "@", ""),),
+        case="id",
+        content="user_input | question",
+        prepare=lambda rows: _columns(rows, _RAGAS_METRICS),
+    ),
+    "claude-plugin-eval": ResultFormat(
+        "Claude Code: `claude plugin eval`, `aggregate-result.json`",
+        "format `schemaVersion` 1 of Claude Code 2.1.269, documentation of October 2026",
+        {"schemaVersion suite cases": ("cases.*.arms.*.*",), "schemaVersion cases.*.arms": ("cases.*.arms.*.*",)},
+        (
+            Scores("", "=score", "score"),
+            Scores("", "=passed", "passed", "verdict"),
+            Scores("graders.*", "name", "passed", "verdict", error="error"),
+        ),
+        case="$.cases.*.name",
+        suite="$.suite.plugins.0.name",
+        system=("@1",),
+        cost="costUsd",
+        latency="durationSeconds",
+        beside={"definitions": "$.cases.*.graders"},
+        adapt=_plugin_eval,
+        expects={"schemaVersion": 1},
+    ),
+    "skill-creator": ResultFormat(
+        "skill-creator: `benchmark.json` of its benchmark mode",
+        "anthropics/skills, skill-creator/scripts/aggregate_benchmark.py, commit 12726c43 of 2026",
+        {"runs.*.configuration runs.*.eval_id": ("runs.*",), "runs run_summary": ("runs.*",)},
+        (Scores("", "=expectation_pass_rate", "result.pass_rate"),),
+        case="eval_id",
+        suite="$.metadata.skill_name",
+        repeat="run_number",
+        system=("configuration",),
+        latency="result.time_seconds",
+        adapt=_skill_creator,
+    ),
+    "vally": ResultFormat(
+        "Vally: `results.jsonl` of `vally eval` and `vally experiment run`",
+        "Vally 0.18.0, its reference pages and recorded trials, October 2026; trials of 0.16.0",
+        {"*.type=trial-result": ("*",)},
+        (
+            Scores("", "=score", "gradeResult.score"),
+            Scores("", "=passed", "gradeResult.passed", "verdict"),
+            Scores("gradeResult.details.*", "name", "score", "either"),
+        ),
+        only="type=trial-result",
+        case="stimulus.name | stimulus",
+        repeat="trialIndex",
+        first=0,
+        suite="evalName",
+        system=("variant", "model | trajectory.metadata.model"),
+        latency="durationMs",
+        unit=0.001,
+        adapt=_vally,
+    ),
+    "harbor": ResultFormat(
+        "Harbor: `result.json` of a trial, a job folder, or a list of trials",
+        "harbor 0.26.0, its models of results, November 2026",
+        {
+            "trial_name task_name": ("",),
+            "trial_results.*.task_name": ("trial_results.*",),
+            "*.trial_name *.task_name": ("*",),
+        },
+        (Scores("verifier_result.rewards.*"),),
+        case="task_name",
+        suite="source",
+        system=("agent_info.name", "agent_info.model_info.name"),
+        cost="agent_result.cost_usd",
+        adapt=_harbor,
+        refuses={"stats.evals n_total_trials": "totals of a job: pass its folder, or the result.json of its trials"},
+    ),
+    "junit": ResultFormat(
+        "JUnit XML of any test runner",
+        "files of pytest 9, and the schema of Jenkins",
+        {"junit": ("junit.*",)},
+        (Scores("", "=passed", "status", "verdict", reason="message"),),
+        case="case",
+        suite="suite",
+        latency="time",
+        codes=_STATUS,
+        prepare=_junit,
+    ),
+    "ctrf": ResultFormat(
+        "CTRF: JSON of any test runner",
+        "CTRF 1.0.0, its schema and examples",
+        {"results.tool results.tests": ("results.tests.*.retryAttempts.*", "results.tests.*")},
+        (Scores("", "=passed", "status", "verdict", reason="message"),),
+        case="case",
+        suite="$.results.tool.name",
+        latency="duration",
+        unit=0.001,
+        labels="labels",
+        codes=_STATUS,
+        beside={"test": "$.results.tests.*"},
+        adapt=_ctrf,
+    ),
+    "every-eval-ever": ResultFormat(
+        "Every Eval Ever: instance-level JSONL",
+        "schema instance_level_eval 0.3.0",
+        {"*.evaluation_id *.sample_id *.evaluation": ("*",)},
+        (Scores("", "evaluation_result_id | =score", "evaluation.score"),),
+        case="sample_id",
+        content="input.raw",
+        suite="evaluation_name",
+        apart="evaluation_result_id",
+        system=("model_id",),
+        latency="performance.latency_ms",
+        unit=0.001,
+        refuses={
+            "evaluation_results schema_version": "averages without cases: pass the instance-level JSONL beside it"
+        },
+    ),
+}

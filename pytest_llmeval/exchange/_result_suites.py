@@ -1,0 +1,275 @@
+"""Suites of results: rows of any runner as cases with recorded scores, for gates, snapshots, history and reports."""
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from msgspec import structs
+
+from pytest_llmeval.baselines import RESULTS
+from pytest_llmeval.core import MISSING, PASS_RATE, Case, CaseRecord, Fault, SuiteError, grouped, listed, unknown_name
+from pytest_llmeval.data import CaseFile, Document, FileSource, Source
+from pytest_llmeval.evaluators import ABSTAINED, ERROR, RUNS
+from pytest_llmeval.exchange._readers import read_results
+from pytest_llmeval.exchange._results import ResultRow, results_schema
+from pytest_llmeval.gates import split_statistic
+from pytest_llmeval.numbers import repeat_summary
+from pytest_llmeval.run import run_predicted
+from pytest_llmeval.suites import SUITE_METRICS, Suite, SuiteKey, default_registry, load_suite
+
+_NO_FILE_NAME: Final = re.compile(r"[^\w.-]+")
+_DIGITS: Final = 8
+_LISTED: Final = 5
+
+
+def cases_of(rows: Iterable[ResultRow]) -> dict[str, Case]:
+    """Return the cases of one system, by id, with their scores as predictions; a case holds all its runs.
+
+    Labels are those of the first row that has them. Cost and latency are means over the runs that know them.
+    """
+    return {name: _case(name, of_case) for name, of_case in grouped((row.case, row) for row in rows).items()}
+
+
+def _case(name: str, rows: Sequence[ResultRow]) -> Case:
+    runs: dict[int, dict[str, Any]] = {}
+    for row in sorted(rows, key=lambda each: (each.repeat, bool(each.error))):  # an error hides what else is said
+        why = {ERROR: row.error} if row.error else {ABSTAINED: row.abstained}
+        runs.setdefault(row.repeat, {})[row.metric] = why if row.score is None else row.score
+    usage = {}
+    for figure, key in (("cost", "cost_usd"), ("latency", "latency_s")):
+        known = {row.repeat: value for row in rows if (value := getattr(row, figure)) is not None}
+        if known:
+            usage[key] = math.fsum(known.values()) / len(known)
+    labels = {key: value for row in reversed(rows) for key, value in row.labels.items()}
+    return Case(name, prediction={RUNS: list(runs.values()), **({"usage": usage} if usage else {})}, labels=labels)
+
+
+def with_own_names(rows: Iterable[ResultRow]) -> list[ResultRow]:
+    """Return rows in which a metric with the name of one that every suite has, or of a statistic, is a reported one."""
+    return [
+        structs.replace(row, metric=f"reported.{row.metric}")
+        if row.metric in (PASS_RATE, *SUITE_METRICS) or split_statistic(row.metric)[0] != "value"
+        else row
+        for row in rows
+    ]
+
+
+def names_of(rows: Iterable[ResultRow], field: str) -> list[str]:
+    """Return what rows have in a field, in their order."""
+    return list(dict.fromkeys(getattr(row, field) for row in rows))
+
+
+def metrics_of(rows: Iterable[ResultRow]) -> list[str]:
+    """Return the metrics of rows, in their order."""
+    return list(filter(None, names_of(rows, "metric")))
+
+
+def by_metric(rows: Iterable[ResultRow], metrics: Sequence[str]) -> list[ResultRow]:
+    """Return rows with an error of each metric in place of one of all of them."""
+    return [
+        each for row in rows for each in ([row] if row.metric else [structs.replace(row, metric=m) for m in metrics])
+    ]
+
+
+@dataclass(frozen=True)
+class ResultsSource(FileSource):
+    """The results of another runner, whose scores ``recorded`` reads.
+
+    Attributes:
+        predictions: The system of the file whose results are read; default: the only one.
+        suite: The suite of the file whose results are read; default: the only one.
+        reader: The form of the file, such as that of another tool; default: known by its content.
+    """
+
+    format: ClassVar[str] = "results"
+
+    suite: str | None = None
+    reader: str = ""
+
+    @classmethod
+    def row_schema(cls) -> dict[str, Any]:
+        """Return the published form."""
+        return results_schema()
+
+    def read(self, file: CaseFile) -> None:
+        """Add the cases of the file."""
+        rows = self.rows_of(file.path, file.display_path)
+        for name, chosen in (("suite", self.suite), ("system", self.predictions)):
+            known = names_of(rows, name)
+            if chosen is None and len(known) > 1 and name == "suite":
+                names = ", ".join(map(repr, known))
+                file.faults.add(0, 0, name, f"found the suites {names}, expected one: choose it with the key suite")
+            elif chosen is not None and chosen not in known:
+                file.faults.add(0, 0, name, unknown_name(name, chosen, known))
+            rows = [row for row in rows if chosen in (None, getattr(row, name))]
+        several = len(names_of(rows, "system")) > 1
+        for case in self.with_missing(cases_of(by_metric(rows, metrics_of(rows)))).values():
+            file.add(replace(case, prediction=MISSING) if several else case)
+
+    def rows_of(self, path: Path, display_path: str) -> Sequence[ResultRow]:
+        """Return the rows of a file."""
+        return read_results(path, display_path, self.reader)
+
+    def with_missing(self, cases: dict[str, Case]) -> dict[str, Case]:
+        """Return cases with those that are missing, without a prediction; by default none is known to be."""
+        return cases
+
+    # Predictions name a system of the file, and no file of answers.
+    load_recorded = FileSource.load
+    load_systems = Source.load_systems
+
+    def _answered(self, file: CaseFile, folder: Path, faults: list[Fault]) -> list[Case]:
+        del folder
+        faults.extend(file.faults.listed())
+        return list(file.cases.values())
+
+
+@dataclass(frozen=True)
+class GivenResults(ResultsSource):
+    """Rows that are there already.
+
+    Attributes:
+        rows: Of one suite.
+        expected: Ids of cases that must be there.
+    """
+
+    format: ClassVar[str] = "given results"
+
+    rows: tuple[ResultRow, ...] = ()
+    expected: tuple[str, ...] = ()
+
+    def rows_of(self, path: Path, display_path: str) -> Sequence[ResultRow]:
+        """Return the rows."""
+        del path, display_path
+        return self.rows
+
+    def with_missing(self, cases: dict[str, Case]) -> dict[str, Case]:
+        """Return the cases with those that are missing."""
+        return {**cases, **{name: Case(name) for name in self.expected if name not in cases}}
+
+
+def key_of(name: str, system: str, root: Path) -> SuiteKey:
+    """Return the key of the results of a system; its path is in the folder of approved scores and history."""
+    readable = _NO_FILE_NAME.sub("-", name).strip("-.")
+    if readable != name:
+        readable = f"{readable}-{sha256(name.encode()).hexdigest()[:_DIGITS]}".lstrip("-")
+    return SuiteKey(str(root / f"{readable}{RESULTS}"), f"{readable}{RESULTS}", variant=system)
+
+
+def suite_of_results(
+    rows: Sequence[ResultRow],
+    settings: Document,
+    root: Path,
+    *,
+    expected: Sequence[str] = (),
+    ranges: Mapping[str, tuple[float, float]] = {},
+    lower_is_better: Sequence[str] = (),
+) -> Suite:
+    """Return the suite of rows, with a system for each arm if there are several.
+
+    Args:
+        rows: Of one suite.
+        settings: Keys of a suite file besides evaluators and cases, with their places.
+        root: The folder in which approved scores and history are.
+        expected: Ids of cases that must be there.
+        ranges: Metric to its smallest and largest value.
+        lower_is_better: Metrics for which lower is better, besides those whose rows say so.
+
+    Raises:
+        SuiteError: Gates or other settings do not fit the results; all faults are listed.
+    """
+    name, metrics, systems = rows[0].suite, metrics_of(rows), names_of(rows, "system")
+    falling = {*lower_is_better, *(row.metric for row in rows if row.lower_is_better)}
+    options = {
+        "metrics": metrics,
+        "lower_is_better": [each for each in metrics if each in falling],
+        "ranges": {each: list(bounds) for each, bounds in ranges.items() if each in metrics},
+        "signatures": {row.metric: row.signature for row in rows if row.signature},
+    }
+    data = {"suite": name, **settings.data, "evaluators": [{"recorded": options}]}
+    if len(systems) > 1:
+        data["systems"] = {system: {"predictions": system} for system in systems}
+    source = GivenResults(name, rows=tuple(rows), expected=tuple(expected))
+    path, document = Path(key_of(name, "", root).path), replace(settings, data=data)
+    suite = load_suite(path, default_registry(), root=root, document=document, source=source)
+    if suite.all_faults:
+        raise SuiteError(suite.all_faults)
+    return suite
+
+
+def with_missing_metrics(rows: Sequence[ResultRow], expected: Iterable[ResultRow]) -> list[ResultRow]:
+    """Return rows with an error for each metric that a case has no row of, although it is expected to have a score.
+
+    A case without any row is not among them: it did not run. Nor are repeats without any row, which are counted.
+    """
+    known: dict[tuple[str, str], dict[int, set[str]]] = {}
+    for row in rows:
+        known.setdefault((row.system, row.case), {}).setdefault(row.repeat, set()).add(row.metric)
+    planned: dict[tuple[str, str, str], list[ResultRow]] = {}
+    for row in expected:
+        if row.score is not None:
+            planned.setdefault((row.system, row.case, row.metric), []).append(row)
+    why, lacking = "no result of this metric, expected one", []
+    for (system, case, metric), of_metric in planned.items():
+        runs = known.get((system, case), {})
+        without = [repeat for repeat, metrics in runs.items() if metric not in metrics]
+        if len(runs) - len(without) < min(len(runs), len({row.repeat for row in of_metric})):
+            suite = of_metric[0].suite
+            lacking += [ResultRow(case, metric, error=why, suite=suite, system=system, repeat=n) for n in without]
+    return [*rows, *lacking]
+
+
+def records_of(
+    rows: Sequence[ResultRow], suite: Suite, root: Path, planned: Sequence[ResultRow] = ()
+) -> dict[str, list[CaseRecord]]:
+    """Return system to records; a case without results did not run.
+
+    Args:
+        rows: Of one suite.
+        suite: Made of them by `suite_of_results`.
+        root: As there.
+        planned: Rows of a run whose number of repeats each case must reach.
+    """
+    records = {}
+    least: dict[tuple[str, str], set[int]] = {}
+    for row in planned:  # a suite of one system calls it nothing
+        least.setdefault((row.system if suite.systems else "", row.case), set()).add(row.repeat)
+    for name in suite.systems or [""]:
+        of_system = suite.for_variant(name)
+        cases = {case.id: case for case in of_system.cases}
+        records[name] = [
+            _settled(each, cases[each.id], len(least.get((name, each.id), ())))
+            for part in run_predicted(of_system, key_of(rows[0].suite, name, root), None)
+            for each in part.records
+        ]
+    return records
+
+
+def _settled(record: CaseRecord, case: Case, least: int) -> CaseRecord:
+    """Return a record with the spread of its repeats; that of a case which lacks results did not run."""
+    runs = [] if case.prediction is MISSING else case.prediction[RUNS]
+    if not runs or len(runs) < least:
+        why = f"found {len(runs)} of {least} repeats" if runs else "no result"
+        return CaseRecord(record.id, record.labels, "not_run", reason=why)
+    if len(runs) == 1:
+        return record
+    numbers = [{name: each for name, each in run.items() if not isinstance(each, Mapping)} for run in runs]
+    # What was scored passes, as there are no limits.
+    passed = [
+        None if any(isinstance(each, Mapping) and ERROR in each for each in run.values()) else True for run in runs
+    ]
+    return structs.replace(record, repeats=repeat_summary(passed, numbers))
+
+
+def missing_of(records: Mapping[str, Sequence[CaseRecord]]) -> Iterator[str]:
+    """Yield sentences about what is missing, counted and named."""
+    for system, of_system in records.items():
+        missing = [each for each in of_system if each.outcome == "not_run"]
+        for why in dict.fromkeys(each.reason for each in missing):
+            ids = [repr(each.id) for each in missing if each.reason == why]
+            whose = f" of {system}" if system else ""
+            yield f"{why}{whose} for {len(ids)} of {len(of_system)} cases: {listed(ids, _LISTED)}"

@@ -1,0 +1,311 @@
+"""The record of results of any runner, its published form, and the check of its rows.
+
+A row is one score of one case: `ResultRow`. Gates, snapshots, comparison, history, comment, page and merge start from
+rows, without a suite and an evaluator: `exchange/_gating.py` makes a run of them.
+
+The seam to other tools is `exchange/_readers.py`, which reads files in their formats and in this one. It adds what it
+reads to a `ResultReader`. This checks every value, refuses what is said twice, and knows the place of each fault.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
+
+from pytest_llmeval.core import Fault, JsonNumber, expected_name, is_finite_number
+from pytest_llmeval.data import FaultLog, case_id, describe, json_text, render_path, same_id
+from pytest_llmeval.exchange._contract import SourcePath
+
+SUITE: Final = "results"
+"""The suite of rows that name none."""
+
+
+class ResultRow(Struct, frozen=True, omit_defaults=True):
+    """One score of one case, or why there is none: of `score`, `error` and `abstained` exactly one is set.
+
+    Attributes:
+        case: Id of the case.
+        metric: Name of the metric; an error without one is an error of all metrics of the case.
+        score: The value.
+        error: Why it could not be computed: a rate limit, a crash, a judge that failed. It never counts as a score.
+        abstained: Why there is nothing to score although everything worked.
+        suite: Name of the suite.
+        repeat: The run of the case, counted from 0 or 1. Repeats are no cases of their own.
+        system: The system, model or arm that answered; empty where there is only one.
+        cost: Of the answer, in US dollars; ``None`` if unknown.
+        latency: Of the answer, in seconds; ``None`` if unknown.
+        labels: Of the case, for groups and clusters.
+        signature: How the metric is computed. Scores of different signatures are not compared.
+        lower_is_better: Whether lower is better; only reports of this package say so.
+    """
+
+    case: str
+    metric: str = ""
+    score: JsonNumber | None = None
+    error: str = ""
+    abstained: str = ""
+    suite: str = SUITE
+    repeat: int = 1
+    system: str = ""
+    cost: JsonNumber | None = None
+    latency: JsonNumber | None = None
+    labels: Mapping[str, str] = {}
+    signature: str = ""
+    lower_is_better: bool = False
+
+    @property
+    def key(self) -> tuple[str, str, int, str, str]:
+        """What only one row of a run has."""
+        return self.suite, self.case, self.repeat, self.system, self.metric
+
+    def __str__(self) -> str:
+        system = f", system {self.system!r}" if self.system else ""
+        return f"case {self.case!r}, metric {self.metric!r}, repeat {self.repeat}{system}"
+
+
+class _FieldKind(NamedTuple):
+    """The kind of a field.
+
+    Attributes:
+        read: Returns the value; ``None`` if it does not fit.
+        expected: What fits, for messages.
+        schema: Its JSON Schema, without null.
+    """
+
+    read: Callable[[Any], Any]
+    expected: str
+    schema: Mapping[str, Any]
+
+
+def _name(value: Any) -> str | None:
+    text = case_id(value)
+    return text if text and text.strip() and not _CONTROL.search(text) else None
+
+
+def _case(value: Any) -> str | None:
+    """Return the id of a case; pytest splits at two colons, as ids of its own tests have them."""
+    name = _name(value)
+    return name if name is None else same_id(name.strip().replace("::", ":"))
+
+
+def _reason(value: Any) -> str | None:
+    return value if isinstance(value, str) and value.strip() else None
+
+
+def _score(value: Any) -> JsonNumber | None:
+    return int(value) if isinstance(value, bool) else value if is_finite_number(value) else None
+
+
+def _amount(value: Any) -> JsonNumber | None:
+    return value if is_finite_number(value) and value >= 0 else None
+
+
+def _count(value: Any) -> int | None:
+    amount = _amount(value)
+    return int(amount) if amount is not None and amount == int(amount) else None
+
+
+def _labels(value: Any) -> dict[str, str] | None:
+    if not isinstance(value, Mapping) or any(isinstance(each, Mapping | list | tuple) for each in value.values()):
+        return None
+    return {str(name): json_text(each) for name, each in value.items() if each is not None}
+
+
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+_NAME: Final = _FieldKind(
+    _name, "a text without control characters, or a whole number", {"type": ["string", "integer"], "minLength": 1}
+)
+_REASON: Final = _FieldKind(_reason, "a text that is not empty", {"type": ["string"], "minLength": 1})
+_SCORE: Final = _FieldKind(_score, "a finite number, or true or false", {"type": ["number", "boolean"]})
+_AMOUNT: Final = _FieldKind(_amount, "a number of at least 0", {"type": ["number"], "minimum": 0})
+_COUNT: Final = _FieldKind(_count, "a whole number of at least 0", {"type": ["integer"], "minimum": 0})
+_LABELS: Final = _FieldKind(
+    _labels,
+    "an object of texts, numbers and booleans",
+    {"type": ["object"], "additionalProperties": {"type": ["string", "number", "boolean", "null"]}},
+)
+
+FIELDS: Final[Mapping[str, tuple[_FieldKind, str]]] = {
+    "suite": (_NAME, f"Name of the suite; default: `{SUITE}`."),
+    "case": (_NAME._replace(read=_case), "Id of the case: the same in every run, so never its position."),
+    "repeat": (_COUNT, "The run of the case, counted from 0 or 1; default: 1."),
+    "system": (_NAME, "The system, model or arm that answered, such as `with` and `without`."),
+    "metric": (_NAME, "Name of the metric; may be absent beside `error`: all metrics."),
+    "score": (_SCORE, "The value; true is 1, false is 0."),
+    "error": (_REASON, "Why the score could not be computed. It never counts as 0."),
+    "abstained": (_REASON, "Why there is nothing to score although everything worked."),
+    "cost": (_AMOUNT, "Of the answer, in US dollars."),
+    "latency": (_AMOUNT, "Of the answer, in seconds."),
+    "labels": (_LABELS, "Of the case, for groups and clusters; in tables, columns `label.NAME`."),
+    "signature": (_REASON, "How the metric is computed: another signature is not compared."),
+}
+"""The fields of a row with their meaning, from which the reader, the schema and the documentation are made."""
+
+OUTCOMES: Final = ("score", "error", "abstained")
+"""Of these fields a row has exactly one."""
+
+_LABEL: Final = "label."
+_MOST_ALIKE: Final = 3
+
+
+def results_schema() -> dict[str, Any]:
+    """Return the JSON Schema, draft 2020-12, of a row: a line of a JSONL file."""
+    kinds = {name: FIELDS[name][0].schema["type"] for name in OUTCOMES}
+    forms = [
+        {
+            "properties": {each: {"type": kinds[each] if each == name else "null"} for each in OUTCOMES},
+            "required": [name] if name == "error" else [name, "metric"],
+        }
+        for name in OUTCOMES
+    ]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Result of a case",
+        "description": "One score of one case of any runner, or why there is none. A file has one row per line.",
+        "type": "object",
+        "properties": {
+            name: {**kind.schema, "type": [*kind.schema["type"], "null"], "description": meaning}
+            for name, (kind, meaning) in FIELDS.items()
+        },
+        "required": ["case"],
+        "oneOf": forms,
+        "additionalProperties": False,
+    }
+
+
+def is_own(data: Any) -> bool:
+    """Return whether a row has the fields by which the published form is known."""
+    return isinstance(data, Mapping) and "case" in data and any(name in data for name in OUTCOMES)
+
+
+_NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|nan|[+-]?inf(?:inity)?")
+
+
+def cell_number(value: Any) -> Any:
+    """Return the number, or the truth, that a cell of a table says; another value, and other text, unchanged."""
+    if not isinstance(value, str):
+        return value
+    lowered = value.strip().lower()
+    if lowered in ("", "none", "null", "true", "false"):
+        return {"true": True, "false": False}.get(lowered)
+    return float(lowered) if _NUMBER.fullmatch(lowered) else value
+
+
+def cells_of(row: Mapping[str, str]) -> dict[str, Any]:
+    """Return what the cells of a row say: numbers where a field has numbers, nothing where they are blank."""
+    texts = {name: text for name, text in row.items() if text.strip()}
+    numbers = (_SCORE, _AMOUNT, _COUNT)
+    return {
+        name: cell_number(text) if name in FIELDS and FIELDS[name][0] in numbers else text
+        for name, text in texts.items()
+    }
+
+
+class ResultReader:
+    """Checks rows and collects them with the faults of a file.
+
+    Attributes:
+        rows: The good ones.
+        log: What is wrong with the others.
+    """
+
+    def __init__(
+        self,
+        file: str,
+        locate: Callable[[SourcePath], tuple[int, int]] = lambda _: (0, 0),
+        faults: Iterable[Fault] = (),
+        *,
+        by_line: bool = False,
+    ) -> None:
+        """Begin without rows.
+
+        Args:
+            file: Name of the file.
+            locate: From the path of a value to line and column; 0 if unknown.
+            faults: What is wrong with the file already.
+            by_line: Whether a line tells which row it is.
+        """
+        self.rows: list[ResultRow] = []
+        self.log = FaultLog(file)
+        self.log.extend(faults)
+        self._locate = locate
+        self._by_line = by_line
+        self._first: dict[tuple[str, str, int, str, str], SourcePath] = {}
+        self._signatures: dict[tuple[str, str], str] = {}
+        self._alike: Counter[tuple[SourcePath, str]] = Counter()
+
+    def fault(self, steps: SourcePath, message: str) -> None:
+        """Add a fault of the value at a path; of those that are alike, the first three."""
+        kind = (tuple(each for each in steps if isinstance(each, str)), message)
+        self._alike[kind] += 1
+        if self._alike[kind] > _MOST_ALIKE:
+            self.log.count += 1  # which the last line tells
+            return
+        self.log.add(*self._locate(steps), render_path(steps[1:] if self._by_line else steps), message)
+
+    def add(self, data: Mapping[str, Any], steps: SourcePath = (), paths: Mapping[str, SourcePath] = {}) -> None:
+        """Add a row, or its faults.
+
+        Args:
+            data: Field to value; a value that is ``None`` is absent.
+            steps: Its path in the file.
+            paths: Field to the path of its value, where that is not the field of the row.
+        """
+        before = self.log.count
+        fields = {name: value for name, value in data.items() if value is not None and not name.startswith(_LABEL)}
+        columns = {name.removeprefix(_LABEL): value for name, value in data.items() if name.startswith(_LABEL)}
+        if columns and isinstance(labels := fields.get("labels", {}), Mapping):
+            fields["labels"] = {**labels, **columns}
+        values: dict[str, Any] = {}
+        for name, value in fields.items():
+            at = paths.get(name, (*steps, name))
+            if name not in FIELDS:
+                self.fault(at, f"found the unknown field {name!r}{expected_name(name, FIELDS)}")
+                continue
+            kind, _ = FIELDS[name]
+            values[name] = kind.read(value)
+            if values[name] is None:
+                self.fault(at, f"found {describe(value)}, expected {kind.expected}")
+        if self.log.count == before and (message := _form_fault(values)):
+            self.fault(steps, message)
+        if self.log.count == before:
+            self._keep(ResultRow(**values), steps, paths)
+
+    def _keep(self, row: ResultRow, steps: SourcePath, paths: Mapping[str, SourcePath]) -> None:
+        if row.key in self._first:
+            line, _ = self._locate(self._first[row.key])
+            first = f" (first in line {line})" if line else ""
+            message = f"found {row} twice, expected it once{first}: number the repeats"
+            self.fault(paths.get("case", (*steps, "case")), message)
+            return
+        self._first[row.key] = steps
+        known = self._signatures.setdefault((row.suite, row.metric), row.signature)
+        if row.score is not None and known != row.signature:
+            message = f"found {row.signature!r}, expected {known!r}, as of other scores of {row.metric!r}"
+            self.fault(paths.get("signature", (*steps, "signature")), message)
+            return
+        self.rows.append(row)
+
+    def checked(self) -> list[ResultRow]:
+        """Return the rows.
+
+        Raises:
+            SuiteError: Something is wrong with the file, or there is no row; all faults are listed.
+        """
+        if not self.rows and not self.log.count:
+            self.log.add(0, 0, "", "found no result, expected at least one")
+        self.log.check()
+        return self.rows
+
+
+def _form_fault(values: Mapping[str, Any]) -> str:
+    """Return what fields lack, or have too much, as a whole; empty if nothing."""
+    present = [name for name in OUTCOMES if name in values]
+    if "case" not in values:
+        return "found no case, expected the id of the case"
+    if len(present) != 1:
+        listed = " and ".join(present) or "none"
+        return f"found {listed} of score, error and abstained, expected exactly one of them"
+    return "found no metric, expected the name of one" if "metric" not in values and present != ["error"] else ""

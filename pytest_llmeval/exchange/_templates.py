@@ -1,0 +1,306 @@
+"""What importers share: templates, entries of checks, and differences from the verdicts of another tool."""
+
+import json
+import re
+import sys
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+from functools import cache
+from typing import Any, Final
+
+from pytest_llmeval.core import excerpt, printable
+
+
+class Direction(StrEnum):
+    """The direction in which verdicts differ."""
+
+    STRICTER = "stricter here"
+    LOOSER = "looser here"
+    EITHER = "stricter or looser here"
+
+
+@dataclass(frozen=True)
+class VerdictDifference:
+    """Answers that an imported check judges differently.
+
+    Attributes:
+        text: The reason.
+        direction: Stricter: such an answer can pass there and fail here.
+        example: An answer that decides differently, as JSON; empty if that depends on a judge, a model, a price or a
+            service.
+    """
+
+    text: str
+    direction: Direction = Direction.EITHER
+    example: str = ""
+
+    @property
+    def line(self) -> str:
+        """Reason, direction and example, for people."""
+        example = f", such as the answer {self.example}" if self.example else ""
+        return f"{self.text} ({self.direction.value}{example})"
+
+    def negated(self) -> "VerdictDifference":
+        """Return the difference of the negated check."""
+        return VerdictDifference(self.text, _OPPOSITE[self.direction], self.example)
+
+
+_OPPOSITE: Final = {
+    Direction.STRICTER: Direction.LOOSER,
+    Direction.LOOSER: Direction.STRICTER,
+    Direction.EITHER: Direction.EITHER,
+}
+_LAST_FOLDED: Final = 0x1E944
+"""The last character that has upper and lower case."""
+_NUMERIC = re.compile(r"[-+.\deE]+")
+_WORDS: Final = {"true": True, "false": False, "NaN": "NaN", "Infinity": "Infinity"}
+
+
+def as_example(answer: Any) -> str:
+    """Return an answer as reports show it."""
+    return json.dumps(answer)
+
+
+def of_composing(*texts: str) -> Iterator[VerdictDifference]:
+    """Yield the difference of texts that have a decomposed form."""
+    for text in texts:
+        forms = (unicodedata.normalize("NFD", text), unicodedata.normalize("NFC", text))
+        other = next((form for form in forms if form != text), None)
+        if other is not None:
+            yield VerdictDifference("texts are compared in composed form (NFC)", Direction.LOOSER, as_example(other))
+            return
+
+
+def of_folding(*texts: str) -> Iterator[VerdictDifference]:
+    """Yield the difference of texts that case folding matches where lower case letters do not."""
+    for text in texts:
+        for folded, character in _folded_otherwise().items():
+            if folded in text.casefold():
+                example = text.casefold().replace(folded, character, 1)
+                yield VerdictDifference("letters are compared by case folding", Direction.LOOSER, as_example(example))
+                return
+
+
+@cache
+def _folded_otherwise() -> Mapping[str, str]:
+    """Return folded texts of one character to a character whose lower case is another text."""
+    characters = map(chr, range(0x80, _LAST_FOLDED))
+    return {each.casefold(): each for each in characters if each.casefold() != each.lower()}
+
+
+def of_scalar_text(text: str, *, whole: bool) -> Iterator[VerdictDifference]:
+    """Yield the difference of a text that a number or a boolean can be, or hold, as JSON.
+
+    Args:
+        text: The text of a check.
+        whole: Whether the answer must be the text, or contain it.
+    """
+    example: Any = next((value for word, value in _WORDS.items() if text == word or (not whole and text in word)), None)
+    if example is None and _NUMERIC.fullmatch(text):
+        example = _number(text) if _number(text) is not None else None if whole else "a number"
+    if example is not None:
+        written = example if isinstance(example, str) else as_example(example)
+        yield VerdictDifference("numbers and booleans are read as their JSON text", Direction.LOOSER, written)
+
+
+def _number(text: str) -> int | float | None:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, int | float) and json.dumps(value) == text else None
+
+
+def of_json_text(value: Any) -> Iterator[VerdictDifference]:
+    """Yield the differences of a JSON value where the tool compares Python values: texts, and booleans as numbers."""
+    yield VerdictDifference(
+        "an answer that is text is read as JSON", Direction.LOOSER, as_example(json.dumps(value, ensure_ascii=False))
+    )
+    yield from of_booleans(value)
+
+
+def of_booleans(value: Any) -> Iterator[VerdictDifference]:
+    """Yield the difference of a JSON value with 0, 1 or booleans, which are equal in Python."""
+    swapped = _swapped(value)
+    if as_example(swapped) != as_example(value):
+        yield VerdictDifference("true is not 1, and false is not 0", Direction.STRICTER, as_example(swapped))
+
+
+def _swapped(value: Any) -> Any:
+    """Return a value with numbers for its booleans, and booleans for 0 and 1."""
+    if isinstance(value, Mapping):
+        return {key: _swapped(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_swapped(each) for each in value]
+    if isinstance(value, bool):
+        return int(value)
+    return bool(value) if isinstance(value, int | float) and value in (0, 1) else value
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """Yield the texts of a JSON value, keys included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, each in value.items():
+            yield from (str(key), *texts_in(each))
+    elif isinstance(value, Iterable):
+        for each in value:
+            yield from texts_in(each)
+
+
+SPACES = "\t\n\v\f\r \xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000\ufeff"
+"""The white space of JavaScript."""
+
+_OPERATORS = r"(?:cycler|false|joiner|none|not|null|range|true)\b(?![$\w])"
+"""Names that mean something else in templates of Nunjucks, of which promptfoo and others make use."""
+
+_NAME = rf"(?!{_OPERATORS})[A-Za-z_$][\w$]*(?:\.(?!length\b)[A-Za-z_$][\w$]*|\[\d+\])*"
+_PLAIN = re.compile(rf"(?<!\{{)(?:\s*\{{\{{-|\{{\{{)\s*({_NAME})\s*(?:-\}}\}}\s*|\}}\}})")
+_COMMENT = re.compile(r"\{#.*?#\}", re.DOTALL)
+_CODE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
+_LONGEST = 60
+_DEEPEST = 8
+
+
+class TemplateError(ValueError):
+    """A template needs more than plain names."""
+
+
+def is_template(text: str) -> bool:
+    """Return whether a text has placeholders, comments or code."""
+    return "{{" in text or "{%" in text or "{#" in text
+
+
+def names_in(text: str) -> list[str]:
+    """Return the plain names of a template, each once, in their order."""
+    return list(dict.fromkeys(_dotted(match[1]) for match in _PLAIN.finditer(_COMMENT.sub("", text))))
+
+
+def rewritten(text: str, write: Callable[[str], str]) -> str:
+    """Return a template with another text for each plain name.
+
+    Raises:
+        TemplateError: It has code.
+
+    Example:
+        >>> rewritten("Hello {{name}}!", lambda name: f"<{name}>")
+        'Hello <name>!'
+    """
+    bare = _COMMENT.sub("", text)
+    if is_template(remaining := _PLAIN.sub("", bare)):
+        code = _CODE.search(remaining)
+        raise TemplateError(f"the template code {excerpt(code[0] if code else remaining, _LONGEST)}")
+    return _PLAIN.sub(lambda match: write(_dotted(match[1])), bare)
+
+
+def _dotted(name: str) -> str:
+    """Return a name with the positions of lists after dots."""
+    return re.sub(r"\[(\d+)\]", r".\1", name)
+
+
+def filled(text: str, values: Mapping[str, Any], depth: int = 0) -> str:
+    """Return a text with the values of its plain names; texts among the values may be templates themselves.
+
+    A name without a value is an empty text, as in the templates of other tools.
+
+    Raises:
+        TemplateError: It has code, or a value is a list or an object.
+    """
+
+    def value_of(name: str) -> str:
+        value: Any = values
+        for step in name.split("."):
+            if isinstance(value, list) and step.isdecimal():
+                value = value[int(step)] if int(step) < len(value) else None
+            else:
+                value = value.get(step) if isinstance(value, Mapping) else None
+        if name.partition(".")[0] == "env":
+            raise TemplateError(f"the environment variable {name}")
+        if isinstance(value, list | Mapping):
+            raise TemplateError(f"{{{{ {name} }}}}, which is no text")
+        if isinstance(value, str) and is_template(value) and depth < _DEEPEST:
+            return filled(value, values, depth + 1)
+        return plain_text(value)
+
+    return rewritten(text, value_of)
+
+
+def filled_once(text: str, values: Mapping[str, Any]) -> str:
+    """Return a text with the values of its plain names, which are no templates themselves.
+
+    Raises:
+        TemplateError: As `filled`.
+    """
+    return filled(text, values, _DEEPEST)
+
+
+def plain_text(value: Any) -> str:
+    """Return a scalar as JavaScript writes it."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float) and abs(value) <= sys.float_info.max:
+        return _number_text(float(value))
+    return str(value)
+
+
+def _number_text(value: float) -> str:
+    """Return a number as JavaScript writes it: the shortest digits, with ``e`` from 1e21 on and below 1e-6.
+
+    Example:
+        >>> _number_text(1e21), _number_text(1e-07), _number_text(5.0)
+        ('1e+21', '1e-7', '5')
+    """
+    if not value:
+        return "0"
+    if not _LEAST_WRITTEN_OUT <= abs(value) < _LEAST_IN_POWERS:
+        return repr(value).replace("e-0", "e-")
+    return f"{Decimal(repr(value)):f}".removesuffix(".0")
+
+
+_LEAST_WRITTEN_OUT = 1e-6
+_LEAST_IN_POWERS = 1e21
+_DRAFT_7 = "http://json-schema.org/draft-07/schema#"
+_LINES = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+
+
+def check_fault(entry: Any) -> str | None:
+    """Return the fault of a check; ``None`` if a suite can have it."""
+    from pytest_llmeval.evaluators import SHIPPED, CheckReader, Unlocated
+
+    host = Unlocated()
+    CheckReader(SHIPPED, host).read([entry], ())
+    return host.faults[0].partition(": ")[2] if host.faults else None
+
+
+def json_schema(schema: Any) -> Any:
+    """Return a JSON Schema that says which draft it is: without ``$schema``, other tools read draft 7."""
+    if isinstance(schema, Mapping) and "$schema" not in schema:
+        return {"$schema": _DRAFT_7, **schema}
+    return schema
+
+
+def code_stub(name: str, place: str, code: str, usage: str) -> str:
+    """Return Python to begin with in place of code that is not imported: a registered check, the code as comments.
+
+    Args:
+        name: Of the check.
+        place: Where the code stands.
+        code: The code.
+        usage: The check as a suite file has it.
+    """
+    comments = "\n".join(f"    # {printable(line)}".rstrip() for line in _LINES.split(code.strip()))
+    return (
+        f"# conftest.py; in the suite: checks: [{usage}]\n"
+        f"def {name}(answer: str) -> bool:\n"
+        f'    """Replace the code of {printable(place)}."""\n'
+        f"{comments}\n"
+        f'    raise NotImplementedError("{name}")\n\n\n'
+        "def pytest_llmeval_register(registry):\n"
+        f"    registry.register_check({name})"
+    )

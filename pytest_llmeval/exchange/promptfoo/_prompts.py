@@ -1,0 +1,327 @@
+"""Prompts of a promptfoo configuration, and the files that it names with ``file://``."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from pytest_llmeval.core import SuiteError
+from pytest_llmeval.data import FaultLog, load_yaml, matching_files, parse_csv, read_text
+from pytest_llmeval.exchange._contract import LeftOutError, SourceLedger, SourcePath, each_of, read_source
+from pytest_llmeval.exchange._templates import names_in, rewritten
+
+CODE_SUFFIXES = frozenset({".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".py", ".rb", ".go", ".sh"})
+_DATA_SUFFIXES = frozenset({".json", ".yaml", ".yml"})
+_MEDIA_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp", ".svg", ".pdf", ".mp3", ".wav", ".mp4"})
+_SCHEME = "file://"
+_LARGEST = 32 << 20
+
+
+@dataclass
+class ConfigFiles:
+    """Reads files of a configuration; none of them is executed.
+
+    Attributes:
+        folder: Of the configuration.
+        display_path: The folder in messages; empty for the present one.
+        ledgers: Of the data files that were read.
+    """
+
+    folder: Path
+    display_path: str
+    ledgers: dict[Path, SourceLedger] = field(default_factory=dict)
+
+    def name(self, path: Path) -> str:
+        """Return the display path of a file."""
+        inside = path.relative_to(self.folder).as_posix() if path.is_relative_to(self.folder) else path.as_posix()
+        return (
+            f"{self.display_path}/{inside}"
+            if self.display_path not in ("", ".") and not Path(inside).is_absolute()
+            else inside
+        )
+
+    def path(self, reference: str) -> Path:
+        """Return the file of a reference.
+
+        Raises:
+            LeftOutError: It is code, or there is no such file.
+        """
+        name = self._inert(reference)
+        path = self.folder / name
+        try:
+            if not path.is_file():
+                raise LeftOutError(f"there is no file {name}")
+        except (OSError, ValueError):
+            raise LeftOutError(f"there is no file {name!r}") from None
+        return self._confined(path, name)
+
+    def paths(self, reference: str) -> list[Path]:
+        """Return the files of a reference that may be a pattern.
+
+        Raises:
+            LeftOutError: As `path`; or no file matches.
+        """
+        name = self._inert(reference)
+        if not set(name) & set("*?["):
+            return [self.path(reference)]
+        try:
+            matches = sorted(matching_files(self.folder, name))
+        except ValueError as error:
+            raise LeftOutError(f"the pattern {name!r} cannot be read ({error})") from None
+        if not matches:
+            raise LeftOutError(f"no file matches {name}")
+        return [self._confined(each, name) for each in matches if each.suffix.lower() not in CODE_SUFFIXES]
+
+    def _confined(self, path: Path, name: str) -> Path:
+        """Return a path; files elsewhere on the machine must not end up in the suite of an untrusted configuration."""
+        real = path.resolve()
+        if not any(real.is_relative_to(folder.resolve()) for folder in (self.folder, Path.cwd())):
+            raise LeftOutError(
+                f"{name} is neither in the folder of the configuration nor in the current one: copy it there"
+            )
+        return path
+
+    def _inert(self, reference: str) -> str:
+        """Return the name in a reference, which must be that of data."""
+        name = reference.removeprefix(_SCHEME)
+        stem, colon, function = name.rpartition(":")
+        if colon and (Path(stem).suffix in CODE_SUFFIXES or function.isidentifier()):
+            name = stem
+        if Path(name).suffix.lower() in CODE_SUFFIXES:
+            raise LeftOutError(f"{name} is code, which is never executed")
+        return name
+
+    def text(self, path: Path) -> str:
+        """Return the text of a file.
+
+        Raises:
+            LeftOutError: It is not text.
+        """
+        if path.suffix.lower() in _MEDIA_SUFFIXES:
+            raise LeftOutError(f"{path.name} is no text: images, sound and documents are not sent to models")
+        try:
+            return read_text(path, self.name(path), "text", _LARGEST, "split it")
+        except SuiteError as error:
+            raise LeftOutError(f"{error.faults[0]}") from None
+
+    def data(self, path: Path) -> SourceLedger:
+        """Return the content of a YAML or JSON file.
+
+        Raises:
+            LeftOutError: It has faults.
+        """
+        if path not in self.ledgers:
+            try:
+                self.ledgers[path] = read_source(path, self.name(path))
+            except SuiteError as error:
+                raise LeftOutError(f"{error.faults[0]}") from None
+        return self.ledgers[path]
+
+    def value(self, reference: str) -> Any:
+        """Return the data or the text of a file that a value names.
+
+        Raises:
+            LeftOutError: There is none, or it is code.
+        """
+        path = self.path(reference)
+        if path.suffix.lower() not in _DATA_SUFFIXES:
+            return self.text(path)
+        ledger = self.data(path)
+        ledger.same((), "file", "its content, in place of its name")
+        return ledger.data
+
+
+_DELIMITER = re.compile(r"^[ \t]*---[ \t]*$", re.MULTILINE)
+_REMOTE = re.compile(r"(?!file:)[a-z][a-z0-9+.-]*://")
+_TEXT_SUFFIXES: Final = (".txt", ".md", ".j2", ".json", ".jsonl", ".yaml", ".yml", ".csv")
+_LONGEST_LABEL = 40
+_INSTEAD = "write the prompt as text with plain {{ input.NAME }}, or a target that builds it"
+_LONGEST_CELL = 1 << 20
+
+
+@dataclass
+class ImportedPrompt:
+    """A prompt whose placeholders are those of a suite.
+
+    Attributes:
+        label: Its name in the source, or the stem of its file.
+        user: Text of the user's message.
+        system: Text of the instructions.
+        names: Its variables.
+        source: The whole as the source has it.
+    """
+
+    label: str
+    user: str
+    system: str = ""
+    names: Sequence[str] = ()
+    source: str = ""
+
+
+@dataclass
+class PromptReader:
+    """Reads the prompts of one configuration.
+
+    Attributes:
+        files: Files of the configuration.
+        prompts: The imported prompts.
+    """
+
+    files: ConfigFiles
+    prompts: list[ImportedPrompt] = field(default_factory=list)
+
+    def read(self, value: Any, path: SourcePath, ledger: SourceLedger) -> None:
+        """Read ``prompts``: one, a list, or a mapping of files to labels."""
+        if isinstance(value, Mapping):
+            for name, label in value.items():
+                self._read(name, str(label), (*path, name), ledger)
+            return
+        for each, place in each_of(value, path):
+            if isinstance(each, str):
+                self._read(each, "", place, ledger)
+            elif isinstance(each, Mapping):
+                self._described(each, place, ledger)
+            else:
+                ledger.lost(place, "prompt", "found no text and no mapping")
+
+    def _described(self, entry: Mapping[str, Any], path: SourcePath, ledger: SourceLedger) -> None:
+        key = next((key for key in ("raw", "content", "id") if isinstance(entry.get(key), str)), None)
+        if key is None:
+            ledger.lost(path, "prompt", "it has neither text nor file")
+            return
+        self._read(entry[key], str(entry.get("label", "")), (*path, key), ledger)
+        for name in entry:
+            if name == "label" or (name == "id" and key != "id"):
+                ledger.same((*path, name), f"prompt {name}", "the name of the prompt in those of the systems")
+            elif name != key:
+                ledger.lost((*path, name), f"prompt {name}", "settings belong to the systems here, beside their models")
+
+    def _read(self, text: str, label: str, path: SourcePath, ledger: SourceLedger) -> None:
+        """Read one prompt, or the prompts of one file."""
+        names_file = self._names_file(text)
+        kind = f"prompt {text}" if names_file else "prompt"
+        with ledger.losing(path, kind, f"; {_INSTEAD}"):
+            prompts = self._of_files(text, label) if names_file else [_prompt(_inert(text), label)]
+            self.prompts += prompts
+            several = f", {len(prompts)} prompts" if len(prompts) > 1 else ""
+            ledger.same(path, kind, f"prompt files of the systems, with {{{{ input.NAME }}}} for {{{{NAME}}}}{several}")
+
+    def _names_file(self, text: str) -> bool:
+        if text.startswith("file://"):
+            return True
+        name = text.partition(":")[0] if Path(text.partition(":")[0]).suffix in CODE_SUFFIXES else text
+        suffix = Path(name).suffix
+        return "\n" not in name and " " not in name and suffix in (*_TEXT_SUFFIXES, *CODE_SUFFIXES)
+
+    def _of_files(self, reference: str, label: str) -> list[ImportedPrompt]:
+        prompts = []
+        for path in self.files.paths(reference):
+            name = label or path.stem
+            texts = self._texts(path)
+            for number, text in enumerate(texts, 1):
+                prompts.append(_prompt(text, name if len(texts) == 1 else f"{name}-{number}"))
+        if not prompts:
+            raise LeftOutError("its file has no prompt")
+        return prompts
+
+    def _texts(self, path: Path) -> list[str]:
+        """Return the prompts in a file."""
+        text = self.files.text(path)
+        suffix = path.suffix.lower()
+        if suffix in (".txt", ""):
+            return [each.strip() for each in _DELIMITER.split(text) if each.strip()]
+        if suffix == ".jsonl":
+            return [each for each in text.splitlines() if each.strip()]
+        if suffix == ".csv":
+            log = FaultLog(self.files.name(path))
+            rows = parse_csv(text, ",", _LONGEST_CELL, log)
+            if log.count:
+                raise LeftOutError(str(log.listed()[0]))
+            return [row.get("prompt") or next(iter(row.values()), "") for _, row in rows]
+        return [text]
+
+
+def _inert(text: str) -> str:
+    """Return the text of a prompt that is neither a command nor an address.
+
+    Raises:
+        LeftOutError: It is one.
+    """
+    if text.startswith("exec:"):
+        raise LeftOutError("it is a command, which is never executed")
+    if _REMOTE.match(text):
+        raise LeftOutError(f"it is fetched from {text.partition(':')[0]}; save it as a file, and import again")
+    return text
+
+
+def _prompt(text: str, label: str) -> ImportedPrompt:
+    """Return a prompt: a text, or messages of which the last is the user's and one before may be the system's.
+
+    Raises:
+        TemplateError: It has code.
+        LeftOutError: Its messages are others.
+    """
+    rewritten(text, str)  # code anywhere makes it one that cannot be imported
+    messages = _messages(text)
+    if messages is None:
+        parts = {"user": text}
+    else:
+        roles = [each.get("role") for each in messages]
+        if roles not in (["user"], ["system", "user"], ["developer", "user"]):
+            raise LeftOutError(
+                f"its messages are {', '.join(map(str, roles))}; a prompt here is one system and one user message"
+            )
+        contents = [_content(each.get("content")) for each in messages]
+        parts = {"user": contents[-1], **({"system": contents[0]} if contents[1:] else {})}
+    names = dict.fromkeys(name for part in parts.values() for name in names_in(part))
+    if env := next((name for name in names if name.split(".")[0] in ("env", "_conversation")), None):
+        raise LeftOutError(f"it needs {env}; {_INSTEAD}")
+    written = {key: rewritten(part, lambda name: f"{{{{ input.{name} }}}}") for key, part in parts.items()}
+    if not written["user"].strip():
+        raise LeftOutError("it is blank")
+    return ImportedPrompt(label, written["user"], written.get("system", ""), list(names), text)
+
+
+def _content(content: Any) -> str:
+    """Return the text of a message.
+
+    Raises:
+        LeftOutError: It has parts that are no text.
+    """
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list) and all(
+        isinstance(each, Mapping) and isinstance(each.get("text"), str) for each in content
+    ):
+        return "\n".join(each["text"] for each in content)
+    raise LeftOutError("a message has parts that are no text, such as images")
+
+
+def _messages(text: str) -> list[Mapping[str, Any]] | None:
+    """Return the messages that a prompt is in JSON or YAML; ``None`` for plain text.
+
+    Raises:
+        LeftOutError: It looks like messages and is none.
+    """
+    stripped = text.strip()
+    if not (stripped.startswith(("[", "{")) and not stripped.startswith("{{")) and not stripped.startswith("- role:"):
+        return None
+    if stripped.startswith(("[", "{")):
+        try:
+            data = json.loads(stripped)
+        except ValueError:
+            if '"role"' in stripped:
+                raise LeftOutError(f"its messages are no JSON before they are filled; {_INSTEAD}") from None
+            return None
+    else:
+        log = FaultLog("prompt")
+        data, _ = load_yaml(text, log)
+        if log.count:
+            raise LeftOutError(f"its messages are no YAML before they are filled; {_INSTEAD}")
+    if isinstance(data, Mapping) and isinstance(data.get("messages"), list):
+        data = data["messages"]
+    if isinstance(data, list) and data and all(isinstance(each, Mapping) and "role" in each for each in data):
+        return data
+    return None

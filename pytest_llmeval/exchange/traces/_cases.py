@@ -1,0 +1,195 @@
+"""The command ``llmeval cases add``: a trace of production becomes a case of a suite."""
+
+import difflib
+import json
+import re
+from argparse import ArgumentParser, Namespace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from pytest_llmeval.cli import CommandResult, open_suite, write_text
+from pytest_llmeval.core import Fault, LlmevalError, SuiteError, encode, listed
+from pytest_llmeval.data import FaultLog
+from pytest_llmeval.exchange.traces import case_of_spans
+from pytest_llmeval.exchange.traces._spans import TraceSpan, read_spans
+from pytest_llmeval.services import masked, secret_values
+from pytest_llmeval.suites import Suite
+
+_TRACES = "traces"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments of ``llmeval cases``."""
+    parser.description = "Change the cases of a suite."
+    add = parser.add_subparsers(required=True, metavar="add").add_parser(
+        "add", help="append a trace of production to a suite as a case"
+    )
+    add.description = (
+        "Append a trace to a suite as a case: what the user asked is its input. The trace is kept beside the suite, "
+        "without the values of secret variables. A case that asks the same is not added again."
+    )
+    add.add_argument("suite", type=Path, metavar="SUITE", help="a suite file with cases of its own, in YAML or JSON")
+    add.add_argument("--from", dest="file", type=Path, required=True, metavar="FILE", help="a file of traces")
+    add.add_argument("--trace", required=True, metavar="ID", help="id of the trace, or its beginning")
+    add.add_argument("--expected", metavar="TEXT", help="the right answer; JSON if it is an object or a list")
+    add.add_argument("--id", metavar="ID", help="id of the case (default: the beginning of the trace's)")
+    add.add_argument("--label", action="append", default=[], metavar="NAME=VALUE", help="a label; repeatable")
+    add.add_argument("--dry-run", action="store_true", help="show what would change, and write nothing")
+    add.set_defaults(run=_add)
+
+
+def _add(options: Namespace) -> CommandResult:
+    suite = open_suite(options.suite)
+    trace, spans = _trace(options.file, options.trace)
+    case = _case(options, trace, spans, suite)
+    before = options.suite.read_bytes().decode("utf-8")
+    after = _appended(options.suite, before, case)
+    if "\r\n" in before:
+        after = after.replace("\r\n", "\n").replace("\n", "\r\n")
+    name = str(options.suite)
+    diff = [*difflib.unified_diff(before.splitlines(), after.splitlines(), name, name, "", "", 2, "")]
+    data = {"case": case["id"], "diff": diff}
+    if options.dry_run:
+        return CommandResult(0, {**data, "written": []}, diff)
+    trace_file = options.suite.parent / _TRACES / f"{case['id']}.json"
+    _make(trace_file.parent)
+    write_text(trace_file, [_written(spans, secret_values(suite.secret_variables))])
+    try:
+        _replace(options.suite, before, after)
+    except SuiteError:
+        trace_file.unlink()
+        raise
+    lines = [*diff, f"{name}: case {case['id']!r} added; its trace is kept in {trace_file}"]
+    return CommandResult(0, {**data, "written": [name, str(trace_file)]}, lines)
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        message = f"cannot be made ({error.strerror}), expected a folder for traces"
+        raise SuiteError([Fault(str(folder), 0, 0, "", message)]) from None
+
+
+def _replace(path: Path, before: str, after: str) -> None:
+    """Replace a suite file, unless it cannot be loaded then."""
+    write_text(path, [after])
+    try:
+        open_suite(path)
+    except SuiteError:
+        write_text(path, [before])
+        raise
+
+
+def _trace(path: Path, prefix: str) -> tuple[str, Sequence[TraceSpan]]:
+    """Return the trace whose id begins as wanted."""
+    faults = FaultLog(str(path))
+    spans = read_spans(path, faults).spans
+    matches = [trace for trace in spans if trace.lower().startswith(prefix.lower())]
+    if len(matches) != 1:
+        what = f"{len(matches)} traces" if matches else f"no trace among {len(spans)}"
+        which = listed([repr(each) for each in matches or spans])
+        faults.add(0, 0, "", f"found {what} whose id begins with {prefix!r}, expected one: {which}")
+        faults.check()
+    return matches[0], spans[matches[0]]
+
+
+def _case(options: Namespace, trace: str, spans: Sequence[TraceSpan], suite: Suite) -> dict[str, Any]:
+    """Return the case as the suite file has it.
+
+    Raises:
+        LlmevalError: The trace has no input, or the suite has such a case.
+    """
+    name = options.id or trace[:_SHORT]
+    if not _FILE_NAME.fullmatch(name):  # ids of traces are what anybody wrote, and it becomes the name of a file
+        raise LlmevalError(f"found the id {name!r}, expected letters, digits, '-', '_' and '.': choose one by --id")
+    traced = case_of_spans(name, spans)
+    if traced is None or traced.input is None:
+        raise LlmevalError(
+            f"{options.file}: found no message of a user in trace {trace}, expected one, which is the input"
+        )
+    known = next(
+        (each for each in suite.cases if each.id.casefold() == name.casefold() or each.input == traced.input),
+        None,
+    )
+    if known is not None:
+        raise LlmevalError(f"{options.suite}:{known.line}: found the case {known.id!r} with this id or input already")
+    case: dict[str, Any] = {"id": name, "input": traced.input}
+    if options.expected is not None:
+        case["expected"] = _json_or_text(options.expected)
+    if suite.target is None and not suite.systems:
+        case["prediction"] = {part: each for part, each in traced.prediction.items() if part != "trace"}
+    if options.label:
+        case["labels"] = dict(_label(each) for each in options.label)
+    clean: dict[str, Any] = masked(case, secret_values(suite.secret_variables))
+    return clean
+
+
+_SHORT = 12
+_FILE_NAME = re.compile(r"\w[\w.-]*")
+
+
+def _label(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise LlmevalError(f"--label: found {text!r}, expected NAME=VALUE")
+    return name, value
+
+
+def _json_or_text(text: str) -> Any:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return value if isinstance(value, dict | list) else text
+
+
+def _written(spans: Sequence[TraceSpan], hidden: Collection[str]) -> str:
+    """Return spans as a file from which they can be read again, without secrets."""
+    rows = (
+        {
+            "name": each.name,
+            "context": {"trace_id": each.trace, "span_id": each.id},
+            "parent_id": each.parent or None,
+            "start_time": each.start,
+            "end_time": each.end,
+            "status": {"status_code": "ERROR" if each.failed else "UNSET"},
+            "attributes": each.attributes,
+            "events": [{"name": event.name, "attributes": event.attributes} for event in each.events],
+            "resource": {"attributes": {"service.name": each.service}},
+        }
+        for each in spans
+    )
+    return "".join(f"{encode(masked(row, hidden)).decode()}\n" for row in rows)
+
+
+def _appended(path: Path, text: str, case: Mapping[str, Any]) -> str:
+    """Return the text of a suite file with one more case; everything else stays as it is written.
+
+    Raises:
+        LlmevalError: The file has no list of cases that can be continued.
+    """
+    if path.suffix == ".json":
+        content = json.loads(text)
+        content.setdefault("cases", []).append(case)
+        return json.dumps(content, ensure_ascii=False, indent=2) + "\n"
+    written = yaml.safe_dump([case], allow_unicode=True, sort_keys=False, width=120, default_flow_style=False)
+    lines = text.splitlines()
+    begin = next((number for number, line in enumerate(lines) if re.match(r"cases\s*:", line)), None)
+    if begin is None:
+        return "\n".join([*lines, "cases:", *_prefixed(written, "  ")]) + "\n"
+    if re.sub(r"#.*", "", lines[begin]).split(":", 1)[1].strip():
+        raise LlmevalError(f"{path}:{begin + 1}: found cases on one line, expected a list with a line for each")
+    end = next((number for number in range(begin + 1, len(lines)) if re.match(r"[^\s#-]", lines[number])), len(lines))
+    while end > begin + 1 and not lines[end - 1].split("#")[0].strip():
+        end -= 1
+    first = next((line for line in lines[begin + 1 : end] if line.lstrip().startswith("-")), "  -")
+    indent = first[: len(first) - len(first.lstrip())]
+    return "\n".join([*lines[:end], *_prefixed(written, indent), *lines[end:]]) + "\n"
+
+
+def _prefixed(text: str, indent: str) -> Iterator[str]:
+    yield from (f"{indent}{line}" for line in text.splitlines())

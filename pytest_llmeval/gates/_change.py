@@ -1,0 +1,593 @@
+"""Gates on a change, against a baseline or another system: what is allowed, what is significant, and in which words."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self, get_args
+
+from msgspec import Struct
+
+from pytest_llmeval.core import (
+    APPROVED,
+    ChangeWord,
+    GateOutcome,
+    GateResult,
+    Metric,
+    MetricIndex,
+    SignificanceTest,
+    Statistic,
+    counted,
+    interval,
+    limit,
+    number,
+)
+from pytest_llmeval.gates._contract import (
+    FIGURES,
+    MAX_ERRORS,
+    MIN_SCORED,
+    Adjustment,
+    Alternative,
+    EarlyWords,
+    Gate,
+    GateKey,
+    GateSource,
+    ScoreSide,
+    TextForm,
+    gate_rule,
+    owned,
+)
+from pytest_llmeval.gates._limit import drop_fault
+from pytest_llmeval.numbers import TOLERANCE
+
+if TYPE_CHECKING:
+    from pytest_llmeval.numbers import Estimate, Evidence, FarChanges, PairedRows, RunPairing, WatchedRun, Worsened
+
+_PAIRED_ONLY: tuple[SignificanceTest, ...] = ("mcnemar", "mcnemar_mid_p", "wilcoxon")
+_SMALLEST_SHOWN = 0.0001
+_FEW_UNITS = 12
+"""With fewer cases or clusters, gates that are judged together may find no drop significant."""
+
+
+class Adjusted(Struct, frozen=True):
+    """A p-value among the tests that are judged together.
+
+    Attributes:
+        p_value: Adjusted.
+        groups: How many groups the gate judges.
+        gates: How many gates are judged together.
+        files: How many suite files have these, if there may be several.
+        unjudged: How many of these gates have no test, since a part of their suite did not run.
+        collapsed: Whether half of the cases fell, beyond what luck explains; see `FarChanges.is_collapse`.
+    """
+
+    p_value: float
+    groups: int = 1
+    gates: int = 1
+    files: int = 0
+    unjudged: int = 0
+    collapsed: bool = False
+
+    @property
+    def tests(self) -> int:
+        """By how much the level is divided if nothing else is evidence."""
+        return self.groups * self.gates
+
+    def method(self, adjust: Adjustment) -> str:
+        """Return how it was adjusted."""
+        within = "Benjamini-Hochberg" if adjust == "fdr" else "Hochberg"
+        parts = [f"{within} over {self.groups} groups"] if self.groups > 1 else []
+        among = f" in {self.files} files" if self.files > 1 else ""
+        among += f", {self.unjudged} of them not evaluated" if self.unjudged else ""
+        parts += [f"Holm over {self.gates} gates{among}"] if self.gates > 1 else []
+        return f" by {' and '.join(parts)}" if parts else ""
+
+
+@gate_rule
+class ChangeGate(Gate):
+    """A limit on how much a metric may have changed since the baseline, or differ from another system's.
+
+    Attributes:
+        max_drop: The drop that is allowed, in the metric's own unit; where less is better, a rise is the drop.
+            Negative, where a gain is required.
+        confidence: With which the rule requires its proof.
+        cluster_by: A label; cases with the same value of it count as one.
+        max_left_out: How many cases may be left out of the comparison; ``None``: as the rule has it.
+        max_drift: The drop below the anchor that is allowed; ``None``: three times `max_drop`.
+        test: The test of significance.
+        alternative: ``two_sided``, as the interval; ``less`` spends the whole level on runs that are worse.
+        primary: Whether the gate is judged at the full level, with other primary gates only.
+        adjust: With `by`: ``familywise`` bounds the chance that any group fails by chance, ``fdr`` the expected share
+            of such groups among those that fail.
+        matters: The size of a drop that matters; ``None``: `max_drop`, or a share of the metric's range if that is 0.
+    """
+
+    max_drop: float = owned(kw_only=False)
+    min_scored: int = owned(default=0, min_scored=MIN_SCORED)
+    max_errors: int = owned(default=0, max_errors=MAX_ERRORS)
+    confidence: float = owned(default=0.95, confidence=GateKey(float, "confidence level of the test"))
+    cluster_by: str | None = owned(
+        default=None,
+        cluster_by=GateKey(
+            str,
+            "a label; cases with the same value are one unit, such as those of one conversation",
+            "`cluster_by` of the suite, or every case is a unit",
+        ),
+    )
+    max_left_out: int | None = owned(
+        default=None,
+        max_left_out=GateKey(
+            int,
+            "the gate fails if more cases are [left out](#what-is-compared) of the comparison",
+            "0 for `non_inferiority`, else no limit",
+            least=0,
+        ),
+    )
+    max_drift: float | None = owned(default=None)
+    test: SignificanceTest = owned(default="bootstrap")
+    alternative: Alternative = owned(default="two_sided")
+    primary: bool = owned(default=False)
+    adjust: Adjustment = owned(default="familywise")
+    matters: float | None = field(default=None, repr=False, compare=False, kw_only=True)
+
+    label: ClassVar[str] = ""
+    """The rule as the gate's text names it."""
+
+    refutes: ClassVar[bool] = False
+    """True if the gate fails when its claim is significant; others fail unless it is."""
+
+    weighs_runs: ClassVar[bool] = False
+    """True if all runs since the approval are weighed together."""
+
+    watched_runs: ClassVar[int] = 0
+    """The number of runs within which a drop is to be evidence; 0 if one test is to find it."""
+
+    proves_safety: ClassVar[bool] = False
+    """True if cases that are left out count as fallen as far as they can."""
+
+    statistics: ClassVar[tuple[str, ...]] = get_args(Statistic)
+    form: ClassVar[TextForm | None] = TextForm("drop", "<=", "max_drop")
+    proof: ClassVar[str] = "significant"
+    noun: ClassVar[str] = "drop"
+    worst: ClassVar[str] = "largest drop"
+    fewest_units: ClassVar[int] = _FEW_UNITS
+
+    def __str__(self) -> str:
+        extras = [
+            f"against {self.against}" if self.against else "",
+            self.label,
+            self.test if self.test != "bootstrap" else "",
+            f"confidence {limit(self.confidence)}" if self.confidence != 0.95 else "",  # noqa: PLR2004 (the default)
+            self.alternative if self.alternative != "two_sided" else "",
+            f"cluster_by {self.cluster_by}" if self.cluster_by else "",
+            self.adjust if self.adjust != "familywise" else "",
+        ]
+        text = ", ".join([self.condition, *filter(None, extras)])
+        return f"{text} by {self.by}" if self.by else text
+
+    @property
+    def source(self) -> GateSource:
+        return "systems" if self.against else "baseline"
+
+    @property
+    def sides(self) -> int:
+        """On how many sides of the difference the test may err."""
+        return 1 if self.alternative == "less" else 2
+
+    @property
+    def interval_confidence(self) -> float:
+        """The confidence of the interval whose bound says the same as the test."""
+        return 1 - 2 * (1 - self.confidence) / self.sides
+
+    @property
+    def left_out_limit(self) -> float:
+        if self.max_left_out is not None:
+            return self.max_left_out
+        return 0 if self.proves_safety else math.inf
+
+    @property
+    def allowed(self) -> float:
+        return self.max_drop
+
+    @property
+    def tolerated(self) -> float:
+        """The drop that a test of this rule cannot find."""
+        return self.max_drop
+
+    @property
+    def unbridged(self) -> str:
+        """The comparisons of this gate for which a bridge between two judges does not hold, or nothing."""
+        return "for groups" if self.by is not None else ""
+
+    def change_of(self, drop: float | None) -> float | None:
+        """Return a drop as the change that the gate is about."""
+        return drop
+
+    def change_bounds(self, bounds: tuple[float, float] | None) -> tuple[float, float] | None:
+        """Return the interval of a drop as that of the change that the gate is about."""
+        return bounds
+
+    def claimed(self, whose: str = "") -> str:
+        """Return the change that the test is to show, or to rule out.
+
+        Args:
+            whose: What changes, if it is not the mean.
+        """
+        return f"a drop{whose} beyond {limit(self.max_drop)}"
+
+    def claim(self, *, significant: bool, typical: bool = False) -> str:
+        """Return the claim of the test as text.
+
+        Args:
+            significant: Whether it holds.
+            typical: Whether the test is about the typical case, and not about the mean.
+        """
+        claimed = self.claimed(" of the typical case" if typical else "")
+        return f"{claimed} is {'' if significant else 'not '}{self.proof}"
+
+    @property
+    def contrary(self) -> str:
+        """The statement about all cases that holds if the claim cannot become significant any more."""
+        return f"not beyond {limit(self.max_drop)}"
+
+    def detectable(self, evidence: "Evidence", metric: Metric, tests: int) -> str:
+        """Return which change the gate finds in 80 of 100 runs."""
+        from pytest_llmeval.numbers import detectable_drop
+
+        return detectable_drop(evidence, self, metric, tests)
+
+    def verdict(
+        self, evidence: "Evidence", metric: Metric, *, proven: bool, collapsed: bool
+    ) -> tuple[GateOutcome, str]:
+        """Return the outcome, and what the reason begins with, given whether the claim is significant.
+
+        Args:
+            evidence: The evidence.
+            metric: The metric of the gate.
+            proven: Whether the claim is significant.
+            collapsed: Whether half of the cases fell, beyond what luck explains.
+        """
+        del evidence, metric, collapsed
+        return "passed" if proven != self.refutes else "failed", ""
+
+    def undecided_by(self, evidence: "Evidence", metric: Metric) -> bool:
+        """Return whether a change beyond the limit is possible, and only one far beyond it could have been found.
+
+        It depends on this gate and its cases alone, not on others that it is judged with.
+        """
+        del evidence, metric
+        return False
+
+    def could_find(self, evidence: "Evidence", metric: Metric) -> bool:
+        """Return whether the drop is allowed, or would be significant if no unit had risen."""
+        del evidence, metric
+        return True
+
+    def weigh(
+        self, finding: "GateEvidence", earlier: "Sequence[WatchedRun]"
+    ) -> "tuple[GateEvidence, WatchedRun | None]":
+        """Return the evidence together with that of earlier runs, if the rule weighs them, and what this run adds.
+
+        Args:
+            finding: The drop of this run.
+            earlier: Runs since the baseline was approved, the last one last.
+        """
+        del earlier
+        return finding, None
+
+    def never_decides(self, units: Callable[[str | None], int]) -> str:
+        """Say why no change, however large, is significant to the gate, or nothing.
+
+        Args:
+            units: Returns the number of clusters by a label, or of cases for ``None``.
+        """
+        del units
+        return ""
+
+    def result(self, outcome: GateOutcome, value: float | None, reason: str) -> GateResult:
+        return GateResult(str(self), outcome, self.change_of(value), self.allowed, reason, line=self.line)
+
+    @classmethod
+    def check_values(cls, values: Mapping[str, Any]) -> None:
+        super().check_values(values)
+        tag = cls.tags[0]
+        change, against, max_drift = values[tag], values.get("against"), values.get("max_drift")
+        if not 0 <= change < math.inf:
+            raise ValueError(f"found {tag} {change}, expected a finite number of at least 0")
+        if against is not None and against == values.get("system"):
+            raise ValueError(f"found {against!r} as system and as against, expected two systems")
+        if against is not None and max_drift is not None:
+            raise ValueError("found max_drift with against, expected neither: it is about a baseline")
+        confidence = 0.95 if values.get("confidence") is None else values["confidence"]
+        if not 0 < confidence < 1:
+            raise ValueError(f"found confidence {confidence}, expected a number between 0 and 1, such as 0.95")
+        if values.get("alternative") == "less" and confidence <= 0.5:  # noqa: PLR2004 (no interval is below)
+            raise ValueError(f"found confidence {confidence} with alternative less, expected more than 0.5")
+        if values.get("adjust") is not None and values.get("by") is None:
+            raise ValueError("found adjust without by, expected both: it says how groups are judged together")
+        if values.get("test") is not None and values.get("cluster_by") is not None:
+            _check_test(values["test"])
+        if cls.proves_safety and values.get("test") == "wilcoxon":
+            known = "expected one of bootstrap, bca, permutation, or mcnemar for scores of 0 and 1"
+            why = "wilcoxon is about the typical case, which may be as before while the mean collapses"
+            claim = f"rule {values['rule']}" if values.get("rule") else cls.tags[0]
+            raise ValueError(f"found test wilcoxon with {claim}, {known}: {why}")
+        if max_drift is not None and not change <= max_drift < math.inf:
+            raise ValueError(f"found max_drift {max_drift}, expected a finite number of at least max_drop")
+
+    def clustered(self, cluster_by: str | None) -> Self:
+        if cluster_by is None or self.cluster_by is not None:
+            return self
+        _check_test(self.test)
+        return replace(self, cluster_by=cluster_by)
+
+    def misfits(self, metrics: MetricIndex, text: str) -> Iterator[tuple[str, str]]:
+        del text
+        if self.metric in FIGURES:
+            known = "expected a metric of an evaluator: costs and latencies have no approved value"
+            yield "metric", f"found {self.metric!r} with a baseline, {known}"
+        declared = metrics.find(self.metric)
+        if not self.against and declared is not None and APPROVED in declared.evaluator.opponents:
+            known = "expected a limit such as a min: it compares with the approved answers itself"
+            yield "metric", f"found {self.metric!r} with a baseline, {known}"
+        for key, change in ((self.tags[0], self.allowed), ("max_drift", self.max_drift)):
+            if change is not None and (fault := drop_fault(key, self.metric, change, metrics)):
+                yield key, fault
+
+    def early_fault(self, metric: Metric | None) -> str:
+        return self.mean_fault(metric)
+
+    def shortfalls(self, score: float, best: float | None) -> Sequence[float]:
+        del score
+        return [] if best is None else [best]
+
+    def early_range(self, low: float, high: float) -> tuple[float, float]:
+        return low - high, high - low
+
+    def early_sides(self, low: float, high: float) -> Iterator[ScoreSide]:
+        # Significance is about all cases that there might be; that it is out of reach, about these.
+        low, high = self.early_range(low, high)
+        finite = (self.refutes, not self.refutes)
+        yield ScoreSide(self.max_drop, -1, high - self.max_drop, self.max_drop - low, finite, finite)
+
+    def early_words(self, value: float | None, side: ScoreSide | None, outcome: GateOutcome) -> EarlyWords:
+        del side
+        change = self.change_of(value)
+        significant = (outcome == "passed") != self.refutes
+        claim = self.claim(significant=True) if significant else f"over all of them it is {self.contrary}"
+        return EarlyWords(f"{self.subject} {self.noun} {number(change)}", change, self.allowed, claim)
+
+    def examine(self, pairing: "RunPairing | None", incomplete: str = "", absent: str = "") -> "GateEvidence":
+        """Test the change, without a verdict: that depends on how many gates are judged together.
+
+        Args:
+            pairing: The run and its baseline; ``None`` if there is nothing to compare with.
+            incomplete: Why the suite is incomplete; a gate is then judged only if it is ``partial``.
+            absent: Why there is no baseline, and what to do.
+        """
+        if incomplete and not self.partial:
+            return GateEvidence(self, outcome="not_judged", reason=f"not evaluated: {incomplete}")
+        if pairing is None:
+            return GateEvidence(self, reason=absent or "there is no baseline")
+        if unfit := self._unfit(pairing):
+            return GateEvidence(self, reason=unfit)
+        if self.by is not None:
+            return self._examine_groups(pairing, self.by)
+        return GateEvidence(self, (self._examine(pairing, pairing.everything()),))
+
+    def _unfit(self, pairing: "RunPairing") -> str:
+        """Say why two runs do not have what the gate needs, or nothing."""
+        if self.metric not in pairing.table.owner:
+            return f"{self.metric} does not occur in the results"
+        if self.cluster_by is not None and not pairing.has_label(self.cluster_by):
+            return f"no case has the label {self.cluster_by!r} to cluster by"
+        shift = pairing.shifts.get(self.subject)
+        if shift is not None and shift.depends:
+            return f"not comparable across the change of judge: {shift.depends}; approve a run of the new judge"
+        scores = None if shift is None else pairing.table.scores[self.metric][pairing.everything().current]
+        if shift is not None and scores is not None and (outside := shift.outside(scores)):
+            return f"not comparable across the change of judge: {outside}; approve a run of the new judge"
+        if shift is not None and (parts := self.unbridged):
+            bridge = f"the bridge from the former judge does not hold {parts}"
+            return f"not comparable: {bridge}; approve a run of the new judge"
+        return ""
+
+    def _examine_groups(self, pairing: "RunPairing", by: str) -> "GateEvidence":
+        groups = [self._examine(pairing, rows, name) for name, rows in pairing.groups(by).items()]
+        small = tuple(each.group for each in groups if each.cases < self.min_cases)
+        judged = tuple(each for each in groups if each.cases >= self.min_cases)
+        if not judged:
+            return GateEvidence(self, reason=f"no group by {by!r} has {counted(self.min_cases, 'case')} to compare")
+        return GateEvidence(self, judged, small)
+
+    def _examine(self, pairing: "RunPairing", rows: "PairedRows", group: str = "") -> "ExaminedChange":
+        from pytest_llmeval.numbers import DropQuestion, Untestable, drop_evidence, scaled, worsened
+
+        statistic: Statistic = "mean" if self.statistic == "mean" else "value"
+        level = self.interval_confidence
+        question = DropQuestion(pairing, rows, self.metric, statistic, self.max_drop, level, self.cluster_by)
+        try:
+            evidence = drop_evidence(question, self.test, worst_case=self.proves_safety)
+        except Untestable as error:
+            return ExaminedChange(self, group, len(rows.current), fault=str(error))
+        metric = scaled(pairing.table.metric(self.metric), evidence.estimate)
+        has_cause = self.noun == "drop" and evidence.drop is not None and evidence.drop > self.max_drop
+        fallen = worsened(pairing, rows, self.metric) if has_cause else None
+        return ExaminedChange(self, group, evidence.estimate.cases, evidence, self._fault(evidence), metric, fallen)
+
+    def _fault(self, evidence: "Evidence") -> str:
+        """Return the reason for failing regardless of the numbers, or an empty text."""
+        data = evidence.estimate
+        if data.errored > self.max_errors:
+            allowed = f", {self.max_errors} allowed" if self.max_errors else ""
+            return f"{counted(data.errored, 'case')} errored{allowed}"
+        if data.left_out > self.left_out_limit:
+            left_out = f"{counted(data.left_out, 'case')} left out of the comparison, errored or not run"
+            return f"{left_out}; max_left_out is {self.left_out_limit:g}"
+        if data.cases < self.min_scored:
+            return f"{counted(data.cases, 'case')} compared, expected at least {self.min_scored}"
+        if data.apart:
+            return f"not comparable: {data.apart}"
+        return "" if evidence.drop is not None else self._without_drop(data)
+
+    def _without_drop(self, data: "Estimate") -> str:
+        if not data.cases and data.left_out:
+            return f"no case has {self.subject} in both runs"
+        if data.fault:
+            return f"{self.subject} is undefined: {data.fault}"
+        if data.value is None:
+            return f"{self.subject} is undefined" + ("" if data.baseline is not None else ", in the baseline too")
+        return f"{self.subject} has no value in the baseline"
+
+
+class ExaminedChange(Struct, frozen=True):
+    """One gate on one group of cases, or on all."""
+
+    gate: ChangeGate
+    group: str
+    cases: int
+    evidence: "Evidence | None" = None
+    fault: str = ""
+    metric: Metric = Metric("")
+    worsened: "Worsened | None" = None
+
+    def cause(self, p_value: float) -> str:
+        """Return the fall beyond the limit and its cases in two sentences; empty if it has none.
+
+        Args:
+            p_value: Adjusted, of the claim of the gate.
+        """
+        if self.worsened is None or self.evidence is None or self.fault or self.evidence.drop is None:
+            return ""
+        data, gate = self.evidence.estimate, self.gate
+        if self.evidence.drop <= gate.max_drop + TOLERANCE or data.chain is not None:
+            return ""
+        moved = "fell" if self.metric.higher_is_better else "rose"
+        where = f" below {gate.against}" if gate.against and self.metric.higher_is_better else ""
+        where = f" above {gate.against}" if gate.against and not where else where
+        change = f"{number(data.baseline)} -> {number(data.value)}"
+        parts = [
+            f"{gate.subject} {moved}{where} {change} (limit {limit(gate.allowed)})",
+            str(self.worsened),
+            f"p {_p(p_value)}" if gate.refutes and p_value <= 1 - gate.confidence else "",
+        ]
+        return f"{'. '.join(filter(None, parts))}."
+
+    @property
+    def p_value(self) -> float:
+        """Of the hypothesis that the claim refutes; it agrees with the interval."""
+        if self.evidence is None or self.evidence.tails is None or self._contradicted(self.evidence):
+            return 1.0
+        tails = self.evidence.tails
+        return min(1.0, self.gate.sides * (tails.above if self.gate.refutes else tails.below))
+
+    def _contradicted(self, evidence: "Evidence") -> bool:
+        """Return whether the observed mean is on the other side of the claim, which is about the mean."""
+        observed = evidence.drop if evidence.worst is None else evidence.worst
+        if evidence.typical or observed is None:
+            return False
+        allowed = self.gate.max_drop
+        return observed < allowed - TOLERANCE if self.gate.refutes else observed > allowed + TOLERANCE
+
+    @property
+    def far(self) -> "FarChanges | None":
+        """The units that changed by half of the score or more; ``None`` if that is not known, or nothing was tested."""
+        from pytest_llmeval.numbers import far_changes
+
+        return None if self.evidence is None or self.fault else far_changes(self.evidence.estimate, self.metric)
+
+    def verdict(self, adjusted: Adjusted) -> tuple[GateOutcome, float | None, str]:
+        """Return outcome, drop and reason."""
+        evidence, gate = self.evidence, self.gate
+        drop = None if evidence is None else evidence.drop
+        if evidence is None or self.fault:
+            return "failed", drop, self.fault
+        proven = adjusted.p_value <= 1 - gate.confidence
+        outcome, lead = gate.verdict(evidence, self.metric, proven=proven, collapsed=adjusted.collapsed)
+        p_value = _p(adjusted.p_value)
+        if outcome == "failed" and p_value == _p(1):  # which is no reason to fail
+            p_value = ""
+        parts = self._parts(evidence, adjusted, p_value, proven=proven)
+        return outcome, drop, "; ".join([*([lead] if lead else []), *parts])
+
+    def word(self, adjusted: Adjusted) -> tuple[ChangeWord, str]:
+        """Return what is known about the change, as a word and as a sentence; neither without a test."""
+        from pytest_llmeval.numbers import known_change
+
+        evidence, gate = self.evidence, self.gate
+        if evidence is None or self.fault or evidence.drop is None:
+            return "", ""
+        collapsed = adjusted.collapsed and evidence.drop > gate.max_drop
+        fell = collapsed or (gate.noun == "drop" and gate.refutes and adjusted.p_value <= 1 - gate.confidence)
+        known = known_change(evidence, gate, self.metric, fell=fell, tests=adjusted.tests)
+        data = evidence.estimate
+        where = f"{self.group}: " if self.group else ""
+        return known.word, f"{where}{gate.subject} {number(data.baseline)} -> {number(data.value)}, {known.sentence}"
+
+    @property
+    def undecided(self) -> bool:
+        """True if a change beyond the limit is possible, and only one far beyond it could have been found."""
+        if self.evidence is None or self.fault:
+            return False
+        return self.gate.undecided_by(self.evidence, self.metric)
+
+    @property
+    def could_find(self) -> bool:
+        """True if the drop is allowed, or so many cases fell that the gate could have found it had no other risen."""
+        if self.fault or self.evidence is None or self.evidence.drop is None:
+            return True  # the gate fails
+        return not self.undecided and self.gate.could_find(self.evidence, self.metric)
+
+    def _parts(self, evidence: "Evidence", adjusted: Adjusted, p_value: str, *, proven: bool) -> list[str]:
+        gate, data = self.gate, evidence.estimate
+        clusters = f" in {counted(data.units, 'cluster')}" if data.units < data.cases and gate.cluster_by else ""
+        paired = f"{counted(data.cases, 'paired case')}{clusters}"
+        cases = paired if data.changed is not None else f"{data.cases} against {counted(data.baseline_cases, 'case')}"
+        bounds = gate.change_bounds(evidence.interval)
+        between = "no interval" if bounds is None else interval(*bounds)
+        name = "" if evidence.interval is None else f"{100 * gate.interval_confidence:.6g}% interval "
+        change = f"{gate.noun} {number(gate.change_of(evidence.drop))}"
+        text = f"{gate.subject} {number(data.baseline)} -> {number(data.value)}, {change}"
+        if data.chain is not None:
+            steps = counted(data.chain.steps, "step")
+            text = f"{gate.subject} {change} in {steps} over the cases that neighbouring runs share"
+        claim = gate.claim(significant=proven, typical=evidence.typical)
+        if p_value:
+            claim += f", p {p_value}{adjusted.method(gate.adjust)}"
+        parts = [f"{text} ({name}{between}, {cases})", claim]
+        if gate.proves_safety and data.left_out:
+            worst = "has no bound" if evidence.worst is None else f"drop {number(evidence.worst)}"
+            parts.append(f"with the cases left out at their worst, {worst}")
+        # All groups together may show what a single one cannot.
+        alone = " in one group alone" if adjusted.groups > 1 else ""
+        return [*parts, gate.detectable(evidence, self.metric, adjusted.tests) + alone, *evidence.notes]
+
+
+class GateEvidence(Struct, frozen=True):
+    """A gate with its evidence.
+
+    Attributes:
+        gate: The gate.
+        examined: Its tests: one, or one per group.
+        small: Groups that are too small to be judged.
+        outcome: The outcome if there is no test.
+        reason: The reason then.
+        doubt: Why the runs may not be comparable.
+        value: The drop then, if it is known.
+    """
+
+    gate: ChangeGate
+    examined: tuple[ExaminedChange, ...] = ()
+    small: tuple[str, ...] = ()
+    outcome: GateOutcome = "failed"
+    reason: str = ""
+    doubt: str = ""
+    value: float | None = None
+
+
+def _check_test(test: SignificanceTest) -> None:
+    if test in _PAIRED_ONLY:
+        raise ValueError(f"found cluster_by with test {test}, expected one of bootstrap, bca, permutation")
+
+
+def _p(value: float) -> str:
+    return f"below {_SMALLEST_SHOWN}" if value < _SMALLEST_SHOWN else number(value)

@@ -1,0 +1,438 @@
+"""The contract of a gate: the keys that its rule owns, what it compares, its words and its verdict."""
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from typing import (
+    Any,
+    ClassVar,
+    Literal,
+    NamedTuple,
+    Self,
+    TypeAlias,
+    TypeVar,
+    dataclass_transform,
+)
+
+from pytest_llmeval.core import GateOutcome, GateResult, Metric, MetricIndex, Result, limit
+from pytest_llmeval.numbers import UsageEvaluator
+
+_Rule = TypeVar("_Rule")
+Undecided: TypeAlias = Literal["observed", "pass", "fail"]
+Alternative: TypeAlias = Literal["two_sided", "less"]
+Adjustment: TypeAlias = Literal["familywise", "fdr"]
+GateSource: TypeAlias = Literal["scores", "baseline", "systems"]
+
+VALUE = "value"
+"""The statistic of a metric that is named alone: its value over summed counts."""
+
+STATISTICS = ("mean", "median", "min", "max", "low", "high")
+PERCENTILES = tuple(f"p{percent}" for percent in range(101))
+GRAMMAR = (
+    "METRIC OPERATOR NUMBER such as 'f1 >= 0.7' or 'mean(f1) >= 0.7' "
+    f"(operators >= > <= < ==; statistics {', '.join(STATISTICS)}, p0 to p100)"
+)
+FIGURES = frozenset(metric.name for metric in UsageEvaluator().describe())
+"""Metrics of usage: costs, tokens and latencies."""
+
+_CALL = re.compile(r"(?P<call>\w+)\((?P<inner>.+)\)")
+_PERCENTILE = re.compile(r"p(\d{1,3})")
+_COMPARISON = re.compile(
+    r"(?P<left>.+?)\s*(?P<operator>>=|<=|==|>|<)\s*(?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
+)
+
+
+class TextForm(NamedTuple):
+    """A text form ``CALL(METRIC) OPERATOR NUMBER``, such as ``drop(f1) <= 0.05``.
+
+    Attributes:
+        call: The word before the parenthesis.
+        operator: The operator.
+        key: The key of the mapping form that the number sets.
+    """
+
+    call: str
+    operator: str
+    key: str
+
+
+class GateKey(NamedTuple):
+    """A key of a gate's mapping form.
+
+    Attributes:
+        kind: The type of its value.
+        meaning: Its value in one phrase of Markdown, for the documentation and the JSON Schema.
+        otherwise: The value without the key, for the documentation; empty if it is the default of the field.
+        least: The smallest whole number; ``None`` for other values.
+        looser: The change of its value by which the gate fails less often: ``more`` or ``less`` of a number, or the
+            values of a choice, the strictest first. Empty if any change may be such a change.
+    """
+
+    kind: Any
+    meaning: str
+    otherwise: str = ""
+    least: int | None = None
+    looser: "Literal['', 'more', 'less'] | tuple[str, ...]" = ""
+
+    def asks_less(self, early: Any, late: Any) -> bool:
+        """Return whether a gate may fail less often with another value of the key; no number is no limit."""
+        if isinstance(self.looser, tuple):
+            return self.looser.index(late) > self.looser.index(early)
+        if not self.looser:
+            return bool(early != late)
+        if None in (early, late):
+            return late is None and early is not None
+        return bool(late > early if self.looser == "more" else late < early)
+
+
+def owned(*, default: Any = MISSING, kw_only: bool = True, **keys: GateKey) -> Any:
+    """Declare a field of a rule with the keys that set it."""
+    return field(default=default, kw_only=kw_only, metadata={"keys": keys})
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(owned, field))
+def gate_rule(cls: type[_Rule]) -> type[_Rule]:
+    """Make a class a rule: a frozen dataclass whose fields name the keys that it owns."""
+    return dataclass(frozen=True, kw_only=True)(cls)
+
+
+BY = GateKey(
+    str, "a label; the gate is about every group of cases with the same value of this label", "the whole suite"
+)
+MIN_CASES = GateKey(int, "with `by`: groups with fewer cases are listed, not evaluated", least=1, looser="more")
+PARTIAL = GateKey(bool, "whether to judge the gate even if some cases did not run", looser="more")
+MIN_SCORED = GateKey(
+    int,
+    "the gate fails if fewer cases have a score, or can be compared; 30 keeps three lucky answers from passing",
+    "none",
+    least=1,
+    looser="less",
+)
+MAX_ERRORS = GateKey(int, "number of errored cases that are tolerated", least=0, looser="more")
+_MAX_SKIPPED = (
+    "number of cases that may be skipped at run time, by a target, a fixture or a mark; the tag `skip` is free"
+)
+
+
+class ScoreSide(NamedTuple):
+    """One comparison of a gate as a question: do scores times `sign`, beyond `at`, add up to more than 0?
+
+    Attributes:
+        at: The limit.
+        sign: 1 if scores are to be above it, -1 if they are to be below.
+        below: How far a case may be on the wrong side.
+        above: How far it may be on the right side.
+        inclusive: Whether a total of 0 is right, and whether it is wrong.
+        finite: Whether what is right is asked of these cases only, and likewise what is wrong.
+        bound: The comparison as text and its number; ``None`` for gates on a change.
+    """
+
+    at: float
+    sign: int
+    below: float
+    above: float
+    inclusive: tuple[bool, bool]
+    finite: tuple[bool, bool] = (True, True)
+    bound: tuple[str, float] | None = None
+
+
+class EarlyWords(NamedTuple):
+    """The words of a verdict before all cases have run: the score so far, its number and limit, and what is known."""
+
+    state: str
+    value: float | None
+    limit: float
+    claim: str
+
+
+@gate_rule
+class Gate:
+    """A condition on one statistic of one metric of a suite; each rule is a class.
+
+    The text of a gate (``__str__``) is its identity, and begins with its metric, or with a call about it, before the
+    operator: there reports find the metric of a verdict.
+
+    Attributes:
+        metric: A metric of the suite, or ``pass_rate``.
+        statistic: ``value`` (over summed counts) or one of the cases' own scores, such as ``mean``.
+        by: Judge every group of this label on its own.
+        min_cases: Groups of which fewer cases ran, or can be compared, are not evaluated.
+        min_scored: How many cases must have a score; with fewer, the gate fails.
+        max_errors: How many errored cases are tolerated.
+        max_skipped: How many cases may be skipped at run time, by a target, a fixture or a mark; tags are free.
+        partial: Judge even if some cases did not run.
+        cluster_by: A label; cases with the same value of it count as one.
+        system: The system that the gate is about; empty for every one.
+        against: The system that it is compared with; empty for none.
+        line: In its file; 0 if it has none.
+    """
+
+    metric: str = owned(kw_only=False, metric=GateKey(str, "a metric, or a statistic of one, such as `mean(f1)`"))
+    statistic: str = owned(default="value")
+    by: str | None = owned(default=None)
+    min_cases: int = owned(default=1)
+    min_scored: int = owned(default=0)
+    max_errors: int = owned(default=0)
+    max_skipped: int = owned(default=0, max_skipped=GateKey(int, _MAX_SKIPPED, least=0, looser="more"))
+    partial: bool = owned(default=False)
+    cluster_by: str | None = owned(default=None)
+    system: str = owned(
+        default="", system=GateKey(str, "the [system](systems.md#gates) that the gate is about", "every one")
+    )
+    against: str = owned(default="")
+    line: int = field(default=0, repr=False, compare=False, kw_only=True)
+
+    tags: ClassVar[tuple[str, ...]] = ()
+    """Keys by which the rule is known; one of them at least is in its mapping form."""
+
+    needs: ClassVar[Mapping[str, str]] = {}
+    """Keys without which its mapping form makes no sense, each with the reason."""
+
+    rule: ClassVar[str] = ""
+    """The value of the key `rule`; the first rule of the table with the same tags may leave it out."""
+
+    meaning: ClassVar[str] = ""
+    """The rule in one phrase of Markdown, for the documentation and the JSON Schema."""
+
+    title: ClassVar[str] = ""
+    """The kind of gate, for messages."""
+
+    statistics: ClassVar[tuple[str, ...]] = (VALUE,)
+    """The statistics of a metric that the rule understands; it refuses a gate on another one."""
+
+    form: ClassVar[TextForm | None] = None
+    """The text form, by which suites write the gate and reports recognise it; without it, only a mapping is read."""
+
+    claims: ClassVar[bool] = False
+    """True if the gate makes a claim of its own, which is adjusted with those of other gates."""
+
+    fewest_units: ClassVar[int] = 0
+    """With fewer cases or clusters, the gate is not evaluated before all cases have run."""
+
+    def __str__(self) -> str:
+        return self.condition
+
+    @property
+    def subject(self) -> str:
+        """The metric as the gate names it."""
+        return self.metric if self.statistic == VALUE else f"{self.statistic}({self.metric})"
+
+    @property
+    def condition(self) -> str:
+        """The comparison that the gate makes, as text."""
+        if self.form is None:
+            raise NotImplementedError
+        return f"{self.form.call}({self.subject}) {self.form.operator} {limit(self.allowed)}"
+
+    @property
+    def source(self) -> GateSource:
+        """The source of what the gate is about: scores of the run, a baseline, or another system."""
+        raise NotImplementedError
+
+    @property
+    def allowed(self) -> float:
+        """The number that the value is compared with."""
+        raise NotImplementedError
+
+    @property
+    def names_system(self) -> bool:
+        """True if the gate names one system, or two."""
+        return bool(self.system or self.against)
+
+    @property
+    def left_out_limit(self) -> float:
+        """The number of cases that may be left out."""
+        return math.inf
+
+    @classmethod
+    def keys(cls) -> dict[str, GateKey]:
+        """Return the keys that the rule owns, those by which it is known first."""
+        declared = {name: key for each in fields(cls) for name, key in each.metadata.get("keys", {}).items()}
+        rule = {"rule": GateKey(Literal[cls.rule], cls.meaning)} if cls.rule else {}
+        return {name: declared[name] for name in ("metric", *cls.tags)} | rule | declared
+
+    @classmethod
+    def read(cls, values: Mapping[str, Any]) -> Self:
+        """Return the gate of a mapping form, whose keys are owned and whose types have been checked.
+
+        Raises:
+            ValueError: A number is out of range, or keys exclude each other.
+        """
+        cls.check_values(values)
+        statistic, metric = split_statistic(values["metric"])
+        return cls(metric=metric, statistic=statistic, **cls.arguments(values))
+
+    @classmethod
+    def from_text(cls, text: str, reference: str = "") -> Self | None:
+        """Return the gate of a text form; ``None`` for other texts.
+
+        Args:
+            text: The gate.
+            reference: The system that a rule which needs another one compares with.
+
+        Raises:
+            ValueError: The number is out of range, or the rule does not understand the statistic.
+        """
+        comparison = split_comparison(text)
+        if cls.form is None or comparison is None:
+            return None
+        subject, operator, number = comparison
+        call, metric = split_call(subject) or ("", "")
+        if (call, operator) != (cls.form.call, cls.form.operator):
+            return None
+        return cls.read({"metric": metric, cls.form.key: number} | cls.text_defaults(reference))
+
+    @classmethod
+    def text_defaults(cls, reference: str) -> dict[str, Any]:
+        """Return the keys that the text form leaves out and the mapping form needs."""
+        del reference
+        return {}
+
+    @classmethod
+    def arguments(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the fields that keys of the same name set."""
+        names = {each.name for each in fields(cls) if each.name in each.metadata.get("keys", {})} - {"metric"}
+        return {name: values[name] for name in names if values.get(name) is not None}
+
+    @classmethod
+    def check_values(cls, values: Mapping[str, Any]) -> None:
+        """Check what the types of values do not say.
+
+        Raises:
+            ValueError: A number of cases is too small, or has no meaning without another key.
+        """
+        for name, why in cls.needs.items():
+            if values.get(name) is None:
+                raise ValueError(f"found {cls.tags[0]} without {name}, expected both: {why}")
+        for name, key in cls.keys().items():
+            count = values.get(name)
+            if count is not None and key.least is not None and count < key.least:
+                raise ValueError(f"found {name} {count}, expected at least {key.least}")
+        fewest = values.get("min_cases")
+        if values.get("by") is None and fewest is not None and fewest > 1:
+            raise ValueError("found min_cases without by, expected both: min_cases applies to groups")
+        if split_statistic(values["metric"])[0] not in cls.statistics:
+            raise ValueError(f"found {values['metric']!r} with {cls.tags[0]}, expected {cls._subjects()}")
+
+    @classmethod
+    def _subjects(cls) -> str:
+        """Return the forms of a metric that the rule understands, for messages."""
+        own = [statistic for statistic in cls.statistics if statistic != VALUE]
+        subjects = (["a metric"] if VALUE in cls.statistics else []) + [f"its {name}" for name in own]
+        return f"{' or '.join(subjects)}{f', such as {own[0]}(f1)' if own else ''}"
+
+    def clustered(self, cluster_by: str | None) -> Self:
+        """Return the gate with the clusters of its suite, if it uses any and names no others.
+
+        Raises:
+            ValueError: Its test supports no clusters.
+        """
+        del cluster_by
+        return self
+
+    def misfits(self, metrics: MetricIndex, text: str) -> Iterator[tuple[str, str]]:
+        """Yield key and fault of what does not fit the metric, such as a limit that it cannot reach.
+
+        Args:
+            metrics: Those of the suite.
+            text: The gate as its user wrote it; empty for the mapping form.
+        """
+        del metrics, text
+        yield from ()
+
+    def shortfalls(self, score: float, best: float | None) -> Sequence[float]:
+        """Return the numbers that the score of a case is on the wrong side of; by default none.
+
+        Args:
+            score: Of the case.
+            best: The best score of the metric; ``None`` if it has no range.
+        """
+        del score, best
+        return ()
+
+    def result(self, outcome: GateOutcome, value: float | None, reason: str) -> GateResult:
+        """Return a verdict on the gate."""
+        return GateResult(str(self), outcome, value, self.allowed, reason, line=self.line)
+
+    def early_fault(self, metric: Metric | None) -> str:
+        """Say why the gate cannot be judged before all cases have run, or nothing.
+
+        Args:
+            metric: The declaration of its metric; ``None`` if it has none, as a member of a family.
+        """
+        del metric
+        return f"{self.title} is judged over all cases"
+
+    def mean_fault(self, metric: Metric | None) -> str:
+        """Say why the gate is not about a bounded mean over cases, or nothing."""
+        if metric is None or metric.per_case is not None or metric.low is None or metric.high is None:
+            return f"the scores of single cases in {self.metric} have no bounds"
+        if self.statistic == "value" and not metric.averaged:
+            return f"{self.metric} is not declared to be a mean over cases; mean({self.metric}) can be judged early"
+        return ""
+
+    def early_range(self, low: float, high: float) -> tuple[float, float]:
+        """Return the range of what is compared of one case, where scores have a range."""
+        return low, high
+
+    def early_sides(self, low: float, high: float) -> Iterator[ScoreSide]:
+        """Yield the comparisons of the gate, where what is compared of one case has a range."""
+        raise NotImplementedError
+
+    def early_words(self, value: float | None, side: ScoreSide | None, outcome: GateOutcome) -> EarlyWords:
+        """Return the words of a verdict before all cases have run."""
+        raise NotImplementedError
+
+
+@gate_rule
+class ScoreGate(Gate):
+    """A gate on the scores of one run; a rule defines `__str__`, `allowed` and `verdict`."""
+
+    partial: bool = owned(default=False, partial=PARTIAL)
+
+    @property
+    def source(self) -> GateSource:
+        """The scores of the run."""
+        return "scores"
+
+    def judge(
+        self, result: Result, incomplete: str = "", unjudged: str = "", counted_as: Metric | None = None
+    ) -> GateResult:
+        """Judge the suite.
+
+        Args:
+            result: The suite's metrics.
+            incomplete: Why the suite is incomplete; a gate is then judged only if it is ``partial``.
+            unjudged: Why this run cannot judge the gate's metric.
+            counted_as: The metric as whose worst value answers that abstain count; ``None`` if they do not.
+        """
+        if why := unjudged or ("" if self.partial else incomplete):
+            return self.result("not_judged", None, f"not evaluated: {why}")
+        return self.result(*self.verdict(result, counted_as))
+
+    def verdict(self, result: Result, counted_as: Metric | None) -> tuple[GateOutcome, float | None, str]:
+        """Return outcome, value and reason for the metrics of a suite."""
+        raise NotImplementedError
+
+
+def split_comparison(text: str) -> tuple[str, str, float] | None:
+    """Split ``mean(f1) >= 0.7`` at its operator; ``None`` for texts that are no comparison with a number."""
+    match = _COMPARISON.fullmatch(text.strip())
+    if match is None or match["left"][-1] in "=<>!":
+        return None
+    return match["left"], match["operator"], float(match["number"])
+
+
+def split_call(text: str) -> tuple[str, str] | None:
+    """Split ``drop(f1)`` into the word and what is in its parentheses; ``None`` for texts that are no call."""
+    match = _CALL.fullmatch(text.strip())
+    return None if match is None else (match["call"], match["inner"].strip())
+
+
+def split_statistic(text: str) -> tuple[str, str]:
+    """Split ``mean(f1)`` into statistic and metric; a bare metric has the statistic ``value``."""
+    call, inner = split_call(text) or ("", "")
+    percentile = _PERCENTILE.fullmatch(call)
+    statistic = f"p{int(percentile[1])}" if percentile else call
+    return (statistic, inner) if statistic in (*STATISTICS, *PERCENTILES) else (VALUE, text.strip())

@@ -1,0 +1,523 @@
+"""Gates with a limit on one statistic of one metric: grammar, verdicts, and the faults of those that users write."""
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+from msgspec import Struct
+
+from pytest_llmeval.core import (
+    MOST_LISTED,
+    PASS_RATE,
+    FloatArray,
+    GateOutcome,
+    GateResult,
+    GroupResult,
+    Metric,
+    MetricIndex,
+    MetricValue,
+    Result,
+    closest,
+    counted,
+    limit,
+    number,
+    price_hint,
+    several,
+    suggest,
+)
+from pytest_llmeval.data import describe
+from pytest_llmeval.gates._contract import (
+    BY,
+    FIGURES,
+    GRAMMAR,
+    MAX_ERRORS,
+    MIN_CASES,
+    MIN_SCORED,
+    PERCENTILES,
+    STATISTICS,
+    VALUE,
+    EarlyWords,
+    GateKey,
+    ScoreGate,
+    ScoreSide,
+    gate_rule,
+    owned,
+    split_comparison,
+    split_statistic,
+)
+from pytest_llmeval.numbers import TARGET_FIGURES, TOLERANCE, UsageEvaluator, cases_for_bound
+
+_OWN = {metric.name: metric for metric in (Metric(PASS_RATE, averaged=True), *UsageEvaluator().describe())}
+"""Metrics of every suite."""
+
+_PERCENT = 100
+
+_TOKEN = re.compile(
+    r"""(?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\s*%?)
+    |(?P<operator>at\ least|at\ most|[<>=\u2264\u2265]+(?:\s*=)?)
+    |(?P<name>[A-Za-z_][\w.-]*(?:\[[^]]*\])?)
+    |[\s():,]+""",
+    re.VERBOSE,
+)
+_OPERATORS = {
+    **dict.fromkeys((">=", "=>", "> =", ">==", "≥", "at least"), ">="),
+    **dict.fromkeys(("<=", "=<", "< =", "<==", "≤", "at most"), "<="),
+    **{spelling: spelling for spelling in (">", "<", "==")},
+    "=": "==",
+}
+_MIRRORED = {">=": "<=", "<=": ">=", ">": "<", "<": ">", "==": "=="}
+_ALIASES = {**{name: name for name in STATISTICS}, "avg": "mean", "average": "mean"}
+_NO_NAME = re.compile(r"[()<>=%,:\s](?![^\[]*\])")
+"""Characters that no name of a metric has outside its label."""
+
+
+class _Parts:
+    """The parts of a malformed gate: at most one operator, number, statistic and metric."""
+
+    def __init__(self, text: str, metrics: MetricIndex) -> None:
+        self.metrics = metrics
+        tokens = list(_TOKEN.finditer(text))
+        self.readable = "".join(each[0] for each in tokens) == text
+        self.numbers = [each["number"] for each in tokens if each["number"]]
+        self.operators = [_OPERATORS.get(each["operator"], "") for each in tokens if each["operator"]]
+        names = [each["name"] for each in tokens if each["name"]]
+        self.statistics = [each for each in names if _statistic(each)]
+        self.names = [each for each in names if not _statistic(each)]
+        kinds = [each.lastgroup for each in tokens if each.lastgroup]
+        self.number_first = kinds[:1] == ["number"]
+
+    def subject(self) -> str | None:
+        """Return the metric, or its statistic, that is probably meant; ``None`` if that is not clear."""
+        if not self.readable or len(self.names) != 1 or len(self.statistics) > 1:
+            return None
+        name = self.names[0]
+        near = name if declared_metric(name, self.metrics) else closest(name, metric_names(self.metrics))
+        if near is None or not self.statistics:
+            return near
+        return f"{_statistic(self.statistics[0])}({near})"
+
+    def gate(self) -> str | None:
+        """Return the gate that is probably meant; ``None`` if that is not clear."""
+        subject = self.subject()
+        if subject is None or len(self.numbers) != 1 or len(self.operators) > 1 or "" in self.operators:
+            return None
+        metric = declared_metric(subject.partition("(")[2].removesuffix(")") or subject, self.metrics)
+        lower = metric is not None and not metric.higher_is_better
+        operator = self.operators[0] if self.operators else "<=" if lower else ">="
+        return f"{subject} {_MIRRORED[operator] if self.number_first else operator} {_value(self.numbers[0], metric)}"
+
+
+def _statistic(name: str) -> str | None:
+    """Return the statistic that a word names."""
+    name = name.lower()
+    return name if name in PERCENTILES else _ALIASES.get(name)
+
+
+def _value(text: str, metric: Metric | None = None) -> str:
+    """Return a number as a limit: a share for a percentage, and for a number that is probably one."""
+    value = float(text.rstrip("% "))
+    if "%" in text:
+        return limit(value / _PERCENT)
+    share = None if metric is None else _share(value, metric)
+    return limit(value if share is None else share)
+
+
+def _share(value: float, metric: Metric) -> float | None:
+    """Return the share that a percentage represents; ``None`` for numbers that are no percentage of the metric."""
+    return value / _PERCENT if metric.high == 1 and 1 < value <= _PERCENT else None
+
+
+def _hint(meant: str | None, *, quoted: bool = True) -> str:
+    return "" if meant is None else f" (did you mean {meant!r}?)" if quoted else f" (did you mean {meant}?)"
+
+
+def is_plain_limit(text: str) -> bool:
+    """Return whether a text can only be a limit: on a metric, or on a call of a statistic."""
+    call, parenthesis, _ = text.partition("(")
+    return not parenthesis or _statistic(call.strip()) is not None
+
+
+def metric_names(metrics: MetricIndex) -> list[str]:
+    """Return the names of metrics of a gate of a suite, without those of usage."""
+    return [PASS_RATE, *(each.name for declared in metrics.declared.values() for each in declared)]
+
+
+def declared_metric(name: str, metrics: MetricIndex) -> Metric | None:
+    """Return the declaration of a metric of a suite, those that every suite has among them."""
+    owned = metrics.find(name)
+    return owned.metric if owned is not None else _OWN.get(name)
+
+
+def range_fault(name: str, value: float, metrics: MetricIndex, text: str = "") -> str | None:
+    """Return why a metric can never reach a limit, or never miss it; ``None`` if it can.
+
+    Args:
+        name: The metric; nothing is wrong with the limit of an unknown one.
+        value: The limit.
+        metrics: Those of the suite.
+        text: The text of the limit, as the user wrote it; default: the number.
+    """
+    metric = declared_metric(name, metrics)
+    if metric is None:
+        return None
+    low, high = metric.low, metric.high
+    if (low is None or value >= low - TOLERANCE) and (high is None or value <= high + TOLERANCE):
+        return None
+    if low is None or high is None:
+        expected = f"of at most {limit(high or 0)}" if low is None else f"of at least {limit(low)}"
+    else:
+        expected = f"from {limit(low)} to {limit(high)}"
+    hint = _share_hint(value, metric, text)
+    return f"found {text or limit(value)}, expected a number {expected}, the range of {name}{hint}"
+
+
+def _share_hint(value: float, metric: Metric, text: str = "") -> str:
+    """Return the hint for a percentage in place of a share; the limit is the last number of a gate."""
+    share = _share(value, metric)
+    if share is None:
+        return ""
+    if not text:
+        return _hint(limit(share), quoted=False)
+    return _hint(re.sub(r"[-+.\w]+$", "", text.strip("'\"")) + limit(share))
+
+
+def drop_fault(key: str, name: str, allowed: float, metrics: MetricIndex) -> str | None:
+    """Return why a metric can never fall by more than is allowed; ``None`` if it can."""
+    metric = declared_metric(name, metrics)
+    if metric is None or metric.low is None or metric.high is None or allowed <= metric.high - metric.low + TOLERANCE:
+        return None
+    most = f"at most {limit(metric.high - metric.low)}: {name} lies from {limit(metric.low)} to {limit(metric.high)}"
+    return f"found {key} {limit(allowed)}, expected {most}{_share_hint(allowed, metric)}"
+
+
+def limit_form_fault(entry: Any) -> str:
+    """Return the fault of a threshold that is neither a number nor a mapping, such as ``80%`` or ``>= 0.5``."""
+    parts = _Parts(entry, MetricIndex.from_evaluators({})) if isinstance(entry, str) else None
+    meant = None
+    if parts is not None and parts.readable and len(parts.numbers) == 1 and not parts.names and not parts.statistics:
+        value = _value(parts.numbers[0])
+        forms = {(): value, (">=",): f"{{min: {value}}}", ("<=",): f"{{max: {value}}}"}
+        meant = forms.get(tuple(parts.operators))
+    return f"found {describe(entry)}, expected a number or {{min, max}}{_hint(meant, quoted=False)}"
+
+
+def gate_form_fault(text: str, metrics: MetricIndex) -> str:
+    """Return the fault of a malformed gate, with the gate that is probably meant."""
+    return f"found {text!r}, expected {GRAMMAR}{_hint(_Parts(text, metrics).gate())}"
+
+
+def subject_fault(text: str, metric: str, metrics: MetricIndex) -> str | None:
+    """Return the fault of a gate whose metric is no name, such as ``avg(f1)``; ``None`` if it may be one.
+
+    Args:
+        text: The gate, or its key ``metric``.
+        metric: The metric in it, as it was parsed.
+        metrics: Those of the suite.
+    """
+    if not _NO_NAME.search(metric):
+        return None
+    if text != metric:
+        return gate_form_fault(text, metrics)
+    known = f"{', '.join(STATISTICS)}, p0 to p100"
+    hint = _hint(_Parts(metric, metrics).subject())
+    return f"found {metric!r}, expected a metric, or one of its statistics such as 'mean(f1)' ({known}){hint}"
+
+
+def mapping_form_fault(entry: Mapping[str, Any], keys: Sequence[str], metrics: MetricIndex) -> str | None:
+    """Return the fault of a mapping of a metric to its limit, such as ``f1: 0.5``; ``None`` for other mappings."""
+    if len(entry) != 1:
+        return None
+    ((subject, value),) = entry.items()
+    if subject in keys:
+        return None
+    hint = ""
+    if isinstance(value, Mapping):
+        meant = _Parts(subject, metrics).subject()
+        inner = ", ".join(f"{key}: {each}" for key, each in value.items())
+        hint = _hint(f"{{metric: {meant}, {inner}}}", quoted=False) if meant is not None else ""
+    elif isinstance(value, str | int | float) and not isinstance(value, bool):
+        hint = _hint(_Parts(f"{subject} {value}", metrics).gate())
+    return f"found {describe(entry)}, expected {GRAMMAR}, or a mapping with 'metric'{hint}"
+
+
+_UNKNOWN = {
+    "judge_tokens": "a provider did not report tokens",
+    "total_cost_usd": "a call has no known price",
+    "judge_cost_usd": "a call has no known price",
+    "latency_s": "the stored verdicts have no latency",
+    "target_latency_s": "no target was called",
+    "target_tokens": "not every prediction reports its usage",
+    "cost_per_success_usd": "no answer passed, or not every prediction reports its cost",
+    "target_cost_usd": "not every prediction reports its cost, or the tokens of a model with a known price",
+}
+"""The reason for a missing figure; for those of judges, although there are verdicts."""
+
+_UNREPORTED = "not every answer of the target reports its cost; judge_cost_usd leaves the target out"
+"""The reason for unknown money of a run if that of its judges is known."""
+
+
+class ScoreLimit(Struct, frozen=True):
+    """One comparison: an operator and a number."""
+
+    operator: str
+    limit: float
+
+    def holds(self, value: float) -> bool:
+        """Return whether a value meets it; ``>=``, ``<=`` and ``==`` have a slack of 1e-12."""
+        match self.operator:
+            case ">=":
+                return value >= self.limit - TOLERANCE
+            case "<=":
+                return value <= self.limit + TOLERANCE
+            case ">":
+                return value > self.limit
+            case "<":
+                return value < self.limit
+            case _:
+                return math.isclose(value, self.limit, rel_tol=0, abs_tol=TOLERANCE)
+
+    def __str__(self) -> str:
+        return f"{self.operator} {limit(self.limit)}"
+
+
+@gate_rule
+class LimitGate(ScoreGate):
+    """A limit on one statistic of one metric of a suite, or of each of its groups.
+
+    `statistic` is ``value`` (over summed counts), ``mean``, ``median``, ``min``, ``max``, ``p0`` to ``p100`` over the
+    cases' own scores, or ``low`` and ``high``, the bounds of the interval.
+
+    Attributes:
+        bounds: All must hold.
+    """
+
+    bounds: tuple[ScoreLimit, ...] = owned(
+        kw_only=False,
+        min=GateKey(float, "the least value that passes", "no limit; one of the two is required"),
+        max=GateKey(float, "the largest value that passes", "as above"),
+    )
+    by: str | None = owned(default=None, by=BY)
+    min_cases: int = owned(default=1, min_cases=MIN_CASES)
+    min_scored: int = owned(default=0, min_scored=MIN_SCORED)
+    max_errors: int = owned(default=0, max_errors=MAX_ERRORS)
+
+    tags: ClassVar = ("min", "max")
+    title: ClassVar = "a gate with a limit"
+    statistics: ClassVar = (VALUE, *STATISTICS, *PERCENTILES)
+
+    def __str__(self) -> str:
+        text = " and ".join(f"{self.subject} {bound}" for bound in self.bounds)
+        return f"{text} by {self.by}" if self.by else text
+
+    @classmethod
+    def check_values(cls, values: Mapping[str, Any]) -> None:
+        low, high = values.get("min"), values.get("max")
+        if low is not None and high is not None and low > high:
+            raise ValueError(f"found min {low} above max {high}, expected min <= max")
+        super().check_values(values)
+
+    @classmethod
+    def from_text(cls, text: str, reference: str = "") -> Self | None:
+        del reference
+        comparison = split_comparison(text)
+        if comparison is None:
+            return None
+        subject, operator, number = comparison
+        if not math.isfinite(number):
+            raise ValueError(f"found {text!r}, expected a limit below 1.8e308")
+        statistic, metric = split_statistic(subject)
+        return cls(metric, (ScoreLimit(operator, number),), statistic=statistic)
+
+    @classmethod
+    def arguments(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        operators = (("min", ">="), ("max", "<="))
+        bounds = [ScoreLimit(sign, float(values[key])) for key, sign in operators if values.get(key) is not None]
+        return {**super().arguments(values), "bounds": tuple(bounds)}
+
+    def misfits(self, metrics: MetricIndex, text: str) -> Iterator[tuple[str, str]]:
+        for bound in self.bounds:
+            key = "" if text else "min" if ">" in bound.operator else "max"
+            if fault := range_fault(self.metric, bound.limit, metrics, repr(text) if text else ""):
+                yield key, fault
+
+    def shortfalls(self, score: float, best: float | None) -> Sequence[float]:
+        del best
+        return [bound.limit for bound in self.bounds if not bound.holds(score)]
+
+    def early_fault(self, metric: Metric | None) -> str:
+        if self.statistic not in ("value", "mean"):
+            return f"{self.subject} is no mean of scores"
+        if any(bound.operator == "==" for bound in self.bounds):
+            return "a mean of some cases says nothing about equality"
+        return self.mean_fault(metric)
+
+    def early_sides(self, low: float, high: float) -> Iterator[ScoreSide]:
+        for bound in self.bounds:
+            strict = bound.operator in ("<", ">")
+            at, sign = bound.limit, 1 if ">" in bound.operator else -1
+            below, above = (at - low, high - at) if sign > 0 else (high - at, at - low)
+            yield ScoreSide(at, sign, below, above, (not strict, strict), bound=(str(bound), at))
+
+    def early_words(self, value: float | None, side: ScoreSide | None, outcome: GateOutcome) -> EarlyWords:
+        first = str(self.bounds[0]), self.bounds[0].limit
+        text, at = (side.bound if side is not None else None) or first
+        claim = f"over all of them it {'meets' if outcome == 'passed' else 'misses'} {text}"
+        return EarlyWords(f"{self.subject} is {number(value)}", value, at, claim)
+
+    def verdict(self, result: Result, counted_as: Metric | None) -> tuple[GateOutcome, float | None, str]:
+        if self.by is not None:
+            return self._groups(result, self.by, counted_as)
+        metric = result.find(self.metric)
+        if metric is None:
+            return "failed", None, self._absent(result)
+        return self._verdict(result, metric, result.case_scores.get(self.metric), counted_as)
+
+    def _groups(self, result: Result, by: str, counted_as: Metric | None) -> tuple[GateOutcome, float | None, str]:
+        judged: list[tuple[float, str, GateOutcome, float | None, str]] = []
+        small = []
+        scores = result.case_scores.get(self.metric)
+        for name, group in result.groups[by].items():
+            metric = group.find(self.metric)
+            if metric is None or group.cases - metric.missing < self.min_cases:
+                small.append(name)
+                continue
+            own = None if scores is None else scores[group.rows]
+            outcome, value, reason = self._verdict(group, metric, own, counted_as)
+            judged.append((self._slack(value), name, outcome, value, reason))
+        note = f"; not evaluated, under {counted(self.min_cases, 'case')}: {several(small)}" if small else ""
+        if not judged:
+            return "failed", None, f"no group by {by!r} has {counted(self.min_cases, 'case')}{note}"
+        failed = [each for each in judged if each[2] == "failed"]
+        _, name, outcome, value, reason = min(failed or judged)
+        if failed:
+            ordered = sorted(failed) if len(failed) > MOST_LISTED else failed
+            listed = several([f"{each[1]}: {each[4]}" for each in ordered], "; ")
+            return outcome, value, f"{len(failed)} of {len(judged)} groups fail: {listed}{note}"
+        if open_ := [each for each in judged if each[2] == "undecided"]:
+            _, name, outcome, value, reason = min(open_)
+            return outcome, value, f"{len(open_)} of {len(judged)} groups undecided, closest {name}: {reason}{note}"
+        return outcome, value, f"all {counted(len(judged), 'group')} pass, closest {name}: {reason}{note}"
+
+    def _absent(self, result: Result) -> str:
+        if self.metric in FIGURES:
+            return f"{self.metric} is unknown: {self._unknown(result)}"
+        return f"{self.metric} does not occur in the results{suggest(self.metric, result.metrics)}"
+
+    def _unknown(self, among: Result | GroupResult) -> str:
+        """Return why a figure of the usage has no value."""
+        if self.metric in (*TARGET_FIGURES, "cost_per_success_usd"):
+            return _unknown(self.metric)
+        verdicts, target = among.find("judge_calls"), among.find("target_latency_s")
+        judged = verdicts is not None and verdicts.value is not None
+        judges = among.find("judge_cost_usd")
+        if self.metric == "total_cost_usd" and (
+            (judges is not None and judges.value is not None) or (not judged and target is not None and target.scored)
+        ):
+            return _UNREPORTED
+        if not judged:
+            return "no judge was used"
+        return _unknown(self.metric)
+
+    def _verdict(
+        self,
+        among: Result | GroupResult,
+        metric: MetricValue,
+        scores: FloatArray | None,
+        counted_as: Metric | None,
+    ) -> tuple[GateOutcome, float | None, str]:
+        if metric.errored > self.max_errors:
+            allowed = f", {self.max_errors} allowed" if self.max_errors else ""
+            return "failed", self._statistic(metric, scores), f"{counted(metric.errored, 'case')} errored{allowed}"
+        value = self._statistic(metric, scores)
+        # Skipped cases do not prevent judging, but the reader should see them.
+        absent = f"; {counted(metric.abstained, 'case')} abstained" if metric.abstained else ""
+        absent += f"; {counted(metric.missing, 'case')} not run" if metric.missing else ""
+        noted = f"{absent}; {metric.reason}" if metric.reason else absent
+        if value is None:
+            scored = f"undefined: {counted(metric.scored, 'case')} scored, {metric.undefined} undefined{absent}"
+            why = f"undefined: {metric.reason}" if metric.reason else scored
+            if self.metric in FIGURES and metric.value is None:
+                why = f"unknown: {self._unknown(among)}"
+            return "failed", None, f"{self.subject} is {why}"
+        if metric.scored < self.min_scored:
+            few = f"{counted(metric.scored, 'case')} scored, expected at least {self.min_scored}{absent}"
+            return "failed", value, f"{self.subject} is {number(value)}: {few}"
+        missed = [bound for bound in self.bounds if not bound.holds(value)]
+        if missed:
+            expected = " and ".join(map(str, missed))
+            more = self._more_cases(metric, missed[0].limit) if len(missed) == 1 else 0
+            planned = f"; {counted(more, 'more scored case')} would show it at {number(metric.value)}" if more else ""
+            return "failed", value, f"{self.subject} is {number(value)}, expected {expected}{noted}{planned}"
+        if counted_as is not None and metric.abstained and not self._holds_at_worst(value, metric, scores, counted_as):
+            total = metric.scored + metric.abstained
+            why = f"{metric.scored} of {counted(total, 'case')} scored, and it fails if the others have the worst score"
+            return "undecided", value, f"cannot tell: {self.subject} is {number(value)}; {why}{noted}"
+        return "passed", value, f"{self.subject} is {number(value)}{noted}"
+
+    def _holds_at_worst(self, value: float, metric: MetricValue, scores: FloatArray | None, counted_as: Metric) -> bool:
+        """Return whether the bounds hold if answers that abstain have the worst score."""
+        worst = counted_as.worst
+        if worst is None:
+            return False
+        if self.statistic in ("value", "mean", "low", "high"):
+            at_worst = (value * metric.scored + worst * metric.abstained) / (metric.scored + metric.abstained)
+        else:
+            import numpy as np
+
+            value_at_worst = _percentile(
+                np.append(np.empty(0) if scores is None else scores, [worst] * metric.abstained), self.statistic
+            )
+            at_worst = worst if value_at_worst is None else value_at_worst
+        return all(bound.holds(at_worst) for bound in self.bounds)
+
+    def _statistic(self, metric: MetricValue, scores: FloatArray | None) -> float | None:
+        match self.statistic:
+            case "value":
+                return metric.value
+            case "mean":
+                return metric.mean
+            case "low":
+                return metric.low
+            case "high":
+                return metric.high
+            case percentile:
+                return _percentile(scores, percentile)
+
+    def _more_cases(self, metric: MetricValue, limit: float) -> int:
+        """Return how many more cases take the bound of a share past a limit that its value meets; 0 if unknown."""
+        value, low, high = metric.value, metric.low, metric.high
+        if value is None or low is None or high is None or self.statistic not in ("low", "high"):
+            return 0
+        bound, other = (low, high) if self.statistic == "low" else (high, low)
+        return max(0, cases_for_bound(value, bound, other, limit, metric.scored) - metric.scored)
+
+    def _slack(self, value: float | None) -> float:
+        """Return how far a value is inside its bounds; the smallest one names the closest group."""
+        if value is None:
+            return -math.inf
+        return min(
+            -abs(value - bound.limit)
+            if bound.operator == "=="
+            else (value - bound.limit) * (1 if ">" in bound.operator else -1)
+            for bound in self.bounds
+        )
+
+    def result(self, outcome: GateOutcome, value: float | None, reason: str) -> GateResult:
+        bound = next((b for b in self.bounds if value is not None and not b.holds(value)), self.bounds[0])
+        return GateResult(str(self), outcome, value, bound.limit, reason, line=self.line)
+
+
+def _percentile(scores: FloatArray | None, statistic: str) -> float | None:
+    import numpy as np
+
+    finite = scores[np.isfinite(scores)] if scores is not None else None
+    if finite is None or not finite.size:
+        return None
+    percent = {"min": 0.0, "median": 50.0, "max": 100.0}.get(statistic)
+    return float(np.percentile(finite, float(statistic[1:]) if percent is None else percent))
+
+
+def _unknown(figure: str) -> str:
+    priced = figure in ("judge_cost_usd", "total_cost_usd", "target_cost_usd")
+    return f"{_UNKNOWN[figure]}{price_hint()}" if priced else _UNKNOWN[figure]

@@ -1,0 +1,316 @@
+"""The rules of gates as a whole: their table, what comes from their keys, and the verdicts on gates judged together."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import field, make_dataclass, replace
+from typing import Any
+
+from msgspec import structs
+
+from pytest_llmeval.core import (
+    MOST_LISTED,
+    ChangeWord,
+    GateResult,
+    LlmevalError,
+    counted,
+    expected_name,
+    several,
+    suggest,
+    without_links,
+)
+from pytest_llmeval.data import STRICT, adapter, describe
+from pytest_llmeval.gates._change import Adjusted, ExaminedChange, GateEvidence
+from pytest_llmeval.gates._contract import Gate, GateKey
+from pytest_llmeval.gates._drop import AnytimeGate, DriftGate, DropGate, GainGate, GainLackGate, LiftGate, SafeGate
+from pytest_llmeval.gates._limit import LimitGate
+
+RULES: list[type[Gate]] = [LimitGate, DropGate, SafeGate, AnytimeGate, GainGate, GainLackGate, LiftGate]
+"""Every rule. Of those with the same tags, the first is that of gates without the key `rule`."""
+
+
+def add_rule(rule: type[Gate]) -> None:
+    """Add a rule of a plugin; it may be added again.
+
+    Raises:
+        LlmevalError: It is no gate, has no keys, or another rule has these keys under the same name.
+    """
+    if not issubclass(rule, Gate):
+        raise LlmevalError(f"found {rule!r}, expected a subclass of pytest_llmeval.extend.Gate")
+    if not rule.tags:
+        raise LlmevalError(f"{rule.__qualname__}.tags is empty: name the keys by which the rule is known")
+    if rule in RULES:
+        return
+    for known in RULES:
+        if set(known.tags) & set(rule.tags) and (known.rule == rule.rule or not rule.rule):
+            raise LlmevalError(f"the gate key {known.tags[0]!r} is taken by {known.__qualname__}: set another `rule`")
+    RULES.append(rule)
+
+
+def gate_of_text(text: str, reference: str) -> Gate | None:
+    """Return the gate of a text; ``None`` if no rule has this form.
+
+    Args:
+        text: The gate.
+        reference: The system over which a lift is a gain.
+
+    Raises:
+        ValueError: The number is out of range, or the rule does not understand the statistic.
+    """
+    # A limit may be on a metric that looks like a call, so the rule of limits is the last to be asked.
+    for rule in sorted(RULES, key=lambda rule: rule is LimitGate):
+        if (gate := rule.from_text(text, reference)) is not None:
+            return gate
+    return None
+
+
+def rule_of_text(text: str) -> type[Gate] | None:
+    """Return the first rule whose text form a gate in a report has; ``None`` for limits."""
+    rules: tuple[type[Gate], ...] = (*RULES, DriftGate)
+    for rule in rules:
+        form = rule.form
+        if form is not None and text.startswith(f"{form.call}(") and f") {form.operator} " in text:
+            return rule
+    return None
+
+
+class GateFault(ValueError):  # noqa: N818 (a fault of a user's file)
+    """The faults of a gate.
+
+    Attributes:
+        faults: Key and message; the key is empty for the gate as a whole.
+        at_key: Whether they are about keys and not about their values.
+    """
+
+    def __init__(self, *faults: tuple[str, str], at_key: bool = False) -> None:
+        super().__init__("; ".join(message for _, message in faults))
+        self.faults = faults
+        self.at_key = at_key
+
+
+def known_keys() -> dict[str, GateKey]:
+    """Return the keys that some rule owns."""
+    return {name: key for rule in reversed(RULES) for name, key in rule.keys().items()}
+
+
+_ENTRIES: dict[str, type] = {}
+
+
+def gate_entry(rule: type[Gate]) -> type:
+    """Return the class by which the mapping form of a rule's gates is validated."""
+    if rule.__name__ not in _ENTRIES:
+        keys = rule.keys()
+        parts: list[Any] = [("metric", keys.pop("metric").kind)]
+        parts += [(name, key.kind | None, field(default=None)) for name, key in keys.items()]
+        _ENTRIES[rule.__name__] = make_dataclass(
+            "GateEntry", parts, frozen=True, namespace={"__pydantic_config__": STRICT}
+        )
+    return _ENTRIES[rule.__name__]
+
+
+def rule_of(entry: Mapping[str, Any]) -> type[Gate]:
+    """Return the rule of a gate by the keys that it has.
+
+    Raises:
+        GateFault: No rule has these keys.
+    """
+    tags = [tag for rule in reversed(RULES) for tag in rule.tags if entry.get(tag) is not None]
+    if not tags:
+        names = known_keys()
+        if unknown := [str(key) for key in entry if key not in names]:
+            raise GateFault(
+                *((key, f"found the unknown key {key!r}{expected_name(key, names)}") for key in unknown), at_key=True
+            )
+        limits = LimitGate.keys()
+        drops = [key for key in entry if entry[key] is not None and key not in limits]
+        if drops:
+            raise GateFault(("", f"found {drops[0]} without max_drop, expected both: {drops[0]} applies to drops"))
+        raise GateFault(("", "found neither min nor max, expected at least one of them"))
+    rules = [rule for rule in RULES if tags[0] in rule.tags]
+    if beside := [tag for tag in tags if tag not in rules[0].tags]:
+        raise GateFault(("", f"found {beside[-1]} beside {tags[0]}, expected only one of them: write two gates"))
+    name = entry.get("rule")
+    if name is None or not rules[0].rule:
+        return rules[0]
+    for rule in rules:
+        if name == rule.rule:
+            return rule
+    choices = [rule.rule for rule in rules]
+    hint = suggest(name, choices) if isinstance(name, str) else ""
+    raise GateFault(("rule", f"found {describe(name)}{hint}, expected one of {', '.join(map(repr, choices))}"))
+
+
+def read_gate(
+    value: Any, check: Callable[[type, Mapping[str, Any]], Any], cluster_by: str | None = None
+) -> Gate | None:
+    """Read a gate in its mapping form.
+
+    Args:
+        value: The gate in a suite file.
+        check: Validates a mapping by a class; reports faults, and returns ``None`` if there are some.
+        cluster_by: The label by which the suite clusters its cases.
+
+    Returns:
+        The gate; ``None`` if faults have been reported.
+
+    Raises:
+        GateFault: The value is no gate.
+        ValueError: A number is out of range, or keys exclude each other.
+    """
+    if not isinstance(value, Mapping):
+        message = f"found {describe(value)}, expected text such as 'f1 >= 0.7' or a mapping with 'metric'"
+        raise GateFault(("", message))
+    rule = rule_of(value)
+    keys = rule.keys()
+    entry = check(gate_entry(rule), {key: each for key, each in value.items() if key in keys})
+    if foreign := [str(key) for key in value if key not in keys]:
+        raise GateFault(*((key, _foreign(key, rule)) for key in foreign), at_key=True)
+    return None if entry is None else rule.read(vars(entry)).clustered(cluster_by)
+
+
+def _foreign(key: str, rule: type[Gate]) -> str:
+    unknown = "" if key in known_keys() else "unknown "
+    return f"found the {unknown}key {key!r} in {rule.title}{expected_name(key, rule.keys())}"
+
+
+def gate_schema() -> dict[str, Any]:
+    """Return the JSON Schema of the mapping form: the keys of one of the rules."""
+    return {"anyOf": [*map(_schema, RULES)]}
+
+
+def _schema(rule: type[Gate]) -> dict[str, Any]:
+    keys = rule.keys()
+    schema: dict[str, Any] = adapter(gate_entry(rule)).json_schema()
+    properties = {name: _property(schema["properties"][name], keys[name]) for name in keys}
+    named = next(each for each in RULES if each.tags == rule.tags) is not rule
+    required = ["metric", *(["rule"] if named else []), *rule.needs]
+    tagged = {"anyOf": [{"required": [tag]} for tag in rule.tags]} if len(rule.tags) > 1 else {}
+    required += rule.tags if not tagged else ()
+    return {
+        "type": "object",
+        "description": rule.title,
+        "properties": properties,
+        "required": required,
+        **tagged,
+        "additionalProperties": False,
+    }
+
+
+def _property(schema: Mapping[str, Any], key: GateKey) -> dict[str, Any]:
+    published = {name: value for name, value in schema.items() if name not in ("title", "default")}
+    least = {} if key.least is None else {"minimum": key.least}
+    return {**published, "description": without_links(key.meaning), **least}
+
+
+def judge_together(findings: Sequence[GateEvidence], files: Sequence[str] = ()) -> list[GateResult]:
+    """Judge gates on changes together: those of a suite, or those of all suites of a run.
+
+    The p-values of claims are adjusted, so that the chance that a run without any drop beyond what is allowed
+    fails, through whichever gate, stays at what the confidence says: by Hochberg's method over the groups of a gate,
+    which have no case in common, and by Holm's over gates. Primary gates have that level for themselves. So are those
+    of gains over another system, each of which is a claim of its own. Those of drops that are to be ruled out are not
+    adjusted: such a run passes only if all of them hold, which is no more likely than that one does.
+
+    Args:
+        findings: Of gates that are a family.
+        files: The suite file of each, if they are of several. Claims that are not evaluated then count as tests without
+            any evidence: a suite that did not run makes no verdict on another one bolder.
+
+    Returns:
+        One verdict per finding.
+    """
+    from pytest_llmeval.numbers import adjusted_gates, benjamini_hochberg, hochberg
+
+    adjusted: dict[int, Adjusted] = {}
+    for primary in (True, False):
+        places = [n for n, each in enumerate(findings) if each.gate.claims and each.gate.primary is primary]
+        tests = [[each for each in findings[place].examined if not each.fault] for place in places]
+        tests = [group for group in tests if group]
+        among = {files[place] for place in places if files}
+        unjudged = sum(is_unjudged_claim(findings[place]) for place in places) if len(among) > 1 else 0
+        within = [
+            (benjamini_hochberg if group[0].gate.adjust == "fdr" else hochberg)([each.p_value for each in group])
+            for group in tests
+        ] + [[1.0]] * unjudged
+        adjusted |= {
+            id(each): Adjusted(p_value, len(group), len(within), len(among), unjudged)
+            for group, p_values in zip(tests, adjusted_gates(within), strict=False)
+            for each, p_value in zip(group, p_values, strict=True)
+        }
+    far = {
+        id(each): (far, 1 - finding.gate.confidence)
+        for finding in findings
+        if isinstance(finding.gate, DropGate) and finding.gate.counts_collapses
+        for each in finding.examined
+        if (far := each.far) is not None
+    }
+    for key, (changes, level) in far.items():
+        if changes.is_collapse([other for at, (other, _) in far.items() if at != key], level):
+            adjusted[key] = structs.replace(adjusted[key], collapsed=True)
+    return [_judged(finding, adjusted) for finding in findings]
+
+
+def is_unjudged_claim(finding: GateEvidence) -> bool:
+    """Return whether a claim that is adjusted for others has no test, since a part of its suite did not run."""
+    return finding.gate.claims and not finding.examined and finding.outcome == "not_judged"
+
+
+def _judged(finding: GateEvidence, adjusted: Mapping[int, Adjusted]) -> GateResult:
+    verdict = _verdict(finding, adjusted)
+    return replace(verdict, reason=f"{verdict.reason}; {finding.doubt}") if finding.doubt else verdict
+
+
+def _verdict(finding: GateEvidence, adjusted: Mapping[int, Adjusted]) -> GateResult:
+    gate = finding.gate
+    if not finding.examined:
+        return gate.result(finding.outcome, finding.value, finding.reason)
+    among = [adjusted.get(id(each), Adjusted(each.p_value)) for each in finding.examined]
+    verdicts = [(each.group, *each.verdict(own)) for each, own in zip(finding.examined, among, strict=True)]
+    undecided = any(each.undecided for each in finding.examined)
+    if gate.by is None:
+        _, outcome, drop, reason = verdicts[0]
+        evidence = finding.examined[0].evidence
+        low, high = (evidence is not None and gate.change_bounds(evidence.interval)) or (None, None)
+        word, known = finding.examined[0].word(among[0])
+        verdict = replace(
+            gate.result(outcome, drop, reason), low=low, high=high, undecided=undecided, word=word, known=known
+        )
+        return _with_cause(verdict, zip(finding.examined, among, strict=True))
+    small = f"; not evaluated, under {counted(gate.min_cases, 'case')}: {several(finding.small)}"
+    note = small if finding.small else ""
+    failed = [each for each in verdicts if each[1] == "failed"]
+    worst_first = sorted(failed or verdicts, key=lambda each: math.inf if each[2] is None else -each[2])
+    group, outcome, drop, reason = worst_first[0]
+    if failed:
+        ordered = worst_first if len(failed) > MOST_LISTED else failed
+        listed = several([f"{each[0]}: {each[3]}" for each in ordered], "; ")
+        text = f"{len(failed)} of {len(verdicts)} groups fail: {listed}{note}"
+    else:
+        open_ = [each for each in verdicts if each[1] == "undecided"]
+        outcome = "undecided" if open_ else outcome
+        groups = counted(len(verdicts), "group")
+        of_all = f"{len(open_)} of {groups} undecided" if open_ else f"all {groups} pass"
+        text = f"{of_all}, {gate.worst} {group}: {reason}{note}"
+    falls = [
+        pair for pair, each in zip(zip(finding.examined, among, strict=True), verdicts, strict=True) if each in failed
+    ]
+    word, known = _word_of_groups([each.word(own) for each, own in zip(finding.examined, among, strict=True)])
+    verdict = replace(gate.result(outcome, drop, text), undecided=undecided, word=word, known=known)
+    return _with_cause(verdict, falls)
+
+
+def _word_of_groups(words: Sequence[tuple[ChangeWord, str]]) -> tuple[ChangeWord, str]:
+    """Return what is known about a change of groups: of the first that has the most important word."""
+    ranks: Sequence[ChangeWord] = ("worse", "cannot tell", "better", "no drop", "")
+    return min(words, key=lambda each: ranks.index(each[0]))
+
+
+def _with_cause(verdict: GateResult, falls: Iterable[tuple[ExaminedChange, Adjusted]]) -> GateResult:
+    """Return the verdict on a gate with the cause of the falls that failed it, of each group if it has any."""
+    if verdict.outcome != "failed":
+        return verdict
+    causes, fallen = list[str](), list[str]()
+    for each, adjusted in falls:
+        if cause := each.cause(adjusted.p_value):
+            causes.append(f"{each.group}: {cause}" if each.group else cause)
+            fallen += each.worsened.ids if each.worsened is not None else ()
+    return replace(verdict, cause=several(causes, " "), fallen=tuple(fallen))

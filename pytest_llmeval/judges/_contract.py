@@ -1,0 +1,279 @@
+"""The contract of judges and of the evaluators that ask them: modes, questions, requests, replies, verdicts. No I/O."""
+
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias
+
+from msgspec import Struct, field
+
+from pytest_llmeval.core import Case, Evaluator, EvaluatorError, JudgeError, Observation
+
+if TYPE_CHECKING:
+    from pytest_llmeval.judges._spec import JudgeSpec
+
+
+Stopped: TypeAlias = Literal["stop", "length", "refusal", "tool", "thoughts"]
+
+Role: TypeAlias = Literal["system", "user", "assistant"]
+
+ROUNDING = 1e-9
+_SAME_SCORE = 0.1
+"""Graded twice, the same answer may well get scores that differ by a tenth of the scale."""
+
+
+class Message(Struct, frozen=True):
+    """One message of a conversation with a model."""
+
+    role: Role
+    content: str
+
+
+class JudgeRequest(Struct, frozen=True):
+    """One call of a model, for any provider.
+
+    Attributes:
+        messages: In order.
+        model: The model's name, without its provider.
+        parameters: What the user set, such as ``temperature`` or ``max_tokens``; nothing else is sent.
+        reply_schema: JSON Schema of the reply, for providers that can enforce one; ``None`` for plain text.
+        expected_of: The field of the reply for whose value the probabilities of tokens are wanted; ``None`` for none.
+    """
+
+    messages: tuple[Message, ...]
+    model: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    reply_schema: Mapping[str, Any] | None = None
+    expected_of: str | None = None
+
+    def __str__(self) -> str:
+        return "\n\n".join(message.content for message in self.messages)
+
+
+class Usage(Struct, frozen=True):
+    """Tokens of one call; ``None`` if the provider does not report them."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+class JudgeReply(Struct, frozen=True):
+    """The answer of a model.
+
+    Attributes:
+        text: The answer.
+        usage: Tokens, summed over the attempts that the provider charged for.
+        stopped: ``stop`` for a complete answer, ``length`` for one cut off, ``refusal`` for one that was refused or
+            filtered. With ``tool`` and ``thoughts``, the text is the call of a tool or what the model thought.
+        probabilities: Of the digits that could be the value of `JudgeRequest.expected_of`, such as ``{"4": 0.7}``;
+            ``None`` where the provider gives none.
+    """
+
+    text: str
+    usage: Usage = Usage()
+    stopped: Stopped = "stop"
+    probabilities: Mapping[str, float] | None = None
+
+
+class JudgeClient(Protocol):
+    """Anything that completes a request, at once or awaited."""
+
+    def complete(self, request: JudgeRequest) -> JudgeReply | str | Awaitable[JudgeReply | str]:
+        """Return the model's reply.
+
+        Raises:
+            JudgeError: There is none; retries are the client's business.
+        """
+
+
+class ChatClient(Protocol):
+    """Anything that answers a list of messages, at once or awaited."""
+
+    def chat(self, messages: list[dict[str, str]]) -> Any:
+        """Return the model's reply to ``{"role": ..., "content": ...}`` messages."""
+
+
+class Verdict(Struct, frozen=True):
+    """A reply that could be read.
+
+    Attributes:
+        score: On the scale of the mode.
+        reasoning: The judge's reasons, empty where it gives none.
+        details: Further findings, such as flags; JSON data.
+    """
+
+    score: float
+    reasoning: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Listing(Struct, frozen=True):
+    """The decision of a panel about numbered things, such as claims, each of which a verdict grades by itself.
+
+    Attributes:
+        grades: Returns the grades of a verdict, from 0 to 1, in the order of the things.
+        join: Returns the verdict with decided grades, from the verdicts of the jurors.
+    """
+
+    grades: Callable[[Verdict], Sequence[float]]
+    join: Callable[[Sequence[Verdict], Sequence[float]], Verdict]
+
+
+class Mode(Struct, frozen=True):
+    """A way of judging: data, one file each.
+
+    Attributes:
+        name: Such as ``continuous``.
+        version: Changes whenever the instructions or the reading of replies change; part of every cache key.
+        instructions: Language (``en``, ``zh``) to the instructions of the judge.
+        fields: Names of the texts that it is shown, in order.
+        scale: Smallest and largest score.
+        read: Turns a reply's text into a verdict, or raises `JudgeError`.
+        reply_schema: JSON Schema of the reply; ``None`` where it is a word.
+        asks_again: Whether a reply that cannot be read is asked for once more, with a call of its own.
+        decides: Whether scores are decisions, such as a winner, of which there is no mean; words always are.
+        tied: The score that a vote which decides nothing gives; ``None``: the lowest of those that it is between.
+        listing: How a panel decides, where a verdict grades numbered things.
+        asks_one: Whether of a panel only the first juror is asked, or the next if it fails and the panel can do without
+            it, because the reply is no judgement but, for example, a list of things to judge.
+        expected_of: The field of the reply whose value is taken as the mean over the probabilities of its tokens;
+            `read` gets them with the reply. ``None``: the reply alone counts.
+        plays: Whether it plays a person in a conversation: then it reacts to what the texts ask for.
+
+    Raises:
+        TypeError: Name or version are not text, so stored verdicts could not be found again.
+    """
+
+    name: str
+    version: str
+    instructions: Mapping[str, str]
+    fields: tuple[str, ...]
+    scale: tuple[float, float]
+    read: Callable[[str], Verdict]
+    reply_schema: Mapping[str, Any] | None = None
+    asks_again: bool = False
+    decides: bool = False
+    tied: float | None = None
+    listing: Listing | None = None
+    asks_one: bool = False
+    expected_of: str | None = None
+    plays: bool = False
+
+    def __post_init__(self) -> None:
+        for name, value in (("name", self.name), ("version", self.version)):
+            _check_text(f"Mode: {name}", value)
+
+    @property
+    def tolerance(self) -> float:
+        """The largest difference of scores that agree, as a share of the scale; 0 for words and decisions."""
+        return 0.0 if self.decides or self.reply_schema is None else _SAME_SCORE
+
+    def shares(self, verdict: Verdict) -> Sequence[float]:
+        """Return the scores of a verdict as shares of the scale: one, or that of each thing that it grades."""
+        if self.listing is not None:
+            return self.listing.grades(verdict)
+        low, high = self.scale
+        return [(verdict.score - low) / (high - low)]
+
+    def differ(self, first: Verdict, second: Verdict) -> bool:
+        """Return whether two verdicts disagree about one of the things that they judge."""
+        pairs = zip(self.shares(first), self.shares(second), strict=True)
+        return any(abs(this - that) > self.tolerance + ROUNDING for this, that in pairs)
+
+
+class Question(Struct, frozen=True):
+    """A question to a judge about one case.
+
+    Attributes:
+        mode: How it judges.
+        texts: Field name to text, for the fields of the mode; untrusted.
+        language: Of the instructions.
+        shared: Whether it is the same for all cases, and so is asked once for all cases and repeats.
+        foreseen: Its verdict in a plan, if the number of further questions does not depend on it.
+
+    Raises:
+        TypeError: The language is no text.
+    """
+
+    mode: Mode
+    texts: Mapping[str, str]
+    language: str = "en"
+    shared: bool = False
+    foreseen: Verdict | None = None
+
+    def __post_init__(self) -> None:
+        _check_text("Question: language", self.language)
+
+
+def _check_text(what: str, value: Any) -> None:
+    """Check the values that evaluators of users pass, whose types are unchecked."""
+    if not isinstance(value, str):
+        raise TypeError(f"{what}: found {value!r}, expected text")
+
+
+@dataclass(frozen=True)
+class JudgedEvaluator(Evaluator):
+    """An evaluator some of whose counts come from a judge.
+
+    It defines the questions and the meaning of the verdicts. Calls, caching and cost are handled elsewhere,
+    so it stays as pure as any other.
+    """
+
+    asks = True
+
+    decides: ClassVar[bool] = False
+    """True if its verdicts are decisions, which have no mean."""
+
+    @property
+    def own_model(self) -> "JudgeSpec | None":
+        """The model, such as one of embeddings, that is asked in place of the suite's judge; ``None`` for the judge."""
+        return None
+
+    @abstractmethod
+    def questions(self, case: Case) -> Sequence[Question]:
+        """Return the questions about an answered case; empty if a rule decides."""
+
+    def follow_up(self, case: Case, verdicts: Sequence[Verdict | JudgeError]) -> Sequence[Question]:
+        """Return the questions that depend on what was said before; empty ends the asking. Default: none.
+
+        Args:
+            case: As in `questions`.
+            verdicts: One per question asked so far, in order; an error where the judge gave none.
+        """
+        return super().follow_up(case, verdicts)
+
+    def panel_fault(self, reduce: str | None) -> str | None:
+        """Say why the verdicts of several judges cannot become one in a certain way; ``None`` if they can.
+
+        Args:
+            reduce: ``mean``, ``median``, ``majority`` or ``unanimous``; ``None``: the majority of words such as yes and
+                no, the mean of scores.
+        """
+        if not self.decides or reduce not in ("mean", "median"):
+            return None
+        return f"found {reduce}, expected majority or unanimous: its verdicts are decisions"
+
+    @abstractmethod
+    def measure_judged(self, case: Case, verdicts: Sequence[Verdict | JudgeError]) -> Observation:
+        """Count one case.
+
+        Args:
+            case: The case.
+            verdicts: One per question of all rounds, in order; an error where the judge gave none. An evaluator that
+                has other metrics counts those and names the ones that it could not compute in `Observation.errored`.
+
+        Raises:
+            JudgeError: Nothing could be counted.
+        """
+
+    def measure(self, case: Case) -> Observation:
+        """Count one case about which no judge need be asked.
+
+        Raises:
+            EvaluatorError: A judge is needed.
+        """
+        if self.questions(case):
+            raise EvaluatorError(
+                f"evaluator {self.name!r} needs a judge: run it in a suite, or give score() a judge client"
+            )
+        return self.measure_judged(case, ())

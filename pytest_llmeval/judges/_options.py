@@ -1,0 +1,234 @@
+"""Options of the command line and the configuration for judges, and the budget of a run."""
+
+import math
+import os
+import re
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+
+from msgspec import Struct, field
+
+from pytest_llmeval.core import counted, resolve, unknown_name
+from pytest_llmeval.data import WORKING_FOLDER
+from pytest_llmeval.judges._spec import JudgeSpec, PanelSpec
+
+if TYPE_CHECKING:
+    from pytest_llmeval.judges.replies import ReplyStore
+
+_CENTS = 2
+_PART = re.compile(r"^(?P<unit>calls|tokens|usd)=(?P<amount>\d+(?:\.\d+)?)$", re.ASCII)
+
+
+class StoreKind(NamedTuple):
+    """A kind of store.
+
+    Attributes:
+        open: The class, or its import string; it is called with the path.
+        coordination: Path of the database of the processes of a run, from the store; empty if the store is that
+            database. A store that is a file has it beside itself: ``../.llmeval/cache.sqlite3``.
+    """
+
+    open: "str | Callable[[Path], ReplyStore]"
+    coordination: str = ""
+
+
+STORES: Final[dict[str, StoreKind]] = {
+    "sqlite": StoreKind("pytest_llmeval.judges.replies._sqlite:SqliteReplies"),
+    "directory": StoreKind(
+        "pytest_llmeval.judges.replies._directory:DirectoryReplies", f"{WORKING_FOLDER}/cache.sqlite3"
+    ),
+}
+"""The stores by the name that precedes a path in ``llmeval_cache``."""
+
+
+_PREFIX = re.compile("([a-z]{2,}):(.+)", re.DOTALL)
+
+
+class CachePlace(NamedTuple):
+    """The place of a store, as the setting ``llmeval_cache`` names it.
+
+    Attributes:
+        path: A file or directory.
+        store: A name in `STORES`.
+    """
+
+    path: Path
+    store: str = "sqlite"
+
+    @classmethod
+    def parse(cls, text: str) -> "CachePlace":
+        """Read ``PATH`` or ``STORE:PATH``.
+
+        Raises:
+            ValueError: There is no such store.
+        """
+        if (parts := _PREFIX.fullmatch(text)) is None:
+            return cls(Path(text))
+        if parts[1] not in STORES:
+            raise ValueError(unknown_name("store", parts[1], STORES))
+        return cls(Path(parts[2]), parts[1])
+
+    def within(self, folder: Path) -> "CachePlace":
+        """Return the place for a relative path in a folder."""
+        return self._replace(path=folder / self.path)
+
+    def exists(self) -> bool:
+        """Return whether anything has been stored."""
+        return self.path.exists()
+
+    def size(self) -> int:
+        """Return the bytes of the stored verdicts."""
+        files = self.path.glob("*.json") if self.path.is_dir() else [self.path]
+        size = 0
+        for each in files:
+            with suppress(FileNotFoundError):  # another process was faster
+                size += each.lstat().st_size
+        return size
+
+    def __str__(self) -> str:
+        return str(self.path) if self.store == "sqlite" else f"{self.store}:{self.path}"
+
+    @property
+    def coordination(self) -> Path:
+        """The database of the processes of a run, which is never committed."""
+        return Path(os.path.normpath(self.path / STORES[self.store].coordination))  # ".." leaves a file, too
+
+    def open(self) -> "ReplyStore":
+        """Open the store, and create it first if it is absent.
+
+        Raises:
+            LlmevalError: It cannot be created or opened.
+        """
+        opened: ReplyStore = resolve(STORES[self.store].open)(self.path)
+        return opened
+
+
+DEFAULT_PLACE: Final = CachePlace(Path(WORKING_FOLDER, "cache.sqlite3"))
+"""The place of a configuration without one."""
+
+
+class Budget(Struct, frozen=True):
+    """Limits of one run over all its processes; ``None`` for none.
+
+    Attributes:
+        calls: Calls of judges.
+        tokens: Of their requests and replies.
+        usd: US dollars.
+    """
+
+    calls: int | None = None
+    tokens: int | None = None
+    usd: float | None = None
+
+    def __bool__(self) -> bool:
+        return (self.calls, self.tokens, self.usd) != (None, None, None)
+
+    def part(self, index: int, count: int) -> "Budget":
+        """Return the budget of one of several shards; the parts add up to the whole.
+
+        Args:
+            index: Of the shard, counted from 1.
+            count: Of shards.
+        """
+
+        def share(amount: int | None) -> int | None:
+            return None if amount is None else amount * index // count - amount * (index - 1) // count
+
+        return Budget(share(self.calls), share(self.tokens), None if self.usd is None else self.usd / count)
+
+    def __str__(self) -> str:
+        parts = [counted(self.calls, "call")] if self.calls is not None else []
+        parts += [counted(self.tokens, "token")] if self.tokens is not None else []
+        parts += [f"{_amount(self.usd)} USD"] if self.usd is not None else []
+        return ", ".join(parts)
+
+
+def _amount(usd: float) -> str:
+    """Return an amount with cents, and with as many further digits as it has."""
+    text = f"{usd:.9f}".rstrip("0")
+    return text if len(text.partition(".")[2]) > _CENTS else f"{usd:.{_CENTS}f}"
+
+
+def parse_budget(texts: Iterable[str]) -> Budget:
+    """Read ``calls=500``, ``tokens=200000`` or ``usd=2.50``, several of them separated by commas.
+
+    Raises:
+        ValueError: A part is something else, or a unit is limited twice.
+    """
+    limits: dict[str, float] = {}
+    for text in (part.strip() for each in texts for part in each.split(",")):
+        match = _PART.match(text)
+        if match is None or not math.isfinite(amount := float(match["amount"])):
+            raise ValueError(f"found {text!r}, expected calls=NUMBER, tokens=NUMBER or usd=AMOUNT")
+        if match["unit"] in limits:
+            raise ValueError(f"found {match['unit']} twice, expected only one limit in this unit")
+        if match["unit"] != "usd" and not amount.is_integer():
+            raise ValueError(f"found {text!r}, expected a whole number of {match['unit']}")
+        limits[match["unit"]] = amount
+    calls, tokens = limits.get("calls"), limits.get("tokens")
+    return Budget(
+        calls=None if calls is None else int(calls),
+        tokens=None if tokens is None else int(tokens),
+        usd=limits.get("usd"),
+    )
+
+
+JudgeMode: TypeAlias = Literal["auto", "replay", "record", "refresh", "off"]
+
+
+class JudgeOptions(Struct, frozen=True):
+    """Options of a run.
+
+    Attributes:
+        mode: Which stores are read, and whether a model may be asked.
+        model: ``PROVIDER:NAME``; overrides the suites.
+        base_url: Where it is served.
+        concurrency: Most calls at a time, of judges and targets, over all processes.
+        budget: Most that the run may spend on judges.
+        cache: The place of stored verdicts.
+        run: Id of the run.
+        worker: Name of this process among those of the run; nothing where it is the only one.
+    """
+
+    mode: JudgeMode = "auto"
+    model: str | None = None
+    base_url: str | None = None
+    concurrency: int = 16
+    budget: Budget = field(default_factory=Budget)
+    cache: CachePlace = DEFAULT_PLACE
+    run: str = ""
+    worker: str = ""
+
+    @property
+    def records(self) -> bool:
+        """True if the judgements that the run uses are written next to its suites."""
+        return self.mode in ("record", "refresh")
+
+    @property
+    def shares(self) -> bool:
+        """True if the run has several processes."""
+        return bool(self.worker)
+
+    def owner(self, worker: str) -> str:
+        """Return the beginning of the names of a worker as an owner of leases; the name of the process follows."""
+        return f"{self.run} {worker}"
+
+    def chosen(self, suite: JudgeSpec | PanelSpec) -> JudgeSpec | PanelSpec:
+        """Return who judges a suite: of a panel the juror of the model that the user names, or that model alone."""
+        if isinstance(suite, JudgeSpec):
+            return self.spec(suite)
+        if self.model is None:
+            return replace(suite, judges=tuple(map(self.spec, suite.judges)))
+        return self.spec(next((each for each in suite.judges if each.model == self.model), JudgeSpec()))
+
+    def spec(self, suite: JudgeSpec) -> JudgeSpec:
+        """Return who judges in place of one judge of a suite.
+
+        Another model than the suite's is not at the suite's address, and has neither its key nor its price.
+        """
+        if self.model is not None and self.model != suite.model:
+            return replace(suite, model=self.model, base_url=self.base_url, api_key_env=None, price=None)
+        return suite if self.base_url is None else replace(suite, base_url=self.base_url)

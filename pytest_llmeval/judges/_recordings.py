@@ -1,0 +1,377 @@
+"""Files of verdicts that people commit: judgements next to a suite, and JSON objects of scores."""
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pytest_llmeval.core import LlmevalError, SuiteError, excerpt, grouped
+from pytest_llmeval.data import FaultLog, decode, load_json, own_file, read_bytes, rewrite, unique_keys
+
+if TYPE_CHECKING:
+    from pytest_llmeval.judges._stored_judgement import StoredJudgement
+
+
+_CONFLICT = re.compile(r"<{7}( |$)|={7}$|>{7}( |$)|\|{7}( |$)")
+_HIDDEN = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+"""Characters that a review hides, that reverse text there, or that cannot be written as UTF-8."""
+
+
+NOT_RECORDED = "no recorded verdict"
+"""The words of the error of a question whose verdict is not recorded."""
+
+
+def judgements_of(asking: Path) -> Path:
+    """Return the file that holds the judgements which a suite or a Python test file asked for."""
+    return own_file(asking, "judgements.jsonl")
+
+
+class Judgements:
+    """The judgements of one file.
+
+    Attributes:
+        path: The file.
+        entries: Key to judgement.
+    """
+
+    def __init__(self, path: Path, entries: "Iterable[StoredJudgement]" = ()) -> None:
+        self.path = path
+        self.entries = {entry.key: entry for entry in entries}
+
+    @classmethod
+    def read(cls, path: Path, display_path: str | None = None) -> "Judgements":
+        """Read a file; an absent one is empty.
+
+        Args:
+            path: The file.
+            display_path: Its name in errors; default: its path.
+
+        Raises:
+            SuiteError: The file cannot be read, or lines are no judgements; all of them are listed.
+        """
+        return cls(path, _read(path, display_path or str(path)) if path.exists() else ())
+
+    def get(self, key: str) -> "StoredJudgement | None":
+        """Return the judgement recorded under a key."""
+        return self.entries.get(key)
+
+    def has(self, case: str, mode: str) -> bool:
+        """Return whether a case has judgements of a mode."""
+        return any(each.components["mode"] == mode for each in self._by_case.get(case, ()))
+
+    def nearest(self, case: str, components: Mapping[str, Any]) -> str:
+        """Say why nothing is recorded: what differs from the most similar judgement of the mode, best of the case.
+
+        Args:
+            case: Id of the case.
+            components: What the missing key is made of.
+        """
+        from pytest_llmeval.judges._stored_judgement import difference
+
+        mode, of_case = components["mode"], self._by_case.get(case, ())
+        own = _most_like(components, [each for each in of_case if each.components["mode"] == mode])
+        if own is not None:
+            return f"the recorded verdict of this case differs in {difference(components, own.components)}"
+        modes = sorted({each.components["mode"] for each in of_case})
+        why = f"this case has verdicts of {', '.join(modes)}" if modes else "no verdict is recorded for this case"
+        other = _most_like(components, self._by_mode.get(mode, ()))
+        if other is None:
+            return why
+        return f"{why}; the one of case {other.case!r} differs in {difference(components, other.components)}"
+
+    @cached_property
+    def _by_case(self) -> "dict[str, list[StoredJudgement]]":
+        return grouped((entry.case, entry) for entry in self.entries.values())
+
+    @cached_property
+    def _by_mode(self) -> "dict[str, list[StoredJudgement]]":
+        return grouped((entry.components["mode"], entry) for entry in self.entries.values())
+
+
+def merge_judgements(
+    old: "Iterable[StoredJudgement]", new: "Iterable[StoredJudgement]", forget: Collection[str] = ()
+) -> "list[StoredJudgement]":
+    """Merge the judgements that a run used into the recorded ones; a new judgement replaces the old one of its key.
+
+    One with the same reply does not: how long it took this time is no reason to change a committed file.
+
+    Args:
+        old: What is recorded.
+        new: What the run used.
+        forget: Cases of which nothing old is kept, because the run had all their judgements.
+    """
+    known = {entry.key: entry for entry in old}
+    merged = {key: entry for key, entry in known.items() if entry.case not in forget}
+    for entry in new:
+        before = known.get(entry.key)
+        same = before is not None and (before.reply, before.case) == (entry.reply, entry.case)
+        merged[entry.key] = before if before is not None and same else entry
+    return list(merged.values())
+
+
+def write_judgements(path: Path, entries: "Iterable[StoredJudgement]") -> bool:
+    """Write a file in one step, sorted by case, mode, repeat and key; of two judgements of a key the later is written.
+
+    Returns:
+        Whether the file had to change; no file is made for no judgement.
+
+    Raises:
+        LlmevalError: The file cannot be written.
+    """
+    fixed = list(entries)
+    return _rewrite(path, lambda: fixed)
+
+
+def _rewrite(path: Path, entries: "Callable[[], Iterable[StoredJudgement]]") -> bool:
+    def text() -> str:
+        single = {entry.key: entry for entry in entries()}.values()
+        return "".join(recorded_line(entry) for entry in sorted(single, key=lambda entry: entry.place))
+
+    try:
+        return rewrite(path, text)
+    except OSError as error:
+        raise LlmevalError(f"{path}: the judgements cannot be written ({error.strerror})") from error
+
+
+def recorded_line(entry: "StoredJudgement") -> str:
+    """Return a judgement as one line, readable in a diff; characters that would not be seen there are escaped."""
+    text = json.dumps(entry.to_json(), ensure_ascii=False, allow_nan=False)
+    return visible(text) + "\n"
+
+
+def visible(text: str) -> str:
+    """Return JSON text in which characters that would not be seen in a review are escaped."""
+    return _HIDDEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def _merged(path: Path, used: "Iterable[StoredJudgement]", lacking: Collection[str] | None) -> "list[StoredJudgement]":
+    """Merge the judgements of a run into a file; a renewing run drops the others, except of cases without a score."""
+    old = Judgements.read(path).entries.values()
+    forget = {entry.case for entry in old}.difference(lacking) if lacking is not None else ()
+    return merge_judgements(old, used, forget)
+
+
+def _most_like(components: Mapping[str, Any], entries: "Iterable[StoredJudgement]") -> "StoredJudgement | None":
+    def rank(entry: "StoredJudgement") -> tuple[int, str]:
+        theirs = entry.components
+        texts, recorded = components["texts"], theirs["texts"]
+        unlike = sum(components[name] != theirs[name] for name in components if name != "texts")
+        changed = sum(texts.get(name) != recorded.get(name) for name in texts.keys() | recorded.keys())
+        return unlike + changed, entry.key
+
+    return min(entries, key=rank, default=None)
+
+
+def _read(path: Path, display_path: str) -> "list[StoredJudgement]":
+    from pytest_llmeval.judges._stored_judgement import StoredJudgement
+
+    faults = FaultLog(display_path)
+    entries: dict[str, tuple[int, StoredJudgement]] = {}
+    for number, text in enumerate(decode(read_bytes(path, display_path), display_path).split("\n"), 1):
+        if not text.strip():
+            continue
+        if _CONFLICT.match(text.rstrip("\r")):
+            faults.add(
+                number,
+                1,
+                "",
+                "found a merge conflict marker, expected a judgement: keep the lines of both sides",
+            )
+            continue
+        try:
+            entry = StoredJudgement.from_json(_parse(text))
+        except ValueError as error:
+            faults.add(number, 1, "", str(error))
+            continue
+        first, known = entries.setdefault(entry.key, (number, entry))
+        if known != entry:
+            faults.add(
+                number,
+                1,
+                "key",
+                f"found a judgement with the key of line {first}, expected distinct keys: delete one of them",
+            )
+    faults.check()
+    return [entry for _, entry in entries.values()]
+
+
+def _parse(text: str) -> Any:
+    """Parse JSON that may hold half of a surrogate pair: a reply is kept as it came."""
+    try:
+        return json.loads(text, object_pairs_hook=unique_keys)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"found invalid JSON at column {error.colno} ({error.msg}), expected a judgement") from None
+    except RecursionError:
+        raise ValueError("found too many levels of nesting, expected a judgement") from None
+
+
+class Written(NamedTuple):
+    """The result of writing a file of recordings.
+
+    Attributes:
+        path: The file.
+        judgements: How many judgements the run used, if the file has changed; else 0.
+        fault: Why it could not be written, or nothing.
+    """
+
+    path: Path
+    judgements: int
+    fault: str = ""
+
+
+def encode_judgements(used: "Iterable[tuple[Path, StoredJudgement]]") -> str:
+    """Write judgements, each with the file that asked for it, as one line of ASCII."""
+    return json.dumps([(str(asking), entry.to_json()) for asking, entry in used])
+
+
+def record_used(
+    used: "Mapping[Path, list[StoredJudgement]]", renewed: Mapping[Path, Collection[str]]
+) -> Iterator[Written]:
+    """Write recordings, in the order of their files.
+
+    Args:
+        used: The judgements that a run used, by the file that they are recorded in.
+        renewed: Suites that renewed all verdicts, to their cases without a score: what the others did not
+            use is forgotten.
+
+    Yields:
+        What was written to each file.
+    """
+    anew = {judgements_of(asking): lacking for asking, lacking in renewed.items()}
+    for path, entries in sorted(used.items()):
+        try:
+            # If cases share a verdict, the first by name is recorded, whichever was reported first.
+            entries.sort(key=lambda entry: entry.case, reverse=True)
+            changed = _rewrite(path, partial(_merged, path, entries, anew.get(path)))
+            yield Written(path, len({entry.key for entry in entries}) if changed else 0)
+        except LlmevalError as error:
+            yield Written(path, 0, str(error))
+
+
+_DIGITS = 16
+_KEY = re.compile(rf"(.*)/(.*)#[0-9a-f]{{{_DIGITS}}}", re.DOTALL)
+
+
+def score_key(sample: str, question: str, parts: Sequence[str]) -> str:
+    """Return what a score is kept under: another answer, or the same id in another conversation, is another key.
+
+    Args:
+        sample: Id of the conversation.
+        question: Id of the question in it.
+        parts: Everything that the score depends on but the judge.
+    """
+    digest = sha256(json.dumps(list(map(str, parts))).encode()).hexdigest()[:_DIGITS]
+    return f"{sample}/{question}#{digest}"
+
+
+def scored_ids(key: str) -> list[str]:
+    """Return the ids of the case that a key may be about, the fullest first; a plain id is its own.
+
+    >>> scored_ids("conv-1/q7#0123456789abcdef"), scored_ids("q7")
+    (['conv-1/q7', 'q7'], ['q7'])
+    """
+    match = _KEY.fullmatch(key)
+    return [f"{match[1]}/{match[2]}", match[2]] if match is not None else [key]
+
+
+def keys_of_ids(questions: Iterable[tuple[str, str, str]]) -> dict[str, set[str]]:
+    """Return what the questions that an id may mean are kept under.
+
+    Args:
+        questions: Id of the conversation, id of the question in it, and `score_key` of each.
+    """
+    keys: dict[str, set[str]] = defaultdict(set)
+    for sample, question, key in questions:
+        for name in (question, f"{sample}/{question}"):
+            keys[name].add(key)
+    return dict(keys)
+
+
+@dataclass
+class ScoreFile:
+    """The file and its scores.
+
+    Attributes:
+        path: The file.
+        scores: Key to score, from 0 to 1.
+    """
+
+    path: Path
+    scores: dict[str, float] = field(default_factory=dict)
+    _new: dict[str, float] = field(default_factory=dict)
+    _moved: set[str] = field(default_factory=set)
+
+    @classmethod
+    def open(cls, path: Path) -> "ScoreFile":
+        """Read a file, or begin a new one; its folder is made.
+
+        Raises:
+            SuiteError: The file is not what `save` writes; all faults are listed, and it is left unchanged.
+            OSError: The folder cannot be made.
+        """
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return cls(path, _read_scores(path))
+
+    def add(self, key: str, score: float) -> None:
+        """Remember a score until `save`."""
+        self.scores[key] = self._new[key] = score
+
+    @property
+    def plain_ids(self) -> list[str]:
+        """The keys that are ids of questions, as other programs write them."""
+        return [key for key in self.scores if _KEY.fullmatch(key) is None]
+
+    def move(self, names: Mapping[str, str]) -> None:
+        """Move scores from one key to another, until `save` in memory; a score that is there already stays."""
+        for name, key in names.items():
+            self._moved.add(name)
+            score = self.scores.pop(name)
+            if key not in self.scores:
+                self.add(key, score)
+
+    @property
+    def unsaved(self) -> int:
+        """The number of scores that the file does not have yet."""
+        return len(self._new)
+
+    def save(self) -> None:
+        """Merge new scores into the file, sorted, and keep those that other processes have added.
+
+        Raises:
+            OSError: It cannot be written.
+            SuiteError: It has been damaged in the meantime, and is left unchanged.
+        """
+        if self._new or self._moved:
+            rewrite(self.path, lambda: _text(self._merged(_read_scores(self.path))))
+            self._new.clear()
+            self._moved.clear()
+
+    def _merged(self, there: Mapping[str, float]) -> dict[str, float]:
+        return {key: score for key, score in {**there, **self._new}.items() if key not in self._moved}
+
+
+def _text(scores: Mapping[str, float]) -> str:
+    return json.dumps(scores, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
+
+
+def _read_scores(path: Path) -> dict[str, float]:
+    """Read a file; an absent one is empty."""
+    if not path.exists():
+        return {}
+    document = load_json(path, str(path))
+    if not isinstance(document.data, dict):
+        kind = f"a {type(document.data).__name__}"
+        raise SuiteError([document.fault((), f"found {kind}, expected an object of question ids and scores")])
+    faults = [
+        document.fault([key], f"found {excerpt(json.dumps(value), 80)}, expected a score from 0 to 1")
+        for key, value in document.data.items()
+        if type(value) not in (int, float) or not 0 <= value <= 1
+    ]
+    if faults:
+        raise SuiteError(faults)
+    return {key: float(value) for key, value in document.data.items()}

@@ -1,0 +1,407 @@
+"""The service that puts questions to clients, within an adaptive limit on calls and at known prices."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from heapq import heappop, heappush
+from itertools import count
+from typing import TYPE_CHECKING, Protocol
+
+from msgspec.structs import replace
+
+from pytest_llmeval.core import JudgeCall, JudgeError, LlmevalError, NoJudgeError, with_value
+from pytest_llmeval.judges._asking import Judgement, JurorQuestion, JurorVerdict, PanelQuestion
+from pytest_llmeval.judges._contract import JudgeClient, JudgeReply, JudgeRequest, Usage, Verdict
+from pytest_llmeval.judges._spec import JudgeSpec, Price
+from pytest_llmeval.judges.questions._replies import enveloped, read_reply
+from pytest_llmeval.services import Activity, calls_that_fit, secret_values, together, without
+
+if TYPE_CHECKING:
+    from genai_prices.types import PriceCalculation
+
+    from pytest_llmeval.judges._coordination import Reservation
+
+
+_MILLION = 1_000_000
+_SAMPLE = 1000
+"""Tokens priced to find a price per token: fewer than any provider's surcharge for long prompts begins at."""
+
+
+def price_of(spec: JudgeSpec) -> Price | None:
+    """Return the price of a judge; ``None`` where it is unknown, which is never to be read as free.
+
+    The user's own price comes first, then the list of genai-prices, if it is installed; nothing is fetched. Prices
+    for long prompts, cached tokens and batches are not considered. A server of one's own, a fixture, and a model that
+    is not in the list have no known price.
+    """
+    if spec.price is not None:
+        return spec.price
+    provider, name = _listed_as(spec)
+    return _published(provider, name) if provider else None
+
+
+def _listed_as(spec: JudgeSpec) -> tuple[str | None, str]:
+    """Return provider and name by which the list may know a judge; no provider if it cannot."""
+    if spec.model is None or spec.base_url is not None:
+        return None, ""
+    match spec.provider:
+        case "openai" | "anthropic":
+            return spec.provider, spec.name
+        case "pydantic-ai":
+            provider, _, name = spec.name.partition(":")
+            return provider, name
+        case _:
+            return None, ""
+
+
+def is_retired(spec: JudgeSpec) -> bool:
+    """Return whether the installed genai-prices says that the provider is giving a judge's model up."""
+    provider, name = _listed_as(spec)
+    calculation = _calculation(provider, name) if provider else None
+    return calculation is not None and bool(calculation.model.deprecated)
+
+
+def cost_usd(price: Price | None, usage: Usage) -> float | None:
+    """Return what tokens cost in USD, at least 0; ``None`` where the price or a number of tokens is unknown.
+
+    Example:
+        >>> from pytest_llmeval.judges._contract import Usage
+        >>> from pytest_llmeval.judges._spec import Price
+        >>> cost_usd(Price(input=0.25, output=2), Usage(input_tokens=2000, output_tokens=500))
+        0.0015
+    """
+    if price is None or usage.input_tokens is None or usage.output_tokens is None:
+        return None
+    return (price.input * usage.input_tokens + price.output * usage.output_tokens) / _MILLION
+
+
+def model_cost_usd(model: str, input_tokens: float, output_tokens: float) -> float | None:
+    """Return the cost of tokens by the published price of a model; ``None`` without a price.
+
+    Args:
+        model: ``PROVIDER:NAME``, or a name alone.
+        input_tokens: Tokens read.
+        output_tokens: Tokens written.
+    """
+    price = _price_of_model(model)
+    return None if price is None else (price.input * input_tokens + price.output * output_tokens) / _MILLION
+
+
+@lru_cache(maxsize=256)
+def _price_of_model(model: str) -> Price | None:
+    provider, colon, name = model.partition(":")
+    return (_published(provider, name) if colon else None) or _published(None, model)
+
+
+def _published(provider: str | None, name: str) -> Price | None:
+    calculation = _calculation(provider, name)
+    if calculation is None or not _by_tokens(calculation):
+        return None
+    factor = _MILLION // _SAMPLE
+    return Price(float(calculation.input_price * factor), float(calculation.output_price * factor))
+
+
+def _by_tokens(calculation: "PriceCalculation") -> bool:
+    """Return whether the list has a price of both kinds of tokens, and of nothing else that a call uses."""
+    listed = calculation.model_price
+    complete = listed.input_mtok is not None and listed.output_mtok is not None
+    return complete and calculation.total_price == calculation.input_price + calculation.output_price
+
+
+def _calculation(provider: str | None, name: str) -> "PriceCalculation | None":
+    try:
+        from genai_prices import Usage as PricedUsage
+        from genai_prices import calc_price
+    except ModuleNotFoundError:  # `price_hint` says so where a price is missed
+        return None
+    try:
+        return calc_price(PricedUsage(input_tokens=_SAMPLE, output_tokens=_SAMPLE), name, provider_id=provider)
+    except (LookupError, ValueError):
+        return None
+
+
+_POLL_S = 0.01
+_SETTLING_S = 1.0
+
+_within: "ContextVar[CallLimit | None]" = ContextVar("_within", default=None)
+"""Whose slot the current task or thread holds."""
+
+_turn: "ContextVar[int | None]" = ContextVar("_turn", default=None)
+"""The turn of the case that the current task answers."""
+
+
+class SharedSlots(Protocol):
+    """The slots that all processes of a run share."""
+
+    def take(self, calls: int) -> Sequence[int]:
+        """Return free slots, at most one per call."""
+
+    def free(self, slots: Sequence[int]) -> None:
+        """Give slots back."""
+
+    def slow_down(self) -> None:
+        """Halve the number of slots."""
+
+    def speed_up(self) -> None:
+        """Allow one slot more, up to what the user allows."""
+
+
+@dataclass
+class CallLimit:
+    """A limit on concurrent calls, halved on a rate limit and raised by one after a window of good calls.
+
+    The calls of a case are admitted before those of the cases that began later, so that cases end in their order: a run
+    that is cut off has paid for few unfinished ones. Other calls are admitted in the order in which they ask. All
+    methods but `within` run in one event loop.
+
+    Attributes:
+        ceiling: What the user allows, as far as the limit of open files does.
+        shared: The slots of all processes; ``None`` in a run of one.
+        activity: Counts the calls in flight.
+    """
+
+    ceiling: int
+    shared: SharedSlots | None = None
+    activity: Activity = field(default_factory=Activity)
+    current: int = 0
+    _in_use: int = 0
+    _good: int = 0
+    _settled_at: float = 0.0
+    _waiting: "list[tuple[int, int, asyncio.Future[int | None]]]" = field(default_factory=list)
+    """A heap: turn, arrival, and what a call waits for."""
+    _arrivals: "count[int]" = field(default_factory=count)
+    _idle: list[int] = field(default_factory=list)
+    _exchange: "asyncio.Handle | None" = None
+
+    def __post_init__(self) -> None:
+        self.ceiling = calls_that_fit(self.ceiling)
+        self.current = self.ceiling
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[None]:
+        """Hold one of the calls in flight; a call that is made within another is a part of it."""
+        if _within.get() is self:
+            yield
+            return
+        slot = await self.take()
+        try:
+            with self.within():
+                yield
+        finally:
+            self.give_back(slot)
+
+    async def take(self) -> int | None:
+        """Wait for one of the calls in flight; return what to give back."""
+        turn: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
+        arrival, own = next(self._arrivals), _turn.get()
+        heappush(self._waiting, (arrival if own is None else own, arrival, turn))
+        self._admit()
+        try:
+            return await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled() and turn.exception() is None:
+                self.give_back(turn.result())  # handed on before the call was given up
+            raise
+
+    def in_turn(self) -> AbstractContextManager[None]:
+        """Let the calls that are made in here be those of one case, whose turn is before that of later ones."""
+        return with_value(_turn, next(self._arrivals))
+
+    def within(self) -> AbstractContextManager[None]:
+        """Let the calls that are made in here be parts of the one that is under way: to wait for it they would hang."""
+        return with_value(_within, self)
+
+    def give_back(self, slot: int | None) -> None:
+        """Let another call take its place."""
+        self.activity.in_flight -= 1
+        self._in_use -= 1
+        if slot is not None:
+            self._idle.append(slot)
+        self._admit()
+
+    def _admit(self) -> None:
+        """Let those in who wait, as far as there are places, and see to it that there are slots for them."""
+        self._let_in()
+        if self.shared is not None and (self._idle or (self._room() and self._exchange is None)):
+            self._exchange_soon(self.shared)
+
+    def _let_in(self) -> None:
+        """Let those in who wait, as far as there are places; slots of this process are handed on inside it."""
+        while self._room() and (self.shared is None or self._idle):
+            turn = heappop(self._waiting)[-1]
+            self._in_use += 1
+            self.activity.in_flight += 1
+            turn.set_result(None if self.shared is None else self._idle.pop())
+
+    def _room(self) -> int:
+        """Return how many of those who wait may come in."""
+        while self._waiting and self._waiting[0][-1].done():  # given up
+            heappop(self._waiting)
+        return max(0, min(len(self._waiting), self.current - self._in_use))
+
+    def _exchange_soon(self, shared: SharedSlots) -> None:
+        if self._exchange is not None:
+            self._exchange.cancel()
+        self._exchange = asyncio.get_running_loop().call_soon(self._exchange_slots, shared)
+
+    def _exchange_slots(self, shared: SharedSlots) -> None:
+        """Give back the slots that nobody here uses, and take those that are wanted: once for many calls."""
+        self._exchange = None
+        spare, self._idle = self._idle, []
+        try:
+            if spare:
+                shared.free(spare)
+            if waiting := self._room():
+                self._idle.extend(shared.take(waiting))
+        except LlmevalError as error:
+            for *_, turn in self._waiting:
+                if not turn.done():
+                    turn.set_exception(error)
+            return
+        self._let_in()
+        if self._idle:
+            self._exchange_soon(shared)
+        elif self._room():
+            self._exchange = asyncio.get_running_loop().call_later(_POLL_S, self._exchange_slots, shared)
+
+    def slow_down(self) -> None:
+        """Halve the limit; the rate limits of calls that were under way at that time count once."""
+        now = asyncio.get_running_loop().time()
+        self._good = 0
+        if now < self._settled_at:
+            return
+        self._settled_at = now + _SETTLING_S
+        self.current = max(1, self.current // 2)
+        if self.shared is not None:
+            self.shared.slow_down()
+
+    def succeeded(self) -> None:
+        """Note a good call."""
+        self._good += 1
+        if self.current < self.ceiling and self._good >= self.current:
+            self._good = 0
+            self.current += 1
+            if self.shared is not None:
+                self.shared.speed_up()
+            self._admit()
+
+
+class JudgeOffError(JudgeError):
+    """Judges are switched off for this run, so their metrics are undefined."""
+
+    def __init__(self) -> None:
+        super().__init__("judges are off (--llmeval-judge=off)")
+
+
+class JudgeStore(Protocol):
+    """A store of verdicts that also decides which process asks for a missing one."""
+
+    def known(self, question: JurorQuestion) -> JurorVerdict | None:
+        """Return the result if no call is needed: a stored verdict, or an error if no call is allowed."""
+
+    async def obtain(self, question: JurorQuestion, ask: Callable[[], Awaitable[JurorVerdict]]) -> JurorVerdict:
+        """Return what asking gives, here or wherever else the same is being asked."""
+
+    async def reserve(self, question: JurorQuestion) -> "Reservation | None":
+        """Set the most that a call may cost aside.
+
+        Raises:
+            BudgetError: Not enough is left.
+        """
+
+    def settle(self, reservation: "Reservation | None", usage: Usage, cost: float | None) -> None:
+        """Replace what was set aside by what was used."""
+
+    def keep(self, question: JurorQuestion, reply: JudgeReply, verdict: Verdict, call: JudgeCall) -> JurorVerdict:
+        """Keep a verdict; return the one that counts, with what can be recorded."""
+
+    def keep_failure(self, question: JurorQuestion, error: JudgeError, call: JudgeCall | None) -> JurorVerdict:
+        """Keep why there is no verdict, as long as it is not to be asked for again; return it."""
+
+
+@dataclass(frozen=True)
+class JudgeService:
+    """The one place where judges are asked.
+
+    Attributes:
+        limit: On calls in flight, those of targets included.
+        store: Looked into before a model is asked.
+    """
+
+    limit: CallLimit
+    store: JudgeStore
+
+    def known(self, question: PanelQuestion) -> Judgement | None:
+        """Return the result if no call is needed: stored verdicts, or an error if no call is allowed.
+
+        Raises:
+            LlmevalError: The store cannot be used.
+        """
+        answers: dict[str, JurorVerdict] = {}
+        while names := question.unanswered(answers):
+            for name in names:
+                known = self.store.known(question.jurors[name])
+                if known is None:
+                    return None
+                answers[name] = known
+        return question.judgement(answers)
+
+    async def judge(self, question: PanelQuestion) -> Judgement:
+        """Return the judgement of a question; models are asked for verdicts that are not stored."""
+        verdicts: dict[str, JurorVerdict] = {}
+        while names := question.unanswered(verdicts):
+            answers = await together([self._of_juror(question.jurors[name]) for name in names])
+            verdicts |= zip(names, answers, strict=True)
+        return question.judgement(verdicts)
+
+    async def _of_juror(self, question: JurorQuestion) -> JurorVerdict:
+        try:
+            return self.store.known(question) or await self.store.obtain(question, partial(self._ask, question))
+        except LlmevalError as error:
+            return JurorVerdict(error)
+
+    async def _ask(self, question: JurorQuestion) -> JurorVerdict:
+        """Ask, and once more if the reply cannot be read and the mode wants that."""
+        first = await self._ask_once(question)
+        if isinstance(first.verdict, Verdict) or not question.question.mode.asks_again:
+            return first
+        try:
+            return replace(await self._ask_once(question), unread=first.call)
+        except LlmevalError as error:
+            return JurorVerdict(error, first.call)
+
+    async def _ask_once(self, question: JurorQuestion) -> JurorVerdict:
+        juror = question.juror
+        if juror.client is None:
+            raise NoJudgeError(juror.absent)
+        async with self.limit.slot():
+            reservation = await self.store.reserve(question)
+            usage = Usage()
+            started = time.perf_counter()
+            try:
+                reply = await _complete(juror.client, question.request())
+                usage = reply.usage
+            finally:
+                seconds = round(time.perf_counter() - started, 3)  # rounded as in the store
+                cost = cost_usd(juror.price, usage)
+                self.limit.activity.spend((usage.input_tokens or 0) + (usage.output_tokens or 0), cost)
+                self.store.settle(reservation, usage, cost)
+        self.limit.succeeded()
+        call = JudgeCall(question.key, True, usage.input_tokens, usage.output_tokens, cost, seconds)
+        try:
+            verdict = read_reply(question.question.mode, reply)
+        except JudgeError as error:
+            return self.store.keep_failure(question, error, call)
+        return self.store.keep(question, reply, verdict, call)
+
+
+async def _complete(client: JudgeClient, request: JudgeRequest) -> JudgeReply:
+    reply = client.complete(request)
+    returned = reply if isinstance(reply, JudgeReply | str) else await reply
+    complete = enveloped(request, JudgeReply(returned) if isinstance(returned, str) else returned)
+    clean = without(complete.text, secret_values())  # judges quote answers, and replies are stored
+    return complete if clean == complete.text else replace(complete, text=clean)

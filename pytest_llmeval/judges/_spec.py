@@ -1,0 +1,407 @@
+"""The judges of a suite file, checked: a model with its address and parameters, a panel of several, or a cascade."""
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
+
+from pytest_llmeval.core import FieldsError, counted, suggest
+from pytest_llmeval.services import address_fault, is_secret_name, variable_fault
+
+PROVIDERS: dict[str, str | Callable[..., Any]] = {
+    "anthropic": "pytest_llmeval.judges.clients._http:connect",
+    "fixture": "pytest_llmeval.judges.clients:refuse_fixture",
+    "openai": "pytest_llmeval.judges.clients._http:connect",
+    "pydantic-ai": "pytest_llmeval.judges.clients._pydantic_ai:connect",
+}
+"""Providers that may precede the colon of a model, each with the function of spec and patience that connects it."""
+
+Reduce: TypeAlias = Literal["mean", "median", "majority", "unanimous"]
+"""The ways to reduce the verdicts of several judges to one."""
+
+_LONGEST_TIMEOUT = 24 * 60 * 60
+_MOST_RETRIES = 100
+_OWN_FIELDS = ("max_tokens", "seed", "temperature")
+_SET_BY_CLIENT = ("messages", "model", "stream", "system", "tool_choice", "tools")
+_SECRET_VALUE = re.compile(r"\s*(bearer\s+\S|sk-[\w-]{16})", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Price:
+    """The price of a model in USD per million tokens.
+
+    Attributes:
+        input: Of tokens read.
+        output: Of tokens written.
+    """
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    input: float
+    output: float
+
+    def __post_init__(self) -> None:
+        prices = (("input", self.input), ("output", self.output))
+        expected = "expected USD per million tokens, at least 0"
+        if wrong := [(name, f"found {value}, {expected}") for name, value in prices if not 0 <= value < math.inf]:
+            raise FieldsError(wrong)
+
+
+@dataclass(frozen=True)
+class JudgeSpec:
+    """A judge as a suite file, the ini file or the command line describes it.
+
+    Attributes:
+        model: ``PROVIDER:NAME``; the providers are `PROVIDERS`. ``None`` where none is chosen yet.
+        base_url: Where the provider's interface is served, such as ``http://localhost:8000/v1``; ``None`` for the
+            provider's own address.
+        temperature: At least 0; ``None`` leaves it to the provider, as every parameter that is not set.
+        max_tokens: Most tokens of a reply, at least 1.
+        seed: At least 0, for providers that have one.
+        parameters: Further parameters of the provider, sent unchanged.
+        timeout: Seconds that one attempt may take.
+        retries: Further attempts after one that failed for a passing reason.
+        api_key_env: The environment variable that holds the key; ``None`` for the provider's usual one.
+        structured: ``auto`` has the provider enforce the form of replies where it can; ``off`` never asks it to.
+        price: What the model costs; ``None`` looks it up where it is published.
+
+    Raises:
+        FieldsError: With every fault.
+    """
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    model: str | None = None
+    base_url: str | None = None
+    temperature: float | None = None
+    max_tokens: int | None = None
+    seed: int | None = None
+    parameters: dict[str, Any] = field(default_factory=dict)
+    timeout: float = 60
+    retries: int = 5
+    api_key_env: str | None = None
+    structured: Literal["auto", "off"] = "auto"
+    price: Price | None = None
+
+    def __post_init__(self) -> None:
+        if faults := tuple(self._faults()):
+            raise FieldsError(faults)
+
+    @property
+    def provider(self) -> str | None:
+        """The part of the model before the first colon; ``None`` without a model."""
+        return None if self.model is None else self.model.partition(":")[0]
+
+    @property
+    def name(self) -> str:
+        """The part of the model after the first colon; empty without a model."""
+        return "" if self.model is None else self.model.partition(":")[2]
+
+    def request_parameters(self) -> dict[str, Any]:
+        """Return the parameters that the user set, sorted; replies, and so cache keys, depend on them.
+
+        Example:
+            >>> from pytest_llmeval.judges._spec import JudgeSpec
+            >>> JudgeSpec("openai:MODEL", temperature=0, parameters={"top_p": 0.9}, timeout=5).request_parameters()
+            {'temperature': 0.0, 'top_p': 0.9}
+        """
+        temperature = None if self.temperature is None else float(self.temperature)
+        own = {"max_tokens": self.max_tokens, "seed": self.seed, "temperature": temperature}
+        parameters = {name: value for name, value in own.items() if value is not None} | self.parameters
+        return {name: parameters[name] for name in sorted(parameters)}
+
+    def _faults(self) -> Iterator[tuple[str, str]]:
+        if self.model is not None and (fault := model_fault(self.model)):
+            yield "model", fault
+        if self.base_url is not None and (fault := url_fault(self.base_url)):
+            yield "base_url", fault
+        yield from self._number_faults()
+        for path, fault in _parameter_faults(self.parameters):
+            yield path, fault
+        if self.api_key_env is not None and (fault := variable_fault(self.api_key_env, "OPENAI_API_KEY")):
+            yield "api_key_env", fault
+        yield from self._misplaced()
+
+    def _number_faults(self) -> Iterator[tuple[str, str]]:
+        if self.temperature is not None and not (math.isfinite(self.temperature) and self.temperature >= 0):
+            yield "temperature", f"found {self.temperature}, expected a number of at least 0"
+        if self.max_tokens is not None and self.max_tokens < 1:
+            yield "max_tokens", f"found {self.max_tokens}, expected a whole number of at least 1"
+        if self.seed is not None and self.seed < 0:
+            yield "seed", f"found {self.seed}, expected a whole number of at least 0"
+        if not 0 < self.timeout <= _LONGEST_TIMEOUT:
+            yield "timeout", f"found {self.timeout}, expected seconds above 0 and at most a day"
+        if not 0 <= self.retries <= _MOST_RETRIES:
+            yield "retries", f"found {self.retries}, expected a whole number from 0 to {_MOST_RETRIES}"
+
+    def _misplaced(self) -> Iterator[tuple[str, str]]:
+        if self.provider in ("fixture", "pydantic-ai"):
+            for name, value in (("base_url", self.base_url), ("api_key_env", self.api_key_env)):
+                if value is not None:
+                    yield name, f"found it with the provider {self.provider}, expected it only with anthropic or openai"
+        if self.provider == "anthropic" and self.seed is not None:
+            yield "seed", f"found {self.seed}, expected none: the provider anthropic has no seed"
+
+
+def model_fault(model: str) -> str | None:
+    """Return what is wrong with the name of a judge's model, if anything."""
+    provider, colon, name = model.partition(":")
+    if not colon:
+        likely = "anthropic" if model.startswith("claude") else "openai"
+        return f"found {model!r}, expected PROVIDER:NAME (did you mean '{likely}:{model}'?)"
+    if provider not in PROVIDERS:
+        known = ", ".join(sorted(PROVIDERS))
+        return f"found the unknown provider {provider!r}, expected one of {known}{suggest(provider, sorted(PROVIDERS))}"
+    if not name.strip() or name != name.strip() or not name.isprintable():
+        return f"found {model!r}, expected a name after {provider + ':'!r}"
+    return None
+
+
+def url_fault(url: str) -> str | None:
+    """Return what is wrong with the address of a judge, if anything."""
+    if fault := address_fault(url, "an address such as http://localhost:8000/v1", "the key in the environment"):
+        return fault
+    if "?" in url or "#" in url:
+        return "found an address with '?' or '#', expected none, because a path is appended"
+    return None
+
+
+def _parameter_faults(parameters: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name in parameters:
+        if name in _OWN_FIELDS:
+            yield f"parameters.{name}", f"found {name!r} under parameters, expected it directly under judge"
+        elif name in _SET_BY_CLIENT:
+            yield f"parameters.{name}", "found a parameter that the client sets itself, expected none"
+    try:
+        json.dumps(parameters, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        yield "parameters", f"found a value that is not JSON data ({error})"
+    else:
+        yield from _secrets(parameters, "parameters")
+
+
+def _secrets(value: Any, path: str) -> Iterator[tuple[str, str]]:
+    """Yield the places of apparent secrets; the message never contains them."""
+    expected = "expected none: keys are read from the environment only, see api_key_env"
+    if isinstance(value, Mapping):
+        for name, each in value.items():
+            if isinstance(each, str) and is_secret_name(str(name)):
+                yield f"{path}.{name}", f"found an apparent secret, {expected}"
+            else:
+                yield from _secrets(each, f"{path}.{name}")
+    elif isinstance(value, list | tuple):
+        for number, each in enumerate(value):
+            yield from _secrets(each, f"{path}[{number}]")
+    elif isinstance(value, str) and _SECRET_VALUE.match(value):
+        yield path, f"found an apparent secret, {expected}"
+
+
+_CASCADE = "cascade ("
+_FEWEST_OPINIONS, _MOST_OPINIONS = 2, 9
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """The condition under which the small judge is unsure.
+
+    Attributes:
+        score_between: Its score, as a share of the scale of the mode, is between these two, or equal to one of them.
+        disagree: It is asked so many times, and two of its verdicts disagree: scores by more than the tolerance of the
+            mode, words if they differ.
+
+    Raises:
+        FieldsError: With every fault.
+    """
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    score_between: list[float] | None = None
+    disagree: int | None = None
+
+    def __post_init__(self) -> None:
+        if (self.score_between is None) == (self.disagree is None):
+            number = "neither" if self.disagree is None else "both"
+            raise FieldsError(
+                [("score_between", f"found {number} of score_between and disagree, expected one of them")]
+            )
+        if self.score_between is not None and not self._is_part_of_a_scale(self.score_between):
+            expected = "expected two numbers from 0 to 1, the smaller one first"
+            raise FieldsError([("score_between", f"found {self.score_between}, {expected}")])
+        if self.disagree is not None and not _FEWEST_OPINIONS <= self.disagree <= _MOST_OPINIONS:
+            raise FieldsError([("disagree", f"found {self.disagree}, expected a whole number from 2 to 9")])
+
+    @staticmethod
+    def _is_part_of_a_scale(limits: Sequence[float]) -> bool:
+        return len(limits) == 2 and 0 <= limits[0] < limits[1] <= 1  # noqa: PLR2004 (two ends)
+
+    def __str__(self) -> str:
+        if self.score_between is not None:
+            low, high = self.score_between
+            return f"score_between {low:g}..{high:g}"
+        return f"disagree {self.disagree}"
+
+
+@dataclass(frozen=True)
+class CascadeRule:
+    """The rule by which the large judge of a cascade is asked.
+
+    Attributes:
+        when: When the small one is unsure.
+        audit: Share of the questions of which the small one is sure that the large one answers nevertheless, from 0 to
+            1. With 0, nothing says what the small judge gets wrong.
+        seed: Of the random choice of these questions.
+
+    Raises:
+        FieldsError: With every fault.
+    """
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    when: Doubt
+    audit: float = 0.05
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        faults = []
+        if not 0 <= self.audit <= 1:
+            faults.append(("audit", f"found {self.audit}, expected a share from 0 to 1"))
+        if self.seed < 0:
+            faults.append(("seed", f"found {self.seed}, expected a whole number of at least 0"))
+        if faults:
+            raise FieldsError(faults)
+
+    @property
+    def opinions(self) -> int:
+        """The number of times that the small judge is asked."""
+        return 1 if self.when.disagree is None else self.when.disagree
+
+    def audits(self, keys: Sequence[str]) -> bool:
+        """Return whether questions belong to the random share, the same in every process and run.
+
+        Args:
+            keys: Those of the questions to the small judge which one evaluator asks about one case.
+        """
+        drawn = sha256(" ".join([str(self.seed), *keys]).encode()).digest()
+        return int.from_bytes(drawn[:8], "big") < self.audit * 2**64
+
+    def __str__(self) -> str:
+        return f"{self.when}, audit {self.audit:g}, seed {self.seed}"
+
+
+def cascade_model(models: Sequence[str], rule: CascadeRule) -> str:
+    """Return the text that names the models of a cascade, in place of the model of a single judge.
+
+    >>> cascade_model(["openai:a", "openai:b"], CascadeRule(Doubt([0.3, 0.8])))
+    'cascade (score_between 0.3..0.8, audit 0.05, seed 0): openai:a, openai:b'
+    """
+    return f"{_CASCADE}{rule}): {', '.join(models)}"
+
+
+def is_cascade(model: str) -> bool:
+    """Return whether a model is a cascade; see `cascade_model`."""
+    return model.startswith(_CASCADE)
+
+
+_FEWEST = 2
+_PANEL = "panel ("
+_JURORS = "): "
+
+
+@dataclass(frozen=True)
+class PanelSpec:
+    """The judges of a suite file that has several.
+
+    Attributes:
+        judges: The jurors, two or more, each with a model.
+        reduce: How their verdicts become one; ``None``: the majority of words such as yes and no, the mean of scores.
+        min_judges: How many verdicts a question needs; ``None``: that of every juror.
+        cascade: When the second of two is asked, where the first one's verdict may be enough; ``None``: always.
+
+    Raises:
+        FieldsError: With every fault.
+    """
+
+    judges: tuple[JudgeSpec, ...]
+    reduce: Reduce | None = None
+    min_judges: int | None = None
+    cascade: CascadeRule | None = None
+
+    def __post_init__(self) -> None:
+        faults = panel_faults(len(self.judges), self.reduce, self.min_judges)
+        if any(spec.model is None for spec in self.judges):
+            faults.append(("judges", "found a juror without a model, expected PROVIDER:NAME"))
+        calls = [(spec.model, repr(spec.request_parameters())) for spec in self.judges]
+        if twice := next((call[0] for number, call in enumerate(calls) if call in calls[:number]), None):
+            faults.append(("judges", f"found {twice!r} twice with the same parameters, expected distinct judges"))
+        if faults:
+            raise FieldsError(faults)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the jurors in reports: their models, numbered if several are the same."""
+        return tuple(numbered([str(spec.model) for spec in self.judges]))
+
+    @property
+    def least(self) -> int:
+        """The number of verdicts that a question needs."""
+        return self.min_judges or len(self.judges)
+
+
+def numbered(names: "Sequence[str]") -> list[str]:
+    """Return names of which each stands once.
+
+    >>> numbered(["openai:a", "openai:b", "openai:a"])
+    ['openai:a #1', 'openai:b', 'openai:a #2']
+    """
+    return [
+        name if names.count(name) == 1 else f"{name} #{names[: number + 1].count(name)}"
+        for number, name in enumerate(names)
+    ]
+
+
+def panel_faults(jurors: int, reduce: Any, least: Any) -> list[tuple[str, str]]:
+    """Return what is wrong with a panel: name of the setting to fault."""
+    faults = []
+    if jurors < _FEWEST:
+        faults.append(("judges", f"found {counted(jurors, 'judge')}, expected two or more"))
+    if reduce is not None and reduce not in get_args(Reduce):
+        faults.append(("reduce", f"found {reduce!r}, expected one of {', '.join(get_args(Reduce))}"))
+    if least is not None and not (type(least) is int and 1 <= least <= jurors):
+        faults.append(("min_judges", f"found {least!r}, expected 1 to {jurors}, the number of judges"))
+    return faults
+
+
+def panel_model(models: "Sequence[str]", reduce: Reduce | None, least: int) -> str:
+    """Return the text that names the models of a panel, in place of the model of a single judge.
+
+    >>> panel_model(["openai:a", "openai:b"], "mean", 2)
+    'panel (mean, 2 of 2): openai:a, openai:b'
+    """
+    return f"{_PANEL}{reduce or 'majority or mean'}, {least} of {len(models)}{_JURORS}{', '.join(models)}"
+
+
+def is_panel(model: str) -> bool:
+    """Return whether a model is a panel; see `panel_model`."""
+    return model.startswith(_PANEL)
+
+
+def replaced_jurors(old: str, new: str) -> list[tuple[str, str]]:
+    """Return who left a panel and who took the place, unless more than that has changed; see `panel_model`.
+
+    >>> replaced_jurors("panel (mean, 2 of 2): openai:a, openai:a", "panel (mean, 2 of 2): openai:a, openai:b")
+    [('openai:a #2', 'openai:b')]
+    """
+    (how, _, before), (how_now, _, after) = (each.partition(_JURORS) for each in (old, new))
+    jurors, others = before.split(", "), after.split(", ")
+    if how != how_now or len(jurors) != len(others):
+        return []
+    named = zip(numbered(jurors), jurors, others, strict=True)
+    return [(name, now) for name, was, now in named if was != now]
+
+
+def jurors_of(spec: "JudgeSpec | PanelSpec") -> tuple[JudgeSpec, ...]:
+    """Return the judges of a suite."""
+    return spec.judges if isinstance(spec, PanelSpec) else (spec,)

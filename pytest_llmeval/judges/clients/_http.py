@@ -1,0 +1,331 @@
+"""Judges behind HTTP: the APIs of Anthropic, OpenAI and compatible servers."""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from pytest_llmeval.core import JudgeError
+from pytest_llmeval.data import unique_keys
+from pytest_llmeval.judges._contract import JudgeReply, JudgeRequest, Stopped, Usage
+from pytest_llmeval.judges._spec import JudgeSpec
+from pytest_llmeval.judges.clients._base import (
+    FORM_REFUSED,
+    TOO_SLOW,
+    CallError,
+    Dialect,
+    FormRefusedError,
+    Patience,
+    count,
+    failed_status,
+    message_in,
+)
+from pytest_llmeval.judges.questions._replies import TokenChoice, plain, score_probabilities
+from pytest_llmeval.services import Exchange, NoReplyError, Redactor, Reply, address_of, redacted_url, without_key
+
+_LARGEST_REPLY: Final = 10 << 20
+_NO_REPLY_ADVICE: Final = {"slow": TOO_SLOW, "too large": "check the judge's base_url"}
+
+
+@dataclass
+class HttpJudge:
+    """Asks a model over HTTP.
+
+    Attributes:
+        spec: Which model, and where.
+        dialect: How it is talked to.
+        patience: How often a call is tried.
+    """
+
+    spec: JudgeSpec
+    dialect: Dialect
+    patience: Patience
+
+    def __post_init__(self) -> None:
+        url = self.dialect.url(self._base)
+        self._where = redacted_url(url)
+        self._address = address_of(url, self._variable)
+        self._exchange = Exchange(url, timeout=self.spec.timeout, largest=_LARGEST_REPLY)
+
+    async def complete(self, request: JudgeRequest) -> JudgeReply:
+        """Return the model's reply; ``stopped`` marks one that was refused or truncated.
+
+        Raises:
+            JudgeError: There is none: the key is missing, the server refused the call, or no attempt succeeded.
+        """
+        self._key()  # a missing key is reported at once, without attempts
+        attempt = partial(self._attempt, request)
+        return await self.patience.complete(request, attempt, self._address, structured=self.spec.structured == "auto")
+
+    async def aclose(self) -> None:
+        """Close the connections; the next call opens new ones."""
+        await self._exchange.aclose()
+
+    @property
+    def _base(self) -> str:
+        return (self.spec.base_url or self.dialect.base_url).rstrip("/")
+
+    @property
+    def _variable(self) -> str:
+        return self.spec.api_key_env or self.dialect.key_variable
+
+    def _key(self) -> str:
+        """Return the key from the environment, empty where a server of one's own needs none."""
+        key = os.environ.get(self._variable, "").strip()
+        if not key and (self.spec.base_url is None or self.spec.api_key_env is not None):
+            raise JudgeError(
+                f"{self.dialect.provider}: found no key in the environment variable {self._variable}, expected the key "
+                f"of the judge {self.spec.model}: set it, or replay recorded verdicts"
+            )
+        if not (key.isascii() and key.isprintable()):
+            raise JudgeError(
+                f"{self.dialect.provider}: found characters in the environment variable {self._variable} that are not "
+                "allowed in an HTTP header, expected a key"
+            )
+        return key
+
+    async def _attempt(self, request: JudgeRequest, *, structured: bool) -> JudgeReply:
+        key = self._key()
+        redactor = Redactor([key])
+        answer = await self._answer(request, key, redactor, structured=structured)
+        data = _parsed(answer.body)
+        text = answer.body.decode("utf-8", "replace")
+        if not answer.ok:
+            if structured and answer.status in FORM_REFUSED and self.dialect.refuses_form(text):
+                raise FormRefusedError
+            message = redactor.line(message_in(data) or text)
+            source = f"the key in {self._variable}"
+            raise failed_status(
+                answer.status, message, raw=text, headers=answer.headers, key=source, where=f"{self._where}: "
+            )
+        if not isinstance(data, dict):
+            message = redactor.line(text) or "empty body"
+            raise self._malformed(f"found a body that is not a JSON object with distinct keys ({message})", Usage())
+        reply = self.dialect.read(data)
+        if reply is None:
+            message = redactor.line(message_in(data) or "") or "no error message"
+            raise self._malformed(f"found a body without a reply ({message})", self.dialect.usage(data))
+        probabilities = None
+        if request.expected_of is not None:
+            probabilities = score_probabilities(self.dialect.tokens(data), request.expected_of)
+        return replace(reply, text=without_key(reply.text, key), probabilities=probabilities)
+
+    async def _answer(self, request: JudgeRequest, key: str, redactor: Redactor, *, structured: bool) -> Reply:
+        # UTF-8 has no bytes for half a surrogate pair, which a case may hold; ASCII escapes carry it.
+        body = self.dialect.body(request, structured=structured, base=self._base)
+        content = json.dumps(body, allow_nan=False).encode("ascii")
+        headers = self.dialect.headers(key)
+        try:
+            return await self._exchange.send("POST", headers, redactor, content=content)
+        except NoReplyError as error:
+            advice = _NO_REPLY_ADVICE.get(error.cause, "check the judge's base_url and the network")
+            raise CallError(f"{self._where} {error}", advice, transient=error.transient) from None
+
+    def _malformed(self, what: str, usage: Usage) -> CallError:
+        advice = "check that the judge's base_url supports this API"
+        return CallError(f"{self._where}: {what}", advice, transient=True, usage=usage)
+
+
+def connect(spec: JudgeSpec, patience: Patience) -> HttpJudge:
+    """Return the client of a provider that speaks one of `DIALECTS`."""
+    return HttpJudge(spec, DIALECTS[spec.provider or ""], patience)
+
+
+def _parsed(raw: bytes) -> Any:
+    """Return the JSON in a body; ``None`` without valid JSON, or if a key is there twice."""
+    try:
+        return json.loads(raw, object_pairs_hook=unique_keys)
+    except (ValueError, RecursionError):
+        return None
+
+
+_MOST_ALTERNATIVES = 20
+"""The most that the interface allows."""
+
+_STOPPED: dict[str, Stopped] = {"length": "length", "content_filter": "refusal"}
+_FORM_WORDS = ("response_format", "response format", "json_schema", "schema", "structured", "guided", "grammar")
+
+
+class OpenAI(Dialect):
+    """https://platform.openai.com/docs/api-reference/chat."""
+
+    provider = "openai"
+    base_url = "https://api.openai.com/v1"
+    key_variable = "OPENAI_API_KEY"
+
+    def url(self, base: str) -> str:
+        """Return the address to call."""
+        return f"{base}/chat/completions"
+
+    def headers(self, key: str) -> dict[str, str]:
+        """Return the headers that carry a key; servers of one's own often want none."""
+        return {"authorization": f"Bearer {key}"} if key else {}
+
+    def body(self, request: JudgeRequest, *, structured: bool, base: str) -> dict[str, Any]:
+        """Return what to send; ``response_format`` among the parameters takes precedence over the schema."""
+        parameters = dict(request.parameters)
+        if base == self.base_url and "max_tokens" in parameters:
+            # OpenAI's newer models refuse the old name, which is the only one that other servers know.
+            parameters["max_completion_tokens"] = parameters.pop("max_tokens")
+        body: dict[str, Any] = {
+            "model": request.model,
+            "messages": [{"role": each.role, "content": each.content} for each in request.messages],
+        }
+        if request.expected_of is not None:
+            body |= {"logprobs": True, "top_logprobs": _MOST_ALTERNATIVES}
+        if structured:
+            schema = {"name": "verdict", "strict": True, "schema": request.reply_schema}
+            body["response_format"] = {"type": "json_schema", "json_schema": schema}
+        return body | parameters
+
+    def usage(self, data: Mapping[str, Any]) -> Usage:
+        """Return the tokens that a reply reports."""
+        used = data.get("usage")
+        return Usage(count(used, "prompt_tokens"), count(used, "completion_tokens"))
+
+    def read(self, data: Mapping[str, Any]) -> JudgeReply | None:
+        """Return the reply of the first choice; ``None`` if there is no choice."""
+        match data:
+            case {"choices": [{"message": {**message}, **choice}, *_]}:
+                refusal = message.get("refusal")
+                if isinstance(refusal, str) and refusal:
+                    return JudgeReply(plain(refusal), self.usage(data), "refusal")
+                text, stopped = _text(message.get("content")), _STOPPED.get(str(choice.get("finish_reason")), "stop")
+                if not text.strip() and stopped == "stop":
+                    text, stopped = _beside_content(message)
+                return JudgeReply(plain(text), self.usage(data), stopped)
+        return None
+
+    def tokens(self, data: Mapping[str, Any]) -> Sequence[TokenChoice]:
+        """Return the tokens of the reply with their alternatives; empty where the answer has none."""
+        match data:
+            case {"choices": [{"logprobs": {"content": [*content]}}, *_]}:
+                tokens = [_choice(each) for each in content]
+                return [each for each in tokens if each is not None] if None not in tokens else []
+        return []
+
+    def refuses_form(self, text: str) -> bool:
+        """Return whether a 400 or 422 complains about ``response_format``."""
+        return any(word in text.lower() for word in _FORM_WORDS)
+
+
+def _choice(entry: Any) -> TokenChoice | None:
+    """Return a token with its alternatives; ``None`` for anything else."""
+    match entry:
+        case {"token": str(token), "logprob": float() | int() as logarithm, **rest}:
+            top = rest.get("top_logprobs")
+            others = (
+                [_choice({**each, "top_logprobs": None}) for each in top if isinstance(each, dict)]
+                if isinstance(top, list)
+                else []
+            )
+            return TokenChoice(
+                token,
+                {token: float(logarithm)}
+                | {name: value for each in others if each is not None for name, value in each.alternatives.items()},
+            )
+    return None
+
+
+def _text(content: Any) -> str:
+    """Return the text of a message, which some servers send in parts."""
+    if isinstance(content, list):
+        return "".join(part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str))
+    return content if isinstance(content, str) else ""
+
+
+_THOUGHTS: Final = ("reasoning_content", "reasoning")
+
+
+def _beside_content(message: Mapping[Any, Any]) -> tuple[str, Stopped]:
+    """Return what a message without content has in its place: the call of a tool, or thoughts."""
+    match message:
+        case {"tool_calls": [{"function": {**function}}, *_]} | {"function_call": {**function}} if function:
+            return f"{function.get('name')}({function.get('arguments')})", "tool"
+    thoughts = next((text for name in _THOUGHTS if (text := _text(message.get(name)))), "")
+    return (thoughts, "thoughts") if thoughts else ("", "stop")
+
+
+_MAX_TOKENS = 1024
+_TOOL = "verdict"
+_STOP_REASONS: dict[str, Stopped] = {
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "refusal",
+}
+_INPUT_COUNTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+
+
+class Anthropic(Dialect):
+    """https://docs.anthropic.com/en/api/messages; a reply of a given form is the input of a tool that must be used."""
+
+    provider = "anthropic"
+    base_url = "https://api.anthropic.com"
+    key_variable = "ANTHROPIC_API_KEY"
+
+    def url(self, base: str) -> str:
+        """Return the address to call; both customs, a base with ``/v1`` and one without, are understood."""
+        return f"{base.removesuffix('/v1')}/v1/messages"
+
+    def headers(self, key: str) -> dict[str, str]:
+        """Return the headers that carry a key and the interface's version."""
+        version = {"anthropic-version": "2023-06-01"}
+        return version | {"x-api-key": key} if key else version
+
+    def body(self, request: JudgeRequest, *, structured: bool, base: str) -> dict[str, Any]:  # noqa: ARG002 (all addresses are alike)
+        """Return what to send; the interface demands ``max_tokens``, which is 1024 where the user sets none."""
+        system = "\n\n".join(each.content for each in request.messages if each.role == "system")
+        body: dict[str, Any] = {
+            "model": request.model,
+            "max_tokens": _MAX_TOKENS,
+            "messages": [
+                {"role": each.role, "content": each.content} for each in request.messages if each.role != "system"
+            ],
+        }
+        if system:
+            body["system"] = system
+        if structured:
+            tool = {"name": _TOOL, "description": "Gives the verdict.", "input_schema": request.reply_schema}
+            body |= {"tools": [tool], "tool_choice": {"type": "tool", "name": _TOOL}}
+        return body | dict(request.parameters)
+
+    def usage(self, data: Mapping[str, Any]) -> Usage:
+        """Return the tokens that a reply reports, including those read from or written to a prompt cache."""
+        used = data.get("usage")
+        inputs = [each for each in (count(used, name) for name in _INPUT_COUNTS) if each is not None]
+        return Usage(sum(inputs) if inputs else None, count(used, "output_tokens"))
+
+    def read(self, data: Mapping[str, Any]) -> JudgeReply | None:
+        """Return the tool's input as JSON, or the text; ``None`` if the answer has no list of contents."""
+        content = data.get("content")
+        if not isinstance(content, list):
+            return None
+        blocks = [each for each in content if isinstance(each, dict)]
+        inputs = [each.get("input") for each in blocks if each.get("type") == "tool_use" and each.get("name") == _TOOL]
+        texts = [each["text"] for each in blocks if each.get("type") == "text" and isinstance(each.get("text"), str)]
+        text = json.dumps(inputs[0], ensure_ascii=False) if inputs else "".join(texts)
+        stopped = _STOP_REASONS.get(str(data.get("stop_reason")), "stop")
+        if not text.strip() and stopped == "stop":
+            text, stopped = _beside_text(blocks)
+        return JudgeReply(plain(text), self.usage(data), stopped)
+
+    def refuses_form(self, text: str) -> bool:
+        """Return whether a 400 or 422 complains about the tool."""
+        return "tool" in text.lower() or "schema" in text.lower()
+
+
+def _beside_text(blocks: Sequence[Mapping[str, Any]]) -> tuple[str, Stopped]:
+    """Return what a message without text has in its place: the call of another tool, or thoughts."""
+    for block in blocks:
+        if block.get("type") == "tool_use":
+            return f"{block.get('name')}({json.dumps(block.get('input'), ensure_ascii=False)})", "tool"
+    thoughts = "".join(str(block.get("thinking", "")) for block in blocks if block.get("type") == "thinking")
+    return (thoughts, "thoughts") if thoughts else ("", "stop")
+
+
+DIALECTS: Final[Mapping[str, Dialect]] = {"anthropic": Anthropic(), "openai": OpenAI()}
+"""The dialects by the name of the provider."""

@@ -1,0 +1,166 @@
+"""Judges from pydantic-ai, an optional extra."""
+
+import asyncio
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, cast
+
+from pytest_llmeval.core import JudgeError, MissingExtraError, format_error, needing
+from pytest_llmeval.judges._contract import JudgeReply, JudgeRequest, Stopped, Usage
+from pytest_llmeval.judges._spec import JudgeSpec
+from pytest_llmeval.judges.clients._base import (
+    FILTERED,
+    FORM_REFUSED,
+    TOO_SLOW,
+    CallError,
+    FormRefusedError,
+    Patience,
+    failed_status,
+    is_count,
+)
+from pytest_llmeval.judges.questions._replies import plain
+from pytest_llmeval.services import Redactor
+
+if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelMessage, ModelResponse
+    from pydantic_ai.models import Model, ModelRequestParameters
+    from pydantic_ai.settings import ModelSettings
+
+_STOPPED: dict[str, Stopped] = {"length": "length", "content_filter": "refusal"}
+
+
+@dataclass
+class PydanticAiJudge:
+    """Asks a model through pydantic-ai.
+
+    Attributes:
+        spec: Its name is a model of pydantic-ai, such as ``google:MODEL``.
+        patience: How often a call is tried.
+    """
+
+    spec: JudgeSpec
+    patience: Patience
+    _model: "Model | None" = None
+    _loop: asyncio.AbstractEventLoop | None = None
+
+    async def complete(self, request: JudgeRequest) -> JudgeReply:
+        """Return the model's reply.
+
+        Raises:
+            JudgeError: There is none.
+            MissingExtraError: pydantic-ai, or what it needs for this provider, is not installed.
+        """
+        model = self._connected()
+        attempt = partial(self._attempt, model, request)
+        structured = self.spec.structured == "auto" and bool(model.profile.get("supports_json_schema_output"))
+        return await self.patience.complete(request, attempt, self.spec.name, structured=structured)
+
+    async def aclose(self) -> None:
+        """Let the model go; pydantic-ai shares and keeps its connections."""
+        self._model = None
+
+    def _connected(self) -> "Model":
+        """Return the model of the running loop; its connections belong to the loop that opened them."""
+        loop = asyncio.get_running_loop()
+        if self._model is None or self._loop is not loop:
+            self._model, self._loop = self._make(), loop
+        return self._model
+
+    def _make(self) -> "Model":
+        with needing(f"the judge {self.spec.model}", "pydantic-ai"):
+            from pydantic_ai.exceptions import UserError
+            from pydantic_ai.models import infer_model
+        try:
+            return infer_model(self.spec.name)
+        except ImportError as error:
+            # The extra is installed, but not what pydantic-ai needs for this provider: it says how to install that.
+            raise MissingExtraError(f"the judge {self.spec.model}", "pydantic-ai", remedy=str(error)) from error
+        except (UserError, ValueError) as error:
+            raise JudgeError(f"pydantic-ai: {Redactor().line(format_error(error))}; check the judge's model") from None
+
+    async def _attempt(self, model: "Model", request: JudgeRequest, *, structured: bool) -> JudgeReply:
+        from pydantic_ai.direct import model_request
+        from pydantic_ai.exceptions import AgentRunError, UserError
+
+        try:
+            async with asyncio.timeout(self.spec.timeout):
+                response = await model_request(
+                    model,
+                    _messages(request),
+                    model_settings=_settings(model, request),
+                    model_request_parameters=_form(request) if structured else None,
+                )
+        except TimeoutError:
+            raise CallError(f"took longer than {self.spec.timeout:g} s", TOO_SLOW, transient=True) from None
+        except AgentRunError as error:
+            raise _failed(error, structured=structured) from None
+        except UserError as error:
+            raise CallError(Redactor().line(format_error(error)), "check the judge's model and parameters") from None
+        return _reply(response)
+
+
+def connect(spec: JudgeSpec, patience: Patience) -> PydanticAiJudge:
+    """Return a client that asks through pydantic-ai."""
+    return PydanticAiJudge(spec, patience)
+
+
+def _messages(request: JudgeRequest) -> "list[ModelMessage]":
+    from pydantic_ai.messages import ModelRequest, ModelResponse, SystemPromptPart, TextPart, UserPromptPart
+
+    kinds = {"system": SystemPromptPart, "user": UserPromptPart}
+    messages: list[ModelMessage] = []
+    for answered, group in groupby(request.messages, lambda each: each.role == "assistant"):
+        if answered:
+            messages.append(ModelResponse(parts=[TextPart(each.content) for each in group]))
+        else:
+            messages.append(ModelRequest(parts=[kinds[each.role](content=each.content) for each in group]))
+    return messages
+
+
+def _settings(model: "Model", request: JudgeRequest) -> "ModelSettings":
+    # Attempts are counted and delayed here, not a second time by the provider's own library.
+    single = {} if "max_retries" in model.unsupported_settings else {"max_retries": 0}
+    return cast("ModelSettings", single | dict(request.parameters))
+
+
+def _form(request: JudgeRequest) -> "ModelRequestParameters":
+    from pydantic_ai.models import ModelRequestParameters
+    from pydantic_ai.output import OutputObjectDefinition
+
+    schema = OutputObjectDefinition(dict(request.reply_schema or {}), name="verdict", strict=True)
+    return ModelRequestParameters(output_mode="native", output_object=schema)
+
+
+def _failed(error: Any, *, structured: bool) -> Exception:
+    """Return the failure that an exception of pydantic-ai is."""
+    from pydantic_ai.exceptions import ContentFilterError, ModelAPIError, ModelHTTPError, ModelRequestRejectedError
+
+    message = Redactor().line(format_error(error))
+    if isinstance(error, ModelHTTPError):
+        if structured and error.status_code in FORM_REFUSED and "schema" in str(error).lower():
+            return FormRefusedError()
+        headers = error.headers or {}
+        return failed_status(error.status_code, message, raw=str(error), headers=headers, key="the provider's key")
+    if isinstance(error, ContentFilterError):
+        return CallError(message, FILTERED)
+    transient = isinstance(error, ModelAPIError) and not isinstance(error, ModelRequestRejectedError)
+    return CallError(message, "try again later, or raise the judge's retries", transient=transient)
+
+
+def _reply(response: "ModelResponse") -> JudgeReply:
+    from pydantic_ai.messages import TextPart, ThinkingPart, ToolCallPart
+
+    text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
+    stopped = _STOPPED.get(str(response.finish_reason), "stop")
+    if not text.strip() and stopped == "stop":
+        calls = [part for part in response.parts if isinstance(part, ToolCallPart)]
+        thoughts = "".join(part.content for part in response.parts if isinstance(part, ThinkingPart))
+        if calls:
+            text, stopped = f"{calls[0].tool_name}({calls[0].args_as_json_str()})", "tool"
+        elif thoughts:
+            text, stopped = thoughts, "thoughts"
+    used = response.usage
+    counts = [each if is_count(each) else None for each in (used.input_tokens, used.output_tokens)]
+    usage = Usage(*counts) if any(counts) else Usage()
+    return JudgeReply(plain(text), usage, stopped)

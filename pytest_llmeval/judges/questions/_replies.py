@@ -1,0 +1,597 @@
+"""Replies of judges as text and as probabilities of tokens, and the verdicts that they are."""
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from numbers import Real
+from typing import Any, Final, NamedTuple
+
+from msgspec.structs import replace
+
+from pytest_llmeval.core import JudgeError, excerpt, format_error, quotation
+from pytest_llmeval.data import (
+    CLOSING_TAG,
+    MAX_DEPTH,
+    UnfinishedThoughtsError,
+    begins_with_data,
+    spoken_text,
+    unique_keys,
+)
+from pytest_llmeval.judges._contract import JudgeReply, JudgeRequest, Mode, Stopped, Verdict
+
+_MARK = re.compile(r'\\[\\"]|["{}\[\]]')
+_FENCE = re.compile(r"```(?:json)?$", re.IGNORECASE)
+_FENCE_LENGTH: Final = len("```json")
+_LONGEST: Final = 200
+_QUOTED: Final = 60
+_LONGEST_KEY: Final = 40
+_BRACE = re.compile("[{}]")
+_TAKES_BACK = re.compile(
+    r"(?i)\b(?:actually|correction|instead|no(?=[,.:;!])|rather|second thoughts?|sorry|wait)\b|不对|更正|其实|等等"
+    r"|\d+\s*(?:[./%]|of|out of)\s*\d+"
+)
+"""What a sentence behind a verdict may say to take it back."""
+
+
+def says(names: str, values: str, before: str = "") -> re.Pattern[str]:
+    """Return what finds prose such as ``"score": 1``, ``Score = 1`` and ``最终score：1分``, which give a verdict.
+
+    Args:
+        names: Pattern of the ``name``.
+        values: Pattern of the ``value``.
+        before: Pattern of what may precede the name.
+    """
+    quotes = r"[\\\"'`*]{0,4}"
+    # Chinese puts no space around words, so only Latin letters and digits make a name part of another word.
+    return re.compile(
+        rf"(?i)(?<![a-z0-9_]){before}(?P<name>{names}){quotes}\s{{0,9}}[:=：]\s{{0,9}}{quotes}(?P<value>{values})"
+    )
+
+
+NUMBERS: Final = r"[+-]?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|inf(?:inity)?)|nan|null|true|false"
+"""Pattern of the values that are no words of a user."""
+
+_SAYS = says("score|fabrication|[a-z]+_(?:errors|citation)", NUMBERS, "(?:has_)?")
+_TRUTH: Final = {"true": 1, "false": 0}
+
+
+def plain(text: str) -> str:
+    """Return a text that can be written as UTF-8: half of a surrogate pair becomes a replacement character."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def unreadable(reply: str, message: str) -> JudgeError:
+    """Return the error for a reply that gives no verdict, with the reply in it."""
+    return JudgeError(f"{message}; the judge replied {quotation(reply, _LONGEST)}", reply)
+
+
+def _score(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"score": data["score"]} if "score" in data else {}
+
+
+def closing_object(
+    reply: str, verdict: Callable[[Mapping[str, Any]], Mapping[str, Any]] = _score, says: re.Pattern[str] = _SAYS
+) -> dict[str, Any]:
+    """Return the JSON object that ends a reply.
+
+    Thoughts and prose before it and a Markdown fence around it are allowed. Text after it is not, since that might take
+    the verdict back, unless it stands on the lines below a fence and does not look like that. NaN and infinities are
+    read, as models write them, and raw line breaks in texts; a key that is there twice is not.
+
+    Args:
+        reply: The text.
+        verdict: What of the object the prose must not contradict: an object that it quotes may be the answer's.
+        says: Finds a ``name`` and its ``value`` in the prose.
+
+    Raises:
+        JudgeError: No such object ends the reply, or what stands before it is unclosed or says something else.
+    """
+    text, was_fenced, after = _without_closing_fence(
+        _spoken(reply, lambda text: begins_with_data(text) or says.match(text))
+    )
+    if not text.endswith("}"):
+        ending = "text after a JSON object" if "{" in text and "}" in text else "no JSON object"
+        raise unreadable(reply, f"found {ending}, expected the reply to end with a JSON object")
+    start, depth = _start(text)
+    before = text[: max(start, 0)].rstrip()
+    if start < 0 or _goes_on(before):
+        raise unreadable(reply, "found an unmatched closing bracket, expected a complete JSON object")
+    if was_fenced and not _FENCE.search(before[-_FENCE_LENGTH:]):
+        raise unreadable(reply, "found a closing fence without an opening one before the JSON object, expected both")
+    closing = text[start:] if depth <= MAX_DEPTH else _shallow(text[start:])
+    try:
+        data: dict[str, Any] = json.loads(closing, object_pairs_hook=unique_keys, strict=False)
+    except ValueError as error:
+        raise unreadable(reply, f"found an invalid JSON object ({error}), expected valid JSON") from None
+    _check_prose(reply, before, text[start:], verdict(data), says)
+    if doubt := _TAKES_BACK.search(after) or says.search(after):
+        both = f"{quotation(text[start:], _QUOTED)} and then {quotation(doubt.group(), _QUOTED)}"
+        raise unreadable(reply, f"found {both}, expected nothing that may take a verdict back")
+    return data
+
+
+def _spoken(reply: str, concludes: Callable[[str], object]) -> str:
+    """Return a reply without thoughts."""
+    try:
+        return spoken_text(reply, concludes)
+    except UnfinishedThoughtsError as error:
+        raise unreadable(reply, str(error)) from None
+
+
+def closing_list(reply: str, key: str, truth: str | None = None) -> list[Any]:
+    """Return the list in the JSON object that ends a reply.
+
+    Args:
+        reply: The text.
+        key: Of the list.
+        truth: The key of the objects in it that says whether something is so. Where all of them say the same, prose
+            that says the opposite contradicts them.
+
+    Raises:
+        JudgeError: There is none, or another one next to or before it.
+    """
+
+    def agreement(data: Mapping[str, Any]) -> Mapping[str, Any]:
+        items = data.get(key)
+        values = [each.get(truth) for each in items if isinstance(each, Mapping)] if isinstance(items, list) else []
+        agreed = {str(truth): values[0]} if values and values.count(values[0]) == len(values) else {}
+        return {key: None, **agreed}
+
+    other = says("|".join(filter(None, (key, truth))), r"\[|(?:true|false)(?![a-z0-9_])")
+    data = closing_object(reply, agreement, other)
+    beside = [name for name, value in data.items() if name != key and isinstance(value, list | dict)]
+    if beside:
+        raise unreadable(reply, f"found {quotation(beside[0], _LONGEST_KEY)} beside {key!r}, expected one list")
+    entries = data.get(key)
+    if not isinstance(entries, list):
+        raise unreadable(reply, f"found {value_excerpt(data, key)} as {key}, expected a list")
+    return entries
+
+
+def _shallow(text: str) -> str:
+    """Return a JSON object with null for what is nested too deeply: fields of verdicts are not, others are ignored."""
+    pieces: list[str] = []
+    begin = depth = 0
+    in_string = False
+    for mark in _MARK.finditer(text):
+        character = mark.group()
+        if character == '"':
+            in_string = not in_string
+        elif not in_string and character in "{[":
+            depth += 1
+            if depth == MAX_DEPTH + 1:
+                pieces += text[begin : mark.start()], "null"
+        elif not in_string and character in "}]":
+            if depth == MAX_DEPTH + 1:
+                begin = mark.end()
+            depth -= 1
+    return "".join(pieces) + text[begin:]
+
+
+def _check_prose(reply: str, before: str, closing: str, verdict: Mapping[str, Any], says: re.Pattern[str]) -> None:
+    """Refuse an object that prose before it contradicts, or that may lie inside of one that was not closed."""
+    unclosed = _unclosed(before)
+    if unclosed >= 0:
+        both = f"{quotation(before[unclosed:], _QUOTED)} unclosed before {quotation(closing, _QUOTED)}"
+        raise unreadable(reply, f"found {both}, expected one complete JSON object")
+    for claim in says.finditer(before):
+        name, value = claim["name"].lower(), claim["value"].lower()
+        if name in verdict and not _is_same(value, verdict[name]):
+            both = f"{quotation(claim.group(), _QUOTED)} and {quotation(closing, _QUOTED)}"
+            raise unreadable(reply, f"found two contradicting verdicts, {both}, expected one")
+
+
+def _unclosed(text: str) -> int:
+    """Return where the first brace stands that no other closes, -1 if nowhere."""
+    opened: list[int] = []
+    for mark in _BRACE.finditer(text):
+        if mark.group() == "{":
+            opened.append(mark.start())
+        elif opened:
+            opened.pop()
+    return opened[0] if opened else -1
+
+
+def _is_same(word: str, value: Any) -> bool:
+    """Return whether a word of the prose says what a value of the object does."""
+    if isinstance(value, str) and word == value.lower():
+        return True
+    try:
+        return float(_TRUTH.get(word, word)) == float(value)
+    except (OverflowError, TypeError, ValueError):
+        return False
+
+
+def _without_closing_fence(text: str) -> tuple[str, bool, str]:
+    """Return the text up to the fence that closes it, whether there is one, and the lines behind it."""
+    body, fence, after = text.rpartition("```")
+    is_closing = fence and (not after or (after.lstrip(" \t").startswith("\n") and not _BRACE.search(after)))
+    if not is_closing or not (body := body.rstrip()).endswith("}"):
+        return text, False, ""
+    return body, True, after
+
+
+def _start(text: str) -> tuple[int, int]:
+    """Return where the value begins whose closing bracket ends the text (-1 if nowhere), and how deep it is nested.
+
+    Read from the end, valid JSON has one reading only, and each character is looked at once: trying every opening
+    bracket from the front would take time that grows with the square of a hostile reply's length.
+    """
+    depth = deepest = 0
+    in_string = False
+    for position, mark in _marks_from_the_end(text):
+        if mark == '"':
+            in_string = not in_string
+        elif not in_string:
+            depth += 1 if mark in "}]" else -1
+            deepest = max(deepest, depth)
+            if depth == 0:
+                return position, deepest
+    return -1, deepest
+
+
+def _marks_from_the_end(text: str) -> Iterator[tuple[int, str]]:
+    marks = [(match.start(), match.group()) for match in _MARK.finditer(text)]
+    return ((position, mark) for position, mark in reversed(marks) if len(mark) == 1)
+
+
+def _goes_on(before: str) -> bool:
+    """Return whether an object is a member of a bigger one, which must then be broken."""
+    return before.endswith(("[", "{")) or (before.endswith(":") and before[:-1].rstrip().endswith('"'))
+
+
+FLAGS: Final = (
+    "logical_errors",
+    "fabrication",
+    "wrong_citation",
+    "factual_errors",
+    "knowledge_errors",
+    "reasoning_errors",
+)
+"""The defects that an explanation can have."""
+
+UNNAMED_DEFECTS: Final = "unnamed_defects"
+"""The detail of a verdict that lists the defects of which it says nothing."""
+
+_HIGHEST_GRADE: Final = 100.0
+_NOISE: Final = 1e-6
+_DECIMAL = re.compile(r"\s*[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?\s*")
+_EITHER: Final = "yes|no|是|否"
+_MEANING: Final = {"yes": 1.0, "no": 0.0, "是": 1.0, "否": 0.0} | dict.fromkeys(("不", "不是", "不对"), 0.0)
+_STOPS: Final = ".,:;!，。：；！"
+_WORD = re.compile(rf"(?P<marks>[*`]*)(?P<word>{_EITHER})\b[{_STOPS}]?(?P=marks)[\s{_STOPS}\-\u2013\u2014]*")
+_WORD_ALONE = re.compile(rf"^[^\w\n]*(?P<word>{_EITHER})[^\w\n]*$", re.MULTILINE)
+_QUOTED_WORD = re.compile(
+    rf"(?P<quote>[\"'\u201c\u2018「『])(?P<word>{_EITHER})[{_STOPS}]?"
+    rf"(?:(?P=quote)|[\u201d\u2019」』])[{_STOPS}]?[ \t]*(?:\n+|$)"
+)
+_LED_WORD = re.compile(
+    r"[*`]*(?:(?:(?:so|thus|hence|therefore|overall),?\s+)?(?:the|my)\s+)?(?:final\s+)?(?:answer|verdict)[*`]*"
+    r"(?:\s+is|\s*:)[*`]*:?\s*[*`]*(?P<word>yes|no)[*`]*(?:\s*[.,;:!\u2013\u2014\n][.,;:!\u2013\u2014*`\s]*|$)"
+)
+_FENCED_WORD = re.compile(rf"(?is)\A```(?:\w+)?\s*\n\s*((?:{_EITHER})[{_STOPS}]?)\s*\n```(?:\Z|[ \t]*\n(.*))")
+_ANY_WORD = re.compile(rf"\b(?P<word>{_EITHER})\b")
+_CLAUSE: Final = "actually|he|i|it|she|that|the|they|this|wait|we"
+_BARE_WORD = re.compile(
+    rf"(?<![^\W_])(?P<word>yes|是|否|不|不是|不对|no(?=\W*(?:$|[^\w\s])|\s*\n|\s+(?:{_CLAUSE})\b))(?![^\W_])"
+)
+"""A verdict within a sentence: not the ``no`` of "no doubt", which has a noun behind it."""
+_QUOTATION = re.compile(rf'"[^"\n]*"|“[^”\n]*”|「[^」\n]*」|『[^』\n]*』|[\'‘](?:{_EITHER})[{_STOPS}]?[\'’]')
+
+
+def object_schema(**properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON Schema of an object that has these properties and no others."""
+    # Providers that enforce a schema want every property required and no others.
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+SCORE_SCHEMA: Final = object_schema(reasoning={"type": "string"}, score={"type": "number"})
+"""JSON Schema of what `read_score` reads."""
+
+EXPLANATION_SCHEMA: Final = object_schema(
+    reasoning={"type": "string"}, **{flag: {"type": "boolean"} for flag in FLAGS}, score={"type": "number"}
+)
+"""JSON Schema of what `read_explanation` reads."""
+
+
+def rubric_schema(levels: Sequence[float]) -> dict[str, Any]:
+    """Return the JSON Schema of what `read_rubric` reads."""
+    return object_schema(reasoning={"type": "string"}, score={"type": "number", "enum": list(levels)})
+
+
+_NO_VERDICT: Final[Mapping[Stopped, str]] = {
+    "refusal": "found a refusal, expected a verdict",
+    "length": "found a truncated reply, expected a complete one: raise max_tokens",
+    "tool": "the judge called a tool and wrote no text: set structured: off, or raise max_tokens",
+    "thoughts": "the judge wrote thoughts (reasoning_content) and no text: raise max_tokens, or turn its thinking off",
+}
+
+
+def read_reply(mode: Mode, reply: JudgeReply) -> Verdict:
+    """Read a model's reply to a question of a mode.
+
+    Raises:
+        JudgeError: It refused, was cut off, consists of thoughts or the call of a tool, or gave no verdict.
+    """
+    if fault := _NO_VERDICT.get(reply.stopped):
+        raise unreadable(reply.text, fault)
+    return read_text(mode, reply.text)
+
+
+def read_text(mode: Mode, text: str) -> Verdict:
+    """Read the text of a reply as a mode does, which may be the user's own.
+
+    Raises:
+        JudgeError: It gave no verdict with a score of the mode's scale, or its function failed.
+    """
+    try:
+        verdict: Any = mode.read(text)
+    except JudgeError:
+        raise
+    except Exception as error:
+        raise unreadable(text, f"the mode {mode.name!r} failed to read the reply ({format_error(error)})") from error
+    if isinstance(verdict, Verdict) and isinstance(verdict.score, Real) and math.isfinite(verdict.score):
+        score = within(float(verdict.score), *mode.scale)  # which may be true or false, or a number of numpy
+        if score is None:
+            scale = f"a score from {mode.scale[0]:g} to {mode.scale[1]:g}"
+            raise unreadable(text, f"the mode {mode.name!r} returned the score {verdict.score:g}, expected {scale}")
+        return replace(verdict, score=score)
+    value_text = excerpt(repr(verdict), 60)
+    raise unreadable(text, f"the mode {mode.name!r} returned {value_text}, expected a Verdict with a finite score")
+
+
+def read_score(reply: str) -> Verdict:
+    """Read a JSON object with a ``score`` from 0 to 1, which is a number or text that is one.
+
+    Raises:
+        JudgeError: No JSON object ends the reply, or it has no such score.
+    """
+    data = closing_object(reply)
+    return Verdict(_score_within(data, reply, 0.0, 1.0), text_under(data, "reasoning"))
+
+
+def within(value: float, low: float, high: float) -> float | None:
+    """Return a number of a range, and the end of the range for one beyond it by a rounding error; else ``None``."""
+    noise = _NOISE * (high - low)
+    return float(min(high, max(low, value))) if low - noise <= value <= high + noise else None
+
+
+def read_yes_no(reply: str) -> Verdict:
+    """Read a reply that begins with the word yes or 是 (1), no or 否 (0), in any case, plain, bold or as code.
+
+    It may also begin as ``The answer is yes.`` or ``Verdict: no``, or with a line that is one of the words in quotation
+    marks; then the other word must not occur at all. The thoughts of a reasoning model are ignored.
+
+    Raises:
+        JudgeError: It begins with anything else, or says the opposite, too. A word in quotation marks does not, nor
+            does a ``no`` that belongs to another word, as in "no doubt".
+    """
+    text = _FENCED_WORD.sub(r"\1\n\2", _spoken(reply, _first_word))
+    word = _first_word(text)
+    if word is None:
+        raise unreadable(reply, "found no verdict, expected a reply that begins with the word yes or no")
+    # The answer of which a sentence such as "The answer is yes" speaks may be the right one: no other may follow.
+    further = _further_words(text.lower()) if word.re is _WORD else _ANY_WORD.finditer(text.lower())
+    for other in further:
+        if _MEANING[other["word"]] != _MEANING[word["word"]]:
+            both = f"{quotation(word.group().strip(), _QUOTED)} and {quotation(other.group().strip(), _QUOTED)}"
+            raise unreadable(reply, f"found two contradicting verdicts, {both}, expected one")
+    if text[word.end("word") :].lstrip("*`").startswith(("?", "？")):
+        raise unreadable(reply, f"found the question {quotation(text[: word.end() + 1], _QUOTED)}, expected yes or no")
+    return Verdict(_MEANING[word["word"]], plain(text[word.end() :]))
+
+
+def _first_word(text: str) -> re.Match[str] | None:
+    text = text.lower()
+    return _WORD.match(text) or _LED_WORD.match(text) or _QUOTED_WORD.match(text)
+
+
+def _further_words(text: str) -> Iterator[re.Match[str]]:
+    """Yield the words that may be verdicts: alone on a line, behind the end of thoughts, or outside of quotations."""
+    yield from _WORD_ALONE.finditer(text.partition("\n")[2])
+    yield from _BARE_WORD.finditer(_QUOTATION.sub(" ... ", text))
+    for part in CLOSING_TAG.split(text)[1:]:
+        if word := _WORD.match(part.lstrip()):
+            yield word
+
+
+def read_explanation(reply: str) -> Verdict:
+    """Read a JSON object with a ``score`` from 0 to 100 and true or false for each of `FLAGS`.
+
+    A flag may also be called ``has_FLAG``. One that the reply does not name is false, and
+    ``details["unnamed_defects"]`` lists it: whether the explanation has that defect is not known.
+
+    Returns:
+        A verdict whose details have the flags.
+
+    Raises:
+        JudgeError: No JSON object ends the reply, it has no such score, or a flag is neither true nor false.
+    """
+    data = closing_object(reply, lambda data: {**_score(data), **_flags(data)})
+    if isinstance(data.get("score"), str):
+        raise unreadable(reply, f"found {value_excerpt(data, 'score')} as score, expected a number")
+    score = _score_within(data, reply, 0.0, _HIGHEST_GRADE)
+    flags = _flags(data)
+    for flag, value in flags.items():
+        if not isinstance(value, bool):
+            name = flag if flag in data else f"has_{flag}"
+            raise unreadable(reply, f"found {value_excerpt(data, name)} as {name}, expected true or false")
+    unnamed = [flag for flag in FLAGS if flag not in data and f"has_{flag}" not in data]
+    more: dict[str, Any] = {UNNAMED_DEFECTS: unnamed} if unnamed else {}
+    return Verdict(score, text_under(data, "reasoning"), {**flags, **more})
+
+
+def _flags(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {flag: data.get(flag, data.get(f"has_{flag}", False)) for flag in FLAGS}
+
+
+def read_rubric(reply: str, levels: Sequence[float]) -> Verdict:
+    """Read a JSON object whose ``score`` is one of the levels.
+
+    Raises:
+        JudgeError: No JSON object ends the reply, or its score is none of the levels.
+    """
+    data = closing_object(reply)
+    score = _number(data)
+    if score is None or score not in levels:
+        known = ", ".join(str(int(level)) if level.is_integer() else repr(level) for level in levels)
+        raise unreadable(reply, f"found the score {value_excerpt(data, 'score')}, expected one of the levels {known}")
+    return Verdict(score, text_under(data, "reasoning"))
+
+
+def _score_within(data: Mapping[str, Any], reply: str, low: float, high: float) -> float:
+    """Return the score of a reply, which has to lie in a range: a judge that uses another scale is not understood."""
+    score = _number(data)
+    known = None if score is None else within(score, low, high)
+    if known is None:
+        expected = f"expected a number from {low:g} to {high:g}"
+        raise unreadable(reply, f"found {value_excerpt(data, 'score')} as score, {expected}")
+    return known
+
+
+def _number(data: Mapping[str, Any]) -> float | None:
+    """Return the score of a reply, a number or text that is one; ``None`` for anything else."""
+    value: Any = data.get("score")
+    if not (type(value) in (int, float) or (isinstance(value, str) and _DECIMAL.fullmatch(value))):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def value_excerpt(data: Mapping[str, Any], name: str) -> str:
+    """Return the beginning of a value of a reply, for a message."""
+    return excerpt(json.dumps(data[name], ensure_ascii=False), _QUOTED) if name in data else "nothing"
+
+
+def text_under(data: Mapping[str, Any], name: str) -> str:
+    """Return the text that a reply has under a name; empty without one."""
+    text = data.get(name)
+    return plain(text.strip()) if isinstance(text, str) else ""
+
+
+_DIGITS: Final = 9
+_HIGHEST: Final = 9
+_LEVEL = re.compile(r"[^\w.+-]*([0-9])[^\w.]*")
+_REPLY, _PROBABILITIES = "reply", "probabilities"
+
+
+class TokenChoice(NamedTuple):
+    """A token of a reply.
+
+    Attributes:
+        text: The token.
+        alternatives: Tokens that could stand in its place, itself among them, to the logarithms of their probabilities.
+    """
+
+    text: str
+    alternatives: Mapping[str, float]
+
+
+def levels_fault(levels: Sequence[float]) -> str | None:
+    """Say why the scores of a mode have no expected value: each must be one token."""
+    if all(each.is_integer() and 0 <= each <= _HIGHEST for each in levels):
+        return None
+    return f"expected a score of whole numbers from 0 to {_HIGHEST} (integer: true), each of which is one token"
+
+
+def score_probabilities(tokens: Sequence[TokenChoice], field: str) -> dict[str, float] | None:
+    """Return the probabilities of the digits that could be the value of a field.
+
+    Args:
+        tokens: Of a reply that ends in a JSON object.
+        field: Of that object. Its last occurrence counts: quotation marks inside of texts are escaped.
+
+    Returns:
+        Digit to probability; ``None`` where the value is no digit of a token of its own.
+    """
+    text = "".join(each.text for each in tokens)
+    names = list(re.finditer(rf'(?<!\\)"{re.escape(field)}"\s*:\s*(?=[0-9](?![0-9.eE]))', text))
+    if not names:
+        return None
+    place = names[-1].end()
+    for token in tokens:
+        if place < len(token.text):
+            break
+        place -= len(token.text)
+    shares: dict[str, float] = {}
+    for written, logarithm in token.alternatives.items():
+        level = _LEVEL.fullmatch(written)
+        if level is not None and logarithm <= 0:
+            shares[level[1]] = shares.get(level[1], 0.0) + math.exp(logarithm)
+    return shares if _LEVEL.fullmatch(token.text) else None
+
+
+def enveloped(request: JudgeRequest, reply: JudgeReply) -> JudgeReply:
+    """Return a reply whose text holds its probabilities, too, where the request asks for them.
+
+    So all that stores replies stores what the score was computed of. The model's own text is a text in it, so it cannot
+    claim probabilities.
+    """
+    if request.expected_of is None:
+        return reply
+    probabilities = reply.probabilities or {}
+    rounded = {level: round(probabilities[level], _DIGITS) for level in sorted(probabilities)}
+    return replace(reply, text=json.dumps({_REPLY: reply.text, _PROBABILITIES: rounded}, ensure_ascii=False))
+
+
+def expected_mode(mode: Mode, field: str, levels: Sequence[float]) -> Mode:
+    """Return a mode whose score is the mean over the probabilities of the tokens at its place.
+
+    Args:
+        mode: Gives the score.
+        field: Of the reply that has it.
+        levels: The scores that it may have; probabilities of other digits do not count.
+    """
+    return replace(
+        mode,
+        version=f"{mode.version}+expected",
+        read=partial(_read_expected, mode=mode, levels=frozenset(levels)),
+        expected_of=field,
+    )
+
+
+def _read_expected(text: str, mode: Mode, levels: frozenset[float]) -> Verdict:
+    reply, probabilities = _opened(text)
+    verdict = read_text(mode, reply)
+    if not probabilities:
+        expected = "expected them for score: expected, from a model that gives logprobs for a score of one token"
+        raise unreadable(reply, f"found no probabilities of the score's tokens, {expected}")
+    shares = {int(level): share for level, share in probabilities.items() if int(level) in levels and share > 0}
+    if int(verdict.score) not in shares:
+        raise unreadable(reply, f"found no probability of the score {verdict.score:g} itself, expected one")
+    total = math.fsum(shares.values())
+    mean = math.fsum(level * share for level, share in shares.items()) / total
+    named = {str(level): round(share / total, _DIGITS) for level, share in sorted(shares.items())}
+    details = {**verdict.details, "chosen": verdict.score, _PROBABILITIES: named}
+    return Verdict(round(mean, _DIGITS), verdict.reasoning, details)
+
+
+def _opened(text: str) -> tuple[str, Mapping[str, float]]:
+    """Return what `enveloped` put together; a text that it did not write has no probabilities."""
+    try:
+        data: Any = json.loads(text)
+    except ValueError:
+        data = None
+    if not isinstance(data, dict) or set(data) != {_REPLY, _PROBABILITIES} or not isinstance(data[_REPLY], str):
+        return text, {}
+    return data[_REPLY], data[_PROBABILITIES] if are_probabilities(data[_PROBABILITIES]) else {}
+
+
+def are_probabilities(value: Any) -> bool:
+    """Return whether untrusted data are digits with their probabilities."""
+    return isinstance(value, Mapping) and all(
+        isinstance(level, str)
+        and re.fullmatch("[0-9]", level)
+        and type(share) in (int, float)
+        and 0 <= share <= 1 + 10**-_DIGITS
+        for level, share in value.items()
+    )

@@ -1,0 +1,291 @@
+"""Modes that suites declare: instructions, criteria, rubrics, and prompts of their own.
+
+Criteria work as in G-Eval (Liu et al. 2023): the judge writes steps once, and grades every answer by them.
+"""
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache, partial
+from pathlib import Path
+from string import Template
+from typing import ClassVar, Final
+
+from msgspec.structs import replace
+
+from pytest_llmeval.core import Fault, SuiteError, excerpt, suggest, unknown_name
+from pytest_llmeval.data import read_text
+from pytest_llmeval.judges._contract import Mode, Question, Verdict
+from pytest_llmeval.judges.questions._forms import ReplyField, ReplyForm
+from pytest_llmeval.judges.questions._modes import (
+    ABSTENTION,
+    ADVERSARIAL,
+    MODE_OF_TYPE,
+    form_mode,
+    is_abstention,
+    mode_of_file,
+    read_mode_file,
+)
+from pytest_llmeval.judges.questions._replies import (
+    closing_list,
+    object_schema,
+    plain,
+    read_rubric,
+    rubric_schema,
+    unreadable,
+)
+
+GRADES: Final = ReplyForm({"reasoning": "text", "score": ReplyField(min=1, max=5, integer=True)})
+"""The reply to a question by criteria, if the user says nothing else."""
+
+_MOST_STEPS: Final = 12
+_STEPS: Final = "steps"
+
+
+@cache
+def _steps_mode() -> Mode:
+    return mode_of_file(
+        "criteria_steps",
+        scale=(1.0, float(_MOST_STEPS)),
+        read=read_steps,
+        reply_schema=object_schema(steps={"type": "array", "items": {"type": "string"}}),
+        asks_again=True,
+        asks_one=True,
+    )
+
+
+def steps_question(criteria: str, form: ReplyForm, language: str) -> Question:
+    """Return the question for the steps, which is the same for all cases and repeats."""
+    texts = {"criteria": criteria, "grades": form.graded[form.score].expected(language)}
+    return Question(_steps_mode(), texts, language, shared=True, foreseen=Verdict(1.0, details={_STEPS: ["a step"]}))
+
+
+def read_steps(reply: str) -> Verdict:
+    """Read a JSON object with a list of ``steps``.
+
+    Returns:
+        The number of steps, and the steps under that name of the details.
+
+    Raises:
+        JudgeError: No object ends the reply, or its steps are no list of 1 to 12 texts.
+    """
+    steps = closing_list(reply, _STEPS)
+    texts = [plain(each.strip()) for each in steps if isinstance(each, str)]
+    if len(texts) < len(steps) or not all(texts) or not 1 <= len(texts) <= _MOST_STEPS:
+        value_text = excerpt(json.dumps(steps, ensure_ascii=False), 60)
+        raise unreadable(reply, f"found {value_text} as steps, expected a list of 1 to {_MOST_STEPS} texts")
+    return Verdict(float(len(texts)), "", {_STEPS: texts})
+
+
+def numbered_steps(steps: Sequence[str]) -> str:
+    """Return steps as the judge is shown them, one a line."""
+    return "\n".join(f"{number}. {' '.join(step.split())}" for number, step in enumerate(steps, 1))
+
+
+def criteria_mode(form: ReplyForm) -> Mode:
+    """Return the mode that grades by criteria and steps, which are texts of the question."""
+    return form_mode("criteria", form, f"-{form.digest[:8]}")
+
+
+_FEWEST_LEVELS = 2
+
+
+@dataclass(frozen=True)
+class Level:
+    """A level of a rubric.
+
+    Attributes:
+        score: Its number.
+        meaning: What an answer of this level is like.
+    """
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    score: float
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Rubric:
+    """The rubric of a suite.
+
+    Attributes:
+        criteria: What makes an answer good, in the user's words.
+        levels: At least two, with different scores.
+        pass_mark: An answer passes with this score or a higher one; the judge does not see it.
+
+    Raises:
+        ValueError: Criteria or a meaning are blank, a score is there twice, or the pass mark is beyond the levels.
+    """
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    criteria: str
+    levels: tuple[Level, ...]
+    pass_mark: float
+
+    def __post_init__(self) -> None:
+        scores = [level.score for level in self.levels]
+        if not self.criteria.strip() or not all(level.meaning.strip() for level in self.levels):
+            raise ValueError("found blank criteria or a level without a meaning, expected text")
+        if len(scores) < _FEWEST_LEVELS or len(set(scores)) < len(scores) or not all(map(math.isfinite, scores)):
+            raise ValueError(f"found levels with the scores {scores}, expected two or more different numbers")
+        if not min(scores) < self.pass_mark <= max(scores):
+            raise ValueError(
+                f"found pass_mark {self.pass_mark}, expected a number above the lowest level, {min(scores)}, "
+                f"and at most the highest, {max(scores)}"
+            )
+
+    @property
+    def scores(self) -> tuple[float, ...]:
+        """The scores of the levels, lowest first."""
+        return tuple(sorted(level.score for level in self.levels))
+
+
+def _number(score: float) -> str:
+    return str(int(score)) if score.is_integer() else repr(score)
+
+
+@lru_cache(maxsize=64)
+def rubric_mode(criteria: str, levels: Sequence[Level]) -> Mode:
+    """Return the mode that grades by criteria and levels.
+
+    Its version holds a digest of both, so that scores by different rubrics cannot be taken for comparable.
+
+    Args:
+        criteria: Of a `Rubric`; inserted into the instructions unchanged.
+        levels: Of the same, in any order; the judge sees the highest first.
+    """
+    ordered = sorted(levels, key=lambda level: -level.score)
+    listed = "\n".join(f"{_number(float(level.score))}  {level.meaning.strip()}" for level in ordered)
+    scores = tuple(float(level.score) for level in reversed(ordered))
+    digest = hashlib.sha256(json.dumps([criteria, listed]).encode()).hexdigest()[:8]
+    return mode_of_file(
+        "rubric",
+        f"-{digest}",
+        instructions={
+            language: Template(text).substitute(criteria=criteria.strip(), levels=listed)
+            for language, text in read_mode_file("rubric")["instructions"].items()
+        },
+        scale=(scores[0], scores[-1]),
+        read=partial(read_rubric, levels=scores),
+        reply_schema=rubric_schema(scores),
+    )
+
+
+_ANSWERED: Final = ("answer", "contexts", "messages", "prediction", "tool_calls")
+ROOTS: Final = (*_ANSWERED, "expected", "input", "labels", "question", "reference")
+"""The names that a placeholder may begin with."""
+
+_WHOLE: Final = ("question", "reference")
+_VERSION: Final = "1"
+_PROMPT_VERSION: Final = "prompt"
+_LIKE_ONE = re.compile(r"\{\{.*?(?:\}\}|\Z)|\{%.*?%\}", re.DOTALL)
+_PLACEHOLDER = re.compile(r"\{\{\s*([a-z_]+)((?:\.[\w-]+)*)\s*\}\}")
+
+
+@dataclass(frozen=True)
+class PromptFile:
+    """A prompt. Nothing that a case contains becomes a part of it.
+
+    Attributes:
+        name: Of the file, for messages.
+        text: With the name of a text of the data in place of each placeholder.
+        placeholders: Their names, such as ``input.question``, each once, in order.
+        digest: Of the file as it stands.
+    """
+
+    name: str
+    text: str
+    placeholders: tuple[str, ...]
+    digest: str
+
+
+def read_prompt(path: Path) -> PromptFile:
+    """Read a prompt.
+
+    Raises:
+        SuiteError: The file cannot be read, a placeholder is unknown, or none shows the judge any of the prediction.
+    """
+    text = read_text(path, str(path), "a prompt").replace("\r\n", "\n")
+    faults: list[Fault] = []
+    names: dict[str, None] = {}
+
+    def named(match: re.Match[str]) -> str:
+        if fault := _placeholder_fault(match[0]):
+            line = text.count("\n", 0, match.start()) + 1
+            column = match.start() - text.rfind("\n", 0, match.start())
+            faults.append(Fault(str(path), line, column, "", fault))
+            return ""
+        name = match[0].strip("{} \t\n")
+        names[name] = None
+        return f"`{name}`"
+
+    filled = _LIKE_ONE.sub(named, text)
+    if not faults and not any(name.partition(".")[0] in _ANSWERED for name in names):
+        expected = f"expected one of {', '.join(_ANSWERED)}, such as '{{{{ answer }}}}'"
+        faults.append(Fault(str(path), 1, 1, "", f"found no placeholder for what was answered, {expected}"))
+    if faults:
+        raise SuiteError(faults)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return PromptFile(path.name, filled.strip(), tuple(names), digest)
+
+
+def _placeholder_fault(written: str) -> str | None:
+    match = _PLACEHOLDER.fullmatch(written)
+    if not written.endswith(("}}", "%}")):
+        return "found '{{' without '}}' after it, expected a placeholder such as '{{ input.question }}'"
+    if match is None:
+        return f"found {written!r}, expected a placeholder such as '{{{{ input.question }}}}'"
+    root, steps = match.groups()
+    if root not in ROOTS:
+        known = ", ".join(sorted(ROOTS))
+        return f"found the unknown placeholder {written!r}, expected one of {known}{suggest(root, ROOTS)}"
+    if steps and root in _WHOLE:
+        return f"found {written!r}, expected '{{{{ {root} }}}}', which is a text"
+    return None
+
+
+def prompt_mode(prompt: PromptFile, form: ReplyForm) -> Mode:
+    """Return the mode that asks as a prompt says; its version is a digest of prompt and form."""
+    return Mode(
+        name="prompt",
+        version=f"{_VERSION}-{hashlib.sha256(f'{prompt.digest} {form.digest}'.encode()).hexdigest()[:8]}",
+        instructions={name: f"{prompt.text}\n\n{form.instructions(name)}" for name in ("en", "zh")},
+        fields=prompt.placeholders,
+        scale=form.scale,
+        read=form.read,
+        reply_schema=form.schema,
+    )
+
+
+PROMPTED_TYPES: Final = (*(name for name, mode in MODE_OF_TYPE.items() if mode != ADVERSARIAL), ABSTENTION)
+"""Question types that a prompt of one's own can judge; ``abstention`` is for ids that end in ``_abs``."""
+
+
+def prompts_fault(types: Iterable[str]) -> str | None:
+    """Say which of the types that prompts are for is none."""
+    for name in types:
+        if name == ADVERSARIAL:
+            return f"found a prompt for {name!r}, which a rule decides, expected prompts for other question types"
+        if name not in PROMPTED_TYPES:
+            return unknown_name("question type", name, PROMPTED_TYPES)
+    return None
+
+
+def prompt_of(prompts: Mapping[str, PromptFile], question_type: str | None, case_id: str) -> PromptFile | None:
+    """Return the prompt for a question, if there is one of its type."""
+    return prompts.get(ABSTENTION if is_abstention(case_id) else str(question_type))
+
+
+def prompted_mode(mode: Mode, prompt: PromptFile) -> Mode:
+    """Return a mode whose instructions are a prompt; its replies are read as those of the mode."""
+    return replace(
+        mode,
+        version=f"{_PROMPT_VERSION}-{prompt.digest[:8]}",
+        instructions=dict.fromkeys(("en", "zh"), prompt.text),
+        fields=prompt.placeholders,
+    )

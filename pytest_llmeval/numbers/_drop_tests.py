@@ -1,0 +1,754 @@
+"""Statistical tests of regression gates: is the drop larger, or smaller, than allowed?"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
+
+from pytest_llmeval.core import (
+    ChangeWord,
+    FloatArray,
+    Metric,
+    SignificanceTest,
+    Statistic,
+    counted,
+    interval,
+    limit,
+    number,
+)
+from pytest_llmeval.numbers._estimation import Columns, Estimate, columns_of, estimate
+from pytest_llmeval.numbers._inference import (
+    FEW_CHANGED,
+    Bootstrap,
+    FarChanges,
+    agreeing,
+    alike_cases,
+    doubts,
+    held_interval,
+    held_tails,
+    lacks_scale,
+    least_tail,
+    scaled,
+    span,
+    witnessed_tail,
+)
+from pytest_llmeval.numbers._intervals import Resampled, Tails, normal_cdf, normal_quantile, student_quantile
+from pytest_llmeval.numbers._pairing import PairedRows, RunPairing
+from pytest_llmeval.numbers._resample import IntArray, resample_count, swapped_totals
+from pytest_llmeval.numbers._significance import (
+    POWER,
+    detectable_shift,
+    effective_units,
+    few_changes_tail,
+    mcnemar_interval,
+    mcnemar_tails,
+    unseen_rest,
+    unseen_tail,
+    wilcoxon_tails,
+)
+
+_SAME = 1e-9
+"""A pooled value that differs from the mean of the scores by no more is that mean."""
+
+
+class Untestable(ValueError):  # noqa: N818 (a verdict for the gate's reason, not a failure)
+    """A test was asked for that does not apply to the metric."""
+
+
+class TestedChange(Protocol):
+    """The change that a gate tests."""
+
+    @property
+    def max_drop(self) -> float:
+        """The drop that is allowed; negative if a gain is required."""
+
+    @property
+    def confidence(self) -> float:
+        """Confidence level of the test."""
+
+    @property
+    def sides(self) -> int:
+        """The number of sides of the difference on which the test may err."""
+
+    @property
+    def test(self) -> SignificanceTest:
+        """The statistical test."""
+
+
+class WatchedChange(TestedChange, Protocol):
+    """A tested change of which is said what is known about it."""
+
+    @property
+    def matters(self) -> float | None:
+        """The size of a drop that matters; ``None``: `max_drop`, or a share of the range if that is 0."""
+
+
+class KnownChange(NamedTuple):
+    """What is known about a change, as a word and as a sentence."""
+
+    word: ChangeWord
+    sentence: str
+
+
+class DropQuestion(NamedTuple):
+    """The drop to test, and the cases to test it on.
+
+    Attributes:
+        pairing: The two runs.
+        rows: The cases.
+        metric: Its name.
+        statistic: Of the metric.
+        max_drop: The drop to test.
+        confidence: Of the interval.
+        cluster_by: A label; cases with the same value of it count as one.
+    """
+
+    pairing: RunPairing
+    rows: PairedRows
+    metric: str
+    statistic: Statistic
+    max_drop: float
+    confidence: float
+    cluster_by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The evidence for a drop.
+
+    Attributes:
+        estimate: The metric in both runs.
+        drop: How much worse the current run is; ``None`` if unknown.
+        interval: Of the drop; ``None`` if there is none.
+        tails: One-sided p-values of the drop around the one that is allowed; ``None`` if nothing can be tested.
+        deviation: Standard deviation of the drop; 0 if it is unknown.
+        notes: What to keep in mind.
+        worst: The drop if every case that is left out fell as far as it can; ``None`` if that was not requested, or
+            has no bound.
+        typical: Whether the test is about the typical case, and not about the mean.
+    """
+
+    estimate: Estimate
+    drop: float | None
+    interval: tuple[float, float] | None
+    tails: Tails | None
+    deviation: float
+    notes: tuple[str, ...]
+    worst: float | None = None
+    typical: bool = False
+
+
+def drop_evidence(question: DropQuestion, test: SignificanceTest, *, worst_case: bool = False) -> Evidence:
+    """Test the drop of a metric.
+
+    Args:
+        question: What is tested.
+        test: ``bootstrap`` and ``bca`` work for every metric. The others test paired cases; if the runs do not have
+            the same cases, ``bootstrap`` replaces them.
+        worst_case: Whether cases that are left out count as fallen as far as they can.
+
+    Raises:
+        Untestable: The test does not apply to the metric.
+    """
+    if worst_case:
+        data = _estimate(question)
+        if data.left_out:
+            return _bounded(question, data, test)
+    return _tested(question, test)
+
+
+def _bounded(question: DropQuestion, data: Estimate, test: SignificanceTest) -> Evidence:
+    """Test what the drop of the cases compared may be, if all others fell as far as they can."""
+    every = data.cases + data.left_out
+    allowed = -1.0
+    if data.left_out_drop is not None and data.cases:
+        allowed = (question.max_drop * every - data.left_out_drop) / data.cases
+    testable = allowed >= 0 or (question.max_drop < 0 and data.left_out_drop is not None)
+    evidence = _tested(question._replace(max_drop=allowed if testable else 0.0), test)
+    if data.left_out_drop is None or evidence.drop is None:
+        return replace(evidence, tails=None)
+    worst = (evidence.drop * data.cases + data.left_out_drop) / every
+    return replace(evidence, tails=evidence.tails if testable else Tails(1.0, 1.0), worst=worst)
+
+
+def _tested(question: DropQuestion, test: SignificanceTest) -> Evidence:
+    evidence = _bootstrap(question, corrected=test == "bca")
+    if evidence.drop is None:
+        return evidence
+    if test not in ("bootstrap", "bca") and not question.pairing.paired:
+        evidence = replace(evidence, notes=(*evidence.notes, f"bootstrap instead of {test}, which needs paired cases"))
+    elif test not in ("bootstrap", "bca") and evidence.estimate.shift is not None:
+        evidence = replace(evidence, notes=(*evidence.notes, f"bootstrap instead of {test}, which needs one judge"))
+    elif test not in ("bootstrap", "bca") and evidence.estimate.chain is not None:
+        evidence = replace(evidence, notes=(*evidence.notes, f"bootstrap instead of {test}, which needs a single step"))
+    elif test in ("mcnemar", "mcnemar_mid_p"):
+        evidence = _mcnemar(question, evidence, mid_p=test == "mcnemar_mid_p")
+    elif test == "wilcoxon":
+        evidence = _guarded(question, replace(evidence, tails=_wilcoxon(question), typical=True), means=False)
+    elif test == "permutation":
+        evidence = _guarded(question, replace(evidence, tails=_permutation(question)))
+    else:
+        evidence = _guarded(question, evidence)
+    if evidence.interval is None or evidence.tails is None:
+        return evidence
+    tail = (1 - question.confidence) / 2
+    return replace(evidence, interval=agreeing(evidence.interval, evidence.tails, question.max_drop, tail))
+
+
+def _estimate(question: DropQuestion, *, jackknife: bool = False) -> Estimate:
+    pairing, rows, name, statistic = question[:4]
+    estimates = estimate(
+        pairing, rows, [name], statistic=statistic, cluster_by=question.cluster_by, jackknife=jackknife
+    )
+    return estimates[name]
+
+
+def _bootstrap(question: DropQuestion, *, corrected: bool) -> Evidence:
+    pairing, name = question.pairing, question.metric
+    data = _estimate(question, jackknife=corrected)
+    notes = (
+        *doubts(data, pairing, question.cluster_by),
+        *alike_cases(data, pairing, question.rows, question.cluster_by),
+    )
+    difference = data.difference
+    if difference is None:
+        return Evidence(data, None, None, None, 0.0, notes)
+    metric = scaled(pairing.table.metric(name), data)
+    falls = metric.higher_is_better
+    drop = -difference if falls else difference
+    bootstrap = Bootstrap.from_estimate(data, "bca" if corrected else "percentile", metric)
+    if bootstrap is None:
+        return Evidence(data, drop, None, None, 0.0, notes)
+    low, high = held_interval(data, metric, bootstrap.interval(question.confidence), question.confidence)
+    above, below = bootstrap.tails(-question.max_drop if falls else question.max_drop)
+    return Evidence(
+        data,
+        drop,
+        (-high, -low) if falls else (low, high),
+        Tails(below, above) if falls else Tails(above, below),
+        bootstrap.deviation,
+        notes,
+    )
+
+
+def _guarded(question: DropQuestion, evidence: Evidence, *, means: bool = True) -> Evidence:
+    """Raise p-values to what so few cases can prove: resamples of equal cases are equal.
+
+    What speaks against a drop where next to no case changed is just that: had the share of the cases that the drop
+    needs lost all that they can lose, so few changes would be unlikely.
+
+    Args:
+        question: What is tested.
+        evidence: What the test says.
+        means: Whether it is about the mean of the cases, and not about the typical one.
+    """
+    if evidence.tails is None:
+        return evidence
+    data = evidence.estimate
+    if lacks_scale(data):
+        return replace(evidence, tails=Tails(1.0, 1.0))
+    metric = scaled(question.pairing.table.metric(question.metric), data)
+    falls = metric.higher_is_better
+    above, below = evidence.tails
+    if means:
+        at = -question.max_drop if falls else question.max_drop
+        held = held_tails(data, metric, Tails(below, above) if falls else Tails(above, below), at)
+        above, below = (held.below, held.above) if falls else held
+    least = witnessed_tail(data) if means else Tails(least_tail(data), least_tail(data))
+    for_drop, for_gain = (least.below, least.above) if falls else least
+    reach = span(metric)
+    if question.max_drop <= 0:
+        below = max(below, for_gain)  # a gain refutes that nothing changed, as a drop does
+    elif data.changed is not None and data.changed < FEW_CHANGED:
+        share = min(1.0, question.max_drop / reach) if reach else 0.0
+        below = max(below, few_changes_tail(data.changed, data.units, share))
+    return replace(evidence, tails=Tails(max(above, for_drop), below))
+
+
+def _mcnemar(question: DropQuestion, evidence: Evidence, *, mid_p: bool) -> Evidence:
+    import numpy as np
+
+    here, there = _case_scores(question, "mcnemar")
+    metric = scaled(question.pairing.table.metric(question.metric), evidence.estimate)
+    low, high = metric.low, metric.high
+    if low is None or high is None or low == high:
+        raise Untestable(f"test mcnemar needs scores of two values, and {metric.name} declares no range")
+    strange = [score for score in (*here, *there) if score not in (low, high)]
+    if strange:
+        raise Untestable(
+            f"test mcnemar needs scores of {low:g} and {high:g}, found {strange[0]:.4g}: use test bootstrap or wilcoxon"
+        )
+    max_drop, reach = question.max_drop / (high - low), high - low
+    drops = _drops(question, here, there)
+    worse, better, pairs = int(np.sum(drops > 0)), int(np.sum(drops < 0)), len(drops)
+    if max_drop < 0:
+        mirrored = mcnemar_tails(better, worse, pairs, -max_drop, mid_p=mid_p)
+        tails = Tails(mirrored.below, mirrored.above)
+    else:
+        tails = mcnemar_tails(worse, better, pairs, max_drop, mid_p=mid_p)
+    least, most = mcnemar_interval(worse, better, pairs, question.confidence, mid_p=mid_p)
+    return replace(
+        evidence,
+        interval=(reach * least, reach * most),
+        tails=tails,
+        notes=(*evidence.notes, f"{worse} worse, {better} better"),
+    )
+
+
+def _wilcoxon(question: DropQuestion) -> Tails:
+    return wilcoxon_tails(_drops(question, *_case_scores(question, "wilcoxon")), question.max_drop)
+
+
+def _drops(question: DropQuestion, here: FloatArray, there: FloatArray) -> FloatArray:
+    return there - here if question.pairing.table.metric(question.metric).higher_is_better else here - there
+
+
+def _compared(question: DropQuestion, columns: Columns) -> PairedRows:
+    """Return the paired cases that both runs have measured, and that have a score in one of them at least."""
+    pairing, rows, name = question[:3]
+    lost = pairing.table.failed[name] | pairing.table.missing
+    judged = columns.judged[name]
+    here, there = (judged[part] & ~lost[part] for part in rows)
+    measured = (here | there) & ~lost[rows.current] & ~lost[rows.baseline] & ~pairing.silent_in_one(name, rows)
+    return PairedRows(rows.current[measured], rows.baseline[measured])
+
+
+def _case_scores(question: DropQuestion, test: str) -> tuple[FloatArray, FloatArray]:
+    """Return the scores of the cases in both runs.
+
+    Raises:
+        Untestable: The metric is more than the mean of its cases' scores, or cases have one in one run only.
+    """
+    import numpy as np
+
+    pairing, _, name, statistic = question[:4]
+    columns = columns_of(pairing.table, statistic, [name])
+    rows = _compared(question, columns)
+    here, there = (pairing.table.scores[name][part] for part in rows)
+    single = int(np.sum(np.isfinite(here) != np.isfinite(there)))
+    if single:
+        raise Untestable(
+            f"test {test} compares the scores of cases, and {counted(single, 'case')} have {name} in one run only: "
+            "use test bootstrap"
+        )
+    if statistic == "value" and not (
+        _is_mean(columns, name, rows.current, here) and _is_mean(columns, name, rows.baseline, there)
+    ):
+        raise Untestable(
+            f"test {test} compares the scores of cases, and {name} is not a mean of them: "
+            f"use mean({name}) or test bootstrap"
+        )
+    return here, there
+
+
+def _is_mean(columns: Columns, name: str, rows: IntArray, scores: FloatArray) -> bool:
+    import numpy as np
+
+    if not np.isfinite(scores).all():
+        return False
+    value = columns.formula(columns.matrix[rows].sum(axis=0, keepdims=True))[name][0]
+    return abs(float(value) - float(scores.mean())) <= _SAME
+
+
+def _permutation(question: DropQuestion) -> Tails:
+    """Swap the two runs of random cases, and count how often the drop is at least as large (Good 2005).
+
+    With a drop to test other than 0, the scores of the current run are raised by it first.
+    """
+    import numpy as np
+
+    pairing, _, name, statistic = question[:4]
+    try:
+        drops = _drops(question, *_case_scores(question, "permutation")) - question.max_drop
+        rows = _compared(question, columns_of(pairing.table, statistic, [name]))
+        units = pairing.units(rows.current, question.cluster_by)
+        shares = np.bincount(units, weights=drops)[:, None] / len(drops)
+        observed = float(shares.sum())
+        exchanged = swapped_totals(shares, resample_count(len(shares)))[:, 0]
+    except Untestable:
+        if question.max_drop:
+            raise
+        observed, exchanged = _exchange_counts(question)
+    finite = exchanged[np.isfinite(exchanged)]
+    below, above = Resampled(finite).tails(observed)
+    return Tails(above, below)
+
+
+def _exchange_counts(question: DropQuestion) -> tuple[float, FloatArray]:
+    """Exchange the counts of cases, for metrics that are formulas over summed counts."""
+    import numpy as np
+
+    pairing, _, name, statistic = question[:4]
+    columns = columns_of(pairing.table, statistic, [name])
+    rows = _compared(question, columns)
+    here, there = columns.matrix[rows.current], columns.matrix[rows.baseline]
+    units = pairing.units(rows.current, question.cluster_by)
+    apart = np.zeros((int(units.max()) + 1, here.shape[1]))
+    np.add.at(apart, units, here - there)
+    half = (here + there).sum(axis=0) / 2
+    swapped = swapped_totals(apart, resample_count(len(apart))) / 2
+    sign = -1.0 if pairing.table.metric(name).higher_is_better else 1.0
+
+    def drop(shift: FloatArray) -> FloatArray:
+        with np.errstate(all="ignore"):
+            return sign * (columns.formula(half + shift)[name] - columns.formula(half - shift)[name])
+
+    return float(drop(apart.sum(axis=0, keepdims=True) / 2)[0]), drop(swapped)
+
+
+_POWER_SAID = f"in fewer than {100 * POWER:.0f} of 100 runs"
+
+
+@dataclass(frozen=True, slots=True)
+class DropPower:
+    """The drops that a gate can find with the cases, clusters and gates of a run.
+
+    Attributes:
+        level: The one-sided level at which the gate is judged, divided by the number of tests that are judged together.
+        least: The smallest one-sided p-value that a drop can have, were every case to fall as far as it can.
+        observed: The drop; ``None`` if it is not known.
+        room: The largest drop that is possible, or that the baseline's scores suggest; infinite if none is known.
+        possible: The largest drop that is possible; infinite if the metric declares no end.
+        smallest: The smallest true drop that is found in 80 of 100 runs; ``None`` if no possible one is, or how
+            much the difference scatters is not known.
+        scatters: Whether the scatter is known.
+    """
+
+    level: float
+    least: float
+    observed: float | None
+    room: float
+    possible: float
+    smallest: float | None
+    scatters: bool
+
+    @property
+    def decides(self) -> bool:
+        """True if some possible drop could have been significant."""
+        return self.least <= self.level
+
+
+def drop_power(evidence: Evidence, gate: TestedChange, metric: Metric, tests: int = 1) -> DropPower:
+    """Say what a gate can find.
+
+    Args:
+        evidence: What the data say.
+        gate: A gate with the rule ``significant_drop``.
+        metric: Its metric.
+        tests: By how much the level is divided: the gates that are judged together, times the groups of this one.
+    """
+    data = evidence.estimate
+    level = (1 - gate.confidence) / gate.sides / tests
+    end = metric.worst
+    room = math.inf if end is None or data.baseline is None else abs(data.baseline - end)
+    shift = _shift(evidence, metric, level, _needed(level, gate))
+    if shift is not None and data.changed is not None and (reach := span(metric)) and room <= reach:
+        # So large that the cases which would take it back could not all have gone unseen.
+        unseen = 1 - level ** (1 / max(1, data.units))
+        shift = max(shift, unseen * (reach - room + gate.max_drop) / (1 - unseen))
+    possible = room if data.bounded else math.inf
+    smallest = None if shift is None or gate.max_drop + shift > possible else gate.max_drop + shift
+    least = _least(data, gate, room, span(metric))
+    if least > level:
+        smallest = None
+    return DropPower(level, least, evidence.drop, room, possible, smallest, shift is not None)
+
+
+def _least(data: Estimate, gate: TestedChange, room: float, reach: float | None) -> float:
+    """Return the smallest p-value that the gate's test has for any drop that is possible."""
+    if data.bounded and room <= gate.max_drop:
+        return 1.0
+    if data.changed is None:
+        return least_tail(data)
+    can_fall = data.units
+    if data.binary and reach and data.units == data.cases:
+        can_fall = round(room / reach * data.cases)  # the others are wrong already
+    sign = 0.5 ** (can_fall + (gate.test == "mcnemar_mid_p"))
+    if data.binary or reach is None or room > reach:
+        return float(sign)
+    return max(float(sign), unseen_tail(room - gate.max_drop, reach, data.units))
+
+
+def _needed(level: float, gate: TestedChange) -> int:
+    """Return how many cases have to fall, and no other rise, for a drop to be significant."""
+    return math.ceil(-math.log2(level)) - (gate.test == "mcnemar_mid_p")
+
+
+def units_needed(gate: TestedChange) -> int:
+    """Return how many units have to fall, and none rise, for a drop to be significant by the gate alone."""
+    return _needed((1 - gate.confidence) / gate.sides, gate)
+
+
+def units_of(data: Estimate) -> str:
+    """Say what was drawn independently: the cases, or the clusters that they come in."""
+    if data.units == min(data.cases, data.baseline_cases):
+        return counted(data.units, "case")
+    return f"{counted(data.cases, 'case')} in {counted(data.units, 'cluster')}"
+
+
+def detectable_drop(evidence: Evidence, gate: TestedChange, metric: Metric, tests: int) -> str:
+    """Say which true drop a gate finds in 80 of 100 runs; see `drop_power`."""
+    if evidence.typical:
+        return f"the power of test {gate.test}, which is about the typical case, is not computed"
+    power = drop_power(evidence, gate, metric, tests)
+    if not power.decides:
+        return f"no drop is detectable with {units_of(evidence.estimate)}"
+    if not power.scatters:
+        return "minimum detectable drop unknown"
+    if power.smallest is None:
+        return f"even the largest drop possible is found {_POWER_SAID}"
+    return f"minimum detectable drop {number(power.smallest)}"
+
+
+def detectable_gain(evidence: Evidence, gate: TestedChange, metric: Metric, tests: int) -> str:
+    """Say which true gain over another system a gate finds in 80 of 100 runs."""
+    data = evidence.estimate
+    level = (1 - gate.confidence) / gate.sides / tests
+    if least_tail(replace(data, changed=None if data.changed is None else data.units)) > level:
+        return f"no gain is detectable with {units_of(data)}"
+    shift = _shift_of_gain(evidence, gate, metric, level)
+    if shift is None:
+        return "minimum detectable gain unknown"
+    end = metric.high if metric.higher_is_better else metric.low
+    if end is not None and data.baseline is not None and abs(gate.max_drop) + shift > abs(end - data.baseline):
+        return f"even the largest gain possible is found {_POWER_SAID}"
+    return f"minimum detectable gain {number(abs(gate.max_drop) + shift)}"
+
+
+def safe_drop(evidence: Evidence, gate: TestedChange, metric: Metric) -> str:
+    """Say of which `max_drop` a run as good as the baseline proves itself safe in 80 of 100 runs."""
+    data, reach = evidence.estimate, span(metric)
+    tail = (1 - gate.confidence) / gate.sides
+    shift = detectable_shift(evidence.deviation, 1 - 2 * tail, units=data.units)
+    if data.changed is not None and reach and data.units and data.value is not None:
+        from scipy.special import bdtri
+
+        few = data.changed < FEW_CHANGED
+        end = metric.worst
+        room = reach if few or end is None else min(reach, abs(data.value - end))
+        changed = data.changed if few else 0
+        shift = max(shift, room * (float(bdtri(changed, data.units, tail)) if changed < data.units else 1.0))
+    return f"smallest max_drop that an equally good run meets {number(shift) if shift else 'unknown'}"
+
+
+def _shift(evidence: Evidence, metric: Metric, tail: float, needed: int) -> float | None:
+    """Return the drop beyond what is allowed that is found; ``None`` if its scatter is unknown."""
+    data = evidence.estimate
+    paired = data.changed is not None
+    reach, binary = span(metric), data.binary and paired
+    scale = reach if binary and reach else 1.0
+    shift = scale * detectable_shift(evidence.deviation / scale, 1 - 2 * tail, units=data.units, binary=binary)
+    if paired and (data.binary or not evidence.deviation) and reach:
+        shift = max(shift, reach * _falling_share(needed, data.units))
+    return shift or None
+
+
+def _shift_of_gain(evidence: Evidence, gate: TestedChange, metric: Metric, level: float) -> float | None:
+    """Return the gain beyond what is required that is found; ``None`` if its scatter is unknown.
+
+    It is so large that the cases which would take it back could not all have gone unseen; see `unseen_tail`.
+    """
+    data, end = evidence.estimate, metric.worst
+    shift = _shift(evidence, metric, level, _needed(level, gate))
+    if shift is None or end is None or data.baseline is None or data.changed is None:
+        return shift
+    unseen = 1 - level ** (1 / max(1, data.units))
+    return max(shift, float(unseen * (abs(data.baseline - end) + abs(gate.max_drop)) / (1 - unseen)))
+
+
+def _falling_share(needed: int, units: int) -> float:
+    """Return the share of units that must fall in truth for so many to fall in 80 of 100 runs."""
+    from scipy.special import bdtri
+
+    return float(bdtri(needed - 1, units, 1 - POWER)) if needed <= units else 1.0
+
+
+_FAR = 2
+"""A detectable drop of so many times `max_drop` is far above it, if it is also beyond this share of the score."""
+
+_FAR_SHARE = 0.5
+_MOST_UNITS = 20_000
+
+
+def far_limit(gate: TestedChange, power: DropPower) -> float:
+    """Return the largest drop that a gate which can decide may fail to find: the larger of two limits.
+
+    One is twice `max_drop`, the other half of what the score can fall.
+    """
+    return max(_FAR * gate.max_drop, _FAR_SHARE * power.room if math.isfinite(power.room) else 0.0)
+
+
+def found_drop(evidence: Evidence, gate: TestedChange, metric: Metric, *, collapses: bool) -> float | None:
+    """Return the smallest true drop by which a gate fails in 80 of 100 runs, judged by itself.
+
+    Args:
+        evidence: The evidence.
+        gate: A gate with the rule ``significant_drop``.
+        metric: Its metric.
+        collapses: Whether the gate also fails by a collapse of half of the units.
+
+    Returns:
+        ``None`` if no possible drop is found, or how much the difference scatters is not known.
+    """
+    data, power = evidence.estimate, drop_power(evidence, gate, metric)
+    drops = [] if power.smallest is None else [power.smallest]
+    if collapses and data.changed is not None and data.units and (reach := span(metric)):
+        least = (data.units + 1) // 2
+        while least <= data.units and not FarChanges(data.units, least, 0).is_collapse((), 1 - gate.confidence):
+            least += 1
+        collapse = reach * _falling_share(least, data.units)
+        if least <= data.units and gate.max_drop < collapse <= power.room:
+            drops.append(collapse)
+    return min(drops, default=None)
+
+
+def units_to_find(
+    drop: float, evidence: Evidence, gate: TestedChange, metric: Metric, *, collapses: bool
+) -> int | None:
+    """Return how many units, scattering as these do, a gate needs to find a drop; ``None`` if more than 20,000."""
+
+    def finds(units: int) -> bool:
+        smallest = found_drop(_predicted(evidence, units, metric), gate, metric, collapses=collapses)
+        return smallest is not None and smallest <= drop
+
+    return _fewest(finds, evidence.estimate.units)
+
+
+_MATTERS = 0.05
+"""A drop by this share of the metric's range matters, unless the user says which does."""
+
+_EQUAL_RUNS = 0.9
+"""The share of equally good runs for which a number of cases is to suffice."""
+
+
+def known_change(evidence: Evidence, gate: WatchedChange, metric: Metric, *, fell: bool, tests: int = 1) -> KnownChange:
+    """Say what is known about a change: a fall, a rise, no drop that matters, or nothing that is clear.
+
+    Args:
+        evidence: What the data say.
+        gate: The gate.
+        metric: Its metric.
+        fell: Whether a fall is significant.
+        tests: By how much the level of a rise is divided.
+    """
+    data, bounds = evidence.estimate, evidence.interval
+    name = f"{100 * (1 - 2 * (1 - gate.confidence) / gate.sides):.6g}% interval of the drop"
+    between = f"{name} {interval(*bounds)}" if bounds is not None else "no interval"
+    if fell:
+        return KnownChange("worse", f"a fall ({between}, {units_of(data)})")
+    if bounds is None or evidence.tails is None or lacks_scale(data):
+        return KnownChange("cannot tell", f"nothing is known about its change ({units_of(data)})")
+    level = (1 - gate.confidence) / gate.sides
+    if evidence.drop is not None and bounds[1] < 0 and tests * _rise_tail(evidence, gate) <= level:
+        return KnownChange("better", f"a rise ({between}, {units_of(data)})")
+    size, named = _size_that_matters(gate, metric)
+    if size is None:
+        return KnownChange("cannot tell", f"{metric.name} has no range, which says what drop matters ({between})")
+    if bounds[1] <= size:
+        return KnownChange("no drop", f"a drop of {named} is ruled out ({between}, {units_of(data)})")
+    smallest = drop_power(evidence, gate, metric, tests).smallest
+    seen = f"find a drop of {number(smallest)}" if smallest is not None else "find no drop that is possible"
+    text = f"a drop of {named} is not ruled out ({between}): {units_of(data)} {seen} in {100 * POWER:.0f} of 100 runs"
+    text += f" as 1 of {tests} tests that are judged together" if tests > 1 else ""
+    needed = units_to_rule_out(size, evidence, gate, metric)
+    clusters = " clusters" if data.units < data.cases else ""
+    if needed is not None and needed > data.units:
+        text += f", {needed - data.units} more{clusters} would rule it out if there is none"
+    return KnownChange("cannot tell", text)
+
+
+def _rise_tail(evidence: Evidence, gate: TestedChange) -> float:
+    """Return the one-sided p-value of no rise."""
+    if evidence.tails is None or evidence.drop is None:
+        return 1.0
+    if not gate.max_drop:
+        return evidence.tails.below
+    least = 1.0 if evidence.estimate.changed is None else 0.5**evidence.estimate.changed
+    return max(least, normal_cdf(evidence.drop / evidence.deviation)) if evidence.deviation else least
+
+
+def _size_that_matters(gate: WatchedChange, metric: Metric) -> tuple[float | None, str]:
+    """Return the size of a drop that matters, and how it is named."""
+    size = gate.matters if gate.matters is not None else gate.max_drop
+    if size > 0:
+        return size, limit(size)
+    reach = span(metric)
+    if not reach:
+        return None, ""
+    return _MATTERS * reach, f"{_MATTERS * reach:.3g} ({_MATTERS:.0%} of the range)"
+
+
+def units_to_rule_out(size: float, evidence: Evidence, gate: TestedChange, metric: Metric) -> int | None:
+    """Return how many units rule out a drop in 9 of 10 equally good runs; ``None`` if more than 20,000."""
+    data, tail = evidence.estimate, (1 - gate.confidence) / gate.sides
+    end, reach = metric.worst, span(metric) or 0.0
+    room = reach if end is None or data.value is None or not data.changed else abs(data.value - end)
+
+    def rules_out(units: int) -> bool:
+        deviation = _predicted(evidence, units, metric).deviation
+        luck = normal_quantile(_EQUAL_RUNS) * deviation
+        width = -student_quantile(max(units, 2) - 1, tail) * deviation
+        return luck + max(width, unseen_rest(room, units, tail)) <= size
+
+    return _fewest(rules_out, data.units)
+
+
+_MOST_CHANGED = 0.05
+"""The probability that more cases change than is planned for."""
+
+
+def _predicted(evidence: Evidence, units: int, metric: Metric) -> Evidence:
+    """Return the evidence as more units would give it, with the scatter that nine of ten such runs stay below.
+
+    A deviation is an estimate itself, which rests on as many units as its squares do, now and then. That of yes and no
+    is one of the share of cases that change, of which few cases may have shown none.
+    """
+    from scipy.special import bdtri
+
+    data, reach = evidence.estimate, span(metric)
+    scaled, values = _scaled(evidence, units), data.contributions
+    if data.binary and reach and data.changed is not None and data.units == data.cases:
+        share = float(bdtri(data.changed, data.units, _MOST_CHANGED)) if data.changed < data.units else 1.0
+        return replace(scaled, deviation=reach * math.sqrt(share / units))
+    if not len(values):
+        return scaled
+    rests_on = effective_units(values - values.mean())
+    if not rests_on:
+        return scaled
+    error = 0.5 * math.sqrt(1 / rests_on + evidence.estimate.units / (rests_on * units))
+    return replace(scaled, deviation=scaled.deviation * (1 + normal_quantile(_EQUAL_RUNS) * error))
+
+
+def units_to_gain(gain: float, evidence: Evidence, gate: TestedChange, metric: Metric) -> int | None:
+    """Return how many units, scattering as these do, a gate needs to find a gain; ``None`` as above."""
+    level = (1 - gate.confidence) / gate.sides
+
+    def finds(units: int) -> bool:
+        scaled = _scaled(evidence, units)
+        every = replace(scaled.estimate, changed=None if scaled.estimate.changed is None else units)
+        shift = _shift_of_gain(scaled, gate, metric, level)
+        return least_tail(every) <= level and shift is not None and abs(gate.max_drop) + shift <= gain
+
+    return _fewest(finds, evidence.estimate.units)
+
+
+def _scaled(evidence: Evidence, units: int) -> Evidence:
+    """Return the evidence as more units, scattering as these do, would give it."""
+    data = evidence.estimate
+    more = units / data.units
+    cases, others = round(more * data.cases), round(more * data.baseline_cases)
+    changed = None if data.changed is None else round(more * data.changed)
+    scaled = replace(data, units=units, cases=cases, baseline_cases=others, changed=changed)
+    return replace(evidence, estimate=scaled, deviation=evidence.deviation / math.sqrt(more))
+
+
+def _fewest(finds: Callable[[int], bool], units: int) -> int | None:
+    few, many = 0, max(1, units)
+    while not finds(many):
+        few, many = many, 2 * many
+        if many > _MOST_UNITS:
+            return None
+    while many - few > 1:
+        middle = (few + many) // 2
+        few, many = (few, middle) if finds(middle) else (middle, many)
+    return many

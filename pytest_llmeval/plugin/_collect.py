@@ -1,0 +1,445 @@
+"""Collection of suite files: each case becomes a test function, so that all pytest features apply."""
+
+import inspect
+import types
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import takewhile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pytest
+from msgspec import Struct, structs
+
+from pytest_llmeval.core import BAD, MISSING, BudgetError, Case, LlmevalError, SuiteError, origin, printable
+from pytest_llmeval.data import IN_MODULE
+from pytest_llmeval.plugin._payload import (
+    CASE_FIXTURES,
+    LOADER,
+    RESULT,
+    RUNNER,
+    carried_records,
+    choices_of,
+    conclude,
+    failure_text,
+    keep_judgements,
+    stop_spent,
+)
+from pytest_llmeval.plugin._pytest_private import SyntheticModule, fixture_info, record_whole_name
+from pytest_llmeval.run import (
+    EarlyCalls,
+    Execution,
+    FromFixtures,
+    LoadedCase,
+    SuitePart,
+    as_expected,
+    is_skipped,
+    skipped,
+)
+from pytest_llmeval.suites import Suite, SuiteKey
+
+if TYPE_CHECKING:
+    from pytest_llmeval.run import DeclaredSuite
+    from pytest_llmeval.targets import Target
+
+
+_FACTORIES = ("llmeval_target", "judge_client")
+
+
+def blocking_fixture(names: Iterable[str], fixtures: "Mapping[str, Sequence[pytest.FixtureDef[object]]]") -> str:
+    """Return the first fixture that lives for one test only and can matter to a call of the target; empty if none.
+
+    Args:
+        names: Of the fixtures that a case's test uses, autouse ones included.
+        fixtures: Their definitions, the one that holds last.
+    """
+    for name in names:
+        if name == "request":
+            # A target that is made from the parameter of a model matrix is the same for all cases.
+            if any("request" in each.argnames and not each.params for each in fixtures.get("llmeval_target", ())[-1:]):
+                return "llmeval_target"
+            continue
+        for defined in fixtures.get(name, ())[-1:]:
+            if defined.scope != "function" or _is_plain(defined):
+                continue
+            return name
+    return ""
+
+
+def _is_plain(defined: "pytest.FixtureDef[object]") -> bool:
+    """Return whether a fixture leaves nothing to undo after its test: it is ours, or it just returns something."""
+    if defined.func.__module__.startswith("pytest_llmeval."):
+        return defined.argname != "eval_case"
+    return defined.argname in _FACTORIES and not inspect.isgeneratorfunction(defined.func)
+
+
+def outlives_its_test(name: str, fixtures: "Mapping[str, Sequence[pytest.FixtureDef[object]]]") -> bool:
+    """Return whether what a fixture returns can be used after its test, as far as pytest knows.
+
+    Args:
+        name: Of the fixture.
+        fixtures: The definitions of all fixtures that it uses, directly or not.
+    """
+    for defined in fixtures.get(name, ())[-1:]:
+        if defined.scope != "function":
+            return True
+        used = all(each != "request" and outlives_its_test(each, fixtures) for each in defined.argnames)
+        return _is_plain(defined) and used
+    return True
+
+
+_LISTED = 20
+_EXPLAINED = 5
+_T = TypeVar("_T")
+
+
+class CaseItem(pytest.Function):
+    """The item of a case, or of all cases of a suite in mode ``bulk``.
+
+    Attributes:
+        early: What may be called for it before its turn.
+        queue: The items of its suite and variant that may be called for early, once the session knows them.
+        position: Where its followers begin in that queue.
+    """
+
+    early = EarlyCalls()
+    queue: "Sequence[CaseItem]" = ()
+    position = 0
+
+    def __init__(self, *, loaded: LoadedCase, cases: tuple[Case, ...] = (), **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.loaded = loaded
+        self.bulk = cases
+        record_whole_name(self)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """Return the place of the case in the suite file, and its name."""
+        return self.path, _line(self.loaded.suite, self.loaded.case) - 1, self.name
+
+    def run_case(self, target: "Target | None", request: pytest.FixtureRequest | None = None) -> None:
+        """Run the case, or every case; fail if one of them does."""
+        __tracebackhide__ = True
+        judge = None if request is None else partial(request.getfixturevalue, "judge_client")
+        fixtures = FromFixtures(target, judge)
+        if self.bulk:
+            self._run_all(fixtures)
+        else:
+            following = takewhile(
+                before_next_look(self.loaded), (each.loaded for each in _from(self.queue, self.position))
+            )
+            execution = self.config.stash[RUNNER].run(self.loaded, fixtures, following, self.early)
+            conclude(self, self.loaded, execution)
+
+    def _run_all(self, fixtures: FromFixtures) -> None:
+        __tracebackhide__ = True
+        runner, suite, key = self.config.stash[RUNNER], self.loaded.suite, self.loaded.key
+        every = [structs.replace(self.loaded, case=case) for case in self.bulk if not is_skipped(case)]
+        carried = {name: each.record for name, each in choices_of(self).items() if each.record is not None}
+        every = [each for each in every if each.case.id not in carried]
+        executions = [skipped(case) for case in self.bulk if is_skipped(case)]
+        executions += [Execution(case, carried[case.id]) for case in self.bulk if case.id in carried]
+        runner.activity.done += len(executions)
+        try:
+            for number, loaded in enumerate(every, 1):
+                execution = runner.run(loaded, fixtures, _from(every, number), self.early)
+                executions.append(as_expected(runner.excused(loaded, execution)))
+                if isinstance(executions[-1].error, BudgetError):
+                    raise executions[-1].error
+                runner.activity.done += 1
+        except BudgetError as error:
+            stop_spent(self.session, error)
+        finally:
+            self.stash[RESULT] = SuitePart.from_executions(
+                key,
+                suite.total,
+                executions,
+                predictions=runner.hands_over_answers(self.loaded),
+                secrets=suite.secret_variables,
+                all_answers=self.config.getoption("llmeval_texts") == "all",
+            )
+            keep_judgements(self, suite.path, [entry for each in executions for entry in each.entries])
+        failed = [each for each in executions if each.record.outcome in BAD]
+        if failed:
+            lines = [f"{len(failed)} of {len(executions)} cases failed"]
+            for each in failed[:_EXPLAINED]:
+                lines += [f"{each.record.id}: {failure_text(self.config, self.loaded, each)}", ""]
+            lines += [f"{each.record.id}: {each.record.reason}" for each in failed[_EXPLAINED:_LISTED]]
+            if len(failed) > _LISTED:
+                lines.append(f"... and {len(failed) - _LISTED} more, all of them in the reports")
+            raise pytest.fail.Exception("\n".join(lines), pytrace=False)
+
+
+def _line(suite: Suite, case: Case) -> int:
+    """Return the line of a case in the suite file; 1 for a case of a data file."""
+    file = suite.files.get(case.id)
+    if file is None:
+        return max(case.line, 1)
+    name = suite.path.name
+    return max(case.line, 1) if IN_MODULE in name and name.startswith(f"{Path(file).name}{IN_MODULE}") else 1
+
+
+def _variant_of(item: pytest.Item) -> str:
+    """Return the id of an item's parameters, which name a variant of the target."""
+    callspec = getattr(item, "callspec", None)
+    return callspec.id if callspec is not None else ""
+
+
+# The bodies are one line each, that of the case in its file. A traceback starts there, unless it has lines of the
+# user's code: pytest asks what the last parameter holds.
+# fmt: off
+def _case(item: Any = None, __tracebackhide__: Any = None) -> None: item.run_case(None)  # noqa: ARG001 (as above)
+def _case_with_target(llmeval_target: Any, item: Any = None, __tracebackhide__: Any = None) -> None: item.run_case(llmeval_target)  # noqa: ARG001, E501 (as above)
+def _judged(request: Any, item: Any = None, __tracebackhide__: Any = None) -> None: item.run_case(None, request)  # noqa: ARG001 (as above)
+def _judged_with_target(llmeval_target: Any, request: Any, item: Any = None, __tracebackhide__: Any = None) -> None: item.run_case(llmeval_target, request)  # noqa: ARG001, E501 (as above)
+# fmt: on
+_TEMPLATES = {
+    (False, False): _case,
+    (True, False): _case_with_target,
+    (False, True): _judged,
+    (True, True): _judged_with_target,
+}
+
+
+def _has_users_lines(excinfo: pytest.ExceptionInfo[BaseException]) -> bool:
+    return bool(origin(excinfo.value))
+
+
+def _probe(judge_client: Any, item: Any = None, __tracebackhide__: Any = None) -> None:
+    """Collected but never run: it resolves the fixture ``judge_client`` of a suite."""
+
+
+class EvalModule(SyntheticModule):
+    """A suite: of a file, or declared in Python. Its module holds one function, from which all items are made."""
+
+    _suite: Suite
+
+    def __init__(self, *, declared: "DeclaredSuite | None" = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._declared = declared
+
+    @classmethod
+    def from_module(cls, declared: "DeclaredSuite", parent: pytest.Collector) -> "EvalModule":
+        """Return the collector of a suite that a Python module declares, inside that module."""
+        nodeid = f"{parent.nodeid}::{declared.name}"
+        module: EvalModule = cls.from_parent(
+            parent, path=parent.path, name=declared.name, nodeid=nodeid, declared=declared
+        )
+        return module
+
+    def make_module(self) -> types.ModuleType:
+        """Return the module.
+
+        Raises:
+            pytest.Collector.CollectError: The suite has faults.
+        """
+        loader = self.config.stash[LOADER]
+        try:
+            self._suite = loader.load(self._declared or self.path, self.session)
+        except LlmevalError as error:
+            raise loader.refuse(error) from None
+        module = types.ModuleType("llmeval_" + "".join(c if c.isalnum() else "_" for c in self.name))
+        module.__file__ = str(self.path)
+        asks_target = not self._suite.systems and self._lacks_predictions()
+        template = _TEMPLATES[asks_target, self._suite.asks_models]
+        prototypes = {"case": self._function(module.__name__, template.__code__, "case", 1)}
+        if self._suite.asks_models:
+            prototypes["judge"] = self._function(module.__name__, _probe.__code__, "judge", 1)
+        for prototype in prototypes.values():
+            prototype.__dict__["__test__"] = True
+        module.__dict__.update(prototypes, pytestmark=[pytest.mark.llmeval])
+        return module
+
+    def _makes_calls(self) -> bool:
+        suite = self._suite
+        return bool(suite.asks_models or suite.systems or self._lacks_predictions())
+
+    def _lacks_predictions(self) -> bool:
+        return any(case.prediction is MISSING for case in self._suite.cases)
+
+    def _function(self, module: str, template: types.CodeType, name: str, line: int) -> types.FunctionType:
+        code = template.replace(co_filename=str(self.path), co_firstlineno=line, co_name=name)
+        function = types.FunctionType(code, globals(), name, (None, _has_users_lines))
+        function.__module__ = module
+        return function
+
+    def collect(self) -> "Iterable[pytest.Item | pytest.Collector]":
+        """Yield the items, and last a collector that reports faulty cases.
+
+        pytest resolves fixtures and parameters once, for the prototype; the items of all cases share the result.
+        """
+        collected = [item for item in super().collect() if isinstance(item, pytest.Function)]
+        variants = [item for item in collected if item.originalname == "case"]
+        judge_client = [item for item in collected if item.originalname == "judge"]
+        if len(judge_client) > 1:
+            raise self.config.stash[LOADER].refuse(
+                f"{self.nodeid}: found a fixture judge_client with parameters, expected one without: to compare judges "
+                "name the evaluator several times with 'as' and other options, or run the suite once for each"
+            )
+        suite = self._suite
+        if suite.mode == "test":
+            variants = []
+        ways = self._ways(variants, judge_client)
+        try:
+            self.config.stash[LOADER].check_answers(suite, [way.key.variant for way in ways if not suite.systems])
+        except LlmevalError as error:
+            raise self.config.stash[LOADER].refuse(error) from None
+        self.config.stash[LOADER].offered.update(way.key for way in ways)
+        cases = [{case.id: case for case in way.suite.cases[: 1 if suite.bulk else None]} for way in ways]
+        # Faults may mean that all cases were read wrongly, so nothing is called for any of them.
+        ran = () if suite.all_faults and self._makes_calls() else suite.cases
+        for name in dict.fromkeys(each.id for each in ran):
+            for way, own in zip(ways, cases, strict=True):
+                if name in own:
+                    yield self._item(way, own[name])
+        if suite.all_faults:
+            yield FaultyCases.from_parent(self, name="<faults>", faults=SuiteError(suite.all_faults))
+
+    def _ways(self, variants: list[pytest.Function], judge_client: list[pytest.Function]) -> "list[_Way]":
+        """Return the ways to answer the suite's cases: its systems, or the variants of the fixture."""
+        loader, suite = self.config.stash[LOADER], self._suite
+        return [
+            _Way(
+                variant,
+                suite.for_variant(name),
+                loader.key(suite, variant=name),
+                self._early_calls(variant, judge_client),
+            )
+            for variant in variants
+            for name in (suite.systems or [_variant_of(variant)])
+        ]
+
+    def _early_calls(self, variant: pytest.Function, judge_client: list[pytest.Function]) -> EarlyCalls:
+        """Return which calls may start before a case's test is set up."""
+        if not self._makes_calls():
+            return EarlyCalls()  # looking for calls to make would cost each case time
+        info = fixture_info(variant)
+        judge = all(outlives_its_test("judge_client", fixture_info(item).name2fixturedefs) for item in judge_client)
+        blocking = blocking_fixture(info.names_closure, info.name2fixturedefs)
+        if blocking and blocking not in _FACTORIES and len(self._suite.cases) > 1:
+            self.config.stash[LOADER].left_out.serial.add(
+                (self.config.stash[LOADER].display_path(self._suite.path), blocking)
+            )
+        return EarlyCalls(judge and not blocking, judge)
+
+    def _item(self, way: "_Way", case: Case) -> CaseItem:
+        suite, variant = way.suite, way.prototype
+        name = "bulk" if suite.bulk else printable(case.id)
+        function = self._function(variant.obj.__module__, variant.obj.__code__, name, _line(suite, case))
+        if case.tags and not suite.bulk:
+            function.__dict__["pytestmark"] = [getattr(pytest.mark, tag).mark for tag in case.tags]
+        callspec = getattr(variant, "callspec", None)
+        whole = f"{name}[{way.key.variant}]" if way.key.variant else name
+        item: CaseItem = CaseItem.from_parent(
+            self,
+            name=whole,
+            originalname=name if callspec else whole,
+            callobj=function,
+            callspec=callspec,
+            keywords={way.key.variant: True} if way.key.variant else None,
+            fixtureinfo=fixture_info(variant),
+            loaded=LoadedCase(suite, case, way.key),
+            cases=suite.cases if suite.bulk else (),
+        )
+        item.early = way.early
+        function.__defaults__ = (item, _has_users_lines)
+        return item
+
+
+class _Way(Struct, frozen=True):
+    """One of the ways in which the cases of a suite are answered.
+
+    Attributes:
+        prototype: Has the fixtures of the items.
+        suite: With the cases of the system, if it is one.
+        key: What the results are gathered under.
+        early: What may be called for a case before its turn.
+    """
+
+    prototype: pytest.Function
+    suite: Suite
+    key: SuiteKey
+    early: EarlyCalls
+
+
+def link_followers(items: Iterable[pytest.Item]) -> None:
+    """Link the items of suites to their successors, except those that a mark may skip: they get no early calls."""
+    queues: dict[SuiteKey, list[CaseItem]] = {}
+    for item in items:
+        if isinstance(item, CaseItem) and any(item.early) and carried_records(item) is None:
+            queue = queues.setdefault(item.loaded.key, [])
+            if item.get_closest_marker("skip") is None and item.get_closest_marker("skipif") is None:
+                queue.append(item)
+            item.queue, item.position = queue, len(queue)
+
+
+def _from(items: Sequence[_T], start: int) -> Iterable[_T]:
+    """Yield the items from a position on; islice would walk over those before it."""
+    return (items[position] for position in range(start, len(items)))
+
+
+def before_next_look(loaded: LoadedCase) -> Callable[[LoadedCase], bool]:
+    """Return whether a case comes before the next look at gates, after which it may not be needed.
+
+    Args:
+        loaded: The case before it, of the same suite.
+    """
+    order = loaded.suite.order
+    if order is None:
+        return lambda _: True
+    end = order.end_of(loaded.case.id)
+    return lambda each: order.ranks[each.case.id] < end
+
+
+class FaultyCases(pytest.Collector):
+    """Report the faults of single cases, so that others with predictions are still scored."""
+
+    def __init__(self, *, faults: SuiteError, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.faults = faults
+
+    def collect(self) -> "Iterable[pytest.Item | pytest.Collector]":
+        """Raise them."""
+        raise self.config.stash[LOADER].refuse(self.faults)
+
+
+def over_suite(metafunc: pytest.Metafunc, named: "str | DeclaredSuite", *, enabled: bool) -> None:
+    """Parametrise a test function by the cases of a suite.
+
+    Without ``--llmeval`` the test is skipped and the suite is not read.
+
+    Args:
+        metafunc: The test function; it must take the fixture ``case``, which is ``eval_case``.
+        named: The suite, or its file relative to the test's.
+        enabled: Whether suites are collected.
+
+    Raises:
+        pytest.Collector.CollectError: The function does not take the fixture, or the suite cannot be used. Faults of
+            single cases are one more parameter, which fails.
+    """
+    node = metafunc.definition
+    fixture = next((name for name in CASE_FIXTURES if name in metafunc.fixturenames), None)
+    if fixture is None:
+        over = f"is marked llmeval({named!r})" if isinstance(named, str) else f"runs over {named!r}"
+        raise pytest.Collector.CollectError(f"{node.nodeid} {over}, so it must take the fixture case (or eval_case)")
+    if not enabled:
+        skip = pytest.mark.skip(reason="runs with --llmeval, or llmeval = true in the configuration of pytest")
+        metafunc.parametrize(fixture, [pytest.param(None, marks=skip)], ids=["llmeval"], indirect=True)
+        return
+    loader = metafunc.config.stash[LOADER]
+    try:
+        suite = loader.load((node.path.parent / named).resolve() if isinstance(named, str) else named, node.session)
+    except LlmevalError as error:
+        raise loader.refuse(error) from None
+    key = loader.key(suite, test=node.nodeid)
+    loader.offered.add(key)
+    cases = [
+        pytest.param(
+            LoadedCase(suite, case, key),
+            id=case.id,
+            marks=[getattr(pytest.mark, tag) for tag in case.tags],
+        )
+        for case in (() if suite.all_faults else suite.cases)
+    ]
+    if suite.all_faults:
+        cases.append(pytest.param(SuiteError(suite.all_faults), id="<faults>"))
+    metafunc.parametrize(fixture, cases, indirect=True)

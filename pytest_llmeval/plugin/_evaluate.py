@@ -1,0 +1,298 @@
+"""The objects behind the fixtures ``judge`` and ``evaluate``."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from pytest_llmeval.core import (
+    MISSING,
+    BudgetError,
+    Case,
+    Evaluator,
+    LlmevalError,
+    Observation,
+    PredictionError,
+    Reading,
+    normalized,
+    printable,
+)
+from pytest_llmeval.data import typed
+from pytest_llmeval.judges import Asking, JudgeAccess, Judgement, JudgeOffError, JudgeSpec, Verdict
+from pytest_llmeval.plugin._payload import LOADER, RUNNER, conclude, keep_judgements, note_scores, stop_spent
+from pytest_llmeval.run import FromFixtures, LoadedCase, json_like, measure_answered, measure_each, unanswered
+from pytest_llmeval.suites import default_registry, get_checks, get_evaluator
+
+_EVALUATED = pytest.StashKey[list["TestScored"]]()
+_LISTED = 20
+
+
+class EvalCase(Case):
+    """A case of a suite, in a Python test: `input` and `expected` are objects of the types that the suite declares."""
+
+    _request: pytest.FixtureRequest
+    _loaded: LoadedCase
+    _is_scored: bool
+
+    def __init__(self, request: pytest.FixtureRequest, loaded: LoadedCase) -> None:
+        values = {each.name: getattr(loaded.case, each.name) for each in fields(Case)}
+        for part in ("input", "expected"):
+            if part in loaded.suite.types and (part == "input" or values[part] is not None):
+                values[part] = typed(loaded.suite.types[part], values[part])
+        super().__init__(**values)
+        object.__setattr__(self, "_request", request)  # a case is frozen
+        object.__setattr__(self, "_loaded", loaded)
+        object.__setattr__(self, "_is_scored", False)
+
+    def __repr__(self) -> str:
+        return f"Case({self.id!r})"
+
+    def score(self, prediction: Any) -> dict[str, float | None]:
+        """Score a prediction with the suite's evaluators; see `Case.score`."""
+        __tracebackhide__ = True
+        loaded = self._loaded
+        item = self._request.node
+        if self._is_scored:
+            raise pytest.fail.Exception(
+                f"case {self.id!r}: found a second call of score, expected one in a test: score another answer in a "
+                "test of its own, or with the fixture evaluate",
+                pytrace=False,
+            )
+        object.__setattr__(self, "_is_scored", True)
+        try:
+            answered = loaded.case.answered(json_like(prediction))
+        except PredictionError as error:
+            execution = unanswered(loaded.case.answered(MISSING), error, loaded.suite.secret_variables)
+        else:
+            offered = FromFixtures(judge=partial(self._request.getfixturevalue, "judge_client"))
+            execution = item.config.stash[RUNNER].run(structs.replace(loaded, case=answered), offered)
+        conclude(item, loaded, execution)
+        return execution.scores(loaded.suite)
+
+
+class TestScored(Mapping[str, float | None]):
+    """The scores of one answer: metric name to value, ``None`` where it is undefined.
+
+    Attributes:
+        evaluator: Who scored.
+        wrong: What is wrong with the answer, in the evaluator's words.
+        details: What the evaluator found.
+        absent: Metric name to why it has no value.
+    """
+
+    __test__ = False
+
+    def __init__(self, evaluator: Evaluator, case: Case, observation: Observation) -> None:
+        self.evaluator = evaluator.name
+        self.details = observation.details
+        self.absent = {**observation.undefined, **observation.errored}
+        self.wrong = [observation.malformed] if observation.malformed else list(evaluator.explain(case, observation))
+        self._scores = evaluator.scores(observation)
+
+    def __getitem__(self, name: str) -> float | None:
+        if name not in self._scores:
+            known = ", ".join(self._scores)
+            raise KeyError(f"{self.evaluator} has no metric {name!r}, expected one of {known}")
+        return self._scores[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._scores)
+
+    def __len__(self) -> int:
+        return len(self._scores)
+
+    def __repr__(self) -> str:
+        scores = ", ".join(f"{name}={_number(value)}" for name, value in self._scores.items())
+        return f"{self.evaluator}({'; '.join([scores, *self.wrong[:3]])})"
+
+
+class Evaluate:
+    """Scores answers with any evaluator: ``evaluate.text(answer, expected)["f1"]``."""
+
+    def __init__(self, request: pytest.FixtureRequest) -> None:
+        self._request = request
+
+    def __getattr__(self, name: str) -> Callable[..., TestScored]:
+        kinds = {kind.replace(".", "_"): kind for kind in default_registry()}
+        if name not in kinds:
+            raise AttributeError(f"evaluate has no evaluator {name!r}, expected one of {', '.join(kinds)}")
+        return partial(self._with, kinds[name])
+
+    def checks(self, answer: Any, *checks: Any, expected: Any = None, input: Any = None) -> TestScored:  # noqa: A002 (as in a case)
+        """Score an answer by checks.
+
+        Args:
+            answer: What was answered.
+            checks: As in a suite file, such as ``{"contains": "Paris"}`` or ``pytest_llmeval.max_words(30)``.
+            expected: What is right, for checks that read it.
+            input: What was asked.
+        """
+        return self._scored(get_checks(*checks), answer, expected, input)
+
+    def _with(self, kind: str, answer: Any, expected: Any = None, *, input: Any = None, **options: Any) -> TestScored:  # noqa: A002 (as in a case)
+        if kind == "judge" and not options:
+            options = {"mode": "continuous"}
+        return self._scored(get_evaluator(kind, **options), answer, expected, input)
+
+    def _scored(self, evaluator: Evaluator, answer: Any, expected: Any, value: Any) -> TestScored:
+        __tracebackhide__ = True
+        item = self._request.node
+        case = Case(item.name, normalized(value), normalized(expected), normalized(answer))
+        reading = Reading.for_evaluator(evaluator)
+        if evaluator.asks_judge:
+            measured = self._judged(evaluator, case, reading)
+        else:
+            measured = measure_each(evaluator, [case], reading)[0]
+        if not isinstance(measured, Observation):
+            raise measured
+        scored = TestScored(evaluator, reading.views(case)[0], measured)
+        if not item.config.pluginmanager.has_plugin(_AttachEvaluations.__name__):
+            item.config.pluginmanager.register(_AttachEvaluations(), _AttachEvaluations.__name__)
+        item.stash.setdefault(_EVALUATED, []).append(scored)
+        note_scores(item, [(f"{scored.evaluator}.{name}", value) for name, value in scored.items()])
+        return scored
+
+    def _judged(self, evaluator: Evaluator, case: Case, reading: Reading) -> Observation | Exception:
+        if RUNNER not in self._request.config.stash:
+            pytest.skip("runs with --llmeval")
+        return measure_answered(evaluator, case, reading, AskJudge(self._request).about(evaluator, case, reading))
+
+
+class _AttachEvaluations:
+    """Puts what a test has scored on its report; registered once a test uses the fixture."""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """Forget the scores of an earlier attempt."""
+        item.stash[_EVALUATED] = []
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item: pytest.Item, call: "pytest.CallInfo[None]") -> Any:
+        """Hand over the scores; a failing test shows what is wrong in the words of the evaluators."""
+        scored = item.stash.get(_EVALUATED, [])
+        if call.when == "call" and call.excinfo is not None:
+            wrong = [f"{each.evaluator}: {line}" for each in scored for line in each.wrong]
+            if wrong:
+                item.add_report_section("call", "llmeval", printable("\n".join(wrong), lines=True))
+        report = yield
+        if call.when == "teardown" and scored:
+            report.llmeval_evaluated = json.dumps([(each.evaluator, dict(each)) for each in scored])
+        return report
+
+
+class TestEvaluations:
+    """The scores of the tests of a run, in the process to which all reports come."""
+
+    __test__ = False
+
+    def __init__(self) -> None:
+        self._scores: dict[str, list[tuple[str, dict[str, float | None]]]] = {}
+
+    def take(self, nodeid: str, text: str, *, passed: bool) -> None:  # noqa: ARG002 (of snapshots alone)
+        """Keep what a report carries."""
+        self._scores[nodeid] = json.loads(text)
+
+    def lines(self, *, everything: bool) -> list[str]:
+        """Return a line for each test, sorted.
+
+        Args:
+            everything: Whether all of them are listed.
+        """
+        lines = [printable(f"{nodeid}  {_listed(scores)}") for nodeid, scores in sorted(self._scores.items())]
+        if len(lines) <= _LISTED or everything:
+            return lines
+        return [*lines[:_LISTED], f"and {len(lines) - _LISTED} more tests: -v"]
+
+
+def _listed(scores_of_test: list[tuple[str, dict[str, float | None]]]) -> str:
+    return "; ".join(
+        f"{evaluator} " + ", ".join(f"{name} {_number(value)}" for name, value in scores.items())
+        for evaluator, scores in scores_of_test
+    )
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"
+
+
+@dataclass(frozen=True)
+class AskJudge:
+    """Asks the judge about one answer at a time."""
+
+    request: pytest.FixtureRequest
+
+    def __call__(self, question: Any, answer: Any, reference: Any = None, **options: Any) -> Verdict:
+        """Return a verdict, stored or new.
+
+        Args:
+            question: What was asked.
+            answer: What was answered.
+            reference: What is right.
+            options: Of the evaluator ``judge``: ``mode`` (default ``continuous``), ``language``, ``rubric``.
+
+        Returns:
+            The verdict; its score is on the scale of the mode.
+
+        Raises:
+            EvaluatorError: An option is wrong.
+            JudgeError: There is no verdict.
+            pytest.skip.Exception: Judges are switched off, or the budget is spent.
+        """
+        __tracebackhide__ = True
+        evaluator: Any = get_evaluator("judge", **{"mode": "continuous", **options})
+        case = Case(self.request.node.name, question, reference, answer)
+        verdicts = self.about(evaluator, case, None)
+        judged = evaluator.judged(case)
+        verdict = judged.verdict(verdicts[0])
+        if verdict is None:
+            raise LlmevalError(f"there is nothing to judge: {judged.texts.absent}")
+        return verdict  # type: ignore[no-any-return]  # evaluators are made from names, which have no types
+
+    def about(
+        self, evaluator: Evaluator, case: Case, reading: Reading | None
+    ) -> "Sequence[Sequence[Verdict | LlmevalError]]":
+        """Return the verdicts that an evaluator needs about a case, stored or new.
+
+        Args:
+            evaluator: Asks.
+            case: The case.
+            reading: What the evaluator reads of it; ``None`` where the prediction is the answer itself.
+
+        Raises:
+            Exception: Its questions cannot be put.
+            pytest.skip.Exception: Judges are switched off, or the budget is spent.
+        """
+        __tracebackhide__ = True
+        access = self._access()
+        views = [case] if reading is None else reading.views(case)
+        asking = Asking(evaluator, views, access.panel, case.id, asker=self.request.node.nodeid)
+        judges = access.judges
+        if not asking.is_known(judges.service):
+            access.open()
+            judges.background.run(asking.ask(judges.service))
+        if asking.error is not None:
+            raise asking.error
+        for _, judgement in asking.judged:
+            self._conclude(judgement, case.id)
+        return asking.verdicts
+
+    def _access(self) -> JudgeAccess:
+        stash, path = self.request.config.stash, self.request.path
+        judges = stash[RUNNER].judges
+        panel = judges.judge_of(path, JudgeSpec(), stash[LOADER].display_path(path))
+        return JudgeAccess(panel, judges, path, JudgeSpec(), partial(self.request.getfixturevalue, "judge_client"))
+
+    def _conclude(self, judgement: Judgement, case: str) -> None:
+        """Keep what can be recorded; skip the test where a verdict was not to be asked for."""
+        verdict = judgement.verdict
+        if judgement.entries:
+            entries = [structs.replace(each, case=case) for each in judgement.entries]
+            keep_judgements(self.request.node, self.request.path, entries)
+        if isinstance(verdict, BudgetError):
+            stop_spent(self.request.session, verdict)
+        if isinstance(verdict, JudgeOffError):
+            pytest.skip(str(verdict))

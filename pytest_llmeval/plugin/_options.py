@@ -1,0 +1,243 @@
+"""Command-line and ini options: definition, parsing and validation."""
+
+import os
+import shlex
+from collections.abc import Iterable
+from fnmatch import fnmatch
+from importlib.util import find_spec
+from itertools import takewhile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+from pytest_llmeval.cli import OPTIONS, SHARD_SUFFIX, report_path
+from pytest_llmeval.reports import AGENT
+
+if TYPE_CHECKING:
+    from pytest_llmeval.run import Shard
+
+_WORKER_TERMS = "llmeval"
+"""Key under which xdist workers receive their terms."""
+
+
+class WorkerTerms(NamedTuple):
+    """What the main process of xdist sends to a worker; the defaults are those of a process without a main process.
+
+    Attributes:
+        run: Id of the run.
+        shard: Of the run, such as ``2/5``; empty without one.
+        columns: Width of the terminal.
+        others_steal: Whether other workers may take tests that are still to come.
+        seed: Of the order of cases: the commit that is checked out.
+        stops: The folder in which stops are posted.
+    """
+
+    run: str = ""
+    shard: str = ""
+    columns: int = 80
+    others_steal: bool = False
+    seed: str | None = None
+    stops: str = ""
+
+    @classmethod
+    def of_process(cls, config: pytest.Config) -> "WorkerTerms":
+        """Return the terms of this process."""
+        return cls(*getattr(config, "workerinput", {}).get(_WORKER_TERMS, ()))
+
+    def send(self, node: Any) -> None:
+        """Send them to a worker that is about to start."""
+        node.workerinput[_WORKER_TERMS] = tuple(self)
+
+
+def add_options(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    """Add the options and settings of the table."""
+    group = parser.getgroup("llmeval", "evaluation as tests")
+    adds_update = not pluginmanager.is_blocked("syrupy") and find_spec("syrupy") is not None
+    for option in OPTIONS.values():
+        if option.pytest_names and not (option.name == "snapshot-update" and adds_update):
+            late = option.setting is not None or option.read is not None
+            default = [] if option.action == "append" else None if late else option.default
+            keywords = option.arguments()
+            group.addoption(
+                *option.pytest_names, dest=option.pytest_attribute, default=default, help=option.help, **keywords
+            )
+        if option.setting is not None:
+            text, kind, value = option.setting
+            parser.addini(option.pytest_attribute, text or option.help, kind, value)  # type: ignore[arg-type]  # one of pytest's names
+
+
+def option_spelling(config: pytest.Config, name: str) -> str:
+    """Return how the user named an option: as on the command line, or as in the configuration."""
+    option = OPTIONS[name]
+    is_typed = option.setting is None or config.getoption(option.pytest_attribute) not in (None, "")
+    return option.pytest_names[0] if is_typed else option.pytest_attribute
+
+
+def option_value(config: pytest.Config, name: str) -> Any:
+    """Return the value of an option; the command line takes precedence over the configuration.
+
+    Raises:
+        pytest.UsageError: Its text has none.
+    """
+    option = OPTIONS[name]
+    text = config.getoption(option.pytest_attribute)
+    if text in (None, "") and option.setting is not None:
+        text = config.getini(option.pytest_attribute)
+    if text in (None, ""):
+        return option.absent
+    try:
+        return option.value(text)
+    except ValueError as error:
+        raise pytest.UsageError(f"{option_spelling(config, name)}: {error}") from None
+
+
+def is_enabled(config: pytest.Config) -> bool:
+    """Return whether suites are collected."""
+    option = config.getoption("llmeval")
+    return bool(config.getini("llmeval")) if option is None else bool(option)
+
+
+def is_suite_file(name: str, patterns: Iterable[str]) -> bool:
+    """Return whether a file name matches one of the patterns of the ini option ``llmeval_files``."""
+    return any(fnmatch(name, pattern) for pattern in patterns)
+
+
+def refuse_anchor_alone(config: pytest.Config) -> None:
+    """Refuse ``--snapshot-anchor`` without ``--snapshot-update``.
+
+    Raises:
+        pytest.UsageError: It is.
+    """
+    if config.option.llmeval_snapshot_anchor and not config.option.update_snapshots:
+        raise pytest.UsageError("--snapshot-anchor needs --snapshot-update: only an approved run can be the anchor")
+
+
+def _idle(arguments: Iterable[object]) -> list[str]:
+    """Return the arguments that have no effect without ``--llmeval``."""
+    names = (str(each).partition("=")[0] for each in takewhile(lambda each: each != "--", arguments))
+    return list(dict.fromkeys(each for each in names if each.startswith("--llmeval-") or each == "--snapshot-anchor"))
+
+
+def refuse_idle_options(config: pytest.Config) -> None:
+    """Refuse suite options on the command line of a run without ``--llmeval``.
+
+    Those in ``addopts`` are settings for the runs that collect some: see `idle_settings`.
+
+    Raises:
+        pytest.UsageError: It has.
+    """
+    if idle := _idle(config.invocation_params.args):
+        raise pytest.UsageError(
+            f"found {', '.join(idle)} without --llmeval, expected both: no suite is collected without it. "
+            "Add --llmeval, or llmeval = true in pytest's configuration"
+        )
+
+
+def idle_settings(config: pytest.Config) -> list[str]:
+    """Return the options in ``addopts`` that have no effect in this run."""
+    settings = [*config.getini("addopts"), *shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))]
+    return [] if is_enabled(config) else _idle(settings)
+
+
+def refuse_suite_arguments(config: pytest.Config) -> None:
+    """Refuse suite files on the command line of a run without ``--llmeval``.
+
+    Raises:
+        pytest.UsageError: One is.
+    """
+    for argument in config.args:
+        if is_suite_file(Path(argument.partition("::")[0]).name, config.getini("llmeval_files")):
+            raise pytest.UsageError(
+                f"{argument} is an eval suite: add --llmeval, or llmeval = true in pytest's configuration"
+            )
+
+
+def with_missing_flag(error: pytest.UsageError, config: pytest.Config) -> pytest.UsageError:
+    """Return the error of a run without ``--llmeval``, with what to add if it names ids in files with suites."""
+    files = {Path(each.partition("::")[0]) for each in config.args if ".py::" in each}
+    if is_enabled(config) or not any("llmeval" in each.read_text(errors="replace") for each in files if each.is_file()):
+        return error
+    return pytest.UsageError(
+        *error.args, "cases of suites have ids with --llmeval, or llmeval = true in pytest's configuration"
+    )
+
+
+def nothing_to_run(config: pytest.Config) -> str:
+    """Return what is missing where no suite was found."""
+    from pytest_llmeval.suites import no_suite
+
+    places = [*dict.fromkeys(each.partition("::")[0] for each in config.args)]
+    return no_suite(", ".join(places), config.getini("llmeval_files"))
+
+
+def refuse_misnamed_suites(config: pytest.Config) -> None:
+    """Refuse files on the command line that look like suites but match no pattern: pytest would ignore them.
+
+    Raises:
+        pytest.UsageError: One does.
+    """
+    from pytest_llmeval.data import looks_like_suite
+    from pytest_llmeval.suites import naming_hint
+
+    patterns = config.getini("llmeval_files")
+    for argument in config.args:
+        name = argument.partition("::")[0]
+        path = config.invocation_params.dir / name
+        if not is_suite_file(path.name, patterns) and path.is_file() and looks_like_suite(path):
+            raise pytest.UsageError(naming_hint(name, patterns))
+
+
+def report_paths(config: pytest.Config) -> list[Path]:
+    """Return the report files to write.
+
+    Raises:
+        pytest.UsageError: One has a suffix for which there is no report.
+    """
+    try:
+        named = [each for each in config.getoption("llmeval_report") if each != AGENT]
+        paths = [report_path(each, (SHARD_SUFFIX,)) for each in named]
+    except ValueError as error:
+        raise pytest.UsageError(f"--llmeval-report: {error}") from None
+    return [config.invocation_params.dir / each for each in paths]
+
+
+def quiet_for_agents(config: pytest.Config) -> None:
+    """Let pytest print no failures, warnings and summaries if the report for coding agents takes their place."""
+    if AGENT in config.getoption("llmeval_report"):
+        option = config.option
+        option.verbose, option.tbstyle, option.reportchars, option.no_header = min(option.verbose, -1), "no", "N", True
+        option.disable_warnings = True
+
+
+def shard_of_run(config: pytest.Config) -> "Shard | None":
+    """Return the shard of this run, or ``None``; xdist workers receive it from the main process.
+
+    Raises:
+        pytest.UsageError: The option is wrong, or something is to be approved, for which all shards are needed.
+    """
+    option = WorkerTerms.of_process(config).shard or config.option.llmeval_shard
+    if option is None:
+        return None
+    from pytest_llmeval.run import shard_of
+
+    if config.option.update_snapshots:
+        raise pytest.UsageError(
+            "found --snapshot-update with --llmeval-shard, expected one of them: the scores of all shards are approved "
+            "by 'llmeval merge --snapshot-update'"
+        )
+    try:
+        return shard_of(option, os.environ)
+    except ValueError as error:
+        raise pytest.UsageError(f"--llmeval-shard: {error}") from None
+
+
+def longest_test_s(config: pytest.Config) -> float | None:
+    """Return after how many seconds pytest-timeout ends a test; ``None`` if it does not."""
+    if not config.pluginmanager.hasplugin("timeout"):
+        return None
+    option = config.getoption("timeout", None)
+    for each in (option, os.environ.get("PYTEST_TIMEOUT"), config.getini("timeout")):
+        if each is not None and each != "":
+            return float(each) or None
+    return None

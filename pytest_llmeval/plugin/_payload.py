@@ -1,0 +1,498 @@
+"""Suite files, loaded once per process, and what items hand to their reports: results of cases and judgements."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
+
+import pytest
+from msgspec import Struct, field, structs
+
+from pytest_llmeval.core import (
+    BudgetError,
+    CaseOutcome,
+    CaseRecord,
+    PredictionError,
+    SuiteError,
+    decode,
+    encode,
+    format_error,
+    printable,
+    users_only,
+)
+from pytest_llmeval.data import IN_MODULE, display_path, looks_like_suite
+from pytest_llmeval.plugin._pytest_private import load_conftests, terminal_columns
+from pytest_llmeval.reports import CasePlace, explain
+from pytest_llmeval.run import CaseRunner, Execution, LoadedCase, RunRecord, SuitePart
+from pytest_llmeval.services import presentable, with_sources
+from pytest_llmeval.suites import (
+    NOT_NEEDED,
+    Registry,
+    Suite,
+    SuiteKey,
+    SuiteMemo,
+    default_registry,
+    load_suite,
+    naming_hint,
+)
+
+if TYPE_CHECKING:
+    from pytest_llmeval.judges import StoredJudgement
+    from pytest_llmeval.run import CaseChoice, CaseChooser, DeclaredSuite
+
+
+class CollectedItems(Struct):
+    """What a process collected, and what of it a selection has left out.
+
+    Attributes:
+        dropped: Suites and variants of which every item was deselected, if gates must be judged.
+        misnamed: Files that look like suites and are not collected, as reports name them.
+        collected: Ids of all items over cases, if they are to be kept.
+        deselected: Of all items over cases, those that a selection has left out.
+        unwanted: Of these, those that options of pytest have left out.
+        serial: Suites whose calls are made one after the other, each with the fixture that is the reason.
+    """
+
+    dropped: set[SuiteKey] = set()
+    misnamed: set[str] = set()
+    collected: set[str] = set()
+    deselected: set[str] = set()
+    unwanted: set[str] = set()
+    serial: set[tuple[str, str]] = set()
+
+
+class SuiteLoader(Struct):
+    """The suites of a process.
+
+    Attributes:
+        config: Of the session.
+        runner: Of the process.
+        ordered: Returns a suite as the run orders its cases.
+        chooser: Chooses the cases of a run of affected cases; ``None`` in other runs.
+        refused: How many collectors could not be collected because of a suite.
+        offered: Suites and variants of which items were made.
+        left_out: What was collected and left out.
+        hooks: Suite file to the hook that registers its evaluators.
+    """
+
+    config: pytest.Config
+    runner: CaseRunner
+    ordered: Callable[[Suite], Suite]
+    chooser: "CaseChooser | None" = None
+    refused: int = 0
+    offered: set[SuiteKey] = set()
+    left_out: CollectedItems = field(default_factory=CollectedItems)
+    hooks: dict[Path, Any] = {}
+    _suites: SuiteMemo = field(default_factory=SuiteMemo)
+
+    def load(self, named: "Path | DeclaredSuite", session: pytest.Session) -> Suite:
+        """Return the suite of a file, or one that Python declares, reading it the first time.
+
+        Raises:
+            SuiteError: It has faults.
+            EvaluatorError: An evaluator cannot be registered.
+        """
+        if isinstance(named, Path) and IN_MODULE in named.name:  # the main process of xdist collects nothing itself
+            from pytest_llmeval.run import declared_suite
+
+            return self._suites.get(
+                named, lambda: self._read(named, declared_suite(named, self.config.rootpath), session)
+            )
+        path = named if isinstance(named, Path) else named.path
+        return self._suites.get(path, lambda: self._read(path, named, session))
+
+    def _read(self, path: Path, named: "Path | DeclaredSuite", session: pytest.Session) -> Suite:
+        load_conftests(self.config, path.parent)
+        self.hooks[path] = session.gethookproxy(path.parent).pytest_llmeval_register
+        registry = self.registry(path)
+        file = self.display_path(path)
+        if isinstance(named, Path):
+            suite = load_suite(path, registry, root=self.config.rootpath, display_path=file)
+        else:
+            suite = named.load(registry, root=self.config.rootpath)
+        if suite.judged:
+            # Faults of judge and recordings are faults of the suite.
+            self.runner.judges.judge_of(path, suite.judge, file, priced=suite.asks_judge)
+        if suite.conversation.user is not None:
+            self.runner.judges.user_of(path, suite.conversation.user, file)
+        self.check_answers(suite, suite.systems or [""])
+        for tag in sorted({tag for case in suite.cases for tag in case.tags}):
+            self.config.addinivalue_line("markers", f"{tag}: a tag of evaluation cases")
+        return self.ordered(suite)
+
+    def registry(self, path: Path) -> Registry:
+        """Return what is known to a suite that was loaded, with what conftests register for it.
+
+        Raises:
+            EvaluatorError: An evaluator cannot be registered.
+        """
+        registry = default_registry()
+        self.hooks[path](registry=registry)
+        return registry
+
+    def check_answers(self, suite: Suite, variants: Iterable[str]) -> None:
+        """Read the approved answers of systems, or of variants of the target, if the suite compares with them.
+
+        Raises:
+            SuiteError: A file has faults, which are those of the suite.
+        """
+        if not suite.against_approved:
+            return
+        from pytest_llmeval.baselines import ApprovedAnswers
+
+        for name in variants:
+            ApprovedAnswers.read(self.key(suite, variant=name))
+
+    def note_misnamed(self, path: Path) -> None:
+        """Note a file that is not collected, if it looks like a suite."""
+        if looks_like_suite(path):
+            self.left_out.misnamed.add(self.display_path(path))
+
+    def hints(self) -> list[str]:
+        """Return a line for each file with the wrong name, and for each suite whose calls wait for each other."""
+        misnamed = [naming_hint(name, self.config.getini("llmeval_files")) for name in sorted(self.left_out.misnamed)]
+        remedy = "give it the scope session, or leave out its plugin with -p no:NAME"
+        return misnamed + [
+            f"{file}: calls are made one after the other, due to the fixture {fixture!r} of scope function: {remedy}"
+            for file, fixture in sorted(self.left_out.serial)
+        ]
+
+    def refuse(self, why: object) -> pytest.Collector.CollectError:
+        """Return the error of a collector that cannot be collected because of a suite."""
+        self.refused += 1
+        faults, texts = (why.faults, why.texts) if isinstance(why, SuiteError) else ([why], {})
+        lines = with_sources(faults, self.config.rootpath, texts)
+        return pytest.Collector.CollectError(presentable("\n".join(lines)))
+
+    def drop_all_but(self, selected: Iterable[SuiteKey]) -> None:
+        """Note the suites and variants of which a selection leaves nothing."""
+        # The variants of a Python test are known only from its items.
+        remaining = {key for each in selected for key in (each, each._replace(variant=""))}
+        self.left_out.dropped |= self.offered - remaining
+
+    def display_path(self, path: Path) -> str:
+        """Return how reports name a file."""
+        return display_path(path, self.config.rootpath)
+
+    def key(self, suite: Suite, *, test: str = "", variant: str = "") -> SuiteKey:
+        """Return what results are gathered under."""
+        return SuiteKey(str(suite.path), self.display_path(suite.path), test, variant)
+
+
+LOADER = pytest.StashKey[SuiteLoader]()
+"""Key of the suites of a process, in pytest's configuration."""
+
+RUNNER = pytest.StashKey[CaseRunner]()
+"""Key of the runner of their cases, in pytest's configuration."""
+
+
+JUDGED = pytest.StashKey[list[tuple[Path, "StoredJudgement"]]]()
+"""Judgements that a test used, each with the file that asked for it."""
+
+RESULT = pytest.StashKey["SuitePart"]()
+"""The results of an item's cases, until its last report has them."""
+
+_UNSCORED = pytest.StashKey["SuitePart"]()
+"""What became of an item's cases, if they are not scored."""
+
+_ATTEMPTS = pytest.StashKey[int]()
+"""How often an item was set up: plugins may run it again."""
+
+_ATTRIBUTE, _JUDGED_ATTRIBUTE = "llmeval", "llmeval_judged"
+"""Attributes of a report in which an item's results and judgements reach the main process."""
+
+
+CATEGORY = "llmeval_category"
+"""Attribute of a report: what pytest's last line counts it as, in place of passed, failed and skipped."""
+
+UNNEEDED = pytest.StashKey[bool]()
+"""Whether an item was skipped because the gates of its suite are decided."""
+
+UNREPORTED = pytest.StashKey[bool]()
+"""Whether an item began before its turn and may still fail, so that its results are not those of its test."""
+
+UNNEEDED_CATEGORY = "not needed"
+"""The category of such items."""
+
+CARRIED_CATEGORY = "carried"
+"""The category of items whose cases have the results of the approved run."""
+
+CASE_FIXTURES = ("case", "eval_case")
+"""Names of the fixture by which a Python test gets a case."""
+
+KNOWN = "failed as known"
+"""The category of cases whose failure was approved."""
+
+NOT_SCORED = "not scored"
+"""The category of cases that no evaluator scored."""
+
+
+def keep_judgements(item: pytest.Item, asking: Path, entries: "Iterable[StoredJudgement]") -> None:
+    """Hand the judgements that a test used to its report, if they are to be recorded."""
+    if item.config.stash[RUNNER].options.records:
+        item.stash.setdefault(JUDGED, []).extend((asking, entry) for entry in entries)
+
+
+def conclude(item: pytest.Item, loaded: LoadedCase, execution: Execution) -> None:
+    """Hand an execution to the item's report, and fail the item where the case failed.
+
+    Raises:
+        pytest.fail.Exception: A limit was not met, the prediction is malformed, or the case could not be measured.
+        BaseException: What the target raised.
+    """
+    __tracebackhide__ = True
+    execution = item.config.stash[RUNNER].excused(loaded, execution)
+    record, error = execution.record, execution.error
+    # What a Python test scores need not come from the target, so it is no recording of the target's answers.
+    record_answers = item.config.stash[RUNNER].hands_over_answers(loaded)
+    item.stash[RESULT] = SuitePart.from_executions(
+        loaded.key,
+        loaded.suite.total,
+        [execution],
+        predictions=record_answers,
+        secrets=loaded.suite.secret_variables,
+        all_answers=item.config.getoption("llmeval_texts") == "all",
+    )
+    if item.config.getoption("xmlpath", None):
+        note_scores(item, execution.scores(loaded.suite).items())
+    keep_judgements(item, loaded.suite.path, execution.entries)
+    if isinstance(error, BudgetError):
+        stop_spent(item.session, error)
+    if error is not None and not isinstance(error, PredictionError):
+        if not item.config.getoption("fulltrace", False):
+            users_only(error)
+        raise error
+    if record.reason is not None and record.outcome not in ("known_failure", "not_scored"):
+        raise pytest.fail.Exception(failure_text(item.config, loaded, execution), pytrace=False)
+
+
+_PROPERTY: Final = "llmeval."
+
+
+def note_scores(item: pytest.Item, scores: Iterable[tuple[str, float | None]]) -> None:
+    """Add the scores of a test to JUnit files."""
+    item.user_properties += [
+        (f"{_PROPERTY}{printable(name)}", "" if value is None else repr(value)) for name, value in scores
+    ]
+
+
+def stop_spent(session: pytest.Session, error: BudgetError) -> NoReturn:
+    """Skip a test for which the budget does not suffice, and end the run.
+
+    Raises:
+        pytest.skip.Exception: Always.
+    """
+    session.shouldstop = str(error)
+    pytest.skip(str(error))
+
+
+def failure_text(config: pytest.Config, loaded: LoadedCase, execution: Execution) -> str:
+    """Return what the terminal shows of a failing case."""
+    case = execution.case
+    place = CasePlace(loaded.suite.files.get(case.id, loaded.key.display_path), case.line, loaded.key.variant)
+    return explain(case, execution.record, place, terminal_columns(config))
+
+
+def begin_attempt(item: pytest.Item) -> None:
+    """Forget what an earlier attempt at an item gave: each begins with a set-up, and the last one counts."""
+    attempts = item.stash.get(_ATTEMPTS, 0) + 1
+    item.stash[_ATTEMPTS] = attempts
+    if attempts > 1:  # before the first one, an async test may have begun early
+        _forget(item)
+        item.user_properties[:] = [each for each in item.user_properties if not each[0].startswith(_PROPERTY)]
+
+
+def note_error(item: pytest.Item, error: BaseException) -> None:
+    """Note why an attempt at an item has no scores; a plugin that makes further attempts need not report them."""
+    outcome: CaseOutcome = "skipped" if isinstance(error, pytest.skip.Exception) else "errored"
+    _note_unscored(item, outcome, presentable(format_error(error)))
+
+
+def note_phase(item: pytest.Item, call: "pytest.CallInfo[None]", report: pytest.TestReport) -> None:
+    """Note what a phase of an item says about its cases: other plugins may make several reports of one phase."""
+    if report.outcome != "passed":
+        reason = presentable(format_error(call.excinfo.value)) if call.excinfo else report.outcome
+        _note_unscored(item, "skipped" if report.skipped else "errored", reason)
+        if UNNEEDED in item.stash:
+            setattr(report, CATEGORY, UNNEEDED_CATEGORY)
+    elif (part := item.stash.get(RESULT, None)) is not None:
+        outcomes = {each.outcome for each in part.records}
+        if "known_failure" in outcomes:
+            setattr(report, CATEGORY, KNOWN)
+        elif outcomes == {"not_scored"}:
+            setattr(report, CATEGORY, NOT_SCORED)
+
+
+def hand_over(item: pytest.Item, report: pytest.TestReport, *, encoded: bool) -> bool:
+    """Put an item's judgements on its report, and its results on the last one; return whether there are results.
+
+    Args:
+        item: The item.
+        report: Of a phase.
+        encoded: Whether the report leaves this process, and so can only carry text.
+    """
+    part = _result(item) if report.when == "teardown" else None
+    if part is not None:
+        part = structs.replace(_chosen(item, part), attempts=item.stash.get(_ATTEMPTS, 1))
+        if UNNEEDED in item.stash:
+            records = [CaseRecord(each.id, outcome="not_run", reason=NOT_NEEDED) for each in part.records]
+            part = structs.replace(part, records=records)
+        setattr(report, _ATTRIBUTE, encode(part).decode() if encoded else part)
+    judged = item.stash.get(JUDGED, None)
+    if judged:
+        del item.stash[JUDGED]
+        from pytest_llmeval.judges import encode_judgements
+
+        setattr(report, _JUDGED_ATTRIBUTE, encode_judgements(judged) if encoded else judged)
+    return part is not None
+
+
+def _chosen(item: pytest.Item, part: SuitePart) -> SuitePart:
+    """Return the results of an item with the reasons for which its cases ran, in a run of affected cases."""
+    choices = choices_of(item)
+    if not choices:
+        return part
+    records = [
+        structs.replace(each, selection=choices[each.id].selection)
+        if each.id in choices and not each.selection
+        else each
+        for each in part.records
+    ]
+    return structs.replace(part, records=records)
+
+
+def choices_of(item: pytest.Item) -> "Mapping[str, CaseChoice]":
+    """Return what becomes of the cases of an item's suite in a run of affected cases; nothing in other runs."""
+    chooser = item.config.stash[LOADER].chooser
+    loaded = None if chooser is None else case_of(item)
+    return {} if chooser is None or loaded is None else chooser.choose(loaded.key, loaded.suite)
+
+
+def carried_records(item: pytest.Item) -> list[CaseRecord] | None:
+    """Return the records of an item all of whose cases are carried over; ``None`` if it runs."""
+    choices = choices_of(item)
+    if not choices or any(item.get_closest_marker(name) for name in ("skip", "skipif", "xfail")):
+        return None
+    loaded = case_of(item)
+    cases = [] if loaded is None else getattr(item, "bulk", ()) or (loaded.case,)
+    records = [choices[each.id].record for each in cases if each.id in choices]
+    carried = [each for each in records if each is not None]
+    return carried if carried and len(carried) == len(cases) else None
+
+
+def carry(item: pytest.Item, records: Sequence[CaseRecord], *, encoded: bool) -> "Iterator[pytest.TestReport]":
+    """Yield the reports of an item whose cases are carried over: it is neither set up nor called.
+
+    Args:
+        item: The item.
+        records: Of its cases.
+        encoded: Whether reports leave this process.
+    """
+    loaded = case_of(item)
+    assert loaded is not None
+    part = SuitePart(loaded.key, loaded.suite.total, records)
+    failed = [f"{each.id}: {each.reason}" for each in records if each.outcome == "failed"]
+    for when in ("setup", "call", "teardown"):
+        is_bad = bool(failed) and when == "call"
+        text = printable("\n".join(failed), lines=True) if is_bad else None
+        outcome: Literal["passed", "failed"] = "failed" if is_bad else "passed"
+        report = pytest.TestReport(item.nodeid, item.location, {item.name: 1}, outcome, text, when)
+        if when == "call" and not failed:
+            setattr(report, CATEGORY, CARRIED_CATEGORY)
+        if when == "teardown":
+            setattr(report, _ATTRIBUTE, encode(part).decode() if encoded else part)
+        yield report
+
+
+def take_results(report: pytest.TestReport) -> SuitePart | None:
+    """Take the results off a report, which others keep."""
+    part = report.__dict__.pop(_ATTRIBUTE, None)
+    return decode(part, SuitePart) if isinstance(part, str) else part
+
+
+def take_judgements(report: pytest.TestReport, run: RunRecord) -> None:
+    """Take the judgements off a report."""
+    judged = report.__dict__.pop(_JUDGED_ATTRIBUTE, None)
+    if isinstance(judged, str):
+        run.judgements.take(judged)
+    elif judged:
+        from pytest_llmeval.judges import judgements_of
+
+        for asking, entry in judged:
+            run.judgements.add(judgements_of(asking), entry)
+
+
+def _result(item: pytest.Item) -> SuitePart | None:
+    """Take the results of an item, or else what became of its cases."""
+    part = item.stash.get(RESULT, None) or item.stash.get(_UNSCORED, None)
+    _forget(item)
+    return part
+
+
+def _forget(item: pytest.Item) -> None:
+    for key in (RESULT, _UNSCORED):
+        if key in item.stash:
+            del item.stash[key]
+
+
+def _note_unscored(item: pytest.Item, outcome: "CaseOutcome", reason: str) -> None:
+    loaded = case_of(item)
+    if loaded is not None:
+        errors = {} if outcome == "skipped" else {"": reason}
+        cases = getattr(item, "bulk", ()) or (loaded.case,)
+        records = [CaseRecord(case.id, outcome=outcome, errors=errors, reason=reason) for case in cases]
+        item.stash[_UNSCORED] = SuitePart(loaded.key, loaded.suite.total, records)
+
+
+def require_score(item: pytest.Item) -> None:
+    """Fail a Python test over a suite that passed without scoring its case.
+
+    Raises:
+        pytest.fail.Exception: It did.
+    """
+    loaded = case_of(item)
+    if loaded is not None and loaded.key.test and RESULT not in item.stash:
+        file, line, _ = item.location
+        raise pytest.fail.Exception(
+            f"{file}:{(line or 0) + 1}  found no score of case {loaded.case.id!r}, expected this line once the "
+            f"application has answered: {_fixture_of(item)}.score(prediction)",
+            pytrace=False,
+        )
+
+
+def _fixture_of(item: pytest.Item) -> str:
+    """Return the name by which a test takes its case."""
+    return next((name for name in CASE_FIXTURES if name in getattr(item, "fixturenames", ())), CASE_FIXTURES[0])
+
+
+def case_of(item: pytest.Item) -> LoadedCase | None:
+    """Return the case of an item: of a suite, or of a Python test over one, whose other parameters name a variant."""
+    own = getattr(item, "loaded", None)
+    if isinstance(own, LoadedCase):
+        return own
+    callspec = getattr(item, "callspec", None)
+    if callspec is None:
+        return None
+    loaded = next((each for name in CASE_FIXTURES if isinstance(each := callspec.params.get(name), LoadedCase)), None)
+    if loaded is None:
+        return None
+    others = sorted((name, value) for name, value in callspec.params.items() if name not in CASE_FIXTURES)
+    if not others:
+        return loaded
+    if all(isinstance(value, str | int | float | bool) for _, value in others):
+        variant = ",".join(f"{name}={value}" for name, value in others)
+    else:
+        variant = _without(callspec.id, loaded.case.id.encode("unicode_escape").decode("ascii"))
+    return structs.replace(loaded, key=loaded.key._replace(variant=variant))
+
+
+def keys_of(items: Iterable[pytest.Item]) -> dict[str, SuiteKey]:
+    """Return what the results of items over cases are gathered under, by node id."""
+    cases = ((item, case_of(item)) for item in items)
+    return {item.nodeid: loaded.key for item, loaded in cases if loaded is not None}
+
+
+def _without(ids: str, case: str) -> str:
+    """Return the ids of a test's parameters, which pytest joins with dashes, without the one that names the case."""
+    if ids.startswith(f"{case}-"):
+        return ids.removeprefix(f"{case}-")
+    return ids.removesuffix(f"-{case}") if ids.endswith(f"-{case}") else ids.replace(f"-{case}-", "-", 1)

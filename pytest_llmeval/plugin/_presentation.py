@@ -1,0 +1,285 @@
+"""Output of a run: failing cases, verdicts as test reports, and the summary."""
+
+import copy
+from collections import Counter
+from collections.abc import Callable, Generator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import pytest
+
+from pytest_llmeval.core import CaseRecord, GateResult, SnapshotVerdict, counted, listed, printable
+from pytest_llmeval.plugin._payload import CARRIED_CATEGORY, CATEGORY, UNNEEDED_CATEGORY, case_of
+from pytest_llmeval.plugin._pytest_private import terminal_width
+from pytest_llmeval.reports import AGENT, Line, RunReport, agent_lines, render
+from pytest_llmeval.run import Item, ItemResult, RunRecord
+from pytest_llmeval.services import secret_values, without
+from pytest_llmeval.suites import SuiteKey
+
+
+def make_presentable(item: pytest.Item, report: pytest.TestReport) -> None:
+    """Redact and escape the failure text and the captured output of a case's report."""
+    loaded = case_of(item) if report.longrepr or report.sections else None
+    if loaded is None:
+        return
+    secrets = secret_values(loaded.suite.secret_variables)
+    crash = getattr(report.longrepr, "reprcrash", None)
+    if crash is not None:  # "Failed: " is the name of pytest's exception
+        crash.message = crash.message.removeprefix("Failed: ")
+    report.longrepr = _changed(report.longrepr, lambda text: printable(without(text, secrets), lines=True))
+    report.sections = [(name, without(text, secrets)) for name, text in report.sections]
+
+
+def _changed(value: Any, change: Callable[[str], str]) -> Any:
+    """Return a representation of an exception with all its texts changed; pytest nests them in objects and lists."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list | tuple):
+        return type(value)([_changed(each, change) for each in value])
+    for name, each in getattr(value, "__dict__", {}).items():
+        value.__dict__[name] = _changed(each, change)
+    return value
+
+
+_LISTED = 5
+_MOST_BLOCKS = 10
+_MOST_BLOCK_LINES = 30
+"""A run of more failing cases shows the blocks that fit these, and counts the other cases."""
+_MOST_KINDS = 6
+
+
+class FoldedFailures(NamedTuple):
+    """Hooks of the main process; with ``-v`` every case shows its own message.
+
+    Attributes:
+        record: Has the results of all cases.
+    """
+
+    record: RunRecord
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> Generator[None, Any, Any]:
+        """Show failures that are alike once; the counts of the last line include all of them."""
+        stats = terminalreporter.stats
+        failed = stats.get("failed")
+        if failed and terminalreporter.verbosity <= 0:
+            stats["failed"] = _folded(failed, self.record.items)
+        try:
+            return (yield)
+        finally:
+            if failed:
+                stats["failed"] = failed
+
+
+def _folded(reports: Sequence[Any], items: Mapping[Item, ItemResult]) -> list[Any]:
+    """Return the reports: one for all cases with the same error, and few for many failing cases."""
+    cases: dict[int, tuple[SuiteKey, CaseRecord]] = {}
+    for report in reports:
+        result = items.get(Item(report.location[0], report.nodeid)) if hasattr(report, "nodeid") else None
+        if result is not None and len(result.part.records) == 1 and result.part.records[0].reason:
+            cases[id(report)] = result.part.key, result.part.records[0]
+    many = len(cases) > _MOST_BLOCKS
+    groups: dict[object, list[Any]] = {}
+    for report in reports:
+        record = cases[id(report)][1] if id(report) in cases else None
+        alike = record is not None and (many or record.outcome == "errored")
+        groups.setdefault(record.reason if alike and record is not None else id(report), []).append(report)
+    if not many:
+        return [group[0] if len(group) == 1 else _counted(group, "") for group in groups.values()]
+    labels = {
+        (result.part.key, record.id): {
+            **record.labels,
+            **({"system": key.variant} if (key := result.part.key).variant else {}),
+        }
+        for result in items.values()
+        for record in result.part.records
+    }
+
+    def shared(group: Sequence[Any]) -> str:
+        return _shared(labels, [(key, record.id) for key, record in (cases[id(each)] for each in group)])
+
+    listed: list[Any] = []
+    lines = 0
+    of_cases = sorted((group for group in groups.values() if id(group[0]) in cases), key=len, reverse=True)
+    for group in of_cases[:_MOST_BLOCKS]:
+        lines += group[0].longreprtext.count("\n") + 2
+        if listed and lines > _MOST_BLOCK_LINES:
+            break
+        listed.append(group[0] if len(group) == 1 else _counted(group, shared(group)))
+    remaining = [each for group in of_cases[len(listed) :] for each in group]
+    if remaining:
+        kinds: dict[str, list[Any]] = {}
+        for each in remaining:
+            record = cases[id(each)][1]
+            kinds.setdefault(", ".join(record.unmet) or record.reason or "", []).append(each)
+        ranked = sorted(kinds.items(), key=lambda kind: -len(kind[1]))
+        text = [f"{kind}: {counted(len(group), 'case')}{shared(group)}: {_names(group)}" for kind, group in ranked]
+        more = [f"and {counted(len(text) - _MOST_KINDS, 'more kind')} of failures"] if len(text) > _MOST_KINDS else []
+        listed.append(_remainder(remaining, "\n".join([*text[:_MOST_KINDS], *more, "-v shows each case"])))
+    return [*listed, *(group[0] for group in groups.values() if id(group[0]) not in cases)]
+
+
+def _shared(labels: Mapping[tuple[SuiteKey, str], Mapping[str, str]], ids: Sequence[tuple[SuiteKey, str]]) -> str:
+    """Return the label that explains which cases of all are these, and how many of them have it."""
+    from pytest_llmeval.numbers import explaining_label
+
+    label, value = explaining_label(labels, set(ids))
+    if not label:
+        return ""
+    return f", {sum(labels[each].get(label) == value for each in ids)} of {len(ids)} with {label}={value}"
+
+
+def _names(reports: Sequence[Any]) -> str:
+    return listed((each.nodeid.rpartition("::")[2] for each in reports), _LISTED, ", ...")
+
+
+def _counted(reports: Sequence[Any], shared: str) -> Any:
+    """Return the first report with a line about the others."""
+    report = copy.copy(reports[0])
+    others = reports[1:]
+    line = f"the same in {len(others)} more{shared} (-v shows each): {_names(others)}"
+    text, crash = report.longreprtext, getattr(report.longrepr, "reprcrash", None)
+    if isinstance(report.longrepr, str) or (crash is not None and text.startswith(crash.message)):
+        report.longrepr = f"{counted(len(reports), 'case')}: {text.rstrip()}\n{line}"
+    elif hasattr(report.longrepr, "sections"):
+        report.longrepr = copy.copy(report.longrepr)
+        report.longrepr.sections = [*report.longrepr.sections, (line, "", "-")]
+    return report
+
+
+def _remainder(reports: Sequence[Any], text: str) -> Any:
+    """Return a report on cases that have no block of their own."""
+    report = copy.copy(reports[0])
+    report.nodeid = name = f"{counted(len(reports), 'more failing case')}"
+    report.location = (report.location[0], None, name)
+    report.longrepr, report.sections = text, []
+    return report
+
+
+def print_summary(
+    reporter: "pytest.TerminalReporter",
+    report: RunReport | None,
+    notes: Sequence[str],
+    written: Sequence[Path],
+    rerun: Sequence[str] = (),
+) -> None:
+    """Print the summary.
+
+    Args:
+        reporter: Of the terminal.
+        report: The run; ``None`` if nothing could run.
+        notes: Lines about what could not be judged or written.
+        written: Report files.
+        rerun: What failed, as arguments of pytest.
+    """
+    if AGENT in reporter.config.getoption("llmeval_report"):
+        reporter.ensure_newline()
+        for text in agent_lines(RunReport() if report is None else report, notes):
+            reporter.write_line(text)
+        return
+    width = terminal_width(reporter)
+    if reporter.verbosity > 0 and any(path.suffix == ".html" for path in written):
+        rerun = ()  # it was such a run
+    lines = [] if report is None else list(render(report, verbosity=reporter.verbosity, width=width, rerun=rerun))
+    lines += [Line(printable(note), "yellow") for note in notes]
+    if reporter.verbosity >= 0:
+        lines += [Line(f"report written to {path}") for path in written]
+    if not lines:
+        return
+    reporter.ensure_newline()
+    if reporter.verbosity >= 0:
+        reporter.section("llmeval")
+    for line in lines:
+        reporter.write_line(line.text, **({line.colour: True} if line.colour else {}))
+
+
+COLLECTING = ("llmeval_controller", "llmeval_scores")
+"""Our own plugins that collect what tests report. Verdicts follow from that, so they must not get them as reports."""
+
+
+_KINDS = ("gate", "snapshot")
+CATEGORIES = (
+    *(f"{kind}{plural} passed" for kind in _KINDS for plural in ("", "s")),
+    UNNEEDED_CATEGORY,
+    CARRIED_CATEGORY,
+)
+"""What pytest's last line counts verdicts as that pass, and cases that were not needed. Those that fail are failed
+tests, which pytest lists."""
+
+
+class VerdictReport(NamedTuple):
+    """A verdict that is no test's.
+
+    Attributes:
+        path: The file that it is about.
+        display_path: The file as reports name it.
+        name: Behind the file in the node id, such as ``gate[f1 >= 0.7]``.
+        outcome: ``undecided`` and ``not_judged`` are reported as skipped.
+        reason: One sentence for people.
+        line: Where the file says it; 0 where it does not.
+    """
+
+    path: str
+    display_path: str
+    name: str
+    outcome: Literal["passed", "failed", "undecided", "not_judged"]
+    reason: str
+    line: int = 0
+
+
+def verdict_report(key: SuiteKey, verdict: GateResult | SnapshotVerdict) -> VerdictReport:
+    """Name a verdict on a suite as the suite's items are named: the variant in brackets behind it."""
+    variant = "".join(f"[{part}]" for part in (key.test, key.variant) if part)
+    if isinstance(verdict, GateResult):
+        kind, subject, line = "gate", verdict.gate, verdict.line
+        text = f"{verdict.cause}\n{verdict.reason}" if verdict.cause else verdict.reason
+    else:
+        kind, subject, line, text = "snapshot", verdict.metric, 0, verdict.reason
+    failed = verdict.outcome == "failed"
+    place = f"{key.display_path}:{line}" if line else key.display_path
+    if failed:  # pytest's summary shows the beginning of the first line
+        named = subject.partition(" ")[0]
+        text = f"{text.removeprefix(f'{named} is ')}\n{place}"
+    return VerdictReport(key.path, key.display_path, f"{kind}[{subject}]{variant}", verdict.outcome, text, line)
+
+
+def category_of(report: pytest.CollectReport | pytest.TestReport) -> str:
+    """Return what pytest's last line counts a report as; nothing for what is counted as a test."""
+    category: str = getattr(report, CATEGORY, "")
+    return category
+
+
+def _categories(verdicts: Sequence[VerdictReport]) -> list[str]:
+    """Return the category of each verdict: gates and snapshots are counted apart from cases."""
+    kinds = [each.name.partition("[")[0] for each in verdicts]
+    words = {"passed": "passed", "undecided": "undecided", "not_judged": "not evaluated"}
+    keys = [
+        (kind, words.get(each.outcome, "")) if kind in _KINDS else ("", "")
+        for kind, each in zip(kinds, verdicts, strict=True)
+    ]
+    seen = Counter(keys)
+    return [f"{kind}{'s' if seen[kind, word] > 1 else ''} {word}" if word else "" for kind, word in keys]
+
+
+def emit(session: pytest.Session, verdicts: Sequence[VerdictReport]) -> None:
+    """Report verdicts to all plugins but our own, in the three phases of a test: pytest-html needs all of them."""
+    manager = session.config.pluginmanager
+    own = [manager.get_plugin(name) for name in COLLECTING if manager.has_plugin(name)]
+    report_to_others = manager.subset_hook_caller("pytest_runtest_logreport", remove_plugins=own)
+    for each, category in zip(verdicts, _categories(verdicts), strict=True):
+        session.testscollected += 1  # all at once, they would take the percentage that pytest shows back from 100
+        reason: str | tuple[str, int, str] | None = None
+        outcome: Literal["passed", "failed", "skipped"] = "passed"
+        if each.outcome == "failed":
+            outcome, reason = "failed", each.reason
+        elif each.outcome != "passed":
+            outcome, reason = "skipped", (each.path, each.line, f"Skipped: {each.reason}")
+        nodeid, location = f"{each.display_path}::{each.name}", (each.display_path, max(each.line, 1) - 1, each.name)
+        verdict = pytest.TestReport(nodeid, location, {}, outcome, reason, "call")
+        setattr(verdict, CATEGORY, category)
+        for phase in (
+            pytest.TestReport(nodeid, location, {}, "passed", None, "setup"),
+            verdict,
+            pytest.TestReport(nodeid, location, {}, "passed", None, "teardown"),
+        ):
+            report_to_others(report=phase)

@@ -1,0 +1,453 @@
+"""Hooks of runs that collect suites: of every process, which runs items, and of the one to which all reports come."""
+
+import errno
+import gc
+import os
+import sys
+import uuid
+from collections.abc import Generator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from pytest_llmeval.core import FieldsError, LlmevalError, decode, encode
+from pytest_llmeval.data import OWN_FOLDER, collector_paused
+from pytest_llmeval.judges import Budget, CachePlace, JudgeOptions, JudgeSpec
+from pytest_llmeval.plugin._collect import EvalModule, link_followers
+from pytest_llmeval.plugin._options import (
+    WorkerTerms,
+    is_suite_file,
+    longest_test_s,
+    nothing_to_run,
+    option_spelling,
+    option_value,
+    refuse_anchor_alone,
+    refuse_misnamed_suites,
+    report_paths,
+    shard_of_run,
+)
+from pytest_llmeval.plugin._payload import (
+    CARRIED_CATEGORY,
+    KNOWN,
+    LOADER,
+    NOT_SCORED,
+    RUNNER,
+    UNNEEDED_CATEGORY,
+    CollectedItems,
+    SuiteLoader,
+    begin_attempt,
+    hand_over,
+    keys_of,
+    note_error,
+    note_phase,
+    require_score,
+)
+from pytest_llmeval.plugin._presentation import (
+    CATEGORIES,
+    FoldedFailures,
+    category_of,
+    make_presentable,
+    print_summary,
+)
+from pytest_llmeval.plugin._progress import (
+    CarryHooks,
+    CaseCounter,
+    Progress,
+    StopBoard,
+    StopHooks,
+    StopWatchHooks,
+    Termination,
+    WorkerTime,
+    ordered,
+    seed_of_order,
+)
+from pytest_llmeval.plugin._pytest_private import deselected_by_pytest, know_passing, terminal_columns, write_log
+from pytest_llmeval.plugin._session import (
+    PlanHooks,
+    Run,
+    leave_to_others,
+    note_selection,
+    refuse_without_meaning,
+    stay_in_one_process,
+)
+from pytest_llmeval.reports import shows_passed_cases
+from pytest_llmeval.run import CaseRunner, Signals
+
+if TYPE_CHECKING:
+    from pytest_llmeval.targets import Recordings
+
+_SETTLED_AT_ONCE: Final = 1_000
+"""Results after which garbage collection ignores them: walking all of them repeatedly takes a fifth of a long run."""
+
+_LEFT_OUT: Final = "llmeval_left_out"
+"""Key under which workers of xdist report what they collected and left out."""
+
+_WORDS: Final = {
+    KNOWN: ("k", "KNOWN FAILURE"),
+    NOT_SCORED: ("n", "NOT SCORED"),
+    UNNEEDED_CATEGORY: ("", "NOT NEEDED"),
+    CARRIED_CATEGORY: ("", "CARRIED"),
+}
+"""The categories of cases that neither passed nor failed, with the letter and the word that pytest prints for each."""
+
+
+def register_suites(config: pytest.Config, *, worker: bool) -> None:
+    """Register the hooks of a run that collects suites.
+
+    Args:
+        config: Of the session.
+        worker: Whether this process is one of xdist's workers.
+    """
+    register = config.pluginmanager.register
+    runner = make_runner(config)
+    judges_off = runner.options.mode == "off"
+    loader = SuiteLoader(config, runner, partial(ordered, config=config, judges_off=judges_off))
+    config.stash[RUNNER], config.stash[LOADER] = runner, loader
+    items = ItemHooks(config, runner, loader)
+    register(items, "llmeval_items")
+    config.add_cleanup(items.unfreeze)  # after pytest's last look at garbage, which tests leave and not modules
+    register(Termination(), "llmeval_termination")
+    if config.option.llmeval_affected is not None:
+        register(CarryHooks(config, runner, loader), "llmeval_carry")
+    elif option_value(config, "refresh"):
+        raise pytest.UsageError(
+            "found --llmeval-refresh, expected --llmeval-affected with it: it runs some of the others"
+        )
+    stops = StopHooks(config)
+    register(stops, "llmeval_stops")
+    shows_progress = config.get_verbosity() >= 0
+    if shows_progress:
+        register(CaseCounter(runner.activity), "llmeval_case_counter")
+    if config.option.llmeval_plan:
+        refuse_misnamed_suites(config)
+        refuse_without_meaning(config)
+        stay_in_one_process(config)
+        register(PlanHooks(config, runner, loader), "llmeval_plan")
+    elif not worker:
+        know_passing(CATEGORIES)
+        refuse_anchor_alone(config)
+        refuse_misnamed_suites(config)
+        run = Run(config, loader, runner)
+        register(ControllerHooks(run, report_paths(config), stops.board), "llmeval_controller")
+        register(StopWatchHooks(run, stops.board), "llmeval_stop_watch")
+        register(FoldedFailures(run.record), "llmeval_folded_failures")
+        if shows_progress:
+            register(Progress(config, runner.snapshot), "llmeval_progress")
+
+
+def make_runner(config: pytest.Config) -> CaseRunner:
+    """Return the case runner of this process, with recorded predictions where requested.
+
+    Raises:
+        pytest.UsageError: The predictions file cannot be used.
+    """
+    options = judge_options(config)
+    for name in ("mutate-seed", "family"):  # a fault is reported before anything runs
+        option_value(config, name)
+    shows_passed = shows_passed_cases(config.getoption("llmeval_report"), config.getoption("verbose"))
+    return CaseRunner(
+        options,
+        _recordings(config, options.run),
+        Signals((KeyboardInterrupt, pytest.exit.Exception), (pytest.skip.Exception,)),
+        in_turn=bool(config.getoption("usepdb", False)),
+        may_stop=any(config.getoption(name, None) for name in ("maxfail", "stepwise")),
+        explains_all=shows_passed and config.getoption("llmeval_texts") != "none",
+        approves=bool(config.getoption("update_snapshots", False)),
+        mutates=bool(config.getoption("llmeval_mutate")),
+    )
+
+
+def _recordings(config: pytest.Config, run: str) -> "Recordings | None":
+    """Return the recorded predictions of a run, if the user named a file.
+
+    Raises:
+        pytest.UsageError: The file cannot be used.
+    """
+    recorded_in = config.getoption("llmeval_predictions")
+    mode = config.getoption("llmeval_predictions_mode")
+    if recorded_in is None:
+        if mode != "auto":
+            raise pytest.UsageError(f"--llmeval-predictions-mode={mode} needs --llmeval-predictions=PATH")
+        return None
+    from pytest_llmeval.targets import Journal, Recordings
+
+    path = config.invocation_params.dir / recorded_in
+    try:
+        if mode != "replay":
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if not os.access(path if path.exists() else path.parent, os.W_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        journal = Journal.of_file(path, config.rootpath, run)
+        return Recordings.open(path, mode, journal, merges=not hasattr(config, "workerinput"))
+    except OSError as error:
+        raise pytest.UsageError(f"--llmeval-predictions: {path} cannot be written: {error.strerror}") from None
+    except LlmevalError as error:
+        raise pytest.UsageError(f"--llmeval-predictions: {error}") from None
+
+
+def judge_options(config: pytest.Config) -> JudgeOptions:
+    """Return the judge options; the command line takes precedence over the configuration.
+
+    Raises:
+        pytest.UsageError: One of them is wrong.
+    """
+
+    def cache() -> CachePlace:
+        typed = config.getoption("llmeval_cache")
+        folder = config.rootpath if typed is None else config.invocation_params.dir
+        place: CachePlace = option_value(config, "cache")
+        return place.within(folder)
+
+    mode, concurrency = option_value(config, "judge"), option_value(config, "concurrency")
+    try:
+        spec = JudgeSpec(model=option_value(config, "judge-model"), base_url=option_value(config, "judge-base-url"))
+    except FieldsError as error:
+        names = {name: option_spelling(config, f"judge-{name.replace('_', '-')}") for name, _ in error.faults}
+        raise pytest.UsageError("; ".join(f"{names[name]}: {fault}" for name, fault in error.faults)) from None
+    budget = option_value(config, "budget") or Budget()
+    worker: dict[str, str] = getattr(config, "workerinput", {})
+    if (shard := shard_of_run(config)) is not None:
+        budget = budget.part(shard.index, shard.count)
+    return JudgeOptions(
+        mode=mode,
+        model=spec.model,
+        base_url=spec.base_url,
+        concurrency=concurrency,
+        budget=budget,
+        cache=cache(),
+        run=WorkerTerms.of_process(config).run or uuid.uuid4().hex,
+        worker=worker.get("workerid", ""),
+    )
+
+
+class ItemHooks:
+    """Hooks of every process that collects and runs items."""
+
+    def __init__(self, config: pytest.Config, runner: CaseRunner, loader: SuiteLoader) -> None:
+        self._runner = runner
+        self._loader = loader
+        self._patterns = config.getini("llmeval_files")
+        self._collected: list[pytest.Item] = []
+        self._froze = False
+        self._handed_over = 0
+        self._whole_run = not hasattr(config, "workerinput")
+        self._process = os.getpid()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collection(self) -> Generator[None, Any, Any]:
+        """Collect without garbage collection: collected items live until the end."""
+        with collector_paused():
+            return (yield)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """Remember all items before selection; drop those of other shards."""
+        self._collected = list(items)
+        shard = shard_of_run(config)
+        if shard is not None:
+            leave_to_others(config, items, shard)
+
+    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
+        """Note what pytest's options deselect, so that merging does not miss it."""
+        if deselected_by_pytest():
+            self._loader.left_out.unwanted.update(keys_of(items))
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Link each case to the next ones; keep the garbage collector from walking modules and items repeatedly."""
+        link_followers(session.items)
+        note_selection(self._loader, self._collected, session.items)
+        self._collected = []
+        if session.config.option.llmeval_require_gates:
+            self._loader.drop_all_but(keys_of(session.items).values())
+        if keys_of(session.items):
+            self._froze = True
+            gc.freeze()
+
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Finish the calls that a worker makes for others, and report what it left out."""
+        if hasattr(session.config, "workeroutput"):
+            session.config.workeroutput[_LEFT_OUT] = encode(self._loader.left_out)
+        ended_early = session.shouldfail or exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+        if self._runner.options.shares and not ended_early:
+            self._runner.finish(longest_test_s(session.config))
+
+    def pytest_unconfigure(self) -> None:
+        """Stop background work, release targets, close the cache."""
+        self._runner.close(whole_run=self._whole_run)
+
+    def unfreeze(self) -> None:
+        """Undo the freeze."""
+        if self._froze:
+            gc.unfreeze()
+
+    def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+        """Make a module of a suite file."""
+        if file_path.parent.name == OWN_FOLDER:
+            return None
+        if not is_suite_file(file_path.name, self._patterns):
+            self._loader.note_misnamed(file_path)
+            return None
+        return EvalModule.from_parent(parent, path=file_path)
+
+    def pytest_pycollect_makeitem(self, collector: pytest.Collector, name: str, obj: object) -> pytest.Collector | None:
+        """Collect a suite that a module declares, and that no test function runs."""
+        del name
+        declared = sys.modules.get("pytest_llmeval.run._declared")  # loaded by the module, if it declares one
+        if declared is None or not isinstance(obj, declared.DeclaredSuite) or obj.is_tested:
+            return None
+        return EvalModule.from_module(obj, collector)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """Begin an attempt at an item."""
+        begin_attempt(item)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        """Fail a test that takes a case but does not score it."""
+        try:
+            result = yield
+            require_score(item)
+        except BaseException as error:
+            note_error(item, error)
+            raise
+        return result
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item: pytest.Item, call: "pytest.CallInfo[None]") -> Generator[None, Any, Any]:
+        """Put an item's result on its last report."""
+        report = yield
+        make_presentable(item, report)
+        # Plugins such as pytest-forked run an item in a child, and send its report here as plain data.
+        here = self._whole_run and os.getpid() == self._process
+        if report.when != "teardown":
+            note_phase(item, call, report)
+        if hand_over(item, report, encoded=not here):
+            self._handed_over += 1
+            if self._froze and self._handed_over % _SETTLED_AT_ONCE == 0:
+                gc.freeze()  # results live until the end, like items
+        return report
+
+
+class ControllerHooks:
+    """Hooks of the main process, which receives all reports."""
+
+    def __init__(self, run: Run, paths: list[Path], board: StopBoard) -> None:
+        self._run = run
+        self._paths = paths
+        self._board = board
+        self._written: list[Path] = []
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Let the log of CI obey nothing that a model wrote."""
+        write_log(session.config)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Gather results and remove them from the report, which other plugins keep."""
+        self._run.take(report)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_report_teststatus(
+        self, report: "pytest.CollectReport | pytest.TestReport"
+    ) -> tuple[str, str, str] | None:
+        """Count gates and snapshots separately from cases, and print no letter for them; count known failures."""
+        category = category_of(report)
+        if category in _WORDS:
+            return category, *_WORDS[category]
+        word = "UNDECIDED" if category.endswith("undecided") else report.outcome.upper()  # pytest knows it as skipped
+        return (category, "", word) if category else None
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Note what could not be collected."""
+        if report.failed:
+            self._run.note_uncollected(report.nodeid, report.longreprtext)
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Note the suites of the run."""
+        self._run.expect((item.nodeid for item in session.items), keys_of(session.items))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_setupnodes(self, config: pytest.Config, specs: Sequence[object]) -> None:
+        """Measure the overhead of workers if all are on this machine and each test runs once."""
+        if config.getoption("numprocesses") and config.getoption("dist") != "each":
+            config.pluginmanager.register(WorkerTime(self._run, len(specs)), "llmeval_worker_time")
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Send a worker what it cannot know."""
+        config = self._run.config
+        WorkerTerms(
+            run=self._run.runner.judges.enlist(),
+            shard=str(shard_of_run(config) or ""),
+            columns=terminal_columns(config),
+            others_steal=config.getoption("dist") == "worksteal",
+            seed=seed_of_order(config),
+            stops=self._board.share(),
+        ).send(node)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any, error: object) -> None:
+        """Release the calls of a crashed worker; note what a worker left out."""
+        if error:
+            self._run.runner.judges.bury(node.gateway.id)
+        if left_out := getattr(node, "workeroutput", {}).get(_LEFT_OUT):
+            self._run.note_left_out(decode(left_out, CollectedItems))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        """Note the suites that a worker has collected."""
+        self._run.expect(ids)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collection(self) -> Generator[None, Any, Any]:
+        """Note why a run ended during collection."""
+        try:
+            return (yield)
+        except BaseException as error:
+            reason = str(error) or type(error).__name__
+            self._run.shortfalls.append(f"the run ended while tests were collected: {reason}")
+            raise
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:
+        """Judge gates once, after the last case."""
+        if session.config.option.collectonly:
+            return (yield)
+        self._run.allow_faulty_suites(session)
+        try:
+            result = yield
+        except BaseException as error:
+            self._run.runner.background.close()  # calls hold files, of which there may be none left
+            self._run.salvage(getattr(session, "items", ()))  # xdist's main process has none
+            self._run.finish(session, ended=str(error) or type(error).__name__)
+            raise
+        self._run.finish(session)
+        return result
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Write the reports; fail a run that was cut short or whose report cannot be written."""
+        lacking = bool(self._run.shortfalls)
+        if self._run.finished is not None:
+            self._written = self._run.write(session, self._paths)
+            lacking = lacking or {*self._written} != {*self._paths}
+        if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self._run.is_empty_shard:
+            session.exitstatus = pytest.ExitCode.OK
+        if lacking and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+            self._run.notes += [f"exit code 1: {each}" for each in self._run.shortfalls]
+        hints = self._run.loader.hints()
+        known = self._run.record.selected or self._run.record.deselected or hints
+        if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and not known:
+            hints = [nothing_to_run(session.config)]
+        self._run.notes += hints
+
+    def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
+        """Print the summary."""
+        report = self._run.finished.report if self._run.finished is not None else None
+        if report is not None or self._run.notes:
+            print_summary(terminalreporter, report, self._run.notes, self._written, self._run.rerun)

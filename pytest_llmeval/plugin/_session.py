@@ -1,0 +1,474 @@
+"""The main process: a run with its items, shards, results and report files, or a plan of what it would call."""
+
+import itertools
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from msgspec import Struct, field, structs
+
+from pytest_llmeval.baselines import SELECTING, Keeper, SnapshotMode
+from pytest_llmeval.cli import SHARD_SUFFIX
+from pytest_llmeval.core import GateResult, LlmevalError, counted, printable
+from pytest_llmeval.data import display_path, write_text
+from pytest_llmeval.plugin._collect import CaseItem
+from pytest_llmeval.plugin._options import is_suite_file, option_value, report_paths, shard_of_run
+from pytest_llmeval.plugin._payload import (
+    LOADER,
+    RESULT,
+    RUNNER,
+    UNREPORTED,
+    CollectedItems,
+    SuiteLoader,
+    carried_records,
+    case_of,
+    keys_of,
+    take_judgements,
+    take_results,
+)
+from pytest_llmeval.plugin._presentation import emit, verdict_report
+from pytest_llmeval.plugin._pytest_private import fixture_info, rerun_last_failed, terminal_width
+from pytest_llmeval.run import (
+    CaseRunner,
+    Item,
+    ItemResult,
+    LoadedCase,
+    PlanReport,
+    Reported,
+    RunRecord,
+    RunTerms,
+    finish_run,
+    is_skipped,
+    judges_of,
+    write_run,
+)
+from pytest_llmeval.services import SOURCE_MARK, redacted_url
+from pytest_llmeval.suites import Registry, Suite, SuiteKey, default_registry, extensions_of
+
+if TYPE_CHECKING:
+    from pytest_llmeval.run import Origin, Shard, ShardOptions
+
+
+_CONFTEST = "conftest.py"
+_RERUN = 3
+"""Failed suites that the command after a run names."""
+
+
+def leave_to_others(config: pytest.Config, items: list[pytest.Item], shard: "Shard") -> None:
+    """Deselect the items of other shards; the item of a suite in mode ``bulk`` keeps the cases of this one.
+
+    Tests that are no cases stay together by file, since they may depend on each other.
+    """
+    from pytest_llmeval.run import groups_of
+
+    groups: dict[Path, Mapping[str, str]] = {}
+    mine: list[pytest.Item] = []
+    others: list[pytest.Item] = []
+    for item in items:
+        loaded = case_of(item)
+        if loaded is None:
+            (mine if shard.has(item.nodeid.partition("::")[0], "") else others).append(item)
+            continue
+        path = loaded.suite.path
+        if path not in groups:
+            groups[path] = groups_of(loaded.suite)
+        bulk = item.bulk if isinstance(item, CaseItem) else ()
+        # A Python test runs over all cases, also those that no system of the suite has.
+        group, display_path = groups[path], loaded.key.display_path
+        cases = [case for case in bulk or (loaded.case,) if shard.has(display_path, group.get(case.id, case.id))]
+        if isinstance(item, CaseItem) and bulk:
+            item.bulk = tuple(cases)
+        (mine if cases else others).append(item)
+    if others:
+        items[:] = mine
+        config.hook.pytest_deselected(items=others)
+
+
+def note_selection(loader: SuiteLoader, collected: Sequence[pytest.Item], selected: Sequence[pytest.Item]) -> None:
+    """Note which tests over cases were collected, and which of them a selection has left out."""
+    config = loader.config
+    if len(collected) != len(selected):
+        loader.left_out.deselected = keys_of(collected).keys() - {item.nodeid for item in selected}
+    if shard_of_run(config) is not None or _is_kept(config):
+        loader.left_out.collected = {*keys_of(collected)}
+
+
+def _is_kept(config: pytest.Config) -> bool:
+    return any(name.endswith(SHARD_SUFFIX) for name in config.getoption("llmeval_report"))
+
+
+def plugins_of(hook: Any, root: Path) -> list[str]:
+    """Return what implements a hook, in the order of the calls: conftests by path, other modules by name."""
+    return [_name(each.plugin, root) for each in reversed(hook.get_hookimpls())]
+
+
+def _name(plugin: object, root: Path) -> str:
+    if not isinstance(plugin, ModuleType):
+        return f"{type(plugin).__module__}.{type(plugin).__qualname__}"
+    file = Path(plugin.__file__ or "")
+    return display_path(file, root) if file.name == _CONFTEST else plugin.__name__
+
+
+def run_terms(config: pytest.Config) -> RunTerms:
+    """Return the options for judging a finished run and for writing its results."""
+    return RunTerms(
+        judge=config.stash[RUNNER].options.mode,
+        texts=config.getoption("llmeval_texts"),
+        snapshots=config.getini("llmeval_snapshots"),
+        require_gates=config.getoption("llmeval_require_gates"),
+        shard=str(shard_of_run(config) or ""),
+        is_kept=any(path.suffix == SHARD_SUFFIX for path in report_paths(config)),
+        compares=any(path.suffix == ".html" for path in report_paths(config)),
+        mutate=option_value(config, "mutate-seed") if config.getoption("llmeval_mutate") else None,
+        family=option_value(config, "family"),
+        concurrency=config.stash[RUNNER].options.concurrency,
+    )
+
+
+def origin_of(session: pytest.Session, loader: SuiteLoader, finished: Reported, ids: Iterable[str]) -> "Origin":
+    """Return what a run was made of, for its shard file.
+
+    Args:
+        session: The session.
+        loader: Its suites.
+        finished: What came of them.
+        ids: Of all tests over cases, before any selection.
+    """
+    from pytest_llmeval.run import Origin, SuiteVariant, print_suite, versions
+
+    config = session.config
+    root = config.rootpath
+    suites = {each.suite.path for each in finished.judged.suites}
+    nodeids = sorted(ids)
+    return Origin(
+        shard=str(shard_of_run(config) or ""),
+        commit=finished.report.run.commit,
+        versions=versions(),
+        options=_options(config),
+        require_gates=run_terms(config).require_gates,
+        collected=f"sha256:{sha256(repr(nodeids).encode()).hexdigest()[:32]}",
+        items=len(nodeids),
+        imports=_imports(root),
+        suites=[
+            print_suite(loader.load(each, session), root, plugins_of(loader.hooks[each], root))
+            for each in sorted(suites)
+        ],
+        variants=[
+            SuiteVariant(each.key._replace(path=display_path(Path(each.key.path), root)), each.collected.judges)
+            for each in finished.judged.suites
+        ],
+    )
+
+
+def _imports(root: Path) -> list[str]:
+    """Return the folders of the project from which Python imports."""
+    folders = (Path(each) for each in sys.path if each)
+    own = [each for each in folders if each.is_relative_to(root) and not each.is_relative_to(sys.prefix)]
+    return list(dict.fromkeys(display_path(each, root) for each in own))
+
+
+def _options(config: pytest.Config) -> "ShardOptions":
+    from pytest_llmeval.run import ShardOptions
+
+    runner, terms = config.stash[RUNNER], run_terms(config)
+    recordings, base_url = runner.recordings, runner.options.base_url
+    selecting = {name: value for name in SELECTING if (value := getattr(config.option, name, None))}
+    return ShardOptions(
+        judge=terms.judge,
+        judge_model=runner.options.model,
+        judge_base_url=redacted_url(base_url) if base_url else None,
+        texts=terms.texts,
+        snapshots=terms.snapshots,
+        predictions="" if recordings is None else display_path(recordings.path, config.rootpath),
+        predictions_mode="auto" if recordings is None else recordings.mode,
+        selection=repr(selecting) if selecting else "",
+        stop=config.option.llmeval_stop,
+        family=terms.family,
+    )
+
+
+class Run(Struct):
+    """The run of a session: its record, and the result of judging it.
+
+    Attributes:
+        config: Of the session.
+        loader: The suites of this process.
+        runner: Has the judges and recordings of this process.
+        record: What was reported.
+        notes: Lines for the terminal.
+        finished: The result, once `finish` has run.
+        shortfalls: Why the run does not pass although its exit code would say so.
+        collected: Ids of all tests over cases, before any selection, if they are to be kept.
+    """
+
+    config: pytest.Config
+    loader: SuiteLoader
+    runner: CaseRunner
+    record: RunRecord = field(default_factory=RunRecord)
+    notes: list[str] = []
+    finished: Reported | None = None
+    shortfalls: list[str] = []
+    collected: set[str] = set()
+    _expected: set[str] = set()
+
+    def take(self, report: pytest.TestReport) -> None:
+        """Keep what a report carries."""
+        self.record.take(report, take_results(report))
+        take_judgements(report, self.record)
+        crashed = report.when not in (
+            "setup",
+            "call",
+            "teardown",
+        )  # xdist reports the case of a crashed worker as "???"
+        if self.record.has(report):
+            self.record.failures.discard(report.nodeid)  # that of a phase before its results came
+        elif report.failed and not (crashed and report.nodeid in self._expected):
+            self.record.failures.add(report.nodeid)
+        if crashed:
+            self.record.crashed = "a worker crashed"
+        elif report.when == "teardown":
+            self.record.unfinished.discard(report.nodeid)
+
+    def salvage(self, items: Iterable[pytest.Item]) -> None:
+        """Keep what items had finished when the run was interrupted; pytest makes no report of the one that ran."""
+        for item in items:
+            part = item.stash.get(RESULT, None)
+            if part is not None and not item.stash.get(UNREPORTED, False):
+                self.record.items[Item(item.location[0], item.nodeid)] = ItemResult(part, "passed", 0.0)
+
+    def expect(self, nodeids: Iterable[str], over_suites: Iterable[str] = ()) -> None:
+        """Note the items that are to run, and their suite files.
+
+        Args:
+            nodeids: Of all items.
+            over_suites: Of those that are known to run cases; a worker of xdist names the files of suites only.
+        """
+        patterns = self.config.getini("llmeval_files")
+        files = {nodeid: nodeid.partition("::")[0] for nodeid in nodeids}
+        suites = {file for file in {*files.values()} if is_suite_file(Path(file).name, patterns)}
+        paths = (self.config.rootpath / file for file in suites)
+        self.record.selected.update(str(path) for path in paths if path.is_file())
+        if not self.config.getoption("setuponly", False):
+            cases = {*over_suites, *(nodeid for nodeid, file in files.items() if file in suites)}
+            # A worker in place of a crashed one collects everything anew, also what has ended.
+            self.record.unfinished |= cases - self._expected
+            self._expected |= cases
+
+    def note_left_out(self, left_out: CollectedItems) -> None:
+        """Note what a process collected and left out."""
+        self.record.dropped |= left_out.dropped
+        self.record.deselected |= left_out.deselected
+        self.record.unwanted |= left_out.unwanted
+        self.collected |= left_out.collected
+        self.loader.left_out.misnamed |= left_out.misnamed
+        self.loader.left_out.serial |= left_out.serial
+
+    def note_uncollected(self, nodeid: str, why: str) -> None:
+        """Note the faults of a suite file; what another file would have run is unknown, so nothing is approved."""
+        file = nodeid.partition("::")[0]
+        if is_suite_file(Path(file).name, self.config.getini("llmeval_files")):
+            self.record.faults[file] = [line for line in why.splitlines() if not line.startswith(SOURCE_MARK)]
+        else:
+            self.record.uncollected = True
+
+    def allow_faulty_suites(self, session: pytest.Session) -> None:
+        """Let the run continue if it is only suites that could not be collected; it fails nevertheless."""
+        if session.testsfailed and session.testsfailed == self.loader.refused:
+            session.config.option.continue_on_collection_errors = True
+
+    def finish(self, session: pytest.Session, ended: str = "") -> None:
+        """Turn what was reported into verdicts, files and the report of the run.
+
+        Args:
+            session: The session.
+            ended: Why the run ended early, or nothing.
+        """
+        self.record.ended = ended
+        self.note_left_out(self.loader.left_out)
+        recordings = self.runner.recordings
+        terms, mode = run_terms(self.config), SnapshotMode.from_config(self.config)
+        self.finished = finish_run(self.record, terms, SessionSuites(session), mode, recordings=recordings)
+        self.shortfalls += self.finished.shortfalls
+        self.notes += self.finished.notes
+        if self.record.broken and (line := self.runner.calls_line()):
+            self.notes.append(line)
+        emit(session, [verdict_report(*each) for each in self.finished.verdicts])
+        rerun_last_failed(self.config, self._fallen())
+
+    def _fallen(self) -> Iterator[str]:
+        """Yield the items of cases whose fall failed a gate."""
+        assert self.finished is not None
+        gates = ((key, each) for key, each in self.finished.verdicts if isinstance(each, GateResult))
+        fallen = {(key, case) for key, gate in gates for case in gate.fallen}
+        if not fallen:
+            return
+        for item, result in self.record.items.items():
+            if any((result.part.key, record.id) in fallen for record in result.part.records):
+                yield item.nodeid
+
+    @property
+    def rerun(self) -> Sequence[str]:
+        """The first suites that failed, or the tests over them, as arguments of pytest; empty if none failed."""
+        if self.finished is None:
+            return ()
+        suites = zip(self.finished.judged.suites, self.finished.report.suites, strict=True)
+        return list(dict.fromkeys(judged.key.runs for judged, suite in suites if suite.failed))[:_RERUN]
+
+    @property
+    def is_empty_shard(self) -> bool:
+        """Whether there are cases, but none of them is in this shard."""
+        return bool(self.collected) and shard_of_run(self.config) is not None
+
+    def write(self, session: pytest.Session, paths: Sequence[Path]) -> list[Path]:
+        """Write the report files, the shard file, and GitHub's job summary, if any; send scores as telemetry if asked.
+
+        Returns:
+            The files written; the notes have the reason for missing ones.
+        """
+        assert self.finished is not None
+        shards = [path for path in paths if path.suffix == SHARD_SUFFIX]
+        reports = [path for path in paths if path not in shards]
+        written, missing, notes = write_run(self.finished.report, reports, self.config.rootpath)
+        self.notes += [*missing, *notes]
+        if style := self.config.option.llmeval_otel:
+            suites, texts = SessionSuites(session), self.config.option.llmeval_texts == "all"
+            for each in extensions_of("sent"):
+                self.notes.append(each.load()(self.finished.report, suites, style=style, texts=texts))
+        return written + [path for path in shards if self._keep(session, path)]
+
+    def _keep(self, session: pytest.Session, path: Path) -> bool:
+        from pytest_llmeval.run import write_shard
+
+        assert self.finished is not None
+        origin = origin_of(session, self.loader, self.finished, self.collected)
+        record = structs.replace(self.record, seconds=self.finished.report.run.duration_s)
+        try:
+            write_shard(path, origin, record, self.config.rootpath)
+        except OSError as error:
+            self.notes.append(f"results NOT kept in {path}: {error.strerror}")
+            return False
+        return True
+
+
+class SessionSuites(Struct, frozen=True):
+    """Implements `pytest_llmeval.run._stages.Suites` for a session."""
+
+    session: pytest.Session
+
+    @property
+    def root(self) -> Path:
+        """Pytest's rootdir."""
+        return self.session.config.rootpath
+
+    def read(self, path: Path) -> Suite:
+        """Return the suite of a file."""
+        return self.session.config.stash[LOADER].load(path, self.session)
+
+    def registry(self, path: Path) -> Registry:
+        """Return what is known to the suite of a file."""
+        self.read(path)
+        return self.session.config.stash[LOADER].registry(path)
+
+    def judges(self, key: SuiteKey, suite: Suite) -> Mapping[str, Mapping[str, str]]:
+        """Return, by evaluator, what decides the verdicts on a suite."""
+        return judges_of(suite, self.session.config.stash[RUNNER].judges, key.display_path) if suite.judged else {}
+
+
+_ASKING = frozenset({"eval_case", "judge"})
+_EVERYTHING = 2
+"""The verbosity at which no column is left out."""
+
+
+def refuse_without_meaning(config: pytest.Config) -> None:
+    """Stop if options ask for what only a run can give.
+
+    Raises:
+        pytest.UsageError: They do.
+    """
+    if config.option.update_snapshots:
+        raise pytest.UsageError(
+            "found --snapshot-update with --llmeval-plan, expected one of them: a plan has no scores"
+        )
+    for path in report_paths(config):
+        if path.suffix != ".json" or path.name.endswith("errors.json"):
+            raise pytest.UsageError(f"--llmeval-report={path}: a plan can be written as JSON only: name a .json file")
+
+
+def stay_in_one_process(config: pytest.Config) -> None:
+    """Keep pytest-xdist from starting workers, which would have nothing to run."""
+    if hasattr(config.option, "dist"):
+        config.option.dist, config.option.tx, config.option.numprocesses = "no", [], 0
+
+
+class PlanHooks:
+    """Hooks of a session that plans a run."""
+
+    def __init__(self, config: pytest.Config, runner: CaseRunner, loader: SuiteLoader) -> None:
+        self._config = config
+        self._runner = runner
+        self._loader = loader
+        self._keeper = Keeper(SnapshotMode.from_config(config), config.getini("llmeval_snapshots"), config.rootpath)
+        self._plan: PlanReport | None = None
+        self._others = 0
+        self._written: list[Path] = []
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Plan in place of the loop that runs tests."""
+        self._others = sum(_asks(item) for item in session.items)
+        try:
+            planned = default_registry().extensions("planned")[-1].load()
+            self._plan = planned(self._runner, list(planned_cases(session.items)), self._keeper)
+        except LlmevalError as error:
+            raise pytest.UsageError(str(error)) from None
+        return True
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Write the plan where a report is asked for; fail if the plan exceeds the budget."""
+        if self._plan is None:
+            return
+        text = json.dumps(self._plan.data(), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+        for path in report_paths(self._config):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_text(path, [text])
+            self._written.append(path)
+        if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self._loader.left_out.collected:
+            session.exitstatus = pytest.ExitCode.OK  # an empty shard
+        if self._plan.exceeds_budget and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Print the plan."""
+        if self._plan is None:
+            return
+        terminalreporter.section("llmeval plan: nothing was called")
+        width, everything = terminal_width(terminalreporter), terminalreporter.verbosity >= _EVERYTHING
+        for line in self._plan.lines(width, everything=everything):
+            terminalreporter.write_line(printable(line.text), **({line.colour: True} if line.colour else {}))
+        if self._others:
+            known = "what Python tests ask is known only when they run"
+            terminalreporter.write_line(f"{counted(self._others, 'Python test')} not planned: {known}", yellow=True)
+        if self._loader.refused:
+            refused = counted(self._loader.refused, "file")
+            terminalreporter.write_line(f"{refused} not planned or only in part, because of faults", red=True)
+        for path in self._written:
+            terminalreporter.write_line(f"plan written to {path}")
+
+
+def _asks(item: pytest.Item) -> bool:
+    return not isinstance(item, CaseItem) and bool(_ASKING & set(getattr(item, "fixturenames", ())))
+
+
+def planned_cases(items: Iterable[pytest.Item]) -> Iterator[tuple[LoadedCase, bool]]:
+    """Yield the cases that will run, each with whether a fixture of the user answers it."""
+    for item in items:
+        if isinstance(item, CaseItem) and item.get_closest_marker("skip") is None and carried_records(item) is None:
+            defined = fixture_info(item).name2fixturedefs.get("llmeval_target", ())[-1:]
+            own = any(not each.func.__module__.startswith("pytest_llmeval.") for each in defined)
+            for case in itertools.filterfalse(is_skipped, item.bulk or (item.loaded.case,)):
+                yield LoadedCase(item.loaded.suite, case, item.loaded.key), own

@@ -1,0 +1,387 @@
+"""The text of a failing case, with reason, answer and findings, and what failing cases share."""
+
+import difflib
+import re
+import textwrap
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple, TypeAlias
+
+from pytest_llmeval.core import (
+    BAD,
+    MISSING,
+    MODES,
+    Case,
+    CaseRecord,
+    Parts,
+    PredictionError,
+    as_line,
+    counted,
+    groups_of_case,
+    joined_lines,
+    printable,
+    width_of,
+)
+from pytest_llmeval.reports._form import CaseReport, SuiteReport
+
+_NAMED = re.compile(r"turn (\d+)\b")
+_MOST_WRONG = 3
+_AROUND = 1
+_ALL = 3
+"""Conversations up to this many turns are shown whole."""
+
+
+def wrong_turns(lines: Mapping[str, Sequence[str]]) -> list[int]:
+    """Return the turns that lines of evaluators begin with, in order, counted from 1.
+
+    >>> wrong_turns({"text": ["turn 3: extra words: refunded", "turn 3: and more"], "checks": ["turn 1: found 'x'"]})
+    [1, 3]
+    """
+    matches = (_NAMED.match(line) for findings in lines.values() for line in findings)
+    return sorted({int(match[1]) for match in matches if match is not None})
+
+
+def transcript_lines(messages: Any, wrong: Collection[int], most: int = 160) -> Iterator[str]:
+    """Yield the turns around those that are wrong, or else the last ones, and how many turns are left out.
+
+    Args:
+        messages: Of the conversation; for any other value, nothing is yielded.
+        wrong: Turns in which something is wrong, counted from 1; they are marked.
+        most: Maximum number of characters of a line.
+    """
+    if not isinstance(messages, list) or not all(isinstance(each, Mapping) for each in messages):
+        return
+    starts = [place for place, each in enumerate(messages) if each.get("role") == "user"]
+    turns = [messages[start:end] for start, end in pairwise([*starts, len(messages)])]
+    if not turns:
+        return
+    listed = _listed_turns(len(turns), [each for each in wrong if each <= len(turns)])
+    count = f"{len(turns)} turn{'s' if len(turns) != 1 else ''}"
+    left_out = len(turns) - len(listed)
+    yield f"transcript: {count}, {left_out} of them left out" if left_out else f"transcript: {count}"
+    before = 0
+    for turn in listed:
+        if turn > before + 1:
+            yield f"  ... {_range(before + 1, turn - 1)} left out"
+        mark = ">" if turn in wrong else " "
+        yield from (as_line(f"{mark} {line}", most) for line in _turn(turn, turns[turn - 1]))
+        before = turn
+    if before < len(turns):
+        yield f"  ... {_range(before + 1, len(turns))} left out"
+
+
+def _listed_turns(count: int, wrong: Sequence[int]) -> list[int]:
+    """Return the numbers of the turns that are shown."""
+    if count <= _ALL:
+        return list(range(1, count + 1))
+    near = [*sorted(wrong)[:_MOST_WRONG]] or [count]
+    around = {turn for each in near for turn in range(each - _AROUND, each + _AROUND + 1)}
+    return sorted(turn for turn in around if 0 < turn <= count)
+
+
+def _range(first: int, last: int) -> str:
+    return f"turn {first}" if first == last else f"turns {first} to {last}"
+
+
+def _turn(number: int, messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a line for each message, and one for equal calls of a tool that follow each other."""
+    name = f"turn {number} "
+    for message in messages:
+        content = message.get("content")
+        if content not in (None, ""):
+            yield f"{name}{_printed(message.get('role', ''))}: {_printed(content)}"
+            name = " " * len(name)
+        calls = message.get("tool_calls")
+        for line in joined_lines(map(_call, calls if isinstance(calls, list) else ())):
+            yield f"{name}{line}"
+            name = " " * len(name)
+
+
+def _call(call: Any) -> str:
+    """Return name, arguments and result of a call, however it is written."""
+    if not isinstance(call, Mapping):
+        return f"call {_printed(call)}"
+    function = call["function"] if isinstance(call.get("function"), Mapping) else call
+    arguments = function.get("arguments")
+    if isinstance(arguments, Mapping):
+        arguments = ", ".join(f"{name}={_printed(value)}" for name, value in arguments.items())
+    result = next((call[name] for name in ("error", "result", "output") if call.get(name) is not None), None)
+    suffix = "" if result is None else f" -> {_printed(result)}"
+    return f"call {_printed(function.get('name', '?'))}({'' if arguments is None else _printed(arguments)}){suffix}"
+
+
+def _printed(value: Any) -> str:
+    return printable(as_line(value))
+
+
+_COMPARED = 1_000
+_ALIKE = 0.5
+"""Similarity from which differences are marked."""
+_PIECES = re.compile(r"\w+|\s+|[^\w\s]", re.ASCII)
+_INDENT = len("prediction: ")
+_LINES = 3
+_NARROWEST = 40
+_MOST_ANSWERS = 5
+_MOST_PASSAGES = 5
+_SECOND = "\0"
+"""Stands for the second column of a wide character; no printable text has it."""
+
+
+class CasePlace(NamedTuple):
+    """Location of a case.
+
+    Attributes:
+        path: Its file, relative to pytest's rootdir.
+        line: Its line, from 1; 0 if it has none.
+        variant: The system that answered, or another variant.
+    """
+
+    path: str
+    line: int = 0
+    variant: str = ""
+
+    def text(self, case: str) -> str:
+        """Return the location of a case in the form that editors and terminals link."""
+        where = f"{self.path}:{self.line}" if self.line else self.path
+        return f"{where}: case {case}{f' [{self.variant}]' if self.variant else ''}"
+
+
+def marked_difference(expected: str, prediction: str) -> str:
+    """Write the prediction with differences marked: ``[-missing-]`` and ``{+added+}``.
+
+    >>> marked_difference("Paris", "It is Paris.")
+    '{+It is +}Paris{+.+}'
+    """
+    left, right = _PIECES.findall(expected), _PIECES.findall(prediction)
+    parts = []
+    for kind, i1, i2, j1, j2 in difflib.SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
+        if kind == "equal":
+            parts.append("".join(right[j1:j2]))
+            continue
+        if i1 < i2:
+            parts.append(f"[-{''.join(left[i1:i2])}-]")
+        if j1 < j2:
+            parts.append(f"{{+{''.join(right[j1:j2])}+}}")
+    return "".join(parts)
+
+
+def explain(case: Case, record: CaseRecord, place: CasePlace | None = None, width: int = 80) -> str:
+    """Return the text of a failing case: reason, location, answer and findings.
+
+    Args:
+        case: The case, with its prediction, if any.
+        record: Its result.
+        place: Its location.
+        width: Of the terminal; longer lines are wrapped, and values are cut to three lines.
+    """
+    reason = record.reason or "failed"
+    blocks = [reason]
+    if place is not None:
+        blocks.append(printable(place.text(case.id)))
+    width = max(width, _NARROWEST)
+    if case.prediction is not MISSING:
+        blocks += _values(case, record, width)
+    if record.repeats and "parts_at" in record.repeats:
+        blocks.append(_wrapped(" " * _INDENT, f"{'repeats:':<{_INDENT}}{repeats_line(record.repeats)}", width))
+    for label, lines in record.lines.items():
+        named = (f"{label}: {printable(line)}" for line in lines)
+        blocks += [_wrapped("  ", line, width) for line in named if line not in reason]
+    return "\n".join(blocks)
+
+
+def _values(case: Case, record: CaseRecord, width: int) -> Iterator[str]:
+    """Yield input, expected and prediction, each cut to what fits, and how the prediction differs."""
+    failing = [each for each in record.answers if each.failed] or record.answers
+    answers = [(each.value, each.failed or each.times) for each in failing] or [(case.prediction, 1)]
+    transcript = list(
+        transcript_lines(_part(case, "messages", answers[0][0]), wrong_turns(record.lines), 2 * width - _INDENT)
+    )
+    for name, value in (("input", case.input), ("expected", case.expected)):
+        if value is not None and not (value is case.input and isinstance(value, list) and transcript):
+            yield _value(name, value, width)
+    yield from (_wrapped(" " * _INDENT, line, width) for line in transcript)
+    for value, times in answers[:_MOST_ANSWERS]:
+        often = f" ({times} of {record.repeats['times']} repeats)" if record.repeats else ""
+        answer = _part(case, "answer", value)
+        if answer is not None:
+            yield _value("answer", answer, width, often)
+        elif often or not transcript:
+            yield _value("prediction", value, width, often)
+        yield from _passages(case, value, width)
+    if len(answers) > _MOST_ANSWERS:
+        yield f"... and {len(answers) - _MOST_ANSWERS} more answers"
+    first = answers[0][0]
+    prediction = _part(case, "answer", first) or first
+    expected = case.expected.get("answer") if isinstance(case.expected, Mapping) else case.expected
+    best = _nearest(expected, prediction)
+    if best is not None and best != prediction:
+        yield _value("difference", marked_difference(best, prediction), width)
+
+
+def _part(case: Case, name: str, prediction: Any) -> Any:
+    """Return a part of a prediction that is an object; ``None`` if it has none that is text."""
+    if not isinstance(prediction, Mapping):
+        return None
+    parts = case.origin.parts if case.origin is not None else Parts()
+    try:
+        part = parts.find(name, prediction)
+    except PredictionError:
+        return None
+    if name == "messages":
+        return part
+    if name == "contexts":
+        return part if isinstance(part, list) and all(isinstance(each, str) for each in part) else None
+    return part if isinstance(part, str) else None
+
+
+def _passages(case: Case, prediction: Any, width: int) -> Iterator[str]:
+    """Yield the passages of an answer by their numbers, a line each."""
+    passages = _part(case, "contexts", prediction) or []
+    for number_of, passage in enumerate(passages[:_MOST_PASSAGES], 1):
+        yield as_line(f"  [{number_of}] {' '.join(passage.split())}", width)
+    if len(passages) > _MOST_PASSAGES:
+        yield f"  ... and {counted(len(passages) - _MOST_PASSAGES, 'more passage')}"
+
+
+def _value(name: str, value: Any, width: int, suffix: str = "") -> str:
+    room = _LINES * (width - _INDENT)
+    text = as_line(value, room)
+    if (columns := width_of(text)) > len(text):
+        text = as_line(value, room * len(text) // columns)
+    return _wrapped(" " * _INDENT, f"{name + ':':<{_INDENT}}{text}{suffix}", width)
+
+
+def _wrapped(indent: str, text: str, width: int) -> str:
+    if width_of(text) <= width:
+        return text
+    # textwrap counts characters: one that takes two columns is followed by a second, until it has wrapped.
+    spread = "".join(f"{each}{_SECOND}" if width_of(each) > 1 else each for each in text)
+    lines = textwrap.wrap(spread, width, subsequent_indent=indent, break_on_hyphens=False, drop_whitespace=True)
+    return "\n".join(lines).replace(_SECOND, "")
+
+
+def _nearest(expected: Any, prediction: Any) -> str | None:
+    """Return the reference most similar to the prediction; ``None`` if none is similar, or these are no texts."""
+    references = [expected] if isinstance(expected, str) else expected if isinstance(expected, list) else []
+    texts = [each for each in references if isinstance(each, str)]
+    if not texts or not isinstance(prediction, str) or max(map(len, (*texts, prediction))) > _COMPARED:
+        return None
+    likeness = {
+        text: difflib.SequenceMatcher(None, text, prediction, autojunk=False).ratio() for text in dict.fromkeys(texts)
+    }
+    best = max(likeness, key=lambda text: likeness[text])
+    return best if likeness[best] >= _ALIKE else None
+
+
+def repeats_line(repeats: Mapping[str, Any]) -> str:
+    """Say how the repeats of a case went, and where they part.
+
+    >>> call, answer = {"what": "refund()", "repeats": [1, 3]}, {"what": "a message of the assistant", "repeats": [2]}
+    >>> parts_at = {"turn": 2, "step": 1, "variants": [call, answer]}
+    >>> repeats_line({"times": 3, "passed": 2, "status": "flaky", "parts_at": parts_at})
+    '2 of 3 passed; they part in turn 2, step 1: refund() (1, 3), a message of the assistant (2)'
+    """
+    went = f"{repeats['passed']} of {repeats['times']} passed"
+    parting = repeats.get("parts_at")
+    if parting is None:
+        return went
+    place = (
+        f"step {parting['step']}" if parting.get("turn") is None else f"turn {parting['turn']}, step {parting['step']}"
+    )
+    variants = [(each.get("what", ""), ", ".join(map(str, each["repeats"]))) for each in parting["variants"]]
+    listed = ", ".join(f"{what} ({numbers})".strip() for what, numbers in variants)
+    return f"{went}; they part in {place}: {listed}"
+
+
+SuiteCase: TypeAlias = tuple[SuiteReport, CaseReport]
+CaseEnd: TypeAlias = CaseReport | CaseRecord
+_NOT_RUN = ("skipped", "not_run")
+_TEXTS = ("answer", "question", "text")
+MOST = 10**12
+"""Largest count to display: a forged one can have thousands of digits."""
+
+
+class FailureCause(NamedTuple):
+    """How many cases of a run fail, and what most of them share.
+
+    Attributes:
+        failures: How many of the cases fail.
+        cases: How many cases there are; of each system, if several have answered the same ones.
+        systems: How many systems have answered all of them, else 1.
+        shared: How many failures have the label.
+        label: Such as ``topic=billing``; empty if no label explains them.
+    """
+
+    failures: int
+    cases: int
+    systems: int = 1
+    shared: int = 0
+    label: str = ""
+
+    def __str__(self) -> str:
+        among = f"in {counted(self.cases, 'case')}{f' x {self.systems} systems' if self.systems > 1 else ''}"
+        return f"{among}, {self.shared} of them {self.label}" if self.label else among
+
+
+def returned_modes(now: Iterable[CaseEnd], before: Iterable[CaseEnd]) -> Iterator[str]:
+    """Yield each failure mode whose cases all passed before, and of which some fail now.
+
+    Args:
+        now: Cases of a run.
+        before: Cases of an earlier run, with the ids of now.
+
+    Yields:
+        The mode with how many of its cases fail, such as ``rude: back in 3 of 11``.
+    """
+    earlier = {each.id: each.outcome for each in before if each.outcome not in _NOT_RUN}
+    cases: dict[str, list[CaseEnd]] = {}
+    for each in now:
+        if each.outcome not in _NOT_RUN and MODES in each.labels:
+            for mode in groups_of_case(each.labels, MODES):
+                cases.setdefault(mode, []).append(each)
+    for mode, some in cases.items():
+        failing = [each for each in some if each.outcome in BAD]
+        known = {earlier[each.id] for each in some if each.id in earlier}
+        if known == {"passed"} and any(each.id in earlier for each in failing):
+            yield f"{mode}: back in {len(failing)} of {len(some)}"
+
+
+def cause_of(suites: Sequence[SuiteReport], failing: Sequence[SuiteCase]) -> FailureCause:
+    """Return what failing cases share that chance does not explain.
+
+    Args:
+        suites: Of the run.
+        failing: Cases of these suites.
+    """
+    from pytest_llmeval.numbers import explaining_label
+
+    totals = {each.total for each in suites}
+    alike = len(totals) == 1 and len({(each.path, each.base_name) for each in suites}) == 1
+    systems = len(suites) if alike else 1
+    labels = {(suite.path, suite.suite, each.id): each.labels for suite in suites for each in suite.cases}
+    chosen = list(dict.fromkeys((suite.path, suite.suite, each.id) for suite, each in failing))
+    label, value = explaining_label(labels, chosen)
+    shared = sum(labels[each].get(label) == value for each in chosen) if label else 0
+    size = min(sum(each.total for each in suites) // systems, MOST)
+    return FailureCause(len(chosen), size, systems, shared, f"{label}={value}" if label else "")
+
+
+def said_text(value: Any) -> str:
+    """Return a question or an answer as one line; of an object its text, where it has one.
+
+    >>> said_text({"question": "How long?", "customer": 7})
+    'How long?'
+    """
+    if isinstance(value, Mapping):
+        texts = [each for each in value.values() if isinstance(each, str)]
+        named = [value[name] for name in _TEXTS if isinstance(value.get(name), str)]
+        value = next(iter(named or (texts if len(texts) == 1 else [])), value)
+    return as_line(value, most=10**9)
+
+
+def failure_key(case: CaseReport) -> str:
+    """Return what cases that fail alike have in common: question, answers and findings; else the case alone has it."""
+    if not (case.answers or case.findings or case.reason):
+        return repr(case.id)
+    question = "" if case.input is None else said_text(case.input)
+    return repr((question, [said_text(each.value) for each in case.answers], case.findings or case.reason))

@@ -1,0 +1,131 @@
+"""Report files, and GitHub's job summary."""
+
+# Options list the formats in their help, so every run of pytest imports this module: nothing else of ours at the top.
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from pytest_llmeval.reports._form import RunReport
+
+ERROR_ANALYSIS = "errors.json"
+PERCENTAGES = "evaluate_summary.txt"
+AGENT = "agent"
+"""Stands for the report for coding agents, which is printed, where the path of a file would."""
+
+
+class ReportFormat(NamedTuple):
+    """A format of reports.
+
+    Attributes:
+        writer: A function, or its import string, that writes a report to a path, and returns a note on what the file
+            lacks, if anything.
+        names: Pattern of the ends of files in this format, before the suffix; empty if the suffix decides.
+    """
+
+    writer: "str | Callable[[RunReport, Path], str | None]"
+    names: str = ""
+
+
+FORMATS = {
+    ".html": ReportFormat("pytest_llmeval.reports.html._page:write_html"),
+    ".json": ReportFormat("pytest_llmeval.reports._json:write_json"),
+    ".md": ReportFormat("pytest_llmeval.reports._markdown:write_markdown"),
+    ".txt": ReportFormat("pytest_llmeval.reports._terminal:write_plain_text"),
+    ERROR_ANALYSIS: ReportFormat("pytest_llmeval.reports._json:write_errors", "errors"),
+    PERCENTAGES: ReportFormat("pytest_llmeval.reports._terminal:write_percentages", r"evaluate_summary(?:_\w+)?"),
+}
+"""Suffix, or usual name of the file, to format. `Registry.register_report_format` adds those of other packages."""
+
+
+SUITE = "{suite}"
+"""Stands for the name of a suite in the path of a report."""
+
+_NO_FILE_NAME = re.compile(r"[^\w.\[\]-]+")
+_DEVICE = re.compile(r"(aux|com\d|con|lpt\d|nul|prn)(\.|$)", re.IGNORECASE)
+"""Names of devices on Windows, with any suffix."""
+
+
+class WrittenReports(NamedTuple):
+    """The result of writing reports.
+
+    Attributes:
+        written: The files.
+        missing: Why a report was not written.
+        notes: Parts that a file lacks, or its size if large.
+    """
+
+    written: list[Path]
+    missing: list[str]
+    notes: list[str]
+
+
+def report_format(path: Path) -> str:
+    """Return the key in `FORMATS` of a path: by the end of its name, else by its suffix.
+
+    >>> [report_format(Path(name)) for name in ("out/errors.json", "my_errors.json", "terrors.json")]
+    ['errors.json', 'errors.json', '.json']
+    """
+    patterns = {
+        key: rf"(?:.*[^A-Za-z])?(?:{each.names})\{Path(key).suffix}" for key, each in FORMATS.items() if each.names
+    }
+    return next((key for key, pattern in patterns.items() if re.fullmatch(pattern, path.name)), path.suffix)
+
+
+def shows_passed_cases(paths: Sequence[Path], verbosity: int) -> bool:
+    """Return whether a report, or the terminal, shows what is wrong with cases that pass."""
+    return bool(paths) or verbosity > 0 or "GITHUB_STEP_SUMMARY" in os.environ
+
+
+def write_reports(report: "RunReport", paths: Iterable[Path]) -> WrittenReports:
+    """Write the report files, and GitHub's job summary if a variable names it.
+
+    Args:
+        report: The run.
+        paths: Of the files; the suffix determines the format. ``{suite}`` in one represents the name of a suite: each
+            suite has a file of its own.
+    """
+    from pytest_llmeval.core import MissingExtraError, resolve
+
+    written: list[Path] = []
+    missing: list[str] = []
+    notes: list[str] = []
+    for path, part in _files(report, paths):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            note = resolve(FORMATS[report_format(path)].writer)(part, path)
+            written.append(path)
+            notes += [f"{path}: {note}"] if note else []
+        except OSError as error:
+            missing.append(f"report NOT written to {path}: {error.strerror}")
+        except MissingExtraError as error:
+            missing.append(f"report NOT written to {path}: {error}")
+    summary = os.environ.get("GITHUB_STEP_SUMMARY")
+    if summary and (report.suites or report.faults):
+        from pytest_llmeval.reports._markdown import append_markdown
+
+        try:
+            append_markdown(report, Path(summary))
+        except OSError as error:
+            missing.append(f"job summary NOT written to {summary}: {error.strerror}")
+    return WrittenReports(written, missing, notes)
+
+
+def _files(report: "RunReport", paths: Iterable[Path]) -> Iterator[tuple[Path, "RunReport"]]:
+    """Yield each file and the part of the report that it has."""
+    from msgspec import structs
+
+    for path in paths:
+        if SUITE not in str(path):
+            yield path, report
+            continue
+        names: Counter[str] = Counter()
+        for suite in report.suites:
+            name = _NO_FILE_NAME.sub("-", suite.suite)
+            name = f"_{name}" if _DEVICE.match(name) else name
+            names[name.casefold()] += 1  # macOS and Windows have one file for names that differ in capitals
+            name += f"-{names[name.casefold()]}" if names[name.casefold()] > 1 else ""
+            yield Path(str(path).replace(SUITE, name)), structs.replace(report, suites=[suite], systems=())

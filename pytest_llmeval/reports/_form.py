@@ -1,0 +1,593 @@
+"""The report of a run: the JSON report is these structs, and every other report is drawn from them.
+
+A field stands where the JSON has it, and is left out where it has its default, if the class says ``omit_defaults``.
+`WrittenField` marks exceptions. Fields whose JSON name is in parentheses serve reports of a run that has just ended:
+they are never written, and reading a report fills in those that follow from the others.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, get_args
+
+from msgspec import UNSET, Meta, Struct, UnsetType, field
+
+from pytest_llmeval.core import (
+    BAD,
+    PASS_RATE,
+    Abstention,
+    AnyNumber,
+    CaseOutcome,
+    ChangeVerdict,
+    Clusters,
+    GateResult,
+    MetricChange,
+    MetricValue,
+    SnapshotVerdict,
+    WrittenField,
+)
+from pytest_llmeval.numbers import Money, UsageReport, total_money
+from pytest_llmeval.reports._mutation import Survival
+from pytest_llmeval.reports._tables import FilledTable, SystemsReport, Timeline
+
+SCHEMA_VERSION = 1
+
+_COMPARED = re.compile(r" (?:>=|<=|==|>|<) ")
+_SUBJECT = re.compile(r"(?:\w+\()*(?P<metric>.+?)\)*")
+"""The metric of a gate, perhaps inside a statistic or drop such as ``drop(mean(f1))``."""
+
+_LARGEST = 10**18
+BoundedScore: TypeAlias = Annotated[float, Meta(ge=-1e100, le=1e100)] | Annotated[int, Meta(ge=-_LARGEST, le=_LARGEST)]
+"""The score of a case; the sums and squares of larger numbers would be infinite."""
+
+OUTCOMES = (
+    "passed",
+    "failed",
+    "errored",
+    "xfailed",
+    "known_failure",
+    "not_scored",
+    "skipped",
+    "not_run",
+    "not_needed",
+)
+EXCUSED = ("xfailed", "known_failure")
+"""Outcomes of cases that failed, as was expected or approved: no failure of the run, and no pass either."""
+
+FAILING = (*BAD, *EXCUSED)
+RunVerdict: TypeAlias = Literal["failed", "incomplete", "undecided", "passed"]
+"""The verdict on a suite or a run, the worst first: ``incomplete`` if a case did not run, a gate was not evaluated,
+or no case has a score."""
+
+STATUSES = ("stable pass", "flaky", "stable fail", "error")
+
+
+def count_text(count: int, outcome: str) -> str:
+    """Return how many cases or verdicts have an outcome, such as ``2 not run``.
+
+    >>> count_text(2, "not_run"), count_text(2, "known_failure"), count_text(1, "not_judged")
+    ('2 not run', '2 known failures', '1 not evaluated')
+    """
+    word = "not evaluated" if outcome == "not_judged" else outcome.replace("_", " ")
+    return f"{count} {word}{'s' if outcome == 'known_failure' and count != 1 else ''}"
+
+
+def gated_metrics(gates: Iterable[str]) -> list[str]:
+    """Return the metrics of gates, each once.
+
+    >>> gated_metrics(["f1 >= 0.8", "drop(mean(f1)) <= 0.02", "em >= 0.5 by language"])
+    ['f1', 'em']
+    """
+    subjects = (_SUBJECT.fullmatch(_COMPARED.split(each, maxsplit=1)[0]) for each in gates)
+    return list(dict.fromkeys(subject["metric"] for subject in subjects if subject is not None))
+
+
+UNKNOWN = MetricValue(None, None, None, None, 0, 0, 0, 0)
+"""A metric of which nothing is known."""
+
+
+class AnswerReport(Struct, frozen=True, omit_defaults=True):
+    """An answer to a case.
+
+    Attributes:
+        value: The prediction.
+        times: How many repeats gave it.
+        passed: How many of these passed; ``None`` if there are no repeats, or that is not known.
+    """
+
+    value: Any = field(name="prediction")
+    times: Annotated[int, WrittenField.ALWAYS] = 1
+    passed: int | None = None
+
+    @property
+    def failed(self) -> int:
+        """How many of the repeats that gave it did not pass, as far as known."""
+        return self.times - (self.passed or 0)
+
+
+class JudgingReport(Struct, frozen=True, omit_defaults=True):
+    """A question to a judge with its reply.
+
+    Attributes:
+        evaluator: Label of the evaluator that asks.
+        mode: How it is judged.
+        question: Field name to text, as the judge gets them.
+        reply: The judge's reply, or the reason for a missing verdict.
+        score: ``None`` without a verdict.
+        cost_usd: Of the call, now or when it was made; ``None`` where that is not known.
+        judge: The juror, where a panel judges.
+    """
+
+    evaluator: str
+    mode: Annotated[str, WrittenField.ALWAYS] = ""
+    question: Annotated[Mapping[str, str], WrittenField.ALWAYS] = field(default_factory=dict)
+    reply: Annotated[str, WrittenField.ALWAYS] = ""
+    score: Annotated[AnyNumber | None, WrittenField.ALWAYS] = None
+    cost_usd: Annotated[AnyNumber | None, WrittenField.ALWAYS] = None
+    judge: str = ""
+
+
+class CaseReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """One case.
+
+    Attributes:
+        id: Its id.
+        outcome: Its outcome.
+        cluster: Its cluster, if cases are clustered.
+        metrics: Metric to score.
+        details: Evaluator label to details.
+        reason: Why it failed, was skipped or did not run.
+        duration_s: Seconds.
+        labels: Its labels.
+        unmet: Limits and checks that it did not meet, by name.
+        line: Line in its file; 0 if it has none.
+        file: Data file that contains it; empty for the suite file.
+        content: Fingerprint of its input, expectation, labels and own checks.
+        carried: The commit of the approved run that its scores are from; empty if it ran.
+        cause: Why it ran, in a run of affected cases.
+        lines: Evaluator label to its findings.
+        input: What the target received.
+        expected: The ground truth.
+        prediction: The answer, or the first of several.
+        several: Different answers to repeats, those that failed most often first; empty if there is only one.
+        judgings: Questions to judges and their replies.
+        withheld: The texts of a case whose texts reports do not show, for the error analysis, which does.
+        has_texts: Whether reports show its texts, even if all are empty.
+    """
+
+    id: str
+    outcome: CaseOutcome
+    cluster: str | None = None
+    metrics: Annotated[Mapping[str, BoundedScore | None], WrittenField.ALWAYS] = field(default_factory=dict)
+    details: Annotated[Mapping[str, Any], WrittenField.ALWAYS] = field(default_factory=dict)
+    reason: Annotated[str | None, WrittenField.ALWAYS] = None
+    duration_s: Annotated[AnyNumber, WrittenField.ALWAYS] = 0.0
+    labels: Mapping[str, str] = field(default_factory=dict)
+    unmet: Sequence[str] = ()
+    line: int = 0
+    file: str = ""
+    content: str = ""
+    carried: str = ""
+    cause: str = ""
+    lines: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    input: Any = None
+    expected: Any = None
+    prediction: Any | UnsetType = UNSET
+    several: Sequence[AnswerReport] = field(name="answers", default=())
+    judgings: Sequence[JudgingReport] = ()
+
+    withheld: "CaseReport | None" = field(name="(withheld)", default=None)
+    has_texts: bool = field(name="(has texts)", default=False)
+
+    @property
+    def answers(self) -> Sequence[AnswerReport]:
+        """The prediction, or each different one."""
+        return self.several or ([] if self.prediction is UNSET else [AnswerReport(self.prediction)])
+
+    @property
+    def ran(self) -> bool:
+        """Whether it has scores that can be compared."""
+        return self.outcome not in ("skipped", "not_run")
+
+    @property
+    def absent(self) -> Mapping[str, str]:
+        """Metric to why the case has no value of it; an evaluator's name to why it gave none at all."""
+        return {**self.details.get("undefined", {}), **self.details.get("errors", {})}
+
+    @property
+    def findings(self) -> list[str]:
+        """Findings of all evaluators, each with the label of its evaluator."""
+        return [f"{label}: {line}" for label, lines in self.lines.items() for line in lines]
+
+    def to_rows(self) -> Iterator[dict[str, Any]]:
+        """Yield a row for each metric and repeat, as `Result.to_dicts` returns them; systems are those of suites."""
+        labels = {f"label.{name}": value for name, value in sorted(self.labels.items())}
+        spread = self.details.get("repeats", {}).get("spread", {})
+        absent = self.absent
+        for metric, value in self.metrics.items():
+            for repeat, each in enumerate([value, *spread.get(metric, {}).get("scores", ())]):
+                row = {"case": self.id, "outcome": self.outcome, "repeat": repeat, "metric": metric, "value": each}
+                yield {**row, "reason": None if each is not None else absent.get(metric, self.reason), **labels}
+
+    def place(self, suite_file: str) -> str:
+        """Return file and line in the form that editors and terminals link."""
+        file = self.file or suite_file
+        return f"{file}:{self.line}" if self.line else file
+
+
+NO_CASE = CaseReport(id="", outcome="not_run")
+"""Stands for a case that a report does not have."""
+
+
+class GroupReport(Struct, frozen=True):
+    """A group of cases with the same value of a label.
+
+    Attributes:
+        cases: How many cases.
+        metrics: Metric to value.
+        pass_rate: Share of its cases that passed among those that ran.
+        figures: Calls, tokens, cost and latencies by name, as gates judge them.
+    """
+
+    cases: int
+    metrics: Mapping[str, MetricValue]
+    pass_rate: MetricValue = field(name="(pass rate)", default=UNKNOWN)
+    figures: Mapping[str, MetricValue] = field(name="(figures)", default_factory=dict)
+
+    def find(self, metric: str) -> MetricValue | None:
+        """Return a metric of the group, its pass rate or a figure of its usage."""
+        return self.pass_rate if metric == PASS_RATE else self.metrics.get(metric) or self.figures.get(metric)
+
+
+class BucketReport(Struct, frozen=True):
+    """The cases of a suite that went wrong in one way.
+
+    Attributes:
+        name: Name of the bucket.
+        evaluator: Label of the evaluator that defines it.
+        metric: Metric that decides, as the suite names it.
+        limit: Its condition, such as ``< 0.3``.
+        cases: Their ids, in the order of the suite.
+    """
+
+    name: str = field(name="bucket")
+    evaluator: str = ""
+    metric: str = ""
+    limit: str = ""
+    cases: Sequence[str] = ()
+
+
+class WorstCase(Struct, frozen=True):
+    """A case and its score."""
+
+    id: str
+    score: AnyNumber
+
+
+class WorstCases(Struct, frozen=True):
+    """The cases that are farthest from the best value of a metric, the worst first."""
+
+    metric: str
+    cases: Sequence[WorstCase]
+
+
+class StopReport(Struct, frozen=True):
+    """The early stop of a suite whose gates were decided, with the calls that it saved.
+
+    Attributes:
+        cases: How many cases decided; all other numbers of the report are about these.
+        not_needed: How many cases were not needed.
+        ran_ahead: How many of those had run by then, in other workers or shards; they count nowhere.
+        confidence: With which all verdicts on gates are those of a complete run.
+        judge_calls: Calls of judges that the cases that did not run would have taken, by the mean of those that
+            decided.
+        answers: Likewise, answers of the target.
+        cost_usd: Likewise, what all of this would have cost; ``None`` where the cost of a call is not known.
+    """
+
+    cases: int
+    not_needed: int
+    ran_ahead: int = 0
+    confidence: AnyNumber = 0.99
+    judge_calls: int = 0
+    answers: int = 0
+    cost_usd: AnyNumber | None = None
+
+
+class AffectedReport(Struct, frozen=True):
+    """Which cases of a suite ran because something that they depend on has changed.
+
+    Attributes:
+        since: What was compared with: the commit of an approved run.
+        ran: How many cases ran.
+        carried: How many have the scores of the approved run.
+        causes: Why cases ran, with how many, the most frequent first.
+        saved_usd: What the others would have cost, by the mean of the approved run; ``None`` where that is not known.
+        saved_s: Likewise, in seconds.
+    """
+
+    since: str
+    ran: int
+    carried: int
+    causes: Mapping[str, int] = {}
+    saved_usd: AnyNumber | None = None
+    saved_s: AnyNumber = 0.0
+
+
+class SampleReport(Struct, frozen=True):
+    """The sample that the cases of a suite are.
+
+    Attributes:
+        cases: How many cases.
+        total: How many cases the sample was drawn from.
+        by: The label of the strata; ``None`` without strata.
+        weighted: Whether cases represent different numbers of cases.
+    """
+
+    cases: int
+    total: int = field(name="of")
+    by: str | None = None
+    weighted: bool = False
+
+    def __str__(self) -> str:
+        strata = f" by {self.by}" if self.by else ""
+        return f"a sample of {self.cases} of {self.total} cases{strata}{', weighted back' if self.weighted else ''}"
+
+
+def gate_verdicts(gates: Iterable[GateResult]) -> dict[str, ChangeVerdict]:
+    """Return metric to the verdict of its gate on a drop: it declined if a fall failed the gate."""
+    verdicts: dict[str, ChangeVerdict] = {}
+    for gate in gates:
+        if " by " in gate.gate:
+            continue  # a group is not the metric over all cases
+        for metric in gated_metrics([gate.gate]):
+            if gate.fallen:
+                verdicts[metric] = "declined"
+            elif gate.outcome == "undecided":
+                verdicts.setdefault(metric, "undecided")
+    return verdicts
+
+
+_SAME_VALUE = 1e-6
+
+
+class Changes(Struct, frozen=True):
+    """A suite against another run of it.
+
+    Attributes:
+        against: Name of the other run.
+        metrics: Metric name to its change, for the metrics that comparisons are about.
+        confidence: Of intervals and verdicts.
+        notes: Reasons why the runs may not be comparable, and what only one of them has.
+        returned: Failure modes whose cases all passed in the other run and of which some fail, each in words.
+        cases: Cases of the other run with their scores and answers, if a report shows them.
+    """
+
+    against: str
+    metrics: Mapping[str, MetricChange]
+    confidence: float = 0.95
+    notes: Sequence[str] = ()
+    returned: Annotated[Sequence[str], WrittenField.IF_KNOWN] = ()
+    cases: Sequence[CaseReport] = field(name="(cases)", default=())
+
+    def named(self, *verdicts: ChangeVerdict) -> dict[str, MetricChange]:
+        """Return the metrics with one of these verdicts that differ, by the name of what was compared."""
+        return {
+            each.name_of(name): each
+            for name, each in self.metrics.items()
+            if each.verdict in verdicts and each.difference
+        }
+
+    def is_against(self, other: "SuiteReport") -> bool:
+        """Return whether another report is that of the run that this one was compared with: all values are equal."""
+        pairs = [
+            (None if (value := other.find(name)) is None else value.value, each.baseline)
+            for name, each in self.metrics.items()
+        ]
+        return bool(pairs) and all(
+            now is not None and before is not None and abs(now - before) < _SAME_VALUE for now, before in pairs
+        )
+
+
+class SuiteReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """One suite, or one variant of it.
+
+    Attributes:
+        suite: Name, with the variant in brackets.
+        path: The file, relative to pytest's rootdir.
+        variant: System or variant of the target, as in the name of the suite; empty if there is only one.
+        description: Text for readers, from the suite file.
+        counts: Cases by outcome, and ``total``; ``not_run`` includes faulty ones.
+        metrics: Metric to value.
+        lower_is_better: Metrics for which lower is better.
+        clusters: Of cases that intervals draw together; ``None`` where every case is drawn alone.
+        shared_inputs: Number of cases that repeat the input of an earlier one, if these are many and not clustered.
+        uncalibrated: Metrics with limits whose judge no labels of people confirm.
+        left_out: Number of cases without a prediction, skipped by option.
+        abstained: What cases count as, in comparisons, that had a score and abstain now: ``fell`` or ``allowed``.
+        sample: Of how many cases its cases are a sample; ``None`` if they are all.
+        stop: Its early stop; ``None`` if all cases ran.
+        affected: Which cases ran because of a change; ``None`` if all were to run.
+        usage: Calls of judges and targets; ``None`` if there were none.
+        money: What they cost, and what was saved; ``None`` if there were none.
+        groups: Label, its value to the group.
+        tables: Tables that evaluators declare, filled in.
+        gates: Verdicts on gates.
+        snapshot: Verdicts on scores compared with the approved ones.
+        cases: The cases.
+        ranges: Metric to its smallest and largest value, if it has both.
+        worst: The worst cases; ``None`` if all are perfect.
+        error_buckets: Cases that went wrong, by kind of error, where an evaluator defines kinds.
+        compared: Metrics that comparisons are about: those of gates and limits, and those that the suite names; if
+            empty, all.
+        changes: Changes since its scores were approved; ``None`` without approved scores.
+        confidence: Confidence level of the intervals.
+        pass_rate: Share of the cases that passed among those that ran.
+        figures: Calls, tokens, cost and latencies by name, as gates judge them.
+        buckets: All buckets, those of evaluators that define none among them; the error analysis shows these.
+        past: Earlier runs and approvals; ``None`` if no report draws them.
+    """
+
+    suite: str
+    path: str
+    variant: str = ""
+    description: str = ""
+    counts: Mapping[str, int]
+    metrics: Mapping[str, MetricValue]
+    lower_is_better: Sequence[str] = ()
+    clusters: Clusters | None = None
+    shared_inputs: int = 0
+    uncalibrated: Sequence[str] = ()
+    left_out: int = 0
+    abstained: Abstention = "fell"
+    sample: SampleReport | None = None
+    stop: StopReport | None = None
+    affected: AffectedReport | None = None
+    usage: UsageReport | None = None
+    money: Money | None = None
+    groups: Annotated[Mapping[str, Mapping[str, GroupReport]], WrittenField.ALWAYS] = field(default_factory=dict)
+    tables: Sequence[FilledTable] = ()
+    gates: Annotated[Sequence[GateResult], WrittenField.ALWAYS] = ()
+    snapshot: Sequence[SnapshotVerdict] = ()
+    cases: Sequence[CaseReport]
+    ranges: Mapping[str, tuple[AnyNumber, AnyNumber]] = field(default_factory=dict)
+    worst: WorstCases | None = None
+    error_buckets: Annotated[Sequence[BucketReport], WrittenField.ALWAYS] = ()
+    compared: Sequence[str] = ()
+    changes: Changes | None = None
+
+    confidence: float | None = field(name="(confidence)", default=0.95)
+    pass_rate: MetricValue = field(name="(pass rate)", default=UNKNOWN)
+    figures: Mapping[str, MetricValue] = field(name="(figures)", default_factory=dict)
+    buckets: Sequence[BucketReport] = field(name="(buckets)", default=())
+    past: Timeline | None = field(name="(past)", default=None)
+
+    COMPUTED: ClassVar = {"stability": "money"}
+
+    @property
+    def base_name(self) -> str:
+        """The name without the system or variant."""
+        return self.suite.removesuffix(f"[{self.variant}]")
+
+    @property
+    def total(self) -> int:
+        """Number of cases in the file."""
+        return max(self.counts.get("total", 0), len(self.cases))
+
+    @property
+    def failed(self) -> bool:
+        """Whether a case, a gate or a comparison with approved scores failed."""
+        verdicts = (each.outcome for part in (self.cases, self.gates, self.snapshot) for each in part)
+        return not {"failed", "errored"}.isdisjoint(verdicts)
+
+    @property
+    def verdict(self) -> RunVerdict:
+        """The verdict on the suite."""
+        outcomes = {each.outcome for part in (self.gates, self.snapshot) for each in part}
+        if self.failed or self.counts.get("failed") or self.counts.get("errored"):
+            return "failed"
+        scored = not self.counts.get("not_scored") or self.counts.get("passed") or self.counts.get("known_failure")
+        if "not_judged" in outcomes or self.counts.get("not_run") or not scored:
+            return "incomplete"
+        return "undecided" if "undecided" in outcomes else "passed"
+
+    @property
+    def gated(self) -> list[str]:
+        """Metrics that have gates, each once, in the order of the gates."""
+        return [name for name in gated_metrics(each.gate for each in self.gates) if self.find(name) is not None]
+
+    @property
+    def interval_name(self) -> str:
+        """Header of the column of intervals, such as ``95% interval``."""
+        return "interval" if self.confidence is None else f"{self.confidence * 100:g}% interval"
+
+    @property
+    def stability(self) -> dict[str, int]:
+        """Cases by status of their repeats; empty if every case ran once."""
+        repeats = [each.details.get("repeats") for each in self.cases]
+        statuses = [each.get("status") for each in repeats if isinstance(each, Mapping)]
+        return {status: statuses.count(status) for status in STATUSES if status in statuses}
+
+    @property
+    def run(self) -> int:
+        """How many cases ran."""
+        return self.total - self.counts["not_run"] - self.counts.get("not_needed", 0)
+
+    def find(self, metric: str) -> MetricValue | None:
+        """Return a metric of the suite, its pass rate or a figure of its usage."""
+        return self.pass_rate if metric == PASS_RATE else self.metrics.get(metric) or self.figures.get(metric)
+
+    def case(self, name: str) -> CaseReport:
+        """Return a case by its id."""
+        return next((each for each in self.cases if each.id == name), NO_CASE)
+
+
+class RunStart(Struct, frozen=True):
+    """A run of pytest.
+
+    Attributes:
+        started_at: ISO 8601, UTC.
+        duration_s: Seconds.
+        version: Version of this package.
+        commit: Commit of the repository, if any.
+        branch: Branch that is checked out, or that the job is about.
+        pull_request: Number of the job's pull or merge request.
+    """
+
+    started_at: str = ""
+    duration_s: AnyNumber = 0.0
+    version: str = ""
+    commit: str | None = None
+    branch: Annotated[str, WrittenField.IF_KNOWN] = ""
+    pull_request: Annotated[str, WrittenField.IF_KNOWN] = ""
+
+
+class Conclusion(Struct, frozen=True):
+    """The verdict on the results of another runner, which its cases alone do not say.
+
+    Attributes:
+        verdict: Such as ``undecided``.
+        why: What decides it, a sentence each.
+        next_step: What to do.
+    """
+
+    verdict: RunVerdict
+    why: Sequence[str] = ()
+    next_step: str = ""
+
+
+class RunReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """The report of a run.
+
+    Attributes:
+        schema_version: Of the form.
+        run: The run.
+        suites: Sorted by path and variant.
+        systems: Comparisons of systems, for suites that several of them answered.
+        mutation: Survival of mutants by suite; empty without that option.
+        faults: Suite file, relative to pytest's rootdir, to its faults, one line each; sorted by file.
+        conclusion: Of results of another runner; ``None`` of other runs.
+    """
+
+    schema_version: Annotated[int, WrittenField.ALWAYS] = SCHEMA_VERSION
+    run: Annotated[RunStart, WrittenField.ALWAYS] = RunStart()
+    suites: Annotated[Sequence[SuiteReport], WrittenField.ALWAYS] = ()
+    systems: Sequence[SystemsReport] = ()
+    mutation: Sequence[Survival] = ()
+    faults: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    conclusion: Conclusion | None = None
+
+    COMPUTED: ClassVar = {"money": "suites"}
+
+    @property
+    def verdict(self) -> RunVerdict:
+        """The worst verdict of the suites; ``failed`` if a file has faults, ``incomplete`` without a suite."""
+        if self.conclusion is not None:
+            return self.conclusion.verdict
+        if self.faults:
+            return "failed"
+        return min((each.verdict for each in self.suites), key=get_args(RunVerdict).index, default="incomplete")
+
+    @property
+    def money(self) -> Money | None:
+        """Cost and savings of all suites; ``None`` without calls."""
+        return total_money(each.money for each in self.suites)

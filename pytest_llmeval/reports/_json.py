@@ -1,0 +1,345 @@
+"""The JSON report, which is the form in full precision, read back as it was written; and the error analysis.
+
+A JSON report lacks some things that a run knows: counts of cases (so nothing can be resampled), the confidence of
+intervals, which metrics the tables of evaluators show, tables with a column per system, and usage as metrics.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING as NO_DEFAULT
+from dataclasses import field, fields, is_dataclass, make_dataclass
+from functools import cache, reduce
+from itertools import chain
+from operator import or_
+from pathlib import Path
+from types import UnionType
+from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, structs
+
+from pytest_llmeval.core import CaseRecord, Fault, Result, SuiteError, WrittenField
+from pytest_llmeval.data import Document, check, describe, load_json, looks_like_suite, visible_json, write_text
+from pytest_llmeval.numbers import summarize
+from pytest_llmeval.reports._form import (
+    FAILING,
+    SCHEMA_VERSION,
+    BucketReport,
+    CaseReport,
+    GroupReport,
+    RunReport,
+    SuiteReport,
+)
+from pytest_llmeval.reports._making import counts_of
+from pytest_llmeval.reports._tables import FilledTable
+
+_TEXTS = ("input", "expected", "prediction", "answers")
+
+
+class FormField(NamedTuple):
+    """A field of a published form.
+
+    Attributes:
+        name: In Python.
+        key: In JSON; empty for a field that is computed, which is not read.
+        type: Its type; `Any` if it is computed.
+        default: `NODEFAULT` if it is required.
+        written: When it is written.
+    """
+
+    name: str
+    key: str
+    type: Any
+    default: Any
+    written: WrittenField
+
+    def lacks(self, value: Any) -> bool:
+        """Return whether a value is the default; an empty list is any empty sequence."""
+        if isinstance(self.default, tuple | list | dict):
+            return not value
+        return bool(value is self.default or value == self.default)
+
+
+def is_form(kind: Any) -> bool:
+    """Return whether a type is one of the classes of the form."""
+    return isinstance(kind, type) and (issubclass(kind, Struct) or is_dataclass(kind))
+
+
+@cache
+def form_fields(kind: Any) -> Mapping[str, FormField]:
+    """Return key in JSON to field, in the order of the JSON report."""
+    is_struct = issubclass(kind, Struct)
+    omits = is_struct and kind.__struct_config__.omit_defaults
+    hints = get_type_hints(kind, include_extras=True)
+    declared: dict[str, FormField] = {}
+    for each in structs.fields(kind) if is_struct else fields(kind):
+        key = each.encode_name if isinstance(each, structs.FieldInfo) else each.name
+        if key.startswith("("):
+            continue
+        hint = hints[each.name]
+        marks = [part for part in getattr(hint, "__metadata__", ()) if isinstance(part, WrittenField)]
+        written = marks[0] if marks else WrittenField.IF_KNOWN if omits else WrittenField.ALWAYS
+        if marks and get_origin(hint) is Annotated:
+            hint = hint.__origin__
+        default = each.default
+        if default in (NODEFAULT, NO_DEFAULT):
+            default = NODEFAULT if each.default_factory in (NODEFAULT, NO_DEFAULT) else each.default_factory()
+        declared[key] = FormField(each.name, key, hint, default, written)
+    for name, before in getattr(kind, "COMPUTED", {}).items():
+        keys = [*declared, name]
+        keys.insert(keys.index(before) + 1, keys.pop())
+        declared[name] = FormField(name, "", Any, (), WrittenField.IF_KNOWN if omits else WrittenField.ALWAYS)
+        declared = {key: declared[key] for key in keys}
+    return declared
+
+
+def published(value: Any) -> Any:
+    """Return a part of the form as JSON data."""
+    if isinstance(value, Mapping):
+        return {name: published(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [published(each) for each in value]
+    return dict(_written(value)) if is_form(type(value)) else value
+
+
+def published_without(form: Any, key: str) -> dict[str, Any]:
+    """Return a part of the form as JSON data, without one of its keys."""
+    return dict(_written(form, key))
+
+
+def _written(form: Any, left_out_key: str = "") -> Iterator[tuple[str, Any]]:
+    kind: Any = type(form)
+    declared = form_fields(kind)
+    together = [each for each in declared.values() if each.written is WrittenField.TOGETHER]
+    lacks_all = all(each.lacks(getattr(form, each.name)) for each in together)
+    for key, each in declared.items():
+        if key == left_out_key:
+            continue
+        value = getattr(form, each.name)
+        left_out = lacks_all if each.written is WrittenField.TOGETHER else each.written is WrittenField.IF_KNOWN
+        if not left_out or not each.lacks(value):
+            yield key, published(value)
+
+
+def to_json(report: RunReport) -> dict[str, Any]:
+    """Return the report as JSON data."""
+    return dict(_written(report))
+
+
+def write_json(report: RunReport, path: Path) -> None:
+    """Write the report to a file."""
+    write_data(to_json(report), path)
+
+
+def write_data(data: Mapping[str, Any], path: Path) -> None:
+    """Stream JSON data to a file; lone surrogates are written as escapes."""
+    encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, indent=1)
+    write_text(path, visible_json(chain(encoder.iterencode(data), ["\n"])))
+
+
+_METRIC: Final = ("value", "low", "high", "scored", "errored", "missing")
+
+
+def verdicts_of(report: RunReport) -> list[dict[str, Any]]:
+    """Return the metrics and verdicts of each suite as JSON data, as commands give them to programs."""
+    return [
+        {
+            "suite": each.base_name,
+            "system": each.variant,
+            "cases": each.total,
+            "metrics": {name: {key: getattr(metric, key) for key in _METRIC} for name, metric in each.metrics.items()},
+            "gates": msgspec.to_builtins(each.gates),
+            "snapshot": msgspec.to_builtins(each.snapshot),
+        }
+        for each in report.suites
+    ]
+
+
+def to_errors(report: RunReport) -> dict[str, Any]:
+    """Return the error analysis as JSON data. It holds nothing that differs between two runs over the same data."""
+    return {"schema_version": SCHEMA_VERSION, "suites": [_errors(each) for each in report.suites]}
+
+
+def _errors(suite: SuiteReport) -> dict[str, Any]:
+    by_id = {case.id: case for case in suite.cases}
+    errored = [{"id": case.id, "reason": case.reason} for case in suite.cases if case.outcome == "errored"]
+    buckets = [
+        {
+            **published(each),
+            "count": len(each.cases),
+            "cases": [_error(by_id[name], each) for name in each.cases],
+        }
+        for each in suite.buckets
+    ]
+    return {"suite": suite.suite, "path": suite.path, "buckets": buckets, "errored": errored}
+
+
+def _error(case: CaseReport, bucket: BucketReport) -> dict[str, Any]:
+    texts = published(case.withheld or case)
+    return {
+        "id": case.id,
+        "score": case.metrics.get(bucket.metric),
+        "outcome": case.outcome,
+        "reason": case.reason,
+        **{name: texts[name] for name in _TEXTS if name in texts},
+        **({"lines": list(lines)} if (lines := case.lines.get(bucket.evaluator)) else {}),
+        "details": dict(case.details.get(bucket.evaluator, {})),
+    }
+
+
+def write_errors(report: RunReport, path: Path) -> None:
+    """Write the error analysis to a file."""
+    write_data(to_errors(report), path)
+
+
+def read_report(path: Path) -> RunReport:
+    """Read a JSON report.
+
+    Raises:
+        SuiteError: The file cannot be read, or is no report of a version known here.
+    """
+    if looks_like_suite(path):
+        message = "found a suite file, expected a JSON report, which --llmeval-report=report.json writes"
+        raise SuiteError([Fault(str(path), 1, 1, "", message)])
+    document = load_json(path, str(path))
+    data = document.data
+    if not isinstance(data, Mapping) or "schema_version" not in data:
+        raise SuiteError([document.fault((), f"found {describe(data)}, expected a report of --llmeval-report")])
+    version = data["schema_version"]
+    if version != SCHEMA_VERSION:
+        expected = f"{SCHEMA_VERSION}, the version that this program reads"
+        message = f"found {version!r}, expected {expected}: write it anew with --llmeval-report=report.json"
+        raise SuiteError([document.fault(("schema_version",), message)])
+    try:
+        report = msgspec.convert(data, RunReport)
+    except msgspec.ValidationError as error:
+        _, faults = check(_checked(RunReport), data, document, ())
+        raise SuiteError(faults or [document.fault((), str(error))]) from None
+    for place, suite in enumerate(report.suites):
+        for fault in _contradictions(suite, document, ("suites", place)):
+            raise SuiteError([fault])
+    return completed(report)
+
+
+@cache
+def _checked(kind: Any) -> Any:
+    """Return a type of the form as pydantic reads it, whose faults say what was found, and what is expected."""
+    if is_form(kind):
+        # Required fields come first, as dataclasses want it.
+        known = sorted(form_fields(kind).values(), key=lambda each: each.default is not NODEFAULT)
+        return make_dataclass(kind.__name__, [_checked_field(each) for each in known if each.key], frozen=True)
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        bounds = [part for part in kind.__metadata__ if isinstance(part, Meta)]
+        return reduce(lambda part, meta: Annotated[part, _limits(meta)], bounds, _checked(parts[0]))
+    if origin in (Union, UnionType):
+        # Of a number that is neither whole nor a float, the message says that a number is expected.
+        kinds = sorted((each for each in parts if each is not UnsetType), key=_is_whole)
+        return reduce(or_, map(_checked, kinds))
+    if origin in (Mapping, Sequence, tuple):
+        shape: Any = {Mapping: dict, Sequence: list, tuple: tuple}[origin]
+        return shape[tuple(_checked(each) for each in parts)]
+    return kind
+
+
+def _checked_field(each: FormField) -> tuple[str, Any, Any]:
+    default: Any = {} if each.default is NODEFAULT else {"default_factory": lambda: each.default}
+    return each.key, _checked(each.type), field(**default)
+
+
+def _is_whole(kind: Any) -> bool:
+    return kind is int or get_args(kind)[:1] == (int,)
+
+
+def _limits(meta: Meta) -> Any:
+    from pydantic import Field
+
+    return Field(ge=meta.ge, le=meta.le)
+
+
+def _contradictions(suite: SuiteReport, document: Document, place: tuple[str | int, ...]) -> Iterator[Fault]:
+    """Yield what has the right form and yet makes no sense."""
+    ids: set[str] = set()
+    for number, case in enumerate(suite.cases):
+        if case.id in ids:
+            yield document.fault((*place, "cases", number, "id"), f"found {case.id!r} twice, expected it once")
+        ids.add(case.id)
+    for number, bucket in enumerate(suite.error_buckets):
+        for row, name in enumerate(bucket.cases):
+            if name not in ids:
+                at = (*place, "error_buckets", number, "cases", row)
+                yield document.fault(at, f"found {name!r}, expected the id of a case of the suite")
+    for number, table in enumerate(suite.tables):
+        for row, cells in enumerate(table.rows):
+            if len(cells) != len(table.headers):
+                message = f"found {len(cells)} cells, expected {len(table.headers)} as in the headers"
+                yield document.fault((*place, "tables", number, "rows", row), message)
+
+
+def completed(report: RunReport) -> RunReport:
+    """Return a report with what follows from its other fields: counts, pass rates, and which texts it has."""
+    texts = any(_has_texts(case) for suite in report.suites for case in suite.cases)
+    suites = [_suite(each, texts=texts) for each in report.suites]
+    return structs.replace(report, suites=suites)
+
+
+def _has_texts(case: CaseReport) -> bool:
+    return not (case.input is None and case.expected is None and case.prediction is UNSET and not case.judgings)
+
+
+def _suite(suite: SuiteReport, *, texts: bool) -> SuiteReport:
+    """Complete a suite.
+
+    Args:
+        suite: As the file has it.
+        texts: Whether the report has the texts of any case; then it has those of all failing ones.
+    """
+    label = suite.clusters.label if suite.clusters else None
+    every = any(_has_texts(each) and each.outcome not in FAILING for each in suite.cases)
+    cases = [
+        structs.replace(
+            each,
+            labels={**each.labels, label: each.cluster} if label and each.cluster is not None else each.labels,
+            has_texts=_has_texts(each) or every or (texts and each.outcome in FAILING),
+        )
+        for each in suite.cases
+    ]
+    counts = {**counts_of(cases, max(suite.counts.get("total", 0), len(cases)), suite.stop), **suite.counts}
+    rates = pass_rates(structs.replace(suite, cases=cases))
+    groups: dict[str, dict[str, GroupReport]] = {}
+    for key, members in suite.groups.items():
+        rated = {name: {"pass_rate": group.pass_rate} for name, group in rates.groups[key].items()}
+        groups[key] = {name: structs.replace(each, **rated.get(name, {})) for name, each in members.items()}
+    return structs.replace(
+        suite,
+        counts=counts,
+        cases=cases,
+        groups=groups,
+        pass_rate=rates.pass_rate,
+        tables=list(map(_table, suite.tables)),
+        buckets=suite.error_buckets,
+    )
+
+
+def pass_rates(suite: SuiteReport) -> Result:
+    """Return pass rates of a suite and its groups by the formula of a run: a report leaves them to its readers."""
+    records = [
+        CaseRecord(
+            each.id,
+            each.labels,
+            each.outcome,
+            errors={"": ""} if each.ran else {},  # counts as tried
+            reason=each.reason,
+        )
+        for each in suite.cases
+    ]
+    label = suite.clusters.label if suite.clusters else None
+    faulty = max(0, suite.counts.get("total", 0) - len(records))
+    return summarize({}, records, group_by=list(suite.groups), cluster_by=label, faulty=faulty)
+
+
+def _table(table: FilledTable) -> FilledTable:
+    """Complete a table; its first columns of text are taken for the names of its rows."""
+    columns = [all(isinstance(cell, str) for cell in cells) for cells in zip(*table.rows, strict=True)]
+    names = next((place for place, is_text in enumerate(columns) if not is_text), len(columns))
+    return structs.replace(table, names=max(1, names), is_matrix=bool(table.cases))

@@ -1,0 +1,564 @@
+"""Reports from results of suites: cases with their texts, buckets of errors, worst cases, tables and systems."""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, assert_never
+
+from msgspec import UNSET, Struct, structs
+
+from pytest_llmeval.core import (
+    NO_LABEL,
+    AnswerShown,
+    Case,
+    CaseRecord,
+    CaseResult,
+    CaseTable,
+    ConfusionMatrix,
+    Count,
+    Detail,
+    ErrorBucket,
+    GateResult,
+    LabelTable,
+    Metric,
+    MetricIndex,
+    MetricTable,
+    ReportTable,
+    Result,
+    Strengths,
+    Totals,
+    excerpt,
+    label_key,
+    label_name,
+    label_order,
+    metric_names,
+    read_cells,
+)
+from pytest_llmeval.reports._form import (
+    EXCUSED,
+    FAILING,
+    OUTCOMES,
+    AffectedReport,
+    AnswerReport,
+    BucketReport,
+    CaseReport,
+    GroupReport,
+    JudgingReport,
+    StopReport,
+    SuiteReport,
+    WorstCase,
+    WorstCases,
+)
+from pytest_llmeval.reports._tables import (
+    Cell,
+    FilledTable,
+    SystemReport,
+    SystemsReport,
+    SystemValue,
+    TableRow,
+)
+
+if TYPE_CHECKING:
+    from pytest_llmeval.numbers import SystemTable
+
+ReportedTexts: TypeAlias = Literal["none", "failing", "all"]
+"""Cases whose texts are in reports."""
+
+_WORST = 5
+_MOST_ROWS = 50
+_LONGEST = 60
+_OWN_DETAILS = ("repeats", "undefined", "abstained")
+"""Details of the run itself, which quote nothing but where repeats part."""
+
+_PARTING = "parts_at"
+
+_NOTHING: tuple[Any, ...] = (None, [], {})
+_SLACK = 1e-6
+"""Official scorers of pairs stay just below the best score."""
+
+
+_T = TypeVar("_T", bound=Struct)
+
+_SOURCES: dict[tuple[type, ...], Mapping[str, int]] = {}
+"""A part of the form and the classes of its sources to the fields that these have, with the place of the source."""
+
+
+def _filled(form: type[_T], *sources: object, **more: Any) -> _T:
+    """Return a part of the form: each field from the first source that has an attribute of its name.
+
+    Args:
+        form: The class.
+        sources: Objects such as records.
+        more: Fields that differ from the sources.
+    """
+    kinds = (form, *map(type, sources))
+    if kinds not in _SOURCES:  # the same for every case
+        holders = [{name for name in form.__struct_fields__ if hasattr(each, name)} for each in sources]
+        place_of = {name: place for place in reversed(range(len(sources))) for name in holders[place]}
+        _SOURCES[kinds] = {name: place_of[name] for name in form.__struct_fields__ if name in place_of}
+    fields = {name: getattr(sources[place], name) for name, place in _SOURCES[kinds].items() if name not in more}
+    return form(**fields, **more)
+
+
+def suite_report(
+    suite: str,
+    path: str,
+    result: Result,
+    gates: Sequence[GateResult],
+    total: int,
+    confidence: float | None = 0.95,
+    *,
+    cases: Sequence[CaseReport] | None = None,
+    stop: StopReport | None = None,
+    affected: AffectedReport | None = None,
+    buckets: Sequence[tuple[BucketReport, bool]] = (),
+    **more: Any,
+) -> SuiteReport:
+    """Return the report of a suite.
+
+    Args:
+        suite: Name, with the variant in brackets.
+        path: The file, relative to pytest's rootdir.
+        result: Its metrics.
+        gates: Verdicts on gates.
+        total: Number of cases in the file.
+        confidence: Confidence level of the intervals.
+        cases: Its cases; default: those of the result, without texts.
+        stop: Its early stop; ``None`` if all cases ran.
+        affected: Which cases ran because of a change; ``None`` if all were to run.
+        buckets: Cases that went wrong; see `fill_buckets`.
+        more: Further fields of the report.
+    """
+    cases = case_reports(result) if cases is None else cases
+    return SuiteReport(
+        suite=suite,
+        path=path,
+        gates=gates,
+        counts=counts_of(cases, total, stop),
+        metrics=result.metrics,
+        clusters=result.clusters,
+        stop=stop,
+        affected=affected,
+        groups={
+            key: {name: _filled(GroupReport, group, figures=group.usage) for name, group in members.items()}
+            for key, members in result.groups.items()
+        },
+        cases=cases,
+        error_buckets=[bucket for bucket, is_general in buckets if not is_general],
+        buckets=[bucket for bucket, _ in buckets],
+        confidence=confidence,
+        pass_rate=result.pass_rate,
+        figures=result.usage,
+        **more,
+    )
+
+
+def case_reports(
+    result: Result,
+    cases: Iterable[Case] = (),
+    texts: ReportedTexts = "failing",
+    files: Mapping[str, str] = {},
+    contents: Mapping[str, str] = {},
+) -> list[CaseReport]:
+    """Return the cases of a suite.
+
+    Args:
+        result: Of the suite.
+        cases: Its cases; those with answers have their texts as reports show them.
+        texts: Which cases have their texts; ``none`` drops the findings as well, which quote them.
+        files: Case id to data file, for cases outside the suite file.
+        contents: Case id to the fingerprint of what the case is.
+    """
+    by_id = {each.id: each for each in cases}
+    label = result.clusters.label if result.clusters else ""
+    return [
+        structs.replace(
+            _case(scores, record, by_id.get(record.id), label, texts, files.get(record.id, "")),
+            content=contents.get(record.id, ""),
+        )
+        for scores, record in zip(result.cases, result.records, strict=True)
+    ]
+
+
+def _case(
+    scores: CaseResult, record: CaseRecord, case: Case | None, label: str, texts: ReportedTexts, file: str
+) -> CaseReport:
+    plain = _filled(
+        CaseReport,
+        scores,
+        record,
+        cluster=record.labels.get(label),
+        details=without_texts(scores.details) if texts == "none" else scores.details,
+        duration_s=round(scores.duration_s, 6),
+        line=case.line if case is not None else 0,
+        file=file,
+        carried=record.carried,
+        cause=record.selection.cause if record.selection is not None else "",
+        lines={},  # these two quote texts
+        judgings=(),
+    )
+    if case is None or texts == "none":
+        return plain
+    full = structs.replace(
+        plain,
+        lines=record.lines,
+        input=case.input if record.answers else None,
+        expected=case.expected if record.answers else None,
+        **answer_fields(record.answers),
+        judgings=[JudgingReport(**each._asdict()) for each in record.judgings],
+        has_texts=True,
+    )
+    if texts == "all" or record.outcome in FAILING:
+        return full
+    return structs.replace(plain, lines=record.lines, withheld=full)
+
+
+def affected_report(records: Iterable[CaseRecord]) -> AffectedReport | None:
+    """Return which cases ran because of a change; ``None`` if no case was chosen so."""
+    chosen = [each.selection for each in records if each.selection is not None]
+    if not chosen:
+        return None
+    carried = [each for each in chosen if each.carried]
+    causes = Counter(each.cause for each in chosen if not each.carried)
+    costs = [each.saved_usd for each in carried]
+    return AffectedReport(
+        chosen[0].since,
+        len(chosen) - len(carried),
+        len(carried),
+        dict(sorted(causes.items(), key=lambda each: (-each[1], each[0]))),
+        None if None in costs else math.fsum(each for each in costs if each is not None),
+        math.fsum(each.saved_s for each in carried),
+    )
+
+
+def answer_fields(answers: Sequence[AnswerShown]) -> dict[str, Any]:
+    """Return the fields of a `CaseReport` that hold its answers."""
+    several = len(answers) > 1 or any(each.times > 1 for each in answers)
+    return {
+        "prediction": answers[0].value if answers else UNSET,
+        "several": [AnswerReport(*each) for each in answers] if several else (),
+    }
+
+
+def fill_buckets(metrics: MetricIndex, result: Result) -> list[tuple[BucketReport, bool]]:
+    """Sort cases into the buckets that evaluators define, in their order; a case may be in several.
+
+    Args:
+        metrics: Of the suite.
+        result: Its numbers.
+
+    Returns:
+        Each bucket, and whether it is that of an evaluator that defines none: the cases whose first metric is less than
+        perfect. Only the error analysis shows these.
+    """
+    filled = []
+    for label, evaluator in metrics.evaluators.items():
+        own = evaluator.error_buckets()
+        for each in own or _imperfect(metrics, label):
+            named = structs.replace(each, metric=metrics.full_name(label, each.metric))
+            cases = [
+                record.id
+                for record, score in zip(result.records, _scores_of(result, named.metric), strict=True)
+                if named.holds(score, seen.details if (seen := record.observations.get(label)) else {})
+            ]
+            filled.append((_filled(BucketReport, named, evaluator=label, cases=cases), not own))
+    return filled
+
+
+def _scores_of(result: Result, metric: str) -> list[float | None]:
+    """Return the score of each case by a metric; ``None`` where there is none."""
+    column = result.case_scores.get(metric)
+    if column is None:
+        return [None] * len(result.records)
+    return [score if math.isfinite(score) else None for score in column.tolist()]
+
+
+def _imperfect(metrics: MetricIndex, label: str) -> Iterator[ErrorBucket]:
+    """Yield the bucket of an evaluator that defines none: its first metric with a best value is worse."""
+    for each in metrics.declared[label]:
+        metric = each.metric
+        best = metric.high if metric.higher_is_better else metric.low
+        if best is not None and "[" not in metric.name:
+            below, above = (best, None) if metric.higher_is_better else (None, best)
+            yield ErrorBucket(f"imperfect_{metric.name}", metric.name, below, above)
+            return
+
+
+def without_texts(details: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return only the numbers in the details of a case: any text may quote the user's.
+
+    Example:
+        >>> without_texts({"fact_check": {"claim": "It is open.", "n": 2, "cited": [{"why": "words"}]}})
+        {'fact_check': {'n': 2}}
+    """
+    numbers = {name: each if name in _OWN_DETAILS else _without_texts(each) for name, each in details.items()}
+    if isinstance(repeats := numbers.get("repeats"), Mapping) and _PARTING in repeats:
+        numbers["repeats"] = {**repeats, _PARTING: _without_texts(repeats[_PARTING])}
+    return {name: each for name, each in numbers.items() if each not in _NOTHING}
+
+
+def _without_texts(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        numbers = {name: _without_texts(each) for name, each in value.items()}
+        return {name: each for name, each in numbers.items() if each not in _NOTHING}
+    if isinstance(value, list | tuple):
+        return [each for each in map(_without_texts, value) if each not in _NOTHING]
+    return None if isinstance(value, str) else value
+
+
+def worst_cases(result: Result, metrics: MetricIndex, gated: Iterable[str]) -> WorstCases | None:
+    """Return the worst cases by the first metric that a gate judges, or else by the first metric.
+
+    Cases with the best possible score are left out; ``None`` if no others are left.
+    """
+    names = [name for name in (*gated, *result.metrics) if name in result.metrics]
+    if not names:
+        return None
+    owned = metrics.find(names[0])
+    lower = metrics.lower_is_better(names[0])
+    best = None if owned is None else owned.metric.low if lower else owned.metric.high
+    below = [
+        (record.id, score)
+        for record, score in zip(result.records, _scores_of(result, names[0]), strict=True)
+        if score is not None and (best is None or abs(score - best) > _SLACK)
+    ]
+    below.sort(key=lambda each: -each[1] if lower else each[1])
+    return WorstCases(names[0], [WorstCase(*each) for each in below[:_WORST]]) if below else None
+
+
+def fill_tables(metrics: MetricIndex, result: Result) -> list[FilledTable]:
+    """Fill the tables of all evaluators, leaving out those without rows.
+
+    Args:
+        metrics: Of the suite.
+        result: Its numbers.
+    """
+    filled = []
+    for label, evaluator in metrics.evaluators.items():
+        numbers = _ResultNumbers(metrics, label, result)
+        for table in evaluator.tables():
+            headers, rows = _layout(table, numbers)
+            if rows:
+                renamed = table.title and label != evaluator.name
+                title = f"{label}: {table.title}" if renamed else table.title
+                filled.append(
+                    FilledTable(
+                        title=title,
+                        headers=headers,
+                        rows=rows[:_MOST_ROWS],
+                        cases=_counted_cases(table, numbers, headers, rows)
+                        if isinstance(table, ConfusionMatrix)
+                        else (),
+                        left_out=max(0, len(rows) - _MOST_ROWS),
+                        note=_note(table, numbers),
+                        metrics=numbers.in_table(table),
+                        names=len(table.rows[0][0]) if isinstance(table, MetricTable) else 1,
+                        is_matrix=isinstance(table, ConfusionMatrix),
+                    )
+                )
+    return filled
+
+
+def join_tables(systems: Mapping[str, Sequence[FilledTable]]) -> list[FilledTable]:
+    """Return the tables that have one column of metrics, such as the scores of components, with one for each system.
+
+    Args:
+        systems: System to the tables of its results.
+    """
+    joined = []
+    for table in next(iter(systems.values()), ()):
+        if len(table.headers) != table.names + 1 or not table.metrics:
+            continue
+        columns = {name: _column(table, tables) for name, tables in systems.items()}
+        names = [tuple(row[: table.names]) for row in table.rows]
+        rows = [(*each, *(column.get(each) for column in columns.values())) for each in names]
+        joined.append(structs.replace(table, headers=(*table.headers[: table.names], *columns), rows=rows))
+    return joined
+
+
+def _column(table: FilledTable, among: Iterable[FilledTable]) -> dict[tuple[Cell, ...], Cell]:
+    """Return the numbers of a system by the names of their rows, from its table of the same title."""
+    same = (each for each in among if (each.title, each.headers) == (table.title, table.headers))
+    return {tuple(row[: table.names]): row[-1] for each in same for row in each.rows}
+
+
+def _counted_cases(
+    table: ConfusionMatrix, numbers: "_ResultNumbers", headers: Sequence[str], rows: Sequence[TableRow]
+) -> list[tuple[int, int, list[str]]]:
+    """Return row and column of each cell with the cases that it counts."""
+    down = {row[0]: place for place, row in enumerate(rows)}
+    across = {name: place for place, name in enumerate(headers) if place}
+    cells: dict[tuple[int, int], list[str]] = {}
+    for record in numbers.result.records:
+        observation = record.observations.get(numbers.label)
+        for (true, predicted), count in read_cells(observation.counts if observation else {}, table.counts).items():
+            if count:
+                cells.setdefault((down[label_name(true)], across[label_name(predicted)]), []).append(record.id)
+    return [(*place, ids) for place, ids in sorted(cells.items())]
+
+
+def _note(table: ReportTable, numbers: "_ResultNumbers") -> str:
+    """Return the explanation of metrics above 1, if the table has such a value or bound."""
+    if not isinstance(table, MetricTable):
+        return ""
+    values = [numbers.result.metrics.get(name) for name in numbers.in_table(table)]
+    above = any(max(each.value or 0.0, each.high or 0.0) > 1 for each in values if each is not None)
+    return table.above_one if above else ""
+
+
+class _ResultNumbers(Struct, frozen=True, dict=True):
+    """The part of a result that belongs to one evaluator, by the evaluator's own names."""
+
+    index: MetricIndex
+    label: str
+    result: Result
+
+    def metric(self, name: str) -> float | None:
+        value = self.result.metrics.get(self.index.full_name(self.label, name))
+        return None if value is None else value.value
+
+    def members(self, family: str) -> dict[str, str]:
+        """Return label to full name of the members that a family has in the result."""
+        declared = self.index.find(self.index.full_name(self.label, family))
+        head = len(self.index.full_name(self.label, Metric(family).family))
+        return {name[head:-1]: name for name in self.result.metrics if self.index.find(name) is declared}
+
+    def in_table(self, table: ReportTable) -> frozenset[str]:
+        """Return the full names of the metrics whose suite values are in a table."""
+        if isinstance(table, LabelTable):
+            return frozenset(name for family in table.columns.values() for name in self.members(family).values())
+        if isinstance(table, MetricTable):
+            return frozenset(self.index.full_name(self.label, name) for name in metric_names(table))
+        if isinstance(table, ConfusionMatrix) and table.metrics:
+            return frozenset(self.members(table.metrics).values())
+        return frozenset()
+
+    @cached_property
+    def totals(self) -> Totals:
+        return Totals.add_up(
+            record.observations[self.label] for record in self.result.records if self.label in record.observations
+        )
+
+    def of_label(self, table: LabelTable, header: str, label: str) -> float | None:
+        """Return a cell of a table of labels."""
+        value = self.metric(f"{Metric(table.columns[header]).family}{label}]")
+        return _count(value) if value is not None and header in table.counts else value
+
+    def of_all(self, cell: str | Count) -> Cell:
+        """Return a cell of a table of all cases."""
+        return _count(self.totals[cell.name]) if isinstance(cell, Count) else self.metric(cell)
+
+    def of_case(self, case: CaseResult, record: CaseRecord, cell: str | Count | Detail) -> Cell:
+        """Return a cell of a table of cases."""
+        if isinstance(cell, str):
+            return case.metrics.get(self.index.full_name(self.label, cell))
+        observation = record.observations.get(self.label)
+        if observation is None:
+            return None
+        if isinstance(cell, Count):
+            return _count(observation.counts.get(cell.name, 0))
+        return _shortened(observation.details.get(cell.name, ""))
+
+
+def _layout(table: ReportTable, numbers: _ResultNumbers) -> tuple[Sequence[str], list[TableRow]]:
+    """Return headers and rows."""
+    if isinstance(table, MetricTable):
+        return table.headers, [[*names, *map(numbers.of_all, cells)] for names, cells in table.rows]
+    if isinstance(table, LabelTable):
+        return (table.header, *table.columns), [
+            [label, *(numbers.of_label(table, header, label) for header in table.columns)]
+            for label in dict.fromkeys(label for family in table.columns.values() for label in numbers.members(family))
+        ]
+    if isinstance(table, ConfusionMatrix):
+        return _confusion(table, read_cells(numbers.totals, table.counts))
+    if isinstance(table, CaseTable):
+        return ("case", *table.columns), [
+            [case.id, *(numbers.of_case(case, record, cell) for cell in table.columns.values())]
+            for case, record in zip(numbers.result.cases, numbers.result.records, strict=True)
+        ]
+    assert_never(table)
+
+
+def _confusion(table: ConfusionMatrix, cells: Mapping[tuple[str, str], float]) -> tuple[Sequence[str], list[TableRow]]:
+    first = [label_key(label) or NO_LABEL for label in table.labels] if cells else []
+    true, predicted = (
+        list(dict.fromkeys([*first, *sorted({cell[side] for cell in cells}, key=label_order)])) for side in (0, 1)
+    )
+    rows: list[TableRow] = [
+        [label_name(row), *(_count(cells.get((row, column), 0)) for column in predicted)] for row in true
+    ]
+    return ("true / predicted", *map(label_name, predicted)), rows
+
+
+def _count(value: float) -> float:
+    """Return a count as an integer if it is one: averages over repeats and shares are not."""
+    return int(value) if value == int(value) else value
+
+
+def _shortened(detail: Any) -> str:
+    text = detail if isinstance(detail, str) else json.dumps(detail, ensure_ascii=False)
+    return excerpt(text, _LONGEST, lines=True)
+
+
+def systems_report(
+    suite: str,
+    path: str,
+    table: "SystemTable",
+    compare_by: Sequence[str],
+    joined: Sequence[FilledTable] = (),
+    strengths: Sequence[Strengths] = (),
+) -> SystemsReport:
+    """Return the report of systems side by side.
+
+    Args:
+        suite: Name of the suite.
+        path: The file, relative to pytest's rootdir.
+        table: Values and differences.
+        compare_by: Metrics that reports list first, and by group.
+        joined: Tables of an evaluator with a column for each system.
+        strengths: Strengths of the systems, for each evaluator that compared them in pairs.
+    """
+    return SystemsReport(
+        suite=suite,
+        path=path,
+        reference=table.reference,
+        confidence=table.confidence,
+        compare_by=compare_by,
+        strengths=strengths,
+        systems=[_system(name, table, compare_by) for name in table.results],
+        joined=joined,
+    )
+
+
+def _system(name: str, table: "SystemTable", compare_by: Sequence[str]) -> SystemReport:
+    result = table.results[name]
+    values = {metric: value for metric in table.metrics if (value := result.find(metric)) is not None}
+    groups = {
+        label: {
+            name: {metric: None if (value := group.find(metric)) is None else value.value for metric in compare_by}
+            for name, group in groups.items()
+        }
+        for label, groups in result.groups.items()
+    }
+    metrics = {metric: _filled(SystemValue, value) for metric, value in values.items()}
+    return SystemReport(name, len(result.records), metrics, table.differences.get(name, {}), groups)
+
+
+def counts_of(cases: Iterable[CaseReport], total: int, stop: StopReport | None = None) -> dict[str, int]:
+    """Return cases by outcome.
+
+    Args:
+        cases: Those of which something is known.
+        total: Number of cases in the file, faulty ones included.
+        stop: What was left out because all gates were decided.
+    """
+    seen: Counter[str] = Counter(case.outcome for case in cases)
+    outcomes = (each for each in OUTCOMES if seen[each] or each not in (*EXCUSED, "not_scored", "not_needed"))
+    counts = {"total": total, **{outcome: seen[outcome] for outcome in outcomes}}
+    counts["not_run"] += total - seen.total()
+    if stop is not None:
+        counts["not_run"] -= stop.not_needed
+        counts["not_needed"] = stop.not_needed
+    return counts

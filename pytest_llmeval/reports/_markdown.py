@@ -1,0 +1,290 @@
+"""The Markdown report, for files and for GitHub's job summary."""
+
+import html
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from tabulate import tabulate
+
+from pytest_llmeval.core import BAD, GateResult, SnapshotVerdict, as_line, counted, excerpt, number, printable, seconds
+from pytest_llmeval.data import append_text, write_text
+from pytest_llmeval.reports._failures import repeats_line
+from pytest_llmeval.reports._form import RunReport, SuiteReport, count_text
+from pytest_llmeval.reports._mutation import SHOWN_FROM, Survival, findings
+from pytest_llmeval.reports._overview import (
+    MOST_LINES,
+    OverviewRow,
+    asking_lines,
+    brief,
+    case_table,
+    cause_lines,
+    cluster_lines,
+    fall_lines,
+    group_table,
+    listed_metrics,
+    metric_notes,
+    metric_table,
+    money_lines,
+    rows_of,
+    totals,
+    uncalibrated_text,
+)
+from pytest_llmeval.reports._tables import SystemsReport, TextTable, system_tables
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$@])")
+_LINK = re.compile(
+    r"://|www\.|[^\s@]@[^\s@]|mailto:|xmpp:|@\w|[#!$&]\d|\bgh-\d|(?<![\w~%])[~%][\w\"]|\*iteration:|\[[a-z_]+:\d",
+    re.IGNORECASE,
+)
+"""GitHub and GitLab make links, mentions and references of these after parsing Markdown: backslashes do not help."""
+MOST_ROWS = 50
+"""Rows of a table of cases or faults."""
+_LONGEST = 300
+_GLANCE = 100
+"""Width in characters of the metrics in the table of all suites."""
+
+VERDICTS = {
+    "passed": "passed",
+    "failed": "**FAILED**",
+    "undecided": "**undecided**",
+    "not_judged": "not evaluated",
+    "incomplete": "incomplete",
+}
+
+
+def text(value: str, *, cell: bool = True) -> str:
+    r"""Escape any text for Markdown: it is displayed, without markup, HTML or line breaks.
+
+    Text with what GitHub and GitLab would turn into a link, a mention or a reference becomes code.
+
+    Args:
+        value: The text.
+        cell: Whether it may be a cell of a table, which a vertical bar would end even in code.
+
+    >>> text("a|b <b>"), text("see https://example.org")
+    ('a\\|b \\<b\\>', '`see https://example.org`')
+    """
+    line = excerpt(" ".join(value.split()), _LONGEST)
+    if _LINK.search(line):
+        fence = "`" * (max(map(len, re.findall("`+", line)), default=0) + 1)
+        space = " " if "`" in line else ""
+        inert = (line.replace("|", r"\|") if cell else line).replace("<!--", r"<\!--")
+        return f"{fence}{space}{inert}{space}{fence}"
+    return _SPECIAL.sub(r"\\\1", line)
+
+
+def _table(rows: Sequence[Sequence[str]], headers: Sequence[str]) -> str:
+    return tabulate(rows, headers, tablefmt="github", disable_numparse=True)
+
+
+def _capped(rows: Sequence[Sequence[str]], headers: Sequence[str]) -> list[str]:
+    """Return a table with at most `MOST_ROWS` rows, and how many more there are."""
+    return [_table(rows[:MOST_ROWS], headers), "", *_more(len(rows) - MOST_ROWS)]
+
+
+def _more(count: int) -> list[str]:
+    return [f"... and {count} more.", ""] if count > 0 else []
+
+
+def _drawn(table: TextTable) -> list[str]:
+    """Return a table with its title."""
+    title = [f"### {text(table.title)}", ""] if table.title else []
+    return [*title, _table([list(map(text, row)) for row in table.rows], list(map(text, table.headers))), ""]
+
+
+def _folded(name: str, more: str, lines: Sequence[str]) -> list[str]:
+    """Fold lines below a name, as HTML, where GitHub makes no links inside code."""
+    summary = f"<code>{html.escape(printable(name))}</code>{html.escape(printable(more))}"
+    return ["<details>", f"<summary>{summary}</summary>", "", *lines, "</details>", ""]
+
+
+def to_markdown(report: RunReport) -> str:
+    """Return the report as GitHub-flavoured Markdown: verdict, suites at a glance, what failed, the rest folded."""
+    commit = f", commit `{report.run.commit[:12]}`" if report.run.commit else ""
+    lines = ["# Evaluation report", "", *_verdict(report)]
+    lines += [
+        f"{report.run.started_at}, {seconds(report.run.duration_s)}, pytest-llmeval-suite {report.run.version}{commit}",
+        "",
+    ]
+    notes = filter(None, [uncalibrated_text(report.suites), *money_lines(report.money)])
+    lines += [part for line in notes for part in (text(line), "")]
+    suites = sorted(report.suites, key=_urgency)
+    if suites:
+        rows = [_at_a_glance(row) for row in rows_of(suites)]
+        lines += [_table(rows, ("verdict", "suite", "cases", "gates", "metrics of gates")), ""]
+    else:
+        lines += ["No suite ran.", ""]
+    if report.faults:
+        rows = [(text(path), text(fault)) for path, faults in report.faults.items() for fault in faults]
+        lines += ["## Faulty files", "", *_capped(rows, ("suite", "fault"))]
+    for suite in suites:
+        if suite.failed:
+            lines += [f"## {text(suite.suite)}", "", *_suite(suite)]
+    for systems in report.systems:
+        lines += _systems(systems, [each.failed for each in suites if systems.has(each.path, each.base_name)])
+    for survival in report.mutation:
+        lines += _mutants(survival)
+    for suite in suites:
+        if not suite.failed:
+            lines += _folded(suite.suite, f" {_counts(suite)}", _suite(suite))
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _verdict(report: RunReport) -> list[str]:
+    if not (report.suites or report.faults):
+        return []
+    counts = totals(report.suites)
+    word = "FAILED" if report.verdict == "failed" else report.verdict.capitalize()
+    faults = [f"{counted(len(report.faults), 'faulty file')}"] if report.faults else []
+    return [f"**{word}**: {'; '.join([*faults, *([counts.text] if report.suites else [])])}", ""]
+
+
+def _urgency(suite: SuiteReport) -> int:
+    """Return 0 for a suite with a failure, 1 for one that changed, 2 for the others."""
+    changed = any(each.kind != "unchanged" for each in suite.snapshot)
+    return 0 if suite.failed else 1 if changed else 2
+
+
+def _at_a_glance(row: OverviewRow) -> tuple[str, ...]:
+    summary = brief(row, _GLANCE)
+    _, cases, gates = row.cells
+    return VERDICTS[row.suite.verdict], text(row.suite.suite), cases, gates, text(summary)
+
+
+def _counts(suite: SuiteReport) -> str:
+    counts = ", ".join(count_text(count, name) for name, count in suite.counts.items() if count and name != "total")
+    return f"{counted(suite.total, 'case')}: {counts}; pass rate {number(suite.pass_rate.value)}"
+
+
+def _mutants(survival: Survival) -> list[str]:
+    """Return the survival of mutants by kind, folded, with the findings."""
+    rate = "" if survival.rate is None else f", {survival.rate:.0%} survive"
+    rows = [
+        (text(each.name), text(each.why), str(each.mutants), str(each.survived), str(each.undecided))
+        for each in survival.kinds
+    ]
+    faults = [f"- {text(each)}" for each in findings(survival, SHOWN_FROM)]
+    table = _table(rows[:MOST_ROWS], ("mutant", "why it is wrong", "made", "survive", "undecided"))
+    return _folded(f"Mutants of {survival.suite}", f" {survival.mutants}{rate}", [table, "", *faults, ""])
+
+
+def _systems(systems: SystemsReport, failures: Iterable[bool]) -> list[str]:
+    """Return the systems of a suite side by side, folded where none of them has a failure."""
+    lines: list[str] = []
+    for table in system_tables(systems, metrics=systems.metrics, joined=True):
+        lines += _drawn(table)
+    return [f"## {text(systems.title)}", "", *lines] if any(failures) else _folded(systems.title, "", lines)
+
+
+def gate_reason(suite: SuiteReport, gate: GateResult) -> str:
+    """Return why a gate has its verdict, with the worst cases if it failed and does not name any."""
+    return "; ".join([gate.headline, *map(str.strip, cause_lines(suite, gate) if gate.outcome == "failed" else ())])
+
+
+def fall_reason(suite: SuiteReport, verdict: SnapshotVerdict) -> str:
+    """Return why a score has its verdict, with the worst cases if it failed."""
+    return "; ".join([verdict.reason, *map(str.strip, fall_lines(suite, verdict))])
+
+
+def _suite(suite: SuiteReport) -> list[str]:
+    """Return what failed, what changed, the tables of evaluators, and the rest folded."""
+    lines = [text(suite.description, cell=False), ""] if suite.description else []
+    lines += [f"{text(suite.path)}: {_counts(suite)}", ""]
+    for line in (*asking_lines(suite), *metric_notes(suite), *cluster_lines(suite)):
+        lines += [text(line), ""]
+    gates = sorted(suite.gates, key=lambda each: each.outcome == "passed")
+    if gates:
+        rows = [(VERDICTS[gate.outcome], text(gate.gate), text(gate_reason(suite, gate))) for gate in gates]
+        lines += ["### Gates", "", _table(rows, ("verdict", "gate", "reason")), ""]
+    changed = sorted(
+        (each for each in suite.snapshot if each.kind != "unchanged"), key=lambda each: each.outcome != "failed"
+    )
+    if changed:
+        changes = [(VERDICTS[each.outcome], text(each.metric), text(fall_reason(suite, each))) for each in changed]
+        lines += ["### Snapshot", "", _table(changes, ("verdict", "metric", "reason")), ""]
+    lines += _failing(suite) + _notes(suite)
+    for each in suite.tables:
+        lines += _drawn(each.as_text())
+        lines += _more(each.left_out)
+        if each.note:
+            lines += [text(each.note), ""]
+    if not suite.failed:
+        return lines + _details(suite)
+    return lines + _folded(suite.suite, ": metrics, groups, kinds of errors, worst cases", _details(suite))
+
+
+def _failing(suite: SuiteReport) -> list[str]:
+    """Return a table of the failing cases."""
+    bad = [case for case in suite.cases if case.outcome in BAD]
+    if not bad:
+        return []
+    rows = [(text(case.id), case.outcome, text(case.reason or "")) for case in bad]
+    return ["### Failing cases", "", *_capped(rows, ("case", "outcome", "reason"))]
+
+
+def _details(suite: SuiteReport) -> list[str]:
+    """Return metrics, groups, kinds of errors and the worst cases."""
+    lines: list[str] = []
+    if metrics := listed_metrics(suite, in_tables=False):
+        lines += _drawn(metric_table(suite, metrics))
+    for key in suite.groups:
+        lines += [f"### By {text(key)}", "", *_drawn(group_table(key, suite))]
+    cases = case_table(suite)
+    return lines + _error_analysis(suite) + _worst(suite) + (["### Cases", "", *_drawn(cases)] if cases else [])
+
+
+def _notes(suite: SuiteReport) -> list[str]:
+    """Return texts and findings of the cases whose texts the report has."""
+    noted = [case for case in suite.cases if case.has_texts]
+    lines = []
+    for case in noted[:MOST_ROWS]:
+        rows = [
+            (name, value) for name, value in (("input", case.input), ("expected", case.expected)) if value is not None
+        ]
+        for each in case.answers:
+            passed = "" if each.passed is None else f", {each.passed} passed"
+            times = f", {counted(each.times, 'time')}{passed}" if case.several else ""
+            rows.append((f"prediction{times}", each.value))
+        lines += [f"#### {text(case.id)}", "", f"- at {text(case.place(suite.path))}"]
+        lines += [f"- {name}: {text(as_line(value))}" for name, value in rows]
+        repeats = case.details.get("repeats", {})
+        if "parts_at" in repeats:
+            lines.append(f"- repeats: {text(repeats_line(repeats))}")
+        lines += [f"- {text(line)}" for line in case.findings]
+        lines.append("")
+    return lines + _more(len(noted) - MOST_ROWS)
+
+
+def _worst(suite: SuiteReport) -> list[str]:
+    """Return a table of the worst cases with the findings of evaluators."""
+    if suite.worst is None:
+        return []
+    rows = [
+        (text(each.id), number(each.score), "; ".join(map(text, suite.case(each.id).findings[:MOST_LINES])))
+        for each in suite.worst.cases
+    ]
+    metric = text(suite.worst.metric)
+    return ["### Worst cases", "", _table(rows, ("case", metric, "what is wrong")), ""]
+
+
+def _error_analysis(suite: SuiteReport) -> list[str]:
+    """Return a table of the buckets that hold a case."""
+    rows = []
+    for each in suite.error_buckets:
+        if each.cases:
+            ids = ", ".join(each.cases[:MOST_ROWS])
+            more = f", and {len(each.cases) - MOST_ROWS} more" if len(each.cases) > MOST_ROWS else ""
+            condition = f"{each.metric} {each.limit}"
+            rows.append((text(each.name), text(condition), str(len(each.cases)), text(ids) + more))
+    return ["### Error analysis", "", _table(rows, ("errors", "where", "cases", "which")), ""] if rows else []
+
+
+def write_markdown(report: RunReport, path: Path) -> None:
+    """Write the report to a file."""
+    write_text(path, [to_markdown(report)])
+
+
+def append_markdown(report: RunReport, path: Path) -> None:
+    """Append the report to a file that other steps write to, such as GitHub's job summary."""
+    append_text(path, to_markdown(report))

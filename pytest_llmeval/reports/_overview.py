@@ -1,0 +1,597 @@
+"""Parts that terminal and Markdown reports share: a run at a glance, sentences and tables of one suite."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import NamedTuple, get_args
+
+from pytest_llmeval.core import (
+    EVERYTHING,
+    PASS_RATE,
+    ChangeVerdict,
+    GateResult,
+    MetricValue,
+    SnapshotVerdict,
+    counted,
+    interval,
+    listed,
+    metric_cells,
+    number,
+    padded,
+    printable,
+    seconds,
+    width_of,
+)
+from pytest_llmeval.numbers import JudgeUsage, Money, UsageReport
+from pytest_llmeval.reports._form import (
+    OUTCOMES,
+    CaseReport,
+    Changes,
+    RunReport,
+    StopReport,
+    SuiteReport,
+    count_text,
+    gated_metrics,
+)
+from pytest_llmeval.reports._tables import Line, TextTable
+from pytest_llmeval.services import Snapshot
+
+MOST_LINES = 3
+"""Findings listed for each of the worst cases."""
+_HEADERS = ("suite", "cases", "gates")
+CHANGE_VERDICTS = get_args(ChangeVerdict)
+_CHANGES = (
+    "declined",
+    "fell",
+    "vanished",
+    "undecided",
+    "cannot tell",
+    "not significant",
+    "improved",
+    "rose",
+    "new",
+    "approved",
+)
+
+_MEAN = 3
+_FIRST_COUNT = 4
+_FEW_CASES = 20
+"""Larger suites have no table of cases: reports list the worst, and JSON has all."""
+_MOST_SCORES = 8
+_NOT_AUDITED = "not audited: what the small judge gets wrong where it is sure is unknown"
+_WARNING = re.compile(rf"warning|.*; {_NOT_AUDITED}")
+
+
+class OverviewRow(NamedTuple):
+    """A suite, or one of its systems, on one line.
+
+    Attributes:
+        suite: Its report.
+        cells: Name, cases and gates; the name of a further system of a suite is that of the system.
+        metrics: Metrics with gates, the same for all systems of a suite.
+    """
+
+    suite: SuiteReport
+    cells: tuple[str, str, str]
+    metrics: Sequence[str]
+
+
+def overview(suites: Sequence[SuiteReport], width: int) -> Iterator[Line]:
+    """Yield a line for each suite: cases, gates, changes from the approved scores, metrics with gates.
+
+    Args:
+        suites: The suites.
+        width: Columns of the terminal; metrics that do not fit are left out.
+    """
+    rows = rows_of(suites)
+    confidences = {each.interval_name for each in suites}
+    between = confidences.pop() if len(confidences) == 1 else "interval"
+    widths = [max(map(width_of, column)) for column in zip(_HEADERS, *(row.cells for row in rows), strict=True)]
+    yield Line(f"{_start(_HEADERS, widths)}  metrics of gates, {between}", "bold")
+    for row in rows:
+        start = _start(row.cells, widths)
+        text = brief(row, width - width_of(start) - 2)
+        colour = "red" if row.suite.failed else "yellow" if _is_doubtful(row.suite) else ""
+        yield Line(f"{start}  {text}".rstrip(), colour)
+
+
+def _start(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return " ".join(
+        padded(cell, size, left=not place) for place, (cell, size) in enumerate(zip(cells, widths, strict=True))
+    )
+
+
+def rows_of(suites: Sequence[SuiteReport]) -> list[OverviewRow]:
+    """Return the rows of suites, with the systems of a suite together."""
+    groups = groupby(suites, lambda each: (each.path, each.base_name))
+    return [row for _, group in groups for row in _rows(list(group))]
+
+
+def _rows(variants: Sequence[SuiteReport]) -> Iterator[OverviewRow]:
+    # Whether cases passed is in their column.
+    judged = sorted(dict.fromkeys(name for each in variants for name in each.gated), key=lambda name: name == PASS_RATE)
+    for place, suite in enumerate(variants):
+        name = printable(f"  [{suite.variant}]" if place else suite.suite)
+        passed = suite.counts["passed"]
+        cases = str(passed) if passed == suite.total else f"{passed}/{suite.total}"
+        holding = sum(each.outcome == "passed" for each in suite.gates)
+        gates = str(holding or "-") if holding == len(suite.gates) else f"{holding}/{len(suite.gates)}"
+        yield OverviewRow(suite, (name, cases, gates), judged or list(suite.metrics)[:1])
+
+
+def brief(row: OverviewRow, room: int) -> str:
+    """Return changes and metrics with gates, the first of them that fit.
+
+    Where there is no room for all, intervals lose decimals, or are left out: a value says more than another's interval.
+    """
+    values = {name: row.suite.find(name) for name in row.metrics}
+    changes = "".join(f"{each}; " for each in _changes(row.suite, room))
+    room = max(0, room - width_of(changes))
+    forms = [[f"{printable(name)} {form}" for form in _forms(value)] for name, value in values.items()]
+    for level in range(_LEVELS):
+        parts = [each[min(level, len(each) - 1)] for each in forms]
+        texts = [", ".join(parts[:count]) for count in range(len(parts), -1, -1)]
+        text = next(each for each in texts if width_of(each) <= room)
+        if text == texts[0]:
+            break
+    return changes + text
+
+
+_LEVELS = 3
+"""Forms of a value: with its interval, with a rounded interval, and without."""
+
+
+def _forms(value: MetricValue | None) -> Iterator[str]:
+    """Yield the forms of a value, the longest first."""
+    if value is None:
+        yield number(None)
+        return
+    silent = f" ({value.abstained} abstained)" if value.abstained else ""
+    if value.low is not None and value.high is not None:
+        yield f"{number(value.value)} {interval(value.low, value.high)}{silent}"
+        yield f"{number(value.value)} {value.low:.2f}..{value.high:.2f}{silent}"
+    yield f"{number(value.value)}{silent}"
+
+
+_WORST = 3
+
+
+def cause_lines(suite: SuiteReport, gate: GateResult) -> Iterator[str]:
+    """Yield the worst cases and the worst group by the metric of a gate; nothing if the gate itself names cases."""
+    errored = [case.id for case in suite.cases if case.outcome == "errored"]
+    if errored and "errored" in gate.reason:
+        yield f"  errored cases: {listed(errored, _WORST)}"
+        return
+    for metric in [] if gate.cause else gated_metrics([gate.gate]):
+        sign = -1 if metric in suite.lower_is_better else 1
+        scores = _scores(suite.cases, metric)
+        yield from _worst(scores, sign, _failing(suite, gate))
+        groups = [] if " by " in gate.gate else list(_groups(suite, metric, scores))
+        if len({value for value, _, _ in groups}) > 1:
+            value, cases, name = min(groups, key=lambda each: (sign * each[0], -each[1]))
+            yield f"  worst group: {name} {number(value)} ({counted(cases, 'case')})"
+
+
+def fall_lines(suite: SuiteReport, verdict: SnapshotVerdict) -> Iterator[str]:
+    """Yield the worst cases by a metric that is worse than approved."""
+    if verdict.outcome == "failed":
+        sign = -1 if verdict.metric in suite.lower_is_better else 1
+        yield from _worst(_scores(suite.cases, verdict.metric), sign, suite.cases)
+
+
+def _scores(cases: Sequence[CaseReport], metric: str) -> dict[str, float]:
+    return {case.id: score for case in cases if (score := case.metrics.get(metric)) is not None}
+
+
+def _worst(scores: Mapping[str, float], sign: int, among: Sequence[CaseReport]) -> Iterator[str]:
+    best = max(scores.values(), key=lambda score: sign * score, default=None)
+    below = (case.id for case in among if scores.get(case.id, best) != best)
+    worst = sorted(below, key=lambda case: sign * scores[case])
+    if worst:
+        yield f"  worst cases: {', '.join(f'{case} {number(scores[case])}' for case in worst[:_WORST])}"
+
+
+def _failing(suite: SuiteReport, gate: GateResult) -> Sequence[CaseReport]:
+    """Return the cases of the groups that failed a gate by label; all, if the gate has none."""
+    _, _, label = gate.gate.rpartition(" by ")
+    names = {name for name in suite.groups.get(label, {}) if f" {name}: " in gate.reason}
+    return [case for case in suite.cases if case.labels.get(label) in names] or suite.cases
+
+
+def _groups(suite: SuiteReport, metric: str, scores: Mapping[str, float]) -> Iterator[tuple[float, int, str]]:
+    """Yield value, number of cases and name of each group; without ``group_by``, means of scores by label."""
+    for label, values in suite.groups.items():
+        for name, group in values.items():
+            if (value := group.find(metric)) is not None and value.value is not None:
+                yield value.value, group.cases, f"{label}={name}"
+    members: dict[tuple[str, str], list[float]] = {}
+    for case in suite.cases if not suite.groups else ():
+        for pair in case.labels.items() if case.id in scores else ():
+            members.setdefault(pair, []).append(scores[case.id])
+    for (label, name), own in members.items():
+        if len(own) > 1:
+            yield math.fsum(own) / len(own), len(own), f"{label}={name}, mean"
+
+
+def change_lines(suite: SuiteReport) -> Iterator[str]:
+    """Yield the changes since the approval by their verdicts, with values and the interval of the difference."""
+    for verdict in CHANGE_VERDICTS if suite.changes is not None else ():
+        metrics = suite.changes.named(verdict).items() if suite.changes is not None else ()
+        listed = [
+            f"{name} {number(each.baseline)} -> {number(each.value)} ({interval(each.low, each.high)})"
+            for name, each in metrics
+        ]
+        if listed:
+            yield f"{verdict.replace('_', ' ')}: {', '.join(listed)}"
+
+
+def _changes(suite: SuiteReport, room: int) -> list[str]:
+    """Return which scores differ from the approved ones, or how many if the names do not fit."""
+    moved: dict[str, list[str]] = {}
+    for each in suite.snapshot:
+        if each.metric != EVERYTHING and (word := _word(each, suite.changes)):
+            moved.setdefault(word, []).append(printable(each.metric))
+    listed = {word: moved[word] for word in _CHANGES if word in moved}
+    named = [f"{word}: {', '.join(names)}" for word, names in listed.items()]
+    if width_of(", ".join(named)) <= room // 2:
+        return named
+    return [f"{word}: {counted(len(names), 'metric')}" for word, names in listed.items()]
+
+
+def _word(verdict: SnapshotVerdict, changes: Changes | None) -> str:
+    """Return a word for what happened to a score; empty if nothing did."""
+    change = None if changes is None else changes.metrics.get(verdict.metric)
+    if change is not None and change.difference:
+        return change.verdict.replace("_", " ")
+    if verdict.kind in ("improved", "fell_within"):  # for some metrics lower is better
+        return "rose" if (verdict.value or 0.0) > (verdict.approved or 0.0) else "fell"
+    return "cannot tell" if verdict.kind in ("rose_within", "not_comparable") else verdict.kind
+
+
+def _is_doubtful(suite: SuiteReport) -> bool:
+    """Return whether something passed but needs attention."""
+    doubtful = ("fell_within", "not_comparable", "vanished")
+    return any(each.kind in doubtful for each in suite.snapshot) or any(
+        each.outcome in ("undecided", "not_judged") for each in suite.gates
+    )
+
+
+def warnings(suite: SuiteReport) -> Iterator[Line]:
+    """Yield what needs attention in a suite without a failure."""
+    for each in suite.snapshot:
+        if each.outcome == "not_judged" or each.metric == EVERYTHING:
+            yield Line(printable(f"{suite.suite}: snapshot {each.reason}"), "yellow")
+    yield from not_judged(suite, f"{suite.suite}: ")
+    undecided = [gate for gate in suite.gates if gate.outcome == "undecided"]
+    if undecided:
+        why = re.split(r"[.;] ", undecided[0].reason)[0]
+        text = f"{suite.suite}: {len(undecided)} of {counted(len(suite.gates), 'gate')} {why}"
+        yield Line(printable(text), "yellow")
+    if count := suite.counts.get("not_scored"):
+        why = next((each.reason for each in suite.cases if each.outcome == "not_scored"), None)
+        text = f"{suite.suite}: {counted(count, 'case')} not scored{f': {why}' if why else ''}"
+        yield Line(printable(text), "yellow")
+    if suite.stability.get("flaky"):
+        yield Line(
+            printable(f"{suite.suite}: {suite.stability['flaky']} of {counted(suite.total, 'case')} flaky"), "yellow"
+        )
+    if suite.usage is not None and suite.usage.calls:
+        yield from (
+            Line(printable(f"{suite.suite}: {line}")) for line in asking_lines(suite) if line.startswith("judge:")
+        )
+    if suite.usage is not None:
+        lines = _cascade_lines(suite, suite.usage)
+        yield from (Line(f"{suite.suite}: {each}", "yellow") for each in lines if _WARNING.match(each))
+    yield from (Line(printable(f"{suite.suite}: {line}")) for line in _scope_lines(suite))
+    for line in (*metric_notes(suite), *cluster_lines(suite)):
+        if line.startswith("warning"):
+            yield Line(printable(f"{suite.suite}: {line}"), "yellow")
+
+
+def not_judged(suite: SuiteReport, prefix: str = "") -> Iterator[Line]:
+    """Yield one line for all gates that were not evaluated."""
+    waiting = [gate for gate in suite.gates if gate.outcome == "not_judged"]
+    if waiting:
+        yield Line(printable(f"{prefix}{len(waiting)} of {len(suite.gates)} gates {waiting[0].reason}"), "yellow")
+
+
+def _scope_lines(suite: SuiteReport) -> Iterator[str]:
+    """Yield which cases of the file the numbers are about, unless all."""
+    if suite.left_out:
+        yield f"only predicted cases: {suite.left_out} left out"
+    if suite.sample is not None:
+        yield str(suite.sample)
+    if suite.stop is not None:
+        yield stop_text(suite.stop)
+    if suite.affected is not None:
+        yield affected_text([suite])
+
+
+def uncalibrated_text(suites: Sequence[SuiteReport]) -> str:
+    """Return which judges decide without labels of people, and the command that collects some; empty if none does."""
+    named = [f"{', '.join(each.uncalibrated)} of {each.suite}" for each in suites if each.uncalibrated]
+    if not named:
+        return ""
+    command = "llmeval review REPORT.json --pick 40"
+    return f"uncalibrated: no human labels confirm the judge of {'; '.join(named)}: label answers with {command}"
+
+
+_CAUSES = 4
+
+
+def affected_text(suites: Sequence[SuiteReport]) -> str:
+    """Return how many cases ran because of a change, what changed, and what was saved; empty in a run of all."""
+    chosen = [each.affected for each in suites if each.affected is not None]
+    if not chosen:
+        return ""
+    ran, carried = sum(each.ran for each in chosen), sum(each.carried for each in chosen)
+    since = f"since {next((each.since for each in chosen if each.carried), chosen[0].since)}"
+    if not ran:
+        gates = Counter(gate.outcome for each in suites for gate in each.gates)
+        gates.update(each.outcome for suite in suites for each in suite.snapshot)
+        verdicts = ", ".join(count_text(count, name) for name, count in gates.items())
+        return f"0 of {counted(carried, 'case')} affected {since}; gates carried, {verdicts or 'none'}"
+    causes: Counter[str] = Counter()
+    for each in chosen:
+        causes.update(each.causes)
+    listed = [f"{cause} ({count})" for cause, count in sorted(causes.items(), key=lambda each: (-each[1], each[0]))]
+    more = [f"{len(listed) - _CAUSES} more"] if len(listed) > _CAUSES else []
+    text = f"ran {ran} of {counted(ran + carried, 'case')} {since}: {', '.join([*listed[:_CAUSES], *more])}"
+    amounts = []
+    if (usd := math.fsum(each.saved_usd or 0 for each in chosen)) >= _CENT / 2:
+        amounts.append(f"{usd:.2f} USD")
+    if (saved := sum(each.saved_s for each in chosen)) >= 1:
+        amounts.append(seconds(saved))
+    return f"{text}; saved about {' and '.join(amounts)}" if amounts else text
+
+
+_CENT = 0.01
+
+
+def run_outcome(run: RunReport) -> str:
+    """Return the verdict on a run in words."""
+    return run.verdict if run.suites or run.faults else "no suite ran"
+
+
+def totals(suites: Sequence[SuiteReport]) -> Line:
+    """Return the counts of cases, gates and snapshots by outcome."""
+    kinds: dict[str, Counter[str]] = {
+        "case": Counter(),
+        "gate": Counter(each.outcome for suite in suites for each in suite.gates),
+        "snapshot": Counter(each.outcome for suite in suites for each in suite.snapshot),
+    }
+    for suite in suites:
+        kinds["case"].update({outcome: suite.counts.get(outcome, 0) for outcome in OUTCOMES})
+    counts_by_kind = {
+        kind: {name: seen[name] for name in (*OUTCOMES, "undecided", "not_judged") if seen[name]}
+        for kind, seen in kinds.items()
+        if seen.total()
+    }
+    outcomes = {name for counts in counts_by_kind.values() for name in counts}
+    if outcomes <= {"passed"}:
+        return Line(
+            f"{', '.join(counted(counts['passed'], kind) for kind, counts in counts_by_kind.items())} passed", "green"
+        )
+    text = "; ".join(
+        f"{kind}s: " + ", ".join(count_text(count, name) for name, count in counts.items())
+        for kind, counts in counts_by_kind.items()
+    )
+    return Line(text, "red" if outcomes & {"failed", "errored"} else "yellow")
+
+
+def asking_lines(suite: SuiteReport) -> Iterator[str]:
+    """Yield left-out cases, stability of repeats, cost and latency of judges and target, a line each."""
+    yield from _scope_lines(suite)
+    if suite.stability:
+        yield "repeats: " + ", ".join(f"{count} {status}" for status, count in suite.stability.items())
+    if suite.usage is None:
+        return
+    if suite.usage.verdicts:
+        yield f"judge: {_judged(suite.usage, suite.usage.judge_cost_usd)}"
+    for name, each in suite.usage.jurors.items():
+        yield f"judge {printable(name)}: {_judged(each, each.cost_usd)}"
+    yield from _cascade_lines(suite, suite.usage)
+    if target := list(_of_target(suite.usage)):
+        yield f"target: {'; '.join(target)}"
+
+
+def stop_text(stop: StopReport) -> str:
+    """Return after how many cases a suite stopped, and the calls and cost that it saved."""
+    cases = f"stopped after {stop.cases} of {counted(stop.cases + stop.not_needed, 'case')}, all gates decided"
+    ahead = f" ({stop.ran_ahead} of the others had run ahead and count nowhere)" if stop.ran_ahead else ""
+    amounts = [counted(stop.judge_calls, "judge call")] if stop.judge_calls else []
+    amounts += [counted(stop.answers, "answer")] if stop.answers else []
+    amounts += [f"{stop.cost_usd:.4f} USD"] if stop.cost_usd else []
+    spared = f"; about {', '.join(amounts)} not spent" if amounts else ""
+    return f"{cases}{ahead}{spared}"
+
+
+def _cascade_lines(suite: SuiteReport, usage: UsageReport) -> Iterator[str]:
+    """Yield how often the small judge of a cascade is unsure, and how often it errs where it is sure."""
+    for label, each in usage.cascades.items():
+        if not each.verdicts:
+            continue
+        unsure = f"cascade {printable(label)}: {each.unsure} of {counted(each.verdicts, 'verdict')} unsure"
+        if not each.audit:
+            yield f"{unsure}; {_NOT_AUDITED}"
+            continue
+        error = suite.find(f"{label}_cascade_error")
+        audited = f"{each.audited} of {each.sure} sure ones audited"
+        if error is None or error.value is None:
+            yield f"{unsure}, {audited}"
+            continue
+        bounds = interval(error.low, error.high)
+        rate = f"error rate {number(error.value)}{f' ({bounds})' if bounds else ''}"
+        yield f"{unsure}, {audited}; the large judge disagrees with {each.differing} of these: {rate}"
+        bias = suite.find(f"{label}_cascade_bias")
+        if bias is not None and bias.low is not None and bias.high is not None and (bias.low > 0 or bias.high < 0):
+            yield (
+                f"warning: cascade {printable(label)}: where it is sure, the small judge is too "
+                f"{'strict' if bias.low > 0 else 'mild'}: the large one adds {number(bias.value)} "
+                f"({interval(bias.low, bias.high)}) on average"
+            )
+
+
+def _of_target(usage: UsageReport) -> Iterator[str]:
+    amounts = [f"{usage.target_tokens:.0f} tokens"] if usage.target_tokens is not None else []
+    amounts += [f"{usage.target_cost_usd:.4f} USD"] if usage.target_cost_usd is not None else []
+    if amounts:
+        yield ", ".join(amounts)
+    if latency := _latency(usage.target_latency_s):
+        yield latency
+
+
+def _judged(usage: UsageReport | JudgeUsage, cost_usd: float | None) -> str:
+    parts = [f"{counted(usage.verdicts, 'verdict')}, {usage.calls} requested in this run"]
+    if usage.calls:
+        known = usage.input_tokens is not None and usage.output_tokens is not None
+        amounts = [f"{usage.input_tokens} + {usage.output_tokens} tokens"] if known else []
+        amounts += [f"{cost_usd:.4f} USD"] if cost_usd is not None else []
+        parts += [", ".join(amounts)] if amounts else []
+    if isinstance(usage, UsageReport) and (latency := _latency(usage.latency_s)):
+        parts.append(latency)
+    return "; ".join(parts)
+
+
+def _latency(percentiles: Mapping[str, float] | None) -> str:
+    """Return latencies in words; empty if all are below half a millisecond."""
+    known = {name: value for name, value in (percentiles or {}).items() if round(value * 1000)}
+    return "latency " + ", ".join(f"{name} {seconds(value)}" for name, value in known.items()) if known else ""
+
+
+def money_lines(money: Money | None) -> Iterator[str]:
+    """Yield the known cost and savings of a run; nothing if both are 0."""
+    if money is None:
+        return
+    parts = {"judges": money.spent.judges, "simulated users": money.spent.users, "targets": money.spent.targets}
+    ways = {"what was stored": money.saved.stored, "stopping": money.saved.stop, "cascades": money.saved.cascade}
+    spent, saved = (
+        {name: amount for name, amount in each.items() if amount is not None and round(amount, 4)}
+        for each in (parts, ways)
+    )
+    unknown = [name for name, amount in parts.items() if amount is None]
+    texts = [f"cost: {_usd(math.fsum(spent.values()))} USD{_parts(spent)}"] if spent else []
+    texts += [f"no known price: {', '.join(unknown)}"] if spent and unknown else []
+    texts += [f"saved: {', '.join(f'{_usd(amount)} USD by {name}' for name, amount in saved.items())}"] if saved else []
+    if texts:
+        yield "; ".join(texts)
+
+
+def _parts(amounts: Mapping[str, float]) -> str:
+    return f" ({', '.join(f'{name} {_usd(amount)}' for name, amount in amounts.items())})"
+
+
+def calls_line(activity: Snapshot, *, complete: bool) -> str:
+    """Return what a run that was cut off has paid for, finished cases or not; nothing without calls.
+
+    Args:
+        activity: The activity of its processes.
+        complete: Whether that is all of it; workers report theirs twice a second.
+
+    Example:
+        >>> calls_line(Snapshot(judge_calls=155, judge_tokens=51200, cost_usd=0.12, target_calls=60), complete=True)
+        'calls before the run ended: judges 155 (51,200 tokens, 0.1200 USD), targets 60'
+    """
+    used = [f"{activity.judge_tokens:,} tokens"] if activity.judge_tokens else []
+    used += [f"{_usd(activity.cost_usd)} USD"] if activity.cost_usd is not None else []
+    usage = f" ({', '.join(used)})" if used else ""
+    parts = [f"judges {activity.judge_calls}{usage}"] if activity.judge_calls else []
+    parts += [f"targets {activity.target_calls}"] if activity.target_calls else []
+    return f"calls before the run ended: {'' if complete else 'at least '}{', '.join(parts)}" if parts else ""
+
+
+def _usd(amount: float | None) -> str:
+    return "unknown" if amount is None else f"{amount:.4f}"
+
+
+def metric_notes(suite: SuiteReport) -> Iterator[str]:
+    """Yield what the values of metrics leave out, such as labels of answers that have changed."""
+    for name, metric in suite.metrics.items():
+        if metric.reason:
+            yield f"warning: {name}{' is undefined' if metric.value is None else ''}: {metric.reason}"
+
+
+def cluster_lines(suite: SuiteReport) -> Iterator[str]:
+    """Yield the design effect of clusters, or a warning about cases that look clustered."""
+    if clusters := suite.clusters:
+        text = f"{counted(len(suite.cases), 'case')} in {counted(clusters.count, 'cluster')} by {clusters.label}"
+        effects = {name: value for name, value in clusters.design_effects.items() if name in suite.metrics}
+        if effects:
+            low, high = (pick(effects, key=lambda name: effects[name]) for pick in (min, max))
+            span = f"{effects[low]:.2f} ({low})"
+            if low != high:
+                span += f" to {effects[high]:.2f} ({high})"
+            text += f"; design effect {span}"
+        yield text
+    if suite.shared_inputs:
+        yield (
+            f"warning: {suite.shared_inputs} of {counted(suite.total, 'case')} have the input of an earlier case: "
+            "intervals and tests are too sure of themselves unless cluster_by names a label that such cases share"
+        )
+
+
+def listed_metrics(suite: SuiteReport, *, most: int | None = None, in_tables: bool = True) -> Mapping[str, MetricValue]:
+    """Return the metrics to list, in the order of the suite.
+
+    The cells of a confusion matrix are never listed: the matrix has them all.
+
+    Args:
+        suite: The suite.
+        most: Upper limit; metrics with gates are always included.
+        in_tables: Whether to repeat metrics of evaluators' tables, for their intervals. Metrics with gates always are.
+    """
+    metrics, gated = suite.metrics, suite.gated
+    in_table = {name for table in suite.tables if table.is_matrix or not in_tables for name in table.metrics}
+    unshown = (name for name in metrics if name not in in_table)
+    chosen = list(dict.fromkeys([*(name for name in gated if name in metrics), *unshown]))
+    names = set(chosen if most is None else chosen[: max(most, len(gated))])
+    return {name: value for name, value in metrics.items() if name in names}
+
+
+def metric_table(suite: SuiteReport, metrics: Mapping[str, MetricValue]) -> TextTable:
+    """Return the table of metrics with intervals, means and counts.
+
+    To save room, the mean is dropped first, then the counts.
+    """
+    headers, *rows = metric_cells(metrics, suite.interval_name)
+    return TextTable("", headers, rows, spare=[_MEAN, *range(len(headers) - 1, _FIRST_COUNT - 1, -1), 2])
+
+
+_LEGEND = {
+    "undefined": "no score: no answer to the case could have one",
+    "errored": "errors: could not be measured",
+}
+"""Counts of cases to what their column says."""
+
+
+def legend(metrics: Mapping[str, MetricValue]) -> str:
+    """Return the meaning of the columns of the table of metrics that count any cases; nothing without one."""
+    columns = (text for name, text in _LEGEND.items() if any(getattr(each, name) for each in metrics.values()))
+    return "; ".join(columns)
+
+
+def group_table(key: str, suite: SuiteReport) -> TextTable:
+    """Return the groups of a label, with the metrics of gates first."""
+    names = list(dict.fromkeys([*suite.gated, *suite.metrics]))
+    rows = [
+        (name, str(group.cases), *(number(value.value if (value := group.find(metric)) else None) for metric in names))
+        for name, group in suite.groups[key].items()
+    ]
+    return TextTable("", (key, "cases", *names), rows, spare=range(len(names) + 1, 2, -1))
+
+
+def case_table(suite: SuiteReport) -> TextTable | None:
+    """Return the cases of a small suite with their scores, those of gates first; ``None`` for any other suite."""
+    cases = suite.cases
+    names = dict.fromkeys([*suite.gated, *listed_metrics(suite)])
+    scored = [name for name in names if any(case.metrics.get(name) is not None for case in cases)][:_MOST_SCORES]
+    if not scored or not 1 < len(cases) <= _FEW_CASES:
+        return None
+    rows = []
+    for case in cases:
+        scores = (number(case.metrics.get(name)) for name in scored)
+        rows.append((case.id, case.outcome.replace("_", " "), *scores))
+    headers = ("case", "outcome", *scored)
+    return TextTable("", headers, rows, texts=(0, 1), spare=range(len(headers) - 1, 2, -1))

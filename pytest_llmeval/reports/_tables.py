@@ -1,0 +1,373 @@
+"""Tables of reports: text that fits a width, filled tables of evaluators, and systems side by side."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from dataclasses import field as plain_field
+from datetime import datetime
+from typing import Annotated, NamedTuple, TypeAlias
+
+from msgspec import Struct, field
+
+from pytest_llmeval.core import (
+    PASS_RATE,
+    AnyNumber,
+    Strengths,
+    SystemDifference,
+    WrittenField,
+    counted,
+    interval,
+    number,
+    padded,
+    printable,
+    width_of,
+)
+
+"""A number that is written again as it was read: as `float`, ``2`` would come back as ``2.0``."""
+
+_GAP = "  "
+
+
+class Line(NamedTuple):
+    """A line of text and its colour: ``green``, ``red``, ``yellow``, ``bold`` or none."""
+
+    text: str
+    colour: str = ""
+
+
+class TextTable(Struct, frozen=True):
+    """A table as text.
+
+    Attributes:
+        title: The line above it; may be empty.
+        headers: Of the columns.
+        rows: The cells.
+        texts: Positions of left-aligned columns; the others hold numbers.
+        spare: Positions of columns that may be dropped for lack of room, in this order.
+    """
+
+    title: str
+    headers: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    texts: Sequence[int] = (0,)
+    spare: Sequence[int] = ()
+
+
+def draw(table: TextTable, width: int, *, everything: bool = False) -> Iterator[Line]:
+    """Yield the lines of a table without its title.
+
+    Args:
+        table: The table.
+        width: Of the terminal, in columns.
+        everything: Whether dropped columns follow in further tables; if not, they are counted.
+    """
+    columns = [[printable(cell) for cell in column] for column in zip(table.headers, *table.rows, strict=True)]
+    widths = [max(map(width_of, column)) for column in columns]
+    fixed = [place for place in range(len(columns)) if place not in table.spare]
+    spare = list(table.spare)
+    while True:
+        fitting = _fitting(fixed, spare, widths, width)
+        if everything and spare and len(fitting) == len(fixed):
+            fitting = sorted([*fixed, spare[-1]])
+        for row in zip(*(columns[place] for place in fitting), strict=True):
+            cells = (
+                padded(cell, widths[place], left=place in table.texts) for place, cell in zip(fitting, row, strict=True)
+            )
+            yield Line(_GAP.join(cells).rstrip())
+        spare = [place for place in spare if place not in fitting]
+        if not spare:
+            return
+        if not everything:
+            yield Line(f"{counted(len(spare), 'more column')}: -vv or a wider terminal")
+            return
+        yield Line("")
+
+
+def _fitting(fixed: Sequence[int], spare: Sequence[int], widths: Sequence[int], width: int) -> list[int]:
+    """Return the columns that fit."""
+    columns = sorted([*fixed, *spare])
+    for place in spare:
+        if sum(widths[each] + len(_GAP) for each in columns) - len(_GAP) <= width:
+            break
+        columns.remove(place)
+    return columns
+
+
+Cell: TypeAlias = str | float | int | None
+TableRow: TypeAlias = Sequence[Cell]
+
+
+class FilledTable(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A table with its numbers.
+
+    Attributes:
+        title: The line above it; may be empty.
+        headers: Of all columns.
+        rows: Texts and numbers; ``None`` for a number that does not exist.
+        cases: Row and column of a cell of a confusion matrix, and the ids of its cases.
+        left_out: Number of rows beyond the limit.
+        note: The line below it; may be empty.
+        metrics: Full names of the metrics that it contains.
+        names: Number of leading columns that name the row.
+        is_matrix: Whether it is a confusion matrix, whose metrics are not listed elsewhere.
+    """
+
+    title: Annotated[str, WrittenField.ALWAYS] = ""
+    headers: Sequence[str]
+    rows: Sequence[TableRow]
+    cases: Sequence[tuple[int, int, Sequence[str]]] = ()
+    left_out: int = 0
+    note: str = ""
+
+    metrics: frozenset[str] = field(name="(metrics)", default=frozenset())
+    names: int = field(name="(names)", default=1)
+    is_matrix: bool = field(name="(is matrix)", default=False)
+
+    @property
+    def text_columns(self) -> frozenset[int]:
+        """Positions of the columns that hold text only."""
+        columns = enumerate(zip(*self.rows, strict=True))
+        return frozenset(place for place, cells in columns if all(isinstance(cell, str) for cell in cells))
+
+    def lines(self) -> Iterator[list[str]]:
+        """Yield the rows as text; what repeats the first cell of the row above is left out."""
+        above: Cell = None
+        for first, *others in self.rows:
+            yield ["" if first == above else _text(first), *map(_text, others)]
+            above = first
+
+    def as_text(self) -> TextTable:
+        """Return the table as text, whose last columns may be dropped, except for the first with numbers."""
+        spare = range(len(self.headers) - 1, self.names, -1)
+        return TextTable(self.title, self.headers, list(self.lines()), sorted(self.text_columns), spare)
+
+
+def _text(cell: Cell) -> str:
+    return str(cell) if isinstance(cell, str | int) else number(cell)
+
+
+class SystemValue(Struct, frozen=True):
+    """A metric of a system."""
+
+    value: AnyNumber | None
+    low: AnyNumber | None = None
+    high: AnyNumber | None = None
+
+
+class SystemReport(Struct, frozen=True, omit_defaults=True):
+    """A system of a suite.
+
+    Attributes:
+        system: Its name.
+        cases: How many cases it answered.
+        metrics: Metric to value.
+        differences: Metric to difference; empty for the reference itself.
+        groups: Label, its value, metric to value.
+    """
+
+    system: str
+    cases: int
+    metrics: Mapping[str, SystemValue]
+    differences: Mapping[str, SystemDifference] = field(default_factory=dict)
+    groups: Annotated[Mapping[str, Mapping[str, Mapping[str, AnyNumber | None]]], WrittenField.ALWAYS] = field(
+        default_factory=dict
+    )
+
+
+class SystemsReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """The systems of a suite side by side.
+
+    Attributes:
+        suite: Name of the suite.
+        path: The file, relative to pytest's rootdir.
+        reference: The system that the others are compared with.
+        confidence: Of the intervals of differences.
+        compare_by: Metrics that reports list first, and by group.
+        strengths: Strengths of the systems, for each evaluator that compared them in pairs.
+        systems: The systems.
+        joined: Tables of an evaluator with a column for each system.
+    """
+
+    suite: str
+    path: str
+    reference: str
+    confidence: AnyNumber
+    compare_by: Sequence[str]
+    strengths: Sequence[Strengths] = ()
+    systems: Sequence[SystemReport]
+
+    joined: Sequence[FilledTable] = field(name="(joined)", default=())
+
+    def has(self, path: str, base_name: str) -> bool:
+        """Return whether a path and a name without system are those of this suite."""
+        return (path, base_name) == (self.path, self.suite)
+
+    @property
+    def title(self) -> str:
+        """The heading of the tables."""
+        return f"{self.suite}: {counted(len(self.systems), 'system')}, compared with {self.reference}"
+
+    @property
+    def metrics(self) -> list[str]:
+        """All metrics, those of `compare_by` first, and ``pass_rate`` last unless it is one of these."""
+        names = dict.fromkeys(name for each in self.systems for name in each.metrics if name != PASS_RATE)
+        return list(dict.fromkeys([*self.compare_by, *names, PASS_RATE]))
+
+    @property
+    def groups(self) -> dict[str, list[str]]:
+        """Label to its values, for the labels that the systems are reported by."""
+        return {
+            label: sorted({name for each in self.systems for name in each.groups.get(label, {})})
+            for label in dict.fromkeys(label for each in self.systems for label in each.groups)
+        }
+
+
+def system_tables(report: SystemsReport, *, metrics: Sequence[str], joined: bool = False) -> Iterator[TextTable]:
+    """Yield the tables: values, differences to the reference, those of evaluators, and groups.
+
+    Args:
+        report: The systems.
+        metrics: Metrics whose differences have a table.
+        joined: Whether differences share one table instead of one for each metric.
+    """
+    listed = report.metrics
+    rows = [
+        (each.system, str(each.cases), *(_cell(each, metric, report.confidence) for metric in listed))
+        for each in report.systems
+    ]
+    yield TextTable("", ("system", "cases", *listed), rows, spare=_from_the_end(2 + len(listed), 3))
+    between = f"{report.confidence * 100:g}% interval"
+    for strengths in report.strengths:
+        strong = [(each.system, number(each.value), interval(each.low, each.high)) for each in strengths.systems]
+        title = f"strength by {strengths.label} (Bradley-Terry with ties, {counted(strengths.pairs, 'pair')})"
+        yield TextTable(title, ("system", "strength", between), strong)
+    headers = ("metric", "system", "value", between, "change", between, "p", "win/tie/loss")
+    changes = {metric: [(metric, *_change(each, metric)) for each in report.systems] for metric in metrics}
+    against = f"against {report.reference}, case by case (p by Holm's method)"
+    if joined:
+        yield TextTable(f"all {against}", headers, [row for rows in changes.values() for row in rows], (0, 1))
+    for metric, changed in () if joined else changes.items():
+        # The interval of the value itself is in the table of metrics.
+        yield TextTable(f"{metric} {against}", headers[1:], [row[1:] for row in changed], spare=(2, 6, 4))
+    yield from (each.as_text() for each in report.joined)
+    for label, names in report.groups.items():
+        for metric in report.compare_by:
+            groups = [
+                (each.system, *(number(each.groups.get(label, {}).get(name, {}).get(metric)) for name in names))
+                for each in report.systems
+            ]
+            columns = ("system", *names)
+            yield TextTable(f"{metric} by {label}", columns, groups, spare=_from_the_end(len(columns), 2))
+
+
+def _from_the_end(columns: int, needed: int) -> Sequence[int]:
+    """Return the positions of dispensable columns, the last first."""
+    return range(columns - 1, needed - 1, -1)
+
+
+def _change(system: SystemReport, metric: str) -> tuple[str, ...]:
+    """Return value and difference of a system; the reference has empty cells for the difference."""
+    value, change = system.metrics.get(metric, SystemValue(None)), system.differences.get(metric)
+    cells = (system.system, number(value.value), interval(value.low, value.high))
+    if change is None:
+        return (*cells, "", "", "", "")
+    numbers = number(change.difference), interval(change.low, change.high), number(change.p_value)
+    return (*cells, *numbers, f"{change.wins}/{change.ties}/{change.losses}")
+
+
+def _cell(system: SystemReport, metric: str, confidence: float) -> str:
+    """Return the value, starred if the difference from the reference is significant."""
+    value, change = system.metrics.get(metric, SystemValue(None)), system.differences.get(metric)
+    is_sure = change is not None and change.p_value is not None and change.p_value <= 1 - confidence
+    return f"{number(value.value)}{'*' if is_sure else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A run of a suite, or an approval of one.
+
+    Attributes:
+        time: Start in UTC; for an approval, the day.
+        commit: What was checked out; empty outside a repository.
+        values: Metric name to value.
+        intervals: Metric name to the bounds of its interval.
+        gates: Gate to ``passed``, ``failed`` or ``not_judged``; ``None`` if unknown.
+        cases: Number of cases; ``None`` if unknown.
+        basis: ``data``, ``evaluator`` and ``judge``, which with the predictions determine the values, to their
+            fingerprints, as far as known.
+        approved: Whether its scores were approved.
+        noted: Whether the history of runs has it; if not, only the score file does, with its day.
+    """
+
+    time: datetime
+    commit: str = ""
+    values: Mapping[str, float | None] = plain_field(default_factory=dict)
+    intervals: Mapping[str, tuple[float, float]] = plain_field(default_factory=dict)
+    gates: Mapping[str, str] | None = None
+    cases: int | None = None
+    basis: Mapping[str, str] = plain_field(default_factory=dict)
+    approved: bool = False
+    noted: bool = True
+
+    @property
+    def failed_gates(self) -> list[str]:
+        """Gates that failed."""
+        return [gate for gate, outcome in (self.gates or {}).items() if outcome == "failed"]
+
+    @property
+    def when(self) -> str:
+        """Its time for display: ``2026-11-22 10:43``, or the day of an approval."""
+        return f"{self.time:%Y-%m-%d %H:%M}" if self.noted else f"{self.time:%Y-%m-%d}"
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The history of a suite, or of one variant of it.
+
+    Attributes:
+        path: The suite file as reports name it.
+        variant: The Python test and the system or variant in brackets; empty without either.
+        points: In the order of time.
+        bridged: Fingerprints of judges before and after a change that a bridge makes comparable.
+    """
+
+    path: str
+    variant: str
+    points: Sequence[Point]
+    bridged: AbstractSet[tuple[str, str]] = frozenset()
+
+    @property
+    def title(self) -> str:
+        """Suite file and variant."""
+        return self.path + self.variant
+
+    @property
+    def metrics(self) -> list[str]:
+        """Names of all metrics: those with gates in the last run first, the pass rate last."""
+        names = dict.fromkeys(name for point in reversed(self.points) for name in point.values)
+        gates = next((" ".join(point.gates) for point in reversed(self.points) if point.gates), "")
+
+        def last(name: str) -> tuple[bool, bool]:
+            return name == PASS_RATE, re.search(rf"(?<!\w){re.escape(name)}(?!\w)", gates) is None
+
+        return sorted(names, key=last)
+
+    def changes(self) -> list[tuple[str, ...]]:
+        """Return what changed at each point: ``data``, ``evaluator``, ``judge``, or ``bridged judge``."""
+        known: dict[str, str] = {}
+        cases: int | None = None
+        changes = []
+        for point in self.points:
+            changed = [
+                f"bridged {name}" if (known[name], value) in self.bridged else name
+                for name, value in point.basis.items()
+                if known.get(name, value) != value
+            ]
+            counts = {cases, point.cases} - {None}
+            if "data" not in point.basis and len(counts) > 1:
+                changed.append("data")
+            known |= point.basis
+            cases = point.cases if point.cases is not None else cases
+            changes.append(tuple(sorted(changed)))
+        return changes

@@ -1,0 +1,407 @@
+"""The summary of a run as lines: for a terminal, one screen when all is well; and for a coding agent."""
+
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from msgspec import structs
+
+from pytest_llmeval.core import BAD, GateResult, SnapshotVerdict, code_of, counted, excerpt, number, printable, width_of
+from pytest_llmeval.data import write_text
+from pytest_llmeval.reports._form import CaseReport, RunReport, SuiteReport
+from pytest_llmeval.reports._mutation import Survival, survival_lines
+from pytest_llmeval.reports._overview import (
+    MOST_LINES,
+    affected_text,
+    asking_lines,
+    case_table,
+    cause_lines,
+    change_lines,
+    cluster_lines,
+    fall_lines,
+    group_table,
+    legend,
+    listed_metrics,
+    metric_notes,
+    metric_table,
+    money_lines,
+    not_judged,
+    overview,
+    run_outcome,
+    totals,
+    uncalibrated_text,
+    warnings,
+)
+from pytest_llmeval.reports._tables import FilledTable, Line, SystemsReport, TextTable, draw, system_tables
+
+_FILE_WIDTH = 100
+_READABLE = 160
+"""Longer lines are hard to follow, however wide the terminal."""
+_CUT = len("... (999 more characters)")
+_METRICS = 16
+_METRICS_OF_ONE = 8
+"""Metrics listed without ``-v``."""
+_CHANGES = 10
+"""Changed scores listed without ``-vv``."""
+_EVERYTHING = 2
+
+
+def write_plain_text(report: RunReport, path: Path) -> None:
+    """Write what the terminal shows with ``-v`` to a file, without colour."""
+    lines = (line.text for line in render(report, verbosity=1, width=_FILE_WIDTH))
+    write_text(path, ["".join(f"{line}\n" for line in lines)])
+
+
+def write_percentages(report: RunReport, path: Path) -> None:
+    """Write the same to a file, but values at cut-offs, in columns such as ``@10``, in per cent."""
+    suites = [structs.replace(suite, tables=[_in_per_cent(table) for table in suite.tables]) for suite in report.suites]
+    write_plain_text(structs.replace(report, suites=suites), path)
+
+
+def _in_per_cent(table: FilledTable) -> FilledTable:
+    rows = [
+        [
+            f"{cell:.2%}" if header.startswith("@") and isinstance(cell, float) else cell
+            for header, cell in zip(table.headers, row, strict=True)
+        ]
+        for row in table.rows
+    ]
+    return structs.replace(table, rows=rows)
+
+
+def render(report: RunReport, *, verbosity: int, width: int, rerun: Sequence[str] = ()) -> Iterator[Line]:
+    """Yield the lines of the summary.
+
+    Args:
+        report: The run.
+        verbosity: Below 0: gates and snapshots that do not pass. 0 a line for each suite, and what failed. 1:
+            the tables of all suites. Above 1: everything.
+        width: Of the terminal, in columns.
+        rerun: What failed, as arguments of pytest; empty if that is not known.
+    """
+    if verbosity < 0:
+        for suite in report.suites:
+            for gate in suite.gates:
+                if gate.outcome == "failed":
+                    yield gate_line(gate, suite)
+                    yield from (Line(printable(each)) for each in cause_lines(suite, gate))
+            yield from (_verdict(each, suite) for each in suite.snapshot if each.outcome == "failed")
+            yield from not_judged(suite, f"{suite.suite}: ")
+        yield from _affected(report, least=1)
+        yield from _next_command(rerun)
+        return
+    width = min(width, _READABLE)
+    detailed = [each for each in report.suites if verbosity or each.failed]
+    several = not verbosity and len(detailed) > 1
+    yield from _suites(report.suites, detailed, verbosity, width)
+    for systems in report.systems:
+        if any(systems.has(each.path, each.base_name) for each in detailed):
+            yield from _systems(systems, verbosity, width, values=not several)
+    if report.mutation:
+        yield from _mutants(report.mutation)
+    if detailed or report.mutation:
+        yield Line("")
+    if any(map(_may_be_approved, report.suites)):
+        yield Line("snapshot: approve improved and new metrics with --snapshot-update")
+    yield from (Line(printable(each), "yellow") for each in [uncalibrated_text(report.suites)] if each)
+    yield from map(Line, money_lines(report.money))
+    yield from _affected(report, least=2)
+    yield from _next_command(rerun)
+    if report.suites:
+        yield totals(report.suites)
+
+
+def _next_command(rerun: Sequence[str]) -> Iterator[Line]:
+    if rerun:
+        yield Line(f"next: pytest --llmeval {shlex.join(rerun)} -v --llmeval-report=report.html")
+
+
+def _suites(
+    suites: Sequence[SuiteReport], detailed: Sequence[SuiteReport], verbosity: int, width: int
+) -> Iterator[Line]:
+    """Yield suites: one table if several failed, else a line for each that did not; then more on each that failed."""
+    several = not verbosity and len(detailed) > 1
+    short = suites if several else [each for each in suites if not (verbosity or each.failed)]
+    if short:
+        yield from overview(short, width)
+        for suite in short:
+            yield from () if suite.failed else warnings(suite)
+    for suite in detailed:
+        lines = list(_reasons(suite) if several else _suite(suite, verbosity, width))
+        if lines and (short or suite is not detailed[0]):
+            yield Line("")
+        yield from lines
+
+
+def _reasons(suite: SuiteReport) -> Iterator[Line]:
+    """Yield what failed in one of several suites, apart from cases; nothing if it is only these."""
+    lines = [
+        *(Line(printable(line), "yellow") for line in metric_notes(suite) if line.startswith("warning")),
+        *_gates(suite, details=False, passed=False),
+        *not_judged(suite),
+        *(_verdict(each) for each in suite.snapshot if each.outcome == "failed"),
+    ]
+    if lines:
+        yield Line(printable(f"{suite.suite}  ({suite.path})"), "bold")
+        yield from lines
+
+
+def _affected(report: RunReport, least: int) -> Iterator[Line]:
+    """Yield which cases of so many suites ran because of a change."""
+    if len(report.suites) >= least and (text := affected_text(report.suites)):
+        yield Line(printable(text))
+
+
+def _may_be_approved(suite: SuiteReport) -> bool:
+    """Return whether scores are better than approved, or new, and an approval would not accept what failed as well."""
+    failed = any(each.outcome == "failed" for part in (suite.gates, suite.snapshot) for each in part)
+    return not failed and any(each.kind in ("improved", "new") for each in suite.snapshot)
+
+
+def _mutants(mutation: "Sequence[Survival]") -> Iterator[Line]:
+    """Yield the survival of mutants in each suite."""
+    for each in mutation:
+        yield Line("")
+        yield from map(Line, survival_lines(each))
+
+
+def _systems(systems: SystemsReport, verbosity: int, width: int, *, values: bool) -> Iterator[Line]:
+    """Yield the systems of a suite side by side, with the table of all their values if it is wanted."""
+    yield Line("")
+    yield Line(printable(systems.title), "bold")
+    tables = system_tables(systems, metrics=systems.metrics if verbosity >= _EVERYTHING else systems.compare_by)
+    for table in islice(tables, 0 if values else 1, None):
+        yield from _titled(table, width, everything=verbosity >= _EVERYTHING)
+
+
+def _titled(table: TextTable, width: int, *, everything: bool) -> Iterator[Line]:
+    if table.title:
+        yield Line("")
+        yield Line(printable(table.title))
+    yield from draw(table, width, everything=everything)
+
+
+def _suite(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
+    everything = verbosity >= _EVERYTHING
+    yield Line(printable(f"{suite.suite}  ({suite.path})"), "bold")
+    counts = ", ".join(
+        f"{count} {name.replace('_', ' ')}" for name, count in suite.counts.items() if count and name != "total"
+    )
+    yield Line(f"{counted(suite.total, 'case')}: {counts}; pass rate {number(suite.pass_rate.value)}")
+    yield from map(Line, asking_lines(suite))
+    notes = (*metric_notes(suite), *cluster_lines(suite))
+    yield from (Line(printable(line), "yellow" * line.startswith("warning")) for line in notes)
+    for table in suite.tables:
+        if not table.title:
+            yield Line("")
+        yield from _titled(table.as_text(), width, everything=everything)
+        if table.left_out:
+            yield Line(f"and {counted(table.left_out, 'row')} more")
+        if table.note:
+            yield Line(printable(table.note))
+    yield from _metrics(suite, verbosity, width)
+    for key in suite.groups if verbosity else ():
+        yield Line("")
+        yield from draw(group_table(key, suite), width, everything=everything)
+    if errors := _errors(suite):
+        yield Line(printable(f"errors: {errors}"))
+    yield from _gates(suite, details=bool(verbosity))
+    yield from not_judged(suite)
+    yield from (Line(printable(line)) for line in change_lines(suite))
+    yield from _snapshot(suite, everything=everything)
+    if verbosity:
+        yield from _worst(suite, width)
+        yield from _cases(suite, width, everything=everything)
+
+
+def _metrics(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
+    """Yield the table of metrics, with a legend for the counts that it has."""
+    everything = verbosity >= _EVERYTHING
+    # One case has neither intervals nor means: its metrics would be a long list of single numbers.
+    few = _METRICS_OF_ONE if suite.total == 1 else None if verbosity else _METRICS
+    listed = listed_metrics(suite, most=None if everything else few, in_tables=everything)
+    if listed:
+        if suite.tables:
+            yield Line("")
+        yield from draw(metric_table(suite, listed), width, everything=everything)
+        if columns := legend(listed):
+            yield Line(columns)
+    if more := len(listed_metrics(suite)) - len(listed):
+        yield Line(f"{counted(more, 'more metric')}: -vv")
+
+
+def _cases(suite: SuiteReport, width: int, *, everything: bool) -> Iterator[Line]:
+    """Yield the cases of a small suite."""
+    table = case_table(suite)
+    if table is not None:
+        yield Line("")
+        yield from draw(table, width, everything=everything)
+
+
+def _worst(suite: SuiteReport, width: int) -> Iterator[Line]:
+    """Yield the worst cases with the findings of evaluators."""
+    if suite.worst is None:
+        return
+    yield Line("")
+    yield Line(printable(f"worst cases by {suite.worst.metric}"))
+    for each in suite.worst.cases:
+        yield Line(printable(f"{number(each.score)}  {each.id}"))
+        findings = suite.case(each.id).findings
+        for line in findings[:MOST_LINES]:
+            text = f"  {printable(line)}"
+            yield Line(text if width_of(text) <= width else excerpt(text, width - _CUT, count=True))
+        if len(findings) > MOST_LINES:
+            yield Line(f"  and {counted(len(findings) - MOST_LINES, 'line')} more")
+
+
+def _errors(suite: SuiteReport) -> str:
+    """Return the sizes of buckets; a name that several evaluators use is prefixed with the evaluator."""
+    often = Counter(each.name for each in suite.error_buckets)
+    return ", ".join(
+        f"{len(each.cases)} {f'{each.evaluator}.' if often[each.name] > 1 else ''}{each.name}"
+        for each in suite.error_buckets
+        if each.cases
+    )
+
+
+def _gates(suite: SuiteReport, *, details: bool, passed: bool = True) -> Iterator[Line]:
+    """Yield the verdicts on gates; details are the statistics of a fall, and else what made a gate fail is shown."""
+    explained: set[str] = set()
+    for gate in suite.gates:
+        if gate.outcome == "not_judged" or (gate.outcome == "passed" and not passed):
+            continue
+        yield gate_line(gate, brief=not details)
+        if details and gate.cause:
+            yield Line(printable(f"  {gate.reason}"))
+        if not details and gate.outcome == "failed":
+            causes = [printable(each) for each in cause_lines(suite, gate)]
+            yield from (Line(each) for each in causes if each not in explained)
+            explained.update(causes)
+
+
+def _snapshot(suite: SuiteReport, *, everything: bool) -> Iterator[Line]:
+    """Yield scores that differ from the approved ones, failures first; the rest is counted."""
+    unchanged = [each for each in suite.snapshot if each.kind == "unchanged"]
+    changed = [each for each in suite.snapshot if each.kind != "unchanged"]
+    changed.sort(key=lambda each: each.outcome != "failed")
+    verdicts = (
+        suite.snapshot if everything else changed[: max(_CHANGES, sum(each.outcome == "failed" for each in changed))]
+    )
+    for verdict in verdicts:
+        yield _verdict(verdict)
+        yield from (Line(printable(each)) for each in fall_lines(suite, verdict))
+    if everything:
+        return
+    if more := len(changed) - len(verdicts):
+        yield Line(f"snapshot: {counted(more, 'more changed metric')}: -vv")
+    if unchanged:
+        yield Line(f"snapshot: {counted(len(unchanged), 'metric')} as approved", "green")
+
+
+def _verdict(verdict: SnapshotVerdict, suite: SuiteReport | None = None) -> Line:
+    where = f"{suite.suite}: " if suite else ""
+    if verdict.outcome == "not_judged":
+        return Line(printable(f"{where}snapshot {verdict.reason}"), "yellow")
+    word, colour = ("PASSED", "green") if verdict.outcome == "passed" else ("FAILED", "red")
+    return Line(printable(f"snapshot {word}  {where}{verdict.metric}  ({verdict.reason})"), colour)
+
+
+_SIGNS = {
+    "passed": ("PASSED", "green"),
+    "failed": ("FAILED", "red"),
+    "undecided": ("UNDECIDED", "yellow"),
+    "not_judged": ("NOT EVALUATED", "yellow"),
+}
+
+
+def gate_line(gate: GateResult, suite: SuiteReport | None = None, *, brief: bool = False) -> Line:
+    """Return the line of a verdict, after the name of its suite if several are listed.
+
+    Args:
+        gate: The verdict.
+        suite: Its suite, to be named.
+        brief: Whether a gate that did not fail has the first clause of its reason only.
+    """
+    verdict, colour = _SIGNS[gate.outcome]
+    where = f"{suite.suite}: " if suite else ""
+    why = gate.headline if gate.outcome == "failed" or not brief else gate.headline.partition("; ")[0]
+    return Line(printable(f"gate {verdict}  {where}{gate.gate}  ({why})"), colour)
+
+
+_MOST: Final = 40
+"""Lines of a report, the first and the last among them."""
+_WIDTH: Final = 240
+
+
+def agent_lines(report: RunReport, notes: Sequence[str] = ()) -> list[str]:
+    """Return the lines of the report, at most 40: faults, gates, snapshots and cases in this order.
+
+    Args:
+        report: The run.
+        notes: What could not be judged or written.
+    """
+    counts = f"; {totals(report.suites).text}" if report.suites else ""
+    first = f"llmeval {run_outcome(report)}{counts}"
+    broken = [
+        excerpt(" ".join(each.split()), _WIDTH) for each in (*_broken(report), *(f"note: {each}" for each in notes))
+    ]
+    room = _MOST - 2
+    if len(broken) > room:
+        broken = [
+            *broken[: room - 1],
+            f"{len(broken) - room + 1} more lines: --llmeval-report=report.json has everything",
+        ]
+    return [excerpt(first, _WIDTH), *broken, f"next: {_next(report)}"]
+
+
+def _broken(report: RunReport) -> Iterator[str]:
+    for path, faults in report.faults.items():
+        for fault in faults:
+            yield f"fault {code_of(fault)}: {fault if fault.startswith(path) else f'{path}: {fault}'}"
+    for suite in report.suites:
+        for gate in suite.gates:
+            if gate.outcome != "passed":
+                place = f"{suite.path}:{gate.line}" if gate.line else suite.path
+                yield f"gate {gate.outcome}: {place}: {gate.gate}: {gate.headline}"
+        for each in suite.snapshot:
+            if each.outcome != "passed":
+                yield f"snapshot {each.outcome}: {suite.path}: {each.metric}: {each.reason}"
+    for suite in report.suites:
+        yield from (f"case {case.outcome}: {_place(suite, case)}: {_reason(case)}" for case in _bad(suite))
+
+
+def _bad(suite: SuiteReport) -> list[CaseReport]:
+    return [each for each in suite.cases if each.outcome in BAD]
+
+
+def _place(suite: SuiteReport, case: CaseReport) -> str:
+    line = f":{case.line}" if case.line else ""
+    return f"{case.file or suite.path}{line} {_item(suite, case)}"
+
+
+def _item(suite: SuiteReport, case: CaseReport) -> str:
+    return f"{case.id}[{suite.variant}]" if suite.variant else case.id
+
+
+def _reason(case: CaseReport) -> str:
+    details = [line for lines in case.lines.values() for line in lines]
+    return "; ".join([*([case.reason] if case.reason else []), *details]) or "no reason is known"
+
+
+def _next(report: RunReport) -> str:
+    """Return the command that says more about what broke first, or what to do with a run that passed."""
+    for path in report.faults:
+        return f"llmeval validate {shlex.quote(path)}"
+    for suite in report.suites:
+        for case in _bad(suite):
+            return f"pytest --llmeval {shlex.quote(f'{suite.path}::{_item(suite, case)}')} -v"
+    for suite in report.suites:
+        outcomes = {*(each.outcome for each in suite.gates), *(each.outcome for each in suite.snapshot)}
+        if outcomes - {"passed"}:
+            return f"pytest --llmeval {shlex.quote(suite.path)} -v"
+    if not report.suites:
+        return "llmeval init, or pytest --llmeval SUITE with a suite file"
+    return f"llmeval mutate {shlex.quote(report.suites[0].path)}, then llmeval guard"

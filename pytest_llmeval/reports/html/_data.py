@@ -1,0 +1,415 @@
+"""The JSON data of a page: suites with verdicts, gates and history, cases in columns, and the cases of the overview."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from msgspec import Struct
+
+from pytest_llmeval.core import BAD, PASS_RATE, GateResult, MetricChange, MetricValue, excerpt
+from pytest_llmeval.gates import ChangeGate, LimitGate, rule_of_text
+from pytest_llmeval.reports._failures import SuiteCase, cause_of, failure_key
+from pytest_llmeval.reports._form import NO_CASE, CaseReport, Changes, RunReport, SuiteReport, gated_metrics
+from pytest_llmeval.reports._json import published, published_without
+from pytest_llmeval.reports._tables import Timeline
+
+_DRAWN = {"incomplete": "not_judged", "undecided": "not_judged"}
+"""Verdict on a suite or a run to how the page draws it, where that differs."""
+
+_BY = " by "
+_CONFIDENT = ("value", "low", "high")
+
+ViewTexts: TypeAlias = Mapping[str, Any]
+"""Fields of a case that only its own view shows."""
+
+_SLACK = 1e-9
+_DIGITS = 6
+_LONGEST_REASON = 160
+_IN_TABLE = ("id", "outcome", "cluster", "metrics", "duration_s", "labels", "unmet", "line")
+"""Fields of a case that the table of cases has."""
+
+_OVERVIEW = ("reason", "lines", "input", "expected", "prediction")
+_PASS_RATE = ("value", "low", "high", "scored", "missing")
+_DIFFERENCE = ("baseline", "value", "difference", "low", "high", "p_value", "cases")
+_MOST_POINTS = 40
+_NOTHING: tuple[Any, ...] = (None, {}, [], 0)
+
+
+class PageRun(Struct, frozen=True):
+    """A run on a page.
+
+    Attributes:
+        label: Distinguishes it from the other runs of the page; may be empty if it is the only one.
+        report: Its report.
+        is_baseline: Whether it only serves as baseline.
+        pairs: For each suite, the index of its counterpart among all suites of the page, or ``None``.
+    """
+
+    label: str
+    report: RunReport
+    is_baseline: bool = False
+    pairs: Sequence[int | None] = ()
+
+
+def run_of(run: PageRun) -> dict[str, Any]:
+    """Return a run without its suites."""
+    report = run.report
+    return {
+        "label": run.label,
+        "baseline": run.is_baseline,
+        **(published(report.run) if report.run.started_at else {}),
+        "faults": published(report.faults),
+        "systems": published(report.systems),
+        "mutation": published(report.mutation),
+        "verdict": _DRAWN.get(report.verdict, report.verdict),
+    }
+
+
+def entry_of(suite: SuiteReport, run: int) -> dict[str, Any]:
+    """Return a suite without its cases.
+
+    Args:
+        suite: The suite.
+        run: Number of its run on the page.
+    """
+    metrics = {**suite.metrics, PASS_RATE: suite.pass_rate}
+    form = published_without(suite, "cases")
+    return {
+        "run": run,
+        **{name: value for name, value in form.items() if value not in _NOTHING},
+        "variant": suite.variant,
+        "name": suite.base_name if suite.variant else suite.suite,
+        "counts": {"total": len(suite.cases), **Counter(case.outcome for case in suite.cases), **suite.counts},
+        "pass_rate": {name: getattr(suite.pass_rate, name) for name in _PASS_RATE},
+        "gates": [_gate(each, metrics) for each in suite.gates],
+        "verdict": _DRAWN.get(suite.verdict, suite.verdict),
+        "cases": len(suite.cases),
+        **({"changes": changes_json(suite.changes)} if suite.changes else {}),
+        **({"history": history} if (history := past_points(suite.past)) else {}),
+    }
+
+
+def number_line(gate: GateResult, metrics: Mapping[str, MetricValue]) -> dict[str, Any]:
+    """Return the operator of a gate's limit and the interval of its value, as far as known.
+
+    Args:
+        gate: The gate.
+        metrics: Metrics of the suite and ``pass_rate``.
+
+    Example:
+        >>> number_line(GateResult("f1 >= 0.7", "passed"), {"f1": MetricValue(0.7, None, 0.6, 0.8, 9, 0, 0, 0)})
+        {'operator': '>=', 'low': 0.6, 'high': 0.8}
+    """
+    rule = rule_of_text(gate.gate)
+    if rule is not None and rule.form is not None:
+        # A gate on a change is judged by its interval, not by the side of the limit that its value is on.
+        relative = {"relative": True, **_bounds(gate)} if issubclass(rule, ChangeGate) else {}
+        return {"operator": rule.form.operator, **relative}
+    whole, _, label = gate.gate.rpartition(_BY)
+    # Of two limits, a gate reports the one that its value was compared with.
+    parsed = _limit_gate(_nearest(whole or label, gate.limit))
+    if parsed is None:
+        return {}
+    line = {"operator": parsed.bounds[0].operator}
+    value = metrics.get(parsed.metric)
+    return line if whole or value is None or parsed.statistic not in _CONFIDENT else line | _bounds(value)
+
+
+def _bounds(value: GateResult | MetricValue) -> dict[str, Any]:
+    bounds = {"low": value.low, "high": value.high}
+    return {name: each for name, each in bounds.items() if each is not None}
+
+
+def _gate(gate: GateResult, metrics: Mapping[str, MetricValue]) -> dict[str, Any]:
+    """Return a gate with its metric and the verdict to draw: ``within_chance`` if it passed beyond its limit."""
+    line = number_line(gate, metrics)
+    beyond = False
+    if line.get("relative") and gate.value is not None and gate.limit is not None:
+        over = gate.value - gate.limit
+        beyond = (over if line["operator"] == "<=" else -over) > _SLACK
+    drawn = "within_chance" if gate.outcome == "passed" and beyond else gate.outcome
+    metric = next(iter(gated_metrics([gate.gate])), None)
+    return {**published(gate), "line": line, "look": drawn, "metric": metric}
+
+
+def _nearest(text: str, limit: Any) -> str:
+    gates = {part: _limit_gate(part) for part in text.split(" and ")}
+    if None in gates.values():
+        return text
+    return next((part for part, gate in gates.items() if gate and gate.bounds[0].limit == limit), next(iter(gates)))
+
+
+def _limit_gate(text: str) -> LimitGate | None:
+    try:
+        return LimitGate.from_text(text)
+    except ValueError:  # a limit that is no finite number, in a report that something else wrote
+        return None
+
+
+def changes_json(changes: Changes) -> dict[str, Any]:
+    """Return the changes as JSON data, without the cases."""
+    metrics = [
+        {
+            "metric": name,
+            "name": change.name_of(name),
+            "kind": _kind(change),
+            **{field: getattr(change, field) for field in _DIFFERENCE},
+        }
+        for name, change in changes.metrics.items()
+    ]
+    return {"against": changes.against, "notes": list(changes.notes), "metrics": metrics}
+
+
+_KINDS = {"declined": "fell", "improved": "rose", "not_significant": "unclear", "undecided": "untold"}
+
+
+def _kind(change: MetricChange) -> str:
+    """Return how the page draws the verdict on a change: ``fell`` for what declined."""
+    if change.difference is None:
+        return "vanished" if change.value is None else "new"
+    return "same" if change.difference == 0 else _KINDS[change.verdict]
+
+
+def past_points(timeline: Timeline | None) -> list[dict[str, Any]]:
+    """Return the last runs and approvals, latest last, each with changes of data, evaluator or judge before it."""
+    if timeline is None:
+        return []
+    changes = timeline.changes()
+    return [
+        {
+            "time": point.when,
+            "approved": point.approved,
+            "commit": point.commit[:12],
+            "values": dict(point.values),
+            "changed": list(changed),
+        }
+        for point, changed in list(zip(timeline.points, changes, strict=True))[-_MOST_POINTS:]
+    ]
+
+
+def index_of(cases: Sequence[CaseReport]) -> dict[str, Any]:
+    """Return the table of cases, column by column.
+
+    Args:
+        cases: The cases.
+
+    Returns:
+        ``ids``, ``reasons`` (their beginnings), ``lines`` (of the file), ``seconds``; ``outcomes``, ``statuses`` (of
+        repeats) and each of the ``labels`` as a list of values and an index for each case, -1 for none; ``metrics``,
+        name to scores.
+    """
+    names = dict.fromkeys(name for case in cases for name in case.metrics)
+    labels = dict.fromkeys(name for case in cases for name in case.labels)
+    return {
+        "ids": [case.id for case in cases],
+        "outcomes": _coded(case.outcome for case in cases),
+        "reasons": [_beginning(case.reason) for case in cases],
+        "lines": [case.line for case in cases],
+        "seconds": [round(case.duration_s, 3) for case in cases],
+        "statuses": _coded(_status(case) for case in cases),
+        "labels": {name: _coded(case.labels.get(name) for case in cases) for name in labels},
+        "metrics": {name: [_rounded(case.metrics.get(name)) for case in cases] for name in names},
+    }
+
+
+def overview_texts(case: CaseReport | None) -> ViewTexts:
+    """Return what the overview shows of a case."""
+    return {} if case is None else {name: value for name, value in case_texts(case).items() if name in _OVERVIEW}
+
+
+def case_texts(case: CaseReport) -> ViewTexts:
+    """Return what the view of a case shows, leaving out what is empty, and what the table of cases has."""
+    form = published(case)
+    return {name: value for name, value in form.items() if name not in _IN_TABLE and value not in (None, {}, [])}
+
+
+def _status(case: CaseReport) -> Any:
+    repeats = case.details.get("repeats")
+    return repeats.get("status") if isinstance(repeats, Mapping) else None
+
+
+def _coded(values: Iterable[Any]) -> dict[str, Any]:
+    """Write a column of few distinct texts as the texts and an index for each case."""
+    places: dict[str, int] = {}
+    codes = [-1 if each is None else places.setdefault(str(each), len(places)) for each in values]
+    return {"values": list(places), "codes": codes}
+
+
+def _beginning(reason: Any) -> str:
+    return excerpt(str(reason or ""), _LONGEST_REASON, lines=True)
+
+
+def _rounded(score: Any) -> float | None:
+    return None if score is None else round(float(score), _DIGITS) + 0.0
+
+
+_Kind: TypeAlias = Literal["new_failure", "failing", "still_failing", "fell", "rose"]
+
+MOST_SHOWN = 5
+_MOST_ALIKE = 20
+"""Cases that fail alike that the overview links."""
+_TIE = 1e-9
+
+
+class _Move(NamedTuple):
+    """A case on its way into the list.
+
+    Attributes:
+        tier: 0 if it newly fails, 1 if it fell by a gated metric, 2 if it failed before, 3 if it fell, 4 if it rose.
+        loss: By how much the metric fell, or rose, as a share of its range.
+        shortfall: From the best score of the metric that is shown.
+        place: Of the case in the suite.
+        kind: What happened.
+        metric: What shows it; empty if no score does.
+        gated: Whether a gate judges that metric.
+    """
+
+    tier: int
+    loss: float
+    shortfall: float
+    place: int
+    kind: _Kind
+    metric: str
+    gated: bool
+
+    @property
+    def rank(self) -> tuple[int, float, float, int]:
+        """Sorts the worst first, and equal ones by their order in the suite."""
+        return self.tier, -self.loss, -self.shortfall, self.place
+
+
+def worst_changes(suite: SuiteReport, before: SuiteReport | None) -> dict[str, Any]:
+    """Return the cases of a suite that broke, the worst first; if none did, those that moved most.
+
+    New failures come first, then cases that fell by the metric of a gate or of an approved score that was not kept.
+    Those that fell by other metrics follow, then those that rose. Those that failed before are a group of their own.
+
+    Args:
+        suite: The suite.
+        before: The same suite in the approved run or baseline.
+
+    Returns:
+        ``failing``, ``still`` (failed before), ``fell`` and ``rose`` (how many cases), ``compared`` (whether there is
+        another run), and ``cases``, up to five and five that failed before: ``place`` in the suite, ``kind``
+        (``new_failure``, ``still_failing``, ``failing`` if nothing is known of it before, ``fell``, ``rose``),
+        ``alike`` (places of the cases that fail alike, up to twenty) and ``times`` (how many these are), and
+        ``metric``, ``gated``, ``now`` and ``before`` where a score shows it.
+    """
+    others = {case.id: case for case in before.cases} if before else {}
+    unapproved = [each.metric for each in suite.snapshot if each.outcome == "failed"]
+    gated = [*gated_metrics(gate.gate for gate in suite.gates), *unapproved]
+    scales = _scales(suite, others)
+    moves = []
+    for place, case in enumerate(suite.cases):
+        move = _move(place, case, others.get(case.id), gated, scales, set(suite.lower_is_better))
+        if move is not None:
+            moves.append(move)
+    moves.sort(key=lambda each: each.rank)
+    kinds = Counter(each.kind for each in moves)
+    counts = {"still": kinds["still_failing"], "fell": kinds["fell"], "rose": kinds["rose"]}
+    alike: dict[str, list[_Move]] = {}
+    for each in moves:
+        case = suite.cases[each.place]
+        alike.setdefault(f"{each.kind} {failure_key(case) if case.outcome in BAD else case.id!r}", []).append(each)
+    before_as_well = [each for each in alike.values() if each[0].kind == "still_failing"]
+    broken = [each for each in alike.values() if each[0].kind != "still_failing"]
+    rows = [
+        _row(first, suite.cases[first.place], others)
+        | ({"alike": [each.place for each in more[:_MOST_ALIKE]], "times": len(more)} if more else {})
+        for first, *more in (*broken[:MOST_SHOWN], *before_as_well[:MOST_SHOWN])
+    ]
+    return {"failing": len(moves) - sum(counts.values()), **counts, "compared": bool(others), "cases": rows}
+
+
+def cause_json(suites: Sequence[SuiteReport], before: Sequence[SuiteReport | None]) -> dict[str, Any]:
+    """Return how many cases of a run newly fail and what they share; empty if none do.
+
+    Args:
+        suites: Of the run.
+        before: Each suite in the approved run or baseline, if it is there.
+    """
+    failing: list[SuiteCase] = []
+    for suite, other in zip(suites, before, strict=True):
+        was_bad = {case.id for case in other.cases if case.outcome in BAD} if other else set()
+        failing += [(suite, case) for case in suite.cases if case.outcome in BAD and case.id not in was_bad]
+    return {**cause_of(suites, failing)._asdict(), "compared": any(before)} if failing else {}
+
+
+def _scales(suite: SuiteReport, others: Mapping[str, CaseReport]) -> dict[str, tuple[float, float]]:
+    """Return the range of each metric: the possible one where it is known, else that of the scores."""
+    known: dict[str, tuple[float, float]] = {}
+    for case in (*suite.cases, *others.values()):
+        for name, score in case.metrics.items():
+            if score is not None:
+                low, high = known.get(name, (score, score))
+                known[name] = min(low, score), max(high, score)
+    return known | {name: (low, high) for name, (low, high) in suite.ranges.items()}
+
+
+def _move(
+    place: int,
+    case: CaseReport,
+    other: CaseReport | None,
+    gated: Sequence[str],
+    scales: Mapping[str, tuple[float, float]],
+    lower: set[str],
+) -> _Move | None:
+    """Return what became of a case; ``None`` if it neither fails nor moved, or is excused."""
+    outcome = case.outcome
+    if outcome not in (*BAD, "passed"):
+        return None
+    losses = dict(_losses(case, other, scales, lower)) if other is not None else {}
+    judged = {name: loss for name, loss in losses.items() if name in gated}
+    if outcome in BAD:
+        metric = _largest(judged) or _deciding_metric(case, gated) or _largest(losses)
+        was_bad = other is not None and other.outcome in BAD
+        kind: _Kind = "failing" if other is None else "still_failing" if was_bad else "new_failure"
+        tier = 0 if not was_bad else 1 if _largest(judged) else 2
+        loss = max(0.0, losses.get(metric, 0.0))
+        return _Move(tier, loss, _shortfall(metric, case, scales, lower), place, kind, metric, metric in gated)
+    if metric := _largest(judged) or _largest(losses):
+        return _Move(1 if metric in judged else 3, losses[metric], 0.0, place, "fell", metric, metric in gated)
+    gains = {name: -loss for name, loss in losses.items()}
+    metric = _largest({name: gains[name] for name in judged}) or _largest(gains)
+    return _Move(4, gains[metric], 0.0, place, "rose", metric, metric in gated) if metric else None
+
+
+def _largest(moves: Mapping[str, float]) -> str:
+    """Return the metric that moved most in this direction; empty if none did."""
+    name = max(moves, key=lambda each: moves[each], default="")
+    return name if moves.get(name, 0.0) > _TIE else ""
+
+
+def _losses(
+    case: CaseReport, other: CaseReport, scales: Mapping[str, tuple[float, float]], lower: set[str]
+) -> Iterator[tuple[str, float]]:
+    """Yield by how much a case is worse in each metric, as a share of the metric's range; negative if it is better."""
+    for name, now in case.metrics.items():
+        then = other.metrics.get(name)
+        if now is not None and then is not None:
+            low, high = scales[name]
+            yield name, (now - then if name in lower else then - now) / (1.0 if high == low else high - low)
+
+
+def _deciding_metric(case: CaseReport, gated: Sequence[str]) -> str:
+    """Return the metric that shows best why a case fails: a missed limit, or what a gate looks at."""
+    scores = case.metrics
+    missed = [name for name in case.unmet if scores.get(name) is not None]
+    judged = [name for name in gated if scores.get(name) is not None]
+    both = [name for name in missed if name in judged]
+    return next(iter((*both, *missed, *judged)), "")
+
+
+def _shortfall(name: str, case: CaseReport, scales: Mapping[str, tuple[float, float]], lower: set[str]) -> float:
+    score = case.metrics.get(name)
+    if score is None:
+        return 0.0
+    low, high = scales[name]
+    return float(score - low if name in lower else high - score) / float(1.0 if high == low else high - low)
+
+
+def _row(move: _Move, case: CaseReport, others: Mapping[str, CaseReport]) -> dict[str, Any]:
+    then = others.get(case.id, NO_CASE).metrics.get(move.metric)
+    now = case.metrics.get(move.metric)
+    scores = {"now": now, "before": then, "gated": move.gated} if now is not None else {}
+    return {"place": move.place, "kind": move.kind, **({"metric": move.metric, **scores} if scores else {})}

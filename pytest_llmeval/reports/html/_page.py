@@ -1,0 +1,306 @@
+"""The HTML page: template, style, script and compressed data in one file that opens from disk, without network."""
+
+import gzip
+import json
+from base64 import b64encode
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from hashlib import sha256
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from msgspec import UNSET, Struct, structs
+
+from pytest_llmeval.core import excerpt
+from pytest_llmeval.data import write_text
+from pytest_llmeval.reports._form import FAILING, CaseReport, RunReport, SuiteReport
+from pytest_llmeval.reports._json import completed, is_form, published
+from pytest_llmeval.reports._making import counts_of
+from pytest_llmeval.reports.html._data import (
+    PageRun,
+    ViewTexts,
+    case_texts,
+    cause_json,
+    changes_json,
+    entry_of,
+    index_of,
+    overview_texts,
+    past_points,
+    run_of,
+    worst_changes,
+)
+from pytest_llmeval.services import secret_values, without
+
+_MEGABYTE = 1_000_000
+WARN_FROM = 20 * _MEGABYTE
+"""Size from which a page warns about it."""
+CUT_FROM = 50 * _MEGABYTE
+"""Size from which texts are dropped."""
+
+_SCRIPTS = (
+    *("words.js", "words_zh.js", "dom.js", "data.js", "figures.js", "state.js", "filters.js", "diff.js", "charts.js"),
+    *("overview.js", "worst.js", "systems.js", "numbers.js", "table.js", "values.js", "transcript.js", "case.js"),
+    *("compare.js", "tools.js", "mutants.js", "main.js"),
+)
+_SHORT = 500
+_CHUNK = 256_000
+"""Characters of JSON in a piece: small enough to unpack while a case opens."""
+_APPROVED = "approved run"
+_QUOTING = ("input", "expected", "prediction", "answers", "details", "lines", "judgings")
+
+
+class Page(NamedTuple):
+    """A page.
+
+    Attributes:
+        html: Its text.
+        note: What was left out, or a warning about the size; may be empty.
+    """
+
+    html: str
+    note: str = ""
+
+
+class _Piece(NamedTuple):
+    """A compressed part of the data, which the script finds by name."""
+
+    name: str
+    text: str
+
+
+def to_page(runs: Sequence[PageRun], *, warn_from: int = WARN_FROM, cut_from: int = CUT_FROM) -> Page:
+    """Return the page of some runs.
+
+    Args:
+        runs: The first is the subject of the page.
+        warn_from: Size in bytes from which the page warns about it.
+        cut_from: Size in bytes from which texts are dropped: those of passed cases, then all but beginnings, then all.
+    """
+    runs = [structs.replace(run, report=_masked(run.report)) for run in runs]
+    head, pieces, lacking = _fitting(runs, cut_from)
+    size = _size(pieces)
+    note = lacking or (f"this page has {size / _MEGABYTE:.0f} MB" if size >= warn_from else "")
+    head["note"] = note
+    assets = files(__package__) / "assets"
+    scripts = (assets / name for name in _SCRIPTS)
+    html = rendered_page(assets, "page.html.jinja", "page.css", scripts, head, head=head, pieces=pieces)
+    return Page(html, note)
+
+
+def _fitting(runs: Sequence[PageRun], limit: int) -> tuple[dict[str, Any], list[_Piece], str]:
+    """Return head and pieces of a page with as many texts as fit, and a note on what was dropped."""
+    for lacking, shortened in _LEVELS:
+        head, pieces = _data(runs, shortened)
+        if _size(pieces) < limit:
+            return head, pieces, lacking
+    return (*_data(runs, _without_texts), _WITHOUT)
+
+
+def _size(pieces: Sequence[_Piece]) -> int:
+    return sum(len(piece.text) for piece in pieces)
+
+
+def _data(
+    runs: Sequence[PageRun], shortened: Callable[[str, ViewTexts], ViewTexts]
+) -> tuple[dict[str, Any], list[_Piece]]:
+    """Return the head of the page, and what is unpacked later."""
+    pieces: list[_Piece] = []
+    entries: list[dict[str, Any]] = []
+    every = [suite for run in runs for suite in run.report.suites]
+    for number, run in enumerate(runs):
+        for place, suite in enumerate(run.report.suites):
+            entry = entry_of(suite, number)
+            index = index_of(suite.cases)
+            texts = (shortened(case.outcome, case_texts(case)) for case in suite.cases)
+            name = f"s{len(entries)}"
+            starts = []
+            for chunk in chunked(texts):
+                starts.append(len(chunk))
+                pieces.append(_Piece(f"{name}c{len(starts) - 1}", pack(f"[{','.join(chunk)}]")))
+            pieces.append(_Piece(f"{name}i", pack(as_json(index))))
+            entry["chunks"] = starts
+            pair = entry["pair"] = run.pairs[place] if run.pairs else None
+            if number == 0:
+                before = None if pair is None else every[pair]
+                entry["worst"] = worst_changes(suite, before)
+                pieces.append(_Piece(f"{name}w", pack(as_json(list(_worst(entry["worst"], suite, before, shortened))))))
+            entries.append(entry)
+    first, *others = runs
+    pairs = first.pairs or [None] * len(first.report.suites)
+    cause = cause_json(first.report.suites, [None if pair is None else every[pair] for pair in pairs])
+    listed = [{**run_of(first), "cause": cause}, *map(run_of, others)]
+    return {"runs": listed, "entries": entries}, pieces
+
+
+def _worst(
+    worst: Mapping[str, Any],
+    suite: SuiteReport,
+    before: SuiteReport | None,
+    shortened: Callable[[str, ViewTexts], ViewTexts],
+) -> Iterator[dict[str, ViewTexts]]:
+    """Yield the texts of the cases that the overview shows, in both runs."""
+    others = {case.id: case for case in before.cases} if before else {}
+    for each in worst["cases"]:
+        case = suite.cases[each["place"]]
+        sides = {"now": case, "before": others.get(case.id)}
+        yield {name: shortened(case.outcome, overview_texts(side)) for name, side in sides.items()}
+
+
+def _whole(_outcome: str, texts: ViewTexts) -> ViewTexts:
+    return texts
+
+
+def _failing_only(outcome: str, texts: ViewTexts) -> ViewTexts:
+    return texts if outcome in FAILING else _without_texts("", texts)
+
+
+def _beginnings(outcome: str, texts: ViewTexts) -> ViewTexts:
+    def begun(value: Any) -> Any:
+        text = value if isinstance(value, str) else as_json(value)
+        return value if len(text) <= _SHORT else excerpt(text, _SHORT, lines=True, count=True)
+
+    return {name: begun(value) if name != "lines" else value for name, value in _failing_only(outcome, texts).items()}
+
+
+def _without_texts(_outcome: str, texts: ViewTexts) -> ViewTexts:
+    return {name: value for name, value in texts.items() if name not in _QUOTING}
+
+
+_WITHOUT = "texts are left out, because the page would be too large"
+_LEVELS = (
+    ("", _whole),
+    ("texts of cases that passed are left out, because the page would be too large", _failing_only),
+    ("texts are cut to their beginnings, because the page would be too large", _beginnings),
+)
+
+
+def _masked(report: RunReport) -> RunReport:
+    """Return a report without the values of secrets."""
+    secrets = secret_values()
+    more = [(suite.changes and changes_json(suite.changes), past_points(suite.past)) for suite in report.suites]
+    text = as_json([published(report), more])
+    masked: RunReport = report if without(text, secrets) == text else _without_secrets(report, secrets)
+    return masked
+
+
+def _without_secrets(value: Any, secrets: Collection[str]) -> Any:
+    if is_form(type(value)):
+        names = value.__struct_fields__ if isinstance(value, Struct) else [each.name for each in fields(value)]
+        return type(value)(**{name: _without_secrets(getattr(value, name), secrets) for name in names})
+    if isinstance(value, Mapping):
+        return {_without_secrets(name, secrets): _without_secrets(each, secrets) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_secrets(each, secrets) for each in value]
+    return without(value, secrets) if isinstance(value, str) else value
+
+
+def rendered_page(
+    assets: Traversable, name: str, style: str, scripts: Iterable[Traversable], data: Any, **more: Any
+) -> str:
+    """Return a page that holds its style, its scripts and its data.
+
+    Args:
+        assets: The folder of the template and the style.
+        name: Of the template.
+        style: Of the style sheet.
+        scripts: Its scripts, which share one scope.
+        data: What the scripts read, as JSON.
+        more: What the template has besides.
+    """
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+    css = (assets / style).read_text(encoding="utf-8")
+    script = "".join(['"use strict";\n{\n', *(each.read_text(encoding="utf-8") for each in scripts), "}\n"])
+    environment = Environment(autoescape=True, keep_trailing_newline=True)
+    return environment.from_string((assets / name).read_text(encoding="utf-8")).render(
+        data=Markup(embedded_json(data)),  # noqa: S704 (has no character that markup begins with)
+        style=Markup(css),  # noqa: S704 (our own file)
+        script=Markup(script),  # noqa: S704 (our own file)
+        style_hash=inline_hash(css),
+        script_hash=inline_hash(script),
+        **more,
+    )
+
+
+def inline_hash(text: str) -> str:
+    """Return what a Content-Security-Policy names a script or style by."""
+    return f"sha256-{b64encode(sha256(text.encode('utf-8')).digest()).decode('ascii')}"
+
+
+def write_html(report: RunReport, path: Path) -> str:
+    """Write the report to a file, from the same data as the JSON report.
+
+    Returns:
+        What was left out, or a warning about the size; may be empty.
+    """
+    page = to_page(_with_approved(report))
+    write_text(path, [page.html])
+    return page.note
+
+
+def _with_approved(report: RunReport) -> list[PageRun]:
+    """Return the run, and the approved run of the suites that have one."""
+    approved: list[SuiteReport] = []
+    pairs: list[int | None] = []
+    for each in report.suites:
+        cases = list(_approved_cases(each))
+        pairs.append(len(report.suites) + len(approved) if cases else None)
+        if cases:
+            counts = counts_of(cases, len(cases))
+            approved.append(
+                SuiteReport(
+                    suite=each.suite, path=each.path, variant=each.variant, counts=counts, metrics={}, cases=cases
+                )
+            )
+    run = PageRun("", report, pairs=pairs)
+    return [run, PageRun(_APPROVED, completed(RunReport(suites=approved)), is_baseline=True)] if approved else [run]
+
+
+def _approved_cases(suite: SuiteReport) -> Iterator[CaseReport]:
+    """Yield the approved cases, with answers where the page has those of the run."""
+    quoted = {case.id for case in suite.cases if case.has_texts}
+    for case in suite.changes.cases if suite.changes else ():
+        yield case if case.id in quoted else structs.replace(case, prediction=UNSET, several=())
+
+
+def as_json(value: Any) -> str:
+    """Return a value as compact JSON; lone surrogates are escaped."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def pack(text: str) -> str:
+    """Compress a text; equal texts give equal results."""
+    return b64encode(gzip.compress(text.encode("utf-8"), mtime=0)).decode("ascii")
+
+
+def chunked(values: Iterable[Any], size: int = _CHUNK) -> Iterator[list[str]]:
+    """Yield values as JSON in pieces of limited length, at least one value each.
+
+    >>> list(chunked(["aaaa", "bbbb", "c"], 10))
+    [['"aaaa"'], ['"bbbb"', '"c"']]
+    """
+    piece: list[str] = []
+    length = 0
+    for value in values:
+        text = as_json(value)
+        if piece and length + len(text) > size:
+            yield piece
+            piece, length = [], 0
+        piece.append(text)
+        length += len(text)
+    if piece:
+        yield piece
+
+
+def embedded_json(value: Any) -> str:
+    r"""Return JSON for a ``script`` element: no text in it can end the element or begin markup.
+
+    >>> embedded_json("</script>")
+    '"\\u003c/script\\u003e"'
+    """
+    escapes = {ord(each): f"\\u{ord(each):04x}" for each in "<>&\u2028\u2029"}
+    return as_json(value).translate(escapes)

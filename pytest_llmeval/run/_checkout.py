@@ -1,0 +1,213 @@
+"""The suites of a checkout, without pytest: with the evaluators that conftests and plugins register."""
+
+import platform
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from importlib import import_module, metadata
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+
+from pytest_llmeval._version import __version__
+from pytest_llmeval.baselines import comparable_of, fingerprint
+from pytest_llmeval.core import MISSING, Case, LlmevalError, format_error, origin
+from pytest_llmeval.data import IN_MODULE, display_path
+from pytest_llmeval.run._shards import SuitePrint
+from pytest_llmeval.suites import Registry, Suite, SuiteKey, SuiteMemo, default_registry, load_suite
+
+_HOOK = "pytest_llmeval_register"
+_DISTRIBUTION = "pytest-llmeval-suite"
+_CONFTEST = "conftest.py"
+_PACKAGE = __name__.partition(".")[0]
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python, of this package and of the libraries that it needs."""
+    versions = {"python": ".".join(platform.python_version_tuple()[:2]), _DISTRIBUTION: __version__}
+    try:
+        required = metadata.requires(_DISTRIBUTION) or []
+    except metadata.PackageNotFoundError:
+        required = []
+    for each in required:
+        name = re.match(r"[\w.-]+", each)
+        if name is not None and "extra ==" not in each:
+            versions[name[0]] = metadata.version(name[0])
+    return versions
+
+
+def print_suite(suite: Suite, root: Path, plugins: Iterable[str]) -> SuitePrint:
+    """Return the fingerprints of a suite.
+
+    Args:
+        suite: As its file has it, all systems included.
+        root: The folder to which its file is named relatively.
+        plugins: What registers evaluators for it: conftests relative to the root, and names of modules.
+    """
+    cases = [*suite.cases, *(case for each in suite.systems.values() for case in each.cases)]
+    return SuitePrint(
+        path=display_path(suite.path, root),
+        file=digest_of(file_of_suite(suite.path)),
+        data=fingerprint([_content(case) for case in cases]),
+        evaluators=fingerprint([comparable_of(suite).evaluators, _code(suite)]),
+        plugins={name: digest_of(_file_of(name, root)) for name in plugins},
+    )
+
+
+def _content(case: Case) -> list[object]:
+    predictions = [] if case.prediction is MISSING else [case.prediction]
+    limits = {name: str(limit) for name, limit in case.thresholds.items()}
+    return [case.id, case.input, case.expected, predictions, case.labels, case.tags, limits, case.way]
+
+
+def _code(suite: Suite) -> dict[str, str]:
+    """Return the modules of users that define the suite's evaluators, with their fingerprints.
+
+    Conftests, of which several may have one name, are among the plugins.
+    """
+    modules = {kind.__module__ for each in suite.evaluators.values() for kind in type(each).__mro__}
+    own = (name for name in modules if name.partition(".")[0] not in {_PACKAGE, *sys.stdlib_module_names})
+    return {name: digest_of(_file_of(name, Path())) for name in own if not f".{name}".endswith(".conftest")}
+
+
+def file_of_suite(path: Path) -> Path:
+    """Return the file of a suite, or the Python file that declares it."""
+    return path.with_name(path.name.partition(IN_MODULE)[0])
+
+
+def plugin_fault(name: str, digest: str, suite: Path, root: Path) -> str:
+    """Return why a plugin that a shard file names is not imported here; empty where it can be.
+
+    Nothing is imported to find out. A plugin lies in the checkout or is installed as one, has the bytes that the shard
+    ran, and registers evaluators.
+
+    Args:
+        name: A conftest relative to the root, or a module.
+        digest: Of its file, as the shard has it.
+        suite: The suite file for which it registers evaluators.
+        root: Of the checkout.
+    """
+    file = file_of_plugin(name, root)
+    if name.endswith(".py"):
+        own = Path(name).name == _CONFTEST and suite.is_relative_to((root / name).parent) and ".." not in name
+    else:
+        own = file is not None and file.resolve().is_relative_to(root.resolve())
+        own = own or name.partition(".")[0] in _installed_plugins()
+    if file is None or not file.is_file():
+        return f"{name}: found no such plugin here, expected the one that registered evaluators"
+    if not own or _HOOK.encode() not in file.read_bytes():
+        return f"{name}: expected a {_CONFTEST} or plugin of the checkout, or an installed plugin, with {_HOOK}"
+    return "" if digest == digest_of(file) else f"{name}: found other code than the shard ran"
+
+
+def file_of_plugin(name: str, root: Path) -> Path | None:
+    """Return the file of a plugin, without importing anything."""
+    return root / name if name.endswith(".py") else _source_of(name)
+
+
+def _source_of(module: str) -> Path | None:
+    """Return the file of a module without importing it or its packages."""
+    parts = module.split(".")
+    for folder in map(Path, sys.path):
+        base = folder.joinpath(*parts)
+        source = next((each for each in (base.with_suffix(".py"), base / "__init__.py") if each.is_file()), None)
+        if source is not None:
+            return source
+    return None
+
+
+def _installed_plugins() -> set[str]:
+    groups = ("pytest11", "pytest_llmeval.plugins")
+    return {each.value.partition(":")[0].partition(".")[0] for group in groups for each in entry_points(group=group)}
+
+
+def digest_of(path: Path | None) -> str:
+    """Return a fingerprint of the bytes of a file; empty where there is none."""
+    try:
+        return "" if path is None else f"sha256:{sha256(path.read_bytes()).hexdigest()[:32]}"
+    except OSError:
+        return ""
+
+
+def _file_of(plugin: str, root: Path) -> Path | None:
+    if plugin.endswith(".py"):
+        return root / plugin
+    file = getattr(sys.modules.get(plugin), "__file__", None)
+    return Path(file) if file else None
+
+
+@dataclass
+class Checkout:
+    """Implements `pytest_llmeval.run._stages.Suites` for a folder, by what shard files say of a run there.
+
+    Attributes:
+        root: The folder: pytest's rootdir.
+        plugins: Suite file, relative to the root, to what registers evaluators for it, in the order of registration.
+        known: What is known of the judges of suites and variants.
+        ordered: Returns a suite with the order in which its cases ran.
+        loaded: Suites that no file holds, by path.
+    """
+
+    root: Path
+    plugins: Mapping[str, Iterable[str]]
+    known: Mapping[SuiteKey, Mapping[str, Mapping[str, str]]] = field(default_factory=dict)
+    ordered: Callable[[Suite], Suite] = lambda suite: suite
+    loaded: Mapping[Path, Suite] = field(default_factory=dict)
+    _suites: SuiteMemo = field(default_factory=SuiteMemo)
+    _modules: dict[str, ModuleType] = field(default_factory=dict)
+
+    def read(self, path: Path) -> Suite:
+        """Return the suite of a file.
+
+        Raises:
+            LlmevalError: The file has faults, or what registers its evaluators is not there or fails.
+        """
+        return self.loaded.get(path) or self._suites.get(path, lambda: self._read(path))
+
+    def _read(self, path: Path) -> Suite:
+        display, registry = display_path(path, self.root), self.registry(path)
+        if IN_MODULE in path.name:
+            from pytest_llmeval.run._declared import declared_suite
+
+            return self.ordered(declared_suite(path, self.root).load(registry, root=self.root))
+        return self.ordered(load_suite(path, registry, root=self.root, display_path=display))
+
+    def registry(self, path: Path) -> Registry:
+        """Return what is known to the suite of a file.
+
+        Raises:
+            LlmevalError: What registers its evaluators is not there or fails.
+        """
+        registry = default_registry()
+        for plugin in self.plugins.get(display_path(path, self.root), ()):
+            self._register(plugin, registry)
+        return registry
+
+    def _register(self, plugin: str, registry: Registry) -> None:
+        try:
+            if plugin not in self._modules:
+                self._modules[plugin] = self._conftest(plugin) if plugin.endswith(".py") else import_module(plugin)
+            getattr(self._modules[plugin], _HOOK)(registry=registry)
+        except LlmevalError:
+            raise
+        except Exception as error:  # a user's module may raise anything
+            raise LlmevalError(
+                f"{plugin}: found no way to register evaluators ({format_error(error)}{origin(error)}), expected a "
+                f"module with {_HOOK} that can be imported outside pytest"
+            ) from error
+
+    def _conftest(self, name: str) -> ModuleType:
+        """Import a conftest of the checkout under the name that pytest gives to it."""
+        path = (self.root / name).resolve()
+        if path.name != _CONFTEST or not path.is_relative_to(self.root.resolve()):
+            raise LlmevalError(f"{name}: expected a {_CONFTEST} inside {self.root}")
+        from pytest_llmeval.run._declared import import_file
+
+        return import_file(path, "conftest")
+
+    def judges(self, key: SuiteKey, suite: Suite) -> Mapping[str, Mapping[str, str]]:
+        """Return, by evaluator, what decides the verdicts on a suite."""
+        del suite
+        return self.known.get(key, {})

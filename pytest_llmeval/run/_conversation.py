@@ -1,0 +1,425 @@
+"""Leading a conversation with a target, turn by turn, by its script or by a simulated user."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from msgspec import structs
+
+from pytest_llmeval.core import (
+    MISSING,
+    OUTCOME,
+    PARTS,
+    BudgetError,
+    LlmevalError,
+    Parts,
+    PredictionError,
+    TargetUsage,
+    as_line,
+    in_turn,
+    input_digest,
+)
+from pytest_llmeval.judges import (
+    SIMULATED_USER,
+    Judgement,
+    JudgePanel,
+    PanelQuestion,
+    UserTurn,
+    next_turn_question,
+    read_turn,
+)
+from pytest_llmeval.run._execute import json_like
+from pytest_llmeval.run._job import Answers, CaseAnswer, Job, Next, answer_to, usage_of_target
+from pytest_llmeval.suites import ConversationSpec, SimulatedUser, SuiteKey, wants_of
+
+if TYPE_CHECKING:
+    from pytest_llmeval.judges import JudgeService, RunStore
+    from pytest_llmeval.targets import Recordings
+
+_LONGEST_QUOTE = 80
+"""Most characters of a message in an error."""
+
+_LISTS = ("contexts", "tool_calls")
+_USERS = ("user", "human")
+_ASSISTANTS = {"assistant", "ai", "model", "response"}
+_OWN = frozenset((*PARTS, "stop", "stop_comment", "stop_reason", "turns", "unrecorded_from", "user"))
+"""Keys of a transcript, which no reply can set."""
+
+
+@dataclass
+class Dialogue:
+    """A conversation under way: `next` says what to send, `add` takes the reply.
+
+    Attributes:
+        script: Messages of the case, in order. A message of the user that one of the assistant follows is history.
+        parts: Where the parts of a reply are.
+        settings: Who leads it, and when it ends.
+    """
+
+    script: Sequence[Mapping[str, Any]]
+    parts: Parts
+    settings: ConversationSpec
+    _messages: list[Any] = field(default_factory=list)
+    _replies: list[Any] = field(default_factory=list)
+    _sent: int = 0
+    _stop: str | None = None
+    _reason: str | None = None
+    _comment: str = ""
+    _unrecorded: int | None = None
+
+    @property
+    def messages(self) -> Sequence[Mapping[str, Any]]:
+        """What has been said so far."""
+        return self._messages
+
+    @property
+    def turn(self) -> int:
+        """Number of the turn that is under way, counted from 1."""
+        return len(self._replies) + 1
+
+    @property
+    def wants_user(self) -> bool:
+        """Whether the simulated user speaks next."""
+        if self.settings.user is None or self._stop is not None or self._sent < len(self.script):
+            return False
+        is_asked = bool(self._messages) and self._messages[-1].get("role") == "user"
+        return not is_asked and not self._is_full
+
+    @property
+    def _is_full(self) -> bool:
+        limit = self.settings.limit
+        return limit is not None and len(self._replies) >= limit
+
+    def hear(self, turn: UserTurn) -> None:
+        """Take what the simulated user does.
+
+        Raises:
+            PredictionError: It ends the conversation before it has begun.
+        """
+        if turn.message:
+            self._messages.append({"role": "user", "content": turn.message})
+            return
+        if not self._replies:
+            raise PredictionError(f"the simulated user ended before it said anything: {turn.stop} ({turn.reason})")
+        self._stop, self._reason, self._comment = "user", turn.stop, turn.reason
+
+    def leave_recording(self) -> None:
+        """Note that the turn under way is not recorded."""
+        self._unrecorded = self._unrecorded or self.turn
+
+    def stop_unrecorded(self) -> None:
+        """End the conversation where its recording does."""
+        self._stop = "recording"
+
+    def next(self) -> list[Any] | None:
+        """Return the messages so far, to which the target must reply; ``None`` at the end of the conversation."""
+        if self._stop is None:
+            scripted = self.settings.stop == "script" and self.settings.user is None
+            if self._sent == len(self.script) and scripted:
+                self._stop = "script"
+            elif self._is_full:
+                self._stop = "max_turns"
+            else:
+                self._follow_script()
+        # A copy: what a target does to its messages is not what was said.
+        return None if self._stop is not None else deepcopy(self._messages)
+
+    def _follow_script(self) -> None:
+        """Say what the script says, up to a message that the target must reply to or to the end."""
+        while self._sent < len(self.script):
+            message, *following = self.script[self._sent : self._sent + 2]
+            self._messages.append(dict(message))
+            self._sent += 1
+            if message["role"] == "user" and not (following and following[0]["role"] == "assistant"):
+                break
+
+    def add(self, reply: Any) -> None:
+        """Take a reply of the target: text, or an object with parts, and with ``stop`` where the target decides.
+
+        Raises:
+            PredictionError: It lacks the answer.
+        """
+        new = self.parts.find("messages", reply)
+        if new is MISSING:
+            answer = self.parts.read("answer", reply)
+            if answer is None or answer == []:
+                raise PredictionError(f"the reply is {json.dumps(answer)}, expected an answer")
+            message = {"role": "assistant", "content": answer}
+            lists = {name: self.parts.find(name, reply) for name in _LISTS}
+            self._messages.append(message | {name: each for name, each in lists.items() if each is not MISSING})
+        elif isinstance(new, list) and new and all(isinstance(each, Mapping) for each in new):
+            self._messages += _added(self._messages, new)
+        else:
+            raise PredictionError("the messages of the reply are no list of objects, expected those that it adds")
+        self._replies.append(reply)
+        stop = reply.get("stop") if isinstance(reply, Mapping) and self.settings.stop == "target" else None
+        if stop:
+            self._stop = "target"
+            self._reason = stop if isinstance(stop, str) else None
+
+    def transcript(self) -> dict[str, Any]:
+        """Return the conversation as a prediction: messages, the last answer, how many turns, and why it ended.
+
+        What the target returned beside its last answer, such as the state of its world, is kept under its own names,
+        and as the outcome.
+        """
+        last: Mapping[str, Any] = next(
+            (each for each in reversed(self._messages) if each.get("role") == "assistant"), {}
+        )
+        transcript: dict[str, Any] = {
+            "answer": last.get("content"),
+            "messages": self._messages,
+            "stop": self._stop,
+            "turns": len(self._replies),
+        }
+        if self._reason is not None:
+            transcript["stop_reason"] = self._reason
+        if self._comment:
+            transcript["stop_comment"] = self._comment
+        if self._unrecorded is not None:
+            transcript["unrecorded_from"] = self._unrecorded
+        for name in _LISTS:
+            values = [each[name] for each in self._messages if isinstance(each.get(name), list)]
+            if values:
+                transcript[name] = values[-1] if name == "contexts" else [item for each in values for item in each]
+        final = self._replies[-1] if self._replies else None
+        if isinstance(final, Mapping):
+            transcript |= {name: value for name, value in final.items() if name not in _OWN}
+        outcome = self.parts.find(OUTCOME, final)
+        if outcome is not MISSING:
+            transcript[OUTCOME] = outcome
+        usages = [usage_of_target(self.parts, each) for each in self._replies]
+        if any(each is not None for each in usages):
+            transcript["usage"] = _sum([each or TargetUsage() for each in usages])
+        return transcript
+
+
+@dataclass(frozen=True)
+class UserQuestions:
+    """What the model that plays the user of a case is asked.
+
+    Attributes:
+        user: Its settings.
+        wants: Persona, goal and knowledge.
+        panel: Where questions go.
+        case: Id of the case.
+        repeat: Counted from 0.
+        asker: As of `JurorQuestion`.
+    """
+
+    user: SimulatedUser
+    wants: Mapping[str, Any]
+    panel: JudgePanel
+    case: str
+    repeat: int
+    asker: str
+
+    def next(self, messages: Sequence[Mapping[str, Any]]) -> PanelQuestion:
+        """Return the question that follows what has been said."""
+        spoken = [
+            (each["role"] == "user", text)
+            for each in messages
+            if each.get("role") in ("user", "assistant") and (text := _text(each.get("content")))
+        ]
+        language = None if self.user.language == "auto" else self.user.language
+        question = next_turn_question(self.wants, spoken, self.user.stop, self.user.instructions, language)
+        return self.panel.bind(question, self.case, self.repeat, self.asker)
+
+    def replayed(self, messages: Sequence[Mapping[str, Any]], script: int, *, ended: bool) -> Iterator[PanelQuestion]:
+        """Yield the questions whose replies a conversation consists of.
+
+        Args:
+            messages: Of the conversation.
+            script: How many of them were there from the start.
+            ended: Whether the user ended it, or was to say more.
+        """
+        for place, message in enumerate(messages):
+            if place >= script and message.get("role") == "user":
+                yield self.next(messages[:place])
+        if ended:
+            yield self.next(messages)
+
+
+@dataclass
+class Conversations:
+    """Transcripts of conversations: the next link is asked for each reply, until the conversation ends.
+
+    Attributes:
+        judges: Asks simulated users.
+        store: What the processes of the run share.
+        recordings: Predictions of earlier runs.
+    """
+
+    judges: "JudgeService | None"
+    store: "RunStore | None"
+    recordings: "Recordings | None"
+    _spoken: dict[tuple[SuiteKey, str, int], list[Judgement]] = field(default_factory=dict)
+    """What simulated users said in the conversations of this process."""
+
+    async def __call__(self, job: Job, ask: Next) -> Answers:
+        """Return the transcript, or what the next link answers if the case is no conversation.
+
+        Raises:
+            BaseException: Any error of the target, with its turn.
+        """
+        if not job.case.conversation:
+            return await ask(job)
+        dialogue = Dialogue(beginning(job.case.input), job.suite.parts, job.suite.conversation)
+        user = user_questions(job)
+        spoken = self._spoken[job.place] = []
+        try:
+            while (messages := await self._to_reply(dialogue, user, spoken)) is not None:
+                dialogue.add(await self._turn(job, messages, ask))
+        except Exception as error:  # noqa: BLE001 (it is raised again, with its turn)
+            raise in_turn(error, dialogue.turn) from error.__cause__
+        wants = {} if user is None else {"user": {name: each for name, each in user.wants.items() if each}}
+        return {job.case.id: job.case.answered(json_like(dialogue.transcript() | wants))}
+
+    async def _turn(self, job: Job, messages: list[Any], ask: Next) -> Any:
+        """Return the reply in one turn, as JSON data; one that a killed run has got is taken over.
+
+        Not in a world: what the agent did in that of the killed run has not happened in this one.
+        """
+        store = self.store
+        keeps = self.recordings is not None and self.recordings.mode == "auto" and job.world is None
+        if store is None or not keeps:
+            return await _reply(job, messages, ask)
+        shared, run, key = store.coordination, turns_of(job), input_digest(messages)
+        if (stored := shared.get_answer(run, key)) is not None:
+            return json.loads(stored)
+        reply = await _reply(job, messages, ask)
+        shared.put_answer(run, key, json.dumps(reply))
+        return reply
+
+    async def _to_reply(
+        self, dialogue: Dialogue, user: UserQuestions | None, spoken: list[Judgement]
+    ) -> list[Any] | None:
+        """Return what the target must reply to, after the simulated user has spoken if it is its turn."""
+        if user is not None and dialogue.wants_user:
+            await self._hear_user(dialogue, user, spoken)
+        return dialogue.next()
+
+    async def _hear_user(self, dialogue: Dialogue, user: UserQuestions, spoken: list[Judgement]) -> None:
+        """Let the simulated user take its turn, and keep what it took in `spoken`.
+
+        Raises:
+            LlmevalError: It has none: its reply cannot be read, is not recorded, or the budget is spent.
+        """
+        judges = self.judges
+        assert judges is not None
+        question = user.next(dialogue.messages)
+        (juror,) = question.expected
+        recordings = juror.juror.recordings
+        if recordings.get(juror.key) is None and recordings.has(juror.case, SIMULATED_USER):
+            dialogue.leave_recording()
+            mode = self.store.mode if self.store is not None else "auto"
+            if user.user.unrecorded == "stop" and mode in ("auto", "replay") and dialogue.turn > 1:
+                dialogue.stop_unrecorded()
+                return
+            if user.user.unrecorded == "fail" and mode == "auto":
+                raise PredictionError(_outside(dialogue))
+        judgement = await judges.judge(question)
+        spoken.append(judgement)
+        verdict = judgement.verdict
+        if isinstance(verdict, BudgetError):
+            raise verdict
+        if isinstance(verdict, LlmevalError):
+            replays = self.store is not None and self.store.mode == "replay"
+            raise PredictionError(_outside(dialogue) if replays else f"the simulated user has no reply: {verdict}")
+        dialogue.hear(read_turn(verdict))
+
+    def add_spoken(self, job: Job, answer: CaseAnswer) -> None:
+        """Add what the simulated user of a conversation took, and what of it can be recorded.
+
+        Where another process has led the conversation, the questions are those that its transcript answers.
+        """
+        user = user_questions(job)
+        if user is None or self.judges is None:
+            return
+        spoken = self._spoken.pop(job.place, None)
+        if spoken is None:
+            spoken = []
+            transcript: Any = answer.case.prediction
+            messages = transcript.get("messages") if isinstance(transcript, Mapping) else None
+            ended = isinstance(messages, list) and transcript.get("stop") == "user"
+            script = len(beginning(job.case.input))
+            asks = self.store is None or self.store.asks
+            for each in user.replayed(messages, script, ended=ended) if isinstance(messages, list) else ():
+                (juror,) = each.expected
+                may_be_known = asks or juror.juror.recordings.get(juror.key) is not None
+                if may_be_known and (known := self.judges.known(each)) is not None:
+                    spoken.append(known)
+        for judgement in spoken:
+            answer.calls += [call._replace(user=True) for call in judgement.calls]
+            answer.entries += [structs.replace(each, case=answer.case.id) for each in judgement.entries]
+
+
+async def _reply(job: Job, messages: list[Any], ask: Next) -> Any:
+    return answer_to(job, await ask(structs.replace(job, messages=messages))).prediction
+
+
+def user_questions(job: Job) -> UserQuestions | None:
+    """Return what the simulated user of a case is asked; ``None`` where it has none."""
+    user = job.suite.conversation.user
+    if user is None or job.user is None or not job.case.conversation:
+        return None
+    wants = wants_of(user, job.case.input)
+    return UserQuestions(user, wants, job.user.panel, job.case.id, job.repeat, asker(job))
+
+
+def _outside(dialogue: Dialogue) -> str:
+    """Say that nothing is recorded for what a simulated user is to reply to."""
+    reply = next((each.get("content") for each in reversed(dialogue.messages) if each.get("role") == "assistant"), None)
+    remedy = "record one with --llmeval-judge=record"
+    if reply is None:
+        return f"no first message is recorded: {remedy}"
+    return (
+        f"the conversation leaves its recording: no reply to '{as_line(reply, _LONGEST_QUOTE)}' is recorded; {remedy}"
+    )
+
+
+def turns_of(job: Job) -> str:
+    """Return where the replies of a conversation are kept as long as it continues."""
+    return f"turns {asker(job)} {job.case.id} {job.repeat} {input_digest([job.case.input, job.case.way])}"
+
+
+def asker(job: Job) -> str:
+    """Return the name by which the questions of a job are distinguished from those of other tests and systems."""
+    return " ".join((job.key.display_path, job.key.test, job.key.variant))
+
+
+def _added(sent: Sequence[Any], reply_messages: list[Any]) -> list[Any]:
+    """Return the messages that a reply adds; many frameworks return the whole conversation with them.
+
+    Raises:
+        PredictionError: It does not answer, or speaks for the user.
+    """
+    new = reply_messages[len(sent) :] if reply_messages[: len(sent)] == list(sent) else reply_messages
+    if any(each.get("role") in _USERS and _text(each.get("content")) for each in new):
+        raise PredictionError("the reply has a message of the user, expected those of the assistant and of its tools")
+    if not any({each.get("role"), each.get("kind"), each.get("type")} & _ASSISTANTS for each in new):
+        raise PredictionError("the reply has no message of the assistant, expected at least one")
+    return new
+
+
+def beginning(value: Any) -> Sequence[Mapping[str, Any]]:
+    """Return the messages that the input of a conversation begins with; none where it says what a user wants."""
+    return value if isinstance(value, list) else ()
+
+
+def _text(content: Any) -> str:
+    """Return what is said in a message: its text, or the texts of its parts."""
+    if isinstance(content, list):
+        return "\n".join(str(each["text"]) for each in content if isinstance(each, Mapping) and each.get("text"))
+    return content if isinstance(content, str) else "" if content is None else json.dumps(content, ensure_ascii=False)
+
+
+def _sum(usages: Sequence[TargetUsage]) -> dict[str, float]:
+    amounts_by_name = {
+        "input_tokens": [each.input_tokens for each in usages],
+        "output_tokens": [each.output_tokens for each in usages],
+        "cost_usd": [each.cost_usd for each in usages],
+    }
+    return {name: sum(filter(None, amounts)) for name, amounts in amounts_by_name.items() if None not in amounts}

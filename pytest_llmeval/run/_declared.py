@@ -1,0 +1,496 @@
+"""Suites declared in Python: the same suites as those of files, with tests, scripts and notebooks around them."""
+
+import asyncio
+import json
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from inspect import Parameter, Signature
+from pathlib import Path
+from types import ModuleType
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Generic,
+    TypeVar,
+    Unpack,
+    overload,
+)
+
+from msgspec import structs
+
+from pytest_llmeval.core import (
+    MISSING,
+    Case,
+    Expected_co,
+    Fault,
+    Input_co,
+    LlmevalError,
+    SuiteError,
+    format_error,
+    origin,
+    users_frame,
+)
+from pytest_llmeval.data import (
+    IN_MODULE,
+    CaseColumns,
+    CaseData,
+    Document,
+    FilePlace,
+    RowSource,
+    cases_of,
+    display_path,
+    typed_faults,
+)
+from pytest_llmeval.evaluators import CheckKind
+from pytest_llmeval.services import LOOP
+from pytest_llmeval.suites import (
+    KEYS,
+    Registry,
+    Suite,
+    by_name_in_file,
+    check,
+    default_registry,
+    evaluator,
+    listed,
+    load_suite,
+)
+
+if TYPE_CHECKING:
+    from pytest_llmeval.judges import Judgeable
+    from pytest_llmeval.run._scripts import PredictionsFile, ScriptRun, SuiteResult
+    from pytest_llmeval.suites import SuiteArguments
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Returned = TypeVar("Returned")
+
+
+def cases(
+    data: Any,
+    *,
+    id: str | None = None,  # noqa: A002 (the key of a case)
+    input: CaseColumns = None,  # noqa: A002 (as above)
+    messages: str | None = None,
+    expected: CaseColumns = None,
+    prediction: CaseColumns = None,
+    labels: str | Sequence[str] | Mapping[str, str] | None = None,
+    tags: str | None = None,
+    thresholds: str | Sequence[str] | Mapping[str, str] | None = None,
+    checks: str | None = None,
+    **options: Any,
+) -> CaseData:
+    """Return cases for `suite`, from data as people have it.
+
+    A part that is not named here is read from the column of its name, if there is one. Null, NaN and NaT are absent.
+
+    Args:
+        data: A data frame of pandas or polars (extra ``frames``), an Arrow table, an object of the library
+            ``datasets``, an iterable of mappings, cases or typed objects; or the path of a CSV, JSON, JSONL, Parquet or
+            Arrow file or of a saved dataset, relative to the file that calls.
+        id: The column of the id; where there is none, rows are counted from 1.
+        input: A column; several; name to column; or a pydantic model, dataclass or TypedDict, whose fields are columns.
+        messages: A column with the script of a conversation, in place of the input.
+        expected: As `input`.
+        prediction: As `input`.
+        labels: A column that holds an object, columns, or label to column.
+        tags: A column with a list of tags.
+        thresholds: As `labels`.
+        checks: A column with a list of checks.
+        options: Of the format, where a file is read, such as ``delimiter``.
+    """
+    columns = {
+        "id": id,
+        "input": input,
+        "messages": messages,
+        "expected": expected,
+        "prediction": prediction,
+        "labels": labels,
+        "tags": tags,
+        "thresholds": thresholds,
+        "checks": checks,
+    }
+    named = {part: each for part, each in columns.items() if each is not None}
+    return cases_of(data, users_frame(), columns=named, options=options)
+
+
+def _signature() -> Signature:
+    """Return the signature of a declared suite, with every key."""
+    own = [
+        Parameter("name", Parameter.POSITIONAL_OR_KEYWORD, annotation=str),
+        Parameter("cases", Parameter.KEYWORD_ONLY),
+    ]
+    keys = [name for name, key in KEYS.items() if key.python is not None]
+    return Signature([*own, *(Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in keys)])
+
+
+class DeclaredSuite(Generic[Input_co, Expected_co]):
+    """A suite declared in Python, or read from a file, for tests, scripts and notebooks.
+
+    ``Suite[Ask, Reply]`` has cases with an input and an expectation of these types, which its functions take.
+
+    Attributes:
+        name: Of the suite.
+        path: Names it, and the files that belong to it.
+        is_tested: Whether a test function runs over its cases; if not, its own target or predictions answer.
+        last_result: The result of the last `run` or `arun`, also of one that was cut short; ``None`` before it. Cases
+            that did not run have the outcome ``not_run``.
+    """
+
+    __signature__: ClassVar = _signature()
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        cases: "CaseData | Iterable[Any]",
+        **keys: "Unpack[SuiteArguments]",
+    ) -> None:
+        """Declare a suite; it is checked when it is first used.
+
+        Args:
+            name: Of the suite; unique in its file.
+            cases: From `cases`, or what it takes.
+            keys: The other keys of a suite file. ``evaluators`` may be entries such as ``ev.text(metrics=["f1"])``,
+                names, evaluators of your own or functions of a case, and so may ``checks``. Targets, worlds, systems
+                and the clients of judges and simulated users may be the objects themselves. A lambda or a partial
+                function has no name of its own: `named` gives it one.
+
+        Raises:
+            LlmevalError: A value is none that its key can have, or an object has no name.
+        """
+        frame = users_frame()
+        self.name = name
+        self.is_tested = False
+        self.last_result: SuiteResult | None = None
+        self._line = frame.f_lineno
+        self._file: Path = Path(frame.f_code.co_filename)
+        if not self._file.is_file():  # a cell of a notebook, or a console
+            self._file = Path.cwd() / "notebook.py"
+        self.path = self._file.with_name(f"{self._file.name}{IN_MODULE}{name}")
+        self._cases = cases if isinstance(cases, CaseData) else cases_of(cases, frame, columns={}, options={})
+        self._keys: dict[str, Any] = dict(keys)
+        self._read_keys()
+
+    def _read_keys(self) -> None:
+        self._by_name = by_name_in_file(self._keys)
+        self._data: dict[str, Any] = {"suite": self.name, **_in_file(self._by_name.keys)}
+
+    @classmethod
+    def from_file(cls, path: "str | Path") -> "DeclaredSuite":
+        """Return the suite of a file, relative to the file that calls."""
+        caller = Path(users_frame().f_code.co_filename)
+        folder = caller.parent if caller.is_file() else Path.cwd()
+        declared = cls("", cases=CaseData(None))
+        declared.path = (folder / path).resolve()
+        declared.name, declared._data = declared.path.stem.removesuffix(".eval"), {}
+        return declared
+
+    def __repr__(self) -> str:
+        return f"suite({self.name!r})"
+
+    @overload
+    def test(self, function: Function) -> Function: ...
+
+    @overload
+    def test(self, *, concurrency: int) -> "Callable[[Function], Function]": ...
+
+    def test(self, function: Any = None, *, concurrency: int | None = None) -> Any:
+        """Make a test function run once for each case: it takes the fixture ``case``, and calls ``case.score``.
+
+        Async tests run several cases at a time, if they have no fixtures that end with their test.
+
+        Args:
+            function: The test.
+            concurrency: Most cases at a time; default: ``--llmeval-concurrency``.
+        """
+
+        def tested(function: Function) -> Function:
+            self.is_tested = True
+            function.__dict__ |= {"llmeval_suite": self, "llmeval_concurrency": concurrency}
+            return function
+
+        return tested if function is None else tested(function)
+
+    @overload
+    def evaluator(
+        self, function: Callable[[Case[Input_co, Expected_co]], Returned], /
+    ) -> Callable[[Case[Input_co, Expected_co]], Returned]: ...
+    @overload
+    def evaluator(self, /, **options: Any) -> Callable[[Function], Function]: ...
+    def evaluator(self, function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+        """Make a function of a case an evaluator of the suite; options are those of `ev.evaluator`.
+
+        Raises:
+            LlmevalError: The suite is that of a file, or has another evaluator of the name.
+        """
+        return self._adding("evaluators", partial(evaluator, **options), function)
+
+    @overload
+    def check(
+        self, function: Callable[[Case[Input_co, Expected_co]], Returned], /
+    ) -> Callable[[Case[Input_co, Expected_co]], Returned]: ...
+    @overload
+    def check(self, /, *, name: str) -> Callable[[Function], Function]: ...
+    def check(self, function: Callable[..., Any] | None = None, /, name: str | None = None) -> Any:
+        """Make a function of a case a check of the suite, as `evaluator` does."""
+        return self._adding("checks", partial(check, name=name), function)
+
+    def _adding(self, key: str, entry_of: Callable[..., Any], function: Any) -> Any:
+        if function is None:
+            return partial(self._adding, key, entry_of)
+        if not self._data:
+            raise LlmevalError(f"suite {self.name!r}: found a function for {key}, expected them in {self.path.name}")
+        before = self._keys.get(key)
+        self._keys[key] = [*([] if before is None else listed(before)), entry_of(function)]
+        self._read_keys()
+        return function
+
+    def load(self, registry: Registry | None = None, *, root: Path | None = None) -> Suite:
+        """Return the checked suite.
+
+        Args:
+            registry: What its evaluators are; default: those that ship and those of installed plugins.
+            root: pytest's rootdir, from which messages name files; default: the folder of the suite.
+
+        Raises:
+            SuiteError: It has faults; all of them are listed.
+        """
+        known = registry or default_registry()
+        root = root or self.path.parent
+        if not self._data:
+            return load_suite(self.path, known, root=root, display_path=display_path(self.path, root))
+        for each in self._by_name.registered:
+            if isinstance(each, CheckKind):
+                known.register_check(each)
+            else:
+                known.register(each)
+        document, foreign = self._document(root)
+        if self._cases.fault:
+            raise SuiteError([document.fault(("cases",), self._cases.fault)])
+        rows = self._cases.source if isinstance(self._cases.source, RowSource) else None
+        suite = load_suite(self.path, known, root=root, document=document, source=rows)
+        if foreign:  # where keys take any text
+            raise SuiteError(foreign)
+        return self._typed(suite, document) if self._cases.types else suite
+
+    def _document(self, root: Path) -> tuple[Document, list[Fault]]:
+        """Return the keys as data, with names in place of what JSON cannot express, and a fault for each such key."""
+        place = FilePlace(self._line, 1)
+        source = None if isinstance(self._cases.source, RowSource) else self._cases.source
+        data = dict(self._data if source is None else {**self._data, "source": source})
+        document = Document(display_path(self._file, root), data, lambda: place, objects=self._by_name.objects)
+        faults = []
+        for key, value in list(data.items()):
+            try:
+                json.dumps(value, allow_nan=False)
+            except (TypeError, ValueError) as error:
+                faults.append(document.fault((key,), f"found what JSON cannot express ({error})"))
+                try:
+                    data[key] = json.loads(json.dumps(value, allow_nan=False, default=_bracketed))
+                except (TypeError, ValueError):
+                    raise SuiteError(faults) from None
+        return document, faults
+
+    def _typed(self, suite: Suite, document: Document) -> Suite:
+        """Return a suite whose cases fit their types; those that do not are faulty."""
+        faults, fitting = list(suite.faults), []
+        for case in suite.cases:
+            typed_case, wrong = typed_faults(case, self._cases.types)
+            faults += [document.fault(("cases", case.id, part), message) for part, message in wrong]
+            if not wrong:
+                fitting.append(typed_case)
+        if not fitting:
+            raise SuiteError(faults)
+        faulty = suite.faulty + len(suite.cases) - len(fitting)
+        types = dict(self._cases.types)
+        return structs.replace(suite, cases=tuple(fitting), faults=tuple(faults), faulty=faulty, types=types)
+
+    def to_yaml(self) -> str:
+        """Return the suite as the text of a suite file; its cases stand in it, unless they are those of a file.
+
+        Raises:
+            LlmevalError: An evaluator has options that YAML cannot express.
+        """
+        import yaml
+
+        if not self._data:
+            return self.path.read_text(encoding="utf-8")
+        data = dict(self._data)
+        if isinstance(self._cases.source, RowSource):
+            data["cases"] = [_case_entry(each) for each in self._cases.source.load(self.path.parent, [])]
+        else:
+            data["source"] = self._cases.source
+        try:
+            return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100)
+        except yaml.representer.RepresenterError as error:
+            raise LlmevalError(f"suite {self.name!r}: found {error.args[-1]!r}, expected data for YAML") from None
+
+    def run(
+        self,
+        target: Callable[..., Any] | None = None,
+        *,
+        judge: "Judgeable | None" = None,
+        system: str = "",
+        progress: bool | None = None,
+        record: "PredictionsFile" = False,
+        replay: "PredictionsFile" = False,
+    ) -> "SuiteResult":
+        """Answer and score all cases, judge the gates, and return the result; approvals are for pytest.
+
+        Async targets are awaited on one event loop of the process, in a thread of its own, which all calls of `run`
+        share. An interrupt (Ctrl-C) cancels the calls under way; `last_result` then has the cases that had run.
+
+        Args:
+            target: Answers; default: the suite's own target, or its predictions.
+            judge: Judges; default: who the suite names.
+            system: Which of the suite's systems answers, if it has several.
+            progress: Whether to show a progress bar; default: in terminals and notebooks.
+            record: A file to record the answers in, as pytest's ``--llmeval-predictions``, as they arrive; ``True`` for
+                ``__llmeval__/SUITE.predictions.jsonl`` next to the suite.
+            replay: A file of recorded answers, in place of calls; ``True`` as for `record`. With both, the target is
+                called for what is not recorded, as after a run that was cut short.
+
+        A case with a fault is left out, counts as missing, and is warned of.
+
+        Raises:
+            SuiteError: The suite has faults.
+            LlmevalError: The suite has several systems, and none is named; or a file of answers cannot be used.
+        """
+        return LOOP.run(self._executed(self._chosen(system, record, replay), target, judge, progress))
+
+    async def arun(
+        self,
+        target: Callable[..., Any] | None = None,
+        *,
+        judge: "Judgeable | None" = None,
+        system: str = "",
+        progress: bool | None = None,
+        record: "PredictionsFile" = False,
+        replay: "PredictionsFile" = False,
+    ) -> "SuiteResult":
+        """Do what `run` does, awaiting async targets on the caller's event loop.
+
+        If the task is cancelled, no further call is made, and `last_result` has the cases that had run.
+
+        Raises:
+            SuiteError: The suite has faults.
+            LlmevalError: The suite has several systems, and none is named, or the event loop is not one of asyncio.
+        """
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            raise LlmevalError(
+                f"suite {self.name!r}: found no event loop of asyncio, expected one: arun does not run under trio; "
+                "use run in a thread"
+            ) from None
+        return await self._executed(self._chosen(system, record, replay), target, judge, progress)
+
+    async def _executed(
+        self, run: "ScriptRun", target: Callable[..., Any] | None, judge: "Judgeable | None", progress: bool | None
+    ) -> "SuiteResult":
+        try:
+            return await run.execute(target, judge, progress)
+        finally:
+            self.last_result = run.result
+
+    def _chosen(self, system: str, record: "PredictionsFile", replay: "PredictionsFile") -> "ScriptRun":
+        from pytest_llmeval.run._scripts import ScriptRun
+
+        whole = self.load()
+        if whole.systems and system not in whole.systems:
+            raise LlmevalError(f"suite {self.name!r}: found system {system!r}, expected {' or '.join(whole.systems)}")
+        suite = whole.for_variant(system)
+        if suite.faults:
+            warnings.warn(f"suite {self.name!r}: cases left out: {SuiteError(suite.faults)}", stacklevel=3)
+        return ScriptRun(whole, system, record, replay)
+
+
+def _in_file(keys: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keys of a suite as a file has them; unknown ones stay, for the fault that names the nearest."""
+    data = {}
+    for name, value in keys.items():
+        listed = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+        in_file = _containers(list(value) if listed else value)
+        if in_file != [] and (in_file is not None or (name in KEYS and KEYS[name].null)):
+            data[name] = in_file
+    return data
+
+
+def _bracketed(value: Any) -> str:
+    """Return the name of an object or its type, as faults show it."""
+    return f"<{getattr(value, '__qualname__', type(value).__qualname__)}>"
+
+
+def _case_entry(case: Any) -> dict[str, Any]:
+    entry = {
+        "id": case.id,
+        ("messages" if case.conversation and isinstance(case.input, list) else "input"): case.input,
+        "expected": case.expected,
+    }
+    if case.prediction is not MISSING:
+        entry["prediction"] = case.prediction
+    entry |= {"labels": dict(case.labels), "tags": list(case.tags)}
+    entry |= {"thresholds": dict(case.thresholds), "checks": list(case.checks)}
+    if case.always:
+        entry["always"] = True
+    return {key: value for key, value in entry.items() if value not in (None, {}, [])}
+
+
+def _containers(value: Any) -> Any:
+    """Return data with lists for tuples and dictionaries for other mappings, as YAML writes them."""
+    if isinstance(value, Mapping):
+        return {key: _containers(each) for key, each in value.items()}
+    return [_containers(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def declared_suite(path: Path, root: Path) -> DeclaredSuite:
+    """Return a suite that a Python file declares, which is imported unless pytest has done so.
+
+    Args:
+        path: `DeclaredSuite.path`.
+        root: The folder inside which the file must lie.
+
+    Raises:
+        LlmevalError: The file cannot be imported, or declares no such suite, or several.
+    """
+    file = path.with_name(path.name.partition(IN_MODULE)[0])
+    if not file.resolve().is_relative_to(root.resolve()):
+        raise LlmevalError(f"{file}: expected a file inside {root}")
+    loaded = (each for each in list(sys.modules.values()) if getattr(each, "__file__", None) == str(file))
+    try:
+        module = next(loaded, None) or import_file(file, file.stem)
+    except Exception as error:  # a user's module may raise anything
+        raise LlmevalError(f"{file}: cannot be imported: {format_error(error)}{origin(error)}") from error
+    every = {id(each): each for each in vars(module).values() if isinstance(each, DeclaredSuite)}
+    matches = [each for each in every.values() if each.path.name == path.name]
+    if len(matches) != 1:
+        raise LlmevalError(f"{file}: found {len(matches)} suites {path.name.partition(IN_MODULE)[2]!r}, expected one")
+    return matches[0]
+
+
+def import_file(path: Path, name: str) -> ModuleType:
+    """Import a Python file: as a part of the package that it lies in, or under a name.
+
+    Raises:
+        Exception: Any error of the file.
+    """
+    packages: list[str] = []
+    folder = path.parent
+    while (folder / "__init__.py").is_file():
+        packages.insert(0, folder.name)
+        folder = folder.parent
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))  # as pytest does
+    if packages:
+        return import_module(".".join([*packages, path.stem]))
+    spec = spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    sys.modules[spec.name] = module  # of several conftests the last keeps the name, as in pytest
+    spec.loader.exec_module(module)
+    return module

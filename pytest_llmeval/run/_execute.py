@@ -1,0 +1,550 @@
+"""One case from prediction to verdict, for items, bulk suites and Python tests."""
+
+import json
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, structs
+
+from pytest_llmeval.core import (
+    BAD,
+    MISSING,
+    UNFAILED,
+    AnswerShown,
+    BudgetError,
+    Case,
+    CaseOutcome,
+    CaseRecord,
+    CutShortError,
+    Evaluator,
+    LlmevalError,
+    Observation,
+    PredictionError,
+    answer_print,
+    as_line,
+    counted,
+    format_error,
+    in_its_turn,
+    normalized,
+    number,
+    origin,
+)
+from pytest_llmeval.numbers import (
+    RELIABILITY,
+    TARGET_FIGURES,
+    TOLERANCE,
+    Abstained,
+    Unmet,
+    abstained_metrics,
+    passing,
+    repeat_summary,
+    unmet,
+)
+from pytest_llmeval.run._job import CaseAnswer, costs_of, target_scores, unknown_figures, with_figures
+from pytest_llmeval.run._records import explained, not_computed, repeated_answers
+from pytest_llmeval.run._score import measure_answered, measure_each
+from pytest_llmeval.services import presentable, secret_values, without
+from pytest_llmeval.suites import Suite, extensions_of, is_of_users
+
+if TYPE_CHECKING:
+    from pytest_llmeval.judges import StoredJudgement, Verdict
+
+_NOT_USERS = ("asyncio", "pytest_llmeval")
+_VARYING_KEYS = ("usage", "trace")
+_LONGEST_STEP = 120
+_PLAIN = (str, int, float, list, tuple, Mapping, type(None))
+"""Types of JSON data, which no library needs to read."""
+
+_SKIP, _XFAIL = "skip", "xfail"
+
+
+class Execution(Struct, frozen=True):
+    """What running a case gave.
+
+    Attributes:
+        case: The case, with its prediction where there is one.
+        record: What summaries read.
+        unmet: Limits that it did not meet.
+        error: What the target raised.
+        entries: Judgements that can be recorded.
+        repeats: What each repeat gave, where there are several.
+    """
+
+    case: Case
+    record: CaseRecord
+    unmet: Sequence[Unmet] = ()
+    error: BaseException | None = None
+    entries: "Sequence[StoredJudgement]" = ()
+    repeats: "Sequence[Execution]" = ()
+
+    @property
+    def answered(self) -> Sequence[Case]:
+        """The case with its prediction, once per repeat."""
+        return [each.case for each in self.repeats] or (self.case,)
+
+    def with_record(self, **changes: Any) -> "Execution":
+        """Return the execution with some fields of its record changed."""
+        return structs.replace(self, record=structs.replace(self.record, **changes))
+
+    def scores(self, suite: Suite) -> dict[str, float | None]:
+        """Return the case's metrics by their names in the suite."""
+        return _scores(suite, suite.reported, self.record.observations)
+
+
+Measure = Callable[[Suite, str, Evaluator, Case], Observation | Exception]
+
+
+def execute(
+    suite: Suite,
+    answer: CaseAnswer,
+    measure: Measure | None = None,
+    *,
+    explains_all: bool = True,
+    started: float | None = None,
+) -> Execution:
+    """Score one answer to a case.
+
+    Args:
+        suite: The case's suite.
+        answer: Its prediction and what judges said, or why there is none.
+        measure: Measures with an evaluator that needs no judge; default: the case alone.
+        explains_all: Whether evaluators also say what is wrong with an answer that passes.
+        started: When the case began, by `time.perf_counter`; default: how long it took is not recorded.
+
+    Returns:
+        The execution. Nothing is raised for what the target, a judge or an evaluator did: it is in the record.
+    """
+    case = answer.case
+    if answer.error is not None:
+        return _with_costs(unanswered(case, answer.error, suite.secret_variables), [answer], started)
+    observations: dict[str, Observation] = {}
+    errors: dict[str, str] = {}
+    for label, evaluator in suite.evaluators.items():
+        measured: Observation | Exception
+        if label in answer.failed:
+            measured = answer.failed[label]
+        elif evaluator.counts_verdicts_of:
+            measured = _agreement(evaluator, answer)
+        elif evaluator.asks:
+            verdicts = answer.verdicts.get(label, ())
+            measured = measure_answered(evaluator, case, suite.readings[label], verdicts)
+        elif measure:
+            measured = measure(suite, label, evaluator, case)
+        else:
+            measured = measure_each(evaluator, [case], suite.readings[label])[0]
+        if isinstance(measured, Observation):
+            observations[label] = measured
+        else:
+            errors[label] = presentable(format_error(measured) + origin(measured), suite.secret_variables)
+    outcome, reason, missed = _concluded(suite, [answer], suite.evaluators, observations, errors)
+    names = tuple(_unmet_names(suite, suite.evaluators, observations, missed)) if reason else ()
+    record = CaseRecord(
+        case.id,
+        case.labels,
+        outcome,
+        observations,
+        errors,
+        reason,
+        lines=explained(suite, case, observations) if explains_all or outcome != "passed" else {},
+        answers=[AnswerShown(case.prediction)],
+        unmet=names,
+        answered=_answered(suite, [case]),
+        **_costs([answer], started),
+    )
+    return Execution(case, record, missed, entries=answer.entries)
+
+
+def unjudged_answer(suite: Suite, case: Case) -> CaseAnswer:
+    """Return a case with its prediction as an answer without judges: what one would say is undefined."""
+    from pytest_llmeval.judges import JudgeOffError
+
+    case = with_figures(case, suite.parts_of(case))
+    if not suite.judged:
+        return CaseAnswer(case)
+    verdicts: dict[str, list[list[Verdict | LlmevalError]]] = {}
+    failed: dict[str, Exception] = {}
+    for label, evaluator in suite.evaluators.items():
+        if evaluator.asks:
+            try:
+                views = suite.readings[label].views(case)
+                verdicts[label] = [[JudgeOffError()] * len(evaluator.questions(view)) for view in views]
+            except Exception as error:  # noqa: BLE001 (an error of an evaluator concerns this case only)
+                failed[label] = error
+    return CaseAnswer(case, verdicts=verdicts, failed=failed)
+
+
+_MOST_TRIED = 200
+"""Cases whose expected answers are tried: more would show little more, and take long."""
+
+
+def unmet_by_expected(suite: Suite) -> Iterator[str]:
+    """Yield limits and checks that the expected answers themselves do not meet, with the first case of each.
+
+    Judges, models of embeddings and users' code are not asked. A limit that a perfect score exceeds is meant so.
+    """
+    unmet_cases: dict[str, tuple[str, list[str]]] = {}
+    cases = [each for each in suite.cases if each.expected is not MISSING and each.expected is not None][:_MOST_TRIED]
+    for case in cases:
+        if suite.checked or suite.limits(case):
+            for name, text in _unmet_by_expected(suite, case).items():
+                unmet_cases.setdefault(name, (text, []))[1].append(case.id)
+    for name, (text, ids) in unmet_cases.items():
+        of_cases = f"case {ids[0]!r}" if len(ids) == 1 else f"{len(ids)} cases, first {ids[0]!r}"
+        yield f"{name}: the expected answer itself does not meet it ({of_cases}: {text})"
+
+
+def _unmet_by_expected(suite: Suite, case: Case) -> Mapping[str, str]:
+    """Return what no expected answer of a case meets: name to what was found."""
+    expected = case.expected
+    common: dict[str, str] | None = None
+    for prediction in [expected, *(expected if isinstance(expected, list) else ())]:
+        answer = unjudged_answer(suite, replace(case, prediction=prediction, origin=None))
+        untried = {
+            label: PredictionError("not tried")
+            for label, evaluator in suite.evaluators.items()
+            if evaluator.batch > 1 or is_of_users(evaluator)
+        }
+        execution = execute(suite, structs.replace(answer, failed={**answer.failed, **untried}), explains_all=False)
+        observations = execution.record.observations
+        if not observations or any(
+            each.malformed is not None and not suite.evaluators[label].asserts for label, each in observations.items()
+        ):
+            continue  # the ground truth is of another form than answers
+        low = {each.metric: str(each) for each in execution.unmet if _is_worse(suite, each)}
+        lines = "; ".join(each.malformed for each in observations.values() if each.malformed is not None)
+        limits = {each.metric for each in execution.unmet}
+        checks = {name: lines for name in execution.record.unmet if name.startswith("check") and name not in limits}
+        current = {**low, **checks}
+        common = current if common is None else {name: text for name, text in common.items() if name in current}
+        if not common:
+            break
+    return common or {}
+
+
+def _is_worse(suite: Suite, each: Unmet) -> bool:
+    """Return whether a score is on the bad side of its limit."""
+    if each.value is None or each.abstained:
+        return False
+    is_low = each.limit.min is not None and each.value < each.limit.min
+    return is_low is not suite.metrics.lower_is_better(each.metric)
+
+
+def _answered(suite: Suite, cases: Sequence[Case]) -> str:
+    """Return the fingerprint of the predictions to a case that judges see: a bridge between judges is built on them."""
+    if not suite.judged:
+        return ""
+    predictions = [_stable_part(case.prediction) for case in cases]
+    return answer_print(predictions[0] if len(predictions) == 1 else predictions)
+
+
+def _stable_part(prediction: Any) -> Any:
+    """Return a prediction without what differs whenever it is made again: what it took, and its spans."""
+    if not isinstance(prediction, Mapping):
+        return prediction
+    return {name: value for name, value in prediction.items() if name not in _VARYING_KEYS}
+
+
+def _agreement(evaluator: Evaluator, answer: CaseAnswer) -> Observation:
+    """Return how far jurors agree; where judges are switched off, that is undefined as what they would have said."""
+    from pytest_llmeval.judges import JudgeOffError
+
+    judged = [each for verdicts in answer.verdicts.get(evaluator.counts_verdicts_of, ()) for each in verdicts]
+    off = next((each for each in judged if isinstance(each, JudgeOffError)), None)
+    return evaluator.measure_verdicts(judged) if off is None else evaluator.absent(str(off))
+
+
+def execute_repeats(
+    suite: Suite,
+    answers: Sequence[CaseAnswer],
+    measure: Measure | None = None,
+    *,
+    explains_all: bool = True,
+    started: float | None = None,
+) -> Execution:
+    """Score several answers to one case: one reduced score per metric, and how much the answers differ.
+
+    A case one of whose repeats could not be scored is errored: a mean over the others would hide it.
+    """
+    parts = [execute(suite, answer, measure, explains_all=explains_all, started=started) for answer in answers]
+    if len(parts) == 1:
+        return parts[0]
+    from pytest_llmeval.evaluators import first_parting
+
+    passed = [None if each.record.outcome == "errored" else each.record.outcome in UNFAILED for each in parts]
+    scores = [_scores(suite, suite.evaluators, each.record.observations) for each in parts]
+    broken = next((number for number, each in enumerate(parts, 1) if each.error is not None), None)
+    if broken is not None:
+        merged = parts[broken - 1]
+        if merged.record.outcome == "not_run":
+            return _with_costs(merged, answers, started)
+        if merged.record.outcome == "errored":
+            merged = merged.with_record(reason=f"repeat {broken} of {len(parts)}: {merged.record.reason}")
+    else:
+        observations: dict[str, Observation] = {}
+        errors: dict[str, str] = {}
+        for label in suite.evaluators:
+            for number, each in enumerate(parts, 1):
+                if label in each.record.errors:
+                    errors.setdefault(label, f"repeat {number} of {len(parts)}: {each.record.errors[label]}")
+            if label not in errors:
+                repeated = [each.record.observations[label] for each in parts]
+                observations[label] = suite.reported[label].reduce(repeated)
+        if None not in passed:
+            observations[RELIABILITY] = suite.reported[RELIABILITY].reduce([passing(bool(each)) for each in passed])
+        silent = _abstained_repeats(suite, [each.record.observations for each in parts], observations)
+        outcome, why, missed = _concluded(suite, answers, suite.reported, observations, errors, silent)
+        if None in passed:
+            errors[RELIABILITY] = f"repeat {passed.index(None) + 1} of {len(parts)} could not be scored"
+        case = answers[0].case
+        names = tuple(_unmet_names(suite, suite.reported, observations, missed)) if why else ()
+        record = CaseRecord(case.id, case.labels, outcome, observations, errors, why, unmet=names)
+        merged = Execution(case, record, missed)
+    repeats = repeat_summary(passed, scores)
+    parts_at = first_parting([answer.case for answer in answers], partial(_shown_step, suite))
+    repeats |= {} if parts_at is None else {"parts_at": parts_at}
+    lines, display_answers = repeated_answers([each.record for each in parts])
+    answered = _answered(suite, [answer.case for answer in answers]) if broken is None else ""
+    merged = merged.with_record(repeats=repeats, lines=lines, answers=display_answers, answered=answered)
+    return _with_costs(structs.replace(merged, repeats=parts), answers, started)
+
+
+def _shown_step(suite: Suite, text: str) -> str:
+    return as_line(without(text, secret_values(suite.secret_variables)), _LONGEST_STEP)
+
+
+def _concluded(
+    suite: Suite,
+    answers: Sequence[CaseAnswer],
+    evaluators: Mapping[str, Evaluator],
+    observations: Mapping[str, Observation],
+    errors: Mapping[str, str],
+    silent: Mapping[str, Abstained] | None = None,
+) -> tuple[CaseOutcome, str | None, Sequence[Unmet]]:
+    """Hold scores against limits; return what becomes of the case, why, and the limits that it did not meet."""
+    silent = _abstained(suite, observations) if silent is None else silent
+    limits = suite.limits(answers[0].case)
+    figures = target_scores(answers) if any(name in limits for name in TARGET_FIGURES) else {}
+    scores = _scores(suite, evaluators, observations) if limits else {}
+    missed = unmet(limits, {**scores, **figures}, silent)
+    below = _below_gates(suite, scores) if missed else {}
+    gated = suite.judged_metrics if missed else ()
+    worst = next(iter(below), "")
+    missed.sort(key=lambda each: (each.metric != worst, each.metric not in gated, each.metric in TARGET_FIGURES))
+    reasons = [f"{label}: {why}" for label, why in errors.items()]
+    reasons += [f"{name}: {why}" for name, why in unknown_figures(figures).items() if name in limits]
+    for label, each in observations.items():
+        reasons += [f"{label}: {why}" for why in not_computed(each.errored)]
+    failed_to_compute = bool(reasons)
+    reasons += [f"{label}: {each.malformed}" for label, each in observations.items() if each.malformed is not None]
+    reasons += map(str, missed)
+    if worst and worst not in limits:
+        reasons.append(below[worst])
+    outcome: CaseOutcome = "passed"
+    if reasons:
+        outcome = "errored" if failed_to_compute else "failed"
+    elif nothing := _nothing_scored(observations):
+        outcome, reasons = "not_scored", [nothing]
+    return outcome, presentable("; ".join(reasons), suite.secret_variables) if reasons else None, missed
+
+
+def _nothing_scored(observations: Mapping[str, Observation]) -> str:
+    """Return why no evaluator scored anything; empty if one did, or if an answer left nothing to score."""
+    measured = {label: each for label, each in observations.items() if label != RELIABILITY}
+    if any(each.counts or each.abstained or not each.undefined for each in measured.values()):
+        return ""
+    reasons = dict.fromkeys(reason for each in measured.values() for reason in each.undefined.values())
+    return next(iter(reasons), "")
+
+
+def _abstained(suite: Suite, observations: Mapping[str, Observation]) -> Mapping[str, Abstained]:
+    """Return the metrics to which an answer gives nothing to score; none if the suite allows that."""
+    if suite.abstained == "allowed":
+        return {}
+    reasons = {
+        suite.metrics.full_name(label, name): each.undefined[name]
+        for label, each in observations.items()
+        for name in each.abstained
+    }
+    return abstained_metrics(suite.metrics, reasons, reasons)
+
+
+def _abstained_repeats(
+    suite: Suite, repeats: Sequence[Mapping[str, Observation]], reduced: Mapping[str, Observation]
+) -> Mapping[str, Abstained]:
+    """Return the metrics to which some repeats give nothing to score, with the score in which these count as the worst.
+
+    Args:
+        suite: Of the case.
+        repeats: The observations of each repeat.
+        reduced: Those of the case.
+    """
+    silent = [_abstained(suite, each) for each in repeats]
+    scores = _scores(suite, suite.reported, reduced) if any(silent) else {}
+    out = {}
+    for name in dict.fromkeys(name for each in silent for name in each):
+        those = [each[name] for each in silent if name in each]
+        score = scores.get(name)
+        value = those[0].value if score is None else score
+        out[name] = Abstained(f"{len(those)} of {counted(len(repeats), 'repeat')}: {those[0].reason}", value)
+    return out
+
+
+def _below_gates(suite: Suite, scores: Mapping[str, float | None]) -> dict[str, str]:
+    """Return the metrics by which a case pulls a gate down, each with score and gate; the worst first.
+
+    The score of the case is on the wrong side of the gate's limit or, for a gate on a drop, short of the best value.
+    How far is measured in shares of the metric's range; metrics without one come last.
+    """
+    misses: list[tuple[bool, float, str, str]] = []
+    for gate in suite.ordered_gates:
+        score, (low, high) = scores.get(gate.metric), suite.metrics.ranges([gate.metric]).get(gate.metric, (0.0, 0.0))
+        if score is None or gate.system not in ("", suite.system):
+            continue
+        best = low if suite.metrics.lower_is_better(gate.metric) else high
+        limits = gate.shortfalls(score, best if high > low else None)
+        short = max((abs(each - score) for each in limits), default=0.0)
+        if short > TOLERANCE:
+            share = short / (high - low) if high > low else short
+            misses.append((high > low, share, gate.metric, f"lowers gate {gate}: {number(score)}"))
+    texts: dict[str, str] = {}
+    for _, _, metric, text in sorted(misses, key=lambda each: (not each[0], -each[1])):
+        texts.setdefault(metric, text)
+    return texts
+
+
+def _unmet_names(
+    suite: Suite,
+    evaluators: Mapping[str, Evaluator],
+    observations: Mapping[str, Observation],
+    missed: Sequence[Unmet],
+) -> Iterator[str]:
+    """Yield the names of limits and checks that an answer does not meet, and of evaluators that cannot read it."""
+    yield from (each.metric for each in missed)
+    for label, each in observations.items():
+        if each.malformed is None:
+            continue
+        if suite.evaluators[label].asserts:
+            scores = _scores(suite, evaluators, {label: each})
+            yield from (name for name, score in scores.items() if "[" in name and score is not None and score < 1)
+        else:
+            yield f"malformed: {label}"
+
+
+def _with_costs(execution: Execution, answers: Sequence[CaseAnswer], started: float | None) -> Execution:
+    """Add what the answers took."""
+    entries = [entry for answer in answers for entry in answer.entries]
+    return structs.replace(execution.with_record(**_costs(answers, started)), entries=entries)
+
+
+def _costs(answers: Sequence[CaseAnswer], started: float | None) -> dict[str, Any]:
+    """Return the fields of a record that say what its answers took."""
+    seconds, usage = costs_of(answers)
+    return {
+        "calls": [call for answer in answers for call in answer.calls],
+        "target_seconds": seconds,
+        "target_usage": usage,
+        "judgings": [judging for answer in answers for judging in answer.judgings],
+        "duration_s": 0.0 if started is None else time.perf_counter() - started,
+    }
+
+
+def unanswered(case: Case, error: BaseException, secrets: Sequence[str] = ()) -> Execution:
+    """Return the execution of a case for which there is no prediction, because of an error.
+
+    Args:
+        case: The case.
+        error: Why.
+        secrets: Names of environment variables whose values the reason does not show.
+    """
+    if isinstance(error, BudgetError | CutShortError):
+        return Execution(case, CaseRecord(case.id, case.labels, "not_run", reason=str(error)), error=error)
+    reason = str(error) if isinstance(error, PredictionError) else format_error(error)
+    reason = in_its_turn(error, reason)
+    if isinstance(error, Exception) and not isinstance(error, PredictionError):  # no skip, and no end of the run
+        reason += origin(error)
+    reason = presentable(reason, secrets)
+    record = CaseRecord(case.id, case.labels, "errored", errors={"": reason}, reason=reason)
+    return Execution(case, record, error=_from_users_frames(error))
+
+
+def is_skipped(case: Case) -> bool:
+    """Return whether a case has the tag that skips it, for what runs cases without pytest's marks."""
+    return _SKIP in case.tags
+
+
+def is_xfail(case: Case) -> bool:
+    """Return whether a case has the tag by which it is expected to fail."""
+    return _XFAIL in case.tags
+
+
+def skipped(case: Case) -> Execution:
+    """Return the execution of a case that has the tag ``skip``."""
+    return Execution(case, CaseRecord(case.id, case.labels, "skipped", reason="Skipped: unconditional skip"))
+
+
+def as_expected(execution: Execution) -> Execution:
+    """Return an execution whose failure is ``xfailed`` if the case has the tag ``xfail``, where no mark does so."""
+    if not is_xfail(execution.case) or execution.record.outcome not in BAD:
+        return execution
+    return execution.with_record(outcome="xfailed")
+
+
+def as_approved(record: CaseRecord, approved: Collection[str]) -> CaseRecord:
+    """Return a record whose failure is known if the case misses only limits and checks that were approved as unmet.
+
+    A case that could not be scored failed in another way.
+    """
+    if record.outcome != "failed" or not record.unmet or not set(record.unmet) <= set(approved):
+        return record
+    return structs.replace(record, outcome="known_failure")
+
+
+def _from_users_frames(error: BaseException) -> BaseException:
+    """Cut off the frames above the user's first one in a traceback: this package and the event loop."""
+    frames = error.__traceback__
+    while frames is not None and frames.tb_frame.f_globals.get("__name__", "").partition(".")[0] in _NOT_USERS:
+        frames = frames.tb_next
+    return error.with_traceback(frames)
+
+
+def _scores(
+    suite: Suite, evaluators: Mapping[str, Evaluator], observations: Mapping[str, Observation]
+) -> dict[str, float | None]:
+    scores: dict[str, float | None] = {}
+    for label, observation in observations.items():
+        own = evaluators[label].scores(observation)
+        scores.update({suite.metrics.full_name(label, name): value for name, value in own.items()})
+    return scores
+
+
+def _read(value: Any) -> Any:
+    """Return the prediction in a result that an extension can read, and any other value as it is."""
+    listed = value.get("messages") if isinstance(value, Mapping) else [value]
+    if not isinstance(listed, list) or not listed or isinstance(listed[-1], _PLAIN):
+        return value
+    for each in extensions_of("read"):
+        value = each.load()(value)
+    return value
+
+
+def json_like(prediction: Any) -> Any:
+    """Return the prediction as JSON data, so that a recorded one and a fresh one are scored alike.
+
+    Raises:
+        PredictionError: It holds something that JSON cannot carry.
+    """
+    if prediction is None or type(prediction) is str:
+        return prediction
+    try:
+        read = _read(prediction)
+    except Exception as error:  # what libraries return differs between their versions
+        raise PredictionError(f"the returned {type(prediction).__name__} cannot be read ({error!r})") from error
+    try:
+        return json.loads(json.dumps(normalized(read), allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise PredictionError(
+            f"the target returned {type(prediction).__name__}, expected text or JSON data ({error})"
+        ) from None

@@ -1,0 +1,443 @@
+"""The end of a run, without pytest: its record becomes suites, verdicts, files and the report."""
+
+import math
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import structs
+
+from pytest_llmeval._version import __version__
+from pytest_llmeval.baselines import (
+    JudgedSuite,
+    Keeper,
+    MeasuredSuite,
+    SharedTexts,
+    SnapshotMode,
+    Stamp,
+    day_of,
+    fingerprint,
+    head_commit,
+    origin_of,
+)
+from pytest_llmeval.core import (
+    BAD,
+    PASS_RATE,
+    AnswerShown,
+    Case,
+    CaseRecord,
+    GateResult,
+    Result,
+    Strengths,
+    SuiteError,
+    counted,
+    fault_of,
+)
+from pytest_llmeval.judges import PanelSpec
+from pytest_llmeval.numbers import CascadeUse, Money, Table, money_of, usage_report
+from pytest_llmeval.reports import (
+    CaseReport,
+    Changes,
+    RunReport,
+    RunStart,
+    SuiteReport,
+    SystemsReport,
+    WrittenReports,
+    affected_report,
+    answer_fields,
+    case_reports,
+    fill_buckets,
+    fill_tables,
+    gate_verdicts,
+    join_tables,
+    returned_modes,
+    suite_report,
+    systems_report,
+    worst_cases,
+    write_reports,
+)
+from pytest_llmeval.run._judging import judge, left_to_others, variants_of
+from pytest_llmeval.run._records import different_answers, shown_value
+from pytest_llmeval.run._run_record import RunRecord
+from pytest_llmeval.run._stages import (
+    Judged,
+    Reported,
+    RunScope,
+    RunTerms,
+    Suites,
+    SuiteVerdict,
+    collect,
+    extended,
+    iso_time,
+    persist,
+)
+from pytest_llmeval.services import secret_values
+from pytest_llmeval.suites import NOT_NEEDED, Suite, SuiteKey
+
+if TYPE_CHECKING:
+    from pytest_llmeval.numbers import CaseStatistics, RunPairing
+    from pytest_llmeval.targets import Recordings
+
+
+_MANY_SHARED = 10
+_SHARE_SHARED = 0.1
+_CONFIDENCE = 0.95
+"""Of differences, where the suite wants no intervals of its own."""
+
+
+def report(judged: Judged, scope: RunScope) -> Reported:
+    """Report a judged run: its suites, the systems of each, and the faults of files.
+
+    A suite that cannot be reported has a failed verdict of its own, as one that cannot be judged, and does not affect
+    other suites.
+    """
+    notes, failures = list(judged.notes), list[SuiteVerdict]()
+    reported: list[tuple[JudgedSuite, SuiteReport]] = []
+    for each in judged.suites:
+        try:
+            reported.append((each, report_suite(each, scope)))
+        except Exception as error:  # noqa: BLE001 (an evaluator's bug costs its own suite: changes are summarized here)
+            why = f"not reported: {fault_of(error)}"
+            failures.append((each.key, GateResult("summary", "failed", None, None, why)))
+            notes.append(f"{each.key.display_path}: {why}")
+    compared = []
+    for variants in variants_of(judged.suites):
+        try:
+            systems = compare_variants(variants)
+        except Exception as error:  # noqa: BLE001 (an evaluator's bug costs its own table; no verdict depends on it)
+            notes.append(f"{next(iter(variants.values())).key.display_path}: systems not compared: {fault_of(error)}")
+        else:
+            compared += [systems] if systems is not None else []
+    commit = scope.stamp.commit
+    origin = origin_of(scope.suites.root, os.environ) if commit else ()
+    run = RunReport(
+        run=RunStart(iso_time(scope.run), round(scope.run.duration, 3), __version__, commit, *origin),
+        suites=[each for _, each in reported],
+        faults=dict(sorted(scope.run.faults.items())),
+        systems=compared,
+    )
+    if failures:
+        judged = structs.replace(judged, suites=[each for each, _ in reported])
+    return Reported(judged, run, [*judged.verdicts, *failures], notes)
+
+
+def report_suite(judged: JudgedSuite, scope: RunScope) -> SuiteReport:
+    """Report a judged suite."""
+    suite, key, records, result = judged.suite, judged.key, judged.records, judged.result
+    cascades = _cascades(suite, records)
+    stop = judged.collected.stop
+    contents, compared = judged.measured.contents, compared_metrics(suite, result)
+    has_baseline = judged.collected.baseline is not None or scope.keeper.settings(suite) is not None
+    compares = stop is None and not judged.incomplete and has_baseline
+    return suite_report(
+        suite.name + "".join(f"[{part}]" for part in (key.test, key.variant) if part),
+        key.display_path,
+        result,
+        judged.gates,
+        judged.collected.total,
+        suite.confidence,
+        cases=case_reports(result, _shown_cases(suite, records), scope.terms.texts, suite.files, contents),
+        description=suite.description,
+        usage=usage_report(records, cascades),
+        snapshot=judged.snapshot.verdicts,
+        tables=fill_tables(suite.metrics, result),
+        buckets=fill_buckets(suite.metrics, result),
+        lower_is_better=[name for name in result.metrics if suite.metrics.lower_is_better(name)],
+        ranges=suite.metrics.ranges(result.metrics),
+        shared_inputs=_shared_inputs(suite),
+        uncalibrated=judged.uncalibrated,
+        left_out=suite.left_out,
+        abstained=suite.abstained,
+        worst=worst_cases(result, suite.metrics, suite.judged_metrics),
+        variant=key.variant,
+        compared=compared,
+        changes=approved_changes(judged, compared, cases=scope.terms.compares) if compares else None,
+        stop=None if stop is None else stop.report,
+        affected=affected_report(records),
+        sample=None if suite.sample is None else suite.sample.report,
+        money=_money(judged, cascades),
+    )
+
+
+def _cascades(suite: Suite, rows: Iterable[CaseRecord]) -> dict[str, CascadeUse]:
+    """Return, by evaluator, what became of the questions to a cascade of judges, each repeat counted."""
+    if not isinstance(suite.judge, PanelSpec) or suite.judge.cascade is None:
+        return {}
+    changes = {}
+    for label, evaluator in suite.evaluators.items():
+        if evaluator.counts_verdicts_of:
+            counts: Counter[str] = Counter()
+            for row in rows:
+                if label in row.observations:
+                    times = suite.repeats.times  # whose counts are averaged
+                    counts.update({name: count * times for name, count in row.observations[label].counts.items()})
+            changes[evaluator.counts_verdicts_of] = CascadeUse.from_counts(suite.judge.cascade.audit, counts)
+    return changes
+
+
+def _money(judged: JudgedSuite, cascades: Mapping[str, CascadeUse]) -> Money | None:
+    """Return what a suite spent and saved; what ran ahead before it stopped was paid for."""
+    panel, stop = judged.suite.judge, judged.collected.stop
+    large = panel.names[-1] if isinstance(panel, PanelSpec) else ""
+    if stop is None:
+        return money_of(judged.records, cascades, large)
+    money = money_of([*judged.records, *stop.ran_ahead], cascades, large)
+    return money if money is None else money.with_stop(stop.report.cost_usd)
+
+
+def _shown_cases(suite: Suite, rows: Iterable[CaseRecord]) -> Iterator[Case]:
+    """Yield the cases of a suite, with input and expected as reports show them where an answer is shown."""
+    answered = {row.id for row in rows if row.answers}
+    secrets = secret_values(suite.secret_variables)
+    for case in suite.cases:
+        if case.id in answered:
+            question, expected = (shown_value(each, secrets) for each in (case.input, case.expected))
+            yield replace(case, input=question, expected=expected)
+        else:
+            yield case
+
+
+def _shared_inputs(suite: Suite) -> int:
+    """Return how many cases have the input of an earlier one, if these are many and in no cluster that is named."""
+    if suite.cluster_by or any(gate.cluster_by for gate in suite.regressions):
+        return 0
+    texts = SharedTexts()
+    inputs = [fingerprint(case.input, texts) for case in suite.cases if case.input is not None]
+    shared = len(inputs) - len(set(inputs))
+    return shared if shared >= max(_MANY_SHARED, _SHARE_SHARED * len(suite.cases)) else 0
+
+
+def compare_variants(variants: Mapping[str, JudgedSuite]) -> "SystemsReport | None":
+    """Compare the systems of a suite; ``None`` unless several of them ran."""
+    ran = {name: each for name, each in variants.items() if each.measured.ran}
+    if len(ran) < 2:  # noqa: PLR2004 (one system is compared with nobody)
+        return None
+    from pytest_llmeval.numbers import compare_systems
+
+    first = next(iter(ran.values()))
+    suite = first.suite
+    reference = suite.reference if suite.reference in ran else next(iter(ran))
+    results = {name: each.result for name, each in ran.items()}
+    table = compare_systems(
+        results,
+        reference,
+        suite.metrics,
+        family=suite.compared_by or compared_metrics(suite, first.result),
+        confidence=_confidence(suite),
+        cluster_by=suite.cluster_by,
+        abstained=suite.abstained,
+    )
+    name = suite.name + (f"[{first.key.test}]" if first.key.test else "")
+    joined = join_tables({name: fill_tables(each.suite.metrics, each.result) for name, each in ran.items()})
+    compared_by = suite.compared_by or table.metrics[:1]
+    return systems_report(name, first.key.display_path, table, compared_by, joined, list(_strengths(suite, results)))
+
+
+def _strengths(suite: Suite, results: Mapping[str, Result]) -> Iterator[Strengths]:
+    """Yield how strong the systems are by each evaluator that compared them in pairs."""
+    for label, evaluator in suite.evaluators.items():
+        strengths = evaluator.strengths(label, results, suite.cluster_by, _confidence(suite))
+        if strengths is not None:
+            yield strengths
+
+
+def _confidence(suite: Suite) -> float:
+    return _CONFIDENCE if suite.confidence is None else suite.confidence
+
+
+def compared_metrics(suite: Suite, result: Result) -> list[str]:
+    """Return the metrics that comparisons are about: of gates and limits, and those that evaluators are to report.
+
+    An evaluator that names none is represented by its first metric; the pass rate counts if a case can fail.
+    """
+    limits = {name for case in suite.cases for name in suite.limits(case)}
+    names = {gate.metric for gate in (*suite.score_gates, *suite.regressions)} | limits
+    for label, evaluator in suite.evaluators.items():
+        declared = [each.name for each in suite.metrics.declared[label]]
+        option = getattr(evaluator, "metrics", None)  # of users' evaluators it may be anything
+        named = option if isinstance(option, list | tuple) else ()
+        chosen = {suite.metrics.full_name(label, name) for name in named} & set(declared)
+        names |= chosen or (set() if names & set(declared) else set(declared[:1]))
+    rate = [PASS_RATE] if suite.checked or limits or PASS_RATE in names else []
+    return [name for name in result.metrics if name in names] + rate
+
+
+def approved_changes(judged: JudgedSuite, compared: Sequence[str], *, cases: bool) -> Changes | None:
+    """Return what changed since the approval; ``None`` if nothing is known of the cases that were approved.
+
+    Args:
+        judged: The suite.
+        compared: The metrics that comparisons are about.
+        cases: Whether to also return the approved cases.
+    """
+    from pytest_llmeval.numbers import metric_changes
+
+    measured = judged.measured
+    try:
+        approved = measured.approved
+    except (OSError, UnicodeDecodeError, SuiteError):
+        return None  # the verdict on the snapshot says why
+    if approved is None or not approved.pairing.common:
+        return None
+    suite, pairing = measured.suite, approved.pairing
+    names = [name for name in compared if name in pairing.table.owner]
+    clusters = suite.cluster_by if suite.cluster_by and pairing.has_label(suite.cluster_by) else None
+    confidence = _confidence(suite)
+    decided, rows = gate_verdicts(judged.gates), pairing.everything()
+    changes = metric_changes(pairing, rows, names, decided, confidence=confidence, cluster_by=clusters)
+    before = list(_cases(approved.statistics, suite, _answers(measured))) if cases else []
+    against = "approved scores" if judged.collected.baseline is None else "baseline"
+    returned = [*returned_modes(judged.records, approved.statistics.renamed(pairing.matching.by_content).records)]
+    return Changes(against, changes, confidence, list(_notes(pairing)), returned, before)
+
+
+def _answers(measured: MeasuredSuite) -> dict[str, list[AnswerShown]]:
+    """Return the approved answers as reports show them; none where they were not kept, or their file is damaged."""
+    from pytest_llmeval.baselines import ApprovedAnswers
+
+    try:
+        approved = ApprovedAnswers.read(measured.key).by_case(measured.suite.cases)
+    except (OSError, UnicodeDecodeError, SuiteError):
+        return {}  # where answers are compared with these, the file is a fault of the suite
+    hidden = secret_values(measured.suite.secret_variables)
+    return {
+        case: different_answers([shown_value(each, hidden) for each in values]) for case, values in approved.items()
+    }
+
+
+def _notes(pairing: "RunPairing") -> Iterator[str]:
+    if pairing.only_current:
+        yield f"{counted(pairing.only_current, 'case')} only in this run, or edited"
+    if pairing.only_baseline:
+        yield f"{counted(pairing.only_baseline, 'case')} only in the approved run, or edited"
+
+
+def _cases(
+    statistics: "CaseStatistics", suite: Suite, answers: Mapping[str, Sequence[AnswerShown]]
+) -> Iterator[CaseReport]:
+    """Yield the cases of the approved run with their scores and answers."""
+    scores = Table(suite.metrics, statistics.records).scores
+    for row, record in enumerate(statistics.records):
+        named = {name: float(column[row]) for name, column in scores.items()}
+        metrics = {name: None if math.isnan(score) else score for name, score in named.items() if name != PASS_RATE}
+        texts = answer_fields(answers.get(record.id, ()))
+        yield CaseReport(id=record.id, outcome=record.outcome, metrics=metrics, **texts)
+
+
+def with_past(report: RunReport, root: Path) -> RunReport:
+    """Return the report of a run with the history of its suites.
+
+    Args:
+        report: The report.
+        root: pytest's rootdir, from which it names suites, and whose history is read.
+    """
+    from pytest_llmeval.baselines import read_history, timeline_of
+
+    timelines = {path: read_history(root / path, root).timelines for path in {each.path for each in report.suites}}
+    return structs.replace(
+        report,
+        suites=[structs.replace(each, past=timeline_of(each.suite, timelines[each.path])) for each in report.suites],
+    )
+
+
+def write_run(report: RunReport, paths: Sequence[Path], root: Path) -> WrittenReports:
+    """Write the report files of a run, and GitHub's job summary where there is one.
+
+    Args:
+        report: The run.
+        paths: Of the files; the suffix decides the form.
+        root: pytest's rootdir.
+    """
+    drawn = any(path.suffix == ".html" for path in paths)
+    return write_reports(with_past(report, root) if drawn else report, paths)
+
+
+REQUIRE_GATES = "--llmeval-require-gates"
+_LISTED = 5
+
+
+def finish_run(
+    run: RunRecord,
+    terms: RunTerms,
+    suites: Suites,
+    mode: SnapshotMode,
+    *,
+    recordings: "Recordings | None" = None,
+    baselines: Mapping[SuiteKey, Sequence[CaseRecord]] = {},
+) -> Reported:
+    """Turn the record of a run into verdicts, files and its report.
+
+    Args:
+        run: The record.
+        terms: The options.
+        suites: Of the run.
+        mode: The snapshot options.
+        recordings: Predictions; ``None`` if they are not recorded.
+        baselines: The records that suites are compared with, in place of their approved runs.
+    """
+    stamp = Stamp(day_of(datetime.fromtimestamp(run.started, UTC)), head_commit(suites.root))
+    keeper = Keeper(mode.read_only() if run.ended or run.uncollected else mode, terms.snapshots, suites.root)
+    scope = RunScope(run, terms, suites, keeper, stamp, baselines)
+    reported = persist(report(judge(collect(scope), scope), scope), scope, recordings=recordings)
+    reported = structs.replace(reported, shortfalls=list(_shortfalls(reported.judged, scope)))
+    return extended("reported", reported, scope)
+
+
+def _shortfalls(judged: Judged, scope: RunScope) -> Iterator[str]:
+    """Yield why a run does not pass although nothing in it failed: it was cut short, or gates were not evaluated."""
+    run, terms = scope.run, scope.terms
+    if run.unfinished:
+        why = run.broken or "they sent no report"
+        yield f"{counted(len(run.unfinished), 'selected test')} of eval suites did not run: {why}"
+    yield from _unsettled(judged)
+    if run.broken:
+        yield from _failures(judged)
+    gates = [(each.key.display_path, gate) for each in judged.suites for gate in each.gates]
+    waiting = [
+        f"{suite_path}: {gate.gate} ({gate.reason})" for suite_path, gate in gates if gate.outcome == "not_judged"
+    ]
+    elsewhere = 0 if terms.is_kept else left_to_others(scope)
+    if elsewhere and waiting:
+        yield (
+            f"{counted(len(waiting), 'gate')} not evaluated: a plugin deselected {counted(elsewhere, 'test')} of eval "
+            "suites. If these run elsewhere, keep the results of each part with --llmeval-report=PART.llmeval, and "
+            "judge them together with 'llmeval merge'"
+        )
+    if not terms.require_gates or terms.shard or (terms.is_kept and run.deselected):
+        return
+    snapshots = [(each.key.display_path, verdict) for each in judged.suites for verdict in each.snapshot.verdicts]
+    if not (gates or snapshots):
+        yield f"{REQUIRE_GATES}: no gate was judged: found no suite with gates or a snapshot, expected at least one"
+    waiting += [
+        f"{each.key.display_path}: {counted(each.collected.reruns, 'case')} failed and ran again: the best of several "
+        "results decides nothing, so run without --reruns"
+        for each in judged.suites
+        if each.collected.reruns
+    ]
+    waiting += [
+        f"{suite_path}: snapshot {each.reason}" for suite_path, each in snapshots if each.outcome == "not_judged"
+    ]
+    yield from (f"{REQUIRE_GATES}: {each}" for each in waiting[:_LISTED])
+    if len(waiting) > _LISTED:
+        yield f"{REQUIRE_GATES}: ... and {len(waiting) - _LISTED} more"
+
+
+def _unsettled(judged: Judged) -> Iterator[str]:
+    """Yield the suites that stopped on results that changed afterwards, as when a case is run again."""
+    for each in judged.suites:
+        if waiting := sum(record.reason == NOT_NEEDED for record in each.records):
+            skipped = counted(waiting, "case")
+            yield f"{each.key.display_path}: {skipped} not run, though not all gates are decided: run again"
+
+
+def _failures(judged: Judged) -> Iterator[str]:
+    """Yield what failed, which the exit code of a run that was asked to end does not show."""
+    records = [record for each in judged.suites for record in each.records]
+    if failed := sum(record.outcome in BAD for record in records):
+        yield f"{counted(failed, 'case')} failed before the run ended early"
+    if failed := sum(verdict.outcome == "failed" for _, verdict in judged.verdicts):
+        yield f"{counted(failed, 'verdict')} on gates and snapshots failed in a run that ended early"

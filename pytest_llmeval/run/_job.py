@@ -1,0 +1,403 @@
+"""The job of answering a case, the answer, what that took (seconds, tokens, money), and the targets that answer."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+from msgspec import Struct
+
+from pytest_llmeval.core import (
+    LARGEST,
+    MISSING,
+    AnswerOrigin,
+    Case,
+    Itself,
+    JudgeCall,
+    JudgeError,
+    JudgingShown,
+    LlmevalError,
+    NoAnswer,
+    Parts,
+    PredictionError,
+    PredictionParts,
+    TargetUsage,
+    is_finite_number,
+    price_hint,
+)
+from pytest_llmeval.numbers import UsageEvaluator, usage_of
+from pytest_llmeval.services import Background
+from pytest_llmeval.suites import ModelSystem, Suite, SuiteKey, default_registry
+
+if TYPE_CHECKING:
+    from pytest_llmeval.judges import AsyncJudge, JudgeAccess, StoredJudgement, UserAccess, Verdict
+    from pytest_llmeval.services import RunCalls
+    from pytest_llmeval.targets import BatchTarget, Target, World
+
+Answers: TypeAlias = Mapping[str, Case | PredictionError]
+"""Cases with their predictions, or why they have none, by id: one, or those of a block."""
+
+FIGURE_DIGITS: Final = 6
+"""Decimals of a latency: enough for people, and recordings stay readable."""
+
+TARGET_TOKENS: Final = {
+    "input_tokens": ("input_tokens", "prompt_tokens", "request_tokens"),
+    "output_tokens": ("output_tokens", "completion_tokens", "response_tokens"),
+}
+"""The names that providers and libraries give to the tokens read and written."""
+
+_UNKNOWN: Final = {
+    "target_tokens": "the prediction says no input_tokens and output_tokens; set parts.usage",
+    "target_cost_usd": "the prediction says neither cost_usd nor tokens of a model with a known price; set parts.usage",
+}
+
+
+class LoadedCase(Struct, frozen=True):
+    """A case together with its suite.
+
+    Attributes:
+        suite: The suite.
+        case: The case.
+        key: What its results are gathered under.
+    """
+
+    suite: Suite
+    case: Case
+    key: SuiteKey
+
+    @property
+    def place(self) -> tuple[SuiteKey, str]:
+        """What distinguishes it from all others: a Python test has its own prediction for a case of a suite."""
+        return self.key, self.case.id
+
+
+class EarlyCalls(NamedTuple):
+    """What may be called before a case's own turn, when the fixtures of its test are not set up yet."""
+
+    target: bool = False
+    judge: bool = False
+
+
+class Job(Struct, frozen=True):
+    """One repeat of one case.
+
+    Attributes:
+        loaded: The case.
+        repeat: Counted from 0.
+        load_target: Returns what answers the case, loaded at the first need; raises `PredictionError` if nothing does.
+        judge: Where its questions go; ``None`` where the suite has no judge.
+        shared: Whether other processes may want the same prediction.
+        user: Plays the user of its conversation; ``None`` where nobody does.
+        opponents: Name of another system to its job for the same case, or why there is none.
+        block: Cases that are asked for together; default: the case alone.
+        messages: What has been said in its conversation, to which the target replies; ``None``: it gets the input.
+        world: In which the target answers, once it is set up.
+        around: Returns a context manager that is entered around the target's work, in the thread or task of that.
+    """
+
+    loaded: LoadedCase
+    repeat: int
+    load_target: "Callable[[], Target | BatchTarget]"
+    judge: "JudgeAccess | None" = None
+    shared: bool = False
+    user: "UserAccess | None" = None
+    opponents: "Mapping[str, Job | NoAnswer | Itself]" = {}
+    block: Sequence[Case] = ()
+    messages: list[Any] | None = None
+    world: "World | None" = None
+    around: Callable[[], AbstractContextManager[None]] = nullcontext
+
+    @property
+    def suite(self) -> Suite:
+        """The suite of the case."""
+        return self.loaded.suite
+
+    @property
+    def parts(self) -> Parts:
+        """Where the parts of its prediction are."""
+        return self.suite.parts_of(self.case)
+
+    @property
+    def case(self) -> Case:
+        """The case."""
+        return self.loaded.case
+
+    @property
+    def cases(self) -> Sequence[Case]:
+        """The cases that are asked for."""
+        return self.block or (self.case,)
+
+    @property
+    def key(self) -> SuiteKey:
+        """What the results of the case are gathered under."""
+        return self.loaded.key
+
+    @property
+    def place(self) -> tuple[SuiteKey, str, int]:
+        """What distinguishes it from all others."""
+        return self.loaded.key, self.loaded.case.id, self.repeat
+
+    def prepare(self, *, asks_target: bool) -> None:
+        """Load the targets and connect the judge, which must happen in the thread of the tests."""
+        __tracebackhide__ = True
+        for each in self.opponents.values():
+            if isinstance(each, Job):
+                each.prepare(asks_target=each.case.prediction is MISSING)
+        if asks_target:
+            with suppress(Exception):  # raised again for every case that asks
+                self.load_target()
+                if self.suite.target is not None and self.suite.target.world is not None:
+                    self.suite.called(self.suite.target.world, "world")
+            if self.user is not None:
+                self.user.open()
+        if self.judge is not None:
+            self.judge.open()
+
+
+Next: TypeAlias = Callable[[Job], Awaitable[Answers]]
+"""What a link asks if it cannot answer itself: the rest of the chain."""
+
+Link: TypeAlias = Callable[[Job, Next], Awaitable[Answers]]
+"""One way to answer a job: by itself, or by what the next link answers."""
+
+
+class CaseAnswer(Struct):
+    """What one repeat of a case got.
+
+    Attributes:
+        case: The case, with its prediction where there is one.
+        error: Why there is no prediction, or no verdict because the budget is spent.
+        verdicts: Evaluator label to what the judge said, turn by turn, to each of its questions.
+        failed: Evaluator label to why its questions could not be put.
+        calls: To judges.
+        entries: Judgements that can be recorded.
+        judgings: Questions to judges and their replies.
+        made: Where the prediction comes from, as in `TargetUsage`.
+    """
+
+    case: Case
+    error: BaseException | None = None
+    verdicts: "dict[str, list[list[Verdict | LlmevalError]]]" = {}
+    failed: dict[str, Exception] = {}
+    calls: list[JudgeCall] = []
+    entries: "list[StoredJudgement]" = []
+    judgings: list[JudgingShown] = []
+    origin: AnswerOrigin = "given"
+
+
+def answer_to(job: Job, answers: Answers) -> Case:
+    """Return the answer to the case of a job.
+
+    Raises:
+        PredictionError: There is none.
+    """
+    answer = answers[job.case.id]
+    if isinstance(answer, PredictionError):
+        raise answer
+    return answer
+
+
+def with_figures(case: Case, parts: Parts, recorded: Mapping[str, float] = {}) -> Case:
+    """Return an answered case with what its prediction took, readable in `Case.parts`.
+
+    Args:
+        case: The case.
+        parts: Where the parts of its prediction are.
+        recorded: What was measured: ``latency_s``, which else the prediction may say, and the ``cost_usd`` that was
+            worked out first.
+    """
+    usage = usage_of_target(parts, case.prediction, recorded.get("cost_usd"))
+    figures: dict[str, Any] = {} if usage is None else usage._asdict()
+    figures.pop("origin", None)
+    latency = recorded.get("latency_s", _reported_latency(parts, case.prediction))
+    if latency is not None:
+        figures["latency_s"] = latency
+    return replace(case, origin=PredictionParts(parts, case.prediction, figures)) if figures else case
+
+
+def usage_of_target(parts: Parts, prediction: Any, cost_usd: float | None = None) -> TargetUsage | None:
+    """Return what a prediction says about its usage; ``None`` where it says nothing.
+
+    Args:
+        parts: Where the parts are.
+        prediction: The prediction.
+        cost_usd: What the answer cost if the prediction does not say so; default: by the published price of its model.
+    """
+    if not isinstance(prediction, Mapping) and parts.usage is None:
+        return None
+    try:
+        usage = parts.find("usage", prediction)
+    except PredictionError:
+        return TargetUsage()
+    if usage is MISSING:
+        return None
+    reported: Mapping[str, Any] = usage if isinstance(usage, Mapping) else {}
+    tokens = {name: _first(reported, names) for name, names in TARGET_TOKENS.items()}
+    cost = _first(reported, ("cost_usd", "cost"))
+    if cost is None:
+        cost = cost_usd
+    if cost is None and isinstance(reported.get("model"), str):
+        cost = _priced(reported["model"], tokens["input_tokens"], tokens["output_tokens"])
+    return TargetUsage(tokens["input_tokens"], tokens["output_tokens"], cost)
+
+
+def _reported_latency(parts: Parts, prediction: Any) -> float | None:
+    """Return the seconds that a prediction itself says it took, as those of traces do."""
+    try:
+        usage = parts.find("usage", prediction)
+    except PredictionError:
+        return None
+    return _amount(usage.get("latency_s")) if isinstance(usage, Mapping) else None
+
+
+def _first(reported: Mapping[str, Any], names: tuple[str, ...]) -> float | None:
+    return next((amount for name in names if (amount := _amount(reported.get(name))) is not None), None)
+
+
+def _amount(value: Any) -> float | None:
+    """Return a number that can be an amount; usage is what models and services write, so anything may be there."""
+    return value if is_finite_number(value) and 0 <= value <= LARGEST else None
+
+
+def _priced(model: str, read: float | None, written: float | None) -> float | None:
+    if read is None or written is None:
+        return None
+    from pytest_llmeval.judges import model_cost_usd
+
+    return model_cost_usd(model, read, written)
+
+
+def costs_of(answers: "Sequence[CaseAnswer]") -> tuple[list[float], list[TargetUsage]]:
+    """Return the latencies that are known of some answers, and the usage of each of them."""
+    seconds: list[float] = []
+    usage: list[TargetUsage] = []
+    for answer in answers:
+        if answer.case.prediction is MISSING:
+            continue
+        figures: Mapping[str, Any] = answer.case.origin.figures if answer.case.origin is not None else {}
+        if "latency_s" in figures:
+            seconds.append(figures["latency_s"])
+        read, written, cost = map(figures.get, ("input_tokens", "output_tokens", "cost_usd"))
+        usage.append(TargetUsage(read, written, cost, answer.origin))
+    return seconds, usage
+
+
+def target_scores(answers: "Sequence[CaseAnswer]") -> dict[str, float | None]:
+    """Return the figures of a case's target; ``None`` where one is unknown."""
+    return UsageEvaluator().scores(usage_of((), *costs_of(answers)))
+
+
+def unknown_figures(figures: Mapping[str, float | None]) -> dict[str, str]:
+    """Say why the figures that a prediction should tell are unknown; the latency of an old recording may be."""
+    unknown = [name for name in _UNKNOWN if name in figures and figures[name] is None]
+    return {name: f"{_UNKNOWN[name]}{price_hint() if name == 'target_cost_usd' else ''}" for name in unknown}
+
+
+_NO_TARGET: Final = (
+    "no prediction and no target: add 'prediction' to the case or 'target' to the suite, or define llmeval_target in "
+    "a conftest.py"
+)
+
+
+def why_unanswered(suite: Suite) -> str:
+    """Return why nobody answers the cases of a suite that have no prediction; empty if somebody does."""
+    if suite.system and suite.target is None and suite.model is None:
+        return f"the system {suite.system!r} has no prediction for this case"
+    return _NO_TARGET if suite.model is None and (suite.target is None or suite.target.is_for_fixture) else ""
+
+
+class SuiteTargets(Struct):
+    """The targets of a process.
+
+    Attributes:
+        background: Closes connections and processes in the end.
+        calls: Of the run.
+        slow_down: Called when a model is asked too often.
+    """
+
+    background: Background
+    calls: "RunCalls"
+    slow_down: Callable[[], None] = lambda: None
+    _targets: "dict[tuple[Path, str], Target | BatchTarget | PredictionError]" = {}
+
+    def load(self, suite: Suite) -> "Target | BatchTarget":
+        """Return the target of a suite.
+
+        Raises:
+            PredictionError: The suite has none, or it cannot be loaded.
+        """
+        if reason := why_unanswered(suite):
+            raise PredictionError(reason)
+        if suite.place not in self._targets:
+            try:
+                self._targets[suite.place] = self._connect(suite)
+            except PredictionError as error:
+                self._targets[suite.place] = error
+        target = self._targets[suite.place]
+        if isinstance(target, PredictionError):
+            raise target
+        return target
+
+    def _connect(self, suite: Suite) -> "Target | BatchTarget":
+        if suite.model is not None:
+            return self._connect_model(suite.model)
+        spec = suite.target
+        assert spec is not None
+        if spec.python is not None:
+            return suite.called(spec.python)
+        target: BatchTarget
+        if spec.workspace is not None:
+            place = default_registry().extensions("placed")[-1].load()
+            target = place(spec, suite.path.parent)
+        else:
+            from pytest_llmeval.targets import CommandTarget, HttpTarget
+
+            if spec.http is not None:
+                target = HttpTarget(spec.http, calls=self.calls)
+            else:
+                target = CommandTarget(spec.command or (), suite.path.parent, spec.timeout)
+        self.background.closing.append(target.aclose)
+        return target
+
+    def _connect_model(self, model: "ModelSystem") -> "Target":
+        from pytest_llmeval.judges import connect
+
+        client = connect(model.spec, on_rate_limit=lambda _: self.slow_down(), calls=self.calls)
+        self.background.closing.append(client.aclose)
+        return ModelTarget(model, client).answer
+
+
+class ModelTarget:
+    """Answers inputs by a model: the text as ``answer``, and what it took as ``usage``."""
+
+    def __init__(self, system: "ModelSystem", client: "AsyncJudge") -> None:
+        self.system = system
+        from pytest_llmeval.judges import price_of
+
+        self.client = client
+        self._price = price_of(system.spec)
+
+    async def answer(self, value: Any) -> dict[str, Any]:
+        """Return the prediction for an input.
+
+        Raises:
+            PredictionError: The model gave no reply, or the input lacks something that a prompt names.
+        """
+        spec = self.system.spec
+        messages = tuple(self.system.messages(value))
+        from pytest_llmeval.judges import JudgeRequest, cost_usd
+
+        try:
+            reply = await self.client.complete(JudgeRequest(messages, spec.name, spec.request_parameters()))
+        except JudgeError as error:
+            raise PredictionError(str(error)) from None
+        usage = {
+            "input_tokens": reply.usage.input_tokens,
+            "output_tokens": reply.usage.output_tokens,
+            "cost_usd": cost_usd(self._price, reply.usage),
+        }
+        return {"answer": reply.text, "usage": {name: value for name, value in usage.items() if value is not None}}
+
+    # Waits between attempts are not the model's: the exchange of each request is timed.
+    answer.clocks_itself = True  # type: ignore[attr-defined]  # functions take attributes

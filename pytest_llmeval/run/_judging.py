@@ -1,0 +1,542 @@
+"""The second stage of a run's end: verdicts on collected suites."""
+
+import math
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache, partial
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from msgspec import structs
+
+from pytest_llmeval.baselines import CollectedSuite, JudgedSuite, MeasuredSuite, SnapshotJudgement
+from pytest_llmeval.core import (
+    BAD,
+    EVERYTHING,
+    CaseRecord,
+    GateResult,
+    LlmevalError,
+    Metric,
+    MetricValue,
+    SnapshotVerdict,
+    counted,
+    fault_of,
+    suggest,
+)
+from pytest_llmeval.gates import ChangeGate, GateEvidence
+from pytest_llmeval.numbers import TARGET_FIGURES, UsageEvaluator, summarize
+from pytest_llmeval.run._execute import is_skipped
+from pytest_llmeval.run._stages import Collected, Family, Judged, RunScope, SuiteVerdict
+from pytest_llmeval.services import calls_that_fit
+from pytest_llmeval.suites import Suite, SuiteKey, stop_fault
+
+if TYPE_CHECKING:
+    from pytest_llmeval.baselines import ApprovedScore
+
+JUDGES_OFF = "judges are off"
+
+
+def judge(collected: Collected, scope: RunScope) -> Judged:
+    """Judge every suite of a run.
+
+    A suite that cannot be judged, because its file or one of its evaluators fails, has its own failed verdict and does
+    not affect other suites.
+    """
+    examined: list[JudgedSuite] = []
+    failures = dict(collected.faults)
+    claims: list[_Claims] = []
+    for each in collected.suites:
+        try:
+            judged, own = _examine_suite(each, scope)
+        except Exception as error:  # noqa: BLE001 (an evaluator's bug costs its own suite, not the others)
+            failures[each.key] = fault_of(error)
+        else:
+            examined.append(judged)
+            claims += own
+    claims += [each for variants in variants_of(examined) for each in _claims_between(variants)]
+    if scope.terms.family == "project":
+        claims += _left_out(scope, {each.key.path for each in examined})
+    gates = _judge_claims(claims, scope.terms.family)
+    suites = [structs.replace(each, gates=[*each.gates, *gates.get(each.key, ())]) for each in examined]
+    suites = _with_calibration(suites)
+    verdicts: list[SuiteVerdict] = [
+        (key, GateResult("summary", "failed", None, None, f"not evaluated: {why}")) for key, why in failures.items()
+    ]
+    verdicts += [verdict for each in suites for verdict in _verdicts(each, scope.run.broken)]
+    verdicts.sort(key=lambda verdict: (verdict[0].display_path, verdict[0].test, verdict[0].variant))
+    notes = [
+        f"{key.display_path}: not evaluated: {why}"
+        for key, why in sorted(failures.items(), key=lambda each: each[0][1:])
+    ]
+    notes += _family_notes(claims, scope.terms.family)
+    return Judged(suites, verdicts, [*notes, *_notes(suites, scope)])
+
+
+class _Claims(NamedTuple):
+    """Gates whose verdicts depend on which gates are judged together: those of a suite, or between its systems.
+
+    Attributes:
+        key: The suite, or the first of its systems.
+        evidence: On each gate.
+        settled: Returns the final verdicts, each with the key of the suite that it is about.
+    """
+
+    key: SuiteKey
+    evidence: Sequence[GateEvidence]
+    settled: Callable[[Sequence[GateResult]], Iterable[tuple[SuiteKey, GateResult]]]
+
+
+def _left_out(scope: RunScope, known: Collection[str]) -> Iterator[_Claims]:
+    """Yield the gates of the suites that were collected and left out: they belong to the family of the project."""
+    for file in sorted({nodeid.partition("::")[0] for nodeid in scope.run.deselected}):
+        path = scope.suites.root / file
+        if str(path) in known or path.suffix == ".py":  # which suites a test would have run is not known
+            continue
+        with suppress(Exception):  # of a faulty suite, which the run reports, no gate is known
+            suite = scope.suites.read(path)
+            variants = [suite.for_variant(name) for name in suite.systems or [""]]
+            gates = [*suite.between, *(gate for each in variants for gate in each.regressions)]
+            evidence = [GateEvidence(gate, outcome="not_judged", reason="not selected") for gate in gates]
+            yield _Claims(SuiteKey(str(path), file), evidence, lambda _: ())
+
+
+def _judge_claims(claims: Sequence[_Claims], family: Family | None) -> dict[SuiteKey, list[GateResult]]:
+    """Return the verdicts on gates that are judged together, by suite."""
+    if not claims:
+        return {}
+    from pytest_llmeval.gates import judge_together
+
+    gates: dict[SuiteKey, list[GateResult]] = {}
+    families = [claims] if family == "project" else [[each] for each in claims]
+    for together in families:
+        files = [each.key.display_path for each in together for _ in each.evidence]
+        try:
+            verdicts = iter(judge_together([each for own in together for each in own.evidence], files))
+            settled = [pair for each in together for pair in each.settled(list(islice(verdicts, len(each.evidence))))]
+        except Exception as error:  # noqa: BLE001 (numbers of one family, which affects no other)
+            fault = GateResult("gates on changes", "failed", None, None, f"not evaluated: {fault_of(error)}")
+            settled = [(each.key, fault) for each in together]
+        for key, verdict in settled:
+            gates.setdefault(key, []).append(verdict)
+    return gates
+
+
+_OFTEN = 0.2
+"""With so large a chance that an equally good run fails, families of single suites are mentioned."""
+
+
+def _family_notes(claims: Sequence[_Claims], family: Family | None) -> Iterator[str]:
+    """Yield how many gates are one family, or how often equally good runs fail since each suite is one."""
+    gates = [
+        (number, each.key.display_path, finding.gate)
+        for number, each in enumerate(claims)
+        for finding in each.evidence
+        if finding.gate.claims and (finding.examined or finding.outcome == "not_judged")
+    ]
+    files = len({file for _, file, _ in gates})
+    if family == "project" and files > 1:
+        yield f"{len(gates)} gates in {files} files are one family (llmeval_family = project)"
+    levels: dict[tuple[int, bool], float] = {}
+    for number, _, gate in gates:
+        if gate.refutes:
+            of_family = (number, gate.primary)
+            levels[of_family] = max(levels.get(of_family, 0.0), (1 - gate.confidence) / gate.sides)
+    chance = 1 - math.prod(1 - each for each in levels.values())
+    if family is None and chance > _OFTEN:
+        yield (
+            f"gates in {counted(files, 'file')} are {len(levels)} families, judged apart: up to {chance:.0%} of "
+            "equally good runs fail. llmeval_family = project makes them one family; = suite keeps them, without this "
+            "line"
+        )
+
+
+def _has_failed(suite: JudgedSuite) -> bool:
+    return any(case.outcome in BAD for case in suite.result.cases)
+
+
+def _notes(suites: Sequence[JudgedSuite], scope: RunScope) -> Iterator[str]:
+    """Yield lines about suites that pass with any scores, or not as their files say."""
+    toothless = (
+        f"{each.key.display_path}: {each.suite.cannot_fail}"
+        for each in suites
+        # A Python test has assertions of its own. What failed in this run could fail.
+        if not (each.key.test or each.suite.can_fail or scope.keeper.settings(each.suite) or _has_failed(each))
+    )
+    yield from dict.fromkeys(toothless)
+    yield from dict.fromkeys(str(note) for each in suites for note in each.suite.notes)
+    for notes_on in (_idle_thresholds, partial(_lowered, most=scope.terms.concurrency)):
+        yield from dict.fromkeys(note for each in suites for note in notes_on(each))
+    most = scope.terms.concurrency
+    if most is not None and (fitting := calls_that_fit(most)) < most:
+        yield (
+            f"found {counted(most, 'call')} at a time, and the machine's limit of open files (ulimit -n) allows "
+            f"{fitting}: raise it, or set --llmeval-concurrency={fitting}"
+        )
+    yield from dict.fromkeys(
+        f"{each.key.display_path}: runs to its end: {fault}"
+        for each in suites
+        if each.suite.stop is not None and (fault := stop_fault(each.suite, scope.terms.family))
+    )
+    for each in suites:
+        for name, moved in each.snapshot.moved_limits.items():
+            about = name.replace(EVERYTHING, "all metrics")
+            yield f"{each.key.display_path}: limits of {about} changed since the approval: {moved}"
+
+
+def _lowered(judged: JudgedSuite, most: int | None) -> Iterator[str]:
+    """Yield that a target has fewer calls at a time than its suite allows, if the run limits them."""
+    own = judged.suite.target.own_concurrency if judged.suite.target is not None else None
+    if most is not None and own is not None and own > most:
+        yield (
+            f"{judged.key.display_path}: found target.concurrency {own}, and the run makes {counted(most, 'call')} at "
+            f"a time: --llmeval-concurrency={own} makes as many"
+        )
+
+
+def _idle_thresholds(judged: JudgedSuite) -> Iterator[str]:
+    """Yield the thresholds of a whole run that no case can miss, since none has a value: a label may be misspelt."""
+    suite, result = judged.suite, judged.result
+    if judged.incomplete or judged.off or not any(each.observations for each in judged.records):
+        return
+    for name in sorted({*suite.thresholds, *(name for case in suite.cases for name in case.thresholds)}):
+        metric = result.find(name)
+        missable = metric is not None and (
+            metric.scored or metric.errored or (metric.abstained and judged.suite.abstained == "fell")
+        )
+        if name not in TARGET_FIGURES and not missable:
+            near = suggest(name, (each for each, value in result.metrics.items() if value.scored))
+            yield f"{judged.key.display_path}: no case has a value of {name}, so none can miss its threshold{near}"
+
+
+def _verdicts(judged: JudgedSuite, broken: str) -> Iterator[SuiteVerdict]:
+    """Return the verdicts to be reported.
+
+    A skipped report would take a failed gate off pytest's list for --lf, so gates of a run that leaves cases out on
+    purpose are not reported at all.
+    """
+    on_purpose = not (broken or judged.suite.faults)
+    verdicts: list[GateResult | SnapshotVerdict] = [*judged.gates, *judged.snapshot.verdicts]
+    return ((judged.key, each) for each in verdicts if each.outcome != "not_judged" or not on_purpose)
+
+
+def measure(collected: CollectedSuite) -> MeasuredSuite:
+    """Add up the observations of a suite and its groups."""
+    suite = collected.suite
+    result = summarize(
+        suite.metrics,
+        collected.records,
+        group_by=suite.group_by,
+        confidence=suite.confidence,
+        faulty=suite.faulty,
+        cluster_by=suite.cluster_by,
+        sampled=suite.sample.share if suite.sample is not None else 0.0,
+    )
+    return MeasuredSuite(collected, result)
+
+
+def _examine_suite(collected: CollectedSuite, scope: RunScope) -> tuple[JudgedSuite, list[_Claims]]:
+    """Return a suite with its verdicts, and the evidence on gates against a baseline, which are judged together."""
+    measured = measure(collected)
+    suite, terms = collected.suite, scope.terms
+    off = _switched_off(suite, collected.records) if terms.judge == "off" and suite.judged else frozenset()
+    judged = JudgedSuite(
+        measured,
+        _incomplete(measured, scope, is_part=terms.is_kept and left_to_others(scope) > 0),
+        off,
+    )
+    if collected.stop is not None:  # scores of some cases are no scores of the suite
+        return structs.replace(judged, gates=collected.stop.gates), []
+    unjudged = JUDGES_OFF if off else ""
+    snapshot = _snapshot(measured, scope, judged.incomplete or unjudged)
+    gates = [
+        qualified(
+            collected,
+            gate.max_skipped,
+            gate.judge(
+                measured.result,
+                judged.incomplete,
+                unjudged if _declared(gate.metric, suite) in off else "",
+                _counted_as(gate.metric, suite),
+            ),
+        )
+        for gate in suite.score_gates
+    ]
+    judged = structs.replace(judged, snapshot=snapshot, gates=gates)
+    if not suite.regressions:
+        return judged, []
+    from pytest_llmeval.baselines import examine_regressions
+
+    evidence, watch = examine_regressions(measured, scope.keeper, snapshot, judged.incomplete, unjudged)
+
+    def settled(verdicts: Sequence[GateResult]) -> Iterator[tuple[SuiteKey, GateResult]]:
+        for each, verdict in zip(evidence, verdicts, strict=True):
+            moved = snapshot.moved_limits.get(each.gate.metric)
+            change = f"; limits changed since the approval: {moved}" if moved else ""
+            marked = replace(verdict, reason=f"{verdict.reason}{change}")
+            yield collected.key, qualified(collected, each.gate.max_skipped, marked)
+
+    return structs.replace(judged, watch=watch), [_Claims(collected.key, evidence, settled)]
+
+
+def _counted_as(metric: str, suite: Suite) -> Metric | None:
+    """Return the metric as whose worst value answers that abstain count; ``None`` if they do not."""
+    owned = suite.metrics.find(metric) if suite.abstained == "fell" else None
+    return None if owned is None else owned.metric
+
+
+_CALIBRATED = "calibrated judges"
+_LEAST_LABELS = 10
+_BY_LABELS = ("agreement", "corrected(judge_score)")
+"""Metrics that exist where people labelled answers."""
+
+
+_Judges: TypeAlias = "set[tuple[str, str]]"
+"""Judges that labels confirm: the model of each, and how it is asked."""
+
+
+def _with_calibration(suites: Sequence[JudgedSuite]) -> list[JudgedSuite]:
+    """Return the suites with the limited metrics whose judge no labels confirm: of the run, or approved in the folder.
+
+    Labels of the run, and the files of a folder, are looked at once, and only if a suite needs them.
+    """
+    of_run = cache(lambda: {pair for each in suites for pair in _confirmed(each)})
+    approved = cache(_approved_judges)
+
+    def confirmed(key: SuiteKey) -> _Judges:
+        from pytest_llmeval.baselines import score_file
+
+        return of_run() | approved(score_file(key).parent)
+
+    return [_calibrated(each, confirmed) for each in suites]
+
+
+def _calibrated(judged: JudgedSuite, confirmed: Callable[[SuiteKey], _Judges]) -> JudgedSuite:
+    """Return a suite with the limited metrics whose judge is not among the confirmed ones."""
+    suite, judges = judged.suite, judged.collected.judges
+    if suite.uncalibrated == "allow" or judged.incomplete or judged.off or not judges:
+        return judged
+    limited = {gate.metric for gate in suite.gates} | suite.thresholds.keys()
+    limited.update(name for case in suite.cases for name in case.thresholds)
+    declared = {name: suite.metrics.find(name) for name in sorted(limited)}
+    owned = {name: each for name, each in declared.items() if each is not None}
+    missing = [
+        name
+        for name, each in owned.items()
+        # An evaluator with labels of its own has a metric by which it is judged.
+        if each.label in judges and suite.evaluators[each.label].calibrated_by == ""
+    ]
+    if missing:
+        known = confirmed(judged.key)
+        missing = [name for name in missing if _identity(judges[owned[name].label]) not in known]
+    if not missing or suite.uncalibrated == "report":
+        return structs.replace(judged, uncalibrated=missing) if missing else judged
+    reason = f"uncalibrated: no human labels confirm the judge of {', '.join(missing)}"
+    failed = GateResult(_CALIBRATED, "failed", None, None, reason)
+    return structs.replace(judged, uncalibrated=missing, gates=[*judged.gates, failed])
+
+
+def _identity(judge: Mapping[str, str]) -> tuple[str, str]:
+    """Return the model of a judge, and how it is asked, without the levels of a comparison with people."""
+    return judge["model"], re.sub(r"^levels:[^|]*\|", "", judge["prompt"].partition("; ")[0])
+
+
+def _confirmed(judged: JudgedSuite) -> Iterator[tuple[str, str]]:
+    """Yield the judges of a suite that enough labels confirm."""
+    for label, judge in judged.collected.judges.items():
+        evaluator = judged.suite.evaluators.get(label)
+        name = evaluator.calibrated_by if evaluator is not None else None
+        metric = judged.result.find(judged.suite.metrics.full_name(label, name)) if name else None
+        if metric is not None and _is_confirmed(metric):
+            yield _identity(judge)
+
+
+def _is_confirmed(metric: "MetricValue | ApprovedScore") -> bool:
+    """Return whether a metric that labels give rests on enough; one of the whole suite checks that itself."""
+    return metric.value is not None and (not metric.scored or metric.scored >= _LEAST_LABELS)
+
+
+def _approved_judges(folder: Path) -> _Judges:
+    """Return the judges that labels of the suites of a folder confirmed when their scores were approved."""
+    from pytest_llmeval.baselines import SCORES, SuiteScores, read_if_there
+
+    judges = set()
+    for path in sorted(folder.glob(f"*.{SCORES}")):
+        with suppress(LlmevalError):  # its own suite reports a damaged file
+            if (scores := read_if_there(path, path.name, SuiteScores)) is None:
+                continue
+            for label, judge in scores.comparable.judges.items():
+                names = (f"{prefix}{name}" for prefix in ("", f"{label}.") for name in _BY_LABELS)
+                if any(name in scores.metrics and _is_confirmed(scores.metrics[name]) for name in names):
+                    judges.add(_identity(judge))
+    return judges
+
+
+def _snapshot(measured: MeasuredSuite, scope: RunScope, unjudged: str) -> SnapshotJudgement:
+    """Judge the scores of a suite against the approved ones.
+
+    Args:
+        measured: The suite with its metrics.
+        scope: The run.
+        unjudged: Why nothing is compared: only a part of the suite ran, or judges are off.
+    """
+    settings = scope.keeper.settings(measured.suite)
+    if settings is None:
+        return SnapshotJudgement()
+    if unjudged:
+        return SnapshotJudgement(
+            [SnapshotVerdict(EVERYTHING, "not_judged", "not_judged", reason=f"not evaluated: {unjudged}")]
+        )
+    from pytest_llmeval.baselines import judge_snapshot
+
+    return judge_snapshot(measured, settings, scope.keeper.mode, scope.stamp)
+
+
+def _incomplete(measured: MeasuredSuite, scope: RunScope, *, is_part: bool) -> str:
+    """Say why results are not those of the whole suite, or nothing."""
+    ran, total = measured.ran, measured.collected.total
+    if measured.collected.stop is not None:
+        return f"stopped when decided, after {ran} of {total} cases"
+    if scope.terms.shard:
+        return f"shard {scope.terms.shard} ran {ran} of {total} cases; run llmeval merge"
+    reasons = [f"{ran} of {total} cases ran"] if ran < total else []
+    if measured.suite.faults:
+        reasons.append("the suite's files have faults")
+    if reasons and scope.run.broken:
+        reasons.append(scope.run.broken)
+    elif ran < total and is_part:
+        reasons.append("run llmeval merge")
+    return "; ".join(reasons)
+
+
+def left_to_others(scope: RunScope) -> int:
+    """Return how many tests over cases were left out, neither by options nor as those of other shards."""
+    return 0 if scope.keeper.mode.selects or scope.terms.shard else len(scope.run.deselected)
+
+
+def _switched_off(suite: Suite, rows: Iterable[CaseRecord]) -> frozenset[str]:
+    """Return the metrics, as declared, that a run without judges cannot compute completely."""
+    from pytest_llmeval.judges import JudgeOffError
+
+    why = str(JudgeOffError())
+    off = {metric.name for metric in UsageEvaluator().describe()}
+    for row in rows:
+        for label, observation in row.observations.items():
+            names = (
+                suite.metrics.full_name(label, name) for name, reason in observation.undefined.items() if reason == why
+            )
+            off |= {_declared(name, suite) for name in names}
+    return frozenset(off)
+
+
+def _declared(name: str, suite: Suite) -> str:
+    """Return the declared name of a metric: that of its family, if it has one."""
+    owned = suite.metrics.find(name)
+    return name if owned is None else owned.name
+
+
+def variants_of(judged: Iterable[JudgedSuite]) -> list[dict[str, JudgedSuite]]:
+    """Return the systems of each suite, or the variants of its target, in the order of the file or of their names."""
+    groups: dict[tuple[str, str], dict[str, JudgedSuite]] = {}
+    for each in judged:
+        groups.setdefault((each.key.display_path, each.key.test), {})[each.key.variant] = each
+    return [_ordered(variants) for variants in groups.values()]
+
+
+def _ordered(variants: Mapping[str, JudgedSuite]) -> dict[str, JudgedSuite]:
+    declared = [name for name in next(iter(variants.values())).suite.systems if name in variants]
+    return {name: variants[name] for name in dict.fromkeys([*declared, *sorted(variants)])}
+
+
+def _claims_between(variants: Mapping[str, JudgedSuite]) -> Iterator[_Claims]:
+    """Yield the evidence on the gates between the systems of a suite, which are judged together."""
+    first = next(iter(variants.values()))
+    if not (first.suite.named_gates or first.suite.between):
+        return
+    if any(each.collected.stop is not None for each in variants.values()):
+        return  # they were judged with the others
+
+    try:
+        compared = list(_compared(variants))
+    except Exception as error:  # noqa: BLE001 (an evaluator's bug costs its own suite, not the others)
+        gate = GateResult("between systems", "failed", None, None, f"not evaluated: {fault_of(error)}")
+        yield _Claims(first.key, [], lambda _: [(first.key, gate)])
+        return
+
+    def settled(verdicts: Sequence[GateResult]) -> Iterator[tuple[SuiteKey, GateResult]]:
+        for name, gate in _waiting(variants):
+            yield variants[name].key, gate
+        for (name, text, evidence), result in zip(compared, verdicts, strict=True):
+            verdict = replace(result, gate=text)
+            for each in (name, evidence.gate.against):
+                if each in variants:
+                    verdict = qualified(variants[each].collected, evidence.gate.max_skipped, verdict)
+            yield variants[name].key, verdict
+
+    yield _Claims(first.key, [each for *_, each in compared], settled)
+
+
+def _waiting(variants: Mapping[str, JudgedSuite]) -> Iterator[tuple[str, GateResult]]:
+    """Yield the gates that name a system that did not run, each with the system that they are reported with."""
+    first = next(iter(variants))
+    suite = variants[first].suite
+    for gate in suite.named_gates:
+        missing = [name for name in (gate.system, gate.against) if name and name not in variants]
+        if missing and gate.system not in suite.systems.keys() - variants.keys():
+            place = gate.system if gate.system in variants else first
+            yield place, gate.result("not_judged", None, f"not evaluated: no system {missing[0]!r} ran")
+
+
+def _compared(variants: Mapping[str, JudgedSuite]) -> Iterator[tuple[str, str, GateEvidence]]:
+    """Yield the gates between two systems that ran: the system, the gate as its file has it, and the evidence."""
+    suite = next(iter(variants.values())).suite
+    for gate in suite.between:
+        named = [gate.system] if gate.system else [name for name in variants if name != gate.against]
+        if gate.against in variants:
+            for each in named:
+                if each in variants:
+                    yield each, str(gate), _between(gate, variants[each], variants)
+
+
+def qualified(run: CollectedSuite, most_skipped: int, verdict: GateResult) -> GateResult:
+    """Return the verdict on a gate with what it rests on: cases that were skipped, or ran until they passed.
+
+    A target that skips what it cannot answer would pass, so the gate fails if more cases than it allows were skipped
+    at run time. Cases with the tag ``skip`` are declared, and free.
+    """
+    if verdict.outcome == "not_judged":
+        return verdict
+    reasons = [verdict.reason]
+    if run.suite.sample is not None:
+        reasons.append(str(run.suite.sample.report))
+    if carried := sum(bool(record.carried) for record in run.records):
+        reasons.append(f"{carried} of {counted(len(run.records), 'case')} carried")
+    if run.reruns:
+        reasons.append(f"{counted(run.reruns, 'case')} failed and ran again, and only the last result counts")
+    verdict = replace(verdict, reason="; ".join(reasons))
+    declared = {case.id for case in run.suite.cases if is_skipped(case)}
+    skipped = sum(record.outcome == "skipped" and record.id not in declared for record in run.records)
+    if skipped <= most_skipped:
+        return verdict
+    allowed = f"{most_skipped} allowed" if most_skipped else "none allowed"
+    reason = f"{counted(skipped, 'case')} skipped at run time, {allowed} (max_skipped); {verdict.reason}"
+    return replace(verdict, outcome="failed", reason=reason, undecided=False)
+
+
+def _between(gate: ChangeGate, system: JudgedSuite, variants: Mapping[str, JudgedSuite]) -> GateEvidence:
+    from pytest_llmeval.numbers import CaseStatistics, RunPairing
+
+    other = variants[gate.against]
+    if any(gate.metric in each.off for each in (system, other)):
+        return GateEvidence(gate, outcome="not_judged", reason="not evaluated: judges are off")
+    incomplete = "; ".join(
+        f"{name}: {each.incomplete}"
+        for name, each in ((system.key.variant, system), (gate.against, other))
+        if each.incomplete
+    )
+    run, baseline = (CaseStatistics.exact(each.records) for each in (system, other))
+    pairing = RunPairing(run, baseline, system.suite.metrics, abstained=system.suite.abstained)
+    absent = f"no case is answered by both {system.key.variant!r} and {gate.against!r}"
+    return gate.examine(pairing if pairing.paired else None, incomplete, absent)

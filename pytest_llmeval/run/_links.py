@@ -1,0 +1,455 @@
+"""The links of the chain that answers a case: each answers a job, or asks the next one."""
+
+import asyncio
+import inspect
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from msgspec import structs
+
+from pytest_llmeval.core import MISSING, Case, LlmevalError, PredictionError, input_digest, price_hint
+from pytest_llmeval.judges import CallLimit, price_of
+from pytest_llmeval.run._conversation import beginning, turns_of
+from pytest_llmeval.run._execute import json_like
+from pytest_llmeval.run._job import FIGURE_DIGITS, Answers, Job, Link, Next, with_figures
+from pytest_llmeval.run._score import cut_in_blocks
+from pytest_llmeval.services import SharedTask, Stopwatch, ThisThread, secret_values
+from pytest_llmeval.suites import ModelSystem, Suite, default_registry
+from pytest_llmeval.targets import (
+    BatchTarget,
+    Recordings,
+    World,
+    call_target,
+    for_case,
+    in_world,
+    recorded_figures,
+    recording,
+    typed_input,
+    within,
+)
+
+if TYPE_CHECKING:
+    from pytest_llmeval.judges import Reservation, RunStore
+
+_BlockPlace: TypeAlias = tuple[tuple[Path, str], str, int, str]
+_TOKENS = ("input_tokens", "output_tokens")
+
+
+class OrphanedError(LlmevalError):
+    """A process died while it asked for this answer, maybe because of it."""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Answers that a case carries, or that an earlier run recorded.
+
+    Attributes:
+        recordings: Predictions of earlier runs.
+    """
+
+    recordings: Recordings | None
+
+    def known(self, job: Job) -> Case | None:
+        """Return the case with its answer, if that requires no call."""
+        if job.case.prediction is not MISSING:
+            return with_figures(job.case, job.parts)
+        if self.recordings is None:
+            return None
+        place = (job.key.display_path, job.key.variant, job.case, job.repeat)
+        prediction = self.recordings.get(*place)
+        if prediction is MISSING:
+            return None
+        return with_figures(job.case.answered(prediction), job.parts, self.recordings.figures(*place))
+
+    def holds(self, job: Job, case: Case) -> bool:
+        """Return whether the answer to a case of the same suite is recorded."""
+        if self.recordings is None:
+            return False
+        return self.recordings.get(job.key.display_path, job.key.variant, case, job.repeat) is not MISSING
+
+    async def __call__(self, job: Job, ask: Next) -> Answers:
+        """Return what is recorded, else the answers of the next link."""
+        case = self.known(job)
+        return await ask(job) if case is None else {case.id: case}
+
+
+@dataclass
+class Batched:
+    """Answers of services that take several inputs in one request: the next link is asked once for a whole block.
+
+    Blocks are cut by position in the file, so that every run and every process asks for a case in the same company.
+    A case that runs again is asked for alone.
+
+    Attributes:
+        recorded: Predictions that need not be asked for.
+    """
+
+    recorded: Recorded
+    _tasks: dict[_BlockPlace, SharedTask[Answers]] = field(default_factory=dict)
+    _answered: set[_BlockPlace] = field(default_factory=set)
+    _cut: dict[tuple[Path, str], Mapping[str, Sequence[Case]]] = field(default_factory=dict)
+
+    async def __call__(self, job: Job, ask: Next) -> Answers:
+        """Return the answers to the whole block of the case, asked for once."""
+        target = batch_target(job)
+        if target is None:
+            return await ask(job)
+        own = (job.suite.place, job.key.variant, job.repeat, job.case.id)
+        if own in self._answered:
+            return await ask(structs.replace(job, block=[job.case], shared=False))
+        self._answered.add(own)
+        block = [job.case] if target.batch == 1 else self._blocks_of(job.suite, target.batch)[job.case.id]
+        place = (*own[:-1], block[0].id)
+        if place not in self._tasks or self._tasks[place].is_cancelled:
+            unrecorded = [each for each in block if not self.recorded.holds(job, each)]
+            first = structs.replace(job.loaded, case=block[0])
+            whole = structs.replace(job, loaded=first, block=unrecorded)
+            self._tasks[place] = SharedTask(ask(whole))
+        return await self._tasks[place].result()
+
+    def _blocks_of(self, suite: Suite, size: int) -> Mapping[str, Sequence[Case]]:
+        """Return, by case, its block; they are cut once, since looking a case up among all takes time with each."""
+        if suite.place not in self._cut:
+            self._cut[suite.place] = {
+                name: block
+                for part in suite.stretches
+                for name, block in cut_in_blocks(
+                    [each for each in part if each.prediction is MISSING and not each.conversation], size
+                ).items()
+            }
+        return self._cut[suite.place]
+
+    def first_of(self, suite: Suite, size: int, case: Case) -> str:
+        """Return the id of the first case of a case's block, by which blocks are distinguished."""
+        return self._blocks_of(suite, size)[case.id][0].id
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Answers in the working cache for the length of a run, so that only one of its processes asks.
+
+    A missing prediction, for example because of a time limit, is shared. Other exceptions of the target stay in
+    its process, where its type and traceback are known: the process whose turn it is asks again.
+
+    Attributes:
+        store: Has that cache.
+    """
+
+    store: "RunStore"
+    _answered: set[str] = field(default_factory=set)
+
+    async def __call__(self, job: Job, ask: Next) -> Answers:
+        """Return the answers of the next link, or those that another process of the run got.
+
+        Raises:
+            PredictionError: There are none.
+            OrphanedError: The process that asked has died. What killed it may kill this one, so it is asked for again
+                only when its case's turn comes: a crash then costs that case, and no other.
+        """
+        if not job.shared:
+            return await ask(job)
+        case = job.case
+        parts = (
+            self.store.working.run,
+            job.key.display_path,
+            job.key.variant,
+            case.id,
+            str(job.repeat),
+            input_digest(case.input),
+        )
+        key = " ".join(("answer", *parts))
+        if key in self._answered:
+            return await ask(job)  # the case runs again, to get another answer
+        answers = await self._answers(key, job, ask)
+        self._answered.add(key)
+        if isinstance(answers, PredictionError):
+            raise answers
+        return answers
+
+    async def _answers(self, key: str, job: Job, ask: Next) -> Answers | PredictionError:
+        store = self.store
+        store.heart.beat()
+        shared = store.coordination
+        while not shared.lease(key, store.working.owner, store.lease_s, inherit=False):
+            if (stored := store.working.get(key)) is not None:
+                return _decoded(job, stored)
+            if shared.is_orphaned(key):
+                raise OrphanedError("the process that asked for this prediction has died")
+            await store.leases.ended(key)
+        try:
+            if (stored := store.working.get(key)) is not None:  # stored since the first look
+                return _decoded(job, stored)
+            answers: Answers | PredictionError
+            try:
+                answers = await ask(job)
+            except PredictionError as error:
+                answers = PredictionError(str(error))
+            store.working.put(key, _encoded(answers))
+            return answers
+        finally:
+            shared.release(key, store.working.owner)
+
+
+def _encoded(answers: Answers | PredictionError) -> str:
+    if isinstance(answers, PredictionError):
+        return json.dumps({"error": str(answers)})
+    fields = {
+        name: {"error": str(each)}
+        if isinstance(each, PredictionError)
+        else {"prediction": each.prediction, "figures": recorded_figures(each)}
+        for name, each in answers.items()
+    }
+    return json.dumps({"answers": fields})
+
+
+def _decoded(job: Job, text: str) -> Answers | PredictionError:
+    stored = json.loads(text)
+    if "error" in stored:
+        return PredictionError(stored["error"])
+    answers: dict[str, Case | PredictionError] = {}
+    for case in job.cases:
+        fields = stored["answers"].get(case.id)
+        if fields is None:
+            continue
+        if "error" in fields:
+            answers[case.id] = PredictionError(fields["error"])
+        else:
+            answered = case.answered(fields["prediction"])
+            answers[case.id] = with_figures(answered, job.suite.parts_of(case), fields["figures"])
+    return answers
+
+
+@dataclass
+class Limited:
+    """Answers of the next link, of which only so many are under way at a time.
+
+    Attributes:
+        limit: On calls in flight.
+        store: What the processes of the run share.
+    """
+
+    limit: CallLimit
+    store: "RunStore | None"
+    _suites: dict[tuple[Path, str], asyncio.Semaphore] = field(default_factory=dict)
+    _targets: dict[BatchTarget, asyncio.Semaphore] = field(default_factory=dict)
+
+    async def __call__(self, job: Job, ask: Next) -> Answers:
+        """Return the answers of the next link, which is asked when its turn comes."""
+        async with self._own(job), self.limit.slot():
+            if self.store is not None and self.limit.shared is not None:
+                self.store.heart.beat()  # or else a slow target would lose the slot
+            answers = await ask(job)
+        self.limit.succeeded()
+        return answers
+
+    def _own(self, job: Job) -> AbstractAsyncContextManager[None]:
+        """Return the limit that a suite or a service has for itself."""
+        target = batch_target(job)
+        if target is not None:
+            return self._targets.setdefault(target, asyncio.Semaphore(target.concurrency))
+        suite = job.suite
+        if suite.place not in self._suites:
+            most = suite.target.concurrency if suite.target is not None else None
+            self._suites[suite.place] = asyncio.Semaphore(most or self.limit.ceiling)
+        return self._suites[suite.place]
+
+
+@dataclass(frozen=True)
+class Budgeted:
+    """Answers of the next link, as long as the budget lasts that all processes of the run share.
+
+    Calls of models are known and limited in advance, as those of judges. What another target takes, its predictions
+    say afterwards, so it may exceed the budget.
+
+    Attributes:
+        store: Has the budget.
+    """
+
+    store: "RunStore"
+
+    async def __call__(self, job: Job, ask: Next) -> Answers:
+        """Return the answers of the next link, and count what they took, or what was reserved if that is unknown.
+
+        Raises:
+            BudgetError: The budget is spent.
+            PredictionError: The budget limits money, and the price of the model is unknown.
+        """
+        reservation = await self._reserve(job)
+        answers: Answers = {}
+        try:
+            answers = await ask(job)
+        finally:
+            self._settle(reservation, answers)
+        return answers
+
+    async def _reserve(self, job: Job) -> "Reservation | None":
+        if not self.store.budget:
+            return None
+        if job.suite.model is not None:
+            return await self._reserve_model(job, job.suite.model)
+        return await self.store.spending.reserve(calls=0, tokens=0, usd=0.0)
+
+    async def _reserve_model(self, job: Job, model: "ModelSystem") -> "Reservation | None":
+        case, turns = job.case, 1
+        messages = model.messages(case.input)
+        price = price_of(model.spec)
+        if price is None and self.store.budget.usd is not None:
+            raise PredictionError(
+                f"found the model {model.spec.model!r} without a known price, but --llmeval-budget limits USD: "
+                f"expected 'price: {{input: USD, output: USD}}' (per million tokens) beside 'model'{price_hint()}"
+            )
+        if case.conversation:
+            scripted = sum(each["role"] == "user" for each in beginning(case.input))
+            settings = job.suite.conversation
+            most = 1 if settings.limit is None else settings.limit
+            turns = scripted if settings.user is None else most
+        return await self.store.spending.reserve_call(messages, model.spec.request_parameters(), price, turns)
+
+    def _settle(self, reservation: "Reservation | None", answers: Answers) -> None:
+        cases = [each for each in answers.values() if isinstance(each, Case)]
+        figures = [each.origin.figures for each in cases if each.origin is not None]
+        tokens = [each[name] for each in figures for name in _TOKENS if each.get(name) is not None]
+        costs = [each["cost_usd"] for each in figures if each.get("cost_usd") is not None]
+        self.store.spending.settle(
+            reservation, tokens=int(sum(tokens)) if tokens else None, usd=sum(costs) if costs else None
+        )
+
+
+@dataclass(frozen=True)
+class Recording:
+    """Answers of the next link with their latency, written to disk before anyone sees them.
+
+    Attributes:
+        recordings: Predictions that this run adds to.
+        store: Has the turns of conversations that a killed run did not end.
+    """
+
+    recordings: Recordings | None
+    store: "RunStore | None"
+
+    async def __call__(self, job: Job, ask: Next) -> Answers:
+        """Return the answers of the next link, after they are written."""
+        watch = Stopwatch()
+        with watch.running():
+            answers = await ask(job)
+        figures = {"latency_s": round(watch.seconds, FIGURE_DIGITS)}
+        return {
+            name: each if isinstance(each, PredictionError) else self._stored_case(job, each, figures)
+            for name, each in answers.items()
+        }
+
+    def _stored_case(self, job: Job, answered: Case, figures: Mapping[str, float]) -> Case:
+        case = with_figures(answered, job.suite.parts_of(answered), figures)
+        if self.recordings is not None:
+            hidden = secret_values(job.suite.secret_variables)
+            self.recordings.keep(recording(job.key.display_path, job.key.variant, case, job.repeat, hidden))
+            if job.case.conversation and self.store is not None:
+                self.store.coordination.forget_run(turns_of(job))
+        return case
+
+
+@dataclass(frozen=True)
+class InWorld:
+    """Answers of the next link in the world of the case, set up before and torn down after.
+
+    Attributes:
+        thread: Where a plain target runs, and its world with it; ``None``: each world has a thread of its own.
+    """
+
+    thread: ThisThread | None = None
+
+    async def __call__(self, job: Job, ask: Next) -> Answers:
+        """Return the answers of the next link, which finds the world in its job.
+
+        Raises:
+            PredictionError: The world cannot be set up or torn down.
+        """
+        spec, target = job.suite.target, job.load_target()
+        if spec is None or spec.world is None or isinstance(target, BatchTarget):
+            return await ask(job)
+        factory = job.suite.called(spec.world, "world")
+        # A plain target without a time limit runs in this thread, and its world with it.
+        stays = spec.timeout is None and not inspect.iscoroutinefunction(target)
+        run = self.thread.call if self.thread is not None and stays else None
+        world = World(factory, job.suite.typed(job.case), run)
+        return await within(world, lambda: ask(structs.replace(job, world=world)))
+
+
+async def traced(job: Job, ask: Next) -> Answers:
+    """Return the answers of the next link, with what spans tell of them if the suite says ``traces: true``.
+
+    The link that collects spans is an extension; see `Registry.extend`.
+    """
+    spec = job.suite.target
+    if spec is None or not spec.traces or job.case.conversation:
+        return await ask(job)
+    link: Link = default_registry().extensions("traced")[-1].load()
+    return await link(job, ask)
+
+
+@dataclass(frozen=True)
+class AskTarget:
+    """The end of the chain: calls the target.
+
+    Attributes:
+        limit: On calls in flight.
+        thread: Where a plain target is called; ``None``: in a thread of its own.
+    """
+
+    limit: CallLimit
+    thread: ThisThread | None = None
+
+    async def __call__(self, job: Job) -> Answers:
+        """Return the answers of the target, as JSON data.
+
+        Raises:
+            BaseException: Any error of the target.
+        """
+        target, cases = job.load_target(), job.cases
+        self.limit.activity.target_calls += 1
+        if isinstance(target, BatchTarget):
+            predictions = await target.answer([each.input if job.messages is None else job.messages for each in cases])
+        else:
+            predictions = [json_like(await self._call(job, target))]
+        return {
+            case.id: each if isinstance(each, PredictionError) else case.answered(each)
+            for case, each in zip(cases, predictions, strict=True)
+        }
+
+    async def _call(self, job: Job, target: Callable[..., Any]) -> Any:
+        spec, world = job.suite.target, job.world
+        ask = partial(call_target, timeout=spec.timeout if spec is not None else None, around=job.around)
+        if job.messages is None:
+            value = typed_input(target, job.case.input, job.suite.types.get("input"))
+        else:
+            value = typed_input(target, job.messages)
+        if world is not None and world.thread is not None:
+            ask = partial(ask, run=world.thread.call, can_be_left=True)
+        elif self.thread is not None:
+            ask = partial(ask, run=partial(self._run_in, self.thread))
+        bound = for_case(target if world is None else in_world(target, world.value), job.suite.typed(job.case))
+        return await ask(bound, value)
+
+    async def _run_in(self, thread: ThisThread, work: Callable[[], Any]) -> Any:
+        """Call a plain target in the thread that waits for it; what it asks is a part of its call."""
+
+        def within_its_call() -> Any:
+            with self.limit.within():
+                return work()
+
+        return await thread.call(within_its_call)
+
+
+def batch_target(job: Job) -> BatchTarget | None:
+    """Return the target of a job if cases are sent to it together, which turns of conversations are not.
+
+    Raises:
+        PredictionError: The job has no target.
+    """
+    target = job.load_target()
+    return target if isinstance(target, BatchTarget) and not job.case.conversation else None

@@ -1,0 +1,282 @@
+"""Merging the files of shards: refusing what does not belong together, and putting the rest together."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import combinations, islice
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import structs
+
+from pytest_llmeval.baselines import head_commit
+from pytest_llmeval.core import LlmevalError, counted
+from pytest_llmeval.data import display_path
+from pytest_llmeval.run._checkout import (
+    Checkout,
+    digest_of,
+    file_of_plugin,
+    file_of_suite,
+    plugin_fault,
+    print_suite,
+    versions,
+)
+from pytest_llmeval.run._run_record import Item, RunRecord
+from pytest_llmeval.run._shards import ShardFile, ShardOptions, SuitePrint, shard_of
+from pytest_llmeval.run._stages import collected_records
+from pytest_llmeval.services import GitError, run_git
+from pytest_llmeval.suites import Suite, SuiteKey, in_order, stopping
+
+_LISTED = 5
+_NAMED = 100
+
+
+def merge_shards(shards: Sequence[ShardFile], root: Path, *, approves: bool = False) -> tuple[RunRecord, Checkout]:
+    """Put shards together.
+
+    Args:
+        shards: At least one.
+        root: The folder of the checkout.
+        approves: Whether the scores of all cases are to be approved.
+
+    Returns:
+        The record of all as one run, and its suites in this checkout.
+
+    Raises:
+        LlmevalError: Some are missing, doubled, or of another run; all of them are listed, a line each.
+    """
+    if faults := [*_other_software(shards, root), *_other_files(shards, root)]:  # before anything is imported
+        raise LlmevalError("\n".join(faults))
+    plugins = {each.path: each.plugins for shard in shards for each in shard.origin.suites}
+    known = {
+        each.key._replace(path=str(root / each.key.path)): each.judges
+        for shard in shards
+        for each in shard.origin.variants
+    }
+    ran, commit = shards[0].origin.options, head_commit(root)
+
+    def ordered(suite: Suite) -> Suite:
+        if approves or (ran.judge == "off" and suite.judged):
+            return suite
+        return in_order(stopping(suite, ran.stop), commit, ran.family)
+
+    suites = Checkout(root, plugins, known, ordered)
+    faults = [*_other_checkouts(shards, suites), *_other_runs(shards), *_incomplete(shards)]
+    faults = faults or list(_other_findings(shards, suites))
+    if faults:
+        raise LlmevalError("\n".join(faults))
+    merged = RunRecord.merged([_part(shard) for shard in shards])
+    # What one part has left out, another has run.
+    return structs.replace(merged, deselected=set(), unwanted=set()), suites
+
+
+def _part(shard: ShardFile) -> RunRecord:
+    """Return a shard's record with items of its own: that of a suite in mode bulk has results in several shards."""
+    return structs.replace(
+        shard.run, items={Item(str(shard.path), str(item)): each for item, each in shard.run.items.items()}
+    )
+
+
+def _other_software(shards: Sequence[ShardFile], root: Path) -> Iterator[str]:
+    """Yield which shards ran another commit than what is checked out here, or by other versions."""
+    commit, here = head_commit(root), versions()
+    for shard in shards:
+        origin = shard.origin
+        if origin.commit != commit:
+            yield _foreign(shard, f"commit {origin.commit or 'none'}", f"{commit or 'none'}, which is checked out here")
+        for name in sorted({*origin.versions, *here}):
+            ran, there = origin.versions.get(name, "none"), here.get(name, "none")
+            if ran != there:
+                yield _foreign(shard, f"{name} {ran}", f"{there}, as installed here")
+
+
+_AMONG_SHARDS: Final = (
+    "lies where the shards do, expected a file of the commit: put the shards into a folder of their own, such as shards"
+)
+
+
+def _other_files(shards: Sequence[ShardFile], root: Path) -> Iterator[str]:
+    """Yield which shards ran other suite files, or other code of evaluators, by their bytes.
+
+    What came with the shards is no part of the checkout, and is not used.
+    """
+    folders = {each.path.resolve().parent for each in shards}
+    commit_files = cache(_tracked)  # git is asked only if a file lies where shards do
+
+    def came_with_shards(file: Path) -> bool:
+        place = file.resolve()
+        if not any(place.is_relative_to(each) for each in folders):
+            return False
+        tracked = commit_files(root)
+        if tracked is not None:
+            return place not in tracked
+        own = root.resolve()  # without git, what lies in it is a file of the checkout
+        return any(place.is_relative_to(each) for each in folders - {own})
+
+    for shard in shards:
+        for suite in shard.origin.suites:
+            path = root / suite.path
+            if not (file := file_of_suite(path)).is_file():
+                yield f"{shard.path}: {suite.path} cannot be judged here: found no file {file.name}, expected one"
+            elif suite.file != digest_of(file):
+                yield _foreign(shard, f"a run of {suite.path} that differs in suite file", "what is checked out here")
+            files = {suite.path: file, **{name: file_of_plugin(name, root) for name in suite.plugins}}
+            foreign = [name for name, each in files.items() if each is not None and came_with_shards(each)]
+            faults = [plugin_fault(*named, path, root) for named in suite.plugins.items()]
+            for fault in [
+                *(f"{name}: {_AMONG_SHARDS}" for name in foreign),
+                *faults,
+            ]:
+                if fault:
+                    yield f"{shard.path}: {suite.path} cannot be judged here: {fault}"
+        for path in dict.fromkeys(path for path, _ in shard.run.judgements):
+            from pytest_llmeval.judges import judgements_of
+
+            asking = path.parent.parent
+            if not (
+                asking.is_dir() and any(judgements_of(each) == path for each in asking.iterdir() if each.is_file())
+            ):
+                where = display_path(path, root)
+                yield f"{shard.path}: found judgements for {where}, expected those of a suite or test of the checkout"
+
+
+def _tracked(root: Path) -> frozenset[Path] | None:
+    """Return the files that the commit in a folder has; ``None`` where there is no repository."""
+    try:
+        names = run_git(root, "ls-files", "-z", "--", "*.py", "*.eval.*")
+    except GitError:
+        return None
+    return frozenset((root / name).resolve() for name in names.split("\0") if name)
+
+
+def _other_checkouts(shards: Sequence[ShardFile], suites: Checkout) -> Iterator[str]:
+    """Yield which shards ran something else than what is checked out here."""
+    prints: dict[str, SuitePrint | LlmevalError] = {}
+    for shard in shards:
+        for ran_suite in shard.origin.suites:
+            suite_print = prints.setdefault(ran_suite.path, _print(suites, ran_suite.path))
+            if isinstance(suite_print, LlmevalError):
+                yield from (
+                    f"{shard.path}: {ran_suite.path} cannot be judged here: {each}"
+                    for each in str(suite_print).split("\n")
+                )
+            elif other := list(_differing(ran_suite, suite_print)):
+                yield _foreign(
+                    shard, f"a run of {ran_suite.path} that differs in {', '.join(other)}", "what is checked out here"
+                )
+
+
+def _print(suites: Checkout, path: str) -> SuitePrint | LlmevalError:
+    try:
+        return print_suite(suites.read(suites.root / path), suites.root, suites.plugins[path])
+    except LlmevalError as error:
+        return error
+
+
+def _differing(ran: SuitePrint, here: SuitePrint) -> Iterator[str]:
+    names = {"file": "suite file", "data": "data", "evaluators": "evaluators", "plugins": "code of evaluators"}
+    return (description for name, description in names.items() if getattr(ran, name) != getattr(here, name))
+
+
+def _foreign(shard: ShardFile, difference: str, expected: str) -> str:
+    return f"{shard.path}: found {difference}, expected {expected}"
+
+
+def _other_runs(shards: Sequence[ShardFile]) -> Iterator[str]:
+    """Yield which shards ran with other options than most, or collected other tests."""
+    for name in ShardOptions.__struct_fields__:
+        values = {shard.path: getattr(shard.origin.options, name) for shard in shards}
+        if name != "selection" or any(shard.origin.shard for shard in shards):
+            yield from _minority(values, name.replace("_", "-"))
+    if any(shard.origin.shard for shard in shards):
+        collected = {}
+        for shard in shards:
+            if shard.run.ended and not shard.origin.items:
+                run_end = f"a run that ended before it had collected tests ({shard.run.ended})"
+                yield _foreign(shard, run_end, "a whole one: run this shard again")
+            else:
+                tests = counted(shard.origin.items, "test")
+                collected[shard.path] = f"{tests} with fingerprint {shard.origin.collected}"
+        yield from _minority(collected, "all tests over cases")
+    judges: dict[SuiteKey, dict[Path, Any]] = {}
+    for shard in shards:
+        for variant in shard.origin.variants:
+            judges.setdefault(variant.key, {})[shard.path] = variant.judges
+    for key, values in judges.items():
+        yield from _minority(values, f"judges of {key.display_path}")
+
+
+def _other_findings(shards: Sequence[ShardFile], suites: Checkout) -> Iterator[str]:
+    """Yield which shards have scores by other things that a judge wrote for all cases, such as steps of criteria."""
+    learned = {}
+    for name in suites.plugins:
+        evaluators = suites.read(suites.root / name).evaluators
+        pairs = {(label, each.learned) for label, evaluator in evaluators.items() for each in evaluator.describe()}
+        if known := sorted(each for each in pairs if each[1]):
+            learned[str(suites.root / name)] = known
+    values: dict[tuple[str, str, str], dict[Path, Any]] = {}
+    for shard in shards if learned else ():
+        for key, records in sorted(collected_records(shard.run).items()):
+            for label, name in learned.get(key.path, ()):
+                for record in records.values():
+                    details = record.observations[label].details if label in record.observations else {}
+                    if name in details:
+                        values.setdefault((key.display_path, label, name), {})[shard.path] = details[name]
+    for (suite_path, label, name), of_shards in values.items():
+        for line in _minority(of_shards, f"{name} of {label} in {suite_path}"):
+            yield f"{line}: record them before shards run, or put them into the suite"
+
+
+def _minority(values: Mapping[Path, Any], name: str) -> Iterator[str]:
+    """Yield the files that have another value than most."""
+    for usual, _ in Counter(map(repr, values.values())).most_common(1):
+        for path, value in values.items():
+            if repr(value) != usual:
+                yield f"{path}: found {name} {value!r}, expected {usual} as in the other shards"
+
+
+def _incomplete(shards: Sequence[ShardFile]) -> Iterator[str]:
+    """Yield which shards are missing, and which are there twice."""
+    numbered = [shard for shard in shards if shard.origin.shard]
+    if not numbered:
+        yield from _unnumbered(shards)
+        return
+    yield from (
+        _foreign(shard, "a run without --llmeval-shard", "a shard like the others")
+        for shard in shards
+        if not shard.origin.shard
+    )
+    shards_by_index: dict[int, ShardFile] = {}
+    count = Counter(shard_of(each.origin.shard, {}).count for each in numbered).most_common(1)[0][0]
+    for shard in numbered:
+        part = shard_of(shard.origin.shard, {})
+        if part.count != count:
+            yield _foreign(shard, f"shard {part}", f"one of {count}, as in the other files")
+        elif part.index in shards_by_index:
+            yield f"{shard.path}: found shard {part} again, expected it once: {shards_by_index[part.index].path} has it"
+        else:
+            shards_by_index[part.index] = shard
+    if len(shards_by_index) < count:
+        missing = (f"{index}/{count}" for index in range(1, count + 1) if index not in shards_by_index)
+        named = _listed(islice(missing, _NAMED), count - len(shards_by_index))
+        yield f"found no file of shard {named}, expected the files of all {count} shards"
+
+
+def _unnumbered(shards: Sequence[ShardFile]) -> Iterator[str]:
+    """Yield what several files have results of, and the tests of which none has any."""
+    for first, second in combinations(shards, 2):
+        if both := sorted(first.run.items.keys() & second.run.items.keys()):
+            ids = _listed([each.nodeid for each in both][:_LISTED], len(both))
+            yield f"{second.path}: found results that {first.path} has, too, expected each once: {ids}"
+    known = {item.nodeid for shard in shards for item in shard.run.items}
+    known |= {each for shard in shards for each in shard.run.unfinished}
+    if len(shards) > 1 and len({shard.origin.options.selection for shard in shards}) == 1:
+        known |= {each for shard in shards for each in shard.run.unwanted}
+    if missing := sorted({each for shard in shards for each in shard.run.deselected} - known):
+        yield f"found no file with {_listed(missing[:_LISTED], len(missing))}, expected the files of all parts"
+
+
+def _listed(names: Iterable[str], count: int) -> str:
+    """Name some of so many things."""
+    named = list(names)
+    return ", ".join(named) + (f" and {count - len(named)} more" if count > len(named) else "")

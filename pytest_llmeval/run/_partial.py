@@ -1,0 +1,253 @@
+"""Results of parts of the cases, which merge into the result of all."""
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_llmeval.core import (
+    PASS_RATE,
+    CaseRecord,
+    Evaluator,
+    EvaluatorError,
+    GroupResult,
+    IntervalMethod,
+    LlmevalError,
+    MetricValue,
+    Result,
+    grouped,
+    groups_of_case,
+)
+from pytest_llmeval.numbers import OUTCOME, OUTCOME_EVALUATOR, Statistics, merged_values, outcome_of
+
+_VERSION = 1
+
+
+@dataclass(frozen=True)
+class _Slice:
+    """Statistics of some cases, by evaluator.
+
+    Attributes:
+        cases: How many.
+        missing: Those among them that did not run.
+        statistics: Evaluator label to what it counted.
+    """
+
+    cases: int
+    missing: int
+    statistics: Mapping[str, Statistics]
+
+    @classmethod
+    def from_records(cls, evaluators: Mapping[str, Evaluator], records: Sequence[CaseRecord]) -> "_Slice":
+        statistics = {
+            label: Statistics.from_observations(label, evaluator, (_observation(record, label) for record in records))
+            for label, evaluator in evaluators.items()
+        }
+        return cls(len(records), sum(not record.ran for record in records), statistics)
+
+    def plus(self, other: "_Slice", evaluators: Mapping[str, Evaluator]) -> "_Slice":
+        return _Slice(
+            self.cases + other.cases,
+            self.missing + other.missing,
+            {
+                label: self.statistics[label].plus(other.statistics[label], label, evaluator)
+                for label, evaluator in evaluators.items()
+            },
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        evaluators = {label: each.to_json() for label, each in self.statistics.items() if label != OUTCOME}
+        outcomes = self.statistics[OUTCOME].to_json()
+        return {"cases": self.cases, "missing": self.missing, "outcomes": outcomes, "evaluators": evaluators}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "_Slice":
+        statistics = {label: Statistics.from_json(each) for label, each in data["evaluators"].items()}
+        statistics[OUTCOME] = Statistics.from_json(data["outcomes"])
+        cases, missing = data["cases"], data["missing"]
+        if type(cases) is not int or type(missing) is not int or not 0 <= missing <= cases:
+            raise ValueError(f"found {missing!r} of {cases!r} cases missing")
+        for label, each in statistics.items():
+            if each.cases != cases:
+                raise ValueError(f"found {each.cases} cases of {label!r}, expected {cases}")
+        return cls(cases, missing, statistics)
+
+
+@dataclass(frozen=True)
+class PartialResult:
+    """What is known of some of the cases, in memory that does not grow with their number.
+
+    Partial results of different cases add up; in any order and grouping they give the same result. They can be pickled
+    and written as JSON. Nothing here can tell that a case is in two of them.
+
+    Attributes:
+        evaluators: Label to evaluator.
+        group_by: The labels whose groups are kept apart.
+
+    Example:
+        >>> from pytest_llmeval import Case, get_evaluator, score
+        >>> evaluator = get_evaluator("text", metrics=["f1"])
+        >>> first = score(evaluator, [Case("a", expected="Paris", prediction="Paris")], partial=True)
+        >>> second = score(evaluator, [Case("b", expected="Rome", prediction="Milan")], partial=True)
+        >>> whole = first + PartialResult.from_json(second.to_json())
+        >>> whole.cases, whole.result().metrics["f1"].value
+        (2, 0.5)
+    """
+
+    evaluators: Mapping[str, Evaluator]
+    group_by: tuple[str, ...]
+    _whole: _Slice
+    _groups: Mapping[str, Mapping[str, _Slice]]
+
+    @classmethod
+    def of(
+        cls, evaluators: Mapping[str, Evaluator], records: Sequence[CaseRecord], group_by: Sequence[str] = ()
+    ) -> "PartialResult":
+        """Count recorded cases."""
+        with_outcome = {**evaluators, OUTCOME: OUTCOME_EVALUATOR}
+        groups: dict[str, dict[str, _Slice]] = {}
+        for key in group_by:
+            members = grouped((group, record) for record in records for group in groups_of_case(record.labels, key))
+            groups[key] = {name: _Slice.from_records(with_outcome, some) for name, some in members.items()}
+        return cls(dict(evaluators), tuple(group_by), _Slice.from_records(with_outcome, records), groups)
+
+    @property
+    def cases(self) -> int:
+        """How many cases were counted."""
+        return self._whole.cases
+
+    def __add__(self, other: "PartialResult") -> "PartialResult":
+        """Add the results of other cases.
+
+        Raises:
+            LlmevalError: They were scored by other evaluators or grouped by other labels.
+        """
+        if not isinstance(other, PartialResult):
+            return NotImplemented
+        for name, mine, others in (
+            ("evaluators", self.evaluators, other.evaluators),
+            ("group_by", self.group_by, other.group_by),
+        ):
+            if mine != others:
+                raise LlmevalError(f"partial results cannot be added: {name}: found {others!r}, expected {mine!r}")
+        evaluators = {**self.evaluators, OUTCOME: OUTCOME_EVALUATOR}
+        groups = {key: dict(self._groups[key]) for key in self.group_by}
+        for key, into in groups.items():
+            for name, some in other._groups[key].items():
+                into[name] = into[name].plus(some, evaluators) if name in into else some
+        return PartialResult(self.evaluators, self.group_by, self._whole.plus(other._whole, evaluators), groups)
+
+    def result(self, confidence: float | None = 0.95) -> Result:
+        """Return metrics and groups; results of single cases are not kept.
+
+        Value, mean and counts are those of `score` over all cases. `Result.intervals` names the method of every
+        interval.
+
+        Args:
+            confidence: Of the intervals; ``None`` leaves them out.
+        """
+        names = {label: each.names for label, each in self._whole.statistics.items()}
+        groups: dict[str, dict[str, GroupResult]] = {}
+        for key in self.group_by:
+            groups[key] = {}
+            for name, some in sorted(self._groups[key].items()):
+                metrics, methods = self._metrics(some, names, confidence)
+                pass_rate = metrics.pop(PASS_RATE)
+                groups[key][name] = GroupResult(some.cases, metrics, pass_rate, intervals=methods)
+        metrics, methods = self._metrics(self._whole, names, confidence)
+        pass_rate = metrics.pop(PASS_RATE)
+        return Result(metrics, groups, (), pass_rate, evaluators=self.evaluators, intervals=methods)
+
+    def _metrics(
+        self, some: _Slice, names: Mapping[str, Sequence[str]], confidence: float | None
+    ) -> tuple[dict[str, MetricValue], dict[str, IntervalMethod]]:
+        values: dict[str, MetricValue] = {}
+        methods: dict[str, IntervalMethod] = {}
+        for label, evaluator in {**self.evaluators, OUTCOME: OUTCOME_EVALUATOR}.items():
+            statistics = some.statistics[label]
+            merged = merged_values(label, evaluator, statistics, names[label], confidence, some.missing)
+            for name, (value, method) in merged.items():
+                values[name] = value
+                if method is not None:
+                    methods[name] = method
+        return values, methods
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON data; `from_json` reads it."""
+        groups = {
+            key: {name: each.to_json() for name, each in sorted(self._groups[key].items())} for key in self._groups
+        }
+        return {
+            "partial_result": _VERSION,
+            "evaluators": {label: _described(each) for label, each in self.evaluators.items()},
+            "group_by": list(self.group_by),
+            "whole": self._whole.to_json(),
+            "groups": groups,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], evaluators: Mapping[str, Evaluator] | None = None) -> "PartialResult":
+        """Read what `to_json` wrote; the round trip is identity.
+
+        Args:
+            data: The data.
+            evaluators: Label to evaluator; needed for those that are not registered or have options that JSON cannot
+                hold.
+
+        Raises:
+            LlmevalError: The data are not such a result, or are of other evaluators.
+        """
+        try:
+            if data.get("partial_result") != _VERSION:
+                raise LlmevalError(f"partial_result: found {data.get('partial_result')!r}, expected {_VERSION}")
+            own = {
+                label: _evaluator(label, each, (evaluators or {}).get(label))
+                for label, each in data["evaluators"].items()
+            }
+            groups = {
+                key: {name: _Slice.from_json(each) for name, each in data["groups"][key].items()}
+                for key in data["group_by"]
+            }
+            return cls(own, tuple(data["group_by"]), _Slice.from_json(data["whole"]), groups)
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            raise LlmevalError(f"partial result: found data that cannot be read ({error!r})") from None
+
+
+def _observation(record: CaseRecord, label: str) -> Any:
+    return outcome_of(record) if label == OUTCOME else record.observations.get(label)
+
+
+def _described(evaluator: Evaluator) -> dict[str, Any]:
+    """Return what identifies an evaluator, and what builds it where that is JSON data."""
+    options: dict[str, Any] | None = {
+        each.name: getattr(evaluator, each.name) for each in dataclasses.fields(evaluator) if each.init
+    }
+    try:
+        options = json.loads(json.dumps(options, allow_nan=False))
+    except (TypeError, ValueError):
+        options = None
+    return {
+        "name": evaluator.name,
+        "version": evaluator.version,
+        "options": options,
+        "metrics": {metric.name: metric.signature for metric in evaluator.describe()},
+    }
+
+
+def _evaluator(label: str, data: Mapping[str, Any], evaluator: Evaluator | None) -> Evaluator:
+    """Return an evaluator that is described.
+
+    Raises:
+        LlmevalError: It cannot be built, or is another one.
+    """
+    from pytest_llmeval.suites import get_evaluator
+
+    if evaluator is None and data["options"] is None:
+        raise EvaluatorError(f"evaluators: {label}: its options are not in the data, expected the evaluator itself")
+    built = get_evaluator(data["name"], **data["options"]) if evaluator is None else evaluator
+    described = _described(built)
+    if faults := [name for name in described if described[name] != data[name]]:
+        name = faults[0]
+        raise EvaluatorError(f"evaluators: {label}: {name}: found {data[name]!r}, expected {described[name]!r}")
+    return built

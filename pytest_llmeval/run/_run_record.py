@@ -1,0 +1,258 @@
+"""All that the main process of a run learns: results by item, and how the run went."""
+
+import json
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import msgspec
+from msgspec import structs
+
+from pytest_llmeval.core import MISSING, CaseRecord, JsonNumber
+from pytest_llmeval.run._execute import Execution
+from pytest_llmeval.run._records import as_reported
+from pytest_llmeval.services import secret_values
+from pytest_llmeval.suites import SuiteKey
+
+if TYPE_CHECKING:
+    from pytest_llmeval.judges import StoredJudgement, Written
+
+
+class UsedJudgements:
+    """Judgements by the file that they are recorded in."""
+
+    def __init__(self) -> None:
+        self._used: dict[Path, list[StoredJudgement]] = {}
+
+    def take(self, text: str) -> None:
+        """Add what `pytest_llmeval.judges._recordings.encode_judgements` wrote."""
+        from pytest_llmeval.judges import StoredJudgement, judgements_of
+
+        for asking, entry in json.loads(text):
+            self.add(judgements_of(Path(asking)), StoredJudgement.from_json(entry))
+
+    def add(self, path: Path, entry: "StoredJudgement") -> None:
+        """Add a judgement that is recorded in a file."""
+        self._used.setdefault(path, []).append(entry)
+
+    def __iter__(self) -> "Iterator[tuple[Path, StoredJudgement]]":
+        """Iterate over the judgements, each with the file that it is recorded in, in an order of their content."""
+        for path, entries in sorted(self._used.items()):
+            for entry in sorted(entries, key=lambda entry: (*entry.place, entry.reply)):
+                yield path, entry
+
+    def write(self, renewed: Mapping[Path, Collection[str]]) -> "Iterator[Written]":
+        """Write recordings, if any judgement was used; see `pytest_llmeval.judges._recordings.record_used`."""
+        if self._used:
+            from pytest_llmeval.judges import record_used
+
+            yield from record_used(self._used, renewed)
+
+
+class ItemReport(Protocol):
+    """The part of a test report that is read."""
+
+    location: tuple[str, int | None, str]
+    nodeid: str
+    when: Any
+    outcome: Any
+    duration: float
+
+
+class SuitePart(msgspec.Struct, frozen=True, array_like=True):
+    """Cases of a suite that ran as one item: a single one, or many in mode ``bulk``.
+
+    Attributes:
+        key: What their results are gathered under.
+        total: How many cases the suite has.
+        records: One per case.
+        attempts: How often the item ran.
+    """
+
+    key: SuiteKey
+    total: int
+    records: Sequence[CaseRecord]
+    attempts: int = 1
+
+    @classmethod
+    def from_executions(
+        cls,
+        key: SuiteKey,
+        total: int,
+        executions: Iterable[Execution],
+        *,
+        predictions: bool = False,
+        secrets: Sequence[str] = (),
+        all_answers: bool = False,
+    ) -> "SuitePart":
+        """Put executed cases together.
+
+        Args:
+            key: What their results are gathered under.
+            total: How many cases the suite has.
+            executions: The cases.
+            predictions: Whether to add what is recorded of predictions.
+            secrets: Environment variables whose values no answer shows.
+            all_answers: Whether to add the answers of cases with which nothing is wrong.
+        """
+        hidden: Collection[str] | None = None
+        records = []
+        for execution in executions:
+            record = execution.record
+            explained = all_answers or record.lines or record.outcome != "passed"
+            if (explained or predictions) and hidden is None:
+                hidden = secret_values(secrets)
+            record = as_reported(record, hidden if explained else None)
+            if predictions:
+                record = structs.replace(record, recordings=_recordings(key, execution, hidden or ()))
+            records.append(record)
+        return cls(key, total, records)
+
+
+def _recordings(key: SuiteKey, execution: Execution, hidden: Collection[str]) -> list[dict[str, Any]]:
+    from pytest_llmeval.targets import recording
+
+    return [
+        recording(key.display_path, key.variant, case, repeat, hidden)
+        for repeat, case in enumerate(execution.answered)
+        if case.prediction is not MISSING
+    ]
+
+
+class Item(NamedTuple):
+    """The name of an item: node ids of files outside rootdir lack the file's name."""
+
+    file: str
+    nodeid: str
+
+
+class ItemResult(msgspec.Struct, frozen=True):
+    """What one item reported last.
+
+    Attributes:
+        part: The results of its cases.
+        outcome: pytest's verdict on it: ``passed``, ``failed``, ``skipped``, ``xfailed``, or ``error`` of its teardown.
+        duration: Seconds that it took.
+    """
+
+    part: SuitePart
+    outcome: str
+    duration: JsonNumber
+
+
+def _joined(before: tuple[str, float] | None, report: ItemReport) -> tuple[str, float]:
+    """Return outcome and duration of an attempt after one more report, which a subtest may have made."""
+    # pytest reports a failure that was expected as skipped, with this attribute.
+    expected = report.outcome == "skipped" and hasattr(report, "wasxfail")
+    outcome = "xfailed" if expected else report.outcome
+    return ("failed" if before is not None and before[0] == "failed" else outcome), report.duration
+
+
+class RunRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, dict=True):
+    """All that the main process has learned of a run. A shard file keeps it, and shards merge to the record of one run.
+
+    Attributes:
+        started: When it started, as `time.time`.
+        seconds: How long it took, once it has ended.
+        ended: Why the run ended early, or nothing.
+        crashed: Why results may be missing though the run went on, or nothing.
+        uncollected: Whether collecting failed elsewhere than in suite files.
+        faults: Suite file to what is wrong with it.
+        selected: Suite files of which some case was to run.
+        dropped: Suites and variants of which nothing was to run, if gates must be judged.
+        unfinished: Items over cases that were to run and have no result.
+        deselected: Items over cases that were collected and left out.
+        unwanted: Of them, those that options of pytest have left out.
+        failures: Failed tests that are no cases.
+        reruns: Items over cases that failed and ran again.
+        items: The results of items in order of arrival; of one that is run again, the last result counts.
+        judgements: That items used, if these are recorded.
+        inputs: Name of a suite to what its results depend on, for runs that carry them over.
+    """
+
+    started: JsonNumber = msgspec.field(default_factory=time.time)
+    seconds: JsonNumber = 0.0
+    ended: str = ""
+    crashed: str = ""
+    uncollected: bool = False
+    faults: dict[str, list[str]] = {}
+    selected: set[str] = set()
+    dropped: set[SuiteKey] = set()
+    unfinished: set[str] = set()
+    deselected: set[str] = set()
+    unwanted: set[str] = set()
+    failures: set[str] = set()
+    reruns: set[Item] = set()
+    items: dict[Item, ItemResult] = {}
+    judgements: UsedJudgements = msgspec.field(default_factory=UsedJudgements)
+    inputs: dict[str, dict[str, Any]] = {}
+
+    def __post_init__(self) -> None:
+        # No fields: they mean nothing to another process.
+        self._since = time.monotonic()
+        self._phases: dict[Item, tuple[str, float]] = {}
+
+    @property
+    def broken(self) -> str:
+        """Why cases may be missing without being deselected."""
+        return self.crashed or self.ended
+
+    @property
+    def duration(self) -> float:
+        """Seconds that it took; until now, if it has not ended."""
+        return self.seconds or time.monotonic() - self._since
+
+    def take(self, report: ItemReport, part: SuitePart | None) -> None:
+        """Keep the results on the last report of an item, with the outcome and duration of those before it."""
+        item = Item(report.location[0], report.nodeid)
+        if report.when == "setup":
+            self.items.pop(item, None)
+            self._phases.pop(item, None)
+        if report.when != "teardown":
+            self._phases[item] = _joined(self._phases.get(item), report)
+            return
+        outcome, duration = self._phases.pop(item, ("passed", 0.0))
+        if part is not None:
+            self.items[item] = ItemResult(part, "error" if report.outcome == "failed" else outcome, duration)
+            if part.attempts > 1:
+                self.reruns.add(item)
+
+    def has(self, report: ItemReport) -> bool:
+        """Return whether the item of a report has a result."""
+        return Item(report.location[0], report.nodeid) in self.items
+
+    def relocated(self, move: Callable[[str], str]) -> "RunRecord":
+        """Return the record with other paths of suite files and recordings, as another checkout has them."""
+
+        def moved(key: SuiteKey) -> SuiteKey:
+            return key._replace(path=move(key.path))
+
+        judgements = UsedJudgements()
+        for path, entry in self.judgements:
+            judgements.add(Path(move(str(path))), entry)
+        return structs.replace(
+            self,
+            selected={*map(move, self.selected)},
+            dropped={*map(moved, self.dropped)},
+            items={
+                item: structs.replace(each, part=structs.replace(each.part, key=moved(each.part.key)))
+                for item, each in self.items.items()
+            },
+            judgements=judgements,
+        )
+
+    @classmethod
+    def merged(cls, records: Sequence["RunRecord"]) -> "RunRecord":
+        """Return several records as that of one run; of an item that two have, the later one's result counts."""
+        whole = cls(started=min(each.started for each in records), seconds=sum(each.seconds for each in records))
+        for each in records:
+            for path, entry in each.judgements:
+                whole.judgements.add(path, entry)
+            for name in cls.__struct_fields__:
+                here, there = getattr(whole, name), getattr(each, name)
+                if isinstance(here, set | dict):
+                    here.update(there)
+                elif isinstance(here, str | bool):
+                    setattr(whole, name, here or there)
+        return whole

@@ -1,0 +1,491 @@
+"""Measuring cases, and scoring a set of cases in Python."""
+
+import gc
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
+
+from msgspec import structs
+
+from pytest_llmeval.core import (
+    MISSING,
+    Case,
+    CaseRecord,
+    Evaluator,
+    EvaluatorError,
+    LlmevalError,
+    Observation,
+    Parts,
+    PredictionError,
+    Reading,
+    Result,
+    Totals,
+    abstained_of,
+    format_error,
+    name_of,
+    normalized,
+)
+from pytest_llmeval.numbers import summarize
+from pytest_llmeval.run._records import SharedRecords
+from pytest_llmeval.suites import Suite
+
+if TYPE_CHECKING:
+    from pytest_llmeval.evaluators import CaseFunction, PanelAgreement
+    from pytest_llmeval.judges import Judgeable, Panel, Verdict
+    from pytest_llmeval.run._partial import PartialResult
+    from pytest_llmeval.suites import NamedEvaluator
+
+
+OneEvaluator: TypeAlias = "Evaluator | NamedEvaluator | CaseFunction"
+"""An evaluator, or a function of a case, which returns its score."""
+
+Evaluators: TypeAlias = "OneEvaluator | Iterable[OneEvaluator] | Mapping[str, OneEvaluator]"
+"""One evaluator, several, or label to evaluator."""
+
+_BLOCK = 1_000
+_CASE = "Case(id, input, expected, prediction); ev.suite takes mappings and data frames"
+
+
+@overload
+def score(
+    evaluators: Evaluators,
+    cases: Iterable[Case],
+    group_by: Sequence[str] = (),
+    confidence: float | None = 0.95,
+    *,
+    judge: "Judgeable | Panel | None" = None,
+    max_workers: int = 8,
+    cluster_by: str | None = None,
+    parts: Parts | None = None,
+    on: str | None = None,
+    partial: Literal[False] = False,
+) -> Result: ...
+
+
+@overload
+def score(
+    evaluators: Evaluators,
+    cases: Iterable[Case],
+    group_by: Sequence[str] = (),
+    confidence: float | None = 0.95,
+    *,
+    judge: "Judgeable | Panel | None" = None,
+    max_workers: int = 8,
+    cluster_by: str | None = None,
+    parts: Parts | None = None,
+    on: str | None = None,
+    partial: Literal[True],
+) -> "PartialResult": ...
+
+
+def score(
+    evaluators: Evaluators,
+    cases: Iterable[Case],
+    group_by: Sequence[str] = (),
+    confidence: float | None = 0.95,
+    *,
+    judge: "Judgeable | Panel | None" = None,
+    max_workers: int = 8,
+    cluster_by: str | None = None,
+    parts: Parts | None = None,
+    on: str | None = None,
+    partial: bool = False,
+) -> "Result | PartialResult":
+    """Score cases that carry their predictions.
+
+    Args:
+        evaluators: One, from `get_evaluator`, `get_checks` or of your own; several of distinct names; or label to
+            evaluator, where the metrics of a renamed one have the label before their name, as in a suite.
+        cases: The cases; ids must be unique. Inputs, expectations and predictions may be objects of dataclasses and
+            pydantic models.
+        group_by: Names of labels to group by.
+        confidence: Of the intervals; ``None`` leaves them out and is faster.
+        judge: Whom evaluators such as `judge` ask: ``PROVIDER:NAME``, a client, or a function of the request; or a
+            `Panel` of several, whose agreement is then among the metrics. Nothing is cached here; suites are.
+        max_workers: Most calls of the judge at a time.
+        cluster_by: A label; intervals draw cases with the same value of it together.
+        parts: Where the parts of the predictions are; default: the keys of the same names.
+        on: What a single evaluator reads in place of its own part: another part, or a JMESPath.
+        partial: Return a `PartialResult`, to which the results of other cases can be added.
+
+    Returns:
+        Metrics of the set, its groups and every case. A case that an evaluator could not measure counts as errored.
+
+    Raises:
+        EvaluatorError: There is no evaluator, or two have one name.
+        LlmevalError: `partial` and `cluster_by` are both given: a cluster may have cases elsewhere. Or `partial` and
+            criteria without steps, which may differ elsewhere. Or `on` with several evaluators.
+        MissingExtraError: An optional dependency is not installed.
+        MissingDataError: Language data is not installed.
+    """
+    from pytest_llmeval.run._partial import PartialResult
+
+    named = by_name(evaluators, "score")
+    if on is not None and len(named) > 1:
+        raise LlmevalError("score: found on with several evaluators, expected it with one")
+    if partial and cluster_by is not None:
+        raise LlmevalError("score: partial=True with cluster_by: a cluster may have cases in other parts")
+    learned = [metric.learned for each in named.values() for metric in each.describe() if metric.learned]
+    if partial and learned:
+        raise EvaluatorError(
+            f"score: partial=True with {learned[0]} that the judge writes anew for every part: give them as an option"
+        )
+    listed, faults = normalized_cases(cases)
+    readings = {label: Reading.for_evaluator(each, on, parts or Parts()) for label, each in named.items()}
+    measured: dict[str, Sequence[Observation | Exception | None]] = {}
+    for label, evaluator in list(named.items()):
+        if evaluator.asks and (asks := _whom(evaluator, judge)) is not None:
+            agreement = _agreement_of(label, evaluator, asks)
+            legible = [case for number, case in enumerate(listed) if number not in faults]
+            observations = iter(_measure_asking(evaluator, agreement, legible, readings[label], asks, max_workers))
+            both = [(fault, None) if (fault := faults.get(n)) else next(observations) for n in range(len(listed))]
+            measured[label] = [own for own, _ in both]
+            if agreement is not None:
+                named[agreement.name] = agreement
+                measured[agreement.name] = [agreed for _, agreed in both]
+    with loaded_data_settled() as settle:
+        records = list(_records(named, measured, listed, readings, faults, settle))
+    if partial:
+        return PartialResult.of(named, records, group_by)
+    result = summarize(named, records, group_by=group_by, confidence=confidence, cluster_by=cluster_by)
+    return replace(result, answered=listed)
+
+
+@contextmanager
+def loaded_data_settled() -> Iterator[Callable[[], None]]:
+    """A context in which garbage collection ignores existing objects: walking loaded cases takes a fourth of a run.
+
+    Yields:
+        A function after which it also ignores what has been made since, such as the records of a block of cases.
+    """
+    if gc.get_freeze_count():  # a freeze that is not ours to undo
+        yield lambda: None
+        return
+    gc.freeze()
+    try:
+        yield gc.freeze
+    finally:
+        gc.unfreeze()
+
+
+def by_name(evaluators: Evaluators, caller: str) -> dict[str, Evaluator]:
+    """Return evaluators by label: their names, unless labels are given.
+
+    Args:
+        evaluators: One, several, or label to evaluator.
+        caller: The function that a message names.
+
+    Raises:
+        EvaluatorError: There is none, two have one name, or something else is among them.
+    """
+    from pytest_llmeval.suites import NamedEvaluator
+
+    if isinstance(evaluators, Mapping):
+        listed = [(label, _labelled(each, caller)[1]) for label, each in evaluators.items()]
+    else:
+        single = callable(evaluators) or isinstance(evaluators, Evaluator | NamedEvaluator)
+        several: Iterable[Any] = [evaluators] if single else evaluators  # type: ignore[assignment]  # narrowed by `single`
+        listed = [_labelled(each, caller) for each in several]
+    named = dict(listed)
+    if len(named) < len(listed):
+        raise EvaluatorError(
+            f"{caller}: found two evaluators of one name, expected distinct names: ev.evaluator(..., name='short')"
+        )
+    if not named:
+        raise EvaluatorError(f"{caller}: found no evaluator, expected at least one")
+    return named
+
+
+def _labelled(each: Any, caller: str) -> tuple[str, Evaluator]:
+    """Return the label of an evaluator, and the evaluator."""
+    from pytest_llmeval.evaluators import evaluator_of
+    from pytest_llmeval.suites import NamedEvaluator
+
+    label = ""
+    if isinstance(each, NamedEvaluator):
+        if unread := [name for name in each.settings if name != "as"]:
+            raise EvaluatorError(f"{caller}: found an evaluator with {unread[0]}, expected it in a suite")
+        each, label = each.evaluator, each.settings.get("as", "")
+    elif callable(each) and not isinstance(each, type | Evaluator):
+        each = evaluator_of(each)
+    if not isinstance(each, Evaluator):
+        class_name = each.__name__ if isinstance(each, type) else type(each).__name__
+        raise EvaluatorError(
+            f"{caller}: found {class_name}, expected an evaluator, such as get_evaluator('text'), or a function"
+        )
+    return label or name_of(each), each
+
+
+def normalized_cases(cases: Iterable[Case]) -> tuple[list[Case], dict[int, PredictionError]]:
+    """Return cases with JSON data only, and by its place what is wrong with a case that holds something else."""
+    listed: list[Case] = []
+    faults: dict[int, PredictionError] = {}
+    for number, case in enumerate(cases):
+        if not isinstance(case, Case):
+            raise LlmevalError(f"found {type(case).__name__} as case {number + 1}, expected a Case: {_CASE}")
+        parts = {"input": case.input, "expected": case.expected, "prediction": case.prediction}
+        for name, value in parts.items():
+            try:
+                parts[name] = value if value is MISSING else normalized(value)
+            except (ValueError, RecursionError) as error:
+                faults[number] = PredictionError(f"{name}: {error}")
+        changed = any(parts[name] is not getattr(case, name) for name in parts)
+        listed.append(replace(case, **parts) if changed else case)
+    return listed, faults
+
+
+def _records(
+    evaluators: Mapping[str, Evaluator],
+    judged: Mapping[str, Sequence[Observation | Exception | None]],
+    cases: Sequence[Case],
+    readings: Mapping[str, Reading],
+    faults: Mapping[int, PredictionError],
+    settle: Callable[[], None],
+) -> Iterator[CaseRecord]:
+    """Measure cases in blocks, so that what measuring needs is never there for all of them at once."""
+    shared = SharedRecords()
+    most = max(each.batch for each in evaluators.values())
+    size = _BLOCK if most == 1 else max(1, len(cases))
+    for start in range(0, len(cases), size):
+        block = cases[start : start + size]
+        errors = {number - start: fault for number, fault in faults.items() if start <= number < start + size}
+        columns = [
+            judged[label][start : start + size]
+            if label in judged
+            else measure_each(each, block, readings[label], errors)
+            for label, each in evaluators.items()
+        ]
+        for case, *row in zip(block, *columns, strict=True):
+            measured = zip(evaluators, row, strict=True)
+            yield shared.record(case, {label: each for label, each in measured if each is not None})
+        settle()
+
+
+def _whom(evaluator: Evaluator, judge: "Judgeable | Panel | None") -> "Judgeable | Panel | None":
+    """Return whom an evaluator asks: a model of its own, or else the judge."""
+    spec = evaluator.own_model
+    if spec is None:
+        return judge
+    from pytest_llmeval.judges import connect_own
+
+    return connect_own(evaluator, spec)
+
+
+def _agreement_of(label: str, evaluator: Evaluator, judge: "Judgeable | Panel") -> "PanelAgreement | None":
+    """Return what measures how far judges agree, if there are several.
+
+    Raises:
+        LlmevalError: Their verdicts cannot become one.
+    """
+    from pytest_llmeval.evaluators import PanelAgreement
+    from pytest_llmeval.judges import Panel
+
+    if not isinstance(judge, Panel):
+        return None
+    if fault := evaluator.panel_fault(judge.reduce):
+        raise LlmevalError(f"evaluator {evaluator.name!r}: {fault}")
+    return PanelAgreement(label, tuple(judge.named))
+
+
+def _measure_asking(
+    evaluator: Evaluator,
+    agreement: "PanelAgreement | None",
+    cases: Sequence[Case],
+    reading: Reading,
+    judge: "Judgeable | Panel",
+    workers: int,
+) -> list[tuple[Observation | Exception, Observation | None]]:
+    """Return what is measured of each case, and how far several judges agree about it."""
+    from pytest_llmeval.judges import Asking, DirectJudges
+
+    with closing(DirectJudges.from_judge(judge, workers)) as judges:
+        askings = [Asking.about(evaluator, case, reading, judges.panel) for case in cases]
+        judges.run(each.ask(judges) for each in askings)
+    measured: list[tuple[Observation | Exception, Observation | None]] = []
+    for case, each in zip(cases, askings, strict=True):
+        verdicts = [] if each.error is not None else each.verdicts
+        own = each.error or measure_answered(evaluator, case, reading, verdicts)
+        agreed = None
+        if agreement is not None and each.error is None:
+            agreed = agreement.measure_verdicts(list(chain(*verdicts)))
+        measured.append((own, agreed))
+    return measured
+
+
+def measure_each(
+    evaluator: Evaluator,
+    cases: Sequence[Case],
+    reading: Reading,
+    faults: Mapping[int, PredictionError] = MappingProxyType({}),
+) -> list[Observation | Exception]:
+    """Measure cases in the evaluator's batches; a case that cannot be measured gives its error and affects no other.
+
+    Args:
+        evaluator: Measures.
+        cases: With their whole predictions.
+        reading: What of them the evaluator sees.
+        faults: Of cases that hold no JSON data, by their place.
+    """
+    views: list[Sequence[Case] | PredictionError] = []
+    for number, case in enumerate(cases):
+        try:
+            views.append(faults.get(number) or reading.views(case))
+        except PredictionError as error:
+            views.append(error)
+    seen = [view for each in views if not isinstance(each, PredictionError) for view in each]
+    measured = iter(_measure_views(evaluator, seen))
+    return [each if isinstance(each, PredictionError) else _of_turns([next(measured) for _ in each]) for each in views]
+
+
+def _measure_views(evaluator: Evaluator, cases: Sequence[Case]) -> list[Observation | Exception]:
+    out: list[Observation | Exception] = []
+    size = max(1, evaluator.batch)
+    for start in range(0, len(cases), size):
+        batch = cases[start : start + size]
+        if len(batch) == 1:
+            out.append(_measure_alone(evaluator, batch[0]))
+            continue
+        try:
+            measured = [_usable(each) for each in evaluator.measure_many(batch)]
+        except Exception:  # noqa: BLE001 (one bad case must not cost the others theirs)
+            measured = []
+        out.extend(measured if len(measured) == len(batch) else [_measure_alone(evaluator, case) for case in batch])
+    return out
+
+
+def _measure_alone(evaluator: Evaluator, case: Case) -> Observation | Exception:
+    try:
+        return _usable(evaluator.measure(case))
+    except SystemExit as error:
+        return EvaluatorError(f"evaluator {evaluator.name!r} called sys.exit({error.code!r})")
+    except Exception as error:  # noqa: BLE001 (an error of an evaluator concerns this case only)
+        return error
+
+
+def measure_answered(
+    evaluator: Evaluator,
+    case: Case,
+    reading: Reading,
+    verdicts: "Sequence[Sequence[Verdict | LlmevalError]]",
+) -> Observation | Exception:
+    """Measure a case.
+
+    Args:
+        evaluator: Measures.
+        case: With its whole prediction.
+        reading: What of it the evaluator sees.
+        verdicts: `Asking.verdicts`; empty where there was nobody to ask.
+    """
+    from pytest_llmeval.evaluators import with_audit
+
+    try:
+        views = reading.views(case)
+    except PredictionError as error:
+        return error
+    replies = verdicts or [()] * len(views)
+
+    def measured_by(replies_of_case: "Sequence[Sequence[Verdict | LlmevalError]]") -> Observation | Exception:
+        return _of_turns(
+            [_measure_judged(evaluator, view, each) for view, each in zip(views, replies_of_case, strict=True)]
+        )
+
+    observation = measured_by(replies)
+    return observation if isinstance(observation, Exception) else with_audit(observation, replies, measured_by)
+
+
+def _measure_judged(
+    evaluator: Evaluator, case: Case, verdicts: "Sequence[Verdict | LlmevalError]"
+) -> Observation | Exception:
+    """Measure a case with what a judge said of it.
+
+    Where judges are switched off, what they would have said is undefined rather than an error.
+    """
+    from pytest_llmeval.judges import JudgeOffError, as_judge_errors
+
+    seen = as_judge_errors(verdicts)
+    off = next((each for each in seen if isinstance(each, JudgeOffError)), None)
+    try:
+        measured = _usable(evaluator.measure_judged(case, seen))
+    except Exception as error:  # noqa: BLE001 (an error of an evaluator concerns this case only)
+        measured = error
+    if off is None:
+        return measured
+    if isinstance(measured, Observation):
+        lost = dict.fromkeys(measured.errored, str(off))
+        return structs.replace(measured, undefined={**measured.undefined, **lost}, errored={})
+    return evaluator.absent(str(off))
+
+
+def _usable(measured: Any) -> Observation | Exception:
+    """Return an observation that can be added up, or why it is none: evaluators are users' code."""
+    if not isinstance(measured, Observation):
+        return EvaluatorError(f"measure returned {type(measured).__name__}, expected an Observation")
+    fault = measured.fault()
+    return measured if fault is None else EvaluatorError(fault)
+
+
+def _of_turns(measured: Sequence[Observation | Exception]) -> Observation | Exception:
+    """Add the observations of turns up; a turn that could not be measured is the error of the case."""
+    observations = []
+    for number, each in enumerate(measured, 1):
+        if isinstance(each, Exception):
+            return each if len(measured) == 1 else EvaluatorError(f"turn {number}: {format_error(each)}")
+        observations.append(each)
+    if len(observations) == 1:
+        return observations[0]
+    wrong = [f"turn {number}: {each.malformed}" for number, each in enumerate(observations, 1) if each.malformed]
+    nowhere = [name for name in observations[0].undefined if all(name in each.undefined for each in observations)]
+    return Observation(
+        dict(Totals.add_up(observations)),
+        details={"turns": [dict(each.details) for each in observations]},
+        undefined={name: observations[0].undefined[name] for name in nowhere},
+        malformed=wrong[0] if wrong else None,
+        errored={name: why for each in observations for name, why in each.errored.items()},
+        abstained=abstained_of(nowhere, observations),
+    )
+
+
+@dataclass
+class MeasuredBlocks:
+    """What a process has measured ahead of the cases that want it."""
+
+    _measured: dict[tuple[tuple[Path, str], str, str], Observation | Exception] = field(default_factory=dict)
+    _cut: dict[tuple[tuple[Path, str], str], Mapping[str, Sequence[Case]]] = field(default_factory=dict)
+
+    def measure(self, suite: Suite, label: str, evaluator: Evaluator, case: Case) -> Observation | Exception:
+        """Measure a case together with its neighbours in the file.
+
+        Blocks are cut by position in the file, not by what this process happens to run, so that every process measures
+        a case in the same company and gets the same number.
+
+        Args:
+            suite: The suite.
+            label: Of the evaluator.
+            evaluator: Measures.
+            case: One of the suite that carries its prediction.
+        """
+        if evaluator.batch <= 1:
+            return measure_each(evaluator, [case], suite.readings[label])[0]
+        place = (suite.place, label, case.id)
+        if place not in self._measured:
+            block = self._blocks(suite, label, evaluator.batch)[case.id]
+            for each, measured in zip(block, measure_each(evaluator, block, suite.readings[label]), strict=True):
+                self._measured[suite.place, label, each.id] = measured
+        return self._measured.pop(place)
+
+    def _blocks(self, suite: Suite, label: str, size: int) -> Mapping[str, Sequence[Case]]:
+        if (suite.place, label) not in self._cut:
+            self._cut[suite.place, label] = cut_in_blocks(
+                [each for each in suite.cases if each.prediction is not MISSING], size
+            )
+        return self._cut[suite.place, label]
+
+
+def cut_in_blocks(cases: Sequence[Case], size: int) -> Mapping[str, Sequence[Case]]:
+    """Cut cases into blocks; return the id of each case with its block."""
+    blocks = [cases[start : start + size] for start in range(0, len(cases), size)]
+    return {each.id: block for block in blocks for each in block}

@@ -1,0 +1,412 @@
+"""Runs without pytest, by its engine and stages: declared suites in scripts and notebooks, and known predictions."""
+
+import asyncio
+import sys
+import uuid
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor, Executor, Future
+from dataclasses import dataclass, fields, replace
+from html import escape
+from importlib import import_module
+from importlib.util import find_spec
+from itertools import islice
+from math import lcm
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+
+from msgspec import Struct, structs
+
+from pytest_llmeval.baselines import Keeper, SnapshotMode, Stamp
+from pytest_llmeval.core import MISSING, Case, CutShortError, GateResult, LlmevalError, Result, printable
+from pytest_llmeval.data import display_path, own_file
+from pytest_llmeval.judges import JudgeOptions
+from pytest_llmeval.numbers import draw_ahead, summarize
+from pytest_llmeval.run._case_runner import CaseRunner, FromFixtures
+from pytest_llmeval.run._execute import Execution
+from pytest_llmeval.run._job import LoadedCase
+from pytest_llmeval.run._judging import judge
+from pytest_llmeval.run._run_record import Item, ItemResult, RunRecord, SuitePart
+from pytest_llmeval.run._score import loaded_data_settled
+from pytest_llmeval.run._stages import Judged, RunScope, RunTerms, collect, judges_of, record_predictions
+from pytest_llmeval.suites import Registry, Suite, SuiteKey, default_registry
+from pytest_llmeval.targets import Recordings
+
+if TYPE_CHECKING:
+    from pytest_llmeval.judges import Judgeable, SuiteJudges
+    from pytest_llmeval.targets import RecordingMode
+
+PredictionsFile: TypeAlias = bool | str | Path
+"""A file of recorded predictions; ``True`` for the suite's own, ``False`` for none."""
+
+_CONFIGURATION: Final = (
+    *("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini"),
+    *("pyproject.toml", "tox.ini", "setup.cfg", "setup.py"),
+)
+"""Files by which pytest recognises its rootdir."""
+
+_RETRIES: Final = 2
+"""Dask loses a result if its worker is killed while the result is fetched, and then raises an error of its own."""
+
+_BLOCK: Final = 500
+_IN_FLIGHT: Final = 64
+
+_B = TypeVar("_B")
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SuiteResult(Result):
+    """The result of running a suite: its metrics, and the verdicts on its gates.
+
+    Attributes:
+        suite: Its name.
+        gates: A verdict for each gate, by the rules of pytest's runs.
+    """
+
+    suite: str = ""
+    gates: Sequence[GateResult] = ()
+
+    def assert_gates(self) -> None:
+        """Check that no gate failed and that each was judged; an undecided gate is no failure, as in pytest.
+
+        Raises:
+            AssertionError: A gate failed or was not evaluated, each with its reason; or the suite has no gates.
+        """
+        from pytest_llmeval.reports import gate_line
+
+        lines = [gate_line(each).text for each in self.gates if each.outcome in ("failed", "not_judged")]
+        if not self.gates:
+            lines = [f"suite {self.suite!r}: found no gates, expected at least one under the key gates"]
+        if lines:
+            raise AssertionError("\n".join(lines))
+
+    def lines(self) -> Iterator[str]:
+        """Yield what `print` shows: the name, what a `Result` shows, and the verdicts on the gates."""
+        from pytest_llmeval.reports import gate_line
+
+        yield printable(f"{self.suite}{f'[{self.system}]' if self.system else ''}")
+        yield from Result.lines(self)
+        yield from (gate_line(each).text for each in self.gates)
+
+    def _repr_html_(self) -> str:
+        from pytest_llmeval.reports import gate_line
+
+        gates = "".join(f"<li>{escape(gate_line(each).text)}</li>" for each in self.gates)
+        return f"{Result._repr_html_(self)}<ul>{gates}</ul>"
+
+
+class _OneSuite(Struct, frozen=True):
+    """Implements `pytest_llmeval.run._stages.Suites` by one suite."""
+
+    root: Path
+    suite: Suite
+    panel: "SuiteJudges"
+
+    def read(self, path: Path) -> Suite:
+        """Return the suite."""
+        del path
+        return self.suite
+
+    def registry(self, path: Path) -> Registry:
+        """Return what is known to every suite."""
+        del path
+        return default_registry()
+
+    def judges(self, key: SuiteKey, suite: Suite) -> Mapping[str, Mapping[str, str]]:
+        """Return, by evaluator, what decides the verdicts."""
+        return judges_of(suite, self.panel, key.display_path)
+
+
+@dataclass
+class ScriptRun:
+    """One run of a suite.
+
+    Attributes:
+        whole: The suite with all its systems.
+        system: The system that answers; empty if there are none.
+        record: Where answers are recorded.
+        replay: Where recorded answers are read; with the same file as `record`, the target answers what is missing.
+        result: Of the cases that have run, once the run has ended; ``None`` until then.
+    """
+
+    whole: Suite
+    system: str = ""
+    record: PredictionsFile = False
+    replay: PredictionsFile = False
+    result: SuiteResult | None = None
+
+    async def execute(
+        self, target: Callable[..., Any] | None, own_judge: "Judgeable | None", progress: bool | None
+    ) -> SuiteResult:
+        """Run all cases on the running event loop, and judge the suite.
+
+        Args:
+            target: Answers; ``None`` for the suite's own.
+            own_judge: Judges; ``None`` for the model that the suite names.
+            progress: Whether to show a progress bar; ``None``: in terminals and notebooks.
+
+        Raises:
+            LlmevalError: The suite cannot be judged, or a file of predictions cannot be used.
+        """
+        with loaded_data_settled() as settle:
+            return await self._executed(target, own_judge, progress, settle)
+
+    async def _executed(
+        self,
+        target: Callable[..., Any] | None,
+        own_judge: "Judgeable | None",
+        progress: bool | None,
+        settle: Callable[[], None],
+    ) -> SuiteResult:
+        suite = self.whole.for_variant(self.system)
+        root = project_root(suite.path)
+        key = SuiteKey(str(suite.path), display_path(suite.path, root), variant=suite.system)
+        options = _options(suite)
+        recordings = self._recordings(root, options.run)
+        runner = CaseRunner(options, recordings)
+        run = RunRecord(ended=str(CutShortError()))
+        executions: list[Execution] = []
+        loaded = [LoadedCase(suite, case, key) for case in suite.cases]
+        stream = runner.stream(loaded, FromFixtures(target, lambda: own_judge))
+        if any(each.prediction is MISSING for each in suite.cases):  # while the first calls are under way
+            asyncio.get_running_loop().run_in_executor(None, draw_ahead, len(suite.cases))
+        try:
+            with _progress_bar(len(suite.cases), suite.name, progress) as bar:
+                async for _, execution in stream:
+                    executions.append(execution)
+                    bar.update()
+            run.ended = ""
+        finally:
+            await stream.aclose()
+            await runner.background.release()
+            part = SuitePart.from_executions(
+                key,
+                suite.total,
+                executions,
+                predictions=runner.records,
+                secrets=suite.secret_variables,
+                all_answers=True,
+            )
+            run.items[Item(key.display_path, key.variant)] = ItemResult(part, "passed", 0.0)
+            settle()
+            try:
+                judged = _judged(run, _OneSuite(root, self.whole, runner.judges))
+                if runner.records:
+                    _write(judged, run, recordings)
+                self.result = self._result(judged, key, executions)
+            finally:  # of a suite that cannot be judged, too
+                runner.close(whole_run=True)
+        return self.result
+
+    def _result(self, judged: Judged, key: SuiteKey, executions: Sequence[Execution]) -> SuiteResult:
+        if not judged.suites:
+            raise LlmevalError("; ".join(judged.notes))
+        of_suite = judged.suites[0]
+        suite, result = of_suite.suite, of_suite.result
+        by_id = {each.case.id: each for each in executions}
+        ended = [by_id.get(each.id) for each in result.records]
+        cases = {each.id: each for each in suite.cases}
+        answered = [
+            cases[record.id] if each is None else each.case for record, each in zip(result.records, ended, strict=True)
+        ]
+        repeats = None
+        if suite.repeats.times > 1:
+            parts = [
+                part
+                for record, case, each in zip(result.records, answered, ended, strict=True)
+                for part in ((each and each.repeats) or [Execution(case, record)])
+            ]
+            of_repeats = summarize(suite.metrics, [each.record for each in parts], confidence=None)
+            repeats = replace(of_repeats, answered=[each.case for each in parts])
+        values = {each.name: getattr(result, each.name) for each in fields(Result)}
+        values |= {"system": key.variant, "answered": answered, "repeats": repeats}
+        return SuiteResult(**values, suite=self.whole.name, gates=of_suite.gates)
+
+    def _recordings(self, root: Path, run: str) -> "Recordings | None":
+        """Return the recordings that the run reads or writes.
+
+        Raises:
+            LlmevalError: The file cannot be read or written, or two files are named.
+        """
+        files = {self._predictions_file(each) for each in (self.record, self.replay) if each}
+        if not files:
+            return None
+        if len(files) > 1:
+            named = " and ".join(sorted(map(str, files)))
+            raise LlmevalError(f"suite {self.whole.name!r}: found record and replay with {named}, expected one file")
+        from pytest_llmeval.targets import Journal, Recordings
+
+        (path,) = files
+        if not self.record and not path.exists():
+            raise LlmevalError(f"suite {self.whole.name!r}: replay: found no file {path}: run with record first")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            mode: RecordingMode = "auto" if self.record and self.replay else "record" if self.record else "replay"
+            return Recordings.open(path, mode, Journal.of_file(path, root, run), merges=True)
+        except OSError as error:
+            raise LlmevalError(f"suite {self.whole.name!r}: {path} cannot be written: {error.strerror}") from None
+
+    def _predictions_file(self, named: PredictionsFile) -> Path:
+        return own_file(self.whole.path, "predictions.jsonl") if isinstance(named, bool) else Path(named).absolute()
+
+
+def _progress_bar(total: int, name: str, progress: bool | None) -> Any:
+    """Return a progress bar, which draws nothing where there is neither a terminal nor a notebook to draw it in."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    in_notebook = "IPKernelApp" in getattr(shell, "config", ())
+    kind = "tqdm.notebook" if in_notebook and find_spec("ipywidgets") else "tqdm"
+    # If `disable` is None, tqdm asks whether the output is a terminal; that of a notebook is none.
+    hidden = False if progress is None and in_notebook else None if progress is None else not progress
+    return import_module(kind).tqdm(total=total, desc=name, unit="case", disable=hidden)
+
+
+def _options(suite: Suite) -> JudgeOptions:
+    """Return options that make as many calls at a time as the target of a suite allows."""
+    options, target = JudgeOptions(run=uuid.uuid4().hex), suite.target
+    if target is None or (own := target.own_concurrency) is None:
+        return options
+    fewest = 1 if target.http is None else options.concurrency  # judges are asked in the same slots
+    return structs.replace(options, concurrency=max(own, fewest))
+
+
+def _judged(run: RunRecord, suites: _OneSuite) -> Judged:
+    keeper = Keeper(SnapshotMode().read_only(), root=suites.root)
+    scope = RunScope(run, RunTerms(), suites, keeper, Stamp("", None))
+    return judge(collect(scope), scope)
+
+
+def _write(judged: Judged, run: RunRecord, recordings: "Recordings | None") -> None:
+    """Write the predictions of a run; warn of what could not be written."""
+    for _, note in record_predictions(judged, run, recordings):
+        warnings.warn(note, stacklevel=2)
+
+
+def project_root(suite: Path) -> Path:
+    """Return the folder from which results name a suite: pytest's rootdir, as its configuration shows it.
+
+    Args:
+        suite: The suite file; without any configuration above it, its folder is the root.
+    """
+    above = (folder for folder in suite.parents if any((folder / name).is_file() for name in _CONFIGURATION))
+    return next(above, suite.parent)
+
+
+def in_blocks(cases: Iterable[Case], size: int) -> Iterator[list[Case]]:
+    """Cut a stream of cases into lists."""
+    left = iter(cases)
+    while some := list(islice(left, size)):
+        yield some
+
+
+def in_order(task: Callable[[_B], _T], blocks: Iterable[_B], executor: Executor | None, in_flight: int) -> Iterator[_T]:
+    """Yield the results of all blocks in their order.
+
+    Args:
+        task: Can be pickled.
+        blocks: Its arguments.
+        executor: Runs the task; ``None`` for this process.
+        in_flight: Most blocks that are with the executor.
+
+    Raises:
+        LlmevalError: The executor lost its workers.
+    """
+    if executor is None:
+        yield from map(task, blocks)
+        return
+    pending: deque[tuple[_B, Future[_T]]] = deque()
+
+    def first() -> _T:
+        block, future = pending.popleft()
+        for _ in range(_RETRIES):
+            try:
+                return future.result()
+            except (BrokenExecutor, LlmevalError):
+                raise
+            except Exception:  # noqa: BLE001 (what the task itself raises, it raises again)
+                future = executor.submit(task, block)
+        return future.result()
+
+    try:
+        for each in blocks:
+            pending.append((each, executor.submit(task, each)))
+            if len(pending) >= in_flight:
+                yield first()
+        while pending:
+            yield first()
+    except (BrokenExecutor, KeyboardInterrupt) as error:
+        # A pool breaks if its processes are also interrupted, and then stumbles over cancelled futures.
+        pending.clear()
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        raise LlmevalError(f"the executor lost its workers, no result is complete ({error})") from error
+    finally:
+        for _, left in pending:
+            left.cancel()
+
+
+def run_predicted(
+    suite: Suite,
+    key: SuiteKey,
+    executor: Executor | None,
+    recordings: Recordings | None = None,
+    *,
+    explains_all: bool = True,
+) -> Iterator[SuitePart]:
+    """Yield the results of all cases in blocks.
+
+    Args:
+        suite: As one system answers it.
+        key: What results are gathered under.
+        executor: Measures blocks; ``None`` for this process.
+        recordings: Answers the cases that carry no prediction.
+        explains_all: Whether evaluators also say what is wrong with cases that pass.
+
+    Raises:
+        LlmevalError: An evaluator asks a judge, or the executor lost its workers.
+    """
+    if suite.judged:
+        raise LlmevalError(
+            f"{key.display_path}: found evaluators that ask a judge, expected none: run it with pytest --llmeval"
+        )
+    # Workers need what a case is compared with, not the other cases.
+    bare = structs.replace(suite, cases=(), systems={}, files={}, objects={})
+    place = key.display_path, key.variant
+    blocks = (
+        (block, recordings and recordings.of_cases(*place, block, suite.repeats.times))
+        for block in _whole_blocks(suite)
+    )
+    return in_order(_SuiteBlock(bare, key, suite.total, explains_all), blocks, executor, _IN_FLIGHT)
+
+
+def _whole_blocks(suite: Suite) -> Iterator[list[Case]]:
+    """Cut the cases of a suite so that each evaluator measures them in the blocks in which runs of pytest do."""
+    together = lcm(*(each.batch for each in suite.evaluators.values()))
+    size = max(1, _BLOCK // together) * together
+    block: list[Case] = []
+    answered = 0
+    for case in suite.cases:
+        if answered == size:
+            yield block
+            block, answered = [], 0
+        block.append(case)
+        answered += case.prediction is not MISSING
+    yield block
+
+
+@dataclass(frozen=True)
+class _SuiteBlock:
+    """What a worker does with a block."""
+
+    suite: Suite
+    key: SuiteKey
+    total: int
+    explains_all: bool
+
+    def __call__(self, block: tuple[Sequence[Case], Recordings | None]) -> SuitePart:
+        cases, recordings = block
+        suite = structs.replace(self.suite, cases=tuple(cases))
+        runner = CaseRunner(recordings=recordings, explains_all=self.explains_all)
+        done = [runner.run_recorded(LoadedCase(suite, case, self.key)) for case in cases]
+        return SuitePart.from_executions(self.key, self.total, done, secrets=suite.secret_variables)

@@ -1,0 +1,548 @@
+"""The stages of a run's end, ``Collected -> Judged -> Reported``, the first of them, and the files of a judged run.
+
+A stage is frozen, and made by a function from the stage before: `collect`, `judge`, `report`. Extensions that are
+registered for a stage (`Registry.extend`) map it to another of its kind before the next stage is made.
+"""
+
+import json
+import shlex
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
+
+from msgspec import Struct, structs
+
+from pytest_llmeval.baselines import (
+    CollectedSuite,
+    JudgedSuite,
+    Keeper,
+    Stamp,
+    contents_of,
+    failures_file,
+    mended,
+    next_failures,
+    read_failures,
+    write_failures,
+)
+from pytest_llmeval.core import (
+    BAD,
+    Case,
+    CaseRecord,
+    GateResult,
+    LlmevalError,
+    Selection,
+    SnapshotVerdict,
+    counted,
+    fault_of,
+    listed,
+)
+from pytest_llmeval.data import OWN_FOLDER, WORKING_FOLDER, display_path, remove_leftovers
+from pytest_llmeval.judges import JudgeMode
+from pytest_llmeval.numbers import claim_calls
+from pytest_llmeval.reports import Line, ReportedTexts, RunReport
+from pytest_llmeval.run._execute import as_approved
+from pytest_llmeval.run._run_record import ItemResult, RunRecord
+from pytest_llmeval.suites import Registry, Suite, SuiteKey, extensions_of
+
+if TYPE_CHECKING:
+    from pytest_llmeval.judges import SuiteJudges
+    from pytest_llmeval.targets import Recordings
+
+_LISTED_CASES = 3
+
+Family: TypeAlias = Literal["suite", "project"]
+"""Gates on changes that are judged together."""
+
+SuiteVerdict: TypeAlias = tuple[SuiteKey, GateResult | SnapshotVerdict]
+"""A verdict on a suite: of a gate, of its snapshot, or that something failed as a whole."""
+
+
+class RunTerms(Struct, frozen=True):
+    """The options that decide what comes of results.
+
+    Attributes:
+        judge: What judges were allowed to do.
+        texts: Of which cases reports have input, expected and prediction.
+        snapshots: Whether suites without the key ``snapshot`` have one.
+        require_gates: Whether gates must be judged even if the user selected a part of the cases.
+        shard: Which part of all cases ran, such as ``2/5``; empty for a run of all.
+        is_kept: Whether the results are written to a shard file.
+        compares: Whether a report shows what changed since scores were approved.
+        mutate: Seed of mutants of the answers; ``None`` if none are made.
+        family: Whose gates on changes are judged together: those of each suite, or of the whole project; ``None`` if
+            the user has not said.
+    """
+
+    judge: JudgeMode = "auto"
+    texts: ReportedTexts = "failing"
+    snapshots: bool = False
+    require_gates: bool = False
+    shard: str = ""
+    is_kept: bool = False
+    compares: bool = False
+    mutate: int | None = None
+    family: Family | None = None
+    concurrency: int | None = None
+
+
+class Suites(Protocol):
+    """The suites of a run."""
+
+    @property
+    def root(self) -> Path:
+        """The folder to which reports name files relatively: pytest's rootdir."""
+
+    def read(self, path: Path) -> Suite:
+        """Return the suite of a file.
+
+        Raises:
+            LlmevalError: The file has faults, or an evaluator cannot be registered.
+        """
+
+    def registry(self, path: Path) -> Registry:
+        """Return what is known to the suite of a file, with what is registered for it alone.
+
+        Raises:
+            LlmevalError: Something cannot be registered.
+        """
+
+    def judges(self, key: SuiteKey, suite: Suite) -> Mapping[str, Mapping[str, str]]:
+        """Return, by evaluator, what decides the verdicts on a suite."""
+
+
+class RunWatcher(Protocol):
+    """An extension of a run while its cases run, at the point ``watched``."""
+
+    def take(self, run: RunRecord, key: SuiteKey, cases: Iterable[str]) -> None:
+        """Note that cases of a suite that may stop have ended, fixtures included.
+
+        Args:
+            run: Everything that has been reported.
+            key: The key of the suite.
+            cases: Their ids.
+        """
+
+
+class CaseChoice(Struct, frozen=True):
+    """What becomes of a case in a run of affected cases.
+
+    Attributes:
+        selection: For its record.
+        record: Its record, if it is carried over; ``None`` if it runs.
+    """
+
+    selection: Selection
+    record: CaseRecord | None = None
+
+
+class ChoiceTerms(Struct, frozen=True):
+    """The options of a run of affected cases.
+
+    Attributes:
+        since: The commit to compare with; empty for the merge base with the main branch.
+        refresh: The share of the other cases that runs nevertheless.
+        mutates: Whether the run changes its answers.
+        replays: Whether the answer to a case, and what judges say of it, would be replayed.
+    """
+
+    since: str = ""
+    refresh: float = 0.0
+    mutates: bool = False
+    replays: "Callable[[SuiteKey, Suite, Case], bool]" = lambda *_: False
+
+
+class CaseChooser(Protocol):
+    """Chooses the cases of a run, at the point ``chosen``."""
+
+    def choose(self, key: SuiteKey, suite: Suite) -> Mapping[str, CaseChoice]:
+        """Return what becomes of each case of a suite, or of a system of it, by id."""
+
+
+class PlanReport(Protocol):
+    """The plan of a run, from the extension point ``planned``."""
+
+    @property
+    def exceeds_budget(self) -> bool:
+        """Whether a limit is known to be exceeded."""
+
+    def lines(self, width: int, *, everything: bool = False) -> "Iterable[Line]":
+        """Return the plan as text.
+
+        Args:
+            width: The width of the terminal, in columns.
+            everything: Whether columns without room follow in tables below.
+        """
+
+    def data(self) -> Mapping[str, Any]:
+        """Return the plan as JSON data."""
+
+
+class RunScope(Struct, frozen=True):
+    """The circumstances of a run, which all stages may read.
+
+    Attributes:
+        run: The record of the run.
+        terms: The options.
+        suites: Its suites.
+        keeper: How snapshots are treated.
+        stamp: Of approvals.
+        baselines: The records that suites are compared with, in place of their approved runs.
+    """
+
+    run: RunRecord
+    terms: RunTerms
+    suites: Suites
+    keeper: Keeper
+    stamp: Stamp
+    baselines: Mapping[SuiteKey, Sequence[CaseRecord]] = {}
+
+
+class Collected(Struct, frozen=True):
+    """The suites of a run with their records.
+
+    Attributes:
+        suites: Sorted by path, test and variant, so that the order in which workers report does not show.
+        faults: Suites that cannot be loaded, with the reason.
+    """
+
+    suites: Sequence[CollectedSuite]
+    faults: Mapping[SuiteKey, str] = {}
+
+
+class Judged(Struct, frozen=True):
+    """The suites of a run with the verdicts on them.
+
+    Attributes:
+        suites: Those that could be judged.
+        verdicts: On suites, sorted by path, test and variant.
+        notes: Lines for people about suites that could not be judged, or that pass with any scores.
+    """
+
+    suites: Sequence[JudgedSuite]
+    verdicts: Sequence[SuiteVerdict] = ()
+    notes: Sequence[str] = ()
+
+
+class Reported(Struct, frozen=True):
+    """A judged run with its report.
+
+    Attributes:
+        judged: Its suites, and the verdicts on them.
+        report: The report.
+        verdicts: On suites, then on files.
+        notes: Lines for people.
+        shortfalls: Why the run does not pass although its exit code would say so.
+    """
+
+    judged: Judged
+    report: RunReport
+    verdicts: Sequence[SuiteVerdict] = ()
+    notes: Sequence[str] = ()
+    shortfalls: Sequence[str] = ()
+
+    @property
+    def failed(self) -> bool:
+        """Whether a case, a verdict or a suite file failed."""
+        cases = (case for suite in self.report.suites for case in suite.cases)
+        return (
+            bool(self.report.faults)
+            or any(case.outcome in BAD for case in cases)
+            or any(verdict.outcome == "failed" for _, verdict in self.verdicts)
+        )
+
+
+_Stage = TypeVar("_Stage", Collected, Reported)
+
+
+def extended(point: Literal["collected", "reported"], stage: _Stage, scope: RunScope) -> _Stage:
+    """Return a stage as the extensions that are registered for it map it, in the order of their registration.
+
+    Args:
+        point: The stage's name among the extension points.
+        stage: The stage.
+        scope: The run.
+    """
+    for each in extensions_of(point):
+        if each.applies(stage, scope):
+            stage = each.load()(stage, scope)
+    return stage
+
+
+def collect(scope: RunScope) -> Collected:
+    """Put the records of a run together with its suites, and apply the extensions of this stage."""
+    collected = extended("collected", _gathered(scope), scope)
+    # Extensions decide which cases count, and so which of those that share a call to a judge owns it.
+    return structs.replace(
+        collected, suites=[structs.replace(each, records=list(claim_calls(each.records))) for each in collected.suites]
+    )
+
+
+def _gathered(scope: RunScope) -> Collected:
+    run, suites = scope.run, scope.suites
+    approves = scope.keeper.mode.update
+    records = collected_records(run)
+    totals = {each.part.key: each.part.total for each in reversed(run.items.values())}
+    reruns = Counter(result.part.key for item, result in run.items.items() if item in run.reruns)
+    reported = {key.path for key in totals}
+    # Of a suite that reported nothing because the run broke, every case has yet to run.
+    silent = [key for path in run.selected for key in _keys(path, suites)] if run.broken else []
+    keys = {*totals, *run.dropped, *(key for key in silent if key.variant or key.path not in reported)}
+    collected: list[CollectedSuite] = []
+    faults: dict[SuiteKey, str] = {}
+    for key in sorted(keys, key=lambda key: (key.display_path, key.test, key.variant)):
+        try:
+            suite = suites.read(Path(key.path))
+            suite = suite.gated(key.variant) if key.test else suite.for_variant(key.variant)
+            judges = suites.judges(key, suite)
+            known = read_failures(key, partial(contents_of, suite))
+        except Exception as error:  # noqa: BLE001 (a file that changed, or a user's hook, costs its own suite only)
+            faults[key] = fault_of(error)
+        else:
+            rows = rows_of(suite, records.get(key, {}), run.broken)
+            if known or (approves and suite.approve.failures):
+                every = approves and suite.approve.failures
+                rows = [as_approved(each, each.unmet if every else known.get(each.id, ())) for each in rows]
+            collected.append(
+                CollectedSuite(
+                    key,
+                    suite,
+                    rows,
+                    totals.get(key) or suite.total,
+                    judges,
+                    known,
+                    reruns[key],
+                    baseline=scope.baselines.get(key),
+                )
+            )
+    return Collected(collected, faults)
+
+
+def collected_records(run: RunRecord) -> dict[SuiteKey, dict[str, CaseRecord]]:
+    """Return suite to case to record; of a case that ran again, the last record counts."""
+    records: dict[SuiteKey, dict[str, CaseRecord]] = {}
+    for result in run.items.values():
+        of_suite = records.setdefault(result.part.key, {})
+        single = len(result.part.records) == 1
+        for record in result.part.records:
+            of_suite[record.id] = _settled(record, result) if single else record
+    return records
+
+
+def _settled(record: CaseRecord, result: ItemResult) -> CaseRecord:
+    """Let pytest's verdict on an item decide its case's: marks and other plugins may have changed it."""
+    if not record.duration_s:
+        record = structs.replace(record, duration_s=result.duration)
+    if result.outcome == "xfailed" and record.outcome != "not_run":
+        # One that was not scored, as with `pytest.xfail()` in a target, must not leave the denominators.
+        errors = record.errors if record.ran else {"": record.reason or "not scored, and expected to fail"}
+        return structs.replace(record, outcome="xfailed", errors=errors)
+    if result.outcome == "skipped" and record.outcome != "not_run":
+        # What was scored on the way counts nowhere; gates limit how many cases are skipped.
+        return structs.replace(record, outcome="skipped", observations={}, errors={})
+    if result.outcome == "error" and record.outcome == "passed":
+        return structs.replace(record, outcome="errored", reason="teardown failed")
+    if result.outcome == "failed" and record.outcome == "passed":
+        return structs.replace(record, outcome="failed", reason="the test failed after scoring")
+    return record
+
+
+def rows_of(suite: Suite, records: Mapping[str, CaseRecord], broken: str) -> list[CaseRecord]:
+    """Return a record for every case of a suite; one that has none did not run.
+
+    Args:
+        suite: The suite.
+        records: By case.
+        broken: Why cases may be missing without being deselected.
+    """
+    rows = _rows(suite, records, broken)
+    return list(rows) if suite.sample is None else suite.sample.weigh(rows)
+
+
+def _rows(suite: Suite, records: Mapping[str, CaseRecord], broken: str) -> Iterator[CaseRecord]:
+    for case in suite.cases:
+        record = records.get(case.id)
+        if record is None:
+            yield CaseRecord(case.id, case.labels, "not_run", reason=broken or "not selected")
+        else:
+            yield record if record.labels == case.labels else structs.replace(record, labels=case.labels)
+
+
+def _keys(path: str, suites: Suites) -> list[SuiteKey]:
+    """Return what the results of a suite file are gathered under, variants of fixtures aside."""
+    try:
+        names = list(suites.read(Path(path)).systems) or [""]
+    except LlmevalError:
+        names = [""]
+    return [SuiteKey(path, display_path(Path(path), suites.root), variant=name) for name in names]
+
+
+def judges_of(suite: Suite, judges: "SuiteJudges", display_path: str) -> dict[str, dict[str, str]]:
+    """Return, by evaluator, what decides the verdicts on a suite: the model, its parameters, how it is asked."""
+    if not suite.judged:
+        return {}
+    suite_judge = judges.judge_of(suite.path, suite.judge, display_path, priced=suite.asks_judge)
+    defaults = {"model": suite_judge.model, "parameters": json.dumps(suite_judge.parameters, sort_keys=True)}
+    judged = {
+        label: {
+            **(
+                defaults
+                if evaluator.own_model is None
+                else {"model": str(evaluator.own_model.model), "parameters": "{}"}
+            ),
+            "prompt": "; ".join(dict.fromkeys(metric.signature for metric in evaluator.describe())),
+        }
+        for label, evaluator in suite.evaluators.items()
+        if evaluator.asks
+    }
+    counted = {label: each.counts_verdicts_of for label, each in suite.evaluators.items() if each.counts_verdicts_of}
+    return judged | {label: judged[source] for label, source in counted.items()}
+
+
+def iso_time(run: RunRecord) -> str:
+    """Return when a run started, ISO 8601, UTC."""
+    return datetime.fromtimestamp(run.started, UTC).isoformat(timespec="seconds")
+
+
+def persist(reported: Reported, scope: RunScope, *, recordings: "Recordings | None" = None) -> Reported:
+    """Write everything that a run leaves behind, and remove the unfinished files of killed runs.
+
+    Args:
+        reported: The run.
+        scope: Its circumstances.
+        recordings: Predictions; ``None`` if they are not recorded.
+
+    Returns:
+        The run with verdicts on files that could not be written, and without those on scores that were not approved.
+    """
+    judged, run, keeper = reported.judged, scope.run, scope.keeper
+    root = keeper.root or Path()
+    for file in {each.part.key.path for each in run.items.values()}:
+        remove_leftovers(Path(file).parent / OWN_FOLDER)
+    remove_leftovers(root / WORKING_FOLDER)
+    verdicts: list[SuiteVerdict] = [*keeper.settle(judged.suites, whole=not (run.broken or scope.terms.shard))]
+    unwritten = {key for key, _ in verdicts}
+    standing = [
+        each for each in reported.verdicts if not (each[0] in unwritten and isinstance(each[1], SnapshotVerdict))
+    ]
+    notes = []
+    for failed, line in (
+        *keeper.nothing_approved(judged.suites),
+        *_approve_failures(judged, keeper),
+        *_note_history(judged, run, root, scope.stamp),
+        *record_predictions(judged, run, recordings),
+        *_record_judgements(judged, run, root, renews=scope.terms.judge == "refresh"),
+        *(_unrecorded(judged, root) if scope.terms.judge == "replay" else ()),
+    ):
+        notes.append(line)
+        if failed:
+            verdicts.append((SuiteKey("", failed), GateResult("recording", "failed", None, None, line)))
+    return structs.replace(reported, verdicts=[*standing, *verdicts], notes=[*reported.notes, *notes])
+
+
+def _approve_failures(judged: Judged, keeper: Keeper) -> Iterator[tuple[str, str]]:
+    """Write the known failures of suites that approve them; say which known failures now pass."""
+    for each in judged.suites:
+        display = each.key.display_path
+        if keeper.mode.update and each.suite.approve.failures:
+            try:
+                following = next_failures(each.collected.known, each.records)
+                if write_failures(each.key, following, each.measured.contents):
+                    yield "", f"{display}: {counted(len(following), 'known failure')} approved"
+            except OSError as error:
+                yield display, f"known failures not written to {failures_file(each.key)}: {error.strerror}"
+        elif passing := mended(each.collected.known, each.records):
+            first = listed(passing, _LISTED_CASES, ", ...")
+            yield "", f"{display}: {counted(len(passing), 'known failure')} now passing: {first}"
+
+
+def _note_history(judged: Judged, run: RunRecord, root: Path, stamp: Stamp) -> Iterator[tuple[str, str]]:
+    """Write the line of each suite; as in the next two functions, yield what failed, or nothing, and a note."""
+    remembered = [each for each in judged.suites if each.snapshot.remembered]
+    if not remembered:
+        return
+    from pytest_llmeval.baselines import HISTORY, append_runs
+
+    try:
+        append_runs(root, remembered, time=iso_time(run), commit=stamp.commit)
+    except OSError as error:
+        yield "", f"run NOT noted in {error.filename or root / HISTORY}: {error.strerror}"  # a full disk names none
+
+
+def record_predictions(judged: Judged, run: RunRecord, recordings: "Recordings | None") -> Iterator[tuple[str, str]]:
+    """Write the predictions of a run to its file, if any; yield what failed, or nothing, and a note."""
+    if recordings is None:
+        return
+    records = (record for of_suite in collected_records(run).values() for record in of_suite.values())
+    try:
+        left_out = recordings.update([row for record in records for row in record.recordings], _complete(judged))
+    except OSError as error:
+        yield "predictions", f"predictions not recorded in {recordings.path}: {error.strerror}"
+    except LlmevalError as error:
+        yield "predictions", f"predictions not recorded: {error}"
+    else:
+        for why, cases in (
+            ("no later run could read them", left_out.unreadable),
+            ("they have the value of a secret variable", left_out.secret),
+        ):
+            if cases:
+                first = listed(map(repr, cases), _LISTED_CASES, ", ...")
+                yield "", f"predictions NOT recorded, since {why}: {len(cases)} ({first})"
+
+
+def _complete(judged: Judged) -> set[tuple[str, str]]:
+    """Return suites and variants all of whose cases ran; what a Python test scores is no recording."""
+    return {
+        (each.key.display_path, each.key.variant)
+        for each in judged.suites
+        if each.measured.ran == each.collected.total and not (each.key.test or each.measured.carried)
+    }
+
+
+def _unrecorded(judged: Judged, root: Path) -> Iterator[tuple[str, str]]:
+    """Say for each file how many cases lack recorded verdicts, and how to record what is missing."""
+    from pytest_llmeval.judges import NOT_RECORDED, judgements_of
+
+    lacking: Counter[str] = Counter()
+    for each in judged.suites:
+        for record in each.records:
+            errors = [record.errors, *(observation.errored for observation in record.observations.values())]
+            lacking[each.key.path] += any(NOT_RECORDED in error for every in errors for error in every.values())
+    for path, count in lacking.items():
+        if count:
+            display, file = (shlex.quote(display_path(each, root)) for each in (Path(path), judgements_of(Path(path))))
+            lack = f"{counted(count, 'case')} {'lacks' if count == 1 else 'lack'} recorded verdicts"
+            yield "", f"replay: {lack}: pytest --llmeval {display} --llmeval-judge=record, then commit {file}"
+
+
+def _record_judgements(judged: Judged, run: RunRecord, root: Path, *, renews: bool) -> Iterator[tuple[str, str]]:
+    """Write the judgements that the run used.
+
+    ``refresh`` forgets those of whole suites that the run did not use, but not the verdicts of cases that lack a score.
+    """
+    for path, count, fault in run.judgements.write(_lacking(judged) if renews else {}):
+        display = display_path(path, root)
+        if fault:
+            yield display, f"judgements not recorded: {fault}"
+        elif count:
+            yield "", f"{counted(count, 'judgement')} recorded in {display}"
+
+
+def _lacking(judged: Judged) -> dict[Path, set[str]]:
+    """Return the suite files of which all cases ran, with the cases that lack a score."""
+    lacking: dict[Path, set[str]] = {}
+    partial = {
+        each.suite.path for each in judged.suites if each.measured.ran != each.collected.total or each.measured.carried
+    }
+    for each in judged.suites:
+        if each.suite.path not in partial:
+            cases = lacking.setdefault(each.suite.path, set())
+            cases |= {record.id for record in each.records if _lacks(record)}
+    return lacking
+
+
+def _lacks(record: CaseRecord) -> bool:
+    """Return whether a case has no score, or not all of them, because something failed or it did not run."""
+    return bool(record.errors) or not record.observations or any(each.errored for each in record.observations.values())

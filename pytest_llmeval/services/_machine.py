@@ -1,0 +1,169 @@
+"""This machine: time and processes since it was started, its limit of open files, and its git."""
+
+import hashlib
+import os
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from pytest_llmeval.core import LlmevalError
+
+_PROCESSES = Path("/proc")
+_BOOT_ID = _PROCESSES / "sys" / "kernel" / "random" / "boot_id"
+_ENDED = ("X", "Z")
+_STARTED = 18
+"""Position of the start among the fields of ``/proc/PID/stat`` that follow the name."""
+
+_RESERVED_FILES: Final = 64
+"""Files that Python, libraries and the judge cache have open."""
+
+_FILES_PER_CALL: Final = 3
+"""A connection and two more, or the pipes of a command."""
+
+
+def calls_that_fit(calls: int) -> int:
+    """Return how many of some calls this process may make at a time, by its limit of open files.
+
+    The limit is raised as far as they need, and as the machine allows.
+    """
+    try:
+        import resource
+    except ImportError:  # Windows, where sockets are no files
+        return calls
+    needed = _RESERVED_FILES + _FILES_PER_CALL * calls
+    allowed, highest = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if allowed == resource.RLIM_INFINITY or allowed >= needed:
+        return calls
+    with suppress(OSError, ValueError):  # macOS permits less than it says
+        raised = needed if highest == resource.RLIM_INFINITY else min(needed, highest)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (raised, highest))
+        allowed = raised
+    return max(1, min(calls, (allowed - _RESERVED_FILES) // _FILES_PER_CALL))
+
+
+def ticks() -> float:
+    """Return seconds that continue while the machine sleeps, and that no clock setting changes.
+
+    Every boot counts from a start of its own, so that times of different boots lie far apart. Where a boot has no name,
+    as on macOS and Windows, they are those of the clock: the time since a restart would lie before what it left.
+    """
+    if not _boot():
+        return time.time()
+    clock = getattr(time, "CLOCK_BOOTTIME", None)
+    return _start_of_boot() + (time.monotonic() if clock is None else time.clock_gettime(clock))
+
+
+def process_name() -> str:
+    """Return a name of this process, without spaces, by which `is_dead` recognizes it."""
+    process = os.getpid()
+    return f"{process}:{_start(process) or ''}:{_place()}"
+
+
+def is_dead(name: str) -> bool:
+    """Return whether the process of a name has ended for certain; of another machine or container it is never known."""
+    process, _, remainder = name.partition(":")
+    started, _, place = remainder.partition(":")
+    if not (process.isdecimal() and started and place == _place()):
+        return False
+    actual = _start(int(process))
+    return _is_gone(int(process)) if actual is None else actual != started
+
+
+def _start(process: int) -> str | None:
+    """Return when a process started, in ticks of the kernel; empty for one that only waits to be reaped."""
+    try:
+        text = (_PROCESSES / str(process) / "stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    state, *fields = text.rpartition(")")[2].split()
+    return "" if state in _ENDED else fields[_STARTED]
+
+
+def _is_gone(process: int) -> bool:
+    """Return whether there is no such process: those of other users may be hidden. Only called where there is /proc."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+@cache
+def _place() -> str:
+    """Return what is the same for two processes that see each other's ids: the boot and the namespace of processes."""
+    try:
+        namespace = str((_PROCESSES / "self" / "ns" / "pid").readlink())
+    except OSError:
+        return ""
+    return hashlib.sha256(f"{_boot()} {namespace}".encode()).hexdigest()[:12]
+
+
+@cache
+def _boot() -> str:
+    try:
+        return _BOOT_ID.read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
+@cache
+def _start_of_boot() -> float:
+    return float(int(hashlib.sha256(_boot().encode()).hexdigest()[:8], 16))
+
+
+_PATIENCE_S: Final = 120
+
+_OBEYING_NOBODY: Final = (
+    *("-c", "safe.bareRepository=explicit"),
+    *("-c", "core.fsmonitor=false"),
+    *("-c", f"core.hooksPath={os.devnull}"),
+)
+"""Settings that take precedence over those of a repository: files of a pull request run nothing, and are none."""
+
+
+class GitError(LlmevalError):
+    """git is not installed, the folder is in no repository, or git refused."""
+
+
+def run_git(folder: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> str:
+    """Return what git prints, with undecodable bytes of file names as surrogates.
+
+    Args:
+        folder: In which git runs.
+        arguments: Of git.
+        environment: Variables besides those of this process.
+
+    Raises:
+        GitError: It cannot be run, or its exit code is not 0; the message has the last line of its errors.
+    """
+    import subprocess  # most runs ask git for nothing
+
+    try:
+        done = subprocess.run(  # noqa: S603 (no shell reads the arguments)
+            ["git", *_OBEYING_NOBODY, "-C", str(folder), *arguments],  # noqa: S607 (git is found where the user's shell finds it)
+            capture_output=True,
+            env={**os.environ, **(environment or {})},
+            timeout=_PATIENCE_S,
+            check=True,
+        )
+    except subprocess.CalledProcessError as error:
+        last = error.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
+        raise GitError(f"git {arguments[0]}: {last or f'exit code {error.returncode}'}") from None
+    except (OSError, subprocess.SubprocessError) as error:
+        raise GitError(f"git {arguments[0]}: {error}") from None
+    return done.stdout.decode("utf-8", "surrogateescape")
+
+
+def repository_top(folder: Path) -> Path | None:
+    """Return the top folder of the repository around a folder; ``None`` outside of one.
+
+    A bare repository that lies among the files of another is none of its own: only ``.git`` makes one, which git keeps
+    out of commits.
+    """
+    folder = folder.resolve()
+    return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)

@@ -1,0 +1,232 @@
+"""Retries: which failures are temporary, and how long to wait."""
+
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Final, Literal, Protocol, TypeAlias, TypeVar
+
+from msgspec import Struct, field
+
+from pytest_llmeval.core import ordinal
+from pytest_llmeval.services._background import Activity
+
+Refused: TypeAlias = Literal["", "key", "access"]
+"""What a service refuses: nothing, the key, or access, which may be because of the key or of what was sent."""
+
+_REFUSED: Final[Mapping[int, Refused]] = {401: "key", 403: "access"}
+_IN_A_ROW: Final = 5
+
+
+class Notes(Protocol):
+    """Texts that the processes of a run share."""
+
+    def get(self, key: str) -> str | None:
+        """Return a text."""
+
+    def put(self, key: str, text: str) -> None:
+        """Keep a text until the run ends."""
+
+
+def refused_by(status: int) -> Refused:
+    """Return what a service refuses by a status of HTTP."""
+    return _REFUSED.get(status, "")
+
+
+class Refusals(Struct):
+    """The refusals of a run.
+
+    A refused key is refused for good. Access is taken as refused for good while no call has succeeded, and after five
+    refusals in a row: gateways refuse single texts that look hostile.
+
+    Attributes:
+        shared: Where the other processes of the run read them; ``None`` where there is one process.
+    """
+
+    shared: Notes | None = None
+    _known: dict[str, str] = {}
+    _succeeded: set[str] = set()
+    _in_a_row: dict[str, int] = {}
+
+    def get(self, address: str) -> str | None:
+        """Return what an address answered when it refused the key, or nothing."""
+        if address not in self._known and self.shared is not None:
+            text = self.shared.get(_key(address))
+            if text is not None:
+                self._known[address] = text
+        return self._known.get(address)
+
+    def succeeded(self, address: str) -> None:
+        """Note that an address answered a call."""
+        self._in_a_row[address] = 0
+        if address not in self._succeeded:
+            self._succeeded.add(address)
+            if self.shared is not None:
+                self.shared.put(_success(address), address)
+
+    def put(self, address: str, refused: Refused, text: str) -> None:
+        """Note what an address refused; the first text stays, so that all calls fail with the same."""
+        row = self._in_a_row[address] = self._in_a_row.get(address, 0) + 1
+        if refused == "access" and row < _IN_A_ROW and self._has_succeeded(address):
+            return
+        if self.get(address) is None:
+            self._known[address] = text
+            if self.shared is not None:
+                self.shared.put(_key(address), text)
+
+    def _has_succeeded(self, address: str) -> bool:
+        if address in self._succeeded:
+            return True
+        return self.shared is not None and self.shared.get(_success(address)) is not None
+
+
+def _success(address: str) -> str:
+    return f"answered {address}"
+
+
+def _key(address: str) -> str:
+    return f"refused {address}"
+
+
+Sleep: TypeAlias = Callable[[float], Awaitable[None]]
+
+LONGEST_DELAY: Final = 120.0
+"""Seconds that a service may make us wait between two attempts."""
+
+_FIRST_DELAY: Final = 0.5
+_LONGEST_BACKOFF: Final = 30.0
+_JITTER: Final = 0.5
+
+_T = TypeVar("_T")
+
+
+def delay_asked_for(headers: Mapping[str, str], now: datetime) -> float | None:
+    """Return the seconds of ``Retry-After`` (RFC 9110, section 10.2.3): a number or a date; ``None`` without it.
+
+    OpenAI's ``retry-after-ms`` is read first.
+
+    Example:
+        >>> from datetime import UTC, datetime
+        >>> delay_asked_for({"retry-after": "Thu, 01 Jan 2026 00:00:07 GMT"}, datetime(2026, 1, 1, tzinfo=UTC))
+        7.0
+    """
+    seconds = _number(headers.get("retry-after-ms"))
+    seconds = None if seconds is None else seconds / 1000
+    if seconds is None:
+        seconds = _number(headers.get("retry-after"))
+    if seconds is None:
+        seconds = _until(headers.get("retry-after", ""), now)
+    return None if seconds is None else min(max(seconds, 0.0), LONGEST_DELAY)
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        value = float(text or "")
+    except ValueError:
+        return None
+    return value if value == value else None  # noqa: PLR0124 (NaN is the number that is not itself)
+
+
+def _until(text: str, now: datetime) -> float | None:
+    try:
+        date = parsedate_to_datetime(text)
+    except (ValueError, OverflowError):
+        return None
+    return ((date if date.tzinfo else date.replace(tzinfo=UTC)) - now).total_seconds()
+
+
+_TRANSIENT: Final = frozenset({408, 409, 425, 429})
+_SERVER_ERROR: Final = 500
+
+
+def is_transient(status: int) -> bool:
+    """Return whether a request that got this status may succeed later."""
+    return status in _TRANSIENT or status >= _SERVER_ERROR
+
+
+class AttemptError(Exception):
+    """One attempt that failed.
+
+    Attributes:
+        transient: Whether another attempt may succeed.
+        retry_after: Seconds that the service asks to wait; ``None`` if it does not.
+        brief: What happened, in two or three words.
+        refused: What the service refused, as it may again.
+        attempts: How many there were up to this one.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        transient: bool = False,
+        retry_after: float | None = None,
+        brief: str = "",
+        refused: Refused = "",
+    ) -> None:
+        self.transient = transient
+        self.retry_after = retry_after
+        self.brief = brief
+        self.refused = refused
+        self.attempts = 1
+        super().__init__(message)
+
+
+class RunCalls(Struct, frozen=True):
+    """State that the calls of a run share.
+
+    Attributes:
+        activity: Of this process.
+        refusals: Of the run.
+    """
+
+    activity: Activity = field(default_factory=Activity)
+    refusals: Refusals = field(default_factory=Refusals)
+
+
+async def retried(
+    attempt: Callable[[], Awaitable[_T]], retries: int, sleep: Sleep, calls: RunCalls, address: str
+) -> _T:
+    """Return the first result of an attempt, repeated as long as its failures are transient.
+
+    Args:
+        attempt: Makes one.
+        retries: Most repetitions.
+        sleep: Waits between attempts: as long as the service asks, or else twice as long each time. Jitter keeps
+            concurrent calls from coming back all at once.
+        calls: Of the run.
+        address: The service and its key; after it refuses the key, it is not called again in the run.
+
+    Raises:
+        AttemptError: That of the last attempt, or that of the call that was refused.
+    """
+    number = 1
+    with calls.activity.waiting() as waits:
+        while True:
+            if (refusal := calls.refusals.get(address)) is not None:
+                error = AttemptError(refusal)
+            else:
+                try:
+                    result = await attempt()
+                except AttemptError as failure:
+                    error = failure
+                else:
+                    calls.refusals.succeeded(address)
+                    return result
+                if error.refused:
+                    calls.refusals.put(address, error.refused, str(error))
+            error.attempts = number
+            if not error.transient or number > retries:
+                raise error
+            waits(", ".join(filter(None, (f"retrying, {ordinal(number)} of {retries}", error.brief))))
+            await sleep(_delay(error, number))
+            calls.activity.retries += 1
+            number += 1
+
+
+def _delay(error: AttemptError, number: int) -> float:
+    """Return how long to wait after an attempt, counted from 1."""
+    shortest, jitter = min(_FIRST_DELAY * 2.0 ** (number - 1), _LONGEST_BACKOFF), _JITTER
+    if error.retry_after is not None:
+        shortest, jitter = error.retry_after, max(_JITTER / 10, error.retry_after / 10)
+    return shortest + random.uniform(0, jitter)  # noqa: S311 (no secret)

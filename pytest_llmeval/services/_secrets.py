@@ -1,0 +1,443 @@
+"""Redaction of foreign text, of lines with faults and of addresses: without keys, printable, short."""
+
+import base64
+import hashlib
+import json
+import os
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache, cached_property, lru_cache
+from itertools import takewhile
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote, quote_plus, urlsplit, urlunsplit
+
+from pytest_llmeval.core import Fault, excerpt, format_error, printable, quotation, width_of
+
+MASK: Final = "***"
+SHORTEST_PART: Final = 8
+"""A shorter part of a secret reveals nothing, and may be an ordinary word."""
+
+_SHORTEST_SECRET: Final = 3
+_SHORTEST_VALUE: Final = 6
+_TELLING = re.compile(r"(?:KEYS?|PASSPHRASE|PASSWORDS?|PASSWD|SECRETS?|TOKEN)(?![A-Z])")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SECRET_NAMES: Final = frozenset(
+    {
+        *("accesstoken", "apikey", "apisecret", "authorization", "authtoken", "bearer", "bearertoken", "clientsecret"),
+        *("cookie", "credentials", "password", "proxyauthorization", "secret", "secretkey", "token"),
+        *("xapikey", "xauthtoken"),
+    }
+)
+
+
+def is_secret_name(name: str) -> bool:
+    """Return whether a header or a parameter of this name holds a secret, however it is spelt.
+
+    Example:
+        >>> is_secret_name("X-Api-Key"), is_secret_name("max_tokens")
+        (True, False)
+    """
+    return re.sub(r"[\W_]", "", name.lower()) in _SECRET_NAMES
+
+
+def variable_fault(name: str, example: str) -> str | None:
+    """Return what is wrong with the name of an environment variable that holds a secret.
+
+    What was found is not repeated: it may be the secret itself.
+    """
+    if _VARIABLE.fullmatch(name):
+        return None
+    return f"found an invalid name of an environment variable, expected one such as {example}"
+
+
+def environment_secrets(environment: Mapping[str, str]) -> list[str]:
+    """Return the values of variables such as ``OPENAI_API_KEY``, ``DB_PASSWORD`` or ``SEARCH_TOKEN``.
+
+    A value has 6 characters and more; a plain word, such as ``ollama`` for a server without keys, has 8.
+    """
+    values = (environment.get(name, "").strip() for name in sorted(filter(_tells, environment)))
+    return [value for value in values if _is_secret(value)]
+
+
+@cache
+def _tells(name: str) -> bool:
+    return _TELLING.search(name.upper()) is not None
+
+
+def _is_secret(value: str) -> bool:
+    return len(value) >= (SHORTEST_PART if value.isalpha() else _SHORTEST_VALUE)
+
+
+def spelt(secrets: Iterable[str]) -> frozenset[str]:
+    """Return secrets as they appear in text, JSON, URLs and headers.
+
+    As they are, escaped, in hexadecimal digits and in Base64; and so for their words, such as the token of
+    ``Bearer ...``.
+    """
+    return _spelt(frozenset(secrets))
+
+
+@lru_cache(maxsize=64)
+def _spelt(secrets: frozenset[str]) -> frozenset[str]:
+    parts: set[str] = set()
+    for secret in map(str.strip, secrets):
+        if len(secret) >= _SHORTEST_SECRET:
+            parts |= {secret, *(word for word in secret.split() if len(word) >= SHORTEST_PART)}
+    return frozenset(form for part in parts for form in _forms(part))
+
+
+def _forms(part: str) -> set[str]:
+    escaped = {json.dumps(part)[1:-1], json.dumps(part, ensure_ascii=False)[1:-1]}
+    nested = {json.dumps(each)[1:-1] for each in escaped}
+    in_urls = {quote(part), quote(part, safe=""), quote_plus(part)}
+    lower = {re.sub("%..", lambda match: match.group().lower(), each) for each in in_urls}
+    return {
+        part,
+        repr(part)[1:-1],
+        *escaped,
+        *(each.replace("/", r"\/") for each in escaped),
+        *nested,
+        *in_urls,
+        *lower,
+        *_encoded(part),
+    }
+
+
+def _encoded(part: str) -> Iterator[str]:
+    """Yield a secret in hexadecimal digits, and as it stands in the Base64 of longer text, such as ``user:password``.
+
+    Three bytes make four characters, so it depends on what precedes it; characters that it shares with that or with
+    what follows are left out.
+    """
+    content = part.encode("utf-8", "surrogatepass")
+    forms = [content.hex(), content.hex().upper()]
+    for before in range(3):
+        first, last = -(-8 * before // 6), 8 * (before + len(content)) // 6
+        text = base64.b64encode(bytes(before) + content).decode()[first:last]
+        forms += [text, text.translate(_URL_SAFE)]
+    yield from (each for each in forms if len(each) >= SHORTEST_PART)
+
+
+_URL_SAFE: Final = str.maketrans("+/", "-_")
+
+
+def without(text: str, secrets: Iterable[str]) -> str:
+    """Return text with ``***`` in place of secrets, the longest first: one may begin as another does.
+
+    Secrets are found in capitals and small letters, and where they are cut (``...`` follows). One of less than eight
+    characters may be a part of an ordinary word, where it stays.
+    """
+    lower = text.lower()
+    for secret in _longest_first(frozenset(secrets)):
+        if len(secret) >= SHORTEST_PART:
+            if secret[:SHORTEST_PART].lower() in lower or secret[:SHORTEST_PART] in text:
+                text = _without_long(text, secret)
+                lower = text.lower()
+        elif secret in text:
+            text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", MASK, text)
+    return text
+
+
+def masked(value: Any, secrets: Collection[str]) -> Any:
+    """Return JSON data with ``***`` in place of secrets in all its texts, names of fields; see `without`."""
+    match value:
+        case str():
+            return without(value, secrets)
+        case Mapping():
+            return {masked(name, secrets): masked(each, secrets) for name, each in value.items()}
+        case list() | tuple():
+            return [masked(each, secrets) for each in value]
+    return value
+
+
+_CUT = ("...", "\u2026", " ...", " \u2026")
+
+
+def _without_long(text: str, secret: str) -> str:
+    lower, sought = text.lower(), secret.lower()
+    if len(lower) != len(text) or len(sought) != len(secret):  # a few letters become two in lower case
+        lower, sought = text, secret
+    begin, place, pieces = sought[:SHORTEST_PART], 0, []
+    while (start := lower.find(begin, place)) >= 0:
+        end = start + _common(lower[start : start + len(sought)], sought)
+        if end - start == len(sought) or lower.startswith(_CUT, end):
+            pieces += [text[place:start], MASK]
+            place = end
+        else:
+            pieces.append(text[place : start + 1])
+            place = start + 1
+    return "".join([*pieces, text[place:]]) if pieces else text
+
+
+def secret_values(variables: Iterable[str] = (), environment: Mapping[str, str] = os.environ) -> frozenset[str]:
+    """Return the values of environment variables that are secret, in every spelling.
+
+    Args:
+        variables: Names of those that a suite uses as secrets; others are known by their names.
+        environment: Where they are.
+    """
+    return spelt([*(environment.get(name, "") for name in variables), *environment_secrets(environment)])
+
+
+def presentable(text: str, variables: Iterable[str] = ()) -> str:
+    """Return foreign text for people: without `secret_values`, and nothing invisible in its lines."""
+    return printable(without(text, secret_values(variables)), lines=True)
+
+
+@lru_cache(maxsize=64)
+def _longest_first(secrets: frozenset[str]) -> list[str]:
+    return sorted(secrets, key=lambda each: (-len(each), each))
+
+
+_LONGEST = 300
+_EXAMINED = 4000
+_LOOKS_SECRET = re.compile(
+    r"""(?ix)
+    \b(?:bearer|basic)\s+[\w.~+/=*-]{8,}            # an Authorization header
+    | (?<=://)[^\s@]++(?=@)                        # user and password of an address, such as a proxy's
+    | \b(?:sk|pk|rk|xai|gsk|hf|ghp|key)[-_][\w*.-]{8,}   # keys of the usual providers
+    | \bAIza[\w-]{20,}
+    | \beyJ[\w-]+\.[\w-]+\.[\w-]*                   # a JSON Web Token
+    | (?<![\w-])[\w-]*+(?:\*{3,}|\.{3}|\u2026)[\w*.-]{2,}  # a key whose middle was left out
+    """
+)
+
+
+def has_secret(text: str) -> bool:
+    """Return whether a text has the value of a secret variable, or what looks like a key and has a digit.
+
+    Example:
+        >>> has_secret("Authorization: Bearer 0123456789abcdef"), has_secret("basic information")
+        (True, False)
+    """
+    if without(text, secret_values()) != text:
+        return True
+    return any(any(map(str.isdigit, match.group())) for match in _LOOKS_SECRET.finditer(text))
+
+
+class Redactor:
+    """Replaces secrets in foreign text by ``***``, and makes the text fit for a message.
+
+    Secrets are those given, the values of environment variables with names such as ``OPENAI_API_KEY``, and what looks
+    like a key.
+
+    Args:
+        secrets: Known ones. Their words, such as the token of ``Bearer ...``, go too, and so do their beginnings and
+            ends of eight characters and more, which servers show to identify keys.
+        environment: Where further ones are; default: this process's.
+    """
+
+    def __init__(self, secrets: Iterable[str] = (), environment: Mapping[str, str] = os.environ) -> None:
+        self._secrets = tuple(secrets)
+        self._environment = environment
+
+    @cached_property
+    def _whole(self) -> list[str]:
+        return _longest_first(spelt([*self._secrets, *environment_secrets(self._environment)]))
+
+    @cached_property
+    def _parts(self) -> list[str]:
+        return _longest_first(frozenset(each for each in spelt(self._secrets) if len(each) >= SHORTEST_PART))
+
+    def redacted(self, text: str) -> str:
+        """Return the text without secrets."""
+        text = without(text, self._whole)
+        for part in self._parts:
+            text = _without_beginning(text, part)
+            text = _without_beginning(text[::-1], part[::-1])[::-1]
+        return _LOOKS_SECRET.sub(MASK, text)
+
+    def line(self, text: str) -> str:
+        """Return the text redacted, printable, on one line, at most 300 characters long.
+
+        Example:
+            >>> Redactor().line("Incorrect key:   sk-abcdefghijkl")
+            'Incorrect key: ***'
+        """
+        # Cut only after redaction: half a key would not be recognized.
+        redacted = self.redacted(text[:_EXAMINED])
+        return excerpt(" ".join("".join(" " if each.isspace() else each for each in redacted).split()), _LONGEST)
+
+    def excerpt(self, content: bytes | str, *, end: bool = False) -> str:
+        """Return the beginning, or the end, of what was written, redacted and quoted."""
+        examined = content[-_EXAMINED:] if end else content[:_EXAMINED]
+        text = examined if isinstance(examined, str) else examined.decode("utf-8", "replace")
+        return quotation(self.redacted(text).strip(), _LONGEST, end=end)
+
+
+def _without_beginning(text: str, secret: str) -> str:
+    """Return text with ``***`` in place of the beginnings of a secret, as long as they go."""
+    while (start := text.find(secret[:SHORTEST_PART])) >= 0:
+        text = text[:start] + MASK + text[start + _common(text[start:], secret) :]
+    return text
+
+
+def _common(text: str, other: str) -> int:
+    """Return how many characters two texts begin with alike."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(text, other, strict=False)))
+
+
+SOURCE_MARK: Final = "    | "
+"""Beginning of the lines that show the source of a fault."""
+
+_MOST_SOURCES = 10
+_SOURCE_WIDTH = 100
+_LARGEST_SOURCE = 1 << 23
+_AROUND = 2000
+_LINE_BREAK = re.compile(r"\r\n?|\n")
+_NAME = re.compile(r"[A-Za-z][\w-]*")
+_OPEN = re.compile(r"\s*-|.*[:|>][-+\d]*\s*$")
+"""A line whose value may be in the next one: an item of a list, or a key without value."""
+
+
+def with_sources(faults: Iterable[object], folder: Path, texts: Mapping[str, str] | None = None) -> Iterator[str]:
+    """Yield messages; below the first faults, their lines in their files, with a caret under the column.
+
+    A line that has a secret, the name of one, or an address with a query is not shown.
+
+    Args:
+        faults: Faults, and other messages.
+        folder: The folder to which names of files are relative.
+        texts: What was read of files, by their names in faults; others are read.
+    """
+    known = {name: _LINE_BREAK.split(text) for name, text in (texts or {}).items()}
+    redactor = Redactor()
+    sources = 0
+    for each in faults:
+        yield str(each)
+        if not isinstance(each, Fault) or each.line < 1 or sources == _MOST_SOURCES:
+            continue
+        if each.file not in known:
+            known[each.file] = _lines_of(folder / each.file)
+        lines = known[each.file]
+        if each.line > len(lines):
+            continue
+        line, before = lines[each.line - 1], lines[each.line - 2][-_AROUND:] if each.line > 1 else ""
+        start = max(0, min(each.column - 1 - _SOURCE_WIDTH // 2, len(line) - _SOURCE_WIDTH))
+        around = line[max(0, start - _AROUND) : start + _SOURCE_WIDTH + _AROUND]
+        context = f"{each.path} {before if _OPEN.match(before) else ''} {around}"
+        if not line.strip() or redactor.redacted(around) != around or _names_secret(context):
+            continue
+        sources += 1
+        yield f"{SOURCE_MARK}{excerpt(line[start:], _SOURCE_WIDTH)}"
+        yield f"{SOURCE_MARK}{' ' * width_of(printable(line[start : max(0, each.column - 1)]))}^"
+
+
+def _names_secret(text: str) -> bool:
+    """Return whether a text names a secret, or has an address with a query, which may hold one."""
+    in_address = any("://" in word and ("?" in word or "#" in word) for word in text.split())
+    return in_address or bool(_TELLING.search(text.upper())) or any(map(is_secret_name, _NAME.findall(text)))
+
+
+def _lines_of(path: Path) -> list[str]:
+    try:
+        if not path.is_file() or path.stat().st_size > _LARGEST_SOURCE:
+            return []
+        return path.read_text(encoding="utf-8-sig", errors="replace").split("\n")
+    except (OSError, ValueError):
+        return []
+
+
+def without_key(text: str, key: str) -> str:
+    """Return a reply without the key that was sent for it, which a bad server may send back.
+
+    A reply is kept and recorded, so nothing else in it is touched, nor is a word such as ``ollama`` taken for a key.
+
+    Example:
+        >>> without_key("yes, 0123456789abcdef", "0123456789abcdef"), without_key("yes, ollama", "ollama")
+        ('yes, ***', 'yes, ollama')
+    """
+    return without(text, spelt([key])) if _is_secret(key) else text
+
+
+def kind(value: Any) -> str:
+    """Say of what kind JSON data is, without its content."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true or false"
+        case int() | float():
+            return "a number"
+        case str():
+            return "text" if value else "an empty text"
+        case Mapping():
+            return f"an object with {', '.join(map(repr, list(value)[:3]))}" if value else "an empty object"
+        case _:
+            return f"a list of {len(value)}"
+
+
+_LONGEST_SHOWN: Final = 100
+
+
+def address_of(url: str, *keys: str) -> str:
+    """Return a name for a service and its keys that contains no secret.
+
+    Args:
+        url: Where.
+        keys: The names of the environment variables that hold the keys.
+    """
+    return " ".join((hashlib.sha256(url.encode(errors="surrogatepass")).hexdigest()[:16], *keys))
+
+
+def address_fault(url: str, expected: str, secrets: str) -> str | None:
+    """Return what is wrong with an address of HTTP; the message holds no part that may be secret.
+
+    Args:
+        url: The address.
+        expected: What to write instead, for the message.
+        secrets: Where user names and passwords belong, for the message.
+    """
+    public = re.split("[?#]", url, maxsplit=1)[0]
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable, parts = False, None
+    if "@" in (parts.netloc if usable and parts is not None else public):
+        return f"found a user name or password in the address, expected {expected}, and {secrets}"
+    if not usable or not url.isprintable() or " " in url:
+        return f"found {quotation(public, _LONGEST_SHOWN)}, expected {expected}"
+    return None
+
+
+def redacted_url(url: str) -> str:
+    """Return an address without user, password, query and fragment.
+
+    Example:
+        >>> redacted_url("http://me:secret@host:81/v1?key=1")
+        'http://host:81/v1'
+    """
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "an address that cannot be read"
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def why_no_answer(error: Exception) -> str:
+    """Say on one line what kept a client of aiohttp from an answer, without the address, which may hold secrets."""
+    import aiohttp
+
+    text = format_error(error)
+    indirect = (aiohttp.ClientProxyConnectionError, aiohttp.ClientSSLError)  # their text names the proxy, or the fault
+    if isinstance(error, aiohttp.ClientResponseError):
+        text = f"{type(error).__name__}: {error.message}"
+    elif isinstance(error, aiohttp.ClientConnectorError) and not isinstance(error, indirect):
+        number = error.os_error.errno or 0
+        # Unresolved names have numbers below 0 and their own message.
+        text = f"no connection ({os.strerror(number) if number > 0 else error.os_error.strerror or error.os_error})"
+    return " ".join(text.split())
+
+
+def proxy_for(url: str) -> str | None:
+    """Return the address of the proxy; ``None`` where there is none.
+
+    A session of aiohttp that trusts the environment would find it, too, but would also send passwords of a netrc file.
+    """
+    from urllib.request import getproxies, proxy_bypass
+
+    parts = urlsplit(url)
+    proxy = None if proxy_bypass(parts.netloc) else getproxies().get(parts.scheme)
+    return f"http://{proxy}" if proxy and "//" not in proxy else proxy  # HOST:PORT alone is also usual

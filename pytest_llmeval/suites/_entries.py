@@ -1,0 +1,356 @@
+"""Evaluators and checks as functions, for suites declared in Python: each returns what a suite file would say.
+
+The types of all functions are in ``entries.pyi``, which ``.ci/entries_stub.py`` writes from the JSON Schema.
+"""
+
+__all__ = ("all_of", "any_of", "at_least", "check", "evaluator", "judge", "named", "not_")
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields as dataclass_fields
+from dataclasses import is_dataclass
+from functools import partial
+from inspect import Parameter, Signature, cleandoc, signature
+from types import FunctionType
+from typing import Any, Final, get_args
+
+from msgspec import Struct
+
+from pytest_llmeval.core import Evaluator, LlmevalError, name_of
+from pytest_llmeval.evaluators import CaseFunction, CheckKind, check_of, evaluator_of
+from pytest_llmeval.suites._registry import default_registry
+
+_NOTHING: Final = object()
+_BESIDE: Final = ("as_", "on", "turn")
+_MODIFIERS: Final = ("name", "on", "turn", "weight")
+
+
+class NamedEvaluator(Struct, frozen=True):
+    """An evaluator with what stands next to its options in a suite file.
+
+    Attributes:
+        evaluator: The evaluator.
+        settings: ``as``, ``on`` and ``turn``, those that are set.
+    """
+
+    evaluator: Evaluator
+    settings: Mapping[str, Any]
+
+
+def evaluator(
+    evaluator: str | Evaluator | CaseFunction, options: Mapping[str, Any] | None = None, /, **beside: Any
+) -> dict[str, Any] | NamedEvaluator:
+    """Return an evaluator for a suite: of a name, an object of your own, or a function of a case.
+
+    Args:
+        evaluator: Its name, an instance of `Evaluator`, or a function ``case -> score``, plain or async.
+        options: Its options, where it has a name.
+        beside: ``as_`` (or ``name``, of an object or a function), ``on`` and ``turn``, which stand next to the options
+            in a suite file. Of a function also ``low`` and ``high``, the range of its scores (default: 0 to 1;
+            ``None`` for no limit), and ``higher_is_better``.
+
+    Raises:
+        EvaluatorError: A function has no name of its own, and none is given.
+    """
+    settings = {key.rstrip("_"): beside.pop(key) for key in _BESIDE if beside.get(key) is not None}
+    if isinstance(evaluator, str):
+        return {evaluator: {**(options or {}), **beside}, **settings}
+    if not isinstance(evaluator, Evaluator):
+        evaluator = evaluator_of(evaluator, **beside)
+    elif beside:
+        settings["as"] = beside.pop("name", settings.get("as"))
+    return NamedEvaluator(evaluator, settings)
+
+
+def check(function: CaseFunction, name: str | None = None) -> CheckKind:
+    """Return the check that a function of a case is: ``case -> met``, plain or async.
+
+    Args:
+        function: Returns true or false, or a `Score` of that with a reason.
+        name: Of the check; default: the function's.
+
+    Raises:
+        EvaluatorError: It has no name of its own, and none is given.
+    """
+    return check_of(function, name)
+
+
+class NamedObject(Struct, frozen=True):
+    """An object with the name that it has in files and reports.
+
+    Attributes:
+        value: The object.
+        name: The name.
+    """
+
+    value: Any
+    name: str
+
+
+def named(value: Any, name: str) -> NamedObject:
+    """Return an object with a name, for a suite: a target, a world, or the client of a judge or of a simulated user.
+
+    Functions, methods, classes and their instances have names of their own, lambdas and partial functions have none.
+
+    Args:
+        value: The object.
+        name: The name by which reports and stored verdicts know it.
+
+    Raises:
+        LlmevalError: The name is no text on one line, or the object can neither be called nor asked.
+    """
+    if not isinstance(name, str) or not name or name != name.strip() or not name.isprintable():
+        raise LlmevalError(f"ev.named: found {name!r}, expected a name on one line, such as 'small'")
+    if not (callable(value) or _is_client(value)):
+        raise LlmevalError(f"ev.named: found {value!r}, expected a function or a client")
+    return NamedObject(value, name)
+
+
+def _is_client(value: Any) -> bool:
+    return hasattr(value, "complete") or hasattr(value, "chat")
+
+
+class ByName(Struct, frozen=True):
+    """The keys of a suite as a file has them, and the objects that the names in them mean.
+
+    Attributes:
+        keys: With names in place of objects.
+        registered: Evaluators and checks.
+        objects: Name to target, world or client.
+    """
+
+    keys: dict[str, Any]
+    registered: list[type[Evaluator] | CheckKind]
+    objects: dict[str, Any]
+
+
+def by_name_in_file(keys: Mapping[str, Any]) -> ByName:
+    """Return the keys of a suite with names in place of objects.
+
+    Raises:
+        LlmevalError: A value is none that the key can have, an object has no name, or two have the same one.
+    """
+    own: dict[str, type[Evaluator] | CheckKind] = {}
+    file_keys = dict(keys)
+    if evaluators := keys.get("evaluators"):
+        file_keys["evaluators"] = [_entry_of(each, own) for each in listed(evaluators)]
+    if checks := keys.get("checks"):
+        file_keys["checks"] = [_checks_in_file(each, own) for each in listed(checks)]
+    objects: dict[str, Any] = {}
+    for key, grammar in _OBJECTS.items():
+        if keys.get(key) is not None:
+            file_keys[key] = _objects_in_file(keys[key], grammar, key, objects)
+    return ByName(file_keys, list(own.values()), objects)
+
+
+_CALLED: Final = ""
+_CLIENT: Final = "fixture:"
+_TARGET: Final = {"python": _CALLED, "world": _CALLED}
+_MODEL: Final = {"model": _CLIENT}
+_JUDGE: Final = {**_MODEL, "first": _MODEL, "then": _MODEL}
+_ANY: Final = "*"
+_OBJECTS: Final[Mapping[str, Any]] = {
+    "target": _TARGET,
+    "systems": {_ANY: _TARGET},
+    "conversation": {"user": _MODEL},
+    "judge": _JUDGE,
+    "judges": [_JUDGE],
+}
+"""Keys to the objects in their values, each as what precedes its name in a file: in a list, or by key; an object in
+place of a mapping belongs under the first key."""
+
+
+def _objects_in_file(value: Any, grammar: Any, place: str, objects: dict[str, Any]) -> Any:
+    """Return a value with names in place of objects, and add the objects."""
+    if isinstance(grammar, list) and isinstance(value, list | tuple):
+        return [_objects_in_file(each, grammar[0], place, objects) for each in value]
+    if value is None or isinstance(value, str | list | tuple) or isinstance(grammar, list):
+        return value
+    if isinstance(grammar, str):
+        name = f"{grammar}{_object_name(value, place, grammar)}"
+        value = value.value if isinstance(value, NamedObject) else value
+        if objects.setdefault(name, value) != value:
+            raise LlmevalError(
+                f"{place}: found two objects {name!r}, expected distinct names: ev.named(value, name='small')"
+            )
+        return name
+    if isinstance(value, Mapping):
+        below = {key: grammar.get(key, grammar.get(_ANY)) for key in value}
+        return {
+            key: each if below[key] is None else _objects_in_file(each, below[key], f"{place}.{key}", objects)
+            for key, each in value.items()
+        }
+    short, inner = next(iter(grammar.items()))
+    if not isinstance(inner, str):
+        return value
+    return {short: _objects_in_file(value, inner, place, objects)}
+
+
+def _object_name(value: Any, place: str, grammar: str) -> str:
+    """Return the name of an object: its own, or that of its system."""
+    itself = value.value if isinstance(value, NamedObject) else value
+    if not callable(itself) and not (grammar == _CLIENT and _is_client(itself)):
+        expected = "a client, or PROVIDER:NAME" if grammar == _CLIENT else "a function, or its name 'my_app:answer'"
+        raise LlmevalError(f"{place}: found {itself!r}, expected {expected}")
+    if isinstance(value, NamedObject):
+        return value.name
+    is_function = isinstance(value, FunctionType | type)
+    qualified = getattr(value, "__qualname__", type(value).__qualname__)
+    if place.startswith("systems.") and not (is_function and "<" not in qualified):
+        return place  # of several instances or closures, only the names of the systems differ
+    if qualified.endswith("<lambda>") or isinstance(value, partial):
+        kind = "partial" if isinstance(value, partial) else "lambda"
+        raise LlmevalError(
+            f"{place}: found a {kind}, which has no name of its own, expected ev.named(..., name='small')"
+        )
+    return f"{getattr(value, '__module__', '')}:{qualified}"
+
+
+def listed(entries: Any) -> Iterable[Any]:
+    """Return the entries of a key that may have a single one."""
+    single = isinstance(entries, str | Mapping | Evaluator | NamedEvaluator | CheckKind) or callable(entries)
+    return [entries] if single else entries
+
+
+def _entry_of(entry: Any, own: dict[str, Any]) -> Any:
+    """Return what a suite file would say of an evaluator."""
+    if isinstance(entry, str | Mapping):
+        return entry
+    settings: Mapping[str, Any] = {}
+    if isinstance(entry, NamedEvaluator):
+        entry, settings = entry.evaluator, entry.settings
+    if not isinstance(entry, Evaluator):
+        if not callable(entry) or isinstance(entry, type):
+            name = entry.__name__ if isinstance(entry, type) else type(entry).__name__
+            raise LlmevalError(
+                f"evaluators: found {name}, expected an entry such as ev.text(metrics=['f1']), a name, or a function"
+            )
+        entry = evaluator_of(entry)
+    defaults = {each.name: each.default for each in dataclass_fields(entry) if each.init}
+    if others := [name for name in signature(type(entry)).parameters if name not in defaults]:
+        # A process, and a file, build it from its fields.
+        what = f"the parameter {others[0]!r}, which is no field"
+        raise LlmevalError(f"evaluators: found {type(entry).__name__} with {what}, expected a dataclass")
+    options = {name: getattr(entry, name) for name in defaults}
+    _keep(own, name_of(entry), type(entry), "evaluators")
+    return {entry.name: {name: value for name, value in options.items() if value != defaults[name]}, **settings}
+
+
+def _checks_in_file(entry: Any, own: dict[str, Any]) -> Any:
+    """Return a check, or a composition of checks, with names in place of functions."""
+    if isinstance(entry, Mapping):
+        return {key: _checks_in_file(each, own) for key, each in entry.items()}
+    if isinstance(entry, list | tuple):
+        return [_checks_in_file(each, own) for each in entry]
+    if not isinstance(entry, CheckKind):
+        if not callable(entry):
+            return entry
+        entry = check_of(entry)
+    _keep(own, f"check {entry.name}", entry, "checks")
+    return entry.name
+
+
+def _keep(own: dict[str, Any], name: str, each: Any, key: str) -> None:
+    if own.setdefault(name, each) != each:
+        label = name.rpartition(" ")[2]
+        raise LlmevalError(
+            f"{key}: found two functions or classes {label!r}, expected distinct names: give one a name="
+        )
+
+
+def not_(check: Mapping[str, Any] | str | CheckKind | CaseFunction) -> dict[str, Any]:
+    """Return a check that holds where another one does not."""
+    if isinstance(check, str):
+        return {f"not_{check}": True}
+    if not isinstance(check, Mapping):
+        kind = check if isinstance(check, CheckKind) else check_of(check)
+        return {"not_any_of": [kind], "name": f"not_{kind.name}"}
+    return {key if key in _MODIFIERS else f"not_{key}": value for key, value in check.items()}
+
+
+def at_least(n: int, *checks: Any) -> dict[str, Any]:
+    """Return a check that holds where at least `n` of some checks do."""
+    return {"at_least": {"n": n, "of": list(checks)}}
+
+
+def all_of(*checks: Any) -> dict[str, Any]:
+    """Return a check that holds where all of some checks do."""
+    return {"all_of": list(checks)}
+
+
+def any_of(*checks: Any) -> dict[str, Any]:
+    """Return a check that holds where any of some checks does."""
+    return {"any_of": list(checks)}
+
+
+def _evaluator(kind: str, options: Mapping[str, Any] | None = None, **keys: Any) -> dict[str, Any]:
+    return evaluator(kind, options, **keys)
+
+
+def _check(kind: str, argument: Any = _NOTHING, **keys: Any) -> dict[str, Any]:
+    modifiers = {key: keys.pop(key) for key in _MODIFIERS if keys.get(key) is not None}
+    if argument is _NOTHING:
+        argument = keys or True
+    elif keys:
+        raise TypeError(f"{kind}: found an argument and {', '.join(keys)}, expected one or the other")
+    return {kind: argument, **modifiers}
+
+
+def judge(criterion: str | None = None, **keys: Any) -> dict[str, Any]:
+    """Return the check of a criterion if one is given, and else the evaluator: both have this name."""
+    return _evaluator("judge", **keys) if criterion is None else _check("judge", criterion, **keys)
+
+
+class EntryFunction:
+    """The function of an evaluator or a check.
+
+    Its signature and its docstring are read when they are looked at: most runs never load most evaluators.
+    """
+
+    __module__ = "pytest_llmeval"
+
+    def __init__(self, name: str, kind: str, *, is_check: bool) -> None:
+        self.__name__ = self.__qualname__ = name
+        self._kind = kind
+        self._is_check = is_check
+
+    def __call__(self, *args: Any, **keys: Any) -> dict[str, Any]:
+        """Return the entry of a suite file."""
+        return (_check if self._is_check else _evaluator)(self._kind, *args, **keys)
+
+    def __repr__(self) -> str:
+        return f"{self.__name__}{self.__signature__}"
+
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]  # read-only here
+        """The docstring of the evaluator, or the meaning of the check."""
+        if self._is_check:
+            return f"A check: {default_registry().checks[self._kind].meaning}."
+        return cleandoc(default_registry().get(self._kind).__doc__ or "").replace("\nAttributes:\n", "\nArgs:\n")
+
+    @property
+    def __signature__(self) -> Signature:
+        """The options, and what stands next to them in a suite file."""
+        beside = _MODIFIERS if self._is_check else _BESIDE
+        if self._is_check:
+            kind = default_registry().checks[self._kind]
+            forms = (kind.argument, *get_args(kind.argument))
+            parts = next((dataclass_fields(each) for each in forms if is_dataclass(each)), ())
+            default = Parameter.empty if kind.argument and not (kind.optional or parts) else None
+            own = [Parameter("argument", Parameter.POSITIONAL_OR_KEYWORD, default=default)]
+            own += [
+                Parameter(each.name, Parameter.KEYWORD_ONLY, default=None) for each in parts if each.name not in beside
+            ]
+        else:
+            options = signature(default_registry().get(self._kind)).parameters.values()
+            own = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in options]
+        return Signature([*own, *(Parameter(each, Parameter.KEYWORD_ONLY, default=None) for each in beside)])
+
+
+def __getattr__(name: str) -> EntryFunction:
+    """Return the function of an evaluator or a check, made when it is first used."""
+    registry = default_registry()
+    kinds = {kind.replace(".", "_"): kind for kind in registry}
+    if name not in kinds and name not in registry.checks:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    function = globals()[name] = EntryFunction(name, kinds.get(name, name), is_check=name not in kinds)
+    return function

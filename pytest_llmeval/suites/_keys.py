@@ -1,0 +1,388 @@
+"""The keys of a suite file, each declared once: its type, its meaning, how it is read, and its form in Python.
+
+The validated top level, the JSON Schema, the types for Python and the table in the documentation come from here.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, make_dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, TypeAlias, get_origin
+
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
+
+from pytest_llmeval.core import Abstention, Case, Evaluator, Parts
+from pytest_llmeval.data import STRICT
+from pytest_llmeval.gates import Gate
+from pytest_llmeval.judges import JudgeSpec, PanelSpec, Reduce
+from pytest_llmeval.numbers import Limit, Repeats
+from pytest_llmeval.suites._model_settings import ConversationSpec
+from pytest_llmeval.suites._run_settings import (
+    WHEN_DECIDED,
+    CaseSample,
+    SampleSettings,
+    SnapshotSettings,
+    StopSettings,
+    read_snapshot,
+    read_stop,
+)
+from pytest_llmeval.suites._settings import SettingsReader
+from pytest_llmeval.suites._systems import Only, System
+
+if TYPE_CHECKING:
+    from pytest_llmeval.targets import TargetSpec
+
+SuiteMode: TypeAlias = Literal["items", "bulk", "test"]
+Decided: TypeAlias = Literal["scores", "verdicts", "form"]
+"""What a key of a suite decides, the first that applies; ``form`` is what a suite consists of, and how it runs."""
+
+
+class Key(Struct, frozen=True):
+    """A key of the top level of a suite file.
+
+    Attributes:
+        meaning: Its value in one sentence of Markdown, for the documentation and for editors.
+        otherwise: The value without the key, in words, for the documentation.
+        type: Type of the value in the file, validated strictly; default: that of the value that is read, or any if
+            there are forms.
+        default: Value in a file without the key; default: that of the value that is read if its type is, else nothing.
+        read: Reads the validated value, and adds faults to its reader; default: the value is carried unchanged.
+        forms: What the value may be, where its reader finds out; of a list, what its members may be. A type, a mapping
+            of JSON Schema, or the name of a grammar of the JSON Schema of suite files.
+        least: The smallest number of members of a list.
+        python: Type in Python where it is not that of the file; ``None`` if `suite` has another parameter for it.
+        null: Whether null is a value of its own, and not the absence of the key.
+        decides: What it decides. After a change of a key that decides scores, a run of affected cases runs all of them,
+            and `llmeval guard` asks what the change loosens. Verdicts are found anew in every run; the form is compared
+            part by part.
+        carried: Whether `Suite` has a field of this name.
+    """
+
+    meaning: str
+    otherwise: str = "none"
+    type: Any = UNSET
+    default: Any = None
+    read: Callable[[SettingsReader, Any], Any] | None = None
+    forms: tuple[Any, ...] = ()
+    least: int = 0
+    python: str | None = ""
+    null: bool = False
+    decides: Decided = "scores"
+    carried: bool = True
+
+
+@dataclass(frozen=True)
+class ApproveSettings:
+    """What is approved together with scores."""
+
+    __pydantic_config__: ClassVar = STRICT
+
+    failures: bool = False
+
+
+class SuiteKeys(Struct, frozen=True, kw_only=True):
+    """The keys of a suite file as a run has them; class variables are keys that only loading reads.
+
+    The order is that in which messages list them. Faults do not depend on it: they are sorted by place.
+    """
+
+    evaluators: Annotated[
+        "Mapping[str, Evaluator]",
+        Key(
+            "list of evaluators; required unless there are checks",
+            "",
+            type=list[Any],
+            forms=("evaluator",),
+            python="Sequence[EvaluatorEntry] | EvaluatorEntry",
+            decides="form",
+        ),
+    ] = {}
+    suite: ClassVar[
+        Annotated[str | None, Key("name of the suite in reports", "the file name up to `.eval.`", python=None)]
+    ] = None
+    description: Annotated[
+        str,
+        Key(
+            "a text for readers, which JSON, Markdown and HTML reports show",
+            type=str | None,
+            read=lambda _, text: text or "",
+            decides="form",
+        ),
+    ] = ""
+    target: Annotated[
+        "TargetSpec | None",
+        Key(
+            "what answers the cases: a [Python function, service or command](predictions.md)",
+            read=SettingsReader.read_target,
+            forms=(str, "target", None),
+            python="str | Mapping[str, Any] | Callable[..., Any] | NamedObject | None",
+        ),
+    ] = None
+    systems: Annotated[
+        Mapping[str, System],
+        Key(
+            "several systems that answer the cases, by name: [Systems side by side](systems.md)",
+            "one, without a name",
+            forms=("systems", None),
+            python="Mapping[str, Any]",
+            decides="form",
+        ),
+    ] = {}
+    reference: Annotated[
+        str | None,
+        Key("the [system](systems.md#the-tables) that the others are compared with", "the first", decides="verdicts"),
+    ] = None
+    compare_by: Annotated[
+        tuple[str, ...],
+        Key(
+            "list of metrics by which [systems](systems.md#the-tables) are compared in groups",
+            "those of the gates, or the first",
+            read=SettingsReader.read_compared,
+            decides="verdicts",
+        ),
+    ] = ()
+    only: ClassVar[
+        Annotated[
+            Only | None,
+            Key("`predicted`: leave out the cases without [prediction](systems.md#what-a-system-can-be)", "all cases"),
+        ]
+    ] = None
+    parts: Annotated[
+        Parts,
+        Key(
+            "where the parts of a prediction are: [Parts](predictions.md#parts)",
+            "the keys of the same names",
+            read=SettingsReader.read_parts,
+            forms=(Parts, None),
+        ),
+    ] = Parts()
+    conversation: Annotated[
+        ConversationSpec,
+        Key(
+            "who leads conversations and when they end: `{user: {model: ..., goal: ...}}`, "
+            "`{stop: script or target, max_turns: N}`: [Conversations](testing-agents.md#conversations)",
+            "the script",
+            forms=(ConversationSpec, None),
+        ),
+    ] = ConversationSpec()
+    group_by: Annotated[
+        tuple[str, ...],
+        Key("list of labels; the report has the metrics for each value of each label", decides="verdicts"),
+    ] = ()
+    cluster_by: Annotated[
+        str | None,
+        Key(
+            "a label; cases with the same value belong together, for every interval and test: "
+            "[Clusters](statistics.md#clusters)",
+            "every case is on its own",
+            decides="verdicts",
+        ),
+    ] = None
+    abstained: Annotated[
+        Abstention,
+        Key(
+            "what an answer that [leaves nothing to score](regressions.md#what-is-compared) counts as in thresholds, "
+            "and where the baseline has a score: `fell`, the worst value; `allowed`, nothing",
+            "`fell`",
+        ),
+    ] = "fell"
+    mode: Annotated[
+        SuiteMode,
+        Key(
+            "`items`: one test per case; `bulk`: one test for the whole suite: [Large suites](scale.md#bulk-mode); "
+            "`test`: none, since only [Python tests](python-api.md#tests-over-a-suite) run the cases",
+            "`items`",
+            decides="form",
+        ),
+    ] = "items"
+    repeats: Annotated[
+        Repeats,
+        Key(
+            "how many times each case runs, 1 to 1000, or a mapping: [Repeats](judge-runs.md#repeats)",
+            "1",
+            default=1,
+            forms=({"type": "integer", "minimum": 1}, Repeats),
+        ),
+    ] = Repeats()
+    judge: Annotated[
+        JudgeSpec | PanelSpec,
+        Key(
+            "the model that judges, as `PROVIDER:NAME` or a mapping: [Models](judges.md#models-and-clients); "
+            "or a [cascade](judge-runs.md#cascades)",
+            forms=(str, JudgeSpec, "cascade", None),
+            python="str | Mapping[str, Any] | Judgeable | NamedObject",
+        ),
+    ] = JudgeSpec()
+    judges: ClassVar[
+        Annotated[
+            list[Any] | None,
+            Key(
+                "several judges, a [panel](judge-runs.md#panels), in place of `judge`",
+                forms=(str, JudgeSpec),
+                least=2,
+                python="Sequence[str | Mapping[str, Any] | Judgeable | NamedObject]",
+            ),
+        ]
+    ] = None
+    reduce: ClassVar[
+        Annotated[
+            Reduce | None,
+            Key(
+                "how the verdicts of `judges` become one: [Panels](judge-runs.md#combining-verdicts)",
+                "majority or mean",
+            ),
+        ]
+    ] = None
+    min_judges: ClassVar[Annotated[int | None, Key("how many verdicts of `judges` a question needs", "all")]] = None
+    confidence: Annotated[
+        float | None,
+        Key(
+            "level of the intervals, between 0 and 1; `null` for no intervals",
+            "0.95",
+            read=SettingsReader.read_confidence,
+            null=True,
+            decides="verdicts",
+        ),
+    ] = 0.95
+    checks: ClassVar[
+        Annotated[
+            list[Any],
+            Key(
+                "assertions on every answer: [Checks](evaluators.md#checks)",
+                forms=("check",),
+                python="Sequence[Check] | Check",
+            ),
+        ]
+    ] = []
+    thresholds: Annotated[
+        "Mapping[str, Limit]",
+        Key(
+            "limits for every case: [Thresholds and gates](thresholds-and-gates.md)",
+            type=dict[str, Any],
+            read=lambda reader, limits: reader.read_limits(limits, ("thresholds",)),
+            forms=("limits",),
+            decides="verdicts",
+        ),
+    ] = {}
+    gates: Annotated[
+        "tuple[Gate, ...]",
+        Key(
+            "limits for the suite: [Thresholds and gates](thresholds-and-gates.md)",
+            type=list[Any],
+            forms=(str, "gate"),
+            decides="verdicts",
+        ),
+    ] = ()
+    snapshot: Annotated[
+        SnapshotSettings | None,
+        Key(
+            "whether and how scores are compared with approved ones: [Score snapshots](snapshots.md)",
+            "the ini option `llmeval_snapshots`",
+            read=read_snapshot,
+            forms=(bool, "snapshot", None),
+            decides="verdicts",
+        ),
+    ] = None
+    approve: Annotated[
+        ApproveSettings,
+        Key(
+            "`{failures: true}`: `--snapshot-update` also approves "
+            "[failing cases](thresholds-and-gates.md#failures-that-are-excused)",
+            "nothing",
+            decides="verdicts",
+        ),
+    ] = ApproveSettings()
+    uncalibrated: Annotated[
+        Literal["report", "fail", "allow"],
+        Key(
+            "what happens if [no labels confirm](review.md#uncalibrated-judges) a judge that has gates or thresholds: "
+            "`report`, `fail`, or `allow`",
+            "`report`",
+            decides="verdicts",
+        ),
+    ] = "report"
+    stop: Annotated[
+        StopSettings | None,
+        Key(
+            f"`{WHEN_DECIDED}`: cases run in a random order, until all gates are decided: "
+            "[Stop when it is decided](planning.md#stop-when-it-is-decided)",
+            "`never`",
+            read=read_stop,
+            forms=({"enum": [WHEN_DECIDED, "never"]}, StopSettings, None),
+            decides="verdicts",
+        ),
+    ] = None
+    sample: Annotated[
+        CaseSample | None,
+        Key(
+            "`{cases: N, by: LABEL, seed: NUMBER}`: a part of the cases runs: "
+            "[Sample the cases](planning.md#sample-the-cases)",
+            "all cases",
+            forms=(SampleSettings, None),
+            decides="verdicts",
+        ),
+    ] = None
+    inputs: Annotated[
+        tuple[str, ...],
+        Key(
+            "list of files and patterns such as `prompts/**`, relative to the suite, on which its answers depend: "
+            "[Run what a change can affect](planning.md#inputs)",
+            "what is found",
+            read=SettingsReader.read_inputs,
+            decides="form",
+        ),
+    ] = ()
+    cases: Annotated[
+        "tuple[Case, ...]", Key("list of cases", type=list[Any], forms=("case",), python=None, decides="form")
+    ] = ()
+    source: ClassVar[
+        Annotated[
+            Any,
+            Key(
+                "a data file with cases, instead of or in addition to `cases`: [Sources](sources.md)",
+                forms=("source", None),
+                python=None,
+            ),
+        ]
+    ] = None
+
+
+def _declared() -> dict[str, Key]:
+    """Return the keys by name, with the types and defaults that they have in a file."""
+    defaults = dict(zip(SuiteKeys.__struct_fields__, SuiteKeys.__struct_defaults__, strict=True))
+    keys = {}
+    for name, hint in SuiteKeys.__annotations__.items():
+        carried = getattr(hint, "__origin__", None) is not ClassVar
+        annotated = hint if carried else hint.__args__[0]
+        key: Key = annotated.__metadata__[0]
+        if key.type == UNSET and key.forms and carried:
+            key = replace(key, type=Any)
+        elif key.type == UNSET:
+            default = defaults[name] if carried else getattr(SuiteKeys, name)
+            key = replace(key, type=annotated.__origin__, default=default)
+        elif get_origin(key.type) in (list, dict):
+            key = replace(key, default=get_origin(key.type)())
+        keys[name] = replace(key, carried=carried)
+    return keys
+
+
+KEYS: Final[Mapping[str, Key]] = _declared()
+"""The keys by name, in their order."""
+
+
+def _default(value: Any) -> Any:
+    return field(default_factory=value.copy) if isinstance(value, list | dict) else field(default=value)
+
+
+if TYPE_CHECKING:
+    SuiteEntry: TypeAlias = Any
+else:
+    SuiteEntry = make_dataclass(
+        "SuiteEntry",
+        [(name, key.type, _default(key.default)) for name, key in KEYS.items()],
+        namespace={
+            "__pydantic_config__": STRICT,
+            "__module__": __name__,
+            "__doc__": "The top level of a suite file; parts with a grammar of their own are validated one by one.",
+        },
+        frozen=True,
+    )

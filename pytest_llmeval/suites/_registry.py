@@ -1,0 +1,753 @@
+"""The registry: evaluators, sources, mutators, commands and extensions of the package, tasks, plugins, conftests."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from contextvars import ContextVar
+from functools import cache
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec import Struct
+
+from pytest_llmeval.core import (
+    Evaluator,
+    EvaluatorError,
+    LlmevalError,
+    Mutator,
+    expected_name,
+    format_error,
+    origin,
+    resolve,
+    with_value,
+)
+from pytest_llmeval.data import SOURCES, Source, most_telling, option_fault
+from pytest_llmeval.reports import FORMATS as REPORT_FORMATS
+from pytest_llmeval.reports import ReportFormat
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+    from pathlib import Path
+
+    from pytest_llmeval.evaluators import CheckKind, Checks
+    from pytest_llmeval.gates import Gate
+    from pytest_llmeval.judges import AsyncJudge, JudgeSpec, Patience, ReplyStore
+    from pytest_llmeval.reports import RunReport
+
+
+EVALUATORS_GROUP = "pytest_llmeval.evaluators"
+PLUGINS_GROUP = "pytest_llmeval.plugins"
+
+_SHIPPED = {
+    "classification": "pytest_llmeval.evaluators._classification:Classification",
+    "judge": "pytest_llmeval.evaluators.judge._evaluator:Judge",
+    "recorded": "pytest_llmeval.evaluators._functions:RecordedScores",
+    "text": "pytest_llmeval.evaluators._text:TextEvaluator",
+}
+
+_EXTENSIONS = ("pytest_llmeval.workbench:register",)
+"""What ships and joins every run; it registers as the plugins of users do."""
+
+_REPORTS = {
+    ".csv": ReportFormat("pytest_llmeval.exchange._report_files:write_csv"),
+    ".parquet": ReportFormat("pytest_llmeval.exchange._report_files:write_parquet"),
+    "ctrf.json": ReportFormat("pytest_llmeval.exchange._report_files:write_ctrf", "ctrf(?:[_-]report)?"),
+}
+"""Formats of reports that ship beside the kernel: a run that writes another format imports nothing for them."""
+
+_UNTIL_NAMED = (
+    "pytest_llmeval.cli:register",
+    "pytest_llmeval.exchange:register",
+    "pytest_llmeval.tasks.agents:register",
+    "pytest_llmeval.tasks.emotion_cause:register",
+    "pytest_llmeval.tasks.extraction:register",
+    "pytest_llmeval.tasks.fact_check:register",
+    "pytest_llmeval.tasks.grounding:register",
+    "pytest_llmeval.tasks.mcp:register",
+    "pytest_llmeval.tasks.memory_qa:register",
+    "pytest_llmeval.tasks.narrative:register",
+    "pytest_llmeval.tasks.preference:register",
+    "pytest_llmeval.tasks.retrieval:register",
+    "pytest_llmeval.tasks.similarity:register",
+)
+"""What ships and is imported when a name is looked up that is not known yet, or when names are listed or added."""
+
+_E = TypeVar("_E", bound=type[Evaluator] | str)
+_S = TypeVar("_S", bound=type[Source] | str)
+_F = TypeVar("_F", bound="Callable[..., Any] | CheckKind")
+_M = TypeVar("_M", bound=Mutator | str)
+_G = TypeVar("_G", bound="type[Gate]")
+_T = TypeVar("_T")
+
+
+class Command(Struct, frozen=True):
+    """A subcommand of ``llmeval``.
+
+    Attributes:
+        help: One line for the list of commands.
+        add_arguments: Function, or its import string, that adds arguments to the parser of the command and sets the
+            default ``run``: a function from the parsed options to the exit code, or to a ``CommandResult``.
+        group: Its heading in the list of commands.
+    """
+
+    help: str
+    add_arguments: "str | Callable[[ArgumentParser], None]"
+    group: str = "advanced"
+
+    def configure(self, parser: "ArgumentParser") -> None:
+        """Add the arguments of the command to its parser."""
+        add = resolve(self.add_arguments)
+        add(parser)
+
+
+EXTENSION_POINTS = ("chosen", "collected", "reported", "watched", "planned", "placed", "traced", "read", "sent")
+"""Places at which extensions join a run; see `Registry.extend`."""
+
+_REQUESTED = frozenset({"placed", "traced", "read", "sent"})
+"""Extension points of few runs, for which the plugins that wait until they are needed are imported."""
+
+
+class Extension(Struct, frozen=True):
+    """A function that joins a run at one of its extension points.
+
+    Attributes:
+        function: The function, or its import string.
+        needed: Whether it applies, from the same arguments; ``None`` if it always does.
+    """
+
+    function: "str | Callable[..., Any]"
+    needed: Callable[..., bool] | None = None
+
+    def applies(self, *arguments: Any) -> bool:
+        """Return whether the extension has something to do."""
+        return self.needed is None or self.needed(*arguments)
+
+    def load(self) -> Callable[..., Any]:
+        """Return the function."""
+        function: Callable[..., Any] = resolve(self.function)
+        return function
+
+
+class ImportFormat(Struct, frozen=True):
+    """A format that ``llmeval import`` reads.
+
+    Attributes:
+        function: The function from path, display path and options to what was imported, or its import string.
+        patterns: Of its files in a folder; none if the folder itself is the source.
+    """
+
+    function: "str | Callable[..., Any]"
+    patterns: tuple[str, ...]
+
+
+class _Classes:
+    """Classes of one kind by name; import strings are imported at the first use."""
+
+    def __init__(
+        self, base: type, attribute: str, base_name: str, error: type[LlmevalError], known: Mapping[str, str | type]
+    ) -> None:
+        self.kind = base.__name__.lower()
+        self.base = base
+        self.attribute = attribute
+        self.base_name = base_name
+        self.error = error
+        self.known = dict(known)
+
+    def add(self, kind: str | type, name: str) -> None:
+        """Add a class under its own name, or an import string under `name`."""
+        if isinstance(kind, str):
+            if not name or kind.count(":") != 1:
+                raise self.error(f"found {kind!r}, name {name!r}, expected 'package.module:Class' and its name")
+        else:
+            name = self.checked(kind)
+        before = self.known.get(name, kind)
+        if before != kind and self.get(name) is not resolve(kind):
+            raise self.error(f"the {self.kind} name {name!r} is taken by {self.get(name).__qualname__}: choose another")
+        self.known[name] = kind
+
+    def get(self, name: str) -> Any:
+        """Return the class of a name."""
+        candidate = self.known.get(name)
+        if candidate is None:
+            raise self.error(f"found {self.kind} {name!r}{expected_name(name, sorted(self.known))}")
+        if isinstance(candidate, str):
+            try:
+                loaded = resolve(candidate)
+            except Exception as error:
+                raise self.error(f"{self.kind} {name!r} ({candidate}): {format_error(error)}{origin(error)}") from error
+            if self.checked(loaded) != name:
+                raise self.error(
+                    f"found {candidate} registered as {name!r}, expected {self.checked(loaded)!r}, its name"
+                )
+            candidate = self.known[name] = loaded
+        return candidate
+
+    def checked(self, candidate: Any) -> str:
+        """Return the name that a class gives itself, if it is one that can be used."""
+        if not (isinstance(candidate, type) and issubclass(candidate, self.base)):
+            raise self.error(f"found {candidate!r}, expected a subclass of {self.base_name}")
+        name = getattr(candidate, self.attribute, None)
+        if not isinstance(name, str) or not name:
+            raise self.error(
+                f"{candidate.__qualname__}: found {self.attribute} {name!r}, "
+                f"expected a class attribute {self.attribute} = 'text'"
+            )
+        if lacking := sorted(getattr(candidate, "__abstractmethods__", ())):
+            raise self.error(f"{candidate.__qualname__}: found no {', '.join(lacking)}, expected a method for each")
+        return name
+
+
+class Registry:
+    """Evaluators, sources and commands by name.
+
+    A class can be registered directly or as an import string, which is imported when a suite uses it.
+
+    Example:
+        >>> registry = Registry()
+        >>> registry.register("pytest_llmeval.evaluators._text:TextEvaluator", name="text")
+        'pytest_llmeval.evaluators._text:TextEvaluator'
+        >>> list(registry), registry.get("text").__name__
+        (['text'], 'TextEvaluator')
+    """
+
+    def __init__(
+        self,
+        evaluators: Mapping[str, str | type[Evaluator]] = {},
+        sources: Mapping[str, str | type[Source]] = {},
+        commands: Mapping[str, Command] = {},
+        checks: "Mapping[str, CheckKind] | None" = None,
+        mutators: Sequence[Mutator | str] = (),
+        extensions: Mapping[str, Sequence[Extension]] = {},
+        until_named: Sequence[str] = (),
+    ) -> None:
+        self._evaluators = _Classes(Evaluator, "name", "pytest_llmeval.Evaluator", EvaluatorError, evaluators)
+        self._sources = _Classes(Source, "format", "pytest_llmeval.data.formats.Source", LlmevalError, sources)
+        self._commands = dict(commands)
+        self._checks = dict(checks or {})
+        self._mutators = list(mutators)
+        self._extensions = {point: list(extensions.get(point, ())) for point in EXTENSION_POINTS}
+        self._until_named = tuple(until_named)
+        self._importers: dict[str, ImportFormat] = {}
+        self._exports: dict[str, Command] = {}
+        self._results: list[str | Mapping[str, Any]] = []
+
+    def defer(self, plugins: Sequence[str]) -> None:
+        """Import plugins, given as import strings, only when a name that is not known yet may be theirs."""
+        self._until_named += tuple(plugins)
+
+    def _complete(self) -> None:
+        """Import the plugins that wait until a name of theirs may be meant."""
+        waiting, self._until_named = self._until_named, ()
+        for each in waiting:
+            resolve(each)(self)
+
+    def register(self, evaluator: _E, name: str = "") -> _E:
+        """Add an evaluator.
+
+        Args:
+            evaluator: A subclass of `Evaluator`, known by its attribute ``name``; or ``package.module:Class``.
+            name: Of a class that is given by an import string: its attribute ``name``.
+
+        Returns:
+            `evaluator`, so that the method can decorate a class.
+
+        Raises:
+            EvaluatorError: It is no subclass of `Evaluator`, has no name, lacks a method, or the name is taken.
+        """
+        self._complete()
+        self._evaluators.add(evaluator, name)
+        return evaluator
+
+    def register_source(self, source: _S, name: str = "") -> _S:
+        """Add a source: a format of data files.
+
+        Args:
+            source: A subclass of `Source`, known by its attribute ``format``; or ``package.module:Class``.
+            name: Of a class that is given by an import string: its attribute ``format``.
+
+        Returns:
+            `source`, so that the method can decorate a class.
+
+        Raises:
+            LlmevalError: It is no subclass of `Source`, has no name, lacks a method, or the name is taken.
+        """
+        self._complete()
+        self._sources.add(source, name)
+        return source
+
+    def register_check(self, check: _F, name: str = "") -> _F:
+        """Add a kind of check.
+
+        Args:
+            check: ``answer -> met``, or ``answer, argument -> met``; ``met`` is true or false, or a pair of that and a
+                text that says what was found. Annotate ``answer`` as ``str`` to get texts only, and ``argument`` with
+                the type that suite files must give. Or a kind that has been made already.
+            name: Its key in suite files; default: the function's name.
+
+        Returns:
+            `check`, so that the method can decorate a function.
+
+        Raises:
+            EvaluatorError: It takes other parameters, or the name is taken or cannot be used.
+        """
+        from pytest_llmeval.evaluators import SHIPPED, kind_of_function
+
+        kind = kind_of_function(check, name)
+        known = {**SHIPPED, **self._checks}.get(kind.name, kind)
+        if known.prepare != kind.prepare:
+            raise EvaluatorError(f"the check name {kind.name!r} is taken: choose another")
+        self._checks[kind.name] = kind
+        return check
+
+    def register_mutator(self, mutator: _M) -> _M:
+        """Add a mutator: a change of answers that makes them wrong by construction, or a rewrite that must not fail.
+
+        Args:
+            mutator: The mutator; or ``package.module:NAME``, the import string of one or of a sequence of them, which
+                is imported when answers are mutated.
+
+        Returns:
+            `mutator`.
+
+        Raises:
+            LlmevalError: It is neither.
+        """
+        self._complete()
+        if isinstance(mutator, str):
+            if mutator.count(":") != 1:
+                raise LlmevalError(f"found {mutator!r}, expected a Mutator or 'package.module:NAME'")
+        elif not isinstance(mutator, Mutator):
+            raise LlmevalError(f"found {mutator!r}, expected a pytest_llmeval.Mutator")
+        self._mutators.append(mutator)
+        return mutator
+
+    def register_command(
+        self,
+        name: str,
+        add_arguments: "str | Callable[[ArgumentParser], None]",
+        help: str,  # noqa: A002 (argparse's word)
+        group: str = "advanced",
+    ) -> None:
+        """Add a subcommand of ``llmeval``; see `Command`.
+
+        The command line reads the entry points of installed packages, and no conftest.
+
+        Raises:
+            LlmevalError: The name is taken.
+        """
+        self._complete()
+        command = Command(help, add_arguments, group)
+        if self._commands.setdefault(name, command) != command:
+            raise LlmevalError(f"the command name {name!r} is taken: choose another")
+
+    def register_gate_rule(self, rule: _G) -> _G:
+        """Add a rule of gates for all suites of the process.
+
+        Args:
+            rule: A subclass of `Gate` with keys, a text form and a verdict of its own.
+
+        Returns:
+            `rule`, so that the method can decorate a class.
+
+        Raises:
+            LlmevalError: It is no rule, or another rule has the same keys and name.
+        """
+        from pytest_llmeval.gates import add_rule
+
+        add_rule(rule)
+        return rule
+
+    def register_report_format(
+        self, name: str, write: "str | Callable[[RunReport, Path], str | None]", names: str = ""
+    ) -> None:
+        """Add a format of reports for ``--llmeval-report``.
+
+        Args:
+            name: The suffix of its files, such as ``.rst``, or the usual name of a file, such as ``ctrf.json``.
+            write: ``(RunReport, Path) -> note``, or its import string; the note says what the file lacks, if anything.
+            names: Pattern of the ends of its files before the suffix, if the suffix alone does not decide.
+
+        Raises:
+            LlmevalError: The name is taken.
+        """
+        _add(REPORT_FORMATS, "report format", name, ReportFormat(write, names))
+
+    def register_store(self, name: str, store: "str | Callable[[Path], ReplyStore]", coordination: str = "") -> None:
+        """Add a store of judges' replies, which ``llmeval_cache`` selects as ``NAME:PATH``.
+
+        Args:
+            name: At least two lower-case letters.
+            store: Called with the path, or its import string; returns a `ReplyStore`.
+            coordination: Path of an SQLite database through which the processes of a run share calls, relative to the
+                store; empty if the store is such a database.
+
+        Raises:
+            LlmevalError: The name is taken or cannot precede a path.
+        """
+        from pytest_llmeval.judges import STORES, StoreKind
+
+        if not re.fullmatch("[a-z]{2,}", name):
+            raise LlmevalError(f"found the store name {name!r}, expected two or more letters a to z")
+        _add(STORES, "store", name, StoreKind(store, coordination))
+
+    def register_provider(self, name: str, connect: "str | Callable[[JudgeSpec, Patience], AsyncJudge]") -> None:
+        """Add a provider of judge models, which suites select as ``model: NAME:MODEL``.
+
+        Args:
+            name: What precedes the colon.
+            connect: ``(JudgeSpec, Patience) -> client``, or its import string; opens and sends nothing. ``Patience``
+                holds the retries of the run for clients that want them.
+
+        Raises:
+            LlmevalError: The name is taken.
+        """
+        from pytest_llmeval.judges import PROVIDERS
+
+        _add(PROVIDERS, "judge provider", name, connect)
+
+    def register_results_formats(self, tables: "str | Mapping[str, Any]") -> None:
+        """Add formats of other runners' results, which ``llmeval gate`` and the source ``results`` read.
+
+        Args:
+            tables: Name to the table of the format; or the import string of such a mapping, which is imported when
+                results are read.
+
+        Raises:
+            LlmevalError: A name is taken; for an import string, when results are read.
+        """
+        self._complete()
+        self._results.append(tables)
+        if not isinstance(tables, str):
+            _ = self.results_formats
+
+    def register_importer(self, name: str, importer: "str | Callable[..., Any]", patterns: Sequence[str] = ()) -> None:
+        """Add a format of files that ``llmeval import`` turns into suites.
+
+        Args:
+            name: Its name on the command line.
+            importer: ``(path, display path, ImportOptions) -> ImportedSource``, or its import string; ``None`` for a
+                file that another one includes.
+            patterns: Of its files in a folder; none if the folder itself is the source.
+
+        Raises:
+            LlmevalError: The name is taken.
+        """
+        self._complete()
+        _add(self._importers, "import format", name, ImportFormat(importer, tuple(patterns)))
+
+    def register_export(
+        self,
+        name: str,
+        add_arguments: "str | Callable[[ArgumentParser], None]",
+        help: str,  # noqa: A002 (argparse's word)
+    ) -> None:
+        """Add a tool to which ``llmeval export`` takes reports; its function works as that of a command.
+
+        Raises:
+            LlmevalError: The name is taken.
+        """
+        self._complete()
+        _add(self._exports, "export", name, Command(help, add_arguments))
+
+    def extend(
+        self, point: str, function: "str | Callable[..., Any]", needed: Callable[..., bool] | None = None
+    ) -> None:
+        """Join a run at an extension point.
+
+        - ``chosen``: ``(Suites, ChoiceTerms) -> CaseChooser``, before a run of affected cases; the last one registered
+          chooses.
+        - ``collected``: ``(Collected, RunScope) -> Collected``, before the run is judged.
+        - ``reported``: ``(Reported, RunScope) -> Reported``, at its end.
+        - ``watched``: ``(Suites, Keeper, post) -> RunWatcher``, while cases of suites that may stop run; ``post`` takes
+          what stops together, and after how many cases.
+        - ``planned``: ``(CaseRunner, cases, Keeper) -> PlanReport``, in place of a run; the last one registered plans.
+        - ``placed``: ``(TargetSpec, Path) -> BatchTarget``, the target of a suite with a ``workspace``; ``Path`` is the
+          folder of the suite. The last one registered answers.
+        - ``traced``: a `Link` around the targets of suites with ``traces: true``; the last one registered answers. What
+          it sets as `Job.around` is entered around the work of a target.
+        - ``read``: ``(value) -> prediction``, for objects that targets return, also as ``messages`` of a mapping. An
+          unknown object is returned unchanged.
+        - ``sent``: ``(RunReport, Suites, style, texts) -> str``, after the report files of a run with
+          ``--llmeval-otel``; returns a line for the summary.
+
+        As for commands, the entry points of installed packages are read, and no conftest.
+
+        Args:
+            point: The extension point.
+            function: The function, or its import string, which is imported when the function is needed. The types of
+                stages are in `pytest_llmeval.run._stages`.
+            needed: Whether a function of a stage has something to do, from the same arguments; default: it always has.
+
+        Raises:
+            LlmevalError: There is no such point, or the function cannot be called.
+        """
+        if point not in EXTENSION_POINTS:
+            raise LlmevalError(f"found extension point {point!r}{expected_name(point, EXTENSION_POINTS)}")
+        if function.count(":") != 1 if isinstance(function, str) else not callable(function):
+            raise LlmevalError(f"found {function!r}, expected a function or 'package.module:function'")
+        self._extensions[point].append(Extension(function, needed))
+
+    def get(self, name: str) -> type[Evaluator]:
+        """Return the evaluator class of a name.
+
+        Raises:
+            EvaluatorError: There is none, with the nearest name; or it cannot be imported.
+        """
+        if name not in self._evaluators.known:
+            self._complete()
+        evaluator: type[Evaluator] = self._evaluators.get(name)
+        return evaluator
+
+    def source(self, name: str) -> type[Source]:
+        """Return the source class of a format.
+
+        Raises:
+            LlmevalError: There is none, with the nearest name; or it cannot be imported.
+        """
+        if name not in self._sources.known:
+            self._complete()
+        source: type[Source] = self._sources.get(name)
+        return source
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names of evaluators."""
+        self._complete()
+        return iter(sorted(self._evaluators.known))
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The names of sources."""
+        self._complete()
+        return tuple(sorted(self._sources.known))
+
+    @property
+    def checks(self) -> "Mapping[str, CheckKind]":
+        """The kinds of checks by name."""
+        from pytest_llmeval.evaluators import SHIPPED
+
+        return dict(sorted({**SHIPPED, **self._checks}.items()))
+
+    @property
+    def mutators(self) -> tuple[Mutator, ...]:
+        """The mutators, in the order of their registration.
+
+        Raises:
+            LlmevalError: One cannot be imported, is none, or has the name of another.
+        """
+        self._complete()
+        by_name: dict[str, Mutator] = {}
+        for registered in self._mutators:
+            for each in _mutators_of(registered):
+                if by_name.setdefault(each.name, each) != each:
+                    raise LlmevalError(f"the mutator name {each.name!r} is taken: choose another")
+        return tuple(by_name.values())
+
+    @property
+    def report_formats(self) -> Mapping[str, ReportFormat]:
+        """The formats of reports, by suffix or usual file name, sorted."""
+        return dict(sorted(REPORT_FORMATS.items()))
+
+    @property
+    def results_formats(self) -> Mapping[str, Any]:
+        """The tables of results formats by name, in the order of their registration.
+
+        Raises:
+            LlmevalError: Two formats have one name.
+        """
+        self._complete()
+        known: dict[str, Any] = {}
+        for tables in self._results:
+            for name, table in resolve(tables).items():
+                _add(known, "results format", name, table)
+        return known
+
+    @property
+    def importers(self) -> "Mapping[str, ImportFormat]":
+        """The import formats by name."""
+        self._complete()
+        return dict(self._importers)
+
+    @property
+    def exports(self) -> Mapping[str, Command]:
+        """The tools of ``llmeval export`` by name."""
+        self._complete()
+        return dict(sorted(self._exports.items()))
+
+    @property
+    def commands(self) -> Mapping[str, Command]:
+        """The commands by name."""
+        self._complete()
+        return dict(sorted(self._commands.items()))
+
+    def extensions(self, point: str) -> tuple[Extension, ...]:
+        """Return the extensions of a point, in the order of their registration."""
+        if point in _REQUESTED:
+            self._complete()
+        return tuple(self._extensions[point])
+
+    def copy(self) -> "Registry":
+        """Return a registry that can be added to without changing this one."""
+        known = (self._evaluators.known, self._sources.known, self._commands, self._checks)
+        copied = Registry(*known, self._mutators, self._extensions, self._until_named)
+        copied._importers, copied._exports = dict(self._importers), dict(self._exports)
+        copied._results = list(self._results)
+        return copied
+
+
+def _add(table: dict[str, _T], kind: str, name: str, value: _T) -> None:
+    """Add a value to a table; the same value may be added again.
+
+    Raises:
+        LlmevalError: The name is empty or taken.
+    """
+    if not name:
+        raise LlmevalError(f"the name of a {kind} is empty")
+    if table.setdefault(name, value) != value:
+        raise LlmevalError(f"the {kind} name {name!r} is taken: choose another")
+
+
+def _mutators_of(registered: Mutator | str) -> Sequence[Mutator]:
+    """Return the mutators of a registration.
+
+    Raises:
+        LlmevalError: They cannot be imported, or something else is there.
+    """
+    if isinstance(registered, Mutator):
+        return [registered]
+    try:
+        loaded = resolve(registered)
+    except Exception as error:
+        raise LlmevalError(f"mutators {registered!r}: {format_error(error)}{origin(error)}") from error
+    listed = list(loaded) if isinstance(loaded, list | tuple) else [loaded]
+    for each in listed:
+        if not isinstance(each, Mutator):
+            raise LlmevalError(f"mutators {registered!r}: found {each!r}, expected a pytest_llmeval.Mutator")
+    return listed
+
+
+def _register_evaluator(registry: Registry, loaded: Any) -> None:
+    registry.register(loaded)
+
+
+def _register_plugin(registry: Registry, loaded: Any) -> None:
+    if not callable(loaded):
+        raise LlmevalError(f"found {loaded!r}, expected a function register(registry)")
+    loaded(registry)
+
+
+def shipped_registry() -> Registry:
+    """Return what ships, without a look at installed packages, which takes longer."""
+    registry = Registry(_SHIPPED, SOURCES)
+    for each in _EXTENSIONS:
+        resolve(each)(registry)
+    registry.defer(_UNTIL_NAMED)
+    for name, written in _REPORTS.items():
+        registry.register_report_format(name, written.writer, written.names)
+    return registry
+
+
+@cache
+def _installed() -> Registry:
+    registry = shipped_registry()
+    points = entry_points()  # once: it reads the metadata of all installed packages
+    for group, register in ((EVALUATORS_GROUP, _register_evaluator), (PLUGINS_GROUP, _register_plugin)):
+        for point in sorted(points.select(group=group), key=lambda point: point.name):
+            try:
+                register(registry, point.load())
+            except Exception as error:
+                raise EvaluatorError(
+                    f"entry point {point.name!r} of {group} ({point.value}): {type(error).__name__}: {error}"
+                ) from error
+    return registry
+
+
+def default_registry() -> Registry:
+    """Return what ships, and what installed packages register by their entry points."""
+    return _installed().copy()
+
+
+def extensions_of(point: str) -> tuple[Extension, ...]:
+    """Return the extensions of a point; none if an installed plugin cannot be loaded: suite files report that."""
+    try:
+        return default_registry().extensions(point)
+    except EvaluatorError:
+        return ()
+
+
+_IN_USE: ContextVar[Registry | None] = ContextVar("_IN_USE", default=None)
+
+
+def using(registry: Registry) -> AbstractContextManager[None]:
+    """Let `get_evaluator` know what a suite knows, for evaluators whose options name others."""
+    return with_value(_IN_USE, registry)
+
+
+def build(evaluator: type[Evaluator], options: Mapping[str, Any]) -> Evaluator:
+    """Make an evaluator from options.
+
+    Raises:
+        pydantic.ValidationError: An option is unknown, of the wrong type, or refused by the evaluator.
+    """
+    from pydantic import TypeAdapter
+
+    built: Evaluator = TypeAdapter(evaluator).validate_python(dict(options)).resolve()
+    return built
+
+
+def get_evaluator(name: str, **options: Any) -> Evaluator:
+    """Return an evaluator by name.
+
+    Args:
+        name: Such as ``text`` or ``classification``.
+        options: Its options, as in a suite file.
+
+    Raises:
+        EvaluatorError: There is no such evaluator, or an option is wrong.
+
+    Example:
+        >>> get_evaluator("text", metrics=["f1"]).evaluate("Paris, France", "Paris")["f1"]
+        0.6666666666666666
+    """
+    from pydantic import ValidationError
+
+    evaluator = (_IN_USE.get() or default_registry()).get(name)
+    try:
+        return build(evaluator, options)
+    except ValidationError as error:
+        errors = most_telling(error.errors(include_url=False))
+        faults = "; ".join(option_fault(each, evaluator) for each in errors)
+        raise EvaluatorError(f"evaluator {name!r}: {faults}") from None
+
+
+def register_tokenizer(name: str, tokenizer: Callable[[str], list[str]]) -> None:
+    """Make a tokenizer known under a name, for the option ``tokenizer`` of `text`.
+
+    Args:
+        name: Its name in suite files.
+        tokenizer: Text to tokens; pure.
+    """
+    from pytest_llmeval.evaluators import add_tokenizer
+
+    add_tokenizer(name, tokenizer)
+
+
+def get_checks(*entries: Any) -> "Checks":
+    """Return the evaluator of checks.
+
+    Args:
+        entries: Checks as a suite file writes them, such as ``{"contains": "Paris"}``.
+
+    Raises:
+        EvaluatorError: An entry has faults; all of them are listed.
+
+    Example:
+        >>> get_checks({"contains": "Paris"}, {"max_words": 2}).evaluate("It is Paris.", None)["check_rate"]
+        0.5
+    """
+    from pytest_llmeval.evaluators import CheckReader, Unlocated, checks_evaluator
+
+    host = Unlocated()
+    read = CheckReader(default_registry().checks, host).read(entries, ("checks",))
+    if host.faults:
+        raise EvaluatorError("; ".join(host.faults))
+    return checks_evaluator(read)

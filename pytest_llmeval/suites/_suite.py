@@ -1,0 +1,489 @@
+"""A suite: the checked content of a suite file, as a whole, of one system, as a sample, and in an order."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace as case_replace
+from functools import cached_property
+from hashlib import sha256
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from msgspec.structs import replace
+
+from pytest_llmeval.core import (
+    APPROVED,
+    MISSING,
+    PASS_RATE,
+    WHOLE,
+    Case,
+    Evaluator,
+    Fault,
+    LlmevalError,
+    MetricIndex,
+    Parts,
+    PredictionParts,
+    Reading,
+    Turn,
+)
+from pytest_llmeval.data import typed
+from pytest_llmeval.gates import ChangeGate, Gate, GateSource, ScoreGate
+from pytest_llmeval.judges import PanelSpec, jurors_of
+from pytest_llmeval.numbers import OUTCOME_EVALUATOR, RELIABILITY, Limit, Reduced, Reliability
+from pytest_llmeval.suites._keys import SuiteKeys
+from pytest_llmeval.suites._run_settings import CaseOrder, SampleSettings, StopSettings, draw
+from pytest_llmeval.suites._systems import ModelSystem, System
+
+CANNOT_FAIL = "nothing can fail here: found no thresholds, checks, gates or snapshot, so every score passes"
+
+
+class Suite(SuiteKeys, frozen=True, dict=True):
+    """A suite that can run: the keys of its file, and what loading and choosing a system add.
+
+    Evaluators are by label: the evaluator's name, unless the file renames it. Cases are those without fault, in file
+    order.
+
+    Attributes:
+        name: Of the suite, in reports.
+        path: The file.
+        types: Part of a case to the type that Python tests get it in.
+        objects: Names of targets, worlds and models to what Python passes by value.
+        checked: Whether some of its cases have checks.
+        faults: Faults that do not concern every case; the good cases run, but gates are not evaluated.
+        notes: Oddities of its data for which nothing fails.
+        faulty: How many cases cannot run because of them.
+        on: Label of an evaluator to the part or JMESPath that it reads in place of its own part.
+        turns: Label of an evaluator to the turns of conversations that it reads.
+        system: The system that answers, once one is chosen.
+        model: Answers in place of a target, if that system is a model.
+        left_out: How many cases are left out because they have no prediction.
+        gated_as: The system, or the variant of the target, whose gates hold besides those of all.
+        files: Case id to the data file whose line the case has; other cases stand in the suite file.
+        order: In which its cases run if it stops when its gates are decided; ``None`` where all of them run.
+    """
+
+    name: str
+    path: Path
+    types: Mapping[str, Any] = {}
+    objects: Mapping[str, Any] = {}
+    checked: bool = False
+    faults: tuple[Fault, ...] = ()
+    notes: tuple[Fault, ...] = ()
+    faulty: int = 0
+    on: Mapping[str, str] = {}
+    turns: Mapping[str, Turn] = {}
+    system: str = ""
+    model: ModelSystem | None = None
+    left_out: int = 0
+    gated_as: str = ""
+    files: Mapping[str, str] = {}
+    order: CaseOrder | None = None
+
+    @cached_property
+    def _by_variant(self) -> "dict[str, Suite]":
+        return {}
+
+    def for_variant(self, variant: str) -> "Suite":
+        """Return the suite as one of its systems, or a variant of its target, answers it: with its cases and gates."""
+        if variant not in self._by_variant:
+            suite, system = self.gated(variant), self.systems.get(variant)
+            self._by_variant[variant] = suite if system is None else _answered_by(suite, variant, system)
+        return self._by_variant[variant]
+
+    def gated(self, variant: str) -> "Suite":
+        """Return the suite with the gates of one system or variant besides those of all."""
+        own = any(gate.system == variant and not gate.against for gate in self.gates)
+        return replace(self, gated_as=variant) if own else self
+
+    def _gates_on(self, source: GateSource) -> tuple[Gate, ...]:
+        """Return the gates on one source that hold for every system, then those of this one."""
+        gates = [gate for gate in self.gates if gate.source == source]
+        own = (gate for gate in gates if gate.system and gate.system == self.gated_as)
+        return (*(gate for gate in gates if not gate.system), *own)
+
+    @property
+    def score_gates(self) -> tuple[ScoreGate, ...]:
+        """The gates on scores, for every system and for this one."""
+        return cast("tuple[ScoreGate, ...]", self._gates_on("scores"))
+
+    @property
+    def regressions(self) -> tuple[ChangeGate, ...]:
+        """The gates against a baseline, for every system and for this one."""
+        return cast("tuple[ChangeGate, ...]", self._gates_on("baseline"))
+
+    @property
+    def between(self) -> tuple[ChangeGate, ...]:
+        """The gates between two systems."""
+        return cast("tuple[ChangeGate, ...]", tuple(gate for gate in self.gates if gate.source == "systems"))
+
+    @property
+    def named_gates(self) -> tuple[Gate, ...]:
+        """The gates of one system, and between two."""
+        return tuple(gate for gate in self.gates if gate.names_system)
+
+    @property
+    def ordered_gates(self) -> tuple[Gate, ...]:
+        """All gates: those with limits first, then those of drops, then those of single systems, each once."""
+        return tuple({id(each): each for each in (*self.score_gates, *self.regressions, *self.named_gates)}.values())
+
+    @property
+    def judged_metrics(self) -> list[str]:
+        """The metrics of the gates, each once: those with limits first, then those of drops and of single systems."""
+        return list(dict.fromkeys(gate.metric for gate in self.ordered_gates))
+
+    @property
+    def compared_by(self) -> Sequence[str]:
+        """The main metrics of a comparison: those that the suite names, or those of its gates."""
+        return self.compare_by or self.judged_metrics
+
+    @property
+    def all_faults(self) -> tuple[Fault, ...]:
+        """The faults of the suite and of its systems."""
+        return (*self.faults, *(fault for each in self.systems.values() for fault in each.faults))
+
+    def called(self, name: str, role: str = "target") -> Callable[..., Any]:
+        """Return the callable that a name means.
+
+        Args:
+            name: ``module:name``, or the name of an object that Python passes by value.
+            role: What the callable is, for messages.
+
+        Raises:
+            PredictionError: As of `pytest_llmeval.targets._python.load_target`.
+        """
+        if name in self.objects:
+            return cast("Callable[..., Any]", self.objects[name])
+        from pytest_llmeval.targets import load_target
+
+        return load_target(name, self.path.parent, role)
+
+    @property
+    def bulk(self) -> bool:
+        """Whether all cases run in one test item."""
+        return self.mode == "bulk"
+
+    @property
+    def place(self) -> tuple[Path, str]:
+        """The file and the system, which name the cases and the target together."""
+        return self.path, self.system
+
+    @cached_property
+    def secret_variables(self) -> tuple[str, ...]:
+        """The environment variables that the suite names as secrets."""
+        http = self.target.http if self.target is not None else None
+        headers = http.headers_from_env.values() if http is not None else ()
+        specs = [each.own_model for each in self.evaluators.values()]
+        specs += [*jurors_of(self.judge), self.model.spec if self.model is not None else None, self.conversation.user]
+        keys = [each.api_key_env for each in specs if each is not None]
+        return (*headers, *filter(None, keys))
+
+    @cached_property
+    def judged(self) -> bool:
+        """Whether a judge may be asked about its cases."""
+        return any(each.asks for each in self.evaluators.values())
+
+    @property
+    def asks_models(self) -> bool:
+        """Whether a judge may be asked about its cases, or a model that plays the user."""
+        return self.judged or self.conversation.user is not None
+
+    @cached_property
+    def asks_judge(self) -> bool:
+        """Whether its own judge may be asked, not only embedding models named by evaluators."""
+        return any(each.asks_judge for each in self.evaluators.values())
+
+    @cached_property
+    def opponents(self) -> Sequence[str]:
+        """The systems with whose answers its evaluators compare."""
+        return tuple(dict.fromkeys(name for each in self.evaluators.values() for name in each.opponents))
+
+    @cached_property
+    def against_approved(self) -> tuple[str, ...]:
+        """The metrics that compare with approved answers: an approval changes what they are measured by."""
+        labels = [label for label, each in self.evaluators.items() if APPROVED in each.opponents]
+        return tuple(each.name for label in labels for each in self.metrics.declared[label])
+
+    @cached_property
+    def readings(self) -> Mapping[str, Reading]:
+        """Label to what the evaluator reads of a case."""
+        readings = {
+            label: Reading.for_evaluator(each, self._read_by(label, each), self.parts, self.turns.get(label))
+            for label, each in self.evaluators.items()
+        }
+        if not self.types:
+            return readings
+        for label, each in self.evaluators.items():
+            if is_of_users(each):
+                readings[label] = replace(readings[label], converted=self.typed)
+            elif each.name == "checks":
+                readings[label] = replace(readings[label], converted=self._with_types)
+        return readings
+
+    def _with_types(self, case: Case) -> Case:
+        """Return a case for checks: those that are functions of users convert it, all others read JSON data."""
+        origin = case.origin or PredictionParts(prediction=case.prediction)
+        return case_replace(case, origin=case_replace(origin, typed=self.typed))
+
+    def _read_by(self, label: str, evaluator: Evaluator) -> str | None:
+        """Return what an evaluator reads in place of its own part: of a model, its text instead of text and usage."""
+        whole = self.model is not None and evaluator.reads.part == WHOLE
+        return self.on.get(label, "answer" if whole else None)
+
+    def typed(self, case: Case) -> Case:
+        """Return a case as users' code gets it: with objects of the declared types; what does not fit stays as it is.
+
+        A prediction is of the type that is declared for it, or else of the expectation's.
+        """
+        if not self.types:
+            return case
+        kinds = {**self.types, "prediction": self.types.get("prediction", self.types.get("expected"))}
+        return case_replace(case, **{part: _typed_part(kind, getattr(case, part)) for part, kind in kinds.items()})
+
+    def parts_of(self, case: Case) -> Parts:
+        """Return where the parts of a case's prediction are: a transcript has them under their names."""
+        return Parts() if case.conversation else self.parts
+
+    @cached_property
+    def _corrected(self) -> Mapping[str, Evaluator]:
+        if not isinstance(self.judge, PanelSpec) or self.judge.cascade is None:
+            return self.evaluators
+        from pytest_llmeval.evaluators import Cascaded
+
+        audit = self.judge.cascade.audit
+        return {label: Cascaded(each, audit) if each.asks_judge else each for label, each in self.evaluators.items()}
+
+    @cached_property
+    def reported(self) -> Mapping[str, Evaluator]:
+        """Label to what turns counts into metrics: the evaluators, or what corrects them and reduces their repeats."""
+        evaluators = self._corrected
+        if self.repeats.times == 1:
+            return evaluators
+        reduced = {
+            label: Reduced(each, self.repeats, counts_abstained=self.abstained == "fell")
+            for label, each in evaluators.items()
+        }
+        return {**reduced, RELIABILITY: Reliability(self.repeats.times)}
+
+    @cached_property
+    def metrics(self) -> MetricIndex:
+        """The metrics that the suite reports, by name."""
+        return MetricIndex.from_evaluators(self.reported)
+
+    @property
+    def can_fail(self) -> bool:
+        """Whether some score would fail a case or the suite; approved scores aside, which a run may compare with."""
+        if self.thresholds or self.gates or any(each.has_rules for each in self.evaluators.values()):
+            return True
+        return self.checked or any(case.thresholds for case in self.cases)
+
+    @property
+    def cannot_fail(self) -> str:
+        """The line about a suite in which nothing can fail, with the next step."""
+        name = next((each.name for declared in self.metrics.declared.values() for each in declared), "")
+        limit = f"{name} {'<= 0.2' if self.metrics.lower_is_better(name) else '>= 0.8'}"
+        return f"{CANNOT_FAIL}: add gates: ['{limit}'], or snapshot: true and approve the scores of a run"
+
+    @property
+    def total(self) -> int:
+        """The number of cases in the file, faulty ones included."""
+        return len(self.cases) + self.faulty
+
+    @property
+    def stretches(self) -> Sequence[Sequence[Case]]:
+        """The cases as they run: all of them, or what runs between two looks at gates."""
+        if self.order is None:
+            return [self.cases]
+        by_id = {case.id: case for case in self.cases}
+        starts = (0, *self.order.ends)
+        return [[by_id[name] for name in self.order.ids[start:end] if name in by_id] for start, end in pairwise(starts)]
+
+    def limits(self, case: Case) -> Mapping[str, Limit]:
+        """Return the limits of a case: the suite's, replaced by its own."""
+        return {**self.thresholds, **case.thresholds} if case.thresholds else self.thresholds
+
+
+def is_of_users(evaluator: Evaluator) -> bool:
+    """Return whether an evaluator is a user's code."""
+    return type(evaluator).__module__.partition(".")[0] != __name__.partition(".")[0]
+
+
+def _typed_part(kind: Any, value: Any) -> Any:
+    if kind is None or value is None or value is MISSING:
+        return value
+
+    try:
+        return typed(kind, value)
+    except LlmevalError:
+        return value
+
+
+def _answered_by(suite: Suite, name: str, system: System) -> Suite:
+    return replace(
+        suite,
+        cases=system.cases,
+        target=system.target,
+        model=system.model,
+        parts=suite.parts if system.model is None else Parts(),
+        faults=(*suite.faults, *system.faults),
+        system=name,
+        left_out=system.left_out,
+    )
+
+
+class SuiteKey(NamedTuple):
+    """The key of results: a suite with its test and variant.
+
+    Attributes:
+        path: The suite file.
+        display_path: The file as reports name it: relative to pytest's rootdir, with forward slashes.
+        test: Name of the Python test that ran the suite's cases; empty for the suite's own items.
+        variant: The system, or the id of the parameters of ``llmeval_target``; empty if there is neither.
+    """
+
+    path: str
+    display_path: str
+    test: str = ""
+    variant: str = ""
+
+    @property
+    def runs(self) -> str:
+        """The argument with which pytest runs for these results: the suite, or the test over it."""
+        return self.test or self.display_path
+
+
+def sampled(suite: Suite, settings: SampleSettings) -> Suite:
+    """Return a suite with the cases of its sample, and so its systems."""
+    drawn = draw(suite.cases, settings)
+    if drawn is None:
+        return suite
+    chosen, sample = drawn
+    cases = tuple(case for case in suite.cases if case.id in chosen)
+    systems = {
+        name: replace(each, cases=tuple(case for case in each.cases if case.id in chosen))
+        for name, each in suite.systems.items()
+    }
+    return replace(suite, cases=cases, systems=systems, sample=sample)
+
+
+def stopping(suite: Suite, option: str | None) -> Suite:
+    """Return a suite as the command line has it stop: ``decided``, ``never``, or as its file says."""
+    if option is None:
+        return suite
+    return replace(suite, stop=(suite.stop or StopSettings()) if option == "decided" else None)
+
+
+class StopGroup(NamedTuple):
+    """A group that stops together: all systems of a suite, a variant of its target, or a Python test over it.
+
+    Attributes:
+        display_path: The suite file as reports name it.
+        test: The Python test.
+        variant: The variant; empty for systems, which stop together.
+    """
+
+    display_path: str
+    test: str
+    variant: str
+
+
+def group_of(key: SuiteKey, suite: Suite) -> StopGroup:
+    """Return what a suite, or one of its variants, stops with."""
+    return StopGroup(key.display_path, key.test, "" if suite.systems and not key.test else key.variant)
+
+
+def stop_fault(suite: Suite, family: str | None = None) -> str:
+    """Say why a suite that is to stop when its gates are decided runs to its end nevertheless, or nothing.
+
+    Args:
+        suite: The suite.
+        family: Whose gates are judged together.
+    """
+    gates = suite.ordered_gates
+    if not gates:
+        return "it has no gates"
+    if suite.bulk:
+        return "mode bulk runs all cases in one item"
+    if family == "project" and any(gate.claims for gate in gates):
+        return "its gates are judged together with those of other suites"
+    if suite.all_faults:
+        return "its files have faults"
+    if suite.sample is not None and suite.sample.weights:
+        return "cases of its sample have different weights"
+    return "; ".join(f"{gate}: {fault}" for gate in gates if (fault := _gate_fault(suite, gate)))
+
+
+def _gate_fault(suite: Suite, gate: Gate) -> str:
+    """Say why a gate cannot be judged before all cases have run, or nothing."""
+    owned, label = suite.metrics.find(gate.metric), _cluster_label(suite)
+    metric = OUTCOME_EVALUATOR.describe()[0] if gate.metric == PASS_RATE else None if owned is None else owned.metric
+    if gate.cluster_by not in (None, label):
+        return f"cases are ordered by {label}, and not by {gate.cluster_by}"
+    if owned is not None and gate.statistic == "value" and owned.label in suite.turns:
+        return f"a conversation has several turns; mean({gate.metric}) can be judged early"
+    return gate.early_fault(metric)
+
+
+def _cluster_label(suite: Suite) -> str | None:
+    """Return the label whose cases are ordered together."""
+    own = (gate.cluster_by for gate in suite.ordered_gates if gate.cluster_by)
+    return suite.cluster_by or next(own, None)
+
+
+def in_order(suite: Suite, seed: str | None, family: str | None = None) -> Suite:
+    """Return a suite with the order of its cases, if it stops when its gates are decided and they can be.
+
+    Cases have the order of the digests of their ids, or of the names of their clusters, with the seed: a case that is
+    added or removed changes the order of no other.
+
+    Args:
+        suite: The suite.
+        seed: Such as the commit that is checked out; ``None``: a fingerprint of the suite's cases.
+        family: Whose gates are judged together.
+    """
+    if suite.stop is None or stop_fault(suite, family):
+        return suite
+    if seed is None:
+        seed = _digest("\n".join(case.id for case in _every_case(suite)))
+    return replace(suite, order=_order(_every_case(suite), suite, suite.stop, seed))
+
+
+def _every_case(suite: Suite) -> list[Case]:
+    """Return the cases of a suite and of its systems, each once."""
+    of_systems = (case for each in suite.systems.values() for case in each.cases)
+    return list({case.id: case for case in (*suite.cases, *of_systems)}.values())
+
+
+def _order(cases: Sequence[Case], suite: Suite, stop: StopSettings, seed: str) -> CaseOrder:
+    label = _cluster_label(suite)
+    always = [case for case in cases if stop.keeps(case)]
+    units: dict[tuple[bool, str], list[Case]] = {}
+    for case in cases:
+        if not stop.keeps(case):
+            name = case.labels.get(label) if label else None
+            units.setdefault((name is not None, case.id if name is None else name), []).append(case)
+    drawn = [units[key] for key in sorted(units, key=lambda key: (_digest(f"{seed}\n{suite.name}\n{key}"), key))]
+    ids = [case.id for case in always]
+    numbers = [-1] * len(always)
+    ends = []
+    size = _whole_batches(suite, stop.block_of(len(cases)))
+    since = 0
+    for number, unit in enumerate(drawn):
+        ids += [case.id for case in unit]
+        numbers += [number] * len(unit)
+        since += len(unit)
+        if since >= size:
+            ends.append(len(ids))
+            since = 0
+    if not ends or ends[-1] < len(ids):
+        ends.append(len(ids))
+    return CaseOrder(tuple(ids), tuple(numbers), tuple(ends), stop.confidence)
+
+
+def _whole_batches(suite: Suite, size: int) -> int:
+    """Return a number of cases that a service which answers several at once is asked for without a rest."""
+    targets = [suite.target, *(each.target for each in suite.systems.values())]
+    batch = max([1, *(each.http.batch for each in targets if each is not None and each.http is not None)])
+    return -(-size // batch) * batch
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,411 @@
+"""The systems of a suite: who answers its cases, side by side; targets, recorded predictions, models with prompts."""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, TypeAlias, get_args
+
+from msgspec import Struct, structs
+
+from pytest_llmeval.core import MISSING, Case, Fault, PredictionError, quotation, shown_path
+from pytest_llmeval.data import (
+    ABSENT,
+    STRICT,
+    DocumentReader,
+    FaultLog,
+    Source,
+    add_predictions,
+    describe,
+    id_fault,
+    json_text,
+    matching_files,
+    pick,
+    read_answers,
+)
+from pytest_llmeval.judges import JudgeSpec
+
+if TYPE_CHECKING:
+    from pytest_llmeval.judges import Message
+    from pytest_llmeval.targets import TargetSpec
+
+
+Only: TypeAlias = Literal["predicted"]
+
+_KINDS = ("predictions", "python", "http", "command", "model")
+_MATRIX = "matrix"
+
+
+class System(Struct, frozen=True):
+    """A system with its cases.
+
+    Attributes:
+        cases: With its predictions; without, where a target answers.
+        target: Answers the cases; ``None`` where predictions are recorded.
+        model: Answers the cases in place of a target.
+        faults: Of its predictions.
+        left_out: How many cases are left out because it has no prediction for them.
+    """
+
+    cases: tuple[Case, ...]
+    target: "TargetSpec | None" = None
+    model: "ModelSystem | None" = None
+    faults: tuple[Fault, ...] = ()
+    left_out: int = 0
+
+    def only(self, which: Only | None) -> "System":
+        """Return the system with the cases that have a prediction, if only they are wanted."""
+        if which is None:
+            return self
+        cases = tuple(case for case in self.cases if case.prediction is not MISSING)
+        return structs.replace(self, cases=cases, left_out=self.left_out + len(self.cases) - len(cases))
+
+
+@dataclass(frozen=True)
+class PredictionsSpec:
+    """Recorded predictions as a system.
+
+    Attributes:
+        predictions: What ``predictions`` of the suite's source may be; for cases in the suite file, a file of answers
+            by id.
+        only: ``predicted`` leaves out the cases that have no prediction.
+    """
+
+    __pydantic_config__: ClassVar = STRICT
+
+    predictions: Any
+    only: Only | None = None
+
+
+class SystemSpec(Struct, frozen=True):
+    """A system as the suite file describes it.
+
+    Attributes:
+        name: Of the system.
+        recorded: Its predictions; ``None`` where a target answers.
+        target: Answers the cases.
+        model: Answers the cases in place of a target.
+        source: The source with its predictions; ``None`` where they belong to cases of the suite file.
+    """
+
+    name: str
+    recorded: PredictionsSpec | None = None
+    target: "TargetSpec | None" = None
+    model: "ModelSystem | None" = None
+    source: Source | None = None
+
+
+class Loaded(NamedTuple):
+    """The cases of a source with the predictions of a system, and what is wrong with these."""
+
+    cases: Sequence[Case]
+    faults: Sequence[Fault] = ()
+
+
+class SystemReader(Struct, frozen=True):
+    """Reads the systems of one suite file.
+
+    Attributes:
+        reader: Of the suite file; collects faults.
+        folder: Of the suite file.
+        source: Of the cases, without predictions; ``None`` where they are in the suite file.
+        options: Of the source, as the suite file has them.
+        read_file: Returns the content of a file next to the suite file.
+    """
+
+    reader: DocumentReader
+    folder: Path
+    source: Source | None
+    options: Any
+    read_file: Callable[[str, tuple[str | int, ...]], Any]
+
+    def read(self, entries: Any) -> list[SystemSpec]:
+        """Return the systems, in the order of the file."""
+        if entries is None:
+            return []
+        if not isinstance(entries, Mapping) or not entries:
+            self.reader.fault(("systems",), f"found {describe(entries)}, expected a mapping of names to systems")
+            return []
+        systems: dict[str, SystemSpec | None] = {}
+        for name, entry in entries.items():
+            place: tuple[str | int, ...] = ("systems", name)
+            for system, each in self._matrix(entry, place) if name == _MATRIX else [(name, entry)]:
+                if system in systems:
+                    self.reader.fault(place, f"found the system {system!r} twice, expected it once")
+                systems[system] = self._system(system, each, place)
+        return [each for each in systems.values() if each is not None]
+
+    def _matrix(self, entry: Any, place: tuple[str | int, ...]) -> Sequence[tuple[str, Any]]:
+
+        spec: MatrixSpec | None = self.reader.check(MatrixSpec, entry, place)
+        return [] if spec is None else list(spec.systems(lambda pattern: self._prompts(pattern, place)))
+
+    def _prompts(self, pattern: str, place: tuple[str | int, ...]) -> list[str]:
+        folder = self.folder
+        try:
+            paths = [folder / pattern] if (folder / pattern).is_file() else sorted(matching_files(folder, pattern))
+        except ValueError as error:
+            self.reader.fault((*place, "prompts"), str(error))
+            return []
+        if not paths:
+            self.reader.fault((*place, "prompts"), f"found no file matching {pattern!r}, expected at least one")
+        return [path.relative_to(folder).as_posix() for path in paths]
+
+    def _system(self, name: str, entry: Any, place: tuple[str | int, ...]) -> SystemSpec | None:
+        from pytest_llmeval.targets import TargetSpec, target_faults
+
+        if fault := _name_fault(name):
+            self.reader.fault(place, fault, key=True)
+            return None
+        if isinstance(entry, str):
+            entry = {"python": entry}
+        kinds = [kind for kind in _KINDS if isinstance(entry, Mapping) and kind in entry]
+        if len(kinds) != 1:
+            description = " and ".join(kinds) or describe(entry)
+            self.reader.fault(place, f"found {description}, expected exactly one of {', '.join(_KINDS)}")
+            return None
+        if kinds == ["predictions"]:
+            return self._recorded(name, entry, place)
+        if kinds == ["model"]:
+            return self._model(name, entry, place)
+        target: TargetSpec | None = self.reader.check(TargetSpec, entry, place)
+        if target is None:
+            return None
+        for path, message in target_faults(target, self.reader.document.objects):
+            self.reader.fault((*place, *path), message)
+        return SystemSpec(name, target=target)
+
+    def _model(self, name: str, entry: Mapping[str, Any], place: tuple[str | int, ...]) -> SystemSpec | None:
+
+        spec: ModelSpec | None = self.reader.check(ModelSpec, entry, place)
+        if spec is None:
+            return None
+        if spec.provider == "fixture":
+            self.reader.fault((*place, "model"), f"found {spec.model!r}, which judges, expected a model that answers")
+        prompts = (
+            self._prompt(spec.prompt, (*place, "prompt")),
+            self._prompt(spec.system_prompt, (*place, "system_prompt")),
+        )
+        return SystemSpec(name, model=ModelSystem(spec, *prompts))
+
+    def _prompt(self, file: str | None, place: tuple[str | int, ...]) -> "Prompt | None":
+
+        if file is None:
+            return None
+        text = self.read_file(file, place)
+        if not isinstance(text, str):
+            if text is not None:
+                self.reader.fault(place, f"found {file!r} with JSON data, expected a text")
+            return None
+        if fault := prompt_fault(text):
+            line, message = fault
+            self.reader.faults.append(Fault(shown_path(self.folder / file), line, 1, "", message))
+        return Prompt(file, text)
+
+    def _recorded(self, name: str, entry: Mapping[str, Any], place: tuple[str | int, ...]) -> SystemSpec | None:
+        spec: PredictionsSpec | None = self.reader.check(PredictionsSpec, entry, place)
+        if spec is None:
+            return None
+        if self.source is not None and self.options is None:  # rows that Python passes
+            return SystemSpec(name, spec, source=replace(self.source, predictions=spec.predictions))  # type: ignore[call-arg]  # (as below)
+        if self.source is not None and _takes_predictions(self.source):
+            format_options = {key: value for key, value in self.options.items() if key != "format"}
+            options = {**format_options, "predictions": spec.predictions}
+            source: Source | None = self.reader.check(type(self.source), options, place)
+            return None if source is None else SystemSpec(name, spec, source=source)
+        if not isinstance(spec.predictions, str):
+            self.reader.fault((*place, "predictions"), f"found {describe(spec.predictions)}, expected a file")
+            return None
+        return SystemSpec(name, spec)
+
+    def system(self, spec: SystemSpec, cases: Sequence[Case], loaded: Loaded | None, only: Only | None) -> System:
+        """Return a system with its predictions for the cases of the suite.
+
+        Args:
+            spec: The system.
+            cases: All cases of the suite.
+            loaded: What the source gives with the predictions of the system, and what is wrong with these.
+            only: Which cases are wanted if the system does not say it itself.
+        """
+        bare = {case.id: case.answered(MISSING) for case in cases}
+        if spec.recorded is None:
+            way = spec.model.way if spec.model is not None else ""
+            return System(tuple(replace(case, way=case.way + way) for case in bare.values()), spec.target, spec.model)
+        if loaded is not None:
+            otherwise = MISSING if spec.source is None else spec.source.beyond_gold
+            predictions = {case.id: case.prediction for case in loaded.cases}
+            answered = {name: case.answered(predictions.get(name, otherwise)) for name, case in bare.items()}
+            faults = loaded.faults
+        else:
+            path = self.folder / spec.recorded.predictions
+            log = FaultLog(shown_path(path))
+            answered = dict(bare)
+            add_predictions(answered, read_answers(path, log), bare, log, short_ids=False)
+            faults = log.listed()
+        result = System(tuple(answered.values()), faults=tuple(faults)).only(spec.recorded.only or only)
+        if not result.cases and not result.faults:
+            self.reader.fault(("systems", spec.name), "found no prediction for any case, expected at least one")
+        return result
+
+
+def without_gold(rows: Sequence[Case], recorded: Iterable[Loaded]) -> list[Case]:
+    """Return the cases that only the predictions of systems name, each once."""
+    known = {row.id for row in rows}
+    return list({row.id: row for each in recorded for row in each.cases if row.id not in known}.values())
+
+
+def without_predictions(source: Source) -> Source:
+    """Return a source of the same cases, which reads no predictions."""
+    return replace(source, predictions=None) if _takes_predictions(source) else source  # type: ignore[call-arg]  # (a field that subclasses have)
+
+
+def _takes_predictions(source: Source) -> bool:
+    return any(each.name == "predictions" for each in fields(source))
+
+
+def _name_fault(name: str) -> str | None:
+    """Return the fault in the name of a system, which stands in brackets after the ids of its cases."""
+    if fault := id_fault(name):
+        return fault.replace("id", "name", 1)
+    if set(name) & set("[]"):
+        return f"found the name {name!r} with a bracket, expected one without: it stands in brackets behind case ids"
+    return None
+
+
+_PLACEHOLDER = re.compile(r"\{\{\s*input((?:\.[\w-]+)*)\s*\}\}")
+_LIKE_ONE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class ModelSpec(JudgeSpec):
+    """A model as a system; its other settings are those of judges.
+
+    Attributes:
+        prompt: File of the user's message; without it, the input is the message.
+        system_prompt: File of the instructions.
+    """
+
+    prompt: str | None = None
+    system_prompt: str | None = None
+
+
+@dataclass(frozen=True)
+class MatrixSpec:
+    """Every model with every prompt.
+
+    Attributes:
+        models: ``PROVIDER:NAME``, or the settings of a model.
+        prompts: Files, or patterns of files.
+        system_prompt: Of all.
+        temperature: Of models that do not have their own.
+        max_tokens: As above.
+    """
+
+    __pydantic_config__: ClassVar = STRICT
+
+    models: tuple[str | dict[str, Any], ...]
+    prompts: tuple[str, ...]
+    system_prompt: str | None = None
+    temperature: float | None = None
+    max_tokens: int | None = None
+
+    def systems(self, files: Callable[[str], Sequence[str]]) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield the name of each system, ``model/prompt``, and its entry.
+
+        Args:
+            files: Returns the files of a pattern.
+        """
+        shared = {"system_prompt": self.system_prompt, "temperature": self.temperature, "max_tokens": self.max_tokens}
+        shared = {name: value for name, value in shared.items() if value is not None}
+        for model in self.models:
+            entry = {"model": model} if isinstance(model, str) else model
+            for prompt in dict.fromkeys(each for pattern in self.prompts for each in files(pattern)):
+                yield f"{entry.get('model')}/{Path(prompt).stem}", {**shared, **entry, "prompt": prompt}
+
+
+class Prompt(Struct, frozen=True):
+    """A text with placeholders such as ``{{ input.question }}``. What a case contains is text, never a placeholder.
+
+    Attributes:
+        file: Where it stands, for messages.
+        text: The text.
+    """
+
+    file: str
+    text: str
+
+    def filled(self, value: Any) -> str:
+        """Return the prompt for an input.
+
+        Raises:
+            PredictionError: The input lacks something that the prompt names.
+        """
+
+        def text_of(match: re.Match[str]) -> str:
+            field = value
+            for step in match[1].split(".")[1:]:
+                field = pick(field, step) if isinstance(field, Mapping) else pick({"": field}, f".{step}")
+                if field is ABSENT:
+                    raise PredictionError(f"the input has no {match[1][1:]!r}, which {self.file} names")
+            return json_text(field)
+
+        return _PLACEHOLDER.sub(text_of, self.text)
+
+
+_FIELD: Final = re.compile(r"(?<!\{)\{[A-Za-z_]\w*\}(?!\})")
+_LONGEST_QUOTED: Final = 60
+
+
+def prompt_fault(text: str) -> tuple[int, str] | None:
+    """Return line and fault of the first thing in a prompt that looks like a placeholder and is none."""
+    for match in _LIKE_ONE.finditer(text):
+        if not _PLACEHOLDER.fullmatch(match[0]):
+            line, start = text.count("\n", 0, match.start()) + 1, quotation(match[0], _LONGEST_QUOTED)
+            if field := _FIELD.search(text):
+                advice = f"expected '{{{{ input }}}}' for {field[0]!r}, and single braces for double ones"
+                return line, f"found {start} and {field[0]!r}, as in an f-string of Python, {advice}"
+            return line, f"found {start}, expected a placeholder such as '{{{{ input.question }}}}'"
+    return None
+
+
+class ModelSystem(Struct, frozen=True, dict=True):
+    """A model with its prompts.
+
+    Attributes:
+        spec: Which model, and where.
+        prompt: Of the user's message; ``None``: the input is the message.
+        system_prompt: Of the instructions; ``None`` for none.
+    """
+
+    spec: ModelSpec
+    prompt: Prompt | None = None
+    system_prompt: Prompt | None = None
+
+    @cached_property
+    def way(self) -> str:
+        """Everything that decides its answers besides the input, as text."""
+        texts = [None if each is None else each.text for each in (self.prompt, self.system_prompt)]
+        return json.dumps([self.spec.model, self.spec.base_url, self.spec.request_parameters(), *texts])
+
+    def messages(self, value: Any) -> "list[Message]":
+        """Return the messages that ask for an input.
+
+        Raises:
+            PredictionError: The input lacks something that a prompt names.
+        """
+        from pytest_llmeval.judges import Message
+
+        messages = [Message("system", self.system_prompt.filled(value))] if self.system_prompt is not None else []
+        if self.prompt is not None:
+            return [*messages, Message("user", self.prompt.filled(value))]
+        if isinstance(value, list) and all(map(_is_message, value)):
+            return [*messages, *(Message(each["role"], json_text(each["content"])) for each in value)]
+        return [*messages, Message("user", json_text(value))]
+
+
+def _is_message(value: Any) -> bool:
+    from pytest_llmeval.judges import Role
+
+    return isinstance(value, Mapping) and value.get("role") in get_args(Role) and "content" in value

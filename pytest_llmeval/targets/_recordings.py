@@ -1,0 +1,409 @@
+"""Predictions of earlier runs: a file that is committed, and a journal to which answers are written as they arrive."""
+
+import json
+import os
+import stat
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from pytest_llmeval.core import MISSING, Case, Fault, PredictionError, SuiteError, input_digest
+from pytest_llmeval.data import (
+    MAX_LINE_BYTES,
+    STALE_S,
+    WORKING_FOLDER,
+    FaultLog,
+    JsonParser,
+    RejectedError,
+    append_text,
+    display_path,
+    has_ended,
+    make_working_folder,
+    read_jsonl,
+    rewrite,
+    writer_name,
+)
+from pytest_llmeval.services import without
+
+RecordingMode: TypeAlias = Literal["auto", "replay", "record", "refresh"]
+RecordingPlace: TypeAlias = tuple[str, str, str, int]
+RecordedRows: TypeAlias = dict[RecordingPlace, dict[str, Any]]
+_FIGURES = ("cost_usd", "latency_s")
+WITHHELD = "withheld"
+"""Key of a recorded prediction that is left out, since it has a secret."""
+
+
+class NotRecorded(NamedTuple):
+    """Cases whose predictions are not recorded, by id and sorted.
+
+    Attributes:
+        unreadable: No later run could read them.
+        secret: They have the value of a secret variable.
+    """
+
+    unreadable: Sequence[str] = ()
+    secret: Sequence[str] = ()
+
+
+MODES: tuple[RecordingMode, ...] = ("auto", "replay", "record", "refresh")
+
+
+def recording_mode(mode: RecordingMode) -> tuple[bool, bool]:
+    """Return whether a mode replays and whether it calls the target.
+
+    ``auto`` replays what is recorded and calls the target for the rest; ``replay`` never calls it; ``record`` calls it
+    for every case; ``refresh`` does too, and then forgets recordings of the suite that this run did not make.
+    """
+    return mode in ("auto", "replay"), mode != "replay"
+
+
+@dataclass
+class Recordings:
+    """Predictions of earlier runs, in a JSONL file that is sorted and reads well in a diff.
+
+    Attributes:
+        path: The file.
+        mode: What to do with it.
+        journal: Where the answers of this run are kept as they arrive.
+    """
+
+    path: Path
+    mode: RecordingMode
+    journal: "Journal | None" = None
+    _rows: RecordedRows = field(default_factory=dict)
+    _by_input: RecordedRows = field(default_factory=dict)
+
+    @classmethod
+    def open(
+        cls, path: Path, mode: RecordingMode, journal: "Journal | None" = None, *, merges: bool = False
+    ) -> "Recordings":
+        """Read the file; an absent one is empty, except in mode ``replay``.
+
+        Args:
+            path: The file.
+            mode: What to do with it.
+            journal: Where the answers of this run are kept as they arrive.
+            merges: Whether to take over first what killed runs left in their journals: only the main process does.
+
+        Raises:
+            SuiteError: A line of the file is no recording.
+            PredictionError: The file is absent and the mode is ``replay``.
+            OSError: Answers of killed runs cannot be taken over.
+        """
+        if mode == "replay":
+            journal = None
+            if not path.exists():
+                raise PredictionError(
+                    f"predictions file {path} does not exist; create it with --llmeval-predictions-mode=record"
+                )
+        recordings = cls(path, mode, journal)
+        if merges and journal is not None and (left := journal.read(others=True)):
+            recordings._merge(left)
+            journal.remove()
+        recordings._rows = _read_rows(path)
+        return recordings
+
+    def get(self, suite: str, variant: str, case: Case, repeat: int = 0) -> Any:
+        """Return the recorded prediction of a case, or `MISSING` where it must be asked for.
+
+        Raises:
+            PredictionError: Nothing is recorded for the case, or for another input, and the mode is ``replay``.
+        """
+        replays, asks = recording_mode(self.mode)
+        row = self._row(suite, variant, case, repeat) if replays else None
+        if row is not None:
+            return row["prediction"]
+        if asks:
+            return MISSING
+        by_id = (suite, variant, case.id, repeat) in self._rows
+        why = "was recorded for another input" if by_id else "is not recorded"
+        raise PredictionError(
+            f"case {case.id!r} {why} in {self.path.name}; "
+            "run once with --llmeval-predictions-mode=auto to call the target"
+        )
+
+    def figures(self, suite: str, variant: str, case: Case, repeat: int = 0) -> dict[str, float]:
+        """Return what a recorded prediction took."""
+        row = self._row(suite, variant, case, repeat) or self._rows[suite, variant, case.id, repeat]
+        figures: dict[str, float] = row.get("figures", {})
+        return figures
+
+    def _row(self, suite: str, variant: str, case: Case, repeat: int) -> Mapping[str, Any] | None:
+        """Return the row of a case, by its id; where that is a position, which an edit moves, also by its input."""
+        digest = _case_digest(case)
+        row = self._rows.get((suite, variant, case.id, repeat))
+        if row is not None and row["input"] == digest:
+            return row
+        if case.input is None or not case.id.isdecimal():
+            return None
+        if not self._by_input:
+            for place, each in sorted(self._rows.items()):
+                self._by_input.setdefault((*place[:2], each["input"], place[3]), each)
+        return self._by_input.get((suite, variant, digest, repeat))
+
+    def of_cases(self, suite: str, variant: str, cases: Iterable[Case], repeats: int) -> "Recordings":
+        """Return the recordings of some cases alone, which another process can have."""
+        rows = {}
+        for case in cases:
+            for repeat in range(repeats):
+                place = suite, variant, case.id, repeat
+                row = self._row(*place[:2], case, repeat) or self._rows.get(place)
+                if row is not None:
+                    rows[place] = dict(row)
+        return Recordings(self.path, self.mode, None, rows)
+
+    def rows_of(self, suite: str, variant: str) -> Iterator[Mapping[str, Any]]:
+        """Yield all rows of a suite or of one variant of it in every mode."""
+        yield from (row for place, row in self._rows.items() if place[:2] == (suite, variant))
+
+    def rows(self) -> Iterator[Mapping[str, Any]]:
+        """Yield all rows in every mode."""
+        yield from self._rows.values()
+
+    def keep(self, row: Mapping[str, Any]) -> None:
+        """Write an answer to the journal, so that a killed run does not lose it."""
+        if self.journal is not None:
+            # What cannot be kept now is written with everything else at the end of the run, which reports a failure.
+            with suppress(OSError, RecursionError, ValueError):
+                self.journal.append(row)
+
+    def update(
+        self, predictions: Iterable[Mapping[str, Any]], complete: Collection[tuple[str, str]] = ()
+    ) -> NotRecorded:
+        """Take over what a run predicted and write the file, sorted, in one step; mode ``replay`` writes nothing.
+
+        What other runs have written meanwhile stays. A prediction that no later run could read would cost that run all
+        the others; it is left out, and so asked for again: half of a surrogate pair, which models do emit, deep
+        nesting, or a line without measure. So is one with a secret, since recordings are committed.
+
+        Args:
+            predictions: Rows of `recording`; they replace those of the journal.
+            complete: Suites and variants all of whose cases ran; mode ``refresh`` forgets what else there is
+                of them.
+
+        Returns:
+            The cases that were left out.
+
+        Raises:
+            OSError: The file cannot be written.
+            SuiteError: It has been damaged in the meantime, and is left unchanged.
+        """
+        if self.mode == "replay":
+            return NotRecorded()
+        arrived = self.journal.read() if self.journal is not None else []
+        return self._merge([*arrived, *predictions], complete if self.mode == "refresh" else ())
+
+    def close(self) -> None:
+        """Take over what has arrived since `update`, and remove the journal.
+
+        Raises:
+            OSError: The file cannot be written; the journal stays for the next run.
+            SuiteError: As `update` does.
+        """
+        if self.journal is not None:
+            if self.journal.has_more():
+                self._merge(self.journal.read())
+            self.journal.remove()
+
+    def _merge(self, rows: Iterable[Mapping[str, Any]], forget: Collection[tuple[str, str]] = ()) -> NotRecorded:
+        recordings = {_place(row): row for row in rows if _is_recording(row)}
+        secret = {place for place, row in recordings.items() if row.get(WITHHELD)}
+        new_lines = {place: _line(row) for place, row in recordings.items() if place not in secret}
+        unreadable = {place for place, line in new_lines.items() if not _is_readable(line)}
+
+        def merged() -> str:
+            stored_lines = {
+                place: _line(row) for place, row in _read_rows(self.path).items() if place[:2] not in forget
+            }
+            lines = {**stored_lines, **new_lines}
+            return "".join(f"{lines[place]}\n" for place in sorted(lines.keys() - unreadable))
+
+        rewrite(self.path, merged)
+        return NotRecorded(_cases(unreadable), _cases(secret))
+
+
+def holds_recordings(path: Path) -> bool:
+    """Return whether the first line of a file is a recording, and not a prediction by the id of its case alone."""
+    try:
+        with path.open("rb") as file:
+            return _is_recording(_parsed(file.readline(MAX_LINE_BYTES)))
+    except OSError:
+        return False
+
+
+def _read_rows(path: Path) -> RecordedRows:
+    """Read a file of recordings; an absent one is empty.
+
+    Raises:
+        SuiteError: A line of the file is no recording.
+    """
+    if not path.exists():
+        return {}
+    rows: RecordedRows = {}
+    faults: list[Fault] = []
+    for line, row in read_jsonl(path, str(path), faults):
+        if _is_recording(row):
+            rows[_place(row)] = row
+        else:
+            expected = "expected an object with suite, variant, case, input and prediction"
+            faults.append(Fault(str(path), line, 1, "", expected))
+    if faults:
+        raise SuiteError(faults)
+    return rows
+
+
+def _cases(places: Iterable[RecordingPlace]) -> list[str]:
+    return sorted({case for _, _, case, _ in places})
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    return json.dumps(row, ensure_ascii=False, sort_keys=True)
+
+
+def _is_readable(line: str) -> bool:
+    try:
+        size = len(line.encode("utf-8"))
+        JsonParser(FaultLog("")).parse(line)
+    except (UnicodeEncodeError, RejectedError):
+        return False
+    return size < MAX_LINE_BYTES
+
+
+def _is_recording(row: Any) -> bool:
+    texts = ("suite", "variant", "case", "input")
+    if not isinstance(row, dict) or not isinstance(row.get("repeat", 0), int):
+        return False
+    figures = row.get("figures", {})
+    if not isinstance(figures, dict) or not all(isinstance(figures.get(name, 0), int | float) for name in _FIGURES):
+        return False
+    return "prediction" in row and all(isinstance(row.get(key), str) for key in texts)
+
+
+def _place(row: Mapping[str, Any]) -> RecordingPlace:
+    return row["suite"], row["variant"], row["case"], row.get("repeat", 0)
+
+
+def _case_digest(case: Case) -> str:
+    """Return a digest of what the answer to a case depends on, as far as the suite knows it."""
+    return input_digest([case.input, case.way] if case.way else case.input)
+
+
+def recording(
+    suite: str, variant: str, case: Case, repeat: int = 0, hidden: Collection[str] = frozenset()
+) -> dict[str, Any]:
+    """Return the row that records a case's prediction; the first of several has no number of the repeat.
+
+    Args:
+        suite: The file, as reports name it.
+        variant: Of the suite, or its system.
+        case: With its prediction.
+        repeat: Which of several answers it is.
+        hidden: Secrets, in every spelling. A row whose prediction has one says so, and nothing else of it.
+    """
+    row: dict[str, Any] = {
+        "suite": suite,
+        "variant": variant,
+        "case": case.id,
+        "input": _case_digest(case),
+        "prediction": case.prediction,
+    }
+    if hidden and _has_secret(case.prediction, hidden):
+        row |= {"prediction": None, WITHHELD: True}
+    if figures := recorded_figures(case):
+        row["figures"] = figures
+    return {**row, "repeat": repeat} if repeat else row
+
+
+def _has_secret(prediction: Any, hidden: Collection[str]) -> bool:
+    text = prediction if isinstance(prediction, str) else json.dumps(prediction, ensure_ascii=False, default=str)
+    return without(text, hidden) != text
+
+
+def recorded_figures(case: Case) -> dict[str, float]:
+    """Return what a prediction took, as far as it does not say so itself."""
+    known: Mapping[str, Any] = case.origin.figures if case.origin is not None else {}
+    return {name: known[name] for name in _FIGURES if known.get(name) is not None}
+
+
+@dataclass
+class Journal:
+    """The answers that are not yet in a file of predictions.
+
+    Attributes:
+        folder: Holds the files of all processes; each is named after its run and its process.
+        run: Id of the run.
+    """
+
+    folder: Path
+    run: str
+    _read: dict[Path, int] = field(default_factory=dict)
+
+    @classmethod
+    def of_file(cls, predictions: Path, root: Path, run: str) -> "Journal":
+        """Return the journal of a file of predictions, in the working folder under pytest's rootdir."""
+        name = sha256(display_path(predictions.absolute(), root).encode(errors="surrogateescape")).hexdigest()[:16]
+        return cls(root / WORKING_FOLDER / "answers" / name, run)
+
+    def append(self, row: Mapping[str, Any]) -> None:
+        """Write an answer on its own line.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        path = self.folder / f"{self.run}.{writer_name()}.jsonl"
+        text = f"{json.dumps(row, sort_keys=True)}\n"
+        try:
+            append_text(path, text)
+        except FileNotFoundError:
+            make_working_folder(self.folder.parent.parent)
+            self.folder.mkdir(parents=True, exist_ok=True)
+            append_text(path, text)
+
+    def read(self, *, others: bool = False) -> list[dict[str, Any]]:
+        """Return what is there, oldest file first; a line that a kill cut off is none.
+
+        Args:
+            others: Whether to read the answers of other runs as well: those of killed ones, whose workers may not have
+                noticed yet.
+        """
+        rows = []
+        for path, _ in self._files(others=others):
+            with suppress(FileNotFoundError):  # another run has merged it
+                data = path.read_bytes()
+                self._read[path] = len(data)
+                rows += [row for line in data.split(b"\n") if (row := _parsed(line)) is not None]
+        return rows
+
+    def has_more(self) -> bool:
+        """Return whether answers of this run have arrived since they were read."""
+        return any(status.st_size != self._read.get(path) for path, status in self._files(others=False))
+
+    def remove(self) -> None:
+        """Remove the files that were read and whose process has ended; merge their content first."""
+        for path, status in self._files(others=True):
+            process = path.name.split(".")[1]
+            ended = process == writer_name() or has_ended(process) or time.time() - status.st_mtime > STALE_S
+            if ended and self._read.get(path) == status.st_size:
+                path.unlink(missing_ok=True)
+        with suppress(OSError):  # not empty, or not there
+            self.folder.rmdir()
+
+    def _files(self, *, others: bool) -> list[tuple[Path, os.stat_result]]:
+        files = []
+        for path in self.folder.glob("*.*.jsonl" if others else f"{self.run}.*.jsonl"):
+            with suppress(FileNotFoundError):
+                files.append((path, path.lstat()))
+        regular = (each for each in files if stat.S_ISREG(each[1].st_mode))
+        return sorted(regular, key=lambda each: (each[1].st_mtime_ns, each[0]))
+
+
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return row if isinstance(row, dict) else None

@@ -1,0 +1,284 @@
+"""Tools as files: published lists of tools and skills, schemas of the arguments of calls, and recorded results."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
+
+from msgspec import Struct
+
+from pytest_llmeval.core import EvaluatorError, Fault, PredictionError, SuiteError, excerpt, expected_name
+from pytest_llmeval.data import kind, read_document, read_front_matter, read_jsonl, rewrite
+from pytest_llmeval.evaluators import ToolCall, describe_found, schema_errors, schema_validator
+from pytest_llmeval.services import secret_values, without
+
+if TYPE_CHECKING:
+    from jsonschema.protocols import Validator
+
+_PARAMETERS: Final = ("parameters", "input_schema", "inputSchema")
+"""Where definitions of tools have the schema of the arguments: OpenAI, Anthropic, MCP."""
+
+_PYDANTIC_AI: Final = "parameters_json_schema"
+_SKILL: Final = "SKILL.md"
+
+
+class ListedTool(Struct, frozen=True):
+    """A tool or a skill.
+
+    Attributes:
+        name: Its name.
+        description: As the model reads it.
+        parameters: JSON Schema of its arguments; empty for a skill.
+    """
+
+    name: str
+    description: str = ""
+    parameters: Mapping[str, Any] = {}
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        """The tool as a target reads it."""
+        parameters = {"parameters": self.parameters} if self.parameters else {}
+        return {"name": self.name, "description": self.description, **parameters}
+
+
+def read_catalogue(path: Path) -> dict[str, ListedTool]:
+    """Return tools by name.
+
+    Args:
+        path: A JSON or YAML file with definitions as OpenAI, Anthropic or an MCP server (``tools/list``) write them.
+            It may be a folder with skills, whose ``SKILL.md`` have name and description at their top.
+
+    Raises:
+        EvaluatorError: It cannot be read, or has another form.
+    """
+    listed = _skills(path) if path.is_dir() else _definitions(path)
+    tools: dict[str, ListedTool] = {}
+    for each in listed:
+        if each.name in tools:
+            raise EvaluatorError(f"{path.name}: found the tool {each.name!r} twice, expected it once")
+        tools[each.name] = each
+    if not tools:
+        raise EvaluatorError(f"{path.name}: found no tool, expected at least one")
+    return tools
+
+
+def _definitions(path: Path) -> Iterator[ListedTool]:
+    data = _content(path)
+    for key in ("result", "tools"):  # MCP
+        if isinstance(data, Mapping) and key in data:
+            data = data[key]
+    if not isinstance(data, list):
+        raise EvaluatorError(f"{path.name}: found {kind(data)}, expected a list of tools, or an object with 'tools'")
+    for number, entry in enumerate(data):
+        inner = _definition(entry)
+        if inner is None:
+            raise EvaluatorError(f"{path.name}[{number}]: found {kind(entry)}, expected a tool with its name")
+        schema: Mapping[str, Any] = next((inner[key] for key in _PARAMETERS if isinstance(inner.get(key), Mapping)), {})
+        yield ListedTool(inner["name"], str(inner.get("description") or ""), schema)
+
+
+def _skills(folder: Path) -> Iterator[ListedTool]:
+    for path in sorted(folder.rglob(_SKILL)):
+        name = path.relative_to(folder).as_posix()
+        try:
+            data = read_front_matter(path, name, "a skill")[0].data
+        except SuiteError as error:
+            raise EvaluatorError(str(error)) from None
+        if not isinstance(data.get("name"), str):
+            raise EvaluatorError(f"{name}: found no name at its top, expected '---', name, description, '---'")
+        yield ListedTool(data["name"], str(data.get("description") or ""))
+
+
+def _content(path: Path) -> Any:
+    try:
+        return read_document(path, path.name).data
+    except SuiteError as error:
+        raise EvaluatorError(str(error)) from None
+
+
+def _definition(entry: Any) -> Mapping[str, Any] | None:
+    """Return what has the name of a tool; ``None`` if the entry of a list is no definition."""
+    inner = entry.get("function", entry) if isinstance(entry, Mapping) else None
+    return inner if isinstance(inner, Mapping) and isinstance(inner.get("name"), str) else None
+
+
+def read_schemas(path: Path) -> Mapping[str, Any]:
+    """Read a JSON or YAML file: tool to JSON Schema, a list of definitions as sent to models, or a snapshot of MCP.
+
+    Raises:
+        EvaluatorError: The file cannot be read, or has another form.
+    """
+    data = _content(path)
+    if isinstance(data, Mapping) and isinstance(data.get("tools"), list):
+        data = data["tools"]
+    if isinstance(data, Mapping):
+        return data
+    if not isinstance(data, list):
+        raise EvaluatorError(
+            f"{path.name}: found {describe_found(data)}, expected tools by name, or a list of definitions"
+        )
+    schemas: dict[str, Any] = {}
+    for number, entry in enumerate(data):
+        inner = _definition(entry)
+        if inner is None:
+            why = f"found {describe_found(entry)}, expected the definition of a tool with its name"
+            raise EvaluatorError(f"{path.name}[{number}]: {why}")
+        schemas[inner["name"]] = next((inner[key] for key in (*_PARAMETERS, _PYDANTIC_AI) if key in inner), {})
+    return schemas
+
+
+@dataclass(frozen=True)
+class ToolSchemas:
+    """The tools that exist, and what their arguments must be.
+
+    Attributes:
+        schemas: Name of a tool to the JSON Schema of its arguments.
+
+    Raises:
+        ValueError: A schema is none.
+    """
+
+    schemas: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        _ = self._validators
+
+    def __reduce__(self) -> tuple[type["ToolSchemas"], tuple[Mapping[str, Any]]]:
+        """Leave out the validators, which cannot be pickled."""
+        return ToolSchemas, (self.schemas,)
+
+    @cached_property
+    def _validators(self) -> "Mapping[str, Validator]":
+        from jsonschema import SchemaError
+
+        validators: dict[str, Validator] = {}
+        for name, schema in self.schemas.items():
+            if not isinstance(schema, dict | bool):
+                raise ValueError(f"{name}: found {describe_found(schema)}, expected a JSON Schema")  # noqa: TRY004 (a fault)
+            try:
+                validators[name] = schema_validator(schema)
+            except SchemaError as error:
+                raise ValueError(f"{name}{error.json_path[1:]}: {error.message}, expected a JSON Schema") from None
+        return validators
+
+    def fault(self, call: ToolCall) -> str | None:
+        """Say why a call is not valid; ``None`` if it is."""
+        from jsonschema.exceptions import best_match
+
+        if call.fault is not None:
+            return call.fault
+        validator = self._validators.get(call.name)
+        if validator is None:
+            names = sorted(self._validators)
+            return f"found the unknown tool {call.name!r}{expected_name(call.name, names)}"
+        try:
+            error = best_match(schema_errors(validator, call.arguments or {}))
+        except EvaluatorError as why:
+            raise EvaluatorError(f"schema of {call.name!r}: {why}") from None
+        return None if error is None else f"{call.name}{error.json_path[1:]}: {error.message}"
+
+
+RECORD: Final = "LLMEVAL_MCP=record"
+"""Setting with which results are recorded."""
+
+WITHHELD: Final = "withheld"
+_ResultPlace: TypeAlias = tuple[str, str, str, int]
+"""Tool, arguments, case, and how many equal calls the case made before."""
+
+
+@dataclass
+class RecordedResults:
+    """The calls of one case, and the file of recorded results.
+
+    Attributes:
+        path: The file (JSONL).
+        case: Id of the case.
+        tools: The definitions of the tools.
+        rows: By tool, arguments, case and number of the call.
+    """
+
+    path: Path
+    case: str
+    tools: Sequence[Mapping[str, Any]] = ()
+    rows: dict[_ResultPlace, dict[str, Any]] = field(default_factory=dict)
+    _numbers: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    @classmethod
+    def read(cls, path: Path, case: str) -> Self:
+        """Read a file.
+
+        Raises:
+            PredictionError: It is absent, or not one of recorded results.
+        """
+        if not path.exists():
+            raise PredictionError(f"{path} does not exist; run once with {RECORD} to call the server")
+        recorded, faults = cls(path, case), list[Fault]()
+        for line, row in read_jsonl(path, str(path), faults):
+            if isinstance(row, dict) and isinstance(row.get("tools"), list):
+                recorded.tools = row["tools"]
+            elif _is_row(row):
+                recorded.rows[row["tool"], _line(row["arguments"]), row["case"], row.get("nth", 0)] = row
+            else:
+                expected = "expected an object with tools, or with tool, arguments, case and result"
+                faults.append(Fault(str(path), line, 1, "", expected))
+        if faults:
+            raise PredictionError(str(SuiteError(faults)))
+        return recorded
+
+    def _next_place(self, tool: str, arguments: Mapping[str, Any]) -> _ResultPlace:
+        key = tool, _line(arguments)
+        self._numbers[key] += 1
+        return *key, self.case, self._numbers[key] - 1
+
+    def replayed(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the recorded result of the next call: that of this case, or else of all others if they agree.
+
+        Raises:
+            PredictionError: There is none.
+        """
+        place = self._next_place(tool, arguments)
+        rows = [row for at, row in self.rows.items() if (*at[:2], at[3]) == (*place[:2], place[3])]
+        row = self.rows.get(place) or (rows[0] if len({_line(each["result"]) for each in rows}) == 1 else None)
+        if row is not None and WITHHELD not in row:
+            result: dict[str, Any] = row["result"]
+            return result
+        why = "is not recorded" if row is None else "is not recorded, since its result has a secret,"
+        call = f"{tool}({excerpt(_line(arguments)[1:-1], 120)})"
+        raise PredictionError(f"{call} {why} in {self.path.name}; run once with {RECORD} to call the server")
+
+    def add(self, tool: str, arguments: Mapping[str, Any], result: Mapping[str, Any]) -> None:
+        """Record a result; one with the value of a secret variable is left out, since the file is committed."""
+        place = self._next_place(tool, arguments)
+        row: dict[str, Any] = {"tool": tool, "arguments": dict(arguments), "case": self.case, "result": result}
+        if without(text := _line(result), secret_values()) != text:
+            row |= {"result": None, WITHHELD: True}
+        self.rows[place] = row | ({"nth": place[3]} if place[3] else {})
+
+    def keep(self) -> None:
+        """Write what this case recorded into the file, which other cases write as well.
+
+        Raises:
+            OSError: It cannot be written.
+            PredictionError: It has another content.
+        """
+
+        def merged() -> str:
+            stored = RecordedResults.read(self.path, self.case).rows if self.path.exists() else {}
+            rows = {**stored, **self.rows}
+            lines = [{"tools": self.tools}, *(rows[place] for place in sorted(rows))]
+            return "".join(f"{_line(each)}\n" for each in lines)
+
+        rewrite(self.path, merged)
+
+
+def _is_row(row: Any) -> bool:
+    texts = isinstance(row, dict) and all(isinstance(row.get(key), str) for key in ("tool", "case"))
+    return texts and isinstance(row.get("arguments"), dict) and isinstance(row.get("nth", 0), int) and "result" in row
+
+
+def _line(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)

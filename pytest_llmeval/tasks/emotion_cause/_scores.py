@@ -1,0 +1,299 @@
+"""Counts and scores of emotion-cause pairs, by emotion.
+
+A pair is a tuple whose last item is its emotion. Before it are the numbers of the emotion utterance and of the cause
+utterance and, in Subtask 1 of SemEval-2024 Task 3, first token of the cause span and the token after its last.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cache
+from itertools import compress
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from pytest_llmeval.core import FloatArray, grouped
+from pytest_llmeval.evaluators import best_pairs
+
+SpanTuple: TypeAlias = tuple[int, int, int, int, str]
+UtteranceTuple: TypeAlias = tuple[int, int, str]
+_Span: TypeAlias = tuple[int, int]
+
+Matching: TypeAlias = Literal["most", "original"]
+"""Pairing of spans in fuzzy matching: as many as possible, or each in order with the first one left."""
+
+EMOTIONS = ("neutral", "anger", "disgust", "fear", "joy", "sadness", "surprise")
+"""In the order of their numbers, 0 to 6."""
+
+SCORED = EMOTIONS[1:]
+"""The emotions that pairs are scored in; pairs of neutral utterances count nowhere."""
+
+
+class Columns(NamedTuple):
+    """The groups of counts by emotion that a family of scores is computed from.
+
+    Attributes:
+        hits: Right pairs.
+        predicted: The denominator of precision.
+        gold: The denominator of recall.
+        weight: The weights of emotions in weighted averages.
+    """
+
+    hits: str
+    predicted: str
+    gold: str
+    weight: str
+
+
+FAMILIES = {
+    "strict": Columns("strict", "predicted", "gold", "gold"),
+    "proportional": Columns("overlap", "predicted_tokens", "gold_tokens", "gold"),
+    "fuzzy": Columns("fuzzy", "predicted", "gold", "gold"),
+    "pair": Columns("pair", "predicted", "gold", "gold"),
+    "utterances": Columns("utterances", "utterances_predicted", "utterances_gold", "utterances_gold"),
+}
+FILTERED = Columns("filtered", "filtered_predicted", "filtered_gold", "filtered_gold")
+ALL = Columns("all", "all_predicted", "all_gold", "all_gold")
+
+LISTED = "listed_gold"
+"""Group of counts: all gold pairs, for recall of `FILTERED` and `ALL`."""
+
+
+def count_name(group: str, emotion: str) -> str:
+    """Return the name of a count, such as ``gold[joy]``."""
+    return f"{group}[{emotion}]"
+
+
+def span_counts(
+    gold: Iterable[SpanTuple], predicted: Iterable[SpanTuple], matching: Matching = "most"
+) -> dict[str, int]:
+    """Count the pairs of one conversation whose causes are spans (Subtask 1).
+
+    Both sides are made unique. Only spans of the same emotion utterance, cause utterance and emotion meet:
+
+    * strict: spans with the same ends;
+    * fuzzy: spans that share a token, one-to-one, as many as possible, so that no order of pairs matters; or, with
+      ``original`` matching, each predicted span in order with the first gold span that is left;
+    * proportional: each predicted span with the gold span of which it covers the largest share; of equal ones the
+      longest overlap; then the first in `gold`. The tokens that both share are right. A gold span counts all its tokens
+      as often as it is chosen, and once if it never is.
+
+    A span without token (empty or reversed) overlaps nothing.
+
+    Returns:
+        Counts by emotion for ``strict``, ``fuzzy`` and ``proportional`` of `FAMILIES`; absent ones are 0.
+    """
+    right, answers = dict.fromkeys(gold), dict.fromkeys(predicted)
+    groups = _by_key(right)
+    counts = _by_emotion({"gold": right, "predicted": answers, "strict": [pair for pair in answers if pair in right]})
+    tokens: Counter[str] = Counter()
+    for key, spans in _by_key(answers).items():
+        there = groups.pop(key, [])
+        tokens.update(_tokens(key[-1], there, spans))
+        met = _first_overlaps(there, spans) if matching == "original" else _most_overlaps(there, spans)
+        tokens[count_name("fuzzy", key[-1])] += met
+    for key, spans in groups.items():
+        tokens[count_name("gold_tokens", key[-1])] += sum(map(_length, spans))
+    return counts | {name: number for name, number in tokens.items() if number}
+
+
+def pair_counts(
+    gold: Iterable[UtteranceTuple], predicted: Iterable[UtteranceTuple], family: str = "pair"
+) -> dict[str, int]:
+    """Count the pairs of one conversation whose causes are utterances (Subtask 2); both sides are made unique.
+
+    Returns:
+        Counts by emotion for ``pair`` of `FAMILIES`, or for ``utterances``; absent ones are 0.
+    """
+    right, answers, columns = set(gold), set(predicted), FAMILIES[family]
+    return _by_emotion({columns.gold: right, columns.predicted: answers, columns.hits: right & answers})
+
+
+def step_counts(
+    gold: Collection[UtteranceTuple], candidates: Sequence[UtteranceTuple], keep: Sequence[bool]
+) -> dict[str, int]:
+    """Count the candidates of one conversation before and after a filter; neither side is made unique.
+
+    Args:
+        gold: The right pairs.
+        candidates: The proposals of the first step.
+        keep: For each candidate whether the second step keeps it.
+
+    Returns:
+        Counts by emotion for `FILTERED` and `ALL`; absent ones are 0.
+    """
+    filtered = list(compress(candidates, keep))
+    right = set(gold)
+    counts = _by_emotion({LISTED: gold})
+    for columns, pairs in ((FILTERED, filtered), (ALL, candidates)):
+        hits, proposed = [pair for pair in pairs if pair in right], set(pairs)
+        missed = [pair for pair in gold if pair not in proposed]
+        counts |= _by_emotion({columns.hits: hits, columns.predicted: pairs, columns.gold: [*hits, *missed]})
+    return counts
+
+
+def _by_emotion(groups: Mapping[str, Iterable[tuple[Any, ...]]]) -> dict[str, int]:
+    totals = {group: Counter(pair[-1] for pair in pairs) for group, pairs in groups.items()}
+    return {count_name(group, emotion): n for group, numbers in totals.items() for emotion, n in numbers.items()}
+
+
+def _by_key(pairs: Iterable[SpanTuple]) -> dict[tuple[int, int, str], list[_Span]]:
+    """Group spans by the values that must be equal for two of them to meet."""
+    return grouped(((utterance, cause, emotion), (start, end)) for utterance, cause, start, end, emotion in pairs)
+
+
+def _length(span: _Span) -> int:
+    """Return the number of tokens of a span; one that ends before it starts has none."""
+    return max(0, span[1] - span[0])
+
+
+def _overlap(a: _Span, b: _Span) -> int:
+    """Return how many tokens two spans share."""
+    return max(0, min(a[1], b[1]) - max(a[0], b[0]))
+
+
+def _most_overlaps(gold: Sequence[_Span], predicted: Sequence[_Span]) -> int:
+    """Return how many predicted spans can get a gold span of their own that they overlap."""
+    edges: dict[tuple[int, int], tuple[int, ...]] = {
+        (row, column): ()
+        for row, right in enumerate(gold)
+        for column, answered in enumerate(predicted)
+        if _overlap(right, answered)
+    }
+    return len(best_pairs(edges))
+
+
+def _first_overlaps(gold: Sequence[_Span], predicted: Sequence[_Span]) -> int:
+    """Return how many predicted spans get a gold span where each takes the first one that it overlaps."""
+    left = list(gold)
+    for span in predicted:
+        match = next((right for right in left if _overlap(right, span)), None)
+        if match is not None:
+            left.remove(match)
+    return len(gold) - len(left)
+
+
+def _tokens(emotion: str, gold: Sequence[_Span], predicted: Sequence[_Span]) -> Counter[str]:
+    """Count tokens for proportional matching among spans that may meet."""
+    shared = of_gold = 0
+    free = set(gold)
+    for span in predicted:
+        overlaps = [(overlap, right) for right in gold if (overlap := _overlap(span, right))]
+        if overlaps:
+            overlap, (start, end) = max(overlaps, key=lambda each: (each[0] / (each[1][1] - each[1][0]), each[0]))
+            shared += overlap
+            of_gold += end - start
+            free.discard((start, end))
+    of_gold += sum(map(_length, free))
+    numbers = {
+        "overlap": shared,
+        "gold_tokens": of_gold,
+        "predicted_tokens": sum(map(_length, predicted)),
+    }
+    return Counter({count_name(group, emotion): number for group, number in numbers.items()})
+
+
+PARTS = ("precision", "recall", "f1")
+
+FOUR = ("anger", "joy", "sadness", "surprise")
+"""The emotions without the two rare ones, disgust and fear."""
+
+_EPSILON = 1e-8
+"""The official script adds it to every denominator, so that a perfect score is a little less than 1."""
+
+
+@cache
+def score_names(name: str) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Return the names of a family's micro scores, of its weighted ones, and of those weighted over four emotions."""
+    stem = "weighted" if name == "pair" else f"weighted_{name}"
+    forms = (f"{name}_{{}}", f"{stem}_{{}}", f"{stem}_{{}}_4class")
+    micro, weighted, four = (tuple(form.format(part) for part in PARTS) for form in forms)
+    return micro, weighted, four
+
+
+def pair_scores(sums: Mapping[str, FloatArray], columns: Columns, name: str) -> dict[str, FloatArray]:
+    """Return the scores of a family, each a column like those of `sums`, by the formulas of the official script.
+
+    Args:
+        sums: Summed counts.
+        columns: The groups to use.
+        name: Of the family; part of the names of scores, except ``pair`` in weighted ones.
+
+    Returns:
+        ``NAME_f1``, ``weighted_NAME_f1``, ``weighted_NAME_f1_4class`` and ``NAME_f1[joy]``, and precision and recall of
+        each; in [0, 1). Micro scores are 0 where nothing is counted.
+        Weighted ones are NaN without gold, those of an emotion without gold and prediction.
+    """
+    import numpy as np
+
+    hits, predicted, gold, weight = (_rows(sums, group, SCORED) for group in columns)
+    each = prf(hits, predicted, gold)
+    micro = prf(*(rows.sum(axis=0) for rows in (hits, predicted, gold)))
+    scores = _named(name, (micro, *_weighted(each, weight)))
+    absent = (weight == 0) & (predicted == 0)
+    return scores | _by_label(name, [np.where(absent, np.nan, values) for values in each])
+
+
+def step_scores(sums: Mapping[str, FloatArray], columns: Columns, name: str) -> dict[str, FloatArray]:
+    """Return the scores of `FILTERED` or `ALL`, by the formulas of the project MECPE-Enhanced.
+
+    Micro scores are of all pairs, neutral ones among them. Weights are hits and misses of each emotion. An emotion
+    without gold and prediction has F1 0. Names and ranges are as in `pair_scores`.
+    """
+    micro = (_rows(sums, group, EMOTIONS).sum(axis=0) for group in (columns.hits, columns.predicted, LISTED))
+    hits, predicted, gold, weight = (_rows(sums, group, SCORED) for group in columns)
+    each = prf(hits, predicted, gold)
+    scores = _named(name, (prf(*micro), *_weighted(each, weight)))
+    return scores | _by_label(name, each)
+
+
+def support(sums: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+    """Return the number of gold pairs of each emotion; NaN for one that neither side has."""
+    import numpy as np
+
+    gold, predicted = (_rows(sums, group, SCORED) for group in ("gold", "predicted"))
+    rows = np.where((gold == 0) & (predicted == 0), np.nan, gold)
+    return {f"support[{emotion}]": row for emotion, row in zip(SCORED, rows, strict=True)}
+
+
+def keep_rate(sums: Mapping[str, FloatArray]) -> FloatArray:
+    """Return kept candidates over all candidates, in [0, 1); 0 if there are none."""
+    filtered, candidates = (_rows(sums, each.predicted, EMOTIONS).sum(axis=0) for each in (FILTERED, ALL))
+    rate: FloatArray = filtered / (candidates + _EPSILON)
+    return rate
+
+
+def _by_label(name: str, each: Sequence[FloatArray]) -> dict[str, FloatArray]:
+    """Name precision, recall and F1 of each emotion."""
+    parts = zip(PARTS, each, strict=True)
+    return {f"{name}_{part}[{emotion}]": row for part, rows in parts for emotion, row in zip(SCORED, rows, strict=True)}
+
+
+def _rows(sums: Mapping[str, FloatArray], group: str, emotions: Sequence[str]) -> FloatArray:
+    import numpy as np
+
+    rows: FloatArray = np.array([sums[count_name(group, emotion)] for emotion in emotions])
+    return rows
+
+
+def prf(hits: FloatArray, predicted: FloatArray, gold: FloatArray) -> tuple[FloatArray, ...]:
+    """Return precision, recall and F1, each in [0, 1)."""
+    precision, recall = hits / (predicted + _EPSILON), hits / (gold + _EPSILON)
+    return precision, recall, 2 * precision * recall / (precision + recall + _EPSILON)
+
+
+def _weighted(each: Sequence[FloatArray], weight: FloatArray) -> list[list[FloatArray]]:
+    """Average scores by emotion, over all emotions and over four."""
+    import numpy as np
+
+    averages = []
+    for chosen in (SCORED, FOUR):
+        rows = [SCORED.index(emotion) for emotion in chosen]
+        total = weight[rows].sum(axis=0)
+        share = np.divide(weight[rows], total, out=np.full(np.shape(weight[rows]), np.nan), where=total != 0)
+        averages.append([(values[rows] * share).sum(axis=0) for values in each])
+    return averages
+
+
+def _named(name: str, families: Iterable[Iterable[FloatArray]]) -> dict[str, FloatArray]:
+    """Give micro scores and both kinds of weighted ones their names."""
+    pairs = zip(score_names(name), families, strict=True)
+    return {each: column for names, columns in pairs for each, column in zip(names, columns, strict=True)}

@@ -1,0 +1,508 @@
+"""Matching of cited evidence with listed sources, each piece by its kind: precision, recall and F1."""
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, TypeAlias, cast
+
+from pytest_llmeval.data import load_taxonomy
+from pytest_llmeval.evaluators import EvidenceSource, as_sources, is_east_asian, separate_east_asian
+from pytest_llmeval.tasks.fact_check._mentions import (
+    Quantity,
+    canonical_address,
+    find_addresses,
+    find_attributions,
+    find_citations,
+    find_names,
+    find_quantities,
+    is_unusual_address,
+    readings,
+    site_name,
+)
+
+Tokenizer: TypeAlias = Literal["auto", "words"]
+
+
+_WORD = re.compile(r"\w+")
+_FUNCTION_WORDS = "a an and are as at but by for from in is of on or the to was were with"
+_STOP_WORDS = frozenset([*_FUNCTION_WORDS.split(), "according", "based", "reported", "said", "stated"])
+_EAST_ASIAN_STOP_WORDS = _STOP_WORDS | frozenset("的了和与及或在是为于由从对等也并而其该此这那有年月日据称说")
+
+
+def split_words(lower: str, tokenizer: Tokenizer) -> list[str]:
+    """Return the words of a text in small letters; with ``auto`` every East Asian character is one."""
+    if tokenizer == "words" or lower.isascii():
+        return _WORD.findall(lower)
+    return _WORD.findall(separate_east_asian(lower, keep_marks=False))
+
+
+def content_words(words: Sequence[str], tokenizer: Tokenizer) -> frozenset[str]:
+    """Return the words without stop words."""
+    return frozenset(words) - (_STOP_WORDS if tokenizer == "words" else _EAST_ASIAN_STOP_WORDS)
+
+
+def paired_words(words: Sequence[str], tokenizer: Tokenizer) -> frozenset[str]:
+    """Return the words without stop words, with each two neighbouring East Asian characters as one.
+
+    Single characters are shared by unlike names: 新华社 and 新浪 have a third of theirs in common.
+    """
+    if tokenizer == "words":
+        return content_words(words, tokenizer)
+    terms: set[str] = set()
+    before = after = False
+    for place, word in enumerate(words):
+        before, alone = after, not is_east_asian(word)
+        after = place + 1 < len(words) and not alone and is_east_asian(words[place + 1])
+        if after:
+            terms.add(word + words[place + 1])
+        elif not before:
+            terms.add(word)
+    return frozenset(terms) - _EAST_ASIAN_STOP_WORDS - frozenset(load_taxonomy("citations")["zh"]["stop_words"])
+
+
+_SCHEME = re.compile(r"https?://(?!/|\Z)")
+
+
+def original_citations(text: str, listed: Sequence[EvidenceSource]) -> Iterator[str]:
+    """Yield the citations of a text that are not among the listed sources."""
+    known = {each for source in listed for each in (source.text, *source.urls)}
+    return (each.text for each in find_citations(text) if each.text not in known)
+
+
+class OriginalPiece:
+    """A piece of evidence, with the values needed to compare it."""
+
+    def __init__(self, source: EvidenceSource, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self.source = source
+        self.lower = source.text.lower()
+        self.host = _host(source.text)
+        # A plain citation has no addresses: that the text of a source is one is the business of `host`.
+        self.addresses = frozenset(source.urls)
+
+    @cached_property
+    def hosts(self) -> frozenset[str | None]:
+        """The hosts of all addresses."""
+        return frozenset({self.host, *map(_host, self.addresses)})
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The words without stop words."""
+        return content_words(split_words(self.lower, self._tokenizer), self._tokenizer)
+
+    def reason(self, gold: "OriginalPiece") -> str:
+        """Return why this citation matches a source regardless of its words; empty if the words decide."""
+        if self.lower in gold.lower or gold.lower in self.lower:
+            return "contains"
+        if not self.addresses.isdisjoint(gold.addresses):
+            return "address"
+        listed = gold.source.text in gold.addresses
+        return "host" if gold.host is not None and gold.host in (self.hosts if listed else {self.host}) else ""
+
+
+def _host(text: str) -> str | None:
+    scheme = _SCHEME.search(text)
+    return text[scheme.end() :].partition("/")[0] if scheme else None
+
+
+_BLANK = ";"
+"""Stands for an address: no pattern of a name or a number reads on behind it."""
+
+_BRACKET = re.compile(r"[()\uff08\uff09]")
+
+_TITLES = "Bros|Co|Corp|Dept|Dr|Ft|Gov|Inc|Jr|Ltd|Mr|Mrs|Ms|Mt|Prof|Sen|Sr|St"
+_ABBREVIATION = re.compile(rf"(?<![\w.])(?:(?:[A-Z]\.){{2,}}|(?:{_TITLES}|[A-Z])\.(?=\s[A-Z]))")
+
+_LETTER = "x"
+"""Stands for the full stop of an abbreviation, which ends no name."""
+
+_NAMED = re.compile(r"[A-Z][\w&\u2019-]*+|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
+
+_ADDRESS_STARTS = ("http://", "https://", "www.")
+
+
+def citations_by_kind(text: str, listed: Sequence[EvidenceSource]) -> Iterator[str]:
+    """Yield the addresses, names and numbers that a text cites, each once, without the addresses of listed sources."""
+    known = {address for source in listed for address in Piece(source, "words", cited=False).addresses}
+    spans = list(find_addresses(text))
+    for start, end in spans:
+        address = text[start:end]
+        canonical = _canonical(readings(address))
+        # A host alone, without "www.", is what companies are called.
+        if ("/" in address or address.lower().startswith(_ADDRESS_STARTS)) and known.isdisjoint(canonical):
+            known |= canonical
+            yield address
+    prose = _blanked(text, spans)
+    yield from (prose[start:end] for start, end in _name_spans(prose))
+    numbers: dict[str, str] = {}
+    for each in find_quantities(prose):
+        if each.citable:
+            numbers.setdefault(each.key, prose[each.start : each.end])
+    yield from numbers.values()
+
+
+def claim_words(claim: str, tokenizer: Tokenizer) -> frozenset[str]:
+    """Return the words of a claim that identify no source: capitalised ones and East Asian ones.
+
+    The names of those to whom the claim is attributed are not among them.
+    """
+    prose = _blanked(claim, find_addresses(claim))
+    named = _NAMED.findall(_blanked(prose, _name_spans(prose)))
+    return Piece(EvidenceSource(f" {_BLANK} ".join(named)), tokenizer, cited=False).words
+
+
+def _name_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Yield start and end of the names that a text without addresses cites."""
+    read = _ABBREVIATION.sub(lambda match: match[0].replace(".", _LETTER), text)
+    covered = bytearray(len(text))
+    for start, end in find_names(_BRACKET.sub(_BLANK, read)):
+        covered[start:end] = b"\1" * (end - start)
+        yield start, end
+    yield from ((start, end) for start, end in find_attributions(read) if 1 not in covered[start:end])
+
+
+class Piece:
+    """A piece of evidence, with the values needed to compare it.
+
+    Args:
+        source: The evidence.
+        tokenizer: Splits its text into words.
+        cited: Whether it is cited, rather than listed.
+        claim: What `claim_words` returns for the claim that it is about.
+    """
+
+    def __init__(
+        self, source: EvidenceSource, tokenizer: Tokenizer, *, cited: bool, claim: frozenset[str] = frozenset()
+    ) -> None:
+        self.source = source
+        self._tokenizer = tokenizer
+        self._cited = cited
+        self._claim = claim
+
+    @cached_property
+    def _spans(self) -> list[tuple[int, int]]:
+        return list(find_addresses(self.source.text))
+
+    @cached_property
+    def is_address(self) -> bool:
+        """Whether it is an address without anything else."""
+        text = self.source.text
+        return self._spans[:1] == [_inside(text)] or is_unusual_address(text.strip())
+
+    @cached_property
+    def is_quantity(self) -> bool:
+        """Whether it is a number without anything else."""
+        whole = not self._spans and bool(self._numbers)
+        return whole and _inside(self.source.text) == (self._numbers[0].start, self._numbers[0].end)
+
+    @cached_property
+    def addresses(self) -> frozenset[str]:
+        """Its addresses: those that are listed, and those in the text."""
+        text = self.source.text
+        within = [text] if self.is_address else [text[start:end] for start, end in self._spans]
+        if self._cited:
+            within = [reading for address in within for reading in readings(address)]
+        return frozenset(_canonical([*self.source.urls, *within]))
+
+    @cached_property
+    def quantities(self) -> frozenset[str]:
+        """The numbers in the text."""
+        return frozenset(each.key for each in self._numbers)
+
+    @cached_property
+    def figures(self) -> frozenset[str]:
+        """The numbers with a unit, or with separators of thousands."""
+        return frozenset(each.key for each in self._numbers if each.citable or not each.key[-1].isdigit())
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The words without stop words and those of the claim, numbers included."""
+        return paired_words(self._sequence, self._tokenizer) - self._claim
+
+    @cached_property
+    def _prose(self) -> str:
+        return _blanked(self.source.text, self._spans) if self._spans else self.source.text
+
+    @cached_property
+    def _numbers(self) -> list[Quantity]:
+        return list(find_quantities(self._prose))
+
+    @cached_property
+    def _sequence(self) -> list[str]:
+        words: list[str] = []
+        behind = 0
+        for each in self._numbers:
+            words += split_words(self._prose[behind : each.start].lower(), self._tokenizer)
+            words.append(each.key)
+            behind = each.end
+        return words + split_words(self._prose[behind:].lower(), self._tokenizer)
+
+    @cached_property
+    def _joined(self) -> str:
+        return f" {' '.join(self._sequence)} " if self._sequence else ""
+
+    def reason(self, gold: "Piece") -> str | None:
+        """Return why this citation matches a source: empty if its words must tell, ``None`` if they must not."""
+        if not self.addresses.isdisjoint(gold.addresses):
+            return "address"
+        if self.source.text == gold.source.text:
+            return "contains"
+        if not (self._may_identify and gold._may_identify):  # noqa: SLF001 (the same class)
+            return None
+        if self.is_address or gold.is_address:
+            return "host" if self._names_site_of(gold) or gold._names_site_of(self) else None  # noqa: SLF001 (the same class)
+        if self.is_quantity or gold.is_quantity:
+            number, other = (self, gold) if self.is_quantity else (gold, self)
+            return "contains" if number.quantities <= other.quantities else None
+        return self._reason_in_words(gold)
+
+    def _reason_in_words(self, gold: "Piece") -> str | None:
+        if self._joined and gold._joined and (self._joined in gold._joined or gold._joined in self._joined):  # noqa: SLF001 (the same class)
+            return "contains"
+        return None if self.figures and gold.figures and self.figures.isdisjoint(gold.figures) else ""
+
+    @property
+    def _may_identify(self) -> bool:
+        """Whether it is an address or a number, or has words besides those of the claim."""
+        return not self._claim or self.is_address or self.is_quantity or bool(self.words)
+
+    def _names_site_of(self, other: "Piece") -> bool:
+        """Return whether this is the name of the site of an address, such as Reuters, and no address itself."""
+        if self.addresses or not other.is_address:
+            return False
+        names = {"".join(self._sequence), "".join(word for word in self._sequence if word in self.words)}
+        return any(site_name(address) in names for address in other.addresses)
+
+
+def _inside(text: str) -> tuple[int, int]:
+    """Return where a text begins and ends, without white space."""
+    return len(text) - len(text.lstrip()), len(text.rstrip())
+
+
+def _canonical(addresses: Iterable[str]) -> set[str]:
+    return {canonical for each in addresses if (canonical := canonical_address(each)) is not None}
+
+
+def _blanked(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    parts, behind = [], 0
+    for start, end in spans:
+        parts += [text[behind:start], _BLANK * (end - start)]
+        behind = end
+    return "".join([*parts, text[behind:]])
+
+
+EvidenceForm: TypeAlias = Literal["each_side", "original"]
+EvidenceMatching: TypeAlias = Literal["by_kind", "original"]
+_Reason: TypeAlias = Literal["contains", "address", "host", "words"]
+
+
+@dataclass(frozen=True, slots=True)
+class MatchedPair:
+    """A citation and a source that it matches.
+
+    Attributes:
+        cited: The citation.
+        gold: The source.
+        why: ``contains`` (one text contains the other), ``address`` (both have the same one), ``host`` (one names the
+            site that the other is on; in the original rules, both are on it) or ``words``.
+        overlap: The share of words, where that is why.
+    """
+
+    cited: str
+    gold: str
+    why: _Reason
+    overlap: float | None = None
+
+    def __str__(self) -> str:
+        share = "" if self.overlap is None else f" {self.overlap:.2f}"
+        return f"{self.cited} = {self.gold} ({self.why}{share})"
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceMatch:
+    """The matches between cited evidence and gold evidence.
+
+    Attributes:
+        cited: The citations, sorted.
+        gold: The sources, sorted.
+        pairs: Every citation with every source that it matches.
+        form: The form of precision.
+    """
+
+    cited: tuple[str, ...]
+    gold: tuple[str, ...]
+    pairs: tuple[MatchedPair, ...]
+    form: EvidenceForm = "each_side"
+
+    @property
+    def missed(self) -> tuple[str, ...]:
+        """The sources that no citation matches."""
+        matches = {pair.gold for pair in self.pairs}
+        return tuple(text for text in self.gold if text not in matches)
+
+    @property
+    def unmatched(self) -> tuple[str, ...]:
+        """The citations that match no source."""
+        matches = {pair.cited for pair in self.pairs}
+        return tuple(text for text in self.cited if text not in matches)
+
+    @property
+    def matched_gold(self) -> int:
+        """Number of sources that some citation matches."""
+        return len(self.gold) - len(self.missed)
+
+    @property
+    def matched_cited(self) -> int:
+        """The numerator of precision: the citations that match a source; in the original form, the matched sources."""
+        return self.matched_gold if self.form == "original" else len(self.cited) - len(self.unmatched)
+
+    @property
+    def precision(self) -> float:
+        """Matched citations by citations: 1 if no side has evidence, 0 if one has; see `EvidenceMatcher`."""
+        return self._share(self.matched_cited, len(self.cited))
+
+    @property
+    def recall(self) -> float:
+        """Matched sources by sources, in [0, 1]: 1 if no side has evidence, 0 if one has."""
+        return self._share(self.matched_gold, len(self.gold))
+
+    @property
+    def f1(self) -> float:
+        """The harmonic mean of precision and recall; 0 if both are."""
+        precision, recall = self.precision, self.recall
+        return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+
+    def _share(self, part: int, whole: int) -> float:
+        if not self.cited and not self.gold:
+            return 1.0
+        return part / whole if self.cited and self.gold else 0.0
+
+
+@dataclass(frozen=True)
+class EvidenceMatcher:
+    """Finds the evidence that a justification cites, and compares it with listed sources.
+
+    With ``by_kind`` matching,
+
+    1. what has an address matches what has the same address, regardless of other content: host, path and query are
+       compared, not how they are written;
+    2. an address alone matches nothing else, except the name of its site (Reuters for ``reuters.com/world``);
+    3. a number alone matches a text with the same number in the same unit (5.2% is not in 15.2%);
+    4. two other texts match if the words of one stand in the other, one after the other, or if of the words that are no
+       stop words, ``shared / fewer of the two`` is `threshold` or more. A number with its unit is one word, and so are
+       two neighbouring East Asian characters. If both have numbers with units, they must have one of these in common.
+
+    What a claim is about, its capitalised and its East Asian words, identifies no source: in rules 2 and 4 these words
+    count for nothing where the claim is known, unless the claim itself cites them.
+
+    With ``original`` matching, any text matches if it contains the other, letter by letter; if both list
+    the same address; if the first addresses of both are on the same host (of a source without content, any address);
+    or by the share of words, East Asian characters being one each. Addresses and numbers are split into words there.
+
+    Recall is the share of sources that are matched. Precision is the share of citations that match, in [0, 1]
+    (``each_side``), or the number of *matched sources* by the number of citations (``original``), which is above 1
+    where one citation matches several sources.
+
+    Attributes:
+        threshold: Least share of words, above 0 and up to 1.
+        form: ``each_side`` or ``original``.
+        tokenizer: ``auto``: runs of letters, digits and underscores are words, and Han, Kana and Hangul characters are
+            words as above; ``words``: such characters make one word of each run, as in the original rule.
+        matching: ``by_kind`` or ``original``; the latter also finds only what the original patterns cite.
+
+    Raises:
+        ValueError: An option has an impossible value.
+
+    Example:
+        >>> matcher = EvidenceMatcher()
+        >>> cited = matcher.extract("According to the World Bank, growth was 4.25%.")
+        >>> cited
+        ['4.25%', 'the World Bank']
+        >>> found = matcher.match(cited, ["World Bank outlook", "Central bank minutes"])
+        >>> [str(pair) for pair in found.pairs], found.missed
+        (['the World Bank = Central bank minutes (words 0.50)', 'the World Bank = World Bank outlook (words 1.00)'], ())
+        >>> found.precision, found.recall
+        (0.5, 1.0)
+    """
+
+    threshold: float = 0.3
+    form: EvidenceForm = "each_side"
+    tokenizer: Tokenizer = "auto"
+    matching: EvidenceMatching = "by_kind"
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.threshold) and 0 < self.threshold <= 1):
+            raise ValueError(f"threshold: found {self.threshold!r}, expected a number above 0 and up to 1")
+        choices: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+            ("form", self.form, ("each_side", "original")),
+            ("tokenizer", self.tokenizer, ("auto", "words")),
+            ("matching", self.matching, ("by_kind", "original")),
+        )
+        for option, value, known in choices:
+            if value not in known:
+                raise ValueError(f"{option}: found {value!r}, expected {' or '.join(known)}")
+
+    def extract(self, justification: str, evidence_sources: Iterable[Any] = ()) -> list[str]:
+        """Return the citations of a text and the sources of a list, each once, sorted.
+
+        An address in the text that belongs to one of the sources is not a separate citation.
+
+        Args:
+            justification: The text.
+            evidence_sources: Texts, or objects with ``content`` and ``url``.
+        """
+        return [source.text for source in self.sources(justification, evidence_sources)]
+
+    def sources(self, justification: str, evidence_sources: Iterable[Any] = ()) -> list[EvidenceSource]:
+        """Return the result of `extract`, with the addresses that belong to it."""
+        listed = as_sources(evidence_sources)
+        cite = original_citations if self.matching == "original" else citations_by_kind
+        return sorted(
+            [*listed, *map(EvidenceSource, sorted(set(cite(justification, listed))))], key=lambda source: source.text
+        )
+
+    def match(self, cited: Iterable[Any], gold: Iterable[Any], claim: str = "") -> EvidenceMatch:
+        """Match citations with sources; both are texts, objects with ``content`` and ``url``, or from `sources`.
+
+        Args:
+            cited: The citations.
+            gold: The sources.
+            claim: What they are about: its entities identify no source. Not used by ``original`` matching.
+        """
+        known = self._claim_words(claim)
+        left, right = (
+            [self._piece(each, known, cited=side is cited) for each in as_sources(side)] for side in (cited, gold)
+        )
+        pairs = [pair for citation in left for other in right if (pair := self._pair(citation, other)) is not None]
+        return EvidenceMatch(
+            tuple(each.source.text for each in left), tuple(each.source.text for each in right), tuple(pairs), self.form
+        )
+
+    def explain(self, cited: str, gold: str, claim: str = "") -> MatchedPair | None:
+        """Return why a citation matches a source of a claim; ``None`` if it does not."""
+        known = self._claim_words(claim)
+        return self._pair(
+            self._piece(EvidenceSource(cited), known, cited=True),
+            self._piece(EvidenceSource(gold), known, cited=False),
+        )
+
+    def _claim_words(self, claim: str) -> frozenset[str]:
+        return claim_words(claim, self.tokenizer) if claim and self.matching != "original" else frozenset()
+
+    def _piece(self, source: EvidenceSource, claim: frozenset[str], *, cited: bool) -> Piece | OriginalPiece:
+        if self.matching == "original":
+            return OriginalPiece(source, self.tokenizer)
+        return Piece(source, self.tokenizer, cited=cited, claim=claim)
+
+    def _pair(self, cited: Any, gold: Any) -> MatchedPair | None:
+        texts = cited.source.text, gold.source.text
+        reason = cited.reason(gold)
+        if reason is None:
+            return None
+        if reason:
+            return MatchedPair(*texts, cast("_Reason", reason))
+        fewer = min(len(cited.words), len(gold.words))
+        overlap = len(cited.words & gold.words) / fewer if fewer else 0.0
+        return MatchedPair(*texts, "words", overlap) if overlap >= self.threshold else None

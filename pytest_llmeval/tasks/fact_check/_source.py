@@ -1,0 +1,176 @@
+"""Cases from data sets of claims, and answers of fact checkers."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from msgspec import structs
+
+from pytest_llmeval.core import Case, Fault, grouped, unknown_name
+from pytest_llmeval.data import (
+    CaseFile,
+    DataRow,
+    FaultLog,
+    FileSource,
+    RecordedAnswer,
+    UnreadKeys,
+    case_id,
+    json_text,
+    kind,
+    load_json,
+    read_answers,
+    read_jsonl,
+    wrong_values,
+)
+
+_ID_KEYS = ("id", "claim_id")
+_MEANT: Final = {"label": "verdict", "gold_label": "verdict", "evidence": "evidence_sources"}
+"""Keys of other data sets, each with the part of a claim that it may be."""
+_ANSWER_ID_KEYS = (*_ID_KEYS, "question_id")
+_EXPECTED_KEYS = ("verdict", "justification", "evidence_sources")
+_ANSWER_KEYS = ("prediction", "answer")
+_RESULT_KEYS = (
+    {
+        "verdict": "llm_verdict",
+        "justification": "llm_reasoning",
+        "confidence": "llm_confidence",
+        "evidence_sources": "llm_evidence_sources",
+    },
+    {
+        "verdict": "predicted_verdict",
+        "justification": "justification",
+        "confidence": "confidence",
+        "evidence_sources": "evidence_sources",
+    },
+)
+"""Key of an answer to its key in ``enhanced_test_results.json``, with the keys of the original script and with ours."""
+
+
+@dataclass(frozen=True)
+class FactCheckSource(FileSource):
+    """Objects with ``claim``, ``verdict``, ``justification`` and ``evidence_sources``; a list of them, or JSONL.
+
+    A case's id is the ``id`` or ``claim_id`` of the object, or else its number, counted from 1. Its input is the claim,
+    and its label ``verdict`` the verdict.
+
+    Answers belong to cases by id, as in all formats (or ``claim_id``), or by ``claim`` where they have no id. An object
+    that has no answer under ``prediction`` or ``answer`` is itself the answer of a fact checker, one with an id only if
+    it has a verdict. An answer that is null is missing: the call failed. The results of ``enhanced_test_results.json``
+    are answers as well.
+
+    Attributes:
+        labels: More keys of the objects that become labels.
+        fields: Keys of the objects for ``id``, ``claim``, ``verdict``, ``justification`` and ``evidence_sources`` with
+            other names, such as ``{verdict: label}``; further keys are then ignored.
+        ignore: Keys of the objects that are not read on purpose.
+    """
+
+    format: ClassVar[str] = "fact_check"
+
+    labels: tuple[str, ...] = ()
+    fields: Mapping[str, str] = field(default_factory=dict)
+    ignore: tuple[str, ...] = ()
+
+    def read(self, file: CaseFile) -> None:
+        """Add the claims."""
+        parts = ("id", "claim", *_EXPECTED_KEYS)
+        for name in self.fields:
+            if name not in parts:
+                file.faults.add(0, 0, "fields", unknown_name("part", name, parts))
+        unread = UnreadKeys((*_ID_KEYS, "claim", *_EXPECTED_KEYS), (*self.labels, *self.ignore))
+        met: set[str] = set()
+        for number, raw in enumerate(_rows(file), 1):
+            row = raw
+            if isinstance(raw.data, dict):
+                met.update(raw.data)
+                if self.fields:
+                    row = structs.replace(raw, data=self._renamed(raw.data))
+                else:
+                    unread.add(raw.data, raw.line, raw.column, raw.path)
+            faults = list(_faults(row.data))
+            for key, message in faults:
+                file.faults.add(row.line, row.column, _joined(row.path, key), message)
+            if not faults:
+                file.add(self._case(number, row), _joined(row.path, "id"), row.column)
+        unread.report(file.faults, _MEANT)
+        for name, key in self.fields.items():
+            if met and key not in met:
+                file.faults.add(0, 0, "fields", f"no claim has the key {key!r}, which `fields.{name}` names")
+
+    def _renamed(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        named = {name: data[key] for name, key in self.fields.items() if key in data}
+        return {**{key: value for key, value in data.items() if key not in self.fields}, **named}
+
+    def _case(self, number: int, row: DataRow) -> Case:
+        item = row.data
+        key = next((key for key in _ID_KEYS if item.get(key) is not None), None)
+        verdict = {"verdict": item["verdict"]} if isinstance(item.get("verdict"), str) else {}
+        others = {key: json_text(item[key]) for key in self.labels if item.get(key) is not None}
+        return Case(
+            id=str(number) if key is None else str(case_id(item[key])),
+            input=item["claim"],
+            expected={key: item[key] for key in _EXPECTED_KEYS if key in item} or None,
+            labels=others | verdict,
+            line=row.line,
+        )
+
+    def answers(self, path: Path, cases: Mapping[str, Case], faults: FaultLog) -> list[RecordedAnswer]:
+        """Return the recorded answers; of claims that are there several times, the answers come in the same order."""
+        waiting = grouped((_key(case.input), name) for name, case in reversed(list(cases.items())))
+
+        def with_id(row: Any) -> Any:
+            if not isinstance(row, dict):
+                return row
+            if known := next((each for each in _RESULT_KEYS if each["verdict"] in row), None):
+                reply = {key: row[name] for key, name in known.items() if row.get(name) is not None}
+                row = {**row, "prediction": reply if "verdict" in reply else None}
+            answer = next((row[key] for key in _ANSWER_KEYS if key in row), row)
+            key = next((key for key in _ANSWER_ID_KEYS if row.get(key) is not None), None)
+            if key is not None:
+                lacks_answer = answer is row and "verdict" not in row
+                return {**row, "id": row[key]} if lacks_answer else {"id": row[key], "prediction": answer}
+            claim = row.get("claim")
+            if not isinstance(claim, str):
+                return row
+            names = waiting.get(_key(claim), [claim])
+            return {"id": names.pop() if len(names) > 1 else names[0], "prediction": answer}
+
+        answers = read_answers(path, faults, with_id, rows_key="results", answer_keys=(*_ANSWER_KEYS, "verdict"))
+        return [answer for answer in answers if answer.value is not None]
+
+
+def _rows(file: CaseFile) -> Iterator[DataRow]:
+    if file.path.suffix.lower() != ".json":
+        faults: list[Fault] = []
+        yield from (DataRow(data, line) for line, data in read_jsonl(file.path, file.display_path, faults))
+        file.faults.extend(faults)
+        return
+    document = load_json(file.path, file.display_path, depth=1)
+    if not isinstance(document.data, list):
+        file.faults.add(1, 1, "", f"found {kind(document.data)}, expected a list of claims")
+        return
+    for index, data in enumerate(document.data):
+        yield DataRow(data, *document.locate([index]), f"[{index}]")
+
+
+def _faults(item: Any) -> Iterator[tuple[str, str]]:
+    """Yield key and message of what keeps an object from being a case; its ground truth is the evaluator's business."""
+    if not isinstance(item, dict):
+        yield "", f"found {kind(item)}, expected an object with claim and verdict"
+        return
+    claim = item.get("claim")
+    checks = [("claim", isinstance(claim, str) and bool(claim.strip()), "text")]
+    checks += [
+        (key, case_id(item[key]) is not None, "text or a whole number") for key in _ID_KEYS if item.get(key) is not None
+    ]
+    for (key,), message in wrong_values(item, checks):
+        yield key, message
+
+
+def _joined(path: str, key: str) -> str:
+    return f"{path}.{key}" if path and key else path or key
+
+
+def _key(claim: str) -> str:
+    return " ".join(claim.split())

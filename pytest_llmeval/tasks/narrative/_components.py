@@ -1,0 +1,418 @@
+"""The evaluators of events, characters, relationships and the action layer."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pytest_llmeval.core import Case, FloatArray, Metric, Observation, Sums
+from pytest_llmeval.evaluators import f1, precision, ratio, recall
+from pytest_llmeval.tasks.narrative._alignment import ALIGN, Alignment, EventPair, NameMatch, Pairing, RelationshipPair
+from pytest_llmeval.tasks.narrative._base import (
+    NarrativeEvaluator,
+    action_lines,
+    character_lines,
+    gap_counts,
+    gap_details,
+    rates,
+    read_gold,
+    relationship_lines,
+)
+from pytest_llmeval.tasks.narrative._document import ACTION_FIELDS, Event, Relationship
+
+_PAIRED = ("relationship_precision", "relationship_recall", "relationship_f1")
+_LABELLED = ("labelled_precision", "labelled_recall", "labelled_f1")
+_LEVELS = ("level1", "level2")
+_COVERAGE = "relationship_pair_coverage"
+_RELATIONSHIP_METRICS = (*_PAIRED, *_LABELLED, *(f"{level}_accuracy" for level in _LEVELS), _COVERAGE)
+_NO_RELATIONSHIP = "the ground truth has no relationship with agent and target"
+
+
+@dataclass(frozen=True)
+class Relationships(NarrativeEvaluator):
+    """Precision, recall and F1 of relationships, and accuracy of their two levels.
+
+    Judged is every gold event that has at least one relationship with agent and target, including missing events.
+    Predicted relationships of an event are paired one-to-one with gold ones between the same characters (aliases are
+    resolved), preferring equal levels 1, then levels 2, then common sentiments.
+
+    With ``pairing: many`` every relationship between the same characters is found, however many there are of it.
+
+    * ``relationship_*``: of the pairs; recall is ``relationship_pair_coverage``;
+    * ``labelled_*``: a pair counts if it has every level that gold gives;
+    * ``level1_accuracy``, ``level2_accuracy``: over the pairs whose gold has the level; none predicted is wrong.
+
+    All metrics are in [0, 1].
+
+    Attributes:
+        fuzzy: Least likeness at which names are equal, as in `narrative.characters`.
+        match: ``strict``: only main names count, no aliases.
+        pairing: ``many``: relationships between the same characters are paired many-to-many.
+        align: By what events are aligned: ``id``, ``time_order``, ``span``; each sees what those before it left over.
+        relationship_taxonomy: File of your own with the labels for `normalize`; ``None``: the shipped one.
+    """
+
+    name = "narrative.relationships"
+    metrics = _RELATIONSHIP_METRICS
+    lines = staticmethod(relationship_lines)
+
+    fuzzy: float | None = None
+    match: NameMatch = field(default="aliases", kw_only=True)
+    pairing: Pairing = field(default="one", kw_only=True)
+    align: tuple[str, ...] = ALIGN
+    relationship_taxonomy: str | None = field(default=None, kw_only=True, metadata={"path": True})
+
+    def observe(self, stories: Alignment) -> Observation:
+        """Count the relationships of two stories."""
+        tally = _Tally()
+        for (event, partner), pairs, links in zip(stories.events, stories.relationships, stories.links, strict=True):
+            tally.add(event, partner, pairs, links)
+        details = tally.details() | gap_details("relationships", stories.gold)
+        if not tally.judged_events:
+            return Observation(gap_counts(details), details, dict.fromkeys(self.metrics, _NO_RELATIONSHIP))
+        undefined = {
+            f"{level}_accuracy": f"no paired relationship has {level} in the ground truth"
+            for level in _LEVELS
+            if not tally.counts[level]
+        }
+        abstained = tuple(name for name in undefined if name.removesuffix("_accuracy") in tally.levels)
+        return Observation(gap_counts(details) | tally.counts, details, undefined, abstained=abstained)
+
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
+        """Return precision, recall and F1 of all relationships pooled, and the shares of right levels."""
+        import numpy as np
+
+        predicted, gold = sums["predicted"], sums["gold"]
+        metrics: dict[str, FloatArray] = {}
+        for names, kind in ((_PAIRED, "paired"), (_LABELLED, "labelled")):
+            hits, more = sums[kind], sums[f"{kind}.more"]
+            precise, covered = precision(hits + more, predicted, gold), recall(hits, gold)
+            both = np.where(more == 0, f1(hits, predicted, gold), ratio(2 * precise * covered, precise + covered))
+            metrics |= dict(zip(names, (precise, covered, both), strict=True))
+        accuracies = {f"{level}_accuracy": ratio(sums[f"{level}.right"], sums[level]) for level in _LEVELS}
+        return metrics | accuracies | {_COVERAGE: metrics["relationship_recall"]}
+
+
+class _Tally:
+    """Counts relationships event by event."""
+
+    def __init__(self) -> None:
+        self.counts = dict.fromkeys(("gold", "predicted", "paired", "labelled"), 0)
+        self.counts |= {name: 0 for level in _LEVELS for name in (level, f"{level}.right")}
+        self.levels: set[str] = set()  # that gold has, in pairs or not
+        self.judged_events = 0
+        self.skipped_events = 0
+        self.missing: list[dict[str, Any]] = []
+        self.extra: list[dict[str, Any]] = []
+        self.unjudged: list[dict[str, Any]] = []
+        self.wrong: list[dict[str, Any]] = []
+
+    def add(
+        self,
+        event: Event,
+        partner: Event | None,
+        pairs: Sequence[RelationshipPair],
+        links: Sequence[tuple[Relationship, Relationship]],
+    ) -> None:
+        predicted = partner.relationships if partner else ()
+        if not pairs:
+            self.unjudged += [_relationship_detail(event, each) for each in predicted]
+            if predicted:
+                self.skipped_events += 1
+            return
+        self.judged_events += 1
+        # As many predicted ones may lack an end as gold ones do.
+        lacking = sum(not each.is_usable for each in predicted)
+        excused = min(lacking, len(event.relationships) - len(pairs))
+        self.counts["gold"] += len(pairs)
+        self.counts["predicted"] += len(predicted) - excused
+        for right, answer in pairs:
+            self.levels.update(level for level in _LEVELS if getattr(right, level))
+            if answer is None:
+                self.missing.append(_relationship_detail(event, right))
+            else:
+                self._add_pair(event, right, answer)
+        self._add_more("paired", links)
+        self._add_more("labelled", [link for link in links if is_labelled_right(*link)])
+        paired = {id(answer) for _, answer in links}
+        usable = [each for each in predicted if each.is_usable and id(each) not in paired]
+        unusable = [each for each in predicted if not each.is_usable]
+        self.unjudged += [_relationship_detail(event, each) for each in unusable[:excused]]
+        self.extra += [_relationship_detail(event, each) for each in (*usable, *unusable[excused:])]
+
+    def _add_more(self, kind: str, links: Sequence[tuple[Relationship, Relationship]]) -> None:
+        """Count by how many the predicted relationships that are found outnumber the gold ones."""
+        if more := len({id(answer) for _, answer in links}) - len({id(right) for right, _ in links}):
+            self.counts[f"{kind}.more"] = self.counts.get(f"{kind}.more", 0) + more
+
+    def _add_pair(self, event: Event, right: Relationship, answer: Relationship) -> None:
+        self.counts["paired"] += 1
+        self.counts["labelled"] += is_labelled_right(right, answer)
+        for level in _LEVELS:
+            expected, predicted = getattr(right, level), getattr(answer, level)
+            if not expected:
+                continue
+            self.counts[level] += 1
+            self.counts[f"{level}.right"] += expected == predicted
+            if expected != predicted:
+                difference = {"field": f"relationship_{level}", "expected": expected, "predicted": predicted}
+                self.wrong.append({"event": event.label, "agent": right.agent, "target": right.target} | difference)
+
+    def details(self) -> dict[str, Any]:
+        return {
+            "missing_relationships": self.missing,
+            "false_positive_relationships": self.extra,
+            "extra_relationships": self.unjudged,  # as the original: without ground truth
+            "wrong_levels": self.wrong,
+            "n_events_evaluated": self.judged_events,
+            "n_events_skipped": self.skipped_events,
+            "n_extra_relationships": len(self.unjudged),  # the original's name
+            "total_relationships_pred": self.counts["predicted"],
+            "total_relationships_gt": self.counts["gold"],
+            "total_relationships_correct": self.counts["paired"],
+        }
+
+
+def is_labelled_right(right: Relationship, answer: Relationship) -> bool:
+    """Return whether a predicted relationship has every level that gold gives."""
+    return all(getattr(right, level) in ("", getattr(answer, level)) for level in _LEVELS)
+
+
+def _relationship_detail(event: Event, each: Relationship) -> dict[str, Any]:
+    return {
+        "event": event.label,
+        "agent": each.agent,
+        "target": each.target,
+        "relationship_level1": each.level1,
+        "relationship_level2": each.level2,
+        "sentiment": sorted(each.sentiments),
+    }
+
+
+_ACCURACY = {field: f"action_{field}_accuracy" for field in ACTION_FIELDS}
+_MATCHES = ("action_layer_complete_match", "action_layer_partial_match")
+_NAMES = (*_ACCURACY.values(), *_MATCHES)
+_NO_ACTION_LAYER = "the ground truth has no action layer"
+
+
+@dataclass(frozen=True)
+class ActionLayer(NarrativeEvaluator):
+    """Accuracy of category, type, context, status and function of actions, and how many actions are right.
+
+    Judged is every gold event that gives at least one of the fields, and only the fields that it gives; where the
+    event is missing all of them are wrong. Labels are equal after trimming; letter case matters.
+
+    * ``action_<field>_accuracy``: share of right fields among those given;
+    * ``action_layer_complete_match``: share of the events with all given fields right;
+    * ``action_layer_partial_match``: share of the events with some of them right, but not all.
+
+    All metrics are in [0, 1].
+
+    Attributes:
+        align: By what events are aligned: ``id``, ``time_order``, ``span``; each sees what those before it left over.
+        action_taxonomy: File of your own with the labels for `normalize`; ``None``: the shipped one.
+    """
+
+    name = "narrative.action_layer"
+    metrics = _NAMES
+    lines = staticmethod(action_lines)
+
+    align: tuple[str, ...] = ALIGN
+    action_taxonomy: str | None = field(default=None, kw_only=True, metadata={"path": True})
+
+    def observe(self, stories: Alignment) -> Observation:
+        """Count the fields of the actions of two stories."""
+        judged = [(event, partner) for event, partner in stories.events if event.action]
+        skipped = [event.label for event, partner in stories.events if not event.action and partner and partner.action]
+        by_field = {field: [pair for pair in judged if field in pair[0].action] for field in ACTION_FIELDS}
+        right = {field: sum(_is_right(*pair, field) for pair in pairs) for field, pairs in by_field.items()}
+        numbers = [(sum(_is_right(*pair, field) for field in pair[0].action), len(pair[0].action)) for pair in judged]
+        matches = {
+            "complete_matches": sum(hits == total for hits, total in numbers),
+            "partial_matches": sum(0 < hits < total for hits, total in numbers),
+        }
+        details: dict[str, Any] = {
+            "wrong_fields": [wrong for pair in judged for wrong in _wrong_fields(*pair)],
+            "unjudged_fields": [
+                {"event": event.label, "field": field, "predicted": value}
+                for event, partner in stories.events
+                for field, value in (partner.action.items() if partner else ())
+                if field not in event.action
+            ],
+            "missing_events": [event.label for event, partner in judged if partner is None],
+            "field_counts": {
+                field: {"correct": right[field], "total": len(by_field[field])} for field in ACTION_FIELDS
+            },
+            **matches,
+            "n_events_evaluated": len(judged),
+            "n_events_skipped": len(skipped),
+        } | gap_details("action_layer", stories.gold)
+        if not judged:
+            return Observation(gap_counts(details), details, dict.fromkeys(self.metrics, _NO_ACTION_LAYER))
+        counts = gap_counts(details) | matches | {"events": len(judged)}
+        for name, pairs in by_field.items():
+            counts |= {name: len(pairs), f"{name}.right": right[name]}
+        absent = [field for field in ACTION_FIELDS if not by_field[field]]
+        undefined = {_ACCURACY[field]: f"the ground truth has no {field}" for field in absent}
+        return Observation(counts, details, undefined)
+
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
+        """Return the shares of right fields and of right events, of all stories pooled."""
+        accuracies = {name: ratio(sums[f"{field}.right"], sums[field]) for field, name in _ACCURACY.items()}
+        complete, partial = (ratio(sums[f"{kind}_matches"], sums["events"]) for kind in ("complete", "partial"))
+        return accuracies | dict(zip(_MATCHES, (complete, partial), strict=True))
+
+
+def is_action_right(event: Event, partner: Event) -> bool:
+    """Return whether a predicted event has every field of the action that gold gives."""
+    return all(_is_right(event, partner, field) for field in event.action)
+
+
+def _is_right(event: Event, partner: Event | None, field: str) -> bool:
+    return partner is not None and partner.action.get(field) == event.action[field]
+
+
+def _wrong_fields(event: Event, partner: Event | None) -> list[dict[str, Any]]:
+    if partner is None:
+        return []
+    return [
+        {"event": event.label, "field": field, "expected": expected, "predicted": partner.action.get(field, "")}
+        for field, expected in event.action.items()
+        if not _is_right(event, partner, field)
+    ]
+
+
+_RATES = ("event_accuracy", "event_precision", "event_recall", "event_f1")
+_JUDGED = "judged_event_accuracy"
+_EXTRA = "extra_events"
+
+
+def describe_events(signature: str) -> list[Metric]:
+    """Return the metrics of events."""
+    shares = [Metric(name, signature=signature) for name in (*_RATES, _JUDGED)]
+    return [*shares, Metric(_EXTRA, higher_is_better=False, high=None, signature=signature)]
+
+
+def observe_events(stories: Alignment) -> Observation:
+    """Count the events of two stories; undefined if the ground truth has none."""
+    together = list(zip(stories.events, stories.relationships, stories.feelings, strict=True))
+    correct = sum(_is_correct(*each) for each in together)
+    judged = [each for each in together if each[0][0].action or each[1]]
+    missing = [event.label for event, partner in stories.events if partner is None]
+    extra = [event.label for event in stories.extra_events]
+    total, predicted = len(stories.events), len(stories.predicted.events)
+    details = {
+        "summary": {
+            "total_events": total,
+            "correct_events": correct,
+            "judged_events": len(judged),
+            "matched_events": total - len(missing),
+            "predicted_events": predicted,
+            "missing_events": missing,
+            "extra_events": extra,
+        }
+    }
+    if not total:
+        return Observation({}, details, dict.fromkeys((*_RATES, _JUDGED, _EXTRA), "the ground truth has no events"))
+    counts = {"": total, ".correct": correct, ".matched": total - len(missing), ".predicted": predicted, ".judged": 1}
+    counts |= {".known": len(judged), ".known.correct": sum(_is_correct(*each) for each in judged)}
+    undefined = {} if judged else {_JUDGED: "the ground truth has no event with an action or a relationship"}
+    return Observation({f"events{name}": count for name, count in counts.items()}, details, undefined)
+
+
+def summarize_events(sums: Sums) -> Mapping[str, FloatArray]:
+    """Return the metrics of the events of all stories pooled."""
+    import numpy as np
+
+    gold, matched, predicted = sums["events"], sums["events.matched"], sums["events.predicted"]
+    shares = (ratio(sums["events.correct"], gold), *rates(matched, predicted, gold))
+    metrics = dict(zip(_RATES, shares, strict=True))
+    metrics |= {_JUDGED: ratio(sums["events.known.correct"], sums["events.known"])}
+    return metrics | {_EXTRA: np.where(sums["events.judged"] > 0, predicted - matched, np.nan)}
+
+
+def _is_correct(
+    pair: EventPair, relationships: Sequence[RelationshipPair], feelings: Sequence[RelationshipPair]
+) -> bool:
+    event, partner = pair
+    return (
+        partner is not None
+        and is_action_right(event, partner)
+        and all(answer is not None and is_labelled_right(right, answer) for right, answer in relationships)
+        and all(answer is not None and _feels_the_same(right, answer) for right, answer in feelings)
+    )
+
+
+def _feels_the_same(right: Relationship, answer: Relationship) -> bool:
+    return not right.sentiments or right.sentiments == answer.sentiments
+
+
+_ARCHETYPE = "character_archetype_accuracy"
+_NO_CHARACTERS = "the ground truth has no characters"
+
+
+@dataclass(frozen=True)
+class Characters(NarrativeEvaluator):
+    """Precision, recall and F1 of characters, and accuracy of their archetypes.
+
+    Characters are paired one-to-one: first those with equal names, then as many as possible of the others that
+    share any name or alias. Names are equal after NFKC, case folding, trimming and joining of white space. Archetypes
+    are judged in pairs whose gold character has one; none predicted is wrong. All metrics are in [0, 1].
+
+    Attributes:
+        fuzzy: Least likeness (rapidfuzz's ratio, in (0, 1]) at which the names of characters that are left over are
+            equal as well; ``None``: none are.
+        match: ``strict``: only main names count, no aliases.
+    """
+
+    name = "narrative.characters"
+    metrics = ("character_precision", "character_recall", "character_f1", _ARCHETYPE)
+
+    fuzzy: float | None = None
+    match: NameMatch = field(default="aliases", kw_only=True)
+
+    def observe(self, stories: Alignment) -> Observation:
+        """Count the characters of two stories."""
+        gold, predicted = stories.gold.characters, stories.predicted.characters
+        pairs = stories.characters
+        judged = [(right, answer) for right, answer in pairs if right.archetype]
+        wrong = [
+            {"character": right.name, "expected": right.archetype, "predicted": answer.archetype}
+            for right, answer in judged
+            if right.archetype != answer.archetype
+        ]
+        paired = {id(each) for pair in pairs for each in pair}
+        names = [each.name for each in predicted if id(each) not in paired]
+        details: dict[str, Any] = {
+            "missing_characters": [each.name for each in gold if id(each) not in paired],
+            "extra_characters": names if gold else [],
+            "unjudged_characters": [] if gold else names,
+            "wrong_archetypes": wrong,
+            "n_matched": len(pairs),
+            "n_predicted": len(predicted),
+            "n_ground_truth": len(gold),
+            "archetype_correct": len(judged) - len(wrong),
+            "archetype_total": len(judged),
+        } | gap_details("characters", stories.gold)
+        counts = gap_counts(details)
+        if not gold:
+            return Observation(counts, details, dict.fromkeys(self.metrics, _NO_CHARACTERS))
+        counts |= {
+            "matched": len(pairs),
+            "predicted": len(predicted),
+            "gold": len(gold),
+            "archetypes.right": len(judged) - len(wrong),
+            "archetypes": len(judged),
+        }
+        undefined = {} if judged else {_ARCHETYPE: "no paired character has an archetype in the ground truth"}
+        abstained = tuple(undefined) if any(each.archetype for each in gold) else ()
+        return Observation(counts, details, undefined, abstained=abstained)
+
+    def explain(self, case: Case, observation: Observation) -> list[str]:
+        """List characters that are missing or extra, or have another archetype."""
+        return character_lines(observation.details, read_gold(case).characters)
+
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
+        """Return precision, recall and F1 of all characters pooled, and the share of right archetypes."""
+        matched, predicted, gold = sums["matched"], sums["predicted"], sums["gold"]
+        accuracy = ratio(sums["archetypes.right"], sums["archetypes"])
+        return dict(zip(self.metrics, (*rates(matched, predicted, gold), accuracy), strict=True))

@@ -1,0 +1,568 @@
+"""Queries, positives and ranked results: read from cases, and cases from a JSONL file or the qrels and runs of TREC."""
+
+import math
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from ctypes import c_float
+from dataclasses import dataclass
+from itertools import compress
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, cast
+
+from pytest_llmeval.core import MISSING, Case, EvaluatorError, Fault, SuiteError, counted, shown_path
+from pytest_llmeval.data import (
+    ID_KEYS,
+    CaseFile,
+    FaultLog,
+    FileSource,
+    RecordedAnswer,
+    Source,
+    UnreadKeys,
+    case_id,
+    id_fault,
+    json_text,
+    kind,
+    load_json,
+    read_jsonl,
+    read_text,
+    render_path,
+    wrong_values,
+)
+from pytest_llmeval.evaluators import describe_found, read_reply
+
+By: TypeAlias = Literal["id", "text"]
+
+Key: TypeAlias = str | None
+"""The identity of a document: its id, or its text without the blanks around it; ``None`` if it has none.
+
+A text is its own key: Python hashes it when it is first looked up, remembers the hash, and compares it only with
+texts of the same hash. A digest of it would be one pass more.
+"""
+
+_GROWTH = 4
+"""Growth of the part of a list that has been read, with each further reading."""
+
+_SPARE = 2
+"""Results that are read more than asked for, since the query itself may be among them."""
+
+
+class Query(NamedTuple):
+    """The query of a case: its keys, and its attributes."""
+
+    id: Key
+    text: Key
+    meta: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """Keys of ids and texts; the first one present is used."""
+
+    id: tuple[str, ...]
+    text: tuple[str, ...]
+
+    def names(self, by: By) -> tuple[str, ...]:
+        """Return the fields of a kind of key."""
+        return self.id if by == "id" else self.text
+
+    def key_of(self, document: Any, by: By) -> Key:
+        """Return the key of a document: a field of an object, or the value itself."""
+        read = _READERS[by]
+        if not isinstance(document, dict):
+            return read(document)
+        value = next(
+            (value for name in self.names(by) if (value := document.get(name)) and read(value, raw=True)), None
+        )
+        return read(value)
+
+    def query_of(self, question: Any) -> Query:
+        """Return the query of a case's input: an object, or a text."""
+        if isinstance(question, dict):
+            return Query(self.key_of(question, "id"), self.key_of(question, "text"), question.get("meta"))
+        return Query(None, _text(question), None)
+
+    def keys_of(self, items: Sequence[Mapping[str, Any]], by: By) -> Sequence[Key]:
+        """Return the keys of objects: what `key_of` returns for each, but faster where all have the same field."""
+        for name in self.names(by):
+            values = _values(items, name)
+            if by == "id" and all(values) and _all_texts(values):
+                return values
+            kinds = set(map(type, values))
+            if kinds == {type(None)}:
+                continue
+            if by == "text" and kinds == {str} and all(values):
+                return [text.strip() or None for text in cast("list[str]", values)]
+            return [self.key_of(item, by) for item in items]
+        return [None] * len(items)
+
+
+def _values(items: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
+    """Return a field of each item, ``None`` where absent."""
+    try:
+        return list(map(itemgetter(name), items))  # a third of the time of asking each whether it has the field
+    except KeyError:
+        return [item.get(name) for item in items]
+
+
+def _id(value: Any, *, raw: bool = False) -> Key:
+    del raw
+    return (value if type(value) is str else case_id(value)) or None
+
+
+def _text(value: Any, *, raw: bool = False) -> Key:
+    if not isinstance(value, str):
+        return None
+    return (value if raw else value.strip()) or None
+
+
+_READERS: Mapping[By, Callable[..., Key]] = {"id": _id, "text": _text}
+
+
+class Entries(NamedTuple):
+    """The usable results of a prediction.
+
+    Attributes:
+        items: Their fields; empty for a bare id where all are.
+        ids: The ids, where all are bare ids.
+        junk: Number of entries that cannot be results.
+        fault: Why the prediction is not a list of results.
+    """
+
+    items: Sequence[Mapping[str, Any]]
+    ids: Sequence[str] | None = None
+    junk: int = 0
+    fault: str | None = None
+
+
+class Results(NamedTuple):
+    """The first results of a query, without the query itself.
+
+    Attributes:
+        items: Their fields.
+        keys: By kind, the key of each.
+        itself: Number of entries that are the query itself, which are left out.
+        read: Number of entries read for them.
+        complete: Whether no result follows.
+    """
+
+    items: Sequence[Mapping[str, Any]]
+    keys: Mapping[By, Sequence[Key]]
+    itself: int
+    read: int
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A reader of results.
+
+    Attributes:
+        fields: Keys of ids and texts.
+        kinds: The kinds of keys that rules use. A bare id is a result only if ids are among them.
+        exclude_self: Whether results with the text of the query are left out; with its id, if rules use ids.
+    """
+
+    fields: Fields
+    kinds: frozenset[By]
+    exclude_self: bool
+
+    def entries(self, prediction: Any) -> Entries:
+        """Separate results from junk: texts that are not ids are junk that models produce, anything else is a fault.
+
+        The list may be the text of a JSON list, or stand under ``results`` of an object.
+        """
+        original = prediction
+        if isinstance(prediction, str):
+            reply = read_reply(prediction, _rank, lists=True)
+            if reply.fault:
+                return Entries((), fault=reply.fault)
+            prediction = prediction if reply.value is None else reply.value
+            if isinstance(prediction, dict) and "results" not in prediction:
+                prediction = [prediction]
+        if isinstance(prediction, dict) and "results" in prediction:
+            prediction = prediction["results"]
+        if not isinstance(prediction, list):
+            return Entries((), fault=f"found {describe_found(original)}, expected a list of results")
+        bare = "id" in self.kinds
+        if bare and _all_texts(prediction) and all(prediction):
+            return Entries([{}] * len(prediction), prediction)
+        if list(map(type, prediction)).count(dict) == len(prediction):
+            return Entries(prediction)
+        items = [self._item(each, bare=bare) for each in prediction]
+        results = [item for item in items if item is not None]
+        return Entries(
+            results, junk=len(items) - len(results), fault=_fault(prediction) or self._nothing(prediction, results)
+        )
+
+    def _nothing(self, prediction: Sequence[Any], results: Sequence[Any]) -> str | None:
+        """Return the fault of a list without any result."""
+        if results or not prediction:
+            return None
+        expected = "objects" if "id" not in self.kinds else "objects or ids"
+        return (
+            f"found a list of which no item is a result, such as {describe_found(prediction[0])}, expected {expected}"
+        )
+
+    def _item(self, entry: Any, *, bare: bool) -> Mapping[str, Any] | None:
+        if isinstance(entry, dict):
+            return entry if type(entry) is dict else dict(entry)  # others may make up fields that are not there
+        return {self.fields.id[0]: entry} if bare and _id(entry) is not None else None
+
+    def first(self, entries: Entries, query: Query, most: int) -> Results:
+        """Return at least the first `most` results, if there are so many.
+
+        Long lists are not read to the end, because their last texts do not matter.
+        """
+        results = self._read(entries, query, 0, most + _SPARE)
+        if not results.complete and len(results.items) < most:
+            for part in self.behind(entries, query, results):
+                keys = {by: [*each, *part.keys[by]] for by, each in results.keys.items()}
+                items, itself = [*results.items, *part.items], results.itself + part.itself
+                results = Results(items, keys, itself, part.read, part.complete)
+                if len(items) >= most:
+                    break
+        return results
+
+    def behind(self, entries: Entries, query: Query, first: Results) -> Iterator[Results]:
+        """Yield the results behind the first ones, in parts of growing length."""
+        part = first
+        while not part.complete:
+            part = self._read(entries, query, part.read, _GROWTH * part.read)
+            yield part
+
+    def _read(self, entries: Entries, query: Query, start: int, stop: int) -> Results:
+        items = entries.items[start:stop]
+        own: dict[By, str] = {}
+        if self.exclude_self:
+            if query.id is not None and "id" in self.kinds:  # where texts are compared, ids may be ranks or row numbers
+                own["id"] = query.id
+            if query.text is not None:
+                own["text"] = query.text
+        keys: dict[By, Sequence[Key]] = {}
+        for by in self.kinds.union(own) if own else self.kinds:
+            bare = by == "id" and entries.ids is not None
+            keys[by] = entries.ids[start:stop] if bare else self.fields.keys_of(items, by)  # type: ignore[index]  # bare says that there are ids
+        complete, itself = stop >= len(entries.items), 0
+        for by, key in own.items():
+            if key in keys[by]:
+                others = [each != key for each in keys[by]]
+                items = list(compress(items, others))
+                keys = {kind: list(compress(each, others)) for kind, each in keys.items()}
+                itself += others.count(False)
+        return Results(items, keys, itself, stop, complete)
+
+
+def _rank(value: Any) -> int:
+    """Return 2 for results, 1 for an empty list, 0 for other data."""
+    if isinstance(value, dict):
+        return 2
+    if not isinstance(value, list):
+        return 0
+    return 2 if value and all(isinstance(each, dict | str) for each in value) else int(not value)
+
+
+def _all_texts(entries: list[Any]) -> bool:
+    if not entries or type(entries[0]) is not str:
+        return False
+    try:
+        "".join(entries)  # fails at the first that is no text, and takes a quarter of the time of checking types
+    except TypeError:
+        return False
+    return True
+
+
+def _fault(prediction: Iterable[Any]) -> str | None:
+    for rank, each in enumerate(prediction, 1):
+        if not isinstance(each, dict | str) and case_id(each) is None:
+            return f"result {rank}: found {describe_found(each)}, expected an object or an id"
+    return None
+
+
+def listed_positives(expected: Any) -> list[Any] | None:
+    """Return the list of positives; ``None`` if there is no ground truth.
+
+    Raises:
+        EvaluatorError: The value is not a list.
+    """
+    listed = expected.get("positives") if isinstance(expected, dict) else expected
+    if expected is None or isinstance(listed, list):
+        return listed
+    raise EvaluatorError(f"expected.positives: found {describe_found(listed)}, expected a list")
+
+
+def gains_of(positives: Sequence[Any], by: By, fields: Fields) -> Mapping[str, float]:
+    """Return the keys of positives, and their relevance; of a document listed twice the first counts.
+
+    Raises:
+        EvaluatorError: A relevance is no number above 0.
+    """
+    if by == "id" and set(map(type, positives)) == {str} and all(positives):
+        return dict.fromkeys(positives, 1.0)
+    gains: dict[str, float] = {}
+    for place, each in enumerate(positives):
+        if fault := _relevance_fault(each):
+            raise EvaluatorError(f"expected.positives[{place}].{fault}")
+        key = fields.key_of(each, by)
+        if key is not None:
+            gains.setdefault(key, relevance_of(each))
+    return gains
+
+
+def positive_faults(expected: Any, kinds: Iterable[By], fields: Fields) -> Iterator[str]:
+    """Yield the faults of the positives of a case, and of their keys."""
+    try:
+        positives = listed_positives(expected)
+    except EvaluatorError as error:
+        yield str(error)
+        return
+    for by in sorted(kinds):
+        lacking = [place for place, each in enumerate(positives or ()) if fields.key_of(each, by) is None]
+        if lacking:
+            names, more = ", ".join(fields.names(by)), f" (and {len(lacking) - 1} more)" if len(lacking) > 1 else ""
+            expected = f"expected one ({names}): a task compares documents by it"
+            yield f"expected.positives[{lacking[0]}]{more}: found no {by}, {expected}"
+    for place, each in enumerate(positives or ()):
+        if fault := _relevance_fault(each):
+            yield f"expected.positives[{place}].{fault}"
+
+
+def relevance_of(positive: Any) -> Any:
+    """Return the grade of a positive; 1 without one."""
+    return positive.get("relevance", 1) if isinstance(positive, dict) else 1
+
+
+def _relevance_fault(positive: Any) -> str | None:
+    grade = relevance_of(positive)
+    if isinstance(grade, int | float) and not isinstance(grade, bool) and 0 < grade <= sys.float_info.max:
+        return None
+    return f"relevance: found {describe_found(grade)}, expected a number above 0"
+
+
+_IDS = ("query_id", "id")
+
+
+@dataclass(frozen=True)
+class CaseRetrievalSource(FileSource):
+    """One query a line: ``{"query_id": ..., "query": {"fact": ..., "meta": {...}}, "positives": [...]}``.
+
+    The query, an object or a text, is the input. The positives, best first, are what is expected: texts, ids, or
+    objects that hold them. A line without ``query_id`` or ``id`` has its number as id. ``labels`` may be given.
+
+    Recorded replies have the id of their query, or are in the order of the queries: a list of results for each, or a
+    list of such lists for each batch, perhaps under ``results``. A null is no reply.
+
+    Attributes:
+        ignore: Keys of the lines that are not read on purpose.
+    """
+
+    format: ClassVar[str] = "case_retrieval"
+
+    ignore: tuple[str, ...] = ()
+
+    def read(self, file: CaseFile) -> None:
+        """Add the queries."""
+        faults: list[Fault] = []
+        unread = UnreadKeys((*_IDS, "query", "positives", "labels"), self.ignore)
+        for line, row in read_jsonl(file.path, file.display_path, faults):
+            if isinstance(row, dict):
+                unread.add(row, line, 1)
+            self._read_row(file, line, row)
+        unread.report(file.faults)
+        file.faults.extend(faults)
+
+    def answers(self, path: Path, cases: Mapping[str, Case], faults: FaultLog) -> list[RecordedAnswer]:
+        """Return the recorded results of a file to queries, which are given by id, in the order of their file."""
+        replies = _replies_in_order(path, faults.file)
+        if replies is None:
+            return super().answers(path, cases, faults)
+        if len(replies) != len(cases):
+            message = f"found {counted(len(replies), 'list')} of results without ids, expected {len(cases)}"
+            faults.add(0, 0, "", f"{message}, one for each query in its order")
+            return []
+        pairs = zip(cases, replies, strict=True)
+        return [RecordedAnswer(name, results, line, 1) for name, (line, results) in pairs if results is not None]
+
+    def _read_row(self, file: CaseFile, line: int, row: Any) -> None:
+        faults = list(_faults(row))
+        for path, message in faults:
+            file.faults.add(line, 1, render_path(path), message)
+        if faults:
+            return
+        key = next((key for key in _IDS if key in row), None)
+        name = str(line) if key is None else str(case_id(row[key]))
+        labels = {label: json_text(value) for label, value in row.get("labels", {}).items() if value is not None}
+        case = Case(name, row["query"], {"positives": row["positives"]}, labels=labels, line=line)
+        file.add(case, key or "")
+
+
+def _replies_in_order(path: Path, display_path: str) -> list[tuple[int, Any]] | None:
+    """Return line and results of each reply; ``None`` for a file with ids, or without any reply that can be read."""
+    try:
+        if path.suffix.lower() == ".json":
+            data = load_json(path, display_path, depth=1).data
+            rows = [(1, each) for each in (data if isinstance(data, list) else [data])]
+        else:
+            faults: list[Fault] = []
+            rows = list(read_jsonl(path, display_path, faults))
+            if faults:
+                return None  # without a line, those after it would be other queries' replies
+    except SuiteError:
+        return None
+    replies: list[tuple[int, Any]] = []
+    for line, row in rows:
+        named = isinstance(row, dict) and not any(key in row for key in ID_KEYS)
+        results = row.get("results") if named else row
+        if not isinstance(results, list):
+            return None
+        is_batch = any(isinstance(each, list) for each in results)
+        replies += [(line, each) for each in results] if is_batch else [(line, results)]
+    return replies or None
+
+
+def _faults(row: Any) -> Sequence[tuple[Sequence[str], str]]:
+    """Return path and message of each fault of a line."""
+    if not isinstance(row, dict):
+        return [((), f"found {kind(row)}, expected an object with `query` and `positives`")]
+    labels = row.get("labels", {})
+    checks = [
+        ("query", isinstance(row.get("query"), dict | str), "an object or a text"),
+        ("positives", isinstance(row.get("positives"), list), "a list of documents"),
+        ("labels", isinstance(labels, dict), "an object"),
+        *((key, case_id(row[key]) is not None, "text or a whole number") for key in _IDS if key in row),
+    ]
+    faults: list[tuple[Sequence[str], str]] = [*wrong_values(row, checks)]
+    if isinstance(labels, dict):
+        wrong = [name for name, value in labels.items() if isinstance(value, list | dict)]
+        faults += [(("labels", name), f"found {kind(labels[name])}, expected text") for name in wrong]
+    return faults
+
+
+_QRELS = ("query", "iteration", "document", "relevance")
+_BEIR = ("query-id", "corpus-id", "score")
+"""The header of qrels of BEIR, whose lines have three columns."""
+_RUN = ("query", "Q0", "document", "rank", "score", "tag")
+
+
+class _Line(NamedTuple):
+    """A judgement or a result: a document of a query, with its relevance or its score."""
+
+    number: int
+    query: str
+    document: str
+    value: float
+
+
+@dataclass(frozen=True)
+class TrecSource(Source):
+    """Judgements in lines ``QUERY 0 DOCUMENT RELEVANCE``, and results in lines ``QUERY Q0 DOCUMENT RANK SCORE TAG``.
+
+    Judgements of BEIR are read as well: lines ``QUERY DOCUMENT RELEVANCE`` below a header.
+
+    A case is a query, and its id is the query's; the input is that id. What is expected are the documents with a
+    relevance above 0, the most relevant first. As in trec_eval, results are ordered by score in single precision, equal
+    ones by id of the document backwards, and ranks are ignored.
+
+    Attributes:
+        qrels: The judgements; relative to the suite file's folder, or absolute.
+        predictions: The run, or ``None`` where a target answers. A judged query without results has an empty list. A
+            query with results but no judgement is a case without ground truth.
+        ignore_identical_ids: Whether a result with the id of its query is left out, as in BEIR.
+    """
+
+    format: ClassVar[str] = "trec"
+    beyond_gold: ClassVar[Any] = []
+
+    qrels: str
+    predictions: str | None = None
+    ignore_identical_ids: bool = False
+
+    def load(self, folder: Path, faults: list[Fault]) -> list[Case]:
+        """Return the queries, in the order of the judgements; see `Source.load`."""
+        judged = _by_query(folder / self.qrels, _QRELS, faults) or {}
+        results = _by_query(folder / self.predictions, _RUN, faults) if self.predictions is not None else None
+        cases = []
+        for query in [*judged, *(query for query in results or () if query not in judged)]:
+            lines = judged.get(query)
+            documents = MISSING if results is None else self._documents(results.get(query, ()), query)
+            line = lines[0].number if lines else 0
+            cases.append(Case(query, query, None if lines is None else _expected(lines), documents, line=line))
+        return cases
+
+    def _documents(self, lines: Iterable[_Line], query: str) -> list[str]:
+        """Return the documents of a query, best first."""
+        documents = (line.document for line in _ranked(lines))
+        return [document for document in documents if not (self.ignore_identical_ids and document == query)]
+
+    def faulty(self, faults: Iterable[Fault]) -> int:
+        """Return 0: a faulty line costs its query a document, but not the case."""
+        del faults
+        return 0
+
+    def file_of(self, case: Case) -> str:
+        """Return the file that names the query first."""
+        return self.qrels if case.line or self.predictions is None else self.predictions
+
+
+def _by_query(path: Path, columns: tuple[str, ...], faults: list[Fault]) -> dict[str, list[_Line]] | None:
+    """Read a file, ``None`` if that cannot be; faults are added to `faults`, and good lines survive them."""
+    log = FaultLog(shown_path(path))
+    queries: dict[str, list[_Line]] = {}
+    first: dict[tuple[str, str], int] = {}
+    try:
+        for line in _lines(read_text(path, log.file, f"lines of {len(columns)} columns"), columns, log):
+            place = (line.query, line.document)
+            if place in first:
+                message = f"found the document {line.document!r} of query {line.query!r} twice, expected it once"
+                log.add(line.number, 1, "document", f"{message} (first in line {first[place]})")
+                continue
+            first[place] = line.number
+            queries.setdefault(line.query, []).append(line)
+    except SuiteError as error:
+        faults.extend(error.faults)
+        return None
+    faults.extend(log.listed())
+    return queries
+
+
+def _lines(text: str, columns: tuple[str, ...], faults: FaultLog) -> Iterator[_Line]:
+    whole, is_first = columns is _QRELS, True
+    for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
+        cells = line.split()
+        if not cells:
+            continue
+        if is_first and whole and tuple(cells) == _BEIR:
+            columns, is_first = ("query", "document", "relevance"), False
+            continue
+        is_first = False
+        expected = " ".join(columns)
+        if len(cells) != len(columns):
+            faults.add(number, 1, "", f"found {len(cells)} columns, expected {len(columns)}: {expected}")
+            continue
+        name = "relevance" if whole else "score"
+        cell = cells[columns.index(name)]
+        value = _number(cell, whole=whole)
+        if value is None:
+            faults.add(number, 1, name, f"found {cell!r}, expected {'a whole' if whole else 'a finite'} number")
+        elif wrong := id_fault(cells[0]):
+            faults.add(number, 1, "query", wrong)
+        else:
+            yield _Line(number, cells[0], cells[columns.index("document")], value)
+
+
+def _number(cell: str, *, whole: bool) -> float | None:
+    try:
+        value = int(cell) if whole else float(cell)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _expected(lines: Iterable[_Line]) -> dict[str, Any]:
+    relevant = sorted((line for line in lines if line.value > 0), key=lambda line: -line.value)
+    return {"positives": [{"id": line.document, "relevance": line.value} for line in relevant]}
+
+
+def _ranked(lines: Iterable[_Line]) -> list[_Line]:
+    # trec_eval stores scores in single precision: scores equal in that precision are ties.
+    return sorted(lines, key=lambda line: (c_float(line.value).value, line.document), reverse=True)

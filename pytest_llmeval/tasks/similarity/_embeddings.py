@@ -1,0 +1,233 @@
+"""Similarity by a model of embeddings over HTTP: the question to it, and its client, which embeds texts in batches."""
+
+import asyncio
+import json
+import math
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Any, Final, NamedTuple
+
+from msgspec.structs import replace
+
+from pytest_llmeval.core import JudgeError
+from pytest_llmeval.judges import (
+    DATA_CLOSE,
+    DATA_OPEN,
+    AsyncJudge,
+    HttpJudge,
+    JudgeReply,
+    JudgeRequest,
+    JudgeSpec,
+    Message,
+    Mode,
+    OpenAI,
+    Patience,
+    Usage,
+    Verdict,
+    closing_object,
+    count,
+    unreadable,
+)
+
+_FIELDS: Final = ("answer", "reference")
+_DIGITS: Final = 6
+_KEY: Final = "similarity"
+
+
+def similarity_texts(request: JudgeRequest) -> tuple[str, str]:
+    """Return the two texts of a request."""
+    data = json.loads(request.messages[-1].content.removeprefix(DATA_OPEN).removesuffix(DATA_CLOSE))
+    return data["answer"], data["reference"]
+
+
+def similarity_reply(cosine: float) -> str:
+    """Return the reply that a cosine is."""
+    return json.dumps({_KEY: round(min(1.0, max(-1.0, cosine)), _DIGITS)})
+
+
+def read_similarity(reply: str) -> Verdict:
+    """Read a JSON object with a ``similarity`` from -1 to 1.
+
+    Raises:
+        JudgeError: There is none.
+    """
+    value: Any = closing_object(reply).get(_KEY)
+    if type(value) not in (int, float) or not -1 <= value <= 1:
+        raise unreadable(reply, f"found {value!r} as similarity, expected a number from -1 to 1")
+    return Verdict(float(value))
+
+
+SIMILARITY: Final = Mode(
+    name="embedding_similarity",
+    version="1",
+    instructions={"en": "The cosine of the embeddings of both texts."},
+    fields=_FIELDS,
+    scale=(-1.0, 1.0),
+    read=read_similarity,
+)
+"""The question how similar two texts are; a model of embeddings answers it."""
+
+_MOST_TEXTS: Final = 128
+_MOST_CALLS: Final = 4
+"""Calls under way at a time; texts that arrive meanwhile wait, and share the next one."""
+_MOST_KEPT: Final = 2048
+"""Vectors that are kept: references occur in many cases, and repeats."""
+
+
+class OpenAIEmbeddings(OpenAI):
+    """https://platform.openai.com/docs/api-reference/embeddings; each message of a request is a text."""
+
+    def url(self, base: str) -> str:
+        """Return the address to call."""
+        return f"{base}/embeddings"
+
+    def body(self, request: JudgeRequest, *, structured: bool, base: str) -> dict[str, Any]:  # noqa: ARG002 (no form)
+        """Return what to send."""
+        return {"model": request.model, "input": [each.content for each in request.messages], **request.parameters}
+
+    def usage(self, data: Mapping[str, Any]) -> Usage:
+        """Return the tokens that an answer reports; none are written."""
+        return Usage(count(data.get("usage"), "prompt_tokens"), 0)
+
+    def read(self, data: Mapping[str, Any]) -> JudgeReply | None:
+        """Return the vectors in the order of the texts, as JSON; ``None`` if the answer has none."""
+        entries = data.get("data")
+        if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
+            return None
+        vectors = {each.get("index"): each.get("embedding") for each in entries}
+        ordered = [vectors.get(number) for number in range(len(entries))]
+        return JudgeReply(json.dumps(ordered), self.usage(data)) if all(map(_is_vector, ordered)) else None
+
+
+def _is_vector(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(type(each) in (int, float) and math.isfinite(each) for each in value)
+    )
+
+
+class _Embedded(NamedTuple):
+    vector: Sequence[float]
+    tokens: int | None
+
+
+@dataclass
+class EmbeddingJudge:
+    """Answers how similar two texts are. Texts that arrive while calls are under way share the next one.
+
+    Attributes:
+        spec: Which model, and where.
+        model: Embeds the texts that are the messages of a request; replies with vectors as JSON.
+    """
+
+    spec: JudgeSpec
+    model: AsyncJudge
+    _embedded: "OrderedDict[str, asyncio.Future[_Embedded]]" = field(default_factory=OrderedDict)
+    _waiting: dict[str, JudgeRequest] = field(default_factory=dict)
+    _calls: "set[asyncio.Task[None]]" = field(default_factory=set)
+
+    @classmethod
+    def connect(cls, spec: JudgeSpec, patience: Patience) -> "EmbeddingJudge":
+        """Return the client of a model of provider ``openai``; nothing is opened before its first call."""
+        return cls(spec, HttpJudge(spec, OpenAIEmbeddings(), patience))
+
+    async def complete(self, request: JudgeRequest) -> JudgeReply:
+        """Return the cosine of the embeddings of both texts; tokens of a text count where it was first needed.
+
+        Raises:
+            JudgeError: There is none.
+        """
+        texts = similarity_texts(request)
+        new = [text for text in dict.fromkeys(texts) if text not in self._embedded]
+        coming = [self._coming(text, request) for text in texts]
+        embedded = dict(zip(texts, await asyncio.gather(*map(asyncio.shield, coming)), strict=True))
+        first, second = (embedded[text].vector for text in texts)
+        if len(first) != len(second):
+            raise JudgeError(f"found embeddings of {len(first)} and {len(second)} numbers, expected equal lengths")
+        tokens = [embedded[text].tokens for text in new]
+        known = [each for each in tokens if each is not None]
+        return JudgeReply(
+            similarity_reply(_cosine(first, second)), Usage(sum(known) if len(known) == len(new) else None, 0)
+        )
+
+    async def aclose(self) -> None:
+        """Close the connections; the next call opens new ones."""
+        self._embedded.clear()
+        self._waiting.clear()
+        await self.model.aclose()
+
+    def _coming(self, text: str, request: JudgeRequest) -> "asyncio.Future[_Embedded]":
+        if text not in self._embedded:
+            loop = asyncio.get_running_loop()
+            self._embedded[text] = loop.create_future()
+            self._waiting[text] = request
+            loop.call_soon(self._start)  # with all that arrives before
+        self._embedded.move_to_end(text)
+        return self._embedded[text]
+
+    def _start(self) -> None:
+        while self._waiting and len(self._calls) < _MOST_CALLS:
+            batch = list(self._waiting)[:_MOST_TEXTS]
+            request = self._waiting[batch[0]]
+            for text in batch:
+                del self._waiting[text]
+            call = asyncio.ensure_future(self._call(batch, request))
+            self._calls.add(call)
+            call.add_done_callback(self._ended)
+
+    def _ended(self, call: "asyncio.Task[None]") -> None:
+        self._calls.discard(call)
+        self._start()
+
+    async def _call(self, batch: Sequence[str], request: JudgeRequest) -> None:
+        coming = [self._embedded[text] for text in batch]
+        try:
+            batched = replace(request, messages=tuple(Message("user", text) for text in batch))
+            reply = await self.model.complete(batched)
+            vectors = _vectors(reply.text, len(batch))
+        except Exception as error:  # noqa: BLE001 (those who wait get it)
+            if isinstance(error, JudgeError) and error.rejected and len(batch) > 1:
+                # The others need not fail for one text that is too long, nor all of them for being too many.
+                middle = len(batch) // 2
+                await self._call(batch[:middle], request)
+                await self._call(batch[middle:], request)
+                return
+            for text, future in zip(batch, coming, strict=True):
+                self._embedded.pop(text, None)  # asked for again, it may be there
+                future.set_exception(JudgeError(str(error)))
+                future.exception()  # those who waited may be gone
+            return
+        for future, vector, tokens in zip(coming, vectors, _shares(reply.usage.input_tokens, batch), strict=True):
+            future.set_result(_Embedded(vector, tokens))
+        for text in list(self._embedded)[: max(0, len(self._embedded) - _MOST_KEPT)]:
+            if self._embedded[text].done():
+                del self._embedded[text]
+
+
+def _vectors(reply: str, texts: int) -> list[Sequence[float]]:
+    vectors: list[Sequence[float]] = json.loads(reply)
+    if len(vectors) != texts:
+        raise JudgeError(f"found {len(vectors)} embeddings of {texts} texts, expected one of each")
+    return vectors
+
+
+def _shares(tokens: int | None, batch: Sequence[str]) -> list[int | None]:
+    """Return the tokens of each text of a call, by length; their sum is that of the call."""
+    if tokens is None:
+        return [None] * len(batch)
+    ends = list(accumulate(map(len, batch)))
+    upto = [tokens * end // ends[-1] for end in ends]
+    return [here - before for before, here in zip([0, *upto], upto, strict=False)]
+
+
+def _cosine(first: Sequence[float], second: Sequence[float]) -> float:
+    lengths = math.hypot(*first), math.hypot(*second)
+    if not all(0 < each < math.inf for each in lengths):
+        raise JudgeError(
+            f"found embeddings of the lengths {lengths[0]:g} and {lengths[1]:g}, expected vectors that have a direction"
+        )
+    # The sum is exact, so that it does not depend on the machine.
+    return math.fsum(a / lengths[0] * (b / lengths[1]) for a, b in zip(first, second, strict=True))

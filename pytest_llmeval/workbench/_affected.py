@@ -1,0 +1,556 @@
+"""Runs of affected cases: what has changed since an approved run, what is carried over from it, and why others run."""
+
+import json
+import os
+import tempfile
+from argparse import ArgumentParser, Namespace
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property, partial
+from hashlib import sha256
+from io import StringIO
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from msgspec import Struct, structs
+
+from pytest_llmeval.baselines import JudgedSuite, day_of, fingerprint, inputs_file, score_file, statistics_file
+from pytest_llmeval.cli import OPTIONS, SHARD_SUFFIX, CommandResult, add_options
+from pytest_llmeval.core import CaseRecord, JsonNumber, LlmevalError, Selection, counted, decode, encode, listed
+from pytest_llmeval.data import rewrite
+from pytest_llmeval.numbers import CaseStatistics, UsageEvaluator
+from pytest_llmeval.run import (
+    CaseChoice,
+    ChoiceTerms,
+    Reported,
+    RunScope,
+    ShardFile,
+    Suites,
+    collected_records,
+    read_shard,
+)
+from pytest_llmeval.services import GitError, repository_top, run_git
+from pytest_llmeval.suites import Suite, SuiteKey
+from pytest_llmeval.workbench._inputs import Inputs, ProjectInputs
+from pytest_llmeval.workbench._project import fork_point, run_pytest
+
+_CARRIED: Final = ("passed", "failed", "xfailed", "known_failure")
+_SHORT: Final = 7
+_NAMED: Final = 2
+
+
+class StoredInputs(Struct, frozen=True):
+    """The file of inputs beside approved scores.
+
+    Attributes:
+        statistics: Fingerprint of the approved statistics.
+        inputs: Name of an input to its fingerprint or version.
+        cases: Case to the fingerprint of its row.
+        recorded: Whether answers were replayed from recordings.
+        case_usd: Mean cost of a case; ``None`` where that is not known.
+        case_s: Mean duration of a case.
+    """
+
+    statistics: str
+    inputs: dict[str, str]
+    cases: dict[str, str]
+    recorded: bool = False
+    case_usd: JsonNumber | None = None
+    case_s: JsonNumber = 0.0
+    schema: int = 1
+
+
+@dataclass(frozen=True)
+class Repository:
+    """The git repository of a project.
+
+    Attributes:
+        top: Its folder.
+    """
+
+    top: Path
+
+    @classmethod
+    def around(cls, folder: Path) -> "Repository | None":
+        """Return the repository of a folder; ``None`` if it is in none."""
+        top = repository_top(folder)
+        return None if top is None else cls(top)
+
+    def git(self, *arguments: str) -> str | None:
+        """Return what git prints; ``None`` if it fails."""
+        return _git(self.top, *arguments)
+
+    def resolve(self, name: str) -> str:
+        """Return the commit to compare with.
+
+        Args:
+            name: Of a commit; empty for the merge base with the main branch.
+
+        Raises:
+            _ShallowError: The history that is here does not have it.
+            LlmevalError: There is no such commit.
+        """
+        try:
+            if not name:
+                return fork_point(self.top)
+            return run_git(self.top, "rev-parse", "-q", "--verify", "--end-of-options", f"{name}^{{commit}}").strip()
+        except GitError as error:
+            if (self.git("rev-parse", "--is-shallow-repository") or "").strip() == "true":
+                raise _ShallowError(_depth()) from None
+            if not name:
+                raise LlmevalError(f"{error}: --llmeval-affected=REF") from None
+        is_path = "; that is a path: put it before --llmeval-affected, or write --llmeval-affected="
+        raise LlmevalError(
+            f"found {name!r}, expected a commit, branch or tag, or a file *{SHARD_SUFFIX}"
+            f"{is_path if Path(name).exists() else ''}"
+        )
+
+    def changed_approvals(self, commit: str) -> set[Path]:
+        """Return the files of approved runs that a commit does not have in their current form; ignored ones are none.
+
+        Raises:
+            GitError: git has no answer: a run that took that for "none" would carry what was not approved.
+        """
+        patterns = ["*.inputs.json", "*.scores.json", "*.cases.jsonl"]
+        changed = run_git(self.top, "diff", "--name-only", "--no-renames", "-z", commit, "--", *patterns)
+        new = run_git(self.top, "ls-files", "--others", "--exclude-standard", "-z", "--", *patterns)
+        return {self.top / each for each in (changed + new).split("\0") if each}
+
+    def last_change(self, path: str, since: str) -> str:
+        """Return the last commit that changed a file, in words."""
+        if self.git("status", "--porcelain", "--", path):
+            return "not committed"
+        line = (self.git("log", "-1", "--format=%h %s", f"{since}..HEAD", "--", path) or "").strip() if since else ""
+        before = (self.git("log", "-1", "--format=%h %s", "--", path) or "").strip()
+        older = f", before {_short(since)}, which has no approval of it" if since else ""
+        return line or (before and before + older)
+
+
+def _short(commit: str) -> str:
+    """Return the name of a commit as reports show it."""
+    return commit[:_SHORT]
+
+
+class _ShallowError(LlmevalError):
+    """The history of a clone is too short."""
+
+
+def _depth() -> str:
+    """Return how deep a clone must be, in words."""
+    try:
+        event = json.loads(Path(os.environ["GITHUB_EVENT_PATH"]).read_text(encoding="utf-8"))
+        commits = int(event["pull_request"]["commits"])
+    except (KeyError, OSError, TypeError, ValueError):
+        return "the clone is shallow: fetch all of its history (fetch-depth: 0, or git fetch --unshallow)"
+    return (
+        f"the clone is shallow: fetch {commits + 2} commits (fetch-depth: {commits + 2}; the pull request has "
+        f"{counted(commits, 'commit')}), and the main branch; or all (fetch-depth: 0)"
+    )
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    """Return what git prints; ``None`` where it has no answer, so that all cases run."""
+    try:
+        return run_git(folder, *arguments)
+    except GitError:
+        return None
+
+
+class InputComparison(NamedTuple):
+    """What a suite, or one of its systems, is compared with.
+
+    Attributes:
+        stored: Inputs of the approved run; ``None`` where it cannot be carried over.
+        records: Its cases.
+        inputs: What the suite depends on now.
+        why: Why all cases run; empty if rows decide.
+        changed: The inputs that have changed.
+    """
+
+    stored: StoredInputs | None
+    records: Mapping[str, CaseRecord]
+    inputs: Inputs
+    why: str
+    changed: Sequence[str] = ()
+
+
+@dataclass
+class AffectedCases:
+    """Implements `pytest_llmeval.run._stages.CaseChooser`.
+
+    Attributes:
+        suites: Of the run.
+        terms: Its options.
+        project: Has the inputs.
+        repository: ``None`` outside of one.
+        commit: What is compared with; empty outside of a repository.
+        fault: Why nothing can be compared.
+        report: The results of a run to compare with, in place of the approved one.
+    """
+
+    suites: Suites
+    terms: ChoiceTerms
+    project: ProjectInputs
+    repository: Repository | None = None
+    commit: str = ""
+    fault: str = ""
+    report: ShardFile | None = None
+    _choices: dict[SuiteKey, Mapping[str, CaseChoice]] = field(default_factory=dict)
+
+    @property
+    def since(self) -> str:
+        """How reports name what is compared with."""
+        if self.report is not None:
+            return _short(self.report.origin.commit or "") or self.report.path.name
+        return _short(self.commit) or "the approved run"
+
+    @cached_property
+    def _changed(self) -> set[Path]:
+        return self.repository.changed_approvals(self.commit) if self.repository is not None and self.commit else set()
+
+    def choose(self, key: SuiteKey, suite: Suite) -> Mapping[str, CaseChoice]:
+        """Return what becomes of each case of a suite, by id."""
+        if key not in self._choices:
+            self._choices[key] = dict(self._chosen(key, suite))
+        return self._choices[key]
+
+    @cached_property
+    def _reported(self) -> Mapping[SuiteKey, Mapping[str, CaseRecord]]:
+        return {} if self.report is None else collected_records(self.report.run)
+
+    def _chosen(self, key: SuiteKey, suite: Suite) -> Iterator[tuple[str, CaseChoice]]:
+        compared = self.compare(key, suite)
+        stored = compared.stored
+        for case in suite.cases:
+            record = compared.records.get(case.id)
+            cause = compared.why
+            if not cause and (stored is None or record is None or case.id not in stored.cases):
+                cause = "new row"
+            elif not cause and stored is not None and stored.cases[case.id] != compared.inputs.cases[case.id]:
+                cause = "data row"
+            elif not cause and (record is None or not _can_be_carried(record)):
+                cause = "not scored when it was approved"
+            elif not cause and self._is_drawn(key, case.id):
+                cause = "refresh"
+            if cause or stored is None or record is None:
+                yield case.id, CaseChoice(Selection(self.since, cause=cause))
+                continue
+            replayed = self.terms.replays(key, suite, case)
+            saved = (stored.case_usd, stored.case_s)
+            selection = Selection(self.since, carried=True, replayed=replayed, saved_usd=saved[0], saved_s=saved[1])
+            why = f"carried from {self.since}" + (", where it failed" if record.outcome == "failed" else "")
+            yield case.id, CaseChoice(selection, structs.replace(record, reason=why, selection=selection))
+
+    def _is_drawn(self, key: SuiteKey, case: str) -> bool:
+        day = day_of(datetime.now(UTC))
+        digest = sha256(f"{day}\n{key.display_path}\n{key.variant}\n{case}".encode("utf-8", "surrogatepass")).digest()
+        return int.from_bytes(digest[:6], "big") < self.terms.refresh * 2**48
+
+    def compare(self, key: SuiteKey, suite: Suite) -> InputComparison:
+        """Compare a suite with its approved run; nothing is raised, since what cannot be compared runs."""
+        nothing = Inputs({}, {})
+        if why := self.fault or self._refused(key, suite):
+            return InputComparison(None, {}, nothing, why)
+        try:
+            inputs = self.project.inputs(suite, self.suites.judges(key, suite))
+            stored, records = self._approved(key)
+        except (LlmevalError, OSError, UnicodeDecodeError, ValueError, RecursionError) as error:
+            return InputComparison(None, {}, nothing, f"the approved run cannot be used: {str(error).splitlines()[0]}")
+        if inputs.unknown:
+            more = f" (and {len(inputs.unknown) - 1} more)" if len(inputs.unknown) > 1 else ""
+            return InputComparison(stored, records, inputs, f"cannot be followed: {inputs.unknown[0]}{more}")
+        if stored is None:
+            return InputComparison(None, {}, inputs, self._missing(key))
+        names = sorted({*inputs.values, *stored.inputs}, key=lambda name: (not _is_file(name), name))
+        changed = [name for name in names if inputs.values.get(name) != stored.inputs.get(name)]
+        why = listed(changed, _NAMED, " and {} more")
+        if not why and stored.recorded and not all(self.terms.replays(key, suite, case) for case in suite.cases):
+            why = "the approved run replayed recorded answers, and this run would ask"
+        return InputComparison(stored, records, inputs, why, changed)
+
+    def listed(self, suites: Mapping[SuiteKey, tuple[Suite, Sequence[str]]]) -> dict[str, Any]:
+        """Return which cases run, and why, as JSON data.
+
+        Args:
+            suites: Suite, or system of it, to its collected cases.
+        """
+        out, every = [], Counter[str]()
+        for key, (suite, cases) in sorted(suites.items(), key=lambda each: each[0][1:]):
+            choices, compared = self.choose(key, suite), self.compare(key, suite)
+            why = {case: choices[case].selection.cause for case in cases}
+            causes = Counter(filter(None, why.values()))
+            every += causes
+            was, now = {} if compared.stored is None else compared.stored.inputs, compared.inputs.values
+            changed = [
+                {"input": name, "was": was.get(name, ""), "now": now.get(name, ""), "change": self._change(name)}
+                for name in compared.changed
+            ]
+            affected = [case for case, cause in why.items() if cause]
+            numbers = {
+                "cases": len(cases),
+                "affected": affected,
+                "causes": dict(causes),
+                "changed": changed,
+                "why": why,
+            }
+            out.append({"path": key.display_path, "test": key.test, "variant": key.variant, **numbers})
+        total, ran = sum(len(cases) for _, cases in suites.values()), every.total()
+        causes_text = ", ".join(f"{cause} ({count})" for cause, count in every.most_common())
+        line = f"{ran} of {counted(total, 'case')} affected since {self.since}" + (causes_text and f": {causes_text}")
+        return {
+            "since": self.since,
+            "commit": self.commit,
+            "cases": total,
+            "affected": ran,
+            "line": line,
+            "suites": out,
+        }
+
+    def _change(self, name: str) -> str:
+        """Return which commit changed an input, in words."""
+        if self.repository is None or not _is_file(name):
+            return "in the suite, its judge or the environment"
+        return self.repository.last_change(name, self.commit) or "no commit of this branch"
+
+    def _refused(self, key: SuiteKey, suite: Suite) -> str:
+        """Say why nothing of a suite can be carried over after any change, or nothing."""
+        if key.test:
+            return "a Python test answers"
+        if self.terms.mutates:
+            return "--llmeval-mutate changes the answers of this run"
+        if suite.against_approved:
+            return "an evaluator compares with approved answers"
+        figures = {each.name for each in UsageEvaluator().describe()}
+        limits = {*suite.judged_metrics, *suite.thresholds, *(name for case in suite.cases for name in case.thresholds)}
+        if needed := sorted(figures & limits):
+            return f"{needed[0]} is limited, which only calls of this run have"
+        return ""
+
+    def _approved(self, key: SuiteKey) -> tuple[StoredInputs | None, dict[str, CaseRecord]]:
+        if self.report is not None:
+            inputs = self.report.run.inputs.get(_name_of(key))
+            if inputs is None:
+                return None, {}
+            records = CaseStatistics.from_records(self._reported.get(key, {}).values()).records
+            return decode(encode(inputs), StoredInputs), {each.id: each for each in records}
+        scores = score_file(key)
+        files = [scores, statistics_file(scores), inputs_file(scores)]
+        if not all(each.is_file() for each in files) or any(each.resolve() in self._changed for each in files):
+            return None, {}
+        stored, text = read_inputs(files[2]), files[1].read_text(encoding="utf-8")
+        if stored.statistics != fingerprint(text):
+            return None, {}
+        return stored, {each.id: each for each in CaseStatistics.from_lines(StringIO(text), files[1].name).records}
+
+    def _missing(self, key: SuiteKey) -> str:
+        if self.report is not None:
+            return f"{self.report.path.name} has no inputs of it: write it with --llmeval-affected"
+        scores = score_file(key)
+        if not scores.is_file():
+            return "no run is approved"
+        if not inputs_file(scores).is_file():
+            return "the approved run has no inputs: approve with --llmeval-affected --snapshot-update"
+        if {each.resolve() for each in (scores, inputs_file(scores))} & self._changed:
+            return f"approved anew since {self.since}"
+        return "inputs and scores are of different approvals"
+
+
+def _is_file(name: str) -> bool:
+    return "." in name and " " not in name
+
+
+def _can_be_carried(record: CaseRecord) -> bool:
+    clean = not record.errors and not any(each.errored for each in record.observations.values())
+    return record.outcome in _CARRIED and clean and bool(record.observations)
+
+
+def read_inputs(path: Path) -> StoredInputs:
+    """Read the inputs of an approved run.
+
+    Raises:
+        OSError: The file cannot be read.
+        LlmevalError: It is none.
+    """
+    try:
+        return decode(path.read_bytes(), StoredInputs)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise LlmevalError(
+            f"{path.name}: found no inputs of an approved run ({error}), expected some: approve again"
+        ) from None
+
+
+def _name_of(key: SuiteKey) -> str:
+    """Return the name of a suite, or of a system of it, in the results of a run."""
+    return json.dumps([key.display_path, key.test, key.variant])
+
+
+def _project(suites: Suites) -> tuple[ProjectInputs, Repository | None]:
+    repository, root = Repository.around(suites.root), suites.root.resolve()
+    return ProjectInputs(root, root if repository is None else repository.top), repository
+
+
+def choose_affected(suites: Suites, terms: ChoiceTerms) -> AffectedCases:
+    """Return what chooses the cases of a run of affected cases.
+
+    Raises:
+        LlmevalError: The commit to compare with does not exist.
+    """
+    project, repository = _project(suites)
+    chooser = AffectedCases(suites, terms, project, repository)
+    if terms.since.endswith(SHARD_SUFFIX):
+        try:
+            chooser.report = read_shard(Path(terms.since), suites.root)
+            chooser.commit = chooser.report.origin.commit or ""
+        except LlmevalError as error:  # as in a job that finds nothing in its cache
+            chooser.fault = str(error)
+    elif repository is not None:
+        try:
+            chooser.commit = repository.resolve(terms.since)
+        except _ShallowError as error:
+            chooser.fault = str(error)
+    elif terms.since:
+        raise LlmevalError(f"found {terms.since!r}, expected no commit: {suites.root} is in no git repository")
+    return chooser
+
+
+def keep_inputs(reported: Reported, scope: RunScope) -> Reported:
+    """Keep the inputs of the suites whose results runs of affected cases may carry over.
+
+    Those that a run approves have a file beside their scores. Those of a run whose results are kept stand with them.
+    """
+    project, _ = _project(scope.suites)
+    notes = []
+    for each in reported.judged.suites:
+        pending, path = each.snapshot.pending, inputs_file(score_file(each.key))
+        needed = each.suite.inputs or path.exists() or any(record.selection is not None for record in each.records)
+        if not needed or each.key.test:
+            continue
+        approves = pending is not None and pending.approved is not None and not pending.fault
+        try:
+            if scope.terms.is_kept:
+                scope.run.inputs[_name_of(each.key)] = msgspec.to_builtins(_stored_inputs(each, project, scope))
+            if approves:
+                rewrite(path, partial(_inputs_text, each, project, scope))
+        except OSError as error:
+            notes.append(f"{each.key.display_path}: inputs NOT kept in {path.name}: {error.strerror}")
+    return structs.replace(reported, notes=[*reported.notes, *notes])
+
+
+def _inputs_text(judged: JudgedSuite, project: ProjectInputs, scope: RunScope) -> str:
+    stored = _stored_inputs(judged, project, scope)
+    return json.dumps(msgspec.to_builtins(stored), ensure_ascii=False, indent=1, sort_keys=True) + "\n"
+
+
+def _stored_inputs(judged: JudgedSuite, project: ProjectInputs, scope: RunScope) -> StoredInputs:
+    from pytest_llmeval.run import Checkout
+
+    inputs = project.inputs(judged.suite, judged.collected.judges)
+    values = dict(inputs.values)
+    if not isinstance(scope.suites, Checkout):  # which has just been made, after its shards ran
+        for name in values:
+            path = project.top / name
+            if _is_file(name) and path.is_file() and path.stat().st_mtime > scope.run.started:
+                values[name] = "changed while the run ran"
+    ran = [each for each in judged.records if each.ran and not each.carried]
+    old = None
+    if not ran:
+        with_old = inputs_file(score_file(judged.key))
+        old = read_inputs(with_old) if with_old.is_file() else None
+    costs = [
+        cost
+        for each in ran
+        for cost in (*(call.cost_usd for call in each.calls), *(use.cost_usd for use in each.target_usage))
+    ]
+    known = [each for each in costs if each is not None]
+    usd = round(sum(known) / len(ran), 9) if known and len(known) == len(costs) else None
+    return StoredInputs(
+        fingerprint(judged.measured.statistics.text),
+        dict(sorted(values.items())),
+        dict(sorted(inputs.cases.items())),
+        any(use.origin == "recorded" for each in ran for use in each.target_usage)
+        or any(each.carried and each.selection is not None and each.selection.replayed for each in judged.records),
+        usd if old is None else old.case_usd,
+        (round(sum(each.duration_s for each in ran) / len(ran), 3) if ran else 0.0) if old is None else old.case_s,
+    )
+
+
+_FILE: Final = "LLMEVAL_AFFECTED_FILE"
+"""Variable with the file that pytest writes for the command."""
+
+_TIMEOUT_S: Final = 300
+_EXITS: Final = (0, 5)
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.description = (
+        "List the cases that 'pytest --llmeval-affected=REF' would run, and why; nothing is called. pytest collects "
+        "them. The exit code is 0 whether or not any case is affected, and 2 if that cannot be said."
+    )
+    add_options(parser, "rootdir")
+    parser.add_argument("ref", nargs="?", default="", metavar="REF", help=OPTIONS["affected"].command_help)
+    parser.add_argument("paths", nargs="*", metavar="PATH", help="suites or folders; default: those of pytest")
+    parser.add_argument("--json", action="store_true", help="write JSON, to plan jobs")
+    parser.add_argument("--why", metavar="CASE", help="say of a case which input has changed, and by which commit")
+    parser.set_defaults(run=_affected)
+
+
+def _affected(options: Namespace) -> CommandResult:
+    data = _collected(options)
+    if options.why:
+        lines = [line for each in data["suites"] for line in _why(each, options.why, data["since"])]
+        if not lines:
+            raise LlmevalError(f"--why: found no case {options.why!r}, expected an id such as a.eval.yaml::capital")
+    else:
+        lines = [data["line"]]
+        for each in data["suites"]:
+            causes = ", ".join(f"{cause} ({count})" for cause, count in each["causes"].items())
+            lines += [f"{_name(each)}: {len(each['affected'])} of {each['cases']}: {causes}"] if causes else []
+    return CommandResult(0, data, lines)
+
+
+def _collected(options: Namespace) -> dict[str, Any]:
+    """Have pytest collect the suites, and return what it chose."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "affected.json")
+        arguments = [f"--llmeval-affected={options.ref}", "--collect-only", "-q", *options.paths]
+        arguments += [f"--rootdir={options.rootdir}"] if options.rootdir else []
+        done = run_pytest(arguments, __name__, {_FILE: str(file)}, _TIMEOUT_S)
+        if done.returncode not in _EXITS or not file.exists():
+            printed = [line for line in (*done.stdout.splitlines(), *done.stderr.splitlines()) if line.strip()]
+            errors = [line for line in printed if line.startswith("ERROR")] or printed[-1:]
+            raise LlmevalError(f"pytest cannot collect the suites: {'; '.join(errors[:_NAMED])}")
+        data: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return data
+
+
+def _name(suite: Mapping[str, Any]) -> str:
+    return f"{suite['test'] or suite['path']}" + (f"[{suite['variant']}]" if suite["variant"] else "")
+
+
+def _why(suite: Mapping[str, Any], case: str, since: str) -> Iterator[str]:
+    """Yield why a case of a suite runs, or that it does not."""
+    for name, cause in suite["why"].items():
+        nodeid = f"{suite['path']}::{name}" + (f"[{suite['variant']}]" if suite["variant"] else "")
+        if case in (name, nodeid):
+            yield f"{nodeid}: {f'runs: {cause}' if cause else f'carried from {since}'}"
+            for each in suite["changed"] if cause else ():
+                yield f"  {each['input']}: {each['was'] or 'absent'} -> {each['now'] or 'absent'}; {each['change']}"
+
+
+def pytest_collection_finish(session: Any) -> None:
+    """Write what a run of affected cases would do; a hook of the pytest that the command starts."""
+    from pytest_llmeval.plugin import LOADER, case_of
+
+    chooser = session.config.stash[LOADER].chooser
+    suites: dict[SuiteKey, tuple[Suite, list[str]]] = {}
+    for item in session.items:
+        loaded = case_of(item)
+        if loaded is not None:
+            suites.setdefault(loaded.key, (loaded.suite, []))[1].extend(
+                case.id for case in getattr(item, "bulk", ()) or (loaded.case,)
+            )
+    Path(os.environ[_FILE]).write_text(json.dumps(chooser.listed(suites)), encoding="utf-8")

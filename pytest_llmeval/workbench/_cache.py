@@ -1,0 +1,515 @@
+"""The command ``llmeval cache``: inspecting and maintaining stored verdicts."""
+
+import json
+import math
+from argparse import ArgumentParser, Namespace
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pytest_llmeval.cli import CommandResult, add_options, amount, open_noted, say, table_lines
+from pytest_llmeval.core import MISSING, Case, JudgeError, LlmevalError, counted, printable
+from pytest_llmeval.judges import (
+    OWN_JUDGE,
+    Asking,
+    Judgement,
+    Judgements,
+    JudgeOptions,
+    JudgePanel,
+    JudgeSpec,
+    Juror,
+    JurorQuestion,
+    JurorVerdict,
+    Mode,
+    PanelQuestion,
+    PanelSpec,
+    ReplyStore,
+    ScoreFile,
+    StoredJudgement,
+    Verdict,
+    judgements_of,
+    jurors_of,
+    read_text,
+    scored_ids,
+    write_judgements,
+)
+from pytest_llmeval.suites import Suite
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+_DAY_S = 86_400
+_HEX = frozenset("0123456789abcdef")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the actions."""
+    actions = parser.add_subparsers(dest="action", required=True)
+    shared = ArgumentParser(add_help=False)
+    add_options(shared, "cache")
+
+    def add(name: str, text: str) -> ArgumentParser:
+        return actions.add_parser(name, help=text, description=text, parents=[shared])
+
+    add("stats", "count verdicts, tokens and cost, by mode and model").set_defaults(run=_stats)
+    prune = add("prune", "delete verdicts by age, by model, or both")
+    prune.add_argument("--older-than", type=amount, metavar="DAYS", help="older than DAYS")
+    prune.add_argument("--model", metavar="PROVIDER:NAME", help="verdicts of this model")
+    prune.set_defaults(run=_prune, refuse=prune.error)
+    add("verify", "list damaged verdicts; the exit code is 1 if there are any").set_defaults(run=_verify)
+    export = add("export", "write all verdicts as JSONL, in the format of recordings")
+    export.add_argument("file", type=Path, metavar="FILE")
+    export.set_defaults(run=_export)
+    _add_import(add("import", "add verdicts from a JSONL file, or scores from a JSON file {question_id: score}"))
+    explain = add("explain", "show what keys are made of, and which verdicts of a suite are stored")
+    explain.add_argument("what", metavar="FILE_OR_KEY", help="a suite, a recordings file, or the beginning of a key")
+    explain.add_argument("--model", metavar="PROVIDER:NAME", help="override the judge model of the suite")
+    explain.set_defaults(run=_explain)
+
+
+def _add_import(parser: ArgumentParser) -> None:
+    parser.add_argument("file", type=Path, metavar="FILE")
+    parser.add_argument("--suite", type=Path, metavar="FILE", help="the suite of the scored cases")
+    parser.add_argument(
+        "--model", metavar="PROVIDER:NAME", help="judge model that gave the scores (default: the suite's)"
+    )
+    parser.set_defaults(run=_import, refuse=parser.error)
+
+
+@contextmanager
+def _opened(options: Namespace, *, absent: bool = False) -> "Iterator[ReplyStore]":
+    """Open the cache; create a missing one only with `absent`."""
+    if not absent and not options.cache.exists():
+        raise LlmevalError(f"found no judge cache {options.cache}, expected one: name it with --cache")
+    with closing(options.cache.open()) as replies:
+        yield replies
+
+
+def _stats(options: Namespace) -> CommandResult:
+    groups: dict[tuple[str, str], list[StoredJudgement]] = defaultdict(list)
+    with _opened(options) as cache:
+        for entry in cache.entries():
+            groups[entry.components["mode"], entry.components["model"]].append(entry)
+    sums = {name: _sums(entries) for name, entries in sorted(groups.items())}
+    everything = _sums([entry for entries in groups.values() for entry in entries])
+    rows = [(*map(printable, name), *_cells(each)) for name, each in sums.items()]
+    if len(rows) > 1:
+        rows.append(("all", "", *_cells(everything)))
+    names = ("mode", "model", "verdicts", "bytes", "input tokens", "output tokens", "USD")
+    lines = table_lines(rows, "llrrrrr", names) if rows else []
+    verdicts = [{"mode": mode, "model": model, **each} for (mode, model), each in sums.items()]
+    data = {**everything, "bytes": options.cache.size(), "by_model": verdicts}
+    last = f"{options.cache}: {counted(everything['verdicts'], 'verdict')}, {data['bytes']} bytes"
+    return CommandResult(0, data, [*lines, last])
+
+
+def _sums(entries: list[StoredJudgement]) -> dict[str, Any]:
+    """Count verdicts, bytes, tokens and cost; what no reply says is ``None``."""
+    tokens = [(entry.usage.input_tokens, entry.usage.output_tokens) for entry in entries]
+    costs = [entry.cost_usd for entry in entries if entry.cost_usd is not None]
+    size = sum(len(entry.reply.encode("utf-8", "surrogatepass")) for entry in entries)
+    spent = [[part for part in column if part is not None] for column in zip(*tokens, strict=True)]
+    read, written = (sum(column) if column else None for column in spent or ([], []))
+    cost = sum(costs) if costs else None
+    return {
+        "verdicts": len(entries),
+        "bytes": size,
+        "input_tokens": read,
+        "output_tokens": written,
+        "cost_usd": cost,
+    }
+
+
+def _cells(sums: Mapping[str, Any]) -> list[str]:
+    *counts, cost = sums.values()
+    return ["n/a" if each is None else str(each) for each in counts] + ["n/a" if cost is None else f"{cost:.6f}"]
+
+
+def _prune(options: Namespace) -> CommandResult:
+    if options.older_than is None and options.model is None:
+        options.refuse("choose what to delete: --older-than DAYS, --model PROVIDER:NAME, or both")
+    older = None if options.older_than is None else options.older_than * _DAY_S
+    with _opened(options) as cache:
+        deleted = cache.prune(older, options.model)
+    return CommandResult(0, {"deleted": deleted}, [f"{options.cache}: {counted(deleted, 'verdict')} deleted"])
+
+
+def _verify(options: Namespace) -> CommandResult:
+    with _opened(options) as cache:
+        faults = cache.verify()
+        good = sum(1 for _ in cache.entries())
+    lines = [
+        *map(str, faults),
+        f"{counted(len(faults), 'fault') if faults else 'no fault'}, {counted(good, 'verdict')}",
+    ]
+    data = {"verdicts": good, "damaged": [*map(str, faults)]}
+    return CommandResult(1 if faults else 0, data, [f"{options.cache}: {line}" for line in lines])
+
+
+def _export(options: Namespace) -> CommandResult:
+    if options.file.is_dir():
+        raise LlmevalError(f"{options.file}  found a directory, expected a file to write")
+    if options.file.exists() and options.cache.exists() and options.file.samefile(options.cache.path):
+        raise LlmevalError(f"found the cache {options.file} as output file, expected another file")
+    with _opened(options) as cache:
+        entries = list(cache.entries())
+    write_judgements(options.file, entries)
+    data = {"written": [str(options.file)], "verdicts": len(entries)}
+    return CommandResult(0, data, [f"{options.file}: {counted(len(entries), 'verdict')}"])
+
+
+def _import(options: Namespace) -> CommandResult:
+    if not options.file.exists():
+        raise LlmevalError(f"found no file {options.file}, expected one with verdicts or scores")
+    if options.file.suffix == ".jsonl":
+        if options.suite is not None or options.model is not None:
+            options.refuse("--suite and --model apply to a JSON file of scores, not to JSONL")
+        data, line = _keep(options, list(Judgements.read(options.file).entries.values()))
+        return CommandResult(0, data, [line])
+    if options.suite is None:
+        options.refuse("a file of scores does not contain the questions: name the suite of the cases with --suite")
+    return _import_scores(options)
+
+
+def _import_scores(options: Namespace) -> CommandResult:
+    questions = _questions(options, options.suite)
+    if len(questions.models) > 1:
+        options.refuse(f"found a panel of judges, expected --model with one of them: {', '.join(questions.models)}")
+    imported = import_scores(questions, ScoreFile.open(options.file).scores, options.file.name)
+    data, *lines = _keep(options, imported.entries)
+    if imported.ruled:
+        lines.append(f"{counted(len(imported.ruled), 'score')} not needed: a rule decides the case")
+    if imported.without:
+        lines.append(f"{counted(len(imported.without), 'case')} without a score: {', '.join(imported.without)}")
+    say((f"{options.file}: {fault}" for fault in imported.faults), error=True)
+    return CommandResult(1 if imported.faults else 0, data | {"without": imported.without}, lines)
+
+
+def _questions(options: Namespace, path: Path) -> "SuiteQuestions":
+    """Return the questions of a suite; a cache that does not exist is not made for them."""
+    if not options.cache.exists():
+        return suite_questions(path, options.model)
+    with _opened(options) as cache:
+        return suite_questions(path, options.model, cache.get)
+
+
+def _keep(options: Namespace, entries: list[StoredJudgement]) -> tuple[dict[str, Any], str]:
+    """Add verdicts, and return counts and a line; existing ones are kept, since they may come from a real judge."""
+    with _opened(options, absent=True) as cache:
+        new = [entry for entry in entries if cache.get(entry.key) is None]
+        cache.put(new)
+    old = len(entries) - len(new)
+    line = f"{options.cache}: {counted(len(new), 'verdict')} added" + (f", {old} there already" if old else "")
+    return {"added": len(new), "present": old}, line
+
+
+def _explain(options: Namespace) -> CommandResult:
+    path = Path(options.what)
+    if path.suffix == ".jsonl" and path.is_file():
+        return _show(sorted(Judgements.read(path).entries.values(), key=lambda entry: (entry.case, entry.key)))
+    if path.is_file():
+        return _explain_suite(options, path)
+    if not options.what or not set(options.what) <= _HEX:
+        raise LlmevalError(
+            f"found no file {options.what}, expected a suite, a recordings file, or the beginning of a key"
+        )
+    with _opened(options) as cache:
+        entries = [entry for entry in cache.entries() if entry.key.startswith(options.what)]
+    if not entries:
+        raise LlmevalError(f"found no key in {options.cache} that begins with {options.what}")
+    return _show(sorted(entries, key=lambda entry: entry.key))
+
+
+def _show(entries: Sequence[StoredJudgement]) -> CommandResult:
+    from tabulate import tabulate
+
+    lines: list[str] = []
+    for entry in entries:
+        parts = dict(entry.components)
+        texts = {f"text {name}": digest for name, digest in parts.pop("texts").items()}
+        parameters = {f"parameter {name}": value for name, value in parts.pop("parameters").items()}
+        rows = [(printable(name), printable(str(value))) for name, value in {**parts, **parameters, **texts}.items()]
+        lines.append(f"{entry.key}, score {entry.score:g}, case {entry.case}")
+        lines += [*tabulate([("", *row) for row in rows], tablefmt="plain", disable_numparse=True).split("\n"), ""]
+    known = [
+        {"key": each.key, "case": each.case, "score": each.score, "components": each.components} for each in entries
+    ]
+    return CommandResult(0, {"verdicts": known}, lines)
+
+
+def _explain_suite(options: Namespace, path: Path) -> CommandResult:
+    from tabulate import tabulate
+
+    questions = _questions(options, path)
+    cached: set[str] = set()
+    if options.cache.exists():
+        with _opened(options) as cache:
+            cached = {each.question.key for each in questions.questions if cache.get(each.question.key) is not None}
+    rows, missing, known = [], [], []
+    panel = len(questions.models) > 1
+    for each in questions.questions:
+        question = each.question
+        recorded = questions.recordings.get(question.key) is not None
+        stores = [name for name, has in (("recorded", recorded), ("cached", question.key in cached)) if has]
+        juror = (question.juror.model,) if panel else ()
+        of_case = {"case": each.case.id, "system": each.system, "evaluator": each.evaluator}
+        known.append(
+            {**of_case, "judge": question.juror.model, "repeat": question.repeat, "key": question.key, "stored": stores}
+        )
+        row = (
+            _place(each.case.id, each.system),
+            each.evaluator,
+            *juror,
+            question.question.mode.name,
+            str(question.repeat),
+            question.key,
+        )
+        rows.append((*map(printable, row), ", ".join(stores) or "to be asked"))
+        if not recorded:
+            why = questions.recordings.nearest(question.case, question.components())
+            missing.append(f"{_place(each.case.id, each.system)}: {why}")
+    names = ("case", "evaluator", *(("judge",) if panel else ()), "mode", "repeat", "key", "stored")
+    lines = tabulate(rows, names, disable_numparse=True).split("\n") if rows else []
+    lines += missing if questions.recordings.entries else []
+    unknown = {_place(*place): why for place, why in questions.unknown.items()}
+    lines += [f"{place}: {why}" for place, why in unknown.items()]
+    for (*place, label), most in questions.later.items():
+        more = f"up to {counted(most, 'question')} more of {label!r}"
+        lines.append(f"{_place(*place)}: {more}, once the replies to these are stored")
+    if not rows and not questions.unknown:
+        lines.append(f"{path}: no question for a judge")
+    return CommandResult(0, {"questions": known, "unknown": unknown}, lines)
+
+
+def _place(case: str, system: str) -> str:
+    return f"{case}[{system}]" if system else case
+
+
+_Stored: TypeAlias = Callable[[str], StoredJudgement | None]
+"""Key to the verdict that is stored under it."""
+
+
+@dataclass(frozen=True)
+class SuiteQuestion:
+    """One question.
+
+    Attributes:
+        case: That it is about.
+        system: Whose answer it is; nothing where the suite has no systems.
+        evaluator: Label of the evaluator that asks.
+        question: The question, its key included.
+    """
+
+    case: Case
+    system: str
+    evaluator: str
+    question: JurorQuestion
+
+
+@dataclass(frozen=True)
+class SuiteQuestions:
+    """All questions of a suite, as far as known: later ones may depend on replies that are not stored.
+
+    Attributes:
+        suite: The suite.
+        recordings: Its recorded judgements.
+        models: Of its judge, or of the jurors of its panel.
+        questions: In file order, with one entry per juror and repeat.
+        unknown: Case id and system to the reason why their questions are known only in a run.
+        later: Case id, system and label of an evaluator to how many questions may follow, once others have a verdict.
+    """
+
+    suite: Suite
+    recordings: Judgements
+    models: list[str] = field(default_factory=list)
+    questions: list[SuiteQuestion] = field(default_factory=list)
+    unknown: dict[tuple[str, str], str] = field(default_factory=dict)
+    later: dict[tuple[str, str, str], int] = field(default_factory=dict)
+
+    def add(self, way: Suite, case: Case, panel: JudgePanel, stored: _Stored) -> None:
+        """Add what the evaluators of a suite, as one of its systems has it, ask about a case."""
+        place = (case.id, way.system)
+        judged = {label: each for label, each in way.evaluators.items() if each.asks}
+        for label, evaluator in judged.items():
+            if case.prediction is MISSING:
+                self.unknown[place] = "its prediction is made during a run"
+            elif evaluator.opponents:
+                self.unknown[place] = f"the answers that {label!r} compares with are there during a run"
+            else:
+                own = evaluator.own_model
+                jurors = panel if own is None else JudgePanel.of_one(_juror(own, self.recordings))
+                for repeat in range(way.repeats.times):
+                    asking = Asking.about(evaluator, case, way.readings[label], jurors, repeat)
+                    self._add_rounds((*place, label), case, asking, stored)
+                    if asking.error is not None:
+                        self.unknown[place] = str(asking.error)
+
+    def _add_rounds(self, place: tuple[str, str, str], case: Case, asking: Asking, stored: _Stored) -> None:
+        """Add questions round by round, up to the first reply that is not stored."""
+        sizes = []
+        while put := asking.next():
+            sizes.append(len(put))
+            single = (each for question in put for each in _askable(question))
+            self.questions.extend(SuiteQuestion(case, *place[1:], each) for each in single)
+            known = [judgement for each in put if (judgement := _known(each, stored)) is not None]
+            if len(known) < len(put):
+                most = sum(map(asking.evaluator.most_follow_ups, asking.views)) - sum(sizes[1:])
+                self.later.update({place: most} if most > 0 else {})
+                return
+            asking.add(known)
+
+
+def _known(panel: PanelQuestion, stored: _Stored) -> Judgement | None:
+    """Return what stored replies to a question say; ``None`` where one is missing."""
+    verdicts: dict[str, JurorVerdict] = {}
+    while names := panel.unanswered(verdicts):
+        for name in names:
+            each = panel.jurors[name]
+            entry = each.juror.recordings.get(each.key) or stored(each.key)
+            if entry is None:
+                return None
+            verdicts[name] = JurorVerdict(_read(panel.question.mode, entry.reply))
+    return panel.judgement(verdicts)
+
+
+def _askable(panel: PanelQuestion) -> Collection[JurorQuestion]:
+    """Return the question to each juror that may get it; the large judge of a cascade may."""
+    return panel.expected if panel.cascade is None else panel.jurors.values()
+
+
+def _read(mode: Mode, reply: str) -> Verdict | LlmevalError:
+    try:
+        return read_text(mode, reply)
+    except JudgeError as error:
+        return error
+
+
+def suite_questions(path: Path, model: str | None = None, stored: _Stored = lambda _: None) -> SuiteQuestions:
+    """Read a suite file and work out what it asks.
+
+    Args:
+        path: The suite file; its evaluators are shipped with this package or with an installed one.
+        model: ``PROVIDER:NAME``; overrides the suite.
+        stored: Returns the verdict that is stored under a key besides the recorded ones.
+
+    Raises:
+        SuiteError: The suite, or its recorded judgements, have faults.
+        LlmevalError: The model is none.
+    """
+    suite = open_noted(path)
+    try:
+        chosen = JudgeOptions(model=model).chosen(suite.judge)
+    except ValueError as error:
+        raise LlmevalError(str(error)) from None
+    recordings = Judgements.read(judgements_of(path))
+    jurors = [_juror(spec, recordings) for spec in jurors_of(chosen)]
+    questions = SuiteQuestions(suite, recordings, [each.model for each in jurors])
+    panel = JudgePanel.from_spec(chosen, jurors) if isinstance(chosen, PanelSpec) else JudgePanel.of_one(jurors[0])
+    for way in map(suite.for_variant, suite.systems or [""]):
+        for case in way.cases:
+            questions.add(way, case, panel, stored)
+    return questions
+
+
+def _juror(spec: JudgeSpec, recordings: Judgements) -> Juror:
+    return Juror(spec.model or OWN_JUDGE, spec.request_parameters(), recordings)
+
+
+@dataclass
+class Imported:
+    """Judgements made of scores, with the scores that could not be used.
+
+    Attributes:
+        entries: Judgements of the questions that have a score.
+        ruled: Ids of scores that are not needed, because a rule decides the case.
+        faults: Scores that could not be used, and why.
+        without: Ids of cases with a question and without a score.
+    """
+
+    entries: list[StoredJudgement] = field(default_factory=list)
+    ruled: list[str] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+    without: list[str] = field(default_factory=list)
+
+
+def import_scores(known: SuiteQuestions, scores: Mapping[str, float], source: str) -> Imported:
+    """Turn scores into judgements of a suite's questions, as if its judge had given them for the present answers.
+
+    A score belongs to the case whose id, or label ``question_id``, it is given for; files of `batch_judge` name the
+    conversation as well. The reply is made up, so that the
+    mode reads it as just this score.
+
+    Args:
+        known: The questions of the suite.
+        scores: Id to score, from 0 to 1, as a share of the mode's scale.
+        source: Where they come from; becomes the reasoning of the reply, where the mode has one.
+    """
+    imported = Imported()
+    questions: dict[str, list[SuiteQuestion]] = defaultdict(list)
+    for each in known.questions:
+        if each.question.repeat == 0 and not each.question.question.shared:
+            questions[each.case.id].append(each)
+    cases: dict[str, list[str]] = defaultdict(list)
+    for case in known.suite.cases:
+        for name in {case.id, case.labels.get("question_id", case.id)}:
+            cases[name].append(case.id)
+    later = {case: f"{label!r} asks what depends on replies that are not stored" for case, _, label in known.later}
+    unknown = later | {case: why for (case, _), why in known.unknown.items()}
+    used = set()
+    for name, share in sorted(scores.items()):
+        ids = next((cases[each] for each in scored_ids(name) if each in cases), [])
+        if len(ids) != 1:
+            imported.faults.append(_unmatched(name, ids))
+            continue
+        (case_id,) = ids
+        if case_id in used:
+            imported.faults.append(f"{name}: found a second score of case {case_id}, expected one")
+            continue
+        used.add(case_id)
+        if case_id in unknown:
+            imported.faults.append(f"{name}: {unknown[case_id]}")
+        elif not questions[case_id]:
+            imported.ruled.append(name)
+        elif len(questions[case_id]) > 1:
+            number = len(questions[case_id])
+            imported.faults.append(f"{name}: found {number} questions about the case, expected exactly one")
+        else:
+            _add(imported, questions[case_id][0], share, f"imported from {source}")
+    imported.without = sorted(case_id for case_id in questions if questions[case_id] and case_id not in used)
+    return imported
+
+
+def _unmatched(name: str, ids: list[str]) -> str:
+    if ids:
+        return f"{name}: found {len(ids)} cases of this question_id, expected one"
+    return f"{name}: found no case of this id or label question_id"
+
+
+def _add(imported: Imported, question: SuiteQuestion, share: float, reasoning: str) -> None:
+    own = question.question
+    mode = own.question.mode
+    low, high = mode.scale
+    score = low + share * (high - low)
+    reply = _reply(mode, score, reasoning)
+    if reply is None:
+        imported.faults.append(
+            f"{question.case.id}: found the score {share:g}, which is not a complete verdict of mode {mode.name!r}"
+        )
+        return
+    imported.entries.append(StoredJudgement(own.key, question.case.id, own.components(), reply, score))
+
+
+def _reply(mode: Mode, score: float, reasoning: str) -> str | None:
+    """Return a reply that a mode reads as a score; ``None`` if there is none."""
+    whole = int(score) if score.is_integer() else score
+    for reply in (json.dumps({"reasoning": reasoning, "score": whole}), "yes", "no"):
+        try:
+            if math.isclose(mode.read(reply).score, score, abs_tol=1e-9):
+                return reply
+        except JudgeError:
+            continue
+    return None

@@ -1,0 +1,555 @@
+"""The command ``llmeval comment``: a report as Markdown for a pull request."""
+
+import math
+import os
+import re
+import shlex
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import TypeVar
+
+from pytest_llmeval.baselines import moment_of
+from pytest_llmeval.cli import CommandResult, refuse_input, say, write_text
+from pytest_llmeval.core import BAD, SuiteError, counted, interval, number, seconds
+from pytest_llmeval.data import read_text
+from pytest_llmeval.gates import split_statistic
+from pytest_llmeval.reports import (
+    MOST,
+    MOST_ROWS,
+    OUTCOMES,
+    VERDICTS,
+    RunReport,
+    SuiteReport,
+    affected_text,
+    cause_of,
+    count_text,
+    fall_reason,
+    gate_reason,
+    read_report,
+    run_outcome,
+    text,
+    uncalibrated_text,
+)
+from pytest_llmeval.workbench._comment_parts import (
+    NO_LINKS,
+    CaseFates,
+    CaseLine,
+    Change,
+    ReportComparison,
+    SourceLinks,
+    all_returned_modes,
+    approved_comparison,
+    case_fates,
+    commit_id,
+    compare_runs,
+    failing_case,
+    grouped_cases,
+    job_repository,
+    page_url,
+    repository_url,
+    source_links,
+)
+from pytest_llmeval.workbench._report_pair import ReportPair
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.description = (
+        "Write a JSON report as Markdown for a comment on a pull request: verdict, gates, significant drops, the cases "
+        "that got worse with question and answers; all else is collapsed. No token is needed. The exit code is 2 if a "
+        "report cannot be used; the comment then says why. A baseline that does not exist is only mentioned."
+    )
+    parser.add_argument("report", type=Path, metavar="RUN", help="JSON report of the run")
+    parser.add_argument("--baseline", type=Path, metavar="BASE", help="JSON report of the run to compare with")
+    parser.add_argument("--guard", type=Path, metavar="FILE", help="include this table, which llmeval guard -o wrote")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write to this file, not to standard output")
+    parser.add_argument(
+        "--repository",
+        type=repository_url,
+        metavar="URL",
+        help="web address of the repository, which cases and commits link to; default: that of the job of GitHub or "
+        "GitLab, else no links",
+    )
+    parser.add_argument(
+        "--report-url",
+        type=page_url,
+        metavar="URL",
+        help="web address of the HTML report, to link to; default: the artifacts of the job of GitHub or GitLab",
+    )
+    parser.add_argument(
+        "--commit", type=commit_id, metavar="SHA", help="commit to link to; default: that of the report, or of the job"
+    )
+    parser.set_defaults(run=_comment)
+
+
+def _comment(options: Namespace) -> CommandResult:
+    code = 0
+    baseline, absent = None, ""
+    refuse_input(options.output, options.report, options.baseline, options.guard)
+    try:
+        run = read_report(options.report)
+    except SuiteError as error:
+        say(error.faults, error=True)
+        return _write(2, failure_text(error.faults), options.output)
+    if options.baseline is not None and not options.baseline.exists():
+        absent = f"{options.baseline} does not exist"
+    elif options.baseline is not None:
+        try:
+            baseline = read_report(options.baseline)
+        except SuiteError as error:
+            absent, code = str(error.faults[0]), 2
+    if absent:
+        say([f"no baseline: {absent}"], error=True)
+    repository = job_repository(os.environ)
+    if options.repository is not None:
+        repository = repository._replace(url=options.repository)
+    if options.report_url is not None:
+        repository = repository._replace(report=options.report_url)
+    commits = [options.commit or "", run.run.commit or ""]
+    links = source_links(repository, commits, [suite.path for suite in run.suites])
+    guard = "" if options.guard is None else read_text(options.guard, str(options.guard), "a table", _SPACE)
+    return _write(code, comment_text(run, baseline, absent, links, guard.strip()), options.output)
+
+
+def _write(code: int, comment: str, path: Path | None) -> CommandResult:
+    if path is not None:
+        write_text(path, [comment])
+    data = {"comment": comment, "written": [] if path is None else [str(path)]}
+    return CommandResult(code, data, text=comment if path is None else "")
+
+
+MARKER = "<!-- pytest-llmeval -->"
+"""First line of every comment, by which a workflow finds its earlier one."""
+
+_SPACE = 52_000
+"""Characters of all sections: with headings and summary, a comment stays below 60,000."""
+_SECTION = 6_500
+_SCREEN = 40
+"""Lines before the fold."""
+_WIDTH = 110
+"""Characters of a line, about, as code hosts show comments."""
+_GATES, _FAULTS, _METRICS = 7, 3, 5
+"""Lines for the rows of tables before the fold; cases have the rest."""
+_FAILED = 8
+"""Failed verdicts that are before the fold however many lines they take."""
+_MOST_LISTED = 5
+"""Cases before the fold."""
+_BELOW = 3
+"""Lines before the fold for the names of failing cases that do not fit there, and the next command."""
+_NAMED = 8
+_FOLDED = 10
+"""Cases of one fold."""
+_LARGE = 0.1
+_TARGET = re.compile(r"\]\(http[^)]*\)")
+
+_Item = TypeVar("_Item")
+_CHANGED = ("suite", "metric", "baseline", "now", "change", "95% interval", "cases")
+_JUDGED = ("verdict", "suite", "gate", "reason")
+
+
+def failure_text(faults: Sequence[object]) -> str:
+    """Return the comment on a run whose report cannot be used."""
+    listed = _Sheet().listed([_item(str(each)) for each in faults], "fault")
+    return "\n".join([MARKER, "## Evaluation: **no report**", "", *listed]) + "\n"
+
+
+def comment_text(
+    run: RunReport,
+    baseline: RunReport | None = None,
+    absent: str = "",
+    links: SourceLinks = NO_LINKS,
+    guard: str = "",
+) -> str:
+    """Return the comment on a run.
+
+    Args:
+        run: The run.
+        baseline: The run to compare with, if there is one.
+        absent: Why there is none.
+        links: Where files and commits are on the web.
+        guard: What the pull request asks less of, as Markdown.
+    """
+    pair = ReportPair.from_suites(run.suites, () if baseline is None else baseline.suites)
+    comparison = compare_runs(pair) if baseline is not None else None
+    changes = approved_comparison(run) if comparison is None else comparison
+    fates = case_fates(pair)
+    sheet = _Sheet()
+    sheet.add(f"{MARKER}\n## Evaluation: {_heading(run, changes, fates, compared=baseline is not None)}")
+    sheet.add(_summary(run, comparison, changes, fates))
+    if run.conclusion is not None and run.conclusion.verdict != "passed":
+        sheet.items("Why", [*run.conclusion.why, f"next: {run.conclusion.next_step}"], _item, _GATES)
+    if uncalibrated := uncalibrated_text(run.suites):
+        sheet.add(text(uncalibrated[0].upper() + uncalibrated[1:]) + ".")
+    if chosen := affected_text(run.suites):
+        sheet.add(text(chosen[0].upper() + chosen[1:]) + ".")
+    sheet.add(" ".join([*_costs(run, baseline), _origin(run, baseline, absent, links)]))
+    verdicts = [each for suite in run.suites for each in _verdicts(suite)]
+    verdicts.sort(key=lambda each: each[0] != "failed")
+    open_gates = [each for each in verdicts if each[0] != "passed"]
+    failed = sum(each[0] == "failed" for each in verdicts)
+    more_gates = sheet.table("Gates", _JUDGED, open_gates, _verdict, _GATES, least=min(failed, _FAILED))
+    faults = [f"{path}: {each}" for path, listed in run.faults.items() for each in listed]
+    more_faults = sheet.items("Faulty files", faults, _item, _FAULTS)
+    sheet.items(
+        "Failure modes that are back",
+        list(all_returned_modes(pair, has_baseline=baseline is not None)),
+        _item,
+        _METRICS + 2,
+    )
+    declined = changes.declined if changes is not None else []
+    more_declined = sheet.table("Declined", _CHANGED, declined, _changed, _METRICS)
+    if comparison is None:
+        worse = grouped_cases(failing_case(*each) for each in fates.new)
+        title = "Failing cases"
+    else:
+        worse = grouped_cases(comparison.regressed)
+        title = "What got worse"
+    more_worse = _add_worse(sheet, title, worse, links)
+    if any(each.lacks_old_answer for each in worse) and not any(each.before and each.before.answers for each in worse):
+        sheet.add("The baseline's report has no answers of these cases; `--llmeval-texts=all` keeps them.")
+
+    if guard:
+        sheet.add(guard)
+    passed = [each for each in verdicts if each[0] == "passed"]
+    sheet.fold_table("More gates" if open_gates else "Gates", _JUDGED, [*more_gates, *passed], _verdict)
+    sheet.fold_items("More faulty files", more_faults, _item)
+    sheet.fold_table("Also declined", _CHANGED, more_declined, _changed)
+    sheet.fold_items(
+        "More failing cases" if comparison is None else "Also got worse", more_worse, lambda each: each.written(links)
+    )
+    for name, cases in (("Still failing", fates.still), ("Known failures", fates.known), ("Now passing", fates.mended)):
+        sheet.fold_items(name, grouped_cases(failing_case(*each) for each in cases), lambda each: each.written(links))
+    if changes is not None:
+        sheet.fold_table("Improved", _CHANGED, changes.improved, _changed, note=_SIGNIFICANT)
+        alone = _ALONE if any(each.is_significant_alone for each in changes.unclear) else ""
+        sheet.fold_table("Not significant", _CHANGED, changes.unclear, _changed, note=alone)
+        sheet.fold_items("Not compared", changes.notes, _item)
+    cost = [row for suite in run.suites for row in _cost(suite, pair)]
+    sheet.fold_table("Cost by suite", _COST, cost, tuple)
+    return sheet.text
+
+
+_SIGNIFICANT = "Significant at the suite's confidence, by Holm's method over the metrics that it gates or names."
+_ALONE = (
+    "An interval without 0 is that of one metric alone; among all that are compared, the change is not significant."
+)
+_COST = ("suite", "judge calls", "judge, USD", "target, USD", "baseline, USD")
+
+
+def _add_worse(sheet: "_Sheet", title: str, worse: Sequence[CaseLine], links: SourceLinks) -> Sequence[CaseLine]:
+    """Add the cases that fit, the names of failing ones that do not, and the next command; return the others."""
+    most = max(_MOST_LISTED, sum(each.case.outcome in BAD for each in worse))
+    others = sheet.items(title, worse, lambda each: each.written(links), sheet.left - _BELOW, most)
+    if failing := [each for each in others if each.case.outcome in BAD]:
+        named = [each.named for each in failing[:_NAMED]]
+        more = [f"{len(failing) - _NAMED} more"] if len(failing) > _NAMED else []
+        sheet.add(f"Below: {'; '.join([*named, *more])}.")
+    if node := next((each.node for each in worse if each.case.outcome in BAD), ""):
+        sheet.add(f"Next: {text(f'pytest --llmeval {shlex.quote(node)}', cell=False)}")
+    return others
+
+
+class _Sheet:
+    """A comment as it is written: how many lines stand before the fold, and how many characters are left."""
+
+    def __init__(self) -> None:
+        self._blocks: list[str] = []
+        self._space = _SPACE
+        self._lines = 0
+
+    @property
+    def text(self) -> str:
+        return "\n\n".join(self._blocks) + "\n"
+
+    @property
+    def left(self) -> int:
+        """Lines that are left before the fold."""
+        return _SCREEN - self._lines
+
+    def add(self, block: str) -> None:
+        """Add a block before the fold."""
+        self._blocks.append(block)
+        self._lines += _height(block)
+
+    def table(
+        self,
+        title: str,
+        headers: Sequence[str],
+        items: Sequence[_Item],
+        row: Callable[[_Item], Sequence[str]],
+        lines: int,
+        least: int = 1,
+    ) -> Sequence[_Item]:
+        """Add a table of the first items, as many as so many lines hold, and `least`; return the others."""
+        fitting = _fitting(items, lambda each: _row(row(each)), lines, least)
+        if fitting:
+            self.add(f"### {title}")
+            body = self.listed([_row(row(each)) for each in fitting], "row")
+            self.add("\n".join([_row(headers), _row(["---"] * len(headers)), *body]))
+        return items[len(fitting) :]
+
+    def items(
+        self,
+        title: str,
+        items: Sequence[_Item],
+        item: Callable[[_Item], str],
+        lines: int,
+        most: int = MOST_ROWS,
+    ) -> Sequence[_Item]:
+        """Add a list of the first items, one and as many as so many lines hold; return the others."""
+        fitting = _fitting(items[:most], item, lines - 1)
+        if fitting:
+            self.add(f"### {title}")
+            self.add("\n".join(self.listed(map(item, fitting), "case")))
+        return items[len(fitting) :]
+
+    def fold_table(
+        self,
+        title: str,
+        headers: Sequence[str],
+        items: Sequence[_Item],
+        row: Callable[[_Item], Sequence[str]],
+        note: str = "",
+    ) -> None:
+        """Add a folded table."""
+        head = [*([note, ""] if note else []), _row(headers), _row(["---"] * len(headers))]
+        self._fold(title, [_row(row(each)) for each in items[:MOST_ROWS]], head, len(items), "row")
+
+    def fold_items(self, title: str, items: Sequence[_Item], item: Callable[[_Item], str]) -> None:
+        """Add a folded list."""
+        if not items or not isinstance(items[0], CaseLine):
+            self._fold(title, [item(each) for each in items[:MOST_ROWS]], [], len(items), "line")
+            return
+        counts = [1 + len(each.alike) for each in items if isinstance(each, CaseLine)]
+        self._fold(title, [item(each) for each in items[:_FOLDED]], [], sum(counts), "case", counts)
+
+    def _fold(
+        self, title: str, lines: Sequence[str], head: Sequence[str], total: int, noun: str, counts: Sequence[int] = ()
+    ) -> None:
+        if total:
+            body = "\n".join([*head, *self.listed(lines, noun, total, counts)])
+            self._blocks.append(f"<details><summary>{title} ({total})</summary>\n\n{body}\n\n</details>")
+
+    def listed(
+        self, lines: Iterable[str], noun: str, total: int | None = None, counts: Sequence[int] = ()
+    ) -> list[str]:
+        """Return as many lines as fit into a section, and the number of the others.
+
+        Args:
+            lines: The first of them.
+            noun: What is counted.
+            total: How many there are of it; as many as lines, if ``None``.
+            counts: How many each line represents; one each, if empty.
+        """
+        every = list(lines)
+        fitting: list[str] = []
+        room = min(_SECTION, self._space)
+        for line in every:
+            room -= len(line) + 1
+            if room < 0:
+                break
+            fitting.append(line)
+            self._space -= len(line) + 1
+        left_out = (len(every) if total is None else total) - sum(counts[: len(fitting)] or [len(fitting)])
+        return [*fitting, *(["", f"... and {counted(left_out, f'more {noun}')}."] if left_out else [])]
+
+
+def _height(block: str) -> int:
+    """Return how many lines a block takes, about."""
+    pieces = [piece for line in _TARGET.sub("]", block).split("\n") for piece in line.split("<br>")]
+    return sum(max(1, math.ceil(len(each) / _WIDTH)) for each in pieces)
+
+
+def _fitting(items: Sequence[_Item], written: Callable[[_Item], str], lines: int, least: int = 1) -> Sequence[_Item]:
+    """Return the first items that so many lines hold, and `least`."""
+    used = 0
+    for place, each in enumerate(items):
+        used += _height(written(each))
+        if place >= max(1, least) and used > lines:
+            return items[:place]
+    return items
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _item(line: str) -> str:
+    return f"- {text(line, cell=False)}"
+
+
+def _heading(run: RunReport, changes: ReportComparison | None, fates: CaseFates, *, compared: bool) -> str:
+    """Return the verdict on the run, with what decides it."""
+    outcome = _outcome(run)
+    if outcome == "passed" and changes is not None and changes.declined:
+        return f"passed, but {counted(len(changes.declined), 'metric')} declined"
+    if outcome != "**failed**":
+        return outcome
+    verdicts = [each for suite in run.suites for each in _verdicts(suite)]
+    scores = sum(each[0] == "failed" for each in verdicts) - (gates := _gates(run).count("failed"))
+    among = f" {text(str(cause_of(run.suites, fates.new)))}"
+    counts = [(len(fates.new), "new failure" if compared else "failure", among), (gates, "gate", "")]
+    counts += [(scores, "approved score", ""), (len(run.faults), "faulty file", "")]
+    named = [f"{counted(count, noun)}{more}" for count, noun, more in counts if count]
+    if fates.still:
+        named.append(f"{len(fates.still)} still failing")
+    return f"{outcome} by {'; '.join(named)}" if named else outcome
+
+
+def _outcome(run: RunReport) -> str:
+    """Return the verdict on the run, in bold unless it passed."""
+    outcome = run_outcome(run)
+    return outcome if outcome == "passed" else f"**{outcome}**"
+
+
+def _count(suites: Iterable[SuiteReport], outcome: str) -> int:
+    return min(MOST, sum(suite.counts.get(outcome, 0) for suite in suites))
+
+
+def _gates(run: RunReport) -> list[str]:
+    return [gate.outcome for suite in run.suites for gate in suite.gates]
+
+
+def _summary(
+    run: RunReport, comparison: ReportComparison | None, changes: ReportComparison | None, fates: CaseFates
+) -> str:
+    counts = [count_text(count, name) for name in OUTCOMES if (count := _count(run.suites, name))]
+    parts = [f"{counted(_count(run.suites, 'total'), 'case')}: {', '.join(counts)}"]
+    if gates := _gates(run):
+        named = {each: each for each in ("passed", "failed", "undecided")} | {"not_judged": VERDICTS["not_judged"]}
+        tally = ", ".join(f"{gates.count(each)} {name}" for each, name in named.items() if each in gates)
+        parts.append(f"{counted(len(gates), 'gate')}: {tally}")
+    of_run = "; ".join(parts).rstrip(": ") + "."
+    if changes is None:
+        return of_run
+    against = {each.changes.against for each in run.suites if each.changes is not None}
+    other = "the baseline" if comparison is not None or against == {"baseline"} else "the approved scores"
+    kinds = [(changes.declined, "declined"), (changes.improved, "improved"), (changes.unclear, "not significant")]
+    changed = [f"{len(metrics)} {kind}" for metrics, kind in kinds if metrics]
+    pieces = [", ".join(changed)] if changed else []
+    if comparison is not None and len(comparison.regressed) != len(fates.new):
+        pieces.append(f"{counted(len(comparison.regressed), 'case')} got worse")
+    if comparison is not None and fates.mended:
+        pieces.append(f"{len(fates.mended)} now pass")
+    listed = "; ".join(pieces)
+    against_other = f"{'Metrics against' if changed else 'Against'} {other}: {listed}."
+    compared = f"{of_run} {against_other}" if listed else of_run
+    large = max(changes.unclear, key=_fall, default=None)
+    if large is None or _fall(large) < _LARGE:
+        return compared
+    moved = f"{number(large.change.baseline)} -> {number(large.change.value)}"
+    where = counted(large.change.cases, "case")
+    return (
+        f"{compared} Not significant, but large: {text(large.name)} of {text(large.suite.suite)} {moved} over {where}."
+    )
+
+
+def _fall(change: Change) -> float:
+    """Return how far a metric fell, as a share of its range; 0 where it has none."""
+    metric = split_statistic(change.name)[1]
+    low, high = change.suite.ranges.get(metric, (0.0, 0.0))
+    difference = change.change.difference or 0.0
+    drop = difference if metric in change.suite.lower_is_better else -difference
+    return max(0.0, drop / (high - low)) if high > low else 0.0
+
+
+def _costs(run: RunReport, baseline: RunReport | None) -> Iterator[str]:
+    """Yield what judges and targets cost and how long the run took, each next to that of the baseline."""
+    runs = [run] if baseline is None else [run, baseline]
+    calls = sum(suite.usage.calls for suite in run.suites if suite.usage is not None)
+    judge, target = ([_money(each, name) for each in runs] for name in ("judge_cost_usd", "target_cost_usd"))
+    if any(suite.usage is not None and suite.usage.verdicts for suite in run.suites):
+        yield f"Judge: {counted(min(calls, MOST), 'call')}, {_beside(judge)}."
+    if target[0] is not None:
+        yield f"Target: {_beside(target)}."
+    if run.run.duration_s > 0:
+        yield f"Time: {_beside([seconds(min(each.run.duration_s, MOST)) for each in runs])}."
+
+
+def _money(run: RunReport, name: str) -> str | None:
+    """Return what all suites cost; ``None`` if none says anything."""
+    used = [suite.usage for suite in run.suites if suite.usage is not None]
+    if name == "target_cost_usd":
+        used = [each for each in used if each.target_cost_usd is not None]
+    if not used:
+        return None
+    amounts = [getattr(each, name) for each in used]
+    return "cost unknown" if None in amounts else f"{number(math.fsum(amounts))} USD"
+
+
+def _beside(values: Sequence[str | None]) -> str:
+    now, *before = values
+    return f"{now}{f' (baseline: {before[0]})' if before and before[0] is not None else ''}"
+
+
+def _origin(run: RunReport, baseline: RunReport | None, absent: str, links: SourceLinks) -> str:
+    """Return times and commits of run and baseline, and the age of the baseline."""
+    parts = [f"[Report]({links.report})."] if links.report else []
+    parts.append(f"Run {_start(run, links)}.")
+    if baseline is not None:
+        parts.append(f"Baseline {_start(baseline, links)}{_age(run, baseline)}.")
+    elif absent:
+        parts.append(f"No baseline: {text(absent)}.")
+    return " ".join(parts)
+
+
+def _start(run: RunReport, links: SourceLinks) -> str:
+    time, commit = moment_of(run.run.started_at), run.run.commit
+    start = f"of {time:%Y-%m-%d %H:%M} UTC" if time is not None else "of unknown time"
+    return f"{start}, commit {links.revision(text(commit[:12]), commit)}" if commit else start
+
+
+def _age(run: RunReport, baseline: RunReport) -> str:
+    now, then = moment_of(run.run.started_at), moment_of(baseline.run.started_at)
+    if now is None or then is None:
+        return ""
+    age = abs(now - then)
+    for unit, noun in ((timedelta(days=1), "day"), (timedelta(hours=1), "hour"), (timedelta(minutes=1), "minute")):
+        if age >= unit:
+            return f", {counted(age // unit, noun)} {'earlier' if then < now else 'LATER'}"
+    return ""
+
+
+def _verdicts(suite: SuiteReport) -> Iterator[tuple[str, str, str, str]]:
+    """Yield the verdicts on gates, and on scores that differ from the approved ones and did not pass."""
+    for gate in suite.gates:
+        yield gate.outcome, suite.suite, gate.gate, gate_reason(suite, gate)
+    for each in suite.snapshot:
+        if each.outcome != "passed":
+            yield each.outcome, suite.suite, f"snapshot {each.metric}", fall_reason(suite, each)
+
+
+def _verdict(cells: Sequence[str]) -> Sequence[str]:
+    outcome, *others = cells
+    return (VERDICTS[outcome], *map(text, others))
+
+
+def _changed(change: Change) -> tuple[str, ...]:
+    difference = change.change
+    values = (
+        number(difference.baseline),
+        number(difference.value),
+        number(difference.difference),
+        interval(difference.low, difference.high),
+    )
+    return (text(change.suite.suite), text(change.name), *values, str(difference.cases))
+
+
+def _cost(suite: SuiteReport, pair: ReportPair) -> Iterator[tuple[str, ...]]:
+    usage = suite.usage
+    if usage is None or not (usage.verdicts or usage.target_cost_usd is not None):
+        return
+    before = pair.counterpart(suite)
+    old = None if before is None else before.usage
+    parts = () if old is None else (old.judge_cost_usd, old.target_cost_usd)
+    # Beside a known part an unknown one is named: the place says which is of judges.
+    was = "n/a" if set(parts) <= {None} else " + ".join(map(number, parts))
+    yield (
+        text(suite.suite),
+        str(min(usage.calls, MOST)),
+        number(usage.judge_cost_usd),
+        number(usage.target_cost_usd),
+        was,
+    )

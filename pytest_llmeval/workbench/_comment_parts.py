@@ -1,0 +1,482 @@
+"""The parts of a comment: changes against a baseline, answers that differ, links to source and commits."""
+
+import re
+from argparse import ArgumentTypeError
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+from urllib.parse import quote, urlsplit
+
+from pytest_llmeval.core import BAD, ChangeVerdict, MetricChange, counted, excerpt, grouped, listed, number
+from pytest_llmeval.numbers import TOLERANCE
+from pytest_llmeval.reports import (
+    EXCUSED,
+    MOST_LINES,
+    NO_CASE,
+    CaseReport,
+    Changes,
+    RunReport,
+    SuiteCase,
+    SuiteReport,
+    failure_key,
+    returned_modes,
+    said_text,
+    text,
+)
+from pytest_llmeval.workbench._report_pair import PairedScores, ReportPair, paired_scores, remeasured, report_changes
+
+
+class Change(NamedTuple):
+    """A metric of a suite in both runs; `name` is that of the value that was compared."""
+
+    suite: SuiteReport
+    name: str
+    change: MetricChange
+
+    @property
+    def is_significant_alone(self) -> bool:
+        """Whether the interval, which is not adjusted for the other metrics, excludes 0."""
+        low, high = self.change.low, self.change.high
+        return (low is not None and low > 0) or (high is not None and high < 0)
+
+
+class CaseFates(NamedTuple):
+    """The cases of a run that fail, are excused, or pass again.
+
+    Attributes:
+        new: Fail, and did not in the baseline; without a baseline, all that fail.
+        still: Fail now as in the baseline.
+        known: Fail as was approved or expected.
+        mended: Pass, and did not in the baseline.
+    """
+
+    new: Sequence[SuiteCase] = ()
+    still: Sequence[SuiteCase] = ()
+    known: Sequence[SuiteCase] = ()
+    mended: Sequence[SuiteCase] = ()
+
+
+@dataclass(frozen=True)
+class ReportComparison:
+    """A run compared with its baseline.
+
+    Attributes:
+        declined: Metrics that declined, by the verdicts of the comparison.
+        improved: Metrics that improved.
+        unclear: Metrics whose change is not significant, or whose gate is undecided.
+        regressed: Cases that got worse, the worst first.
+        notes: What was not compared.
+    """
+
+    declined: list[Change] = field(default_factory=list)
+    improved: list[Change] = field(default_factory=list)
+    unclear: list[Change] = field(default_factory=list)
+    regressed: list["CaseLine"] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def case_fates(pair: ReportPair) -> CaseFates:
+    """Sort cases by whether they fail now, and did in the baseline."""
+    fates = CaseFates([], [], [], [])
+    for suite, before in pair.earlier_cases:
+        for case in suite.cases:
+            was = before[case.id].outcome if case.id in before else ""
+            if case.outcome in BAD:
+                fate = fates.still if was in BAD else fates.new
+            elif case.outcome in EXCUSED:
+                fate = fates.known
+            elif case.outcome == "passed" and was in (*BAD, *EXCUSED):
+                fate = fates.mended
+            else:
+                continue
+            assert isinstance(fate, list)
+            fate.append((suite, case))
+    return fates
+
+
+def all_returned_modes(pair: ReportPair, *, has_baseline: bool) -> Iterator[str]:
+    """Yield the failure modes that are back since the baseline, or else since scores were approved."""
+    for suite, before in pair.earlier_cases:
+        approved = () if has_baseline or suite.changes is None else suite.changes.returned
+        for each in approved or returned_modes(suite.cases, before.values()):
+            yield f"{suite.suite}: {each}" if len(pair.run) > 1 else each
+
+
+def compare_runs(reports: ReportPair) -> ReportComparison:
+    """Compare two runs over the cases that ran in both; failing cases of one alone got worse."""
+    comparison = ReportComparison()
+    for suites, where in zip(reports.alone, ("this run", "the baseline"), strict=True):
+        comparison.notes.extend(f"{each.suite} ({each.path}) is only in {where}" for each in suites)
+    for here, there in reports.both:
+        changed = remeasured(here, there)
+        pair = paired_scores(
+            here, there, [name for name in here.metrics if name in there.metrics and name not in changed]
+        )
+        comparison.notes.extend(f"{here.suite}: {name} is computed in another way" for name in changed)
+        comparison.notes.extend(f"{here.suite}: {name} no longer has a value" for name in pair.vanished)
+        comparison.notes.extend(f"{here.suite}: {each}" for each in _left_out(pair))
+        if pair.here.cases:
+            _sort(comparison, here, report_changes(pair, "the baseline"))
+            comparison.regressed.extend(_regressed(pair))
+    for suite, before in reports.earlier_cases:
+        alone_here = (each for each in suite.cases if each.outcome in BAD and each.id not in before)
+        new = (False, True, False, False, 0.0)
+        comparison.regressed.extend(
+            CaseLine(suite, each, f"{each.outcome}; not in the baseline", NO_CASE, rank=new) for each in alone_here
+        )
+    comparison.regressed.sort(key=lambda each: each.rank, reverse=True)
+    return comparison
+
+
+def _left_out(pair: PairedScores) -> Iterator[str]:
+    if pair.by_content:
+        yield f"{counted(pair.by_content, 'case')} matched by content"
+    for ids, where in zip(pair.alone, ("this run", "the baseline"), strict=True):
+        if ids:
+            yield f"{counted(len(ids), 'case')} ran only in {where}"
+    if not pair.here.cases:
+        yield "no case ran in both"
+
+
+def approved_comparison(run: RunReport) -> ReportComparison | None:
+    """Return the comparison with the approved scores that a report has; ``None`` if it has none."""
+    compared = [(suite, suite.changes) for suite in run.suites if suite.changes is not None]
+    comparison = ReportComparison()
+    for suite, changes in compared:
+        _sort(comparison, suite, changes)
+        comparison.notes.extend(f"{suite.suite}: {each}" for each in changes.notes)
+    return comparison if compared else None
+
+
+def _sort(comparison: ReportComparison, suite: SuiteReport, changes: Changes) -> None:
+    """Sort the metrics of a suite by the verdicts on their changes."""
+    kinds: tuple[tuple[list[Change], tuple[ChangeVerdict, ...]], ...] = (
+        (comparison.declined, ("declined",)),
+        (comparison.improved, ("improved",)),
+        (comparison.unclear, ("not_significant", "undecided")),
+    )
+    for metrics, verdicts in kinds:
+        metrics.extend(Change(suite, name, each) for name, each in changes.named(*verdicts).items())
+
+
+def _regressed(pair: PairedScores) -> Iterator["CaseLine"]:
+    before = {case.id: case for case in pair.there.cases}
+    gated = set(pair.here.gated)
+    fallen = {case for gate in pair.here.gates for case in gate.fallen}
+    for case in pair.here.cases:
+        old = before[case.id]
+        newly = case.outcome in BAD and old.outcome not in BAD
+        drops: list[tuple[bool, bool, float, str]] = []
+        for name in pair.evaluator.metrics:
+            now, then = case.metrics.get(name), old.metrics.get(name)
+            if now is not None and then is not None:
+                drop = now - then if name in pair.evaluator.lower_is_better else then - now
+                low, high = pair.evaluator.ranges.get(name, (0.0, 0.0))
+                if drop > TOLERANCE:
+                    drops.append((name in gated, high > low, drop / (high - low) if high > low else drop, name))
+        looked_at, bounded, share, metric = max(drops, default=(False, False, 0.0, ""))
+        if newly or metric:
+            parts = [f"{old.outcome} -> {case.outcome}"] if case.outcome != old.outcome else []
+            if metric:
+                parts.append(f"{metric} {number(old.metrics[metric])} -> {number(case.metrics[metric])}")
+            rank = case.id in fallen, newly, looked_at, bounded, share
+            yield CaseLine(pair.here, case, "; ".join(parts), old, rank=rank)
+
+
+_WORDS = re.compile(
+    r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f]|[^\s\u3040-\u30ff\u3400-\u9fff]+"
+)
+"""A character of a script without spaces, or what stands between spaces."""
+_LONGEST = 220
+"""Characters of a question or an answer."""
+_COMPARED = 400
+"""Words of an answer that are compared; two long ones take a time that grows with the square."""
+_AROUND = 4
+"""Words that stay on either side of a difference."""
+_ALIKE = 0.4
+"""Similarity from which differences are marked; below, both answers are clearer than their mixture."""
+
+
+class _Word(NamedTuple):
+    text: str
+    spaced: bool
+    """Whether a space stands before it."""
+
+
+def question_and_answers(now: CaseReport, before: CaseReport | None = None) -> Iterator[str]:
+    """Yield lines of Markdown with the question and the answers, as far as the reports have them.
+
+    Args:
+        now: What the report shows of the case.
+        before: What the baseline shows of it; ``None`` if there is no baseline.
+    """
+    notes = [NO_CASE if before is None else before, now]
+    question = next((each.input for each in reversed(notes) if each.input is not None), None)
+    if question is not None:
+        yield f"asked: {_beginning(said_text(question))}"
+    old, new = (said_text(each.answers[0].value) if each.answers else None for each in notes)
+    if old is None and new is not None and now.expected is not None:
+        yield from _compared(said_text(now.expected), new, ("expected", "answered"))
+    elif old is None or new is None:
+        named = (("before", old), ("now" if before is not None else "answered", new))
+        yield from (f"{name}: {_beginning(each)}" for name, each in named if each is not None)
+    elif old == new:
+        yield f"answer, as before: {_beginning(new)}"
+    else:
+        yield from _compared(old, new)
+
+
+def _beginning(line: str) -> str:
+    return text(excerpt(line, _LONGEST, count=True), cell=False)
+
+
+def _compared(old: str, new: str, names: tuple[str, str] = ("before", "now")) -> Iterator[str]:
+    left, right = _words(old), _words(new)
+    matcher = SequenceMatcher(None, [each.text for each in left], [each.text for each in right], autojunk=False)
+    if max(len(left), len(right)) > _COMPARED or matcher.ratio() < _ALIKE:
+        yield from (f"{name}: {_beginning(each)}" for name, each in zip(names, (old, new), strict=True))
+        return
+    parts: list[str] = []
+    room = _LONGEST
+    blocks = matcher.get_opcodes()
+    for place, (kind, i1, i2, j1, j2) in enumerate(blocks):
+        if kind == "equal":
+            pieces = [("", _shortened(right[j1:j2], first=place == 0, last=place == len(blocks) - 1))]
+        else:
+            pieces = [("del", left[i1:i2]), ("ins", right[j1:j2])]
+        for tag, words in pieces:
+            if words and room > 0:
+                joined = _joined(words)
+                beginning = excerpt(joined, max(room, _AROUND), count=True)
+                parts.append(_marked(tag, beginning, spaced=bool(parts) and words[0].spaced))
+                room -= len(joined)
+    against = "" if names[0] == "before" else f" against {names[0]}"
+    yield f"answer{against}: {''.join(parts)}{'' if room > 0 else ' ...'}"
+
+
+def _words(value: str) -> list[_Word]:
+    return [
+        _Word(each.group(), each.start() > 0 and value[each.start() - 1].isspace()) for each in _WORDS.finditer(value)
+    ]
+
+
+def _shortened(words: Sequence[_Word], *, first: bool, last: bool) -> Sequence[_Word]:
+    """Return what stays of words that both answers have: those next to a difference."""
+    start, end = (0 if first else _AROUND), (0 if last else _AROUND)
+    if len(words) <= start + end + 1:
+        return words
+    head, tail = words[:start], words[len(words) - end :] if end else []
+    last_words = [tail[0]._replace(spaced=True), *tail[1:]] if tail else []
+    return [*head, _Word("...", spaced=True), *last_words]
+
+
+def _joined(words: Sequence[_Word]) -> str:
+    return "".join(f"{' ' if place and each.spaced else ''}{each.text}" for place, each in enumerate(words))
+
+
+def _marked(tag: str, words: str, *, spaced: bool) -> str:
+    """Return escaped words; text that a code host would link is code, so words that are marked stand by themselves."""
+    piece = f"<{tag}>{text(words, cell=False)}</{tag}>" if tag else text(words, cell=False)
+    return f"{' ' if spaced else ''}{piece}"
+
+
+_COMMIT = re.compile(r"[0-9a-f]{7,64}")
+_ADDRESS = re.compile(r"https?://[\w.:\[\]-]+(/[\w.~%-]+)+")
+_PAGE = re.compile(rf"{_ADDRESS.pattern}/?([?][\w.~%&=+/-]*)?(#[\w.~%&=+/-]*)?")
+
+
+class JobRepository(NamedTuple):
+    """The repository of a job of GitHub or GitLab; empty if there is none.
+
+    Attributes:
+        url: Its web address.
+        commit: The commit that the job is about.
+        folder: Where it is checked out.
+        report: The page of the job that has its artifacts.
+    """
+
+    url: str = ""
+    commit: str = ""
+    folder: str = ""
+    report: str = ""
+
+
+class SourceLinks(NamedTuple):
+    """The addresses of files and commits on the web; without an address, nothing is linked.
+
+    Attributes:
+        url: Of the repository, such as ``https://github.com/OWNER/NAME``; on GitLab with ``/-`` at the end.
+        commit: The commit that files are linked at.
+        prefix: The folder of the repository that paths of the report are relative to.
+        report: The HTML report, or the page that has it.
+    """
+
+    url: str = ""
+    commit: str = ""
+    prefix: str = ""
+    report: str = ""
+
+    def file(self, label: str, path: str, line: int) -> str:
+        """Return a link to a line of a file; the label alone if there is nothing to link to.
+
+        Args:
+            label: Markdown.
+            path: As the report names the file.
+            line: From 1; 0 for the file as a whole.
+        """
+        whole = PurePosixPath(self.prefix, path)
+        if not (self.url and self.commit and path.isprintable()) or whole.is_absolute() or ".." in whole.parts:
+            return label
+        anchor = f"#L{line}" if line else ""
+        return f"[{label}]({self.url}/blob/{self.commit}/{quote(str(whole))}{anchor})"
+
+    def revision(self, label: str, commit: str) -> str:
+        """Return a link to a commit; the label alone if there is nothing to link to."""
+        linked = self.url and _COMMIT.fullmatch(commit)
+        return f"[{label}]({self.url}/commit/{commit})" if linked else label
+
+
+NO_LINKS = SourceLinks()
+
+
+def repository_url(text: str) -> str:
+    """Read the web address of a repository."""
+    if text and _ADDRESS.fullmatch(text.rstrip("/")) is None:
+        message = f"found {text!r}, expected a web address such as https://github.com/OWNER/NAME, or '' for no links"
+        raise ArgumentTypeError(message)
+    return text.rstrip("/")
+
+
+def page_url(text: str) -> str:
+    """Read the web address of a page; empty for none."""
+    if text and _PAGE.fullmatch(text) is None:
+        raise ArgumentTypeError(f"found {text!r}, expected a web address such as https://example.org/report.html")
+    return text
+
+
+def commit_id(text: str) -> str:
+    """Read the hash of a commit."""
+    if _COMMIT.fullmatch(text) is None:
+        raise ArgumentTypeError(f"found {text!r}, expected the hash of a commit: 7 to 64 of the digits 0-9 and a-f")
+    return text
+
+
+def job_repository(environment: Mapping[str, str]) -> JobRepository:
+    """Return the repository of the job of GitHub or GitLab that this process is a part of."""
+    if environment.get("GITHUB_SERVER_URL") and environment.get("GITHUB_REPOSITORY"):
+        url = f"{environment['GITHUB_SERVER_URL']}/{environment['GITHUB_REPOSITORY']}"
+        run = environment.get("GITHUB_RUN_ID", "")
+        report = f"{url}/actions/runs/{run}#artifacts" if run.isdecimal() else ""
+        return JobRepository(url, environment.get("GITHUB_SHA", ""), environment.get("GITHUB_WORKSPACE", ""), report)
+    if environment.get("CI_PROJECT_URL"):
+        url = f"{environment['CI_PROJECT_URL'].rstrip('/')}/-"
+        report = f"{environment['CI_JOB_URL']}/artifacts/browse" if environment.get("CI_JOB_URL") else ""
+        return JobRepository(url, environment.get("CI_COMMIT_SHA", ""), environment.get("CI_PROJECT_DIR", ""), report)
+    return JobRepository()
+
+
+def source_links(repository: JobRepository, commits: Sequence[str], paths: Sequence[str]) -> SourceLinks:
+    """Return the links of a comment.
+
+    Args:
+        repository: Where sources are on the web, and the folder in which they are checked out.
+        commits: The first one that is the hash of a commit is linked to; then that of the repository.
+        paths: Of suite files as the report names them, relative to pytest's rootdir. This is looked for between the
+            current folder and the top of the checkout.
+    """
+    url = repository.url
+    report = repository.report if _PAGE.fullmatch(repository.report) else ""
+    if _ADDRESS.fullmatch(url) is None:
+        return SourceLinks(report=report)
+    if "gitlab" in (urlsplit(url).hostname or "") and not url.endswith("/-"):
+        url += "/-"
+    commit = next((each for each in (*commits, repository.commit) if _COMMIT.fullmatch(each)), "")
+    return SourceLinks(url, commit, _prefix(repository.folder, paths), report)
+
+
+def _prefix(checkout: str, paths: Sequence[str]) -> str:
+    here = Path.cwd()
+    top = Path(checkout).resolve() if checkout else _top(here)
+    for folder in (here, *here.parents):
+        if top is None or not folder.is_relative_to(top):
+            break
+        if any((folder / each).is_file() for each in paths):
+            return folder.relative_to(top).as_posix()
+    return ""
+
+
+def _top(folder: Path) -> Path | None:
+    """Return the folder around this one that is a repository of git."""
+    return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
+
+
+_NAMED = 7
+"""Cases alike that a line names."""
+_FINDING = 200
+
+
+class CaseLine(NamedTuple):
+    """A case as an item of a list: where it is, what changed, question and answers, and what is wrong.
+
+    Attributes:
+        suite: Of the case, with its system.
+        case: The case.
+        change: What changed.
+        before: What the baseline shows of it; ``None`` without one.
+        alike: Ids of further cases of the suite with the same question, answer and findings.
+        rank: Sorts cases that got worse, the worst first: those whose fall failed a gate, new failures, then what gates
+            look at, then shares of a metric's range; metrics without a range, such as seconds, come last.
+    """
+
+    suite: SuiteReport
+    case: CaseReport
+    change: str
+    before: CaseReport | None = None
+    alike: tuple[str, ...] = ()
+    rank: tuple[bool, bool, bool, bool, float] = (False, False, False, False, 0.0)
+
+    @property
+    def lacks_old_answer(self) -> bool:
+        """Whether only the answer of this run is known."""
+        return self.before is not None and not self.before.answers and bool(self.case.answers)
+
+    @property
+    def node(self) -> str:
+        """The case on a command line of pytest."""
+        variant = f"[{self.suite.variant}]" if self.suite.variant else ""
+        return f"{self.suite.path}::{self.case.id}{variant}"
+
+    @property
+    def named(self) -> str:
+        """Its id, suite and system as Markdown, and how many fail alike."""
+        more = f" and {len(self.alike)} more" if self.alike else ""
+        return f"{text(self.case.id, cell=False)}{more} of {text(self.suite.suite, cell=False)}"
+
+    def written(self, links: SourceLinks) -> str:
+        """Return the item."""
+        case = self.case
+        place = links.file(text(case.place(self.suite.path), cell=False), case.file or self.suite.path, case.line)
+        wrong = case.findings[:MOST_LINES] or ([case.reason] if case.reason else [])
+        named = f"**{text(case.id, cell=False)}** of {text(self.suite.suite, cell=False)}"
+        others = listed((text(each, cell=False) for each in self.alike), _NAMED, " and {} more")
+        alike = f"<br>the same in {counted(len(self.alike), 'more case')}: {others}" if self.alike else ""
+        lines = [
+            f"{named} ({place}): {text(self.change, cell=False)}{alike}",
+            *question_and_answers(case, self.before),
+            *(text(excerpt(each, _FINDING, count=True), cell=False) for each in wrong),
+        ]
+        return f"- {'<br>'.join(lines)}"
+
+
+def grouped_cases(lines: Iterable[CaseLine]) -> list[CaseLine]:
+    """Return cases with those that fail alike in one line, the most frequent failures first."""
+    groups = grouped(((each.suite.path, each.suite.suite, failure_key(each.case)), each) for each in lines)
+    listed = [first._replace(alike=tuple(each.case.id for each in others)) for first, *others in groups.values()]
+    return sorted(listed, key=lambda each: -len(each.alike))
+
+
+def failing_case(suite: SuiteReport, case: CaseReport) -> CaseLine:
+    """Return a case as an item that names its outcome."""
+    return CaseLine(suite, case, case.outcome.replace("_", " "))

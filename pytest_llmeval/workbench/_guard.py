@@ -1,0 +1,513 @@
+"""The command ``llmeval guard``: what a pull request asks less of answers, in the files of two states."""
+
+import ast
+import json
+import re
+from argparse import ArgumentParser, Namespace
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, ClassVar, Final, NamedTuple
+
+from pytest_llmeval.baselines import SCORES, SuiteScores, TestScores, parse
+from pytest_llmeval.cli import CommandResult, refuse_input, suite_files, write_text
+from pytest_llmeval.core import LlmevalError, SuiteError, as_line, counted, excerpt, number
+from pytest_llmeval.data import OWN_FOLDER, STRICT, check, display_path, load_json, read_document
+from pytest_llmeval.reports import MOST_ROWS, published, text
+from pytest_llmeval.run import Checkout
+from pytest_llmeval.services import run_git
+from pytest_llmeval.suites import Suite, load_suite
+from pytest_llmeval.workbench._guarding import Loosening, SuiteState, compare_suites
+from pytest_llmeval.workbench._project import changed_files, enclosing_repository, fork_point, write_files_of
+
+_FAILURES: Final = "failures.json"
+_TOOLS: Final = "tools.json"
+_HOOK: Final = "pytest_llmeval_register"
+_OURS: Final = ("pytest_llmeval", "llmeval")
+_EXCUSES: Final = frozenset({"skip", "skipif", "xfail"})
+_CODE: Final = "code of evaluators"
+_LONGEST: Final = 100
+
+
+@dataclass(frozen=True)
+class FolderState:
+    """One state of a folder.
+
+    Attributes:
+        folder: Where its files are.
+        code: The folder whose conftests register evaluators for its suites.
+    """
+
+    folder: Path
+    code: Path
+
+    @cached_property
+    def suites(self) -> Mapping[str, Path]:
+        """The suite files by name, relative to the folder."""
+        return {display_path(each, self.folder): each for each in suite_files(self.folder)}
+
+    @cached_property
+    def checkout(self) -> Checkout:
+        """The conftests that register evaluators, as pytest would import them."""
+        conftests = [each for each in self.code.rglob("conftest.py") if _HOOK in _text(each)]
+        plugins = {
+            name: [
+                display_path(each, self.code)
+                for each in sorted(conftests, key=lambda each: len(each.parts))
+                if (self.code / name).is_relative_to(each.parent)
+            ]
+            for name in self.suites
+        }
+        return Checkout(self.code, plugins)
+
+    def load(self, name: str) -> SuiteState:
+        """Return the state of a suite, with all of its cases even if a sample of them runs.
+
+        Raises:
+            LlmevalError: It has faults that concern every case.
+        """
+        path = self.suites[name]
+        document = read_document(path, name)
+        data = document.data
+        whole = {key: data[key] for key in data if key != "sample"} if isinstance(data, Mapping) else data
+        registry = self.checkout.registry(self.code / name)
+        bare = replace(document, data=whole)
+        suite = load_suite(path, registry, root=self.folder, display_path=name, document=bare)
+        return SuiteState(name, suite, document)
+
+    def files(self, pattern: str) -> Mapping[str, Path]:
+        """Return the files of a pattern in folders of approved scores by name."""
+        paths = sorted(self.folder.rglob(f"{OWN_FOLDER}/*{pattern}"))
+        return {display_path(each, self.folder): each for each in paths}
+
+
+def compare_folders(base: FolderState, head: FolderState, changed: Iterable[str]) -> Iterator[Loosening]:
+    """Yield what the later state of a folder asks less of.
+
+    Args:
+        base: The earlier state.
+        head: The later state.
+        changed: Names of the Python files that may differ, relative to the folder.
+    """
+    suites: dict[str, Suite] = {}
+    for name in base.suites:
+        try:
+            before = base.load(name)
+        except LlmevalError as error:
+            same = name in head.suites and _text(base.suites[name]) == _text(head.suites[name])
+            fault = excerpt(str(error), _LONGEST)
+            yield Loosening(name, 1, "suite", "could not be read, so it is not compared", fault, gone=True, note=same)
+            continue
+        now = name if name in head.suites else _renamed(before, base, head)
+        if now is None:
+            yield Loosening(name, 1, f"suite {before.suite.name}", "removed", gone=True)
+            continue
+        try:
+            after = head.load(now)
+        except LlmevalError as error:
+            yield Loosening(now, 1, "suite", "cannot be read", after=excerpt(str(error), _LONGEST))
+            continue
+        suites[now] = after.suite
+        yield from compare_suites(before, after, head.checkout.registry(head.code / now))
+    yield from _approved_scores(base, head, suites)
+    yield from _approved_failures(base, head)
+    yield from _approved_tools(base, head)
+    for name in changed:
+        yield from _python(base.folder / name, head.folder / name, name)
+
+
+def _renamed(before: SuiteState, base: FolderState, head: FolderState) -> str | None:
+    """Return the file that a suite has now: a new one with a suite of its name."""
+    for name in head.suites:
+        if name not in base.suites:
+            try:
+                if head.load(name).suite.name == before.suite.name:
+                    return name
+            except LlmevalError:
+                continue
+    return None
+
+
+def _approved_scores(base: FolderState, head: FolderState, suites: Mapping[str, Suite]) -> Iterator[Loosening]:
+    """Yield approved scores that changed or are gone; those that are better now only for information."""
+    now = head.files(SCORES)
+    for name, path in base.files(SCORES).items():
+        before = _scores(path, name)
+        if before is None:
+            continue
+        after = _scores(now[name], name) if name in now else None
+        if after is None:
+            change = "removed" if name not in now else "cannot be read"
+            yield Loosening(name, 0, "approved scores", change, gone=name not in now)
+            continue
+        folder = Path(name).parent.parent
+        suite = suites.get((folder / before.suite).as_posix()) if isinstance(before, SuiteScores) else None
+        document = load_json(now[name], name)
+        for metric, value in before.values.items():
+            late = after.values.get(metric)
+            if value == late:
+                continue
+            is_better = False
+            if suite is not None and value is not None and late is not None:
+                is_better = (late > value) is not suite.metrics.lower_is_better(metric)
+            line = document.locate(after.places.get(metric, ()))[0]
+            change = "approved higher" if (late or 0.0) > (value or 0.0) else "approved lower"
+            change = change if late is not None else "no longer approved"
+            yield Loosening(name, line, f"approved {metric}", change, number(value), number(late), note=is_better)
+
+
+def _scores(path: Path, name: str) -> SuiteScores | TestScores | None:
+    """Return approved scores; ``None`` if they cannot be read, as no run can."""
+    try:
+        kind = TestScores if "module" in load_json(path, name).data else SuiteScores
+        scores: SuiteScores | TestScores = parse(path, name, kind)
+    except (LlmevalError, TypeError):
+        return None
+    return scores
+
+
+def _approved_failures(base: FolderState, head: FolderState) -> Iterator[Loosening]:
+    before = {name: _failures(path, name) for name, path in base.files(_FAILURES).items()}
+    for name, path in head.files(_FAILURES).items():
+        document = load_json(path, name)
+        for case, unmet in _failures(path, name).items():
+            added = sorted(set(unmet) - set(before.get(name, {}).get(case, ())))
+            if added:
+                line = document.locate(("cases", case))[0]
+                yield Loosening(name, line, f"failure of case {case}", "approved", after=", ".join(added))
+
+
+def _failures(path: Path, name: str) -> Mapping[str, list[str]]:
+    try:
+        data = load_json(path, name).data
+    except LlmevalError:
+        return {}
+    cases = data.get("cases") if isinstance(data, Mapping) else None
+    return cases if isinstance(cases, Mapping) else {}
+
+
+def _approved_tools(base: FolderState, head: FolderState) -> Iterator[Loosening]:
+    """Yield approved tools of servers that are gone, and for information those that changed."""
+    for path in sorted(base.folder.rglob(_TOOLS)):
+        name = display_path(path, base.folder)
+        before, now = _tools(path, name), _tools(head.folder / name, name)
+        if before and now is None:
+            yield Loosening(name, 1, "approved tools", "removed, or cannot be read", gone=True)
+        elif before and now is not None:
+            for tool, (line, text) in before.items():
+                subject = f"approved tool {tool}"
+                if tool not in now:
+                    yield Loosening(name, line, subject, "removed", gone=True)
+                elif now[tool][1] != text:
+                    at, new = now[tool]
+                    change = "approved otherwise"
+                    yield Loosening(
+                        name, at, subject, change, excerpt(text, _LONGEST), excerpt(new, _LONGEST), note=True
+                    )
+
+
+def _tools(path: Path, name: str) -> "Mapping[str, tuple[int, str]] | None":
+    """Return line and definition of each tool by name; ``None`` if the file is no such list."""
+    try:
+        document = load_json(path, name)
+        tools = enumerate(document.data["tools"])
+        return {
+            str(each["name"]): (document.locate(("tools", place))[0], json.dumps(each, ensure_ascii=False))
+            for place, each in tools
+        }
+    except (LlmevalError, TypeError, KeyError):
+        return None
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return ""
+
+
+class _Asking(ast.NodeVisitor):
+    """What a Python file asks of answers, by function: assertions, calls of this package, marks that excuse a test."""
+
+    def __init__(self) -> None:
+        self.lines: dict[tuple[str, str, str], int] = {}
+        self.counts: Counter[tuple[str, str, str]] = Counter()
+        self._names: set[str] = set()
+        self.is_about_answers = False
+        self._within: list[str] = []
+
+    @property
+    def imports(self) -> bool:
+        """Whether it imports the package, not only a module of it."""
+        return bool(self._names)
+
+    def _add(self, kind: str, node: ast.AST) -> None:
+        key = (kind, ".".join(self._within), ast.unparse(node))
+        self.counts[key] += 1
+        self.lines.setdefault(key, getattr(node, "lineno", 0))
+
+    def visit_Import(self, node: ast.Import) -> None:
+        self._names |= {each.asname or each.name for each in node.names if each.name in _OURS}
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        if node.module in _OURS:
+            self._names |= {each.asname or each.name for each in node.names}
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        self.is_about_answers |= node.attr == "llmeval"  # the mark of tests over a suite
+        self.generic_visit(node)
+
+    def visit_arg(self, node: ast.arg) -> None:
+        self.is_about_answers |= node.arg.startswith("llmeval")  # a fixture
+
+    def visit_FunctionDef(self, node: Any) -> None:
+        self._within.append(node.name)
+        for each in getattr(node, "decorator_list", ()):
+            if any(isinstance(name, ast.Attribute) and name.attr in _EXCUSES for name in ast.walk(each)):
+                self._add("mark", each)
+        self.generic_visit(node)
+        self._within.pop()
+
+    visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815 (ast's name)
+    visit_ClassDef = visit_FunctionDef  # noqa: N815 (ast's name)
+
+    def visit_Assert(self, node: ast.Assert) -> None:
+        self._add("assertion", node.test)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        first: ast.AST = node.func
+        while isinstance(first, ast.Attribute):
+            first = first.value
+        if isinstance(first, ast.Name) and first.id in self._names:
+            self._add("call", node)
+        elif isinstance(node.func, ast.Attribute) and node.func.attr in _EXCUSES:
+            self._add("mark", node)
+        else:
+            self.generic_visit(node)
+
+
+def _python(before: Path, after: Path, name: str) -> Iterator[Loosening]:
+    """Yield what a Python file about evaluations asked for and asks no more, and the tests that it excuses.
+
+    What such a file computes is unknown without running it, so any change of what it asks is a finding.
+    """
+    old, new = _asking(before), _asking(after)
+    if old is None:
+        return
+    if new is None:
+        change = "is no longer about evaluations" if after.exists() else "removed"
+        yield Loosening(name, 1, "tests", change, gone=not after.exists())
+        return
+    for kind, within, code in old.counts - new.counts:
+        if kind != "mark":
+            here = f" in {within}" if within else ""
+            line = old.lines[kind, within, code]
+            text = "" if kind == _CODE else excerpt(code, _LONGEST)
+            yield Loosening(name, line, f"{kind}{here}", "removed or changed", text, gone=True)
+    for kind, within, code in new.counts - old.counts:
+        if kind == "mark":
+            line = new.lines[kind, within, code]
+            yield Loosening(name, line, f"mark of {within or name}", "added", after=as_line(code))
+
+
+def _asking(path: Path) -> _Asking | None:
+    """Return what a Python file asks; ``None`` if it is not about evaluations, or no Python."""
+    text = _text(path)
+    if not any(each in text for each in _OURS):
+        return None
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    asking = _Asking()
+    asking.visit(tree)
+    if any(isinstance(node, ast.FunctionDef) and node.name == _HOOK for node in tree.body):
+        asking.counts[_CODE, "", ast.dump(tree)] = 1
+        asking.lines[_CODE, "", ast.dump(tree)] = 1
+    elif not (asking.is_about_answers or asking.imports):
+        return None
+    return asking
+
+
+_OWNERS: Final = ("CODEOWNERS", ".github/CODEOWNERS", ".gitlab/CODEOWNERS", "docs/CODEOWNERS")
+_NO_REPLY: Final = re.compile(r"(?:\d+\+)?(?P<user>[^@+]+)@users\.noreply\.")
+_SPACE: Final = 6_000
+"""Characters of the rows of a table for a comment."""
+_EXAMPLE: Final = "allow: [{finding: 'evals/shop.eval.yaml::gate f1 >= 0.7', reason: Why this is right}]"
+
+
+@dataclass(frozen=True)
+class AllowEntry:
+    """One thing that may be asked less of.
+
+    Attributes:
+        finding: ``FILE::SUBJECT`` as the command prints it; ``*`` and ``?`` match any characters.
+        reason: For readers of the pull request.
+    """
+
+    __pydantic_config__: ClassVar = STRICT
+
+    finding: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class AllowFile:
+    """The content of the file of ``--allow``."""
+
+    __pydantic_config__: ClassVar = STRICT
+
+    allow: tuple[AllowEntry, ...]
+
+
+class Ruling(NamedTuple):
+    """A finding with the reason for which it is allowed; empty if it is not."""
+
+    finding: "Loosening"
+    reason: str
+
+    @property
+    def fails(self) -> bool:
+        """Whether it makes the command fail."""
+        return not (self.reason or self.finding.note)
+
+    @property
+    def verdict(self) -> str:
+        """What reports say of it."""
+        return "note" if self.finding.note else f"allowed: {self.reason}" if self.reason else "not allowed"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.description = (
+        "Report where the evaluations of the working tree are weaker than those of the commit that a branch left. "
+        "Examples: thresholds and gates lowered or removed, expected answers changed, cases deleted, checks weakened, "
+        "skips added, scores approved, judges changed. Suites are compared after loading; nothing is run, and no judge "
+        "is asked. The exit code is 1 if there is a finding that is not "
+        "allowed, and 2 if the states cannot be compared."
+    )
+    parser.add_argument("folder", nargs="?", type=Path, default=Path(), metavar="FOLDER", help="default: this folder")
+    parser.add_argument(
+        "--base", metavar="REF", help="compare with where HEAD left this; default: the branch that CI or origin names"
+    )
+    parser.add_argument(
+        "--allow", type=Path, metavar="FILE", help=f"committed file of what is allowed, and why, such as {_EXAMPLE}"
+    )
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write a table for a comment to this file")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the findings to this file, too")
+    parser.set_defaults(run=_guard, code_of_faults=2)
+
+
+def _guard(options: Namespace) -> CommandResult:
+
+    for each in (options.output, options.json):
+        refuse_input(each, options.allow)
+    folder = options.folder.resolve()
+    if not folder.is_dir():
+        raise LlmevalError(f"{options.folder}: found no folder, expected one in a git repository")
+    top = enclosing_repository(folder)
+    commit = fork_point(top, options.base)
+    changed = [each for each in changed_files(folder, commit) if each.endswith(".py")]
+    with TemporaryDirectory(prefix="llmeval-") as scratch:
+        base = write_files_of(folder, commit, Path(scratch))
+        allowed = () if options.allow is None else _allowed(options.allow, top, commit, Path(scratch, "tree"))
+        findings = sorted(set(compare_folders(FolderState(base, folder), FolderState(folder, folder), changed)))
+    judged = [Ruling(each, _reason(each, allowed)) for each in findings]
+    unused = [each for each in allowed if not any(fnmatchcase(loosening.name, each.finding) for loosening in findings)]
+    if options.output is not None:
+        write_text(options.output, [guard_text(judged, commit)])
+    rows = [{**published(each.finding), "name": each.finding.name, "allowed": each.reason} for each in judged]
+    code = 1 if any(each.fails for each in judged) else 0
+    return CommandResult(code, {"base": commit, "findings": rows}, _lines(judged, commit, unused))
+
+
+def _allowed(path: Path, top: Path, commit: str, base: Path) -> Sequence[AllowEntry]:
+    """Return the entries of a file of what is allowed.
+
+    Raises:
+        LlmevalError: It is not committed, was changed by somebody else than the owners of the code, or has faults.
+    """
+    document = read_document(path, str(path))
+    content, faults = check(AllowFile, document.data, document, ())
+    if content is not None:
+        faults = [
+            document.fault(("allow", at, name), "found an empty text, expected one")
+            for at, each in enumerate(content.allow)
+            for name in ("finding", "reason")
+            if not getattr(each, name).strip()
+        ]
+    if faults:
+        raise SuiteError(faults)
+    full = str(path.resolve())
+    if not run_git(top, "ls-files", "-z", "--", full) or run_git(top, "status", "--porcelain", "--", full):
+        raise LlmevalError(f"{path}: found changes that are not committed, expected a committed file")
+    authors = set(run_git(top, "log", "--format=%ae", f"{commit}..HEAD", "--", full).split())
+    if authors and (owners := _owners(base)):
+        for author in sorted(authors):
+            user = _NO_REPLY.match(author)
+            if author.lower() not in owners and (user is None or f"@{user['user']}".lower() not in owners):
+                raise LlmevalError(
+                    f"{path}: found a change by {author}, expected one by an owner in CODEOWNERS of the base: a mail "
+                    "address, or a user whose commits have a noreply address (teams cannot be looked up)"
+                )
+    entries: Sequence[AllowEntry] = content.allow
+    return entries
+
+
+def _owners(base: Path) -> frozenset[str]:
+    """Return the owners that the earlier state of the repository names; a pull request does not name its own."""
+    for each in map(base.joinpath, _OWNERS):
+        if each.is_file():
+            lines = (line.partition("#")[0].split() for line in each.read_text("utf-8", "replace").splitlines())
+            return frozenset(owner.lower() for line in lines for owner in line[1:])
+    return frozenset()
+
+
+def _reason(finding: "Loosening", allowed: Sequence[AllowEntry]) -> str:
+    return next((each.reason for each in allowed if fnmatchcase(finding.name, each.finding)), "")
+
+
+def _lines(judged: Sequence[Ruling], commit: str, unused: Sequence[AllowEntry]) -> Iterator[str]:
+    for finding, _ in judged:
+        values = " -> ".join(filter(None, (finding.before, finding.after)))
+        yield f"{finding.place}  {finding.subject}: {finding.change}{f': {values}' if values else ''}"
+    for each in judged:
+        if each.reason:
+            yield f"allowed: {each.finding.name}: {each.reason}"
+    for entry in unused:
+        yield f"note: nothing is found that {entry.finding!r} allows"
+    yield _summary(judged, commit)
+    if forbidden := [each.finding.name for each in judged if each.fails]:
+        example = f"{{finding: {json.dumps(forbidden[0], ensure_ascii=False)}, reason: ...}}"
+        yield f"to allow one, commit a file for --allow: allow: [{example}]"
+
+
+def _summary(judged: Sequence[Ruling], commit: str) -> str:
+    failing = sum(each.fails for each in judged)
+    allowed = sum(bool(each.reason) for each in judged)
+    parts = [f"{counted(failing, 'finding')} not allowed", *([f"{allowed} allowed"] if allowed else [])]
+    return f"against {commit[:12]}: {', '.join(parts)}" if judged else f"against {commit[:12]}: nothing asks for less"
+
+
+def guard_text(judged: Sequence[Ruling], commit: str) -> str:
+    """Return the findings as Markdown for a comment on a pull request."""
+    lines = [f"### Evaluations, {_summary(judged, commit)}", ""]
+    if judged:
+        lines += ["| place | what | change | before | now | verdict |", "|---|---|---|---|---|---|"]
+        space = _SPACE
+        ordered = sorted(judged, key=lambda each: not each.fails)
+        rows = [_row(each) for each in ordered[:MOST_ROWS]]
+        fitting = [each for each in rows if (space := space - len(each)) > 0]
+        more = len(judged) - len(fitting)
+        lines += [*fitting, *(["", f"{more} more"] if more else [])]
+    return "\n".join(lines) + "\n"
+
+
+def _row(judged: Ruling) -> str:
+    loosening = judged.finding
+    cells = (loosening.place, loosening.subject, loosening.change, loosening.before, loosening.after, judged.verdict)
+    return f"| {' | '.join(map(text, cells))} |"

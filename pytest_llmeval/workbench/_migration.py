@@ -1,0 +1,490 @@
+"""Judging a suite by two judges, and the approval of the bridge between them in its score file."""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from pathlib import Path
+
+from msgspec import structs
+
+from pytest_llmeval.baselines import (
+    Bridge,
+    Stamp,
+    SuiteScores,
+    approved_scores,
+    approved_statistics,
+    deciding_labels,
+    digests_of,
+    render,
+    rounded,
+    score_file,
+    shown_beside,
+    statistics_file,
+)
+from pytest_llmeval.core import (
+    PASS_RATE,
+    BudgetError,
+    CaseRecord,
+    FloatArray,
+    GateResult,
+    JudgingShown,
+    LlmevalError,
+    MetricValue,
+    Result,
+    Statistic,
+    SuiteError,
+    Sums,
+    counted,
+)
+from pytest_llmeval.data import rewrite
+from pytest_llmeval.evaluators import krippendorff_alpha, unit_moments
+from pytest_llmeval.judges import JudgeOptions, JudgeSpec, PanelSpec
+from pytest_llmeval.numbers import (
+    CONFIDENCE,
+    USAGE,
+    CaseStatistics,
+    RunPairing,
+    Shift,
+    differences,
+    subject_of,
+    summarize,
+)
+from pytest_llmeval.run import CaseRunner, EarlyCalls, LoadedCase, judges_of
+from pytest_llmeval.suites import Suite, SuiteKey
+from pytest_llmeval.targets import Recordings
+
+_STATISTICS: tuple[Statistic, ...] = ("value", "mean")
+
+_UNIT = 1e-5
+"""More than what rounded shifts may differ by."""
+
+_LEVEL = 0.01
+_LEAST_CASES = 8
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class JudgedSide:
+    """The cases as one of the judges sees them.
+
+    Attributes:
+        judges: Evaluator label to what is known of the judge.
+        records: One per case, in the order of the suite.
+        result: Their metrics.
+    """
+
+    judges: Mapping[str, Mapping[str, str]]
+    records: Sequence[CaseRecord]
+    result: Result
+
+
+@dataclass(frozen=True, slots=True)
+class ModeAgreement:
+    """How far two judges agree on the questions of one mode.
+
+    Attributes:
+        mode: The mode.
+        verdicts: Questions to which both gave a verdict.
+        equal: On how many they gave the same.
+        old: Mean score by the old judge, on the scale of the mode.
+        new: Mean score by the new one.
+        alpha: Krippendorff's; ``None`` where all scores are the same.
+    """
+
+    mode: str
+    verdicts: int
+    equal: int
+    old: float
+    new: float
+    alpha: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """A case that the judges see differently: another outcome, or a score on the other side of the middle."""
+
+    case: str
+    what: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True)
+class Migration:
+    """What a change of judge does to a suite, or to one of its systems.
+
+    Attributes:
+        key: Of the suite.
+        suite: The suite.
+        old: By the judge so far.
+        new: By the judge to come.
+        left_out: Case id to the reason why it is not compared.
+        calls: How often the new judge was called, about these cases.
+        shifts: Evaluator label to metric, or statistic of it, to how far it moves.
+    """
+
+    key: SuiteKey
+    suite: Suite
+    old: JudgedSide
+    new: JudgedSide
+    left_out: Mapping[str, str]
+    calls: int
+    shifts: Mapping[str, Mapping[str, Shift]] = field(default_factory=dict)
+
+    def agreement(self) -> list[ModeAgreement]:
+        """Return the agreement by mode; questions that only one of the judges was asked are left out."""
+        pairs: dict[str, list[tuple[float, float]]] = defaultdict(list)
+        for before, after in zip(self.old.records, self.new.records, strict=True):
+            for mode, old, new in _matched(before.judgings, after.judgings):
+                pairs[mode].append((old, new))
+        return [_agreement(mode, agreements) for mode, agreements in pairs.items()]
+
+    def flips(self) -> Iterator[Flip]:
+        """Yield the cases that the judges see differently."""
+        for before, after in zip(self.old.result.cases, self.new.result.cases, strict=True):
+            if before.outcome != after.outcome:
+                yield Flip(before.id, "case", before.outcome, after.outcome)
+            for name, old in before.metrics.items():
+                new, owned = after.metrics.get(name), self.suite.metrics.find(name)
+                if owned is None or owned.label not in self.shifts or old is None or new is None:
+                    continue
+                low, high = owned.metric.low, owned.metric.high
+                if low is not None and high is not None and (old >= (low + high) / 2) != (new >= (low + high) / 2):
+                    yield Flip(before.id, name, f"{old:g}", f"{new:g}")
+
+    def gates(self) -> Iterator[tuple[GateResult, GateResult]]:
+        """Yield the verdicts on gates by both judges, where they differ; gates on what asking took are left out."""
+        for gate in self.suite.score_gates:
+            owned = self.suite.metrics.find(gate.metric)
+            if gate.metric != PASS_RATE and (owned is None or owned.label == USAGE):
+                continue
+            old, new = (gate.judge(side.result, "", "") for side in (self.old, self.new))
+            if old.outcome != new.outcome:
+                yield old, new
+
+
+def migrate(
+    suite: Suite,
+    key: SuiteKey,
+    judges: tuple[JudgeSpec | PanelSpec, JudgeSpec | PanelSpec],
+    options: JudgeOptions,
+    recordings: Recordings,
+) -> Migration:
+    """Put the recorded questions of a suite to another judge.
+
+    Args:
+        suite: As one system answers it; its predictions are known or recorded.
+        key: Of the suite.
+        judges: The judge whose verdicts are recorded, and the one that is to take its place; or panels.
+        options: How the new one is asked.
+        recordings: Predictions, to be replayed only: no target is called.
+
+    Raises:
+        LlmevalError: The budget is spent, or there is nothing to compare.
+    """
+    # How far jurors agree is about these jurors; another panel has to be approved for it.
+    own = {label: each for label, each in suite.evaluators.items() if not each.counts_verdicts_of}
+    suite = structs.replace(suite, evaluators=own)
+    old, new = (structs.replace(suite, judge=spec) for spec in judges)
+    replay = structs.replace(options, mode="replay", model=None, base_url=None)
+    before, known = _run(old, key, replay, recordings)
+    left_out = {each.id: _why(each) for each in before if _lacks(each)}
+    comparable_suite = structs.replace(new, cases=tuple(case for case in new.cases if case.id not in left_out))
+    if not comparable_suite.cases:
+        raise LlmevalError(_nothing(key, left_out))
+    after, now_known = _run(comparable_suite, key, structs.replace(replay, mode="auto"), recordings)
+    left_out |= {each.id: _why(each) for each in after if _lacks(each)}
+    calls = len({call.id for each in after for call in each.calls if call.fresh})
+    sides = [
+        JudgedSide(judges_of_side, rows, _summary(suite, rows))
+        for judges_of_side, rows in (
+            (known, _comparable_records(before, left_out)),
+            (now_known, _comparable_records(after, left_out)),
+        )
+    ]
+    if not sides[0].records:
+        raise LlmevalError(_nothing(key, left_out))
+    return Migration(key, new, sides[0], sides[1], left_out, calls, measured_shifts(suite, *sides))
+
+
+def judged_labels(suite: Suite) -> list[str]:
+    """Return the labels of the evaluators that ask the suite's judge; those with a model of their own keep it."""
+    return [label for label, each in suite.evaluators.items() if each.asks_judge]
+
+
+def _nothing(key: SuiteKey, left_out: Mapping[str, str]) -> str:
+    reason = next(iter(left_out.values()), "it has no case")
+    return f"{key.display_path}: found nothing to compare: {reason}"
+
+
+def _run(
+    suite: Suite, key: SuiteKey, options: JudgeOptions, recordings: Recordings
+) -> tuple[list[CaseRecord], Mapping[str, Mapping[str, str]]]:
+    """Return what the cases gave, and what is known of the judge.
+
+    Raises:
+        LlmevalError: The budget is spent.
+    """
+    runner = CaseRunner(options, recordings)
+    early = EarlyCalls(judge=True)
+    loaded = [LoadedCase(suite, case, key) for case in suite.cases]
+    try:
+        records = []
+        for number, each in enumerate(loaded, 1):
+            execution = runner.run(each, following=loaded[number:], early=early)
+            if isinstance(execution.error, BudgetError):
+                stored = "finished verdicts are stored: run the command again with a new budget"
+                raise LlmevalError(f"{execution.error}; {stored}")
+            records.append(execution.record)
+        return records, judges_of(suite, runner.judges, key.display_path)
+    finally:
+        runner.close(whole_run=True)
+
+
+def _lacks(record: CaseRecord) -> bool:
+    return bool(record.errors) or any(each.errored for each in record.observations.values())
+
+
+def _why(record: CaseRecord) -> str:
+    partly = (why for each in record.observations.values() for why in each.errored.values())
+    return next(chain(record.errors.values(), partly), "")
+
+
+def _comparable_records(records: Sequence[CaseRecord], left_out: Mapping[str, str]) -> list[CaseRecord]:
+    return [each for each in records if each.id not in left_out]
+
+
+def _summary(suite: Suite, records: Sequence[CaseRecord]) -> Result:
+    return summarize(
+        suite.metrics, records, group_by=suite.group_by, confidence=suite.confidence, cluster_by=suite.cluster_by
+    )
+
+
+def measured_shifts(suite: Suite, old: JudgedSide, new: JudgedSide) -> dict[str, dict[str, Shift]]:
+    """Return, by evaluator, how far its metrics move; those that a case only has to pass are moved by all of them."""
+    digests = digests_of(suite)
+    here, there = (CaseStatistics.from_records(side.records, digests=digests) for side in (new, old))
+    pairing = RunPairing(here, there, suite.metrics)
+    deciding = deciding_labels(suite)
+    flipped = [each.outcome for each in old.records] != [each.outcome for each in new.records]
+    judged = judged_labels(suite)
+
+    def moved_by(label: str) -> Callable[[str], bool]:
+        def moves(metric: str) -> bool:
+            return label in deciding(metric) or (metric == PASS_RATE and flipped)
+
+        return moves
+
+    changes = {label: _moved(pairing, list(filter(moved_by(label), pairing.table.owner)), suite) for label in judged}
+    return {
+        label: {name: _computed(shift, old.result.find(name), new.result.find(name)) for name, shift in moved.items()}
+        for label, moved in changes.items()
+    }
+
+
+def _computed(shift: Shift, old: MetricValue | None, new: MetricValue | None) -> Shift:
+    """Note where a metric is computed differently by the new judge: it writes the steps of criteria for itself."""
+    if old is None or new is None or old.signature == new.signature:
+        return shift
+    return replace(shift, before=old.signature, after=new.signature)
+
+
+def _moved(pairing: RunPairing, names: Sequence[str], suite: Suite) -> dict[str, Shift]:
+    """Return how far metrics move, if known: from two cases on, with a score from both judges."""
+    shifts: dict[str, Shift] = {}
+    rows = pairing.everything()
+    for statistic in _STATISTICS:
+        moved = differences(
+            pairing,
+            pairing.everything(),
+            names,
+            confidence=CONFIDENCE,
+            statistic=statistic,
+            cluster_by=suite.cluster_by,
+        )
+        for name, each in moved.items():
+            value, low, high = (rounded(number) for number in (each.difference, each.low, each.high))
+            if value is not None and low is not None and high is not None:
+                scores = pairing.table.scores[name]
+                before, after = scores[rows.baseline], scores[rows.current]
+                shift = Shift(value, low, high, depends=dependence(before, after))
+                shifts[subject_of(name, statistic)] = measured_on(shift, before, after)
+    return shifts
+
+
+def measured_on(shift: Shift, old: FloatArray, new: FloatArray) -> Shift:
+    """Return a shift with the rates of 0/1 scores whose mean it moves, or the range of others.
+
+    Args:
+        shift: How far the mean moves.
+        old: Scores of cases by the old judge.
+        new: By the new one.
+    """
+    import numpy as np
+
+    known = np.isfinite(old) & np.isfinite(new)
+    old, new = old[known], new[known]
+    if not old.size:
+        return shift
+    if not np.isin([old, new], (0.0, 1.0)).all():
+        return replace(shift, measured=(float(new.min()), float(new.max())))
+    if abs(float(new.mean() - old.mean()) - shift.value) > _UNIT:
+        return shift
+    right = old == 1
+    rates = (new[right].sum(), right.sum(), new[~right].sum(), (~right).sum())
+    return replace(shift, rates=tuple(map(int, rates)))
+
+
+def dependence(old: FloatArray, new: FloatArray) -> str:
+    """Say how the difference of two judges depends on the score; an empty text if it does not.
+
+    The difference is compared with the mean of both scores (Bland and Altman 1986): with the old one alone, it would
+    seem to depend on it wherever verdicts are noisy. That is the test of Pitman (1939) and Morgan (1939).
+
+    Args:
+        old: Scores of cases by the old judge.
+        new: By the new one. Scores of 0 and 1 are not tested: their differences always depend on them.
+    """
+    import numpy as np
+    from scipy.stats import pearsonr
+
+    known = np.isfinite(old) & np.isfinite(new)
+    old, new = old[known], new[known]
+    moved, middle = new - old, (old + new) / 2
+    if len(old) < _LEAST_CASES or np.isin(old, (0.0, 1.0)).all() or min(np.ptp(moved), np.ptp(middle)) <= _ROUNDING:
+        return ""
+    correlation = pearsonr(moved, middle)
+    if not (math.isfinite(correlation.pvalue) and correlation.pvalue <= _LEVEL):
+        return ""
+    low = middle <= np.median(middle)
+    if low.all():
+        low = middle < np.median(middle)
+    below, above = (f"{moved[part].mean():+.4f}" for part in (low, ~low))
+    return (
+        f"the difference of the judges depends on the score: {below} among the lower scores, {above} among the higher"
+    )
+
+
+def _matched(old: Sequence[JudgingShown], new: Sequence[JudgingShown]) -> Iterator[tuple[str, float, float]]:
+    """Yield mode and scores of the questions that both judges were asked: later ones may depend on replies."""
+
+    def signature(each: JudgingShown) -> tuple[str, str, tuple[tuple[str, str], ...]]:
+        return each.evaluator, each.mode, tuple(sorted(each.question.items()))
+
+    stayed = {each.judge for each in old} & {each.judge for each in new} - {""}
+    waiting: dict[object, list[JudgingShown]] = defaultdict(list)
+    for each in new:
+        if each.judge not in stayed:
+            waiting[signature(each)].append(each)
+    for each in old:
+        if each.judge in stayed:
+            continue
+        others = waiting[signature(each)]
+        other = others.pop(0) if others else None
+        if other is not None and each.score is not None and other.score is not None:
+            yield each.mode, each.score, other.score
+
+
+def _agreement(mode: str, pairs: Sequence[tuple[float, float]]) -> ModeAgreement:
+    import numpy as np
+
+    moments = [unit_moments(pair) for pair in pairs]
+    sums = Sums({name: np.array([float(sum(each[name] for each in moments))]) for name in moments[0]}, 1)
+    with np.errstate(all="ignore"):
+        alpha = float(krippendorff_alpha(sums)[0])
+    old, new = (float(np.mean(column)) for column in zip(*pairs, strict=True))
+    equal = sum(first == other for first, other in pairs)
+    return ModeAgreement(mode, len(pairs), equal, old, new, alpha if np.isfinite(alpha) else None)
+
+
+def approve_migration(migration: Migration, stamp: Stamp) -> tuple[str, list[str]]:
+    """Write what a migration measured into the score file.
+
+    The difference is measured on the approved answers alone: of others, the judges may differ.
+
+    Returns:
+        How messages name the file, and what to keep in mind.
+
+    Raises:
+        LlmevalError: There are no approved scores, they come from another judge, or too little was measured.
+    """
+    key = migration.key
+    path = score_file(key)
+    display_path = shown_beside(key, path)
+    notes: list[str] = []
+
+    def bridged() -> str:
+        scores = approved_scores(path, display_path)
+        if scores is None:
+            raise LlmevalError(f"found no approved scores {display_path}, expected some: a bridge begins at them")
+        try:
+            approved = approved_statistics(key, scores)
+        except (OSError, UnicodeDecodeError, SuiteError) as error:
+            name = statistics_file(path).name
+            raise LlmevalError(f"{name}: cannot be read ({error}), expected the cases of the approved run") from None
+        bridges = [_bridge(migration, label, scores, approved, stamp) for label in migration.shifts]
+        notes[:] = _notes(migration, approved, bridges)
+        ways = [(each.label, each.old, each.new) for each in bridges]
+        earlier = [each for each in scores.bridges if (each.label, each.old, each.new) not in ways]
+        return render(replace(scores, bridges=(*earlier, *bridges)))
+
+    try:
+        rewrite(path, bridged)
+    except OSError as error:
+        raise LlmevalError(f"{Path(display_path)}: not written ({error.strerror})") from error
+    return display_path, notes
+
+
+def _same(migration: Migration, label: str, approved: CaseStatistics) -> set[str]:
+    """Return the cases with the approved answer."""
+    then = {record.id: record for record in approved.records}
+    ids = set()
+    for each in CaseStatistics.from_records(migration.old.records, [label]).records:
+        known = then.get(each.id)
+        if label in each.observations and known is not None and known.answered == each.answered != "":
+            ids.add(each.id)
+    return ids
+
+
+def _shifts(migration: Migration, label: str, approved: CaseStatistics) -> Mapping[str, Shift]:
+    """Return how far metrics move, measured on the approved answers alone."""
+    same = _same(migration, label, approved)
+    if len(same) == len(migration.old.records):
+        return migration.shifts[label]
+    sides = [
+        JudgedSide(each.judges, [record for record in each.records if record.id in same], each.result)
+        for each in (migration.old, migration.new)
+    ]
+    return measured_shifts(migration.suite, *sides)[label] if same else {}
+
+
+def _notes(migration: Migration, approved: CaseStatistics, bridges: list[Bridge]) -> list[str]:
+    notes = []
+    for bridge in bridges:
+        others = len(migration.old.records) - len(_same(migration, bridge.label, approved))
+        if others:
+            have = "has" if others == 1 else "have"
+            notes.append(f"{counted(others, 'case')} {have} another answer than the approved one: not compared")
+        notes += [
+            f"{name}: {shift.depends}; gates with max_drop do not compare across the bridge"
+            for name, shift in bridge.shifts.items()
+            if shift.depends
+        ]
+    return list(dict.fromkeys(notes))
+
+
+def _bridge(migration: Migration, label: str, scores: SuiteScores, approved: CaseStatistics, stamp: Stamp) -> Bridge:
+    old, new, was = migration.old.judges[label], migration.new.judges[label], scores.comparable.judges.get(label, {})
+    changed = [name for name in sorted({*old, *was}) if old.get(name) != was.get(name)]
+    if changed:
+        then = ", ".join(f"{name} {was.get(name, 'none')}" for name in changed)
+        expected = ", ".join(f"{name} {old.get(name, 'none')}" for name in changed)
+        raise LlmevalError(f"found scores of {label!r} approved with {then}, expected {expected}: approve a run first")
+    shifts = _shifts(migration, label, approved)
+    if not shifts.keys() - {PASS_RATE, subject_of(PASS_RATE, "mean")}:
+        same = len(_same(migration, label, approved))
+        whose = "" if same == len(migration.old.records) else " with the approved answer"
+        raise LlmevalError(f"found too few cases{whose} to measure the difference of {label!r}, expected at least 2")
+    return Bridge(label, dict(old), dict(new), stamp.day, stamp.commit, dict(shifts))

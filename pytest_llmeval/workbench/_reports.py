@@ -1,0 +1,177 @@
+"""The commands on reports ``llmeval approve`` and ``llmeval html``."""
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from msgspec import structs
+
+from pytest_llmeval.baselines import failures_file, read_failures, write_failures
+from pytest_llmeval.cli import OPTIONS, CommandResult, add_options, write_text
+from pytest_llmeval.core import LlmevalError, suggest
+from pytest_llmeval.data import display_path
+from pytest_llmeval.reports import CaseReport, Changes, PageRun, RunReport, SuiteReport, read_report, to_page
+from pytest_llmeval.run import with_past
+from pytest_llmeval.suites import SuiteKey
+from pytest_llmeval.workbench._report_pair import ReportPair, paired_scores, remeasured, report_changes
+
+
+def results_of(suites: Sequence[SuiteReport], path: Path) -> list[SuiteReport]:
+    """Return the results of a suite file: a report names it from the folder in which pytest ran."""
+    whole = path.resolve().parts
+    named = [suite for suite in suites if whole[-len(Path(suite.path).parts) :] == Path(suite.path).parts]
+    longest = max((len(Path(suite.path).parts) for suite in named), default=0)
+    return [suite for suite in named if len(Path(suite.path).parts) == longest]
+
+
+def add_approve(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.description = (
+        "Approve the failures of single cases in a JSON report. An approved case fails the run only if it misses "
+        "another limit or check, or cannot be scored. Its scores count as before. The suite's file "
+        "__llmeval__/NAME.failures.json stores what is approved: commit it."
+    )
+    parser.add_argument("report", type=Path, metavar="REPORT", help="a JSON report of the run")
+    parser.add_argument("--case", action="append", required=True, metavar="ID", help="a failed case; repeatable")
+    parser.add_argument("--suite", help="the suite, where cases of several suites share the id")
+    rootdir = OPTIONS["rootdir"]
+    add_options(parser, rootdir._replace(default=Path(), help="pytest's rootdir; default: the current folder"))
+    parser.set_defaults(run=_approve)
+
+
+def _approve(options: Namespace) -> CommandResult:
+
+    suites = [each for each in read_report(options.report).suites if options.suite in (None, each.suite, each.path)]
+    if not suites:
+        raise LlmevalError(f"{options.report}: found no suite {options.suite!r}, expected one of the report")
+    failures: dict[SuiteKey, dict[str, Sequence[str]]] = {}
+    contents: dict[SuiteKey, dict[str, str]] = {}
+    for name in options.case:
+        suite, case = _failed(name, suites, options.report)
+        path = (options.rootdir / suite.path).resolve()
+        if not path.is_file():
+            raise LlmevalError(f"found no file {path}, expected the suite of the report: name pytest's --rootdir")
+        key = SuiteKey(str(path), suite.path, variant=suite.variant)
+        contents[key] = {each.id: each.content for each in suite.cases if each.content}
+        known = failures.setdefault(key, dict(read_failures(key, partial(contents.__getitem__, key))))
+        known[name] = sorted(set(case.unmet))
+    approved = []
+    for key, known in failures.items():
+        write_failures(key, known, contents[key])
+        written = display_path(failures_file(key), options.rootdir.resolve())
+        named = [name for name in options.case if name in known]
+        approved += [{"file": written, "case": name, "unmet": known[name]} for name in named]
+    lines = [f"{each['file']}: {each['case']}: {', '.join(each['unmet'])}" for each in approved]
+    return CommandResult(0, {"approved": approved}, lines)
+
+
+def _failed(name: str, suites: Sequence[SuiteReport], report: Path) -> tuple[SuiteReport, CaseReport]:
+    """Return the failed case of an id.
+
+    Raises:
+        LlmevalError: There is none, several suites have one, or it did not fail by limits and checks alone.
+    """
+    named = list(_named(name, suites))
+    if not named:
+        known = [case.id for suite in suites for case in suite.cases]
+        raise LlmevalError(f"{report}: found no case {name!r}{suggest(name, known)}")
+    failed = [each for each in named if each[1].unmet]
+    if not failed:
+        outcome = named[0][1].outcome.replace("_", " ")
+        raise LlmevalError(
+            f"{report}: case {name!r}: found the outcome {outcome!r}, expected a case that misses limits or checks"
+        )
+    if len(failed) > 1:
+        names = ", ".join(suite.suite for suite, _ in failed)
+        raise LlmevalError(f"{report}: case {name!r} failed in {names}: name one of them by --suite")
+    return failed[0]
+
+
+def _named(name: str, suites: Sequence[SuiteReport]) -> Iterator[tuple[SuiteReport, CaseReport]]:
+    for suite in suites:
+        yield from ((suite, case) for case in suite.cases if case.id == name)
+
+
+_HTML = (
+    "Write JSON reports as one HTML page, which opens from disk without network. The first report is the run that the "
+    "page is about; it is compared with the baseline, or else with the second report. The exit code is 0 if the page "
+    "is written, and 2 if a file cannot be used."
+)
+
+
+def add_html(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.description = _HTML
+    parser.add_argument("reports", nargs="+", type=Path, metavar="RUN.json", help="JSON report of a run")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="page to write (default: RUN.html)")
+    parser.add_argument("--baseline", type=Path, metavar="BASE.json", help="JSON report to compare with")
+    parser.set_defaults(run=_html, code_of_faults=2)
+
+
+def _html(options: Namespace) -> CommandResult:
+
+    output = options.output or options.reports[0].with_suffix(".html")
+    page = to_page(page_runs(options.reports, options.baseline))
+    write_text(output, [page.html])
+    lines = [f"wrote {output}", *([f"{output}: {page.note}"] if page.note else [])]
+    return CommandResult(0, {"written": [str(output)], "note": page.note}, lines)
+
+
+def page_runs(reports: Sequence[Path], baseline: Path | None) -> list[PageRun]:
+    """Read reports as the runs of a page, the first one with its changes and history.
+
+    Raises:
+        SuiteError: One cannot be used.
+    """
+    paths = [*reports, *([] if baseline is None else [baseline])]
+    read = [read_report(path) for path in paths]
+    labels = _labels(paths) if len(paths) > 1 else [""]
+    first = with_past(read[0], Path.cwd())  # reports name suites from the folder that has their history
+    pairs: Sequence[int | None] = ()
+    against = len(paths) - 1 if baseline is not None else 1
+    if against < len(paths):
+        start = sum(len(each.suites) for each in read[:against])
+        first, pairs = _compared(first, read[against], labels[against], start)
+    others = [
+        PageRun(label, report, is_baseline=baseline is not None and place == len(reports))
+        for place, (report, label) in enumerate(zip(read, labels, strict=True))
+        if place
+    ]
+    return [PageRun(labels[0], first, pairs=pairs), *others]
+
+
+def _labels(paths: Sequence[Path]) -> list[str]:
+    """Return labels of runs: file names, or whole paths if names collide."""
+    names = [path.name for path in paths]
+    return [path.name if names.count(path.name) == 1 else str(path) for path in paths]
+
+
+def _compared(here: RunReport, there: RunReport, label: str, start: int) -> tuple[RunReport, Sequence[int | None]]:
+    """Return a run with the changes of its suites, and for each the index of its counterpart.
+
+    Args:
+        here: The run.
+        there: The run to compare with.
+        label: Its label.
+        start: Index of its first suite among all suites of the page.
+    """
+    pair = ReportPair.from_suites(here.suites, there.suites)
+    places = {id(suite): start + place for place, suite in enumerate(there.suites)}
+    others = [pair.counterpart(suite) for suite in here.suites]
+    suites = [
+        suite if other is None else structs.replace(suite, changes=_changes(suite, other, label))
+        for suite, other in zip(here.suites, others, strict=True)
+    ]
+    return structs.replace(here, suites=suites), [None if other is None else places[id(other)] for other in others]
+
+
+def _changes(here: SuiteReport, there: SuiteReport, label: str) -> Changes:
+    """Return what changed between two suites, over the cases that ran in both."""
+    changes = report_changes(paired_scores(here, there), label)
+    now, then = here.metrics, there.metrics
+    notes = [
+        f"{name}: measured in different ways: {now[name].signature!r}, baseline {then[name].signature!r}"
+        for name in remeasured(here, there)
+    ]
+    return structs.replace(changes, notes=[*changes.notes, *notes])

@@ -1,0 +1,407 @@
+"""Streams of cases scored in constant memory, and ``llmeval score`` for the predictions of suites, on any executor."""
+
+import json
+import os
+import re
+import signal
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, fields
+from operator import attrgetter
+from pathlib import Path
+from threading import Thread
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from msgspec import structs
+
+from pytest_llmeval.cli import OPTIONS, CommandResult, add_options, notes, say
+from pytest_llmeval.core import (
+    Case,
+    CaseResult,
+    Evaluator,
+    EvaluatorError,
+    LlmevalError,
+    Parts,
+    Reading,
+    Result,
+    SuiteError,
+    needing,
+)
+from pytest_llmeval.data import FaultLog, add_predictions, put_in_place, read_answers, sync
+from pytest_llmeval.numbers import summarize
+from pytest_llmeval.run import (
+    Evaluators,
+    PartialResult,
+    SharedRecords,
+    by_name,
+    in_blocks,
+    in_order,
+    measure_each,
+    normalized_cases,
+    run_predicted,
+)
+from pytest_llmeval.suites import Suite
+
+if TYPE_CHECKING:
+    from pytest_llmeval.reports import RunReport
+    from pytest_llmeval.run import Checkout, RunRecord
+
+MeasuredBlock: TypeAlias = tuple[PartialResult, Sequence[CaseResult]]
+
+BLOCK = 2_000
+
+_EXECUTOR = re.compile(r"processes:(?P<processes>[1-9][0-9]*)|dask://(?P<dask>[^/\s]+:[0-9]+)")
+
+
+def score_stream(
+    evaluators: Evaluators,
+    cases: Iterable[Case],
+    *,
+    executor: Executor | None = None,
+    group_by: Sequence[str] = (),
+    confidence: float | None = 0.95,
+    block: int = BLOCK,
+    in_flight: int = 8,
+    parts: Parts | None = None,
+    results: str | Path | None = None,
+) -> Result:
+    """Score cases that carry their predictions, as they come.
+
+    Only some blocks of cases are in memory at a time. Value, mean, counts and groups are those of `score`; intervals
+    are those of `PartialResult.result`.
+
+    Args:
+        evaluators: One, several of different names, or by name.
+        cases: The cases; ids must be unique, which is not checked.
+        executor: Measures blocks: of processes, threads, or a cluster. Default: this process. It stays open.
+        group_by: Names of labels to group by.
+        confidence: Of the intervals; ``None`` leaves them out.
+        block: Cases per task.
+        in_flight: Most blocks that are given to the executor and not yet added up; twice its workers keeps all of them
+            busy.
+        parts: Where the parts of the predictions are; default: the keys of the same names.
+        results: A file that gets the result of every case, in the order of the cases: ``.jsonl``, or ``.parquet`` with
+            the extra ``parquet``. It exists only once all cases are in it.
+
+    Returns:
+        Metrics of the set and its groups, without cases.
+
+    Raises:
+        LlmevalError: The executor lost its workers; or an argument is wrong.
+        MissingExtraError: An optional dependency is not installed.
+        MissingDataError: Language data is not installed.
+    """
+    if block < 1 or in_flight < 1:
+        raise LlmevalError(f"score_stream: found block={block}, in_flight={in_flight}, expected at least 1")
+    named = by_name(evaluators, "score_stream")
+    if judged := [label for label, each in named.items() if each.asks]:
+        raise EvaluatorError(f"score_stream: evaluator {judged[0]!r} asks a judge, expected one that does not")
+    task = _StreamBlock(named, parts or Parts(), tuple(group_by), results is not None)
+    total = PartialResult.of(task.evaluators, (), group_by)
+    blocks: Iterable[_Columns | Sequence[Case]] = in_blocks(cases, block)
+    if executor is not None:
+        blocks = map(_Columns.from_cases, in_blocks(cases, block))
+    measured = in_order(task, blocks, executor, in_flight)
+    if results is None:
+        for some, _ in measured:
+            total += some
+    else:
+        with closing(CaseResultWriter(Path(results))) as writer:
+            for some, listed in measured:
+                total += some
+                writer.write(listed)
+            writer.finish()
+    return total.result(confidence)
+
+
+_FIELDS = tuple(each.name for each in fields(Case))
+_USUAL = 4
+"""Fields of a case, from its id to its prediction, that streams use; the others are falsy unless they are set."""
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """A block of cases, field by field: for the process that sends it, a quarter of the work of pickling case by case.
+
+    Attributes:
+        values: Of the first fields of a case; the rest have their defaults.
+    """
+
+    values: Sequence[Sequence[Any]]
+
+    @classmethod
+    def from_cases(cls, cases: Sequence[Case]) -> "_Columns":
+        columns = [list(map(attrgetter(name), cases)) for name in _FIELDS]
+        while len(columns) > _USUAL and not any(columns[-1]):
+            columns.pop()
+        return cls(columns)
+
+    def cases(self) -> list[Case]:
+        return [Case(*row) for row in zip(*self.values, strict=True)]
+
+
+@dataclass(frozen=True)
+class _StreamBlock:
+    """What a worker does with a block."""
+
+    evaluators: Mapping[str, Evaluator]
+    parts: Parts
+    group_by: Sequence[str]
+    with_cases: bool
+
+    def __call__(self, block: "_Columns | Sequence[Case]") -> MeasuredBlock:
+        cases, faults = normalized_cases(block.cases() if isinstance(block, _Columns) else block)
+        columns = [
+            measure_each(evaluator, cases, Reading.for_evaluator(evaluator, None, self.parts), faults)
+            for evaluator in self.evaluators.values()
+        ]
+        shared = SharedRecords()
+        records = [
+            shared.record(case, dict(zip(self.evaluators, row, strict=True)))
+            for case, *row in zip(cases, *columns, strict=True)
+        ]
+        partial = PartialResult.of(self.evaluators, records, self.group_by)
+        if not self.with_cases:
+            return partial, ()
+        return partial, summarize(self.evaluators, records, confidence=None).cases
+
+
+class _Sink(Protocol):
+    def write(self, rows: list[dict[str, Any]]) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class CaseResultWriter:
+    """Writes beside the file, and replaces it in one step when all is there.
+
+    Args:
+        path: Ends in ``.jsonl`` or ``.parquet``.
+
+    Raises:
+        LlmevalError: It does not.
+        MissingExtraError: The extra for its format is not installed.
+    """
+
+    def __init__(self, path: Path) -> None:
+        if path.suffix not in _SINKS:
+            raise LlmevalError(f"results: found suffix {path.suffix!r}, expected one of {', '.join(_SINKS)}")
+        self._path = path
+        self._unfinished = path.with_name(f"{path.name}.unfinished")
+        self._sink: _Sink = _SINKS[path.suffix](self._unfinished)
+
+    def write(self, cases: Sequence[CaseResult]) -> None:
+        """Write the next cases."""
+        self._sink.write(
+            [
+                {"id": case.id, "outcome": case.outcome, "reason": case.reason, "metrics": dict(case.metrics)}
+                for case in cases
+            ]
+        )
+
+    def finish(self) -> None:
+        """Put the file in its place."""
+        self._sink.close()
+        sync(self._unfinished)
+        put_in_place(self._unfinished, self._path)
+
+    def close(self) -> None:
+        """Remove what is not finished."""
+        self._sink.close()
+        self._unfinished.unlink(missing_ok=True)
+
+
+class _Jsonl:
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("w", encoding="utf-8", newline="\n")
+
+    def write(self, rows: list[dict[str, Any]]) -> None:
+        self._file.writelines(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class _Parquet:
+    """One row per case; `metrics` is a map, since families of metrics grow with the labels that cases have."""
+
+    def __init__(self, path: Path) -> None:
+        with needing("a file of results in Parquet", "parquet"):
+            import pyarrow as pa
+            from pyarrow import parquet
+        text = pa.string()
+        self._schema = pa.schema({"id": text, "outcome": text, "reason": text, "metrics": pa.map_(text, pa.float64())})
+        self._table = pa.Table
+        self._writer = parquet.ParquetWriter(path, self._schema)
+
+    def write(self, rows: list[dict[str, Any]]) -> None:
+        listed = [{**row, "metrics": list(row["metrics"].items())} for row in rows]
+        self._writer.write_table(self._table.from_pylist(listed, schema=self._schema))
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+_SINKS: Mapping[str, Callable[[Path], _Sink]] = MappingProxyType({".jsonl": _Jsonl, ".parquet": _Parquet})
+
+
+@contextmanager
+def open_executor(name: str) -> Iterator[Executor | None]:
+    """Open the executor of a name: ``processes:N``, ``dask://HOST:PORT``, or none for this process.
+
+    Raises:
+        LlmevalError: The name is another one, or the cluster cannot be reached.
+        MissingExtraError: Dask is not installed.
+    """
+    if not name:
+        yield None
+        return
+    match = _EXECUTOR.fullmatch(name)
+    if match is None:
+        raise LlmevalError(f"executor: found {name!r}, expected processes:N or dask://HOST:PORT")
+    if match["processes"]:
+        from concurrent.futures import ProcessPoolExecutor
+        from multiprocessing import get_context
+
+        count, context = int(match["processes"]), get_context("spawn")
+        with ProcessPoolExecutor(count, mp_context=context, initializer=_follow_parent) as pool:
+            try:
+                yield pool
+            finally:
+                pool.shutdown(cancel_futures=True)
+        return
+    with needing("a Dask cluster", "dask"):
+        from distributed import Client
+    try:
+        client = Client(f"tcp://{match['dask']}")
+    except OSError as error:
+        raise LlmevalError(f"executor: {name}: found no scheduler ({error})") from None
+    with client:
+        yield client.get_executor()
+
+
+def _follow_parent() -> None:
+    """Leave interrupts to the parent process, and end as soon as it does, even if it is killed."""
+    from multiprocessing import parent_process
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = parent_process()
+    assert parent is not None
+
+    def follow() -> None:
+        parent.join()
+        os._exit(1)
+
+    Thread(target=follow, daemon=True).start()
+
+
+def with_answers(suite: Suite, path: Path) -> Suite:
+    """Return a suite whose cases have the predictions of a file, and whose faults include those of the file.
+
+    Raises:
+        LlmevalError: The suite has systems, or the file has no prediction of any case.
+    """
+    if suite.systems:
+        raise LlmevalError(f"{suite.path}: found systems, expected one system for a file of predictions")
+    faults = FaultLog(str(path))
+    cases = {case.id: case for case in suite.cases}
+    add_predictions(cases, read_answers(path, faults), cases, faults, short_ids=True)
+    if not any(
+        case.prediction is not before.prediction for case, before in zip(cases.values(), suite.cases, strict=True)
+    ):
+        faults.check()
+    return structs.replace(suite, cases=tuple(cases.values()), faults=(*suite.faults, *faults.listed()))
+
+
+_LISTED = 20
+
+
+def add_score(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.description = (
+        "Score the predictions of a suite in this process, in several or on a cluster, judge its gates, and write "
+        "reports as a run of pytest does. No target is called and no judge is asked. The exit code is that of a run: "
+        "1 if a case or a gate failed."
+    )
+    parser.add_argument("suite", type=Path, metavar="SUITE", help="the suite file")
+    predictions = OPTIONS["predictions"]._replace(
+        help="predictions by id of case, JSONL or JSON, or what --llmeval-predictions of pytest has recorded"
+    )
+    parser.add_argument(
+        "--executor", default="", metavar="NAME", help="processes:N or dask://HOST:PORT; default: this process"
+    )
+    add_options(parser, predictions, "report", "verbose")
+    parser.set_defaults(run=_score)
+
+
+def _score(options: Namespace) -> CommandResult:
+    from pytest_llmeval.baselines import SnapshotMode
+    from pytest_llmeval.cli import run_result
+    from pytest_llmeval.run import Checkout, RunTerms, finish_run
+
+    here, path = Path.cwd(), options.suite.resolve()
+    checkout = Checkout(here if path.is_relative_to(here) else path.parent, {})
+    run = _record(options, path, checkout)
+    compares = any(each.suffix == ".html" for each in options.report)
+    finished = finish_run(run, RunTerms(compares=compares), checkout, SnapshotMode())
+    return run_result(finished, options, checkout.root, head=[*_not_passed(finished.report)])
+
+
+def _not_passed(report: "RunReport") -> Iterator[str]:
+    """Yield a line for each of the first cases that did not pass."""
+    from pytest_llmeval.core import BAD
+
+    lines = [
+        f"{suite.path}::{case.id}{f'[{suite.variant}]' if suite.variant else ''} {case.outcome}: {case.reason}"
+        for suite in report.suites
+        for case in suite.cases
+        if case.outcome in BAD
+    ]
+    yield from lines[:_LISTED]
+    if len(lines) > _LISTED:
+        yield f"... and {len(lines) - _LISTED} more: see a report"
+
+
+def _record(options: Namespace, path: Path, checkout: "Checkout") -> "RunRecord":
+    """Score all cases of all systems.
+
+    Raises:
+        LlmevalError: The suite or the predictions have faults, or a worker is lost.
+    """
+    from pytest_llmeval.data import display_path
+    from pytest_llmeval.reports import shows_passed_cases
+    from pytest_llmeval.run import Item, ItemResult, RunRecord, loaded_data_settled
+    from pytest_llmeval.suites import SuiteKey
+    from pytest_llmeval.targets import Recordings, holds_recordings
+
+    try:
+        suite = checkout.read(path)
+    except SuiteError as error:
+        say(notes(path, error.faults), error=True)
+        raise
+    recordings = None
+    if options.predictions is not None and holds_recordings(options.predictions):
+        recordings = Recordings.open(options.predictions, "replay")
+    elif options.predictions is not None:
+        suite = with_answers(suite, options.predictions)
+        checkout.loaded = {path: suite}
+    if not any(suite.for_variant(name).cases for name in suite.systems or [""]):
+        if suite.all_faults:
+            raise SuiteError(suite.all_faults)
+        raise LlmevalError(f"{options.suite}: found no case, expected at least one")
+    file = display_path(path, checkout.root)
+    run = RunRecord(selected={str(path)})
+    if faults := suite.all_faults:
+        say([*notes(path, faults), *faults], error=True)
+        run.faults[file] = list(map(str, faults))
+    with loaded_data_settled() as settle, open_executor(options.executor) as executor:
+        explains = shows_passed_cases(options.report, options.verbose)
+        for name in suite.systems or [""]:
+            key, system = SuiteKey(str(path), file, variant=name), suite.for_variant(name)
+            for part in run_predicted(system, key, executor, recordings, explains_all=explains):
+                run.items[Item(file, f"{name}::{len(run.items)}")] = ItemResult(part, "passed", 0.0)
+                settle()
+    return run

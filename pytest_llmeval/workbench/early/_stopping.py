@@ -1,0 +1,458 @@
+"""When the gates of a suite are decided, and what a run that stopped there reports."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct, structs
+
+from pytest_llmeval.baselines import (
+    CollectedSuite,
+    EarlyStop,
+    Keeper,
+    MeasuredSuite,
+    approved_scores,
+    approved_statistics,
+    score_file,
+)
+from pytest_llmeval.core import CaseRecord, GateResult, LlmevalError, Metric, SuiteError, groups_of_case
+from pytest_llmeval.gates import ChangeGate, Gate
+from pytest_llmeval.numbers import Table, claim_calls, summarize
+from pytest_llmeval.reports import StopReport
+from pytest_llmeval.run import Collected, RunRecord, RunScope, Suites, collected_records, judges_of, qualified, rows_of
+from pytest_llmeval.suites import CaseOrder, StopGroup, Suite, SuiteKey, group_of
+from pytest_llmeval.workbench.early._evidence import EarlyVerdict, PartScores, decide_gate
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from pytest_llmeval.judges import SuiteJudges
+    from pytest_llmeval.numbers import RunPairing
+
+
+_SAME = 1e-9
+
+
+class StopDecision(Struct, frozen=True):
+    """The verdicts on all gates of what stops together.
+
+    Attributes:
+        cases: After how many cases of the order they are known.
+        gates: Variant, gate and the verdict on it.
+    """
+
+    cases: int
+    gates: Sequence[tuple[str, Gate, GateResult]]
+
+
+def stop_early(collected: Collected, scope: RunScope) -> Collected:
+    """Leave the suites that stop the cases that decided, and the verdicts on their gates.
+
+    Results that arrived early do not count, so that it is the order that decides and not which worker was faster.
+    """
+    groups: dict[StopGroup, dict[str, CollectedSuite]] = {}
+    for each in collected.suites:
+        if each.suite.order is not None:
+            groups.setdefault(group_of(each.key, each.suite), {})[each.key.variant] = each
+    stopped: dict[SuiteKey, CollectedSuite] = {}
+    for variants in groups.values():
+        decision = first_decision(variants, scope.keeper)
+        if decision is not None:
+            stopped |= {each.key: each for each in _stopped(variants, decision)}
+    return structs.replace(collected, suites=[stopped.get(each.key, each) for each in collected.suites])
+
+
+def _stopped(variants: Mapping[str, CollectedSuite], decision: StopDecision) -> Iterator[CollectedSuite]:
+    """Yield what stops together, with the verdicts on all gates, qualified by the cases that count."""
+    ended = {name: _counting(each, decision.cases) for name, each in variants.items()}
+    gates: dict[str, list[GateResult]] = {name: [] for name in ended}
+    for name, gate, result in decision.gates:
+        verdict = result
+        for other in (name, gate.against):
+            if other == name or (other and other in ended):
+                verdict = qualified(ended[other][0], gate.max_skipped, verdict)
+        gates[name].append(verdict)
+    for name, (suite, stop) in ended.items():
+        yield structs.replace(suite, stop=structs.replace(stop, gates=gates[name]))
+
+
+def first_decision(variants: Mapping[str, CollectedSuite], keeper: Keeper) -> StopDecision | None:
+    """Return the decision of what stops together, after the first block at whose end all gates are decided.
+
+    Args:
+        variants: With the records of all cases; those that have not run end the search.
+        keeper: How snapshots are treated.
+    """
+    first = next(iter(variants.values()))
+    order = first.suite.order
+    assert order is not None
+    # A variant of which nothing ran cannot be judged, and its systems cannot be compared.
+    if not first.key.test and set(first.suite.systems) - variants.keys():
+        return None
+    for end in order.ends[:-1]:
+        names = order.ids[:end]
+        if any(_lacks(each, names) for each in variants.values()):
+            return None
+        decision = decided(variants, order, end, keeper)
+        if decision is not None:
+            return decision
+    return None
+
+
+def _lacks(collected: CollectedSuite, names: Iterable[str]) -> bool:
+    """Return whether one of some cases has not run."""
+    waiting = {each.id for each in collected.records if each.outcome == "not_run"}
+    return not waiting.isdisjoint(names)
+
+
+def _counting(collected: CollectedSuite, cases: int) -> tuple[CollectedSuite, EarlyStop]:
+    """Return a suite with the cases that decided, and what the others did not cost."""
+    order = collected.suite.order
+    assert order is not None
+    counting = frozenset(order.ids[:cases])
+    deciding = [each for each in collected.records if each.id in counting]
+    others = [each for each in collected.records if each.id not in counting]
+    ran_ahead = [each for each in others if each.outcome != "not_run"]
+    waiting = len(others) - len(ran_ahead)
+    claimed = list(claim_calls(deciding))
+    calls = [call for record in claimed for call in record.calls if call.fresh]
+    answers = [
+        each for record in deciding for each in record.target_usage if each.origin == "run" and not each.says_nothing
+    ]
+    report = StopReport(
+        cases=len(deciding),
+        not_needed=len(others),
+        ran_ahead=len(ran_ahead),
+        confidence=order.confidence,
+        judge_calls=_extrapolated(len(calls), len(deciding), waiting),
+        answers=_extrapolated(sum(len(each.target_seconds) for each in deciding), len(deciding), waiting),
+        cost_usd=_cost(
+            [*(call.cost_usd for call in calls), *(each.cost_usd for each in answers)], len(deciding), waiting
+        ),
+    )
+    return structs.replace(collected, records=deciding), EarlyStop(report, ran_ahead=ran_ahead)
+
+
+def _extrapolated(count: int, cases: int, others: int) -> int:
+    return round(count / cases * others) if cases else 0
+
+
+def _cost(costs: Sequence[float | None], cases: int, others: int) -> float | None:
+    """Return what other cases would have cost; ``None`` where that of one that ran is not known."""
+    known = [each for each in costs if each is not None]
+    return sum(known) / cases * others if cases and len(known) == len(costs) else None
+
+
+def decided(variants: Mapping[str, CollectedSuite], order: CaseOrder, seen: int, keeper: Keeper) -> StopDecision | None:
+    """Look at all gates after so many cases; return the verdicts if all are decided.
+
+    Args:
+        variants: What stops together, with the records of all cases.
+        order: Of the cases.
+        seen: How many of them count; their records are there.
+        keeper: How snapshots are treated.
+    """
+    looks = {name: _GatesSoFar(each, order, seen, keeper) for name, each in variants.items()}
+    questions = [question for name, state in looks.items() for question in state.questions(name)]
+    questions += _between(looks)
+    if not questions:
+        return None
+    level = (1 - order.confidence) / len(questions)
+    gates = []
+    for name, question in questions:
+        verdict = question.verdict(order, level)
+        if verdict is None:
+            return None
+        gates.append((name, question.gate, verdict.result))
+    return StopDecision(seen, gates)
+
+
+@dataclass(frozen=True)
+class _GateQuestion:
+    """A gate with the scores that it is judged by; without, it cannot be judged yet."""
+
+    gate: Gate
+    parts: Sequence[PartScores] | None
+    metric: Metric | None
+
+    def verdict(self, order: CaseOrder, level: float) -> EarlyVerdict | None:
+        if self.parts is None or self.metric is None:
+            return None
+        import numpy as np
+
+        return decide_gate(self.gate, self.parts, np.array(order.numbers, dtype=np.intp), self.metric, level)
+
+
+class _GatesSoFar:
+    """A suite after so many cases."""
+
+    def __init__(self, collected: CollectedSuite, order: CaseOrder, seen: int, keeper: Keeper) -> None:
+        self.run = collected
+        self.order = order
+        self.keeper = keeper
+        by_id = {each.id: each for each in collected.records}
+        self.members = _mask([name in by_id for name in order.ids])
+        self.labels = {case.id: case.labels for case in collected.suite.cases}
+        self.names = order.ids[:seen]
+        self.records = [by_id.get(name) or CaseRecord(name, outcome="not_run") for name in self.names]
+        self.table = Table(collected.suite.metrics, self.records)
+
+    def questions(self, name: str) -> Iterator[tuple[str, _GateQuestion]]:
+        """Yield the gates with a limit, and those against the baseline."""
+        for gate in self.run.suite.score_gates:
+            known = gate.metric in self.table.owner
+            parts = self._parts(gate) if known else None
+            yield name, _GateQuestion(gate, parts, self.table.metric(gate.metric) if known else None)
+        if self.run.suite.regressions:
+            yield from ((name, each) for each in self._regressions())
+
+    def _parts(self, gate: Gate) -> Sequence[PartScores] | None:
+        import numpy as np
+
+        scores, errored = self.table.scores[gate.metric], self.table.failed[gate.metric]
+        nothing = np.zeros(len(scores), dtype=bool)
+        parts = []
+        for group, members in self.groups(gate.by, gate.min_cases):
+            here = members[: len(scores)]
+            rows = np.flatnonzero(here)
+            if gate.statistic == "value" and not _is_mean(self.table, gate.metric, rows):
+                return None
+            parts.append(PartScores(group, members, np.where(here, scores, np.nan), errored & here, nothing))
+        return parts
+
+    def groups(self, by: str | None, least: int) -> "list[tuple[str, npt.NDArray[np.bool_]]]":
+        """Return the parts of the cases that a gate judges on their own, those of too few cases aside."""
+        if by is None:
+            return [("", self.members)]
+        names = [groups_of_case(self.labels.get(name, {}), by) for name in self.order.ids]
+        known = sorted({group for groups in names for group in groups})
+        groups = {name: self.members & _mask([name in each for each in names]) for name in known}
+        return [(name, members) for name, members in groups.items() if members.sum() >= least]
+
+    def _regressions(self) -> Iterator[_GateQuestion]:
+        from pytest_llmeval.baselines import early_pairings
+
+        seen = frozenset(self.names)
+        so_far = [each if each.id in seen else CaseRecord(each.id, each.labels, "not_run") for each in self.run.records]
+        suite = self.run.suite
+        measured = MeasuredSuite(
+            structs.replace(self.run, records=so_far), summarize(suite.metrics, so_far, confidence=None)
+        )
+        for gate, pairing in early_pairings(measured, self.keeper):
+            yield self.paired(gate, pairing)
+
+    def paired(self, gate: ChangeGate, pairing: "RunPairing | None") -> _GateQuestion:
+        """Return a gate on a change with how much worse each case is."""
+        import numpy as np
+
+        usable = pairing is not None and pairing.paired and gate.metric in pairing.table.owner
+        if pairing is None or not usable or pairing.shifts.get(gate.subject) is not None or pairing.chains:
+            return _GateQuestion(gate, None, None)
+        rows, table = pairing.everything(), pairing.table
+        place = {table.records[row].id: number for number, row in enumerate(rows.current)}
+        matched = _mask([name in place for name in self.order.ids])
+        seen = len(self.names)
+        ran = [place[name] for name in self.names if name in place]
+        current, baseline = rows.current[ran], rows.baseline[ran]
+        if gate.statistic == "value" and not all(_is_mean(table, gate.metric, each) for each in (current, baseline)):
+            return _GateQuestion(gate, None, None)
+        scores, failed = table.scores[gate.metric], table.failed[gate.metric]
+        lost = failed[current] | failed[baseline] | (table.missing[current] != table.missing[baseline])
+        single = np.isfinite(scores[current]) != np.isfinite(scores[baseline])
+        if (single & ~lost).any():  # then the drop of a value is not the mean of the drops of cases
+            return _GateQuestion(gate, None, None)
+        drops, errored = np.full(seen, np.nan), np.zeros(seen, dtype=bool)
+        left_out = errored.copy()
+        metric = table.metric(gate.metric)
+        sign = 1 if metric.higher_is_better else -1
+        drops[matched[:seen]] = sign * (scores[baseline] - scores[current])
+        errored[matched[:seen]] = failed[current]
+        left_out[matched[:seen]] = lost
+        parts = [
+            PartScores(group, members & matched, np.where(here, drops, np.nan), errored & here, left_out & here)
+            for group, members in self.groups(gate.by, gate.min_cases)
+            for here in [(members & matched)[:seen]]
+        ]
+        return _GateQuestion(gate, [each for each in parts if each.members.sum() >= gate.min_cases], metric)
+
+
+def _is_mean(table: Table, metric: str, rows: "npt.NDArray[np.intp]") -> bool:
+    """Return whether the value over some cases is the mean of their scores, as declared, and rests on all of them."""
+    import numpy as np
+
+    totals = table.matrix[rows].sum(axis=0, keepdims=True)
+    scores = table.scores[metric][rows]
+    known = scores[np.isfinite(scores)]
+    value = float(table.summarize(totals, [metric])[metric][0])
+    return metric not in table.basis(totals) and (not known.size or abs(value - float(known.mean())) <= _SAME)
+
+
+def _mask(values: Sequence[bool]) -> "npt.NDArray[np.bool_]":
+    import numpy as np
+
+    return np.array(values, dtype=bool)
+
+
+def _between(looks: Mapping[str, _GatesSoFar]) -> Iterator[tuple[str, _GateQuestion]]:
+    """Yield the gates between two systems."""
+    suite = next(iter(looks.values())).run.suite
+    for gate in suite.between:
+        named = [gate.system] if gate.system else [name for name in looks if name != gate.against]
+        for name in named:
+            if gate.against not in looks or name not in looks:
+                yield name, _GateQuestion(gate, None, None)
+            else:
+                yield name, looks[name].paired(gate, _pair(looks[name], looks[gate.against]))
+
+
+def _pair(system: _GatesSoFar, other: _GatesSoFar) -> "RunPairing":
+    from pytest_llmeval.numbers import CaseStatistics, RunPairing
+
+    run, baseline = (
+        CaseStatistics.exact([*each.records, *(CaseRecord(name, outcome="not_run") for name in sorted(_to_come(each)))])
+        for each in (system, other)
+    )
+    suite = system.run.suite
+    return RunPairing(run, baseline, suite.metrics, abstained=suite.abstained)
+
+
+def _to_come(state: _GatesSoFar) -> set[str]:
+    return {each.id for each in state.run.records} - set(state.names)
+
+
+def foresee(
+    suites: Iterable[tuple[SuiteKey, Suite]], judges: "SuiteJudges", keeper: Keeper
+) -> dict[SuiteKey, int | None]:
+    """Return after how many cases suites would stop, by suite and system.
+
+    Args:
+        suites: Those with an order, as each system answers them.
+        judges: Of the run.
+        keeper: How snapshots are treated.
+
+    Returns:
+        The number of cases; ``None`` where no run is approved, or none that has all of the cases.
+    """
+    groups: dict[StopGroup, dict[str, CollectedSuite]] = {}
+    for key, suite in suites:
+        records = rows_of(suite, _approved(key), "")
+        collected = CollectedSuite(key, suite, records, suite.total, judges_of(suite, judges, key.display_path))
+        groups.setdefault(group_of(key, suite), {})[key.variant] = collected
+    decisions: dict[SuiteKey, int | None] = {}
+    for variants in groups.values():
+        decision = first_decision(variants, keeper)
+        for each in variants.values():
+            known = all(record.outcome != "not_run" for record in each.records)
+            decisions[each.key] = decision.cases if decision is not None else len(each.records) if known else None
+    return decisions
+
+
+def _approved(key: SuiteKey) -> Mapping[str, CaseRecord]:
+    """Return the records of the last approved run by case; none where there is no such run."""
+    path = score_file(key)
+    try:
+        scores = approved_scores(path, path.name)
+        if scores is None:
+            return {}
+        statistics = approved_statistics(key, scores)
+    except (OSError, UnicodeDecodeError, SuiteError):
+        return {}  # a run says what is wrong with the files
+    return {each.id: each for each in statistics.records}
+
+
+@dataclass
+class _Progress:
+    """How far a group has come.
+
+    Attributes:
+        keys: Its variants.
+        order: Of its cases.
+        end: After how many cases gates are looked at next; ``None`` once that is over.
+        waiting: Variants and cases before it that have not ended.
+        done: Those that have ended.
+    """
+
+    keys: tuple[SuiteKey, ...]
+    order: CaseOrder
+    end: int | None = None
+    waiting: set[tuple[str, str]] = field(default_factory=set)
+    done: set[tuple[str, str]] = field(default_factory=set)
+
+
+@dataclass
+class StopWatch:
+    """Looks at the gates of a suite whenever the cases of its next block have run, and posts when all are decided.
+
+    Attributes:
+        suites: Of the run.
+        keeper: How snapshots are treated.
+        post: Takes what stops together, and after how many cases.
+    """
+
+    suites: Suites
+    keeper: Keeper
+    post: Callable[[StopGroup, int], None]
+    _groups: dict[StopGroup, _Progress] = field(default_factory=dict)
+
+    def take(self, run: RunRecord, key: SuiteKey, cases: Iterable[str]) -> None:
+        """Note that cases have ended, fixtures included.
+
+        Args:
+            run: All that has been reported.
+            key: Of the cases' suite.
+            cases: Their ids.
+        """
+        try:
+            suite = self.suites.read(Path(key.path))
+        except LlmevalError:
+            return  # the end of the run says so
+        if suite.order is None:
+            return
+        group = group_of(key, suite)
+        if group not in self._groups:
+            self._groups[group] = self._begun(key, suite)
+        progress = self._groups[group]
+        ended = {(key.variant, case) for case in cases}
+        progress.done |= ended
+        progress.waiting -= ended
+        while progress.end is not None and not progress.waiting:
+            self._look_again(run, group, progress)
+
+    def _begun(self, key: SuiteKey, suite: Suite) -> _Progress:
+        assert suite.order is not None
+        names = tuple(suite.systems) if suite.systems and not key.test else (key.variant,)
+        progress = _Progress(tuple(key._replace(variant=name) for name in names), suite.order)
+        self._await(progress, suite.order.ends[0])
+        return progress
+
+    def _await(self, progress: _Progress, end: int) -> None:
+        """Wait for the cases before a look; after the last block there is none, since gates are judged as ever."""
+        if end == progress.order.ends[-1]:
+            progress.end = None
+            return
+        progress.end = end
+        names = frozenset(progress.order.ids[:end])
+        progress.waiting = {
+            (key.variant, case.id) for key in progress.keys for case in self._suite(key).cases if case.id in names
+        } - progress.done
+
+    def _suite(self, key: SuiteKey) -> Suite:
+        suite = self.suites.read(Path(key.path))
+        return suite.gated(key.variant) if key.test else suite.for_variant(key.variant)
+
+    def _look_again(self, run: RunRecord, group: StopGroup, progress: _Progress) -> None:
+        assert progress.end is not None
+        records = collected_records(run)
+        variants = {key.variant: self._run(key, records.get(key, {})) for key in progress.keys}
+        decision = decided(variants, progress.order, progress.end, self.keeper)
+        if decision is None:
+            self._await(progress, next(end for end in progress.order.ends if end > (progress.end or 0)))
+        else:
+            self.post(group, decision.cases)
+            progress.end = None
+
+    def _run(self, key: SuiteKey, records: Mapping[str, CaseRecord]) -> CollectedSuite:
+        suite = self._suite(key)
+        return CollectedSuite(key, suite, rows_of(suite, records, ""), suite.total, self.suites.judges(key, suite))

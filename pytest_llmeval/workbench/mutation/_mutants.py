@@ -1,0 +1,335 @@
+"""The mutants of a suite: recorded answers that pass, each changed by every mutator that applies."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain, islice
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from msgspec import structs
+
+from pytest_llmeval.core import (
+    MISSING,
+    UNFAILED,
+    BudgetError,
+    Case,
+    LlmevalError,
+    Mutator,
+    Neighbours,
+    Parts,
+    PredictionParts,
+    counted,
+    format_error,
+    grouped,
+)
+from pytest_llmeval.judges import JudgeOptions, jurors_of
+from pytest_llmeval.numbers import Repeats
+from pytest_llmeval.run import (
+    CaseRunner,
+    EarlyCalls,
+    Execution,
+    LoadedCase,
+    MeasuredBlocks,
+    execute,
+    unjudged_answer,
+    with_figures,
+)
+from pytest_llmeval.suites import Suite, SuiteKey
+from pytest_llmeval.workbench.mutation._mutators import normal
+from pytest_llmeval.workbench.plan import RunPlan
+from pytest_llmeval.workbench.plan._making import plan_cases
+
+_MOST_NEIGHBOURS: Final = 20
+"""Cases from which a mutant takes something: all of them would take quadratic time."""
+
+MutantScorer: TypeAlias = Callable[[Suite, Sequence[Case]], list[Execution]]
+"""Scores answered cases of a suite, of which no two have the same id, in order."""
+
+
+def score_unjudged(suite: Suite, cases: Sequence[Case]) -> list[Execution]:
+    """Score answers without a judge: what one would say is undefined."""
+    scored = structs.replace(suite, cases=tuple(cases))
+    measure = MeasuredBlocks().measure if any(each.batch > 1 for each in suite.evaluators.values()) else None
+    return [execute(scored, unjudged_answer(scored, case), measure, explains_all=False) for case in cases]
+
+
+def score_mutants(score: MutantScorer, suite: Suite, mutants: Sequence["Mutant"]) -> list[Execution]:
+    """Score mutants, those of one kind at a time: no two of them are of one case."""
+    executions: dict[int, Execution] = {}
+    for places in kinds_of(mutants).values():
+        scored = score(suite, [mutants[place].changed for place in places])
+        executions.update(zip(places, scored, strict=True))
+    return [executions[place] for place in range(len(mutants))]
+
+
+def kinds_of(mutants: Sequence["Mutant"]) -> dict[str, list[int]]:
+    """Return the places of mutants by the name of the mutator."""
+    return grouped((each.mutator.name, place) for place, each in enumerate(mutants))
+
+
+def is_wrong(case: Case, prediction: Any) -> bool:
+    """Return whether a changed answer differs from the recorded one and from everything that the case expects."""
+    if prediction == case.prediction:
+        return False
+    expected = case.expected if isinstance(case.expected, list) else [case.expected]
+    if prediction in expected:
+        return False
+    if not isinstance(prediction, str) or not prediction:
+        return True
+    answer = normal(prediction)
+    same = (case.prediction, *expected)
+    return all(not isinstance(each, str) or normal(each) != answer for each in same)
+
+
+class Mutant(NamedTuple):
+    """A changed answer.
+
+    Attributes:
+        case: The case as it was recorded.
+        mutator: What changed the answer.
+        changed: The case with the changed answer.
+    """
+
+    case: Case
+    mutator: Mutator
+    changed: Case
+
+
+class Mutation:
+    """The mutants of a suite, or of one of its systems.
+
+    Args:
+        suite: As the system answers it.
+        name: In reports.
+        mutators: All that are registered; those that name other evaluators than the suite's are left out.
+        answers: Case id to prediction; they come before those of the suite.
+        seed: Of everything random.
+        path: Of the suite, as reports name it.
+
+    Raises:
+        LlmevalError: No case has an answer that passes.
+    """
+
+    def __init__(
+        self,
+        suite: Suite,
+        name: str,
+        mutators: Sequence[Mutator],
+        answers: Mapping[str, Any],
+        seed: int,
+        path: str = "",
+    ) -> None:
+        self.suite = suite = structs.replace(suite, repeats=Repeats())
+        self.name = name
+        self.path = path
+        self.seed = seed
+        self.left_out: list[str] = []
+        self._faults: dict[str, list[str]] = {}
+        self.mutators = _for_suite(mutators, suite)
+        cases = [each.answered(answers.get(each.id, each.prediction)) for each in suite.cases]
+        answered = [each for each in cases if each.prediction is not MISSING]
+        if len(answered) < len(cases):
+            self.left_out.append(
+                f"{len(cases) - len(answered)} of {counted(len(cases), 'case')} without a recorded answer"
+            )
+        self.cases = self._sound([_with_parts(each, suite) for each in answered], score_unjudged)
+
+    def _sound(self, cases: Sequence[Case], score: MutantScorer) -> list[Case]:
+        """Score the recorded answers, and return the cases that pass: a wrong answer changed may be right."""
+        self.originals = dict(zip((each.id for each in cases), score(self.suite, cases), strict=True))
+        sound = [each for each in cases if self.originals[each.id].record.outcome in UNFAILED]
+        if len(sound) < len(cases):
+            self.left_out.append(f"{len(cases) - len(sound)} of {counted(len(cases), 'answer')} failed as recorded")
+        bad = [each for each in sound if _scores_nothing(self.suite, self.originals[each.id])]
+        if bad:
+            sound = [each for each in sound if each not in bad]
+            self.left_out.append(f"{len(bad)} of {counted(len(cases), 'answer')} score nothing as recorded")
+        if not sound:
+            raise LlmevalError(f"{self.name}: found no case with an answer that passes, expected some to change")
+        return sound
+
+    @cached_property
+    def _labels(self) -> Mapping[str, int]:
+        """The expected classes with their numbers; empty where cases expect something else."""
+        labels = [each.expected for each in self.cases if isinstance(each.expected, str)]
+        counts = Counter(labels)
+        # Expectations that repeat are classes; texts that are all different are answers.
+        return counts if len(labels) == len(self.cases) and 1 < len(counts) <= len(labels) / 2 else {}
+
+    @cached_property
+    def most(self) -> str | None:
+        """The most frequent expected class; ``None`` where cases expect something else."""
+        return min(self._labels, key=lambda each: (-self._labels[each], each)) if self._labels else None
+
+    @cached_property
+    def mutants(self) -> list[Mutant]:
+        """Every mutant, case by case."""
+        mutants = self._mutants([each for each in self.mutators if not each.equivalent])
+        return [each for each in mutants if is_wrong(each.case, each.changed.prediction)]
+
+    @cached_property
+    def rewrites(self) -> list[Mutant]:
+        """Every equivalent rewrite; none of classes, which are written in one way."""
+        return [] if self._labels else list(self._mutants([each for each in self.mutators if each.equivalent]))
+
+    def _mutants(self, mutators: Sequence[Mutator]) -> Iterator[Mutant]:
+        labels = sorted(self._labels)
+        for place, case in enumerate(self.cases):
+            around = islice(chain(self.cases[place + 1 :], self.cases[:place]), _MOST_NEIGHBOURS)
+            others = [each for each in around if _expects_else(each, case)]
+            for mutator in mutators:
+                seed = f"{self.seed} {self.suite.name} {case.id} {mutator.name}"
+                near = Neighbours(others, labels, self.most, self.suite.evaluators, seed)
+                try:
+                    prediction = mutator.change(case, near)
+                except Exception as error:  # noqa: BLE001 (users register mutators: one that fails affects no other)
+                    self._faults.setdefault(mutator.name, []).append(f"case {case.id!r}: {format_error(error)}")
+                    continue
+                if prediction is not None and prediction != case.prediction:
+                    yield Mutant(case, mutator, replace(case, prediction=prediction, origin=None))
+
+    @property
+    def mutator_faults(self) -> list[str]:
+        """Mutators that failed, each with its first error, among those of the mutants and rewrites made so far."""
+        return [
+            f"mutator {name!r} failed on {len(faults)} of {counted(len(self.cases), 'answer')}: {faults[0]}"
+            for name, faults in self._faults.items()
+        ]
+
+    def keep_sound(self, score: MutantScorer) -> None:
+        """Score the recorded answers again, with judges, and keep the mutants of those that pass."""
+        sound = {each.id for each in self._sound(self.cases, score)}
+        self.cases = [each for each in self.cases if each.id in sound]
+        self.mutants = [each for each in self.mutants if each.case.id in sound]
+        self.rewrites = [each for each in self.rewrites if each.case.id in sound]
+
+
+def _with_parts(case: Case, suite: Suite) -> Case:
+    """Return an answered case that knows where its parts are, also if they do not say what the answer took."""
+    parts = suite.parts_of(case)
+    known = with_figures(case, parts)
+    if known.origin is not None or parts == Parts():
+        return known
+    return replace(case, origin=PredictionParts(parts, case.prediction))
+
+
+def _scores_nothing(suite: Suite, original: Execution) -> bool:
+    """Return whether an answer is as bad as can be by every metric of a gate, so that nothing makes it worse."""
+    scores, judged = original.scores(suite), []
+    for name in suite.judged_metrics:
+        owned, score = suite.metrics.find(name), scores.get(name)
+        if owned is None or score is None:
+            continue
+        worst = owned.metric.worst
+        judged.append(score == worst)
+    return bool(judged) and all(judged)
+
+
+def _for_suite(mutators: Sequence[Mutator], suite: Suite) -> list[Mutator]:
+    """Return the mutators for a suite's evaluators, without those that give way to others of them."""
+    names = {each.name for each in suite.evaluators.values()}
+    fitting = [each for each in mutators if not each.evaluators or names.intersection(each.evaluators)]
+    owned = any(each.evaluators and not each.equivalent for each in fitting)
+    return [each for each in fitting if not (owned and each.gives_way)]
+
+
+def _expects_else(other: Case, case: Case) -> bool:
+    if other.expected is None and case.expected is None:
+        return bool(other.input != case.input)
+    return bool(other.expected != case.expected)
+
+
+def mutation_of(
+    suite: Suite,
+    mutators: Sequence[Mutator],
+    answers: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    system: str | None = None,
+) -> Mutation:
+    """Return the mutants of a suite or of one of its systems.
+
+    Args:
+        suite: Loaded; its cases have predictions, or `answers` has them.
+        mutators: As the registry has them.
+        answers: Case id to prediction; they come before those of the suite.
+        seed: Of everything random.
+        system: Whose answers are changed; ``None`` for those of the cases themselves.
+
+    Raises:
+        LlmevalError: No case has an answer that passes.
+    """
+    name = suite.name if system is None else f"{suite.name}[{system}]"
+    return Mutation(suite if system is None else suite.for_variant(system), name, mutators, answers or {}, seed)
+
+
+@dataclass(frozen=True)
+class JudgedScorer:
+    """Scores answers with the suite's judges. Recorded verdicts are read; nothing is written but the cache.
+
+    Attributes:
+        key: Of the suite.
+        options: How judges are asked; the cache should be one of mutants alone.
+    """
+
+    key: SuiteKey
+    options: JudgeOptions
+
+    def refuse(self, suite: Suite) -> None:
+        """Refuse judges that exist in pytest only.
+
+        Raises:
+            LlmevalError: One of them does.
+        """
+        for each in jurors_of(suite.judge) if suite.asks_judge else ():
+            if each.provider in (None, "fixture"):
+                raise LlmevalError(f"--judges: found {each.model!r}, expected a model: a fixture judges in pytest only")
+
+    def plan(self, mutations: Sequence[Mutation]) -> RunPlan:
+        """Return what judging recorded answers, mutants and rewrites would call; nothing is called.
+
+        Raises:
+            LlmevalError: The cache or recordings cannot be read.
+        """
+        runner = CaseRunner(self.options)
+        try:
+            return plan_cases(runner, ((each, False) for mutation in mutations for each in self._loaded(mutation)))
+        finally:
+            runner.close(whole_run=False)
+
+    def _loaded(self, mutation: Mutation) -> Iterator[LoadedCase]:
+        for suite, cases in _kinds(mutation):
+            for case in cases:
+                yield LoadedCase(structs.replace(suite, cases=tuple(cases)), case, self._key(suite))
+
+    def _key(self, suite: Suite) -> SuiteKey:
+        return self.key._replace(variant=suite.system)
+
+    def __call__(self, suite: Suite, cases: Sequence[Case]) -> list[Execution]:
+        """Score answered cases, of which no two have the same id.
+
+        Raises:
+            LlmevalError: The budget is spent.
+        """
+        scored = structs.replace(suite, cases=tuple(cases))
+        runner = CaseRunner(self.options, explains_all=False)
+        loaded = [LoadedCase(scored, case, self._key(suite)) for case in cases]
+        early = EarlyCalls(judge=True)
+        try:
+            executions = [runner.run(each, following=loaded[at:], early=early) for at, each in enumerate(loaded, 1)]
+        finally:
+            runner.close(whole_run=False)
+        for each in executions:
+            if isinstance(each.error, BudgetError):
+                raise LlmevalError(
+                    f"{each.error}; finished verdicts are stored: run the command again with a new budget"
+                )
+        return executions
+
+
+def _kinds(mutation: Mutation) -> Iterator[tuple[Suite, list[Case]]]:
+    """Yield everything that is judged, in groups without two answers to one case."""
+    yield mutation.suite, mutation.cases
+    for mutants in (mutation.mutants, mutation.rewrites):
+        for places in kinds_of(mutants).values():
+            yield mutation.suite, [mutants[place].changed for place in places]

@@ -1,0 +1,549 @@
+"""The spread of the scores of a suite: from its approved run, from reports, or as stated."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_llmeval.baselines import approved_scores, approved_statistics, score_file
+from pytest_llmeval.core import PASS_RATE, Fault, FloatArray, Metric, SuiteError, counted, groups_of_case
+from pytest_llmeval.gates import ChangeGate, split_statistic
+from pytest_llmeval.numbers import (
+    POWER,
+    CaseStatistics,
+    Table,
+    columns_of,
+    detectable_shift,
+    normal_cdf,
+    normal_quantile,
+    present,
+    weighted_ratios,
+)
+from pytest_llmeval.reports import SuiteReport, read_report
+from pytest_llmeval.suites import Suite, SuiteKey
+from pytest_llmeval.workbench._report_pair import with_ids_of
+from pytest_llmeval.workbench._reports import results_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    IntArray = npt.NDArray[np.intp]
+
+
+_MOST_REPEATS = 1000
+_ROUNDING = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreSpread:
+    """The variance of the difference of one case between two runs (Miller 2024, "Adding Error Bars to Evals").
+
+    Attributes:
+        between: Variance over cases of what the change does to a case; where cases come in clusters, that of
+            independent cases whose mean would scatter as much.
+        within: Variance of a single answer's score when a case is repeated; ``None`` where it is not known, and is
+            then a part of `between`.
+    """
+
+    between: float
+    within: float | None = None
+
+    def of_case(self, repeats: int) -> float:
+        """Return the variance of one case's difference, if both runs repeat it so often."""
+        return self.between + 2 * (self.within or 0.0) / repeats
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A test that is to find drops.
+
+    Attributes:
+        spread: Of the differences of cases.
+        confidence: Of the test, which is two-sided.
+        allowed: The drop that is tolerated; only what goes beyond it can be significant.
+        runs: Within how many runs that have the drop a gate with ``rule: anytime`` is to find it; 0: one test does.
+        tests: By how much the level is divided: gates that are judged together, times the groups of this one.
+        room: The largest drop that is possible.
+        share: Of the cases, that of the smallest group that is judged on its own.
+        cluster: Mean number of cases of a cluster.
+        safe: Whether safety is to be proven, so that drops are limits that an equally good run is to meet.
+    """
+
+    spread: ScoreSpread
+    confidence: float = 0.95
+    allowed: float = 0.0
+    runs: int = 0
+    tests: int = 1
+    room: float = math.inf
+    share: float = 1.0
+    cluster: float = 1.0
+    safe: bool = False
+
+    def detectable(self, cases: int, repeats: int = 1) -> float | None:
+        """Return the smallest true drop that is found in 80 of 100 runs; ``None`` where no possible one is."""
+        return self._possible(cases, self._deviation(cases, repeats))
+
+    def limit(self, cases: int) -> float | None:
+        """Return what `detectable` comes down to with ever more repeats."""
+        return self._possible(cases, math.sqrt(self.spread.between / (self.share * cases)))
+
+    def _possible(self, cases: int, deviation: float) -> float | None:
+        drop = self.allowed + self._needed() * deviation
+        if self.safe and math.isfinite(self.room):
+            # What none of the cases is like is not ruled out by them, even if they are alike.
+            drop = max(drop, self.room * (1 - self._tail ** (1 / self._units(cases))))
+        return drop if drop <= self.room and cases >= self._fewest else None
+
+    @property
+    def _confidence(self) -> float:
+        return 1 - (1 - self.confidence) / self.tests
+
+    @property
+    def _tail(self) -> float:
+        return (1 - self._confidence) / 2
+
+    def _units(self, cases: int) -> float:
+        return max(1.0, self.share * cases / self.cluster)
+
+    @property
+    def _fewest(self) -> int:
+        """The fewest cases: fewer than so many clusters cannot show that all of them fell."""
+        if self.safe or self.runs:
+            return 1
+        units = math.ceil(-math.log2(self._tail) - _ROUNDING)
+        return math.ceil(units * self.cluster / self.share - _ROUNDING)
+
+    def chance(self, drop: float, cases: int, repeats: int = 1) -> float:
+        """Return the chance that a true drop is found."""
+        if drop > self.room or cases < self._fewest:
+            return 0.0
+        deviation = self._deviation(cases, repeats)
+        if not deviation:
+            return float(drop > self.allowed)
+        if self.runs:
+            shifts = watch_shifts(self._confidence, self.runs)
+            return float(shifts.searchsorted((drop - self.allowed) / deviation, "right")) / len(shifts)
+        return normal_cdf((drop - self.allowed) / deviation - normal_quantile(1 - self._tail))
+
+    def cases(self, drop: float, repeats: int = 1) -> int | None:
+        """Return how many cases find a true drop in 80 of 100 runs; ``None`` if it is tolerated, or impossible."""
+        if drop <= self.allowed or drop > self.room:
+            return None
+        shift = self._needed() * math.sqrt(self.spread.of_case(repeats) / self.share)
+        needed = max(self._fewest, math.ceil((shift / (drop - self.allowed)) ** 2 - _ROUNDING))
+        if self.safe and drop < self.room and math.isfinite(self.room):
+            unseen = math.log(self._tail) / math.log1p(-drop / self.room)
+            needed = max(needed, math.ceil(unseen * self.cluster / self.share - _ROUNDING))
+        return needed
+
+    def repeats(self, drop: float, cases: int) -> int | None:
+        """Return how many repeats of so many cases find a true drop in 80 of 100 runs; ``None`` if no number does."""
+        for repeats in range(1, _MOST_REPEATS + 1):
+            detectable = self.detectable(cases, repeats)
+            if detectable is not None and detectable <= drop + _ROUNDING:
+                return repeats
+        return None
+
+    def _needed(self) -> float:
+        """Return how many deviations beyond what is tolerated a drop is that is found in 80 of 100 runs."""
+        import numpy as np
+
+        if self.runs:
+            return float(np.quantile(watch_shifts(self._confidence, self.runs), POWER))
+        return detectable_shift(1.0, self._confidence)
+
+    def _deviation(self, cases: int, repeats: int) -> float:
+        return math.sqrt(self.spread.of_case(repeats) / (self.share * cases))
+
+
+def measured_spread(
+    here: FloatArray,
+    there: FloatArray,
+    units: "IntArray",
+    *,
+    within: float | None = None,
+    repeats: tuple[int, int] = (1, 1),
+) -> ScoreSpread:
+    """Take the spread from two runs of the same cases.
+
+    Args:
+        here: One score per case, of the one run.
+        there: Of the other.
+        units: For every case the number of its cluster.
+        within: Variance of single answers, if repeats have shown it.
+        repeats: How many answers stand behind a score of either run.
+    """
+    total = _variance(here - there, units)
+    if within is None:
+        return ScoreSpread(total)
+    return ScoreSpread(max(0.0, total - within / repeats[0] - within / repeats[1]), within)
+
+
+def run_spread(scores: FloatArray, units: "IntArray") -> ScoreSpread:
+    """Bound the spread from a single run: all that its cases have in common with those of the next run lessens it."""
+    return ScoreSpread(2 * _variance(scores, units))
+
+
+def _variance(values: FloatArray, units: "IntArray") -> float:
+    """Return the variance of a value that cases of one cluster share partly: of the mean, times the number of cases."""
+    import numpy as np
+
+    sums = np.bincount(units, weights=values - values.mean())
+    clusters = np.unique(units).size
+    return float(np.sum(sums**2)) / len(values) * clusters / (clusters - 1)
+
+
+def pseudo_values(table: Table, metric: str, rows: "IntArray") -> FloatArray:
+    """Return what each case contributes to a pooled metric (Tukey 1958); of a mean, the scores of the cases.
+
+    Args:
+        table: The cases.
+        metric: Its name.
+        rows: The cases that the metric is computed from.
+    """
+    import numpy as np
+
+    part = table.matrix[rows]
+    total = part.sum(axis=0, keepdims=True)
+    whole = table.summarize(total)[metric][0]
+    without = table.summarize(total - part)[metric]
+    with np.errstate(invalid="ignore"):  # a metric may be undefined without one of the cases
+        values: FloatArray = np.asarray(len(rows) * whole - (len(rows) - 1) * without)
+    return values
+
+
+_LEAST = 2
+"""Fewest cases or clusters that have a spread."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """The plan for one metric.
+
+    Attributes:
+        metric: As a gate names it.
+        gate: On its drop; ``None`` if there is none.
+        plan: The test of its drop; ``None`` if the spread is unknown.
+        basis: Source of the spread, or why it is unknown.
+        confidence: Of the test; ``None``: that of the gate.
+        cluster_by: The label of clusters.
+        cluster: Mean number of cases of a cluster; 1 without clusters.
+        groups: How many groups its gate judges on their own; 0 if it judges all cases together.
+        gates: How many gates are judged together with it.
+    """
+
+    metric: str
+    gate: ChangeGate | None
+    plan: Plan | None
+    basis: str
+    confidence: float | None = None
+    cluster_by: str | None = None
+    cluster: float = 1.0
+    groups: int = 0
+    gates: int = 1
+
+    @property
+    def name(self) -> str:
+        """The metric, and the label of the groups that its gate judges."""
+        return f"{self.metric} by {self.gate.by}" if self.gate is not None and self.gate.by else self.metric
+
+
+@dataclass(frozen=True)
+class ScoredRun:
+    """One run of a suite, of one metric.
+
+    Attributes:
+        name: For people.
+        scores: Case id to score.
+        repeats: Number of answers behind a score.
+        variances: Variance of the scores of each case that has several repeats.
+    """
+
+    name: str
+    scores: Mapping[str, float]
+    repeats: int = 1
+    variances: Sequence[float] = ()
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The sources of scores of a suite.
+
+    Attributes:
+        suite: The suite.
+        approved: Statistics of the approved run; ``None`` without one.
+        reports: Name and content of reports, with the case ids of the first one.
+    """
+
+    suite: Suite
+    approved: CaseStatistics | None
+    reports: Sequence[tuple[str, SuiteReport]]
+
+    @classmethod
+    def read(cls, suite: Suite, path: Path, reports: Sequence[Path]) -> "Sources":
+        """Read all sources that exist.
+
+        Raises:
+            SuiteError: A file cannot be used, or a report knows nothing of the suite.
+        """
+        recorded: list[tuple[str, SuiteReport]] = []
+        for report in reports:
+            results = results_of(read_report(report).suites, path)
+            if len(results) != 1:
+                message = f"found {counted(len(results), 'result')} of {path}, expected one"
+                raise SuiteError([Fault(str(report), 0, 0, "", message)])
+            renamed = with_ids_of(recorded[0][1], results[0])[0] if recorded else results[0]
+            recorded.append((str(report), renamed))
+        return cls(suite, _approved(path), recorded)
+
+    @cached_property
+    def metrics(self) -> tuple[str, ...]:
+        """Names of the metrics that approved run and reports have, without those of families."""
+        every = [
+            *(self._table.owner if self._table else ()),
+            *(name for _, each in self.reports for name in each.metrics),
+        ]
+        return tuple(name for name in dict.fromkeys(every) if "[" not in name and name != PASS_RATE)
+
+    @property
+    def gated(self) -> tuple[str, ...]:
+        """Names of the metrics of gates against a baseline."""
+        return tuple(dict.fromkeys(gate.subject for gate in self.suite.regressions))
+
+    def gates(self, name: str) -> Sequence[ChangeGate | None]:
+        """Return the gates on the drop of a metric that test different things; ``None`` for a metric without any."""
+        gates = {(type(gate), gate.by): gate for gate in reversed(self.suite.regressions) if gate.subject == name}
+        return list(reversed(gates.values())) or [None]
+
+    def together(self, gate: ChangeGate) -> int:
+        """Return how many gates are judged together with a gate, itself included."""
+        if not gate.claims:
+            return 1
+        return sum(each.claims and each.primary is gate.primary for each in self.suite.regressions)
+
+    def groups(self, gate: ChangeGate) -> Sequence[int]:
+        """Return the sizes of the groups that a gate judges on their own."""
+        from collections import Counter
+
+        if gate.by is None:
+            return ()
+        sizes = Counter(group for case in self.suite.cases for group in groups_of_case(case.labels, gate.by))
+        return [size for size in sizes.values() if size >= gate.min_cases]
+
+    def room(self, name: str) -> float:
+        """Return the largest drop of a metric that is possible."""
+        statistic, metric = split_statistic(name)
+        owned = self.suite.metrics.find(metric)
+        declared = Metric(PASS_RATE) if metric == PASS_RATE else None if owned is None else owned.metric
+        end = None if declared is None else declared.low if declared.higher_is_better else declared.high
+        runs = self.runs(name)
+        if end is None or not runs:
+            return math.inf
+        value = None
+        if statistic == "value" and self._table is not None and metric in self._table.owner and len(runs) == 1:
+            totals = self._table.matrix.sum(axis=0, keepdims=True)
+            value = present(self._table.summarize(totals)[metric][0])
+        if value is None:
+            *_, last = runs
+            value = math.fsum(last.scores.values()) / len(last.scores)
+        return abs(value - end)
+
+    @cached_property
+    def _table(self) -> Table | None:
+        return None if self.approved is None else self.approved.table(self.suite.reported)
+
+    def reported(self, name: str) -> list[ScoredRun]:
+        """Return the scores of a metric in each report."""
+        metric = split_statistic(name)[1]
+        return [_recorded(report, recorded, metric) for report, recorded in self.reports]
+
+    def runs(self, name: str) -> list[ScoredRun]:
+        """Return the runs that have scores of a metric, the approved one first."""
+        statistic, metric = split_statistic(name)
+        runs = self.reported(name)
+        if self.approved is not None and self._table is not None and metric in self._table.owner:
+            # Reports have no counts, so runs are compared by what both have: the scores of cases.
+            pooled = statistic == "value" and not runs
+            scores = _approved_scores(self.approved, self._table, metric, pooled=pooled)
+            runs.insert(0, ScoredRun("approved run", scores, self.suite.repeats.times))
+        return [run for run in runs if len(run.scores) >= _LEAST]
+
+    def units(self, ids: Sequence[str], cluster_by: str | None) -> "npt.NDArray[np.intp]":
+        """Return for every case the number of its cluster; a case without the label is one of its own."""
+        import numpy as np
+
+        labels = {case.id: case.labels.get(cluster_by or "") for case in self.suite.cases}
+        keys = [(labels.get(name) is None, labels.get(name) or name) for name in ids]
+        return np.unique([f"{alone:d}{key}" for alone, key in keys], return_inverse=True)[1]
+
+
+def planned(
+    sources: Sources,
+    name: str,
+    *,
+    confidence: float | None,
+    cluster_by: str | None,
+    stated: tuple[float | None, float | None] | None,
+    gate: ChangeGate | None = None,
+) -> Planned:
+    """Plan the test of a metric.
+
+    Args:
+        sources: Sources of its scores.
+        name: As a gate names it.
+        confidence: Of the test; ``None``: that of its gate.
+        cluster_by: A label; ``None``: that of its gate.
+        stated: Standard deviations within and between cases, instead of those of the sources.
+        gate: On its drop; ``None`` if there is none.
+    """
+    cluster_by = cluster_by or (gate.cluster_by if gate else None)
+    units = sources.units([case.id for case in sources.suite.cases], cluster_by)
+    cluster = len(units) / max(1, len(set(units)))
+    if stated is not None:
+        spread: ScoreSpread | None = ScoreSpread((stated[1] or 0.0) ** 2, None if stated[0] is None else stated[0] ** 2)
+        basis = "as stated"
+    else:
+        spread, basis = _spread(sources, name, cluster_by)
+    if spread is None:
+        return Planned(name, gate, None, basis, confidence, cluster_by)
+    room = sources.room(name)
+    if gate is None:
+        plan = Plan(spread, 0.95 if confidence is None else confidence, room=room, cluster=cluster)
+        return Planned(name, None, plan, basis, confidence, cluster_by, cluster)
+    sizes = sources.groups(gate)
+    plan = Plan(
+        spread,
+        confidence or gate.interval_confidence,
+        gate.tolerated,
+        gate.watched_runs,
+        tests=sources.together(gate) * (max(1, len(sizes)) if gate.claims else 1),
+        room=room,
+        share=min(sizes) / len(sources.suite.cases) if sizes else 1.0,
+        cluster=cluster,
+        safe=gate.proves_safety,
+    )
+    beside = sources.together(gate)
+    return Planned(name, gate, plan, basis, confidence, cluster_by, cluster, groups=len(sizes), gates=beside)
+
+
+def _spread(sources: Sources, name: str, cluster_by: str | None) -> tuple[ScoreSpread | None, str]:
+    import numpy as np
+
+    runs = sources.runs(name)
+    if not runs:
+        return None, "no run has two scores of it"
+    averaged = sources.suite.repeats.reduce == "mean"  # only a mean of n scores has 1/n of their variance
+    variances = [each for run in runs if averaged for each in run.variances]
+    within = math.fsum(variances) / len(variances) if variances else None
+    *_, last = runs
+    if len(runs) > 1 and (common := sorted(last.scores.keys() & runs[-2].scores.keys())):
+        here, there = (np.array([run.scores[name] for name in common]) for run in (last, runs[-2]))
+        units = sources.units(common, cluster_by)
+        if len(set(units)) >= _LEAST:
+            repeats = last.repeats, runs[-2].repeats
+            basis = f"differences of {counted(len(common), 'case')} between {runs[-2].name} and {last.name}"
+            return measured_spread(here, there, units, within=within, repeats=repeats), basis
+    if within is not None:
+        return ScoreSpread(0.0, within), f"repeats of {last.name}; a change is taken to move all cases alike"
+    ids = sorted(last.scores)
+    units = sources.units(ids, cluster_by)
+    if len(set(units)) < _LEAST:
+        return None, f"the cases of {last.name} are one cluster"
+    return (
+        run_spread(np.array([last.scores[each] for each in ids]), units),
+        f"scores of {last.name}, an upper bound: give --report of a second run, or of one with repeats",
+    )
+
+
+def _approved(path: Path) -> CaseStatistics | None:
+    key = SuiteKey(str(path), str(path))
+    scores = score_file(key)
+    approved = approved_scores(scores, str(scores))
+    try:
+        return None if approved is None else approved_statistics(key, approved)
+    except FileNotFoundError:
+        return None
+
+
+def _approved_scores(statistics: CaseStatistics, table: Table, metric: str, *, pooled: bool) -> dict[str, float]:
+    import numpy as np
+
+    rows = np.flatnonzero(columns_of(table, "value", [metric]).judged[metric])
+    scores = pseudo_values(table, metric, rows) if pooled and len(rows) >= _LEAST else table.scores[metric][rows]
+    named = zip(rows, scores, strict=True)
+    return {statistics.records[row].id: float(score) for row, score in named if math.isfinite(score)}
+
+
+def _recorded(report: str, recorded: SuiteReport, metric: str) -> ScoredRun:
+    scores: dict[str, float] = {}
+    variances: list[float] = []
+    times = 1
+    for case in recorded.cases:
+        score = float(case.outcome == "passed") if metric == PASS_RATE else case.metrics.get(metric)
+        if score is None or not case.ran:
+            continue
+        scores[case.id] = score
+        repeated = list(_repeats(case.details, metric))
+        if len(repeated) >= _LEAST:
+            times = max(times, len(repeated))
+            mean = math.fsum(repeated) / len(repeated)
+            variances.append(math.fsum((each - mean) ** 2 for each in repeated) / (len(repeated) - 1))
+    return ScoredRun(report, scores, times, variances)
+
+
+def _repeats(details: Mapping[str, Any], metric: str) -> Iterator[float]:
+    """Yield the scores of a case's repeats."""
+    try:
+        yield from (float(each) for each in details["repeats"]["spread"][metric]["scores"] if each is not None)
+    except (KeyError, TypeError, ValueError):
+        return
+
+
+EARLIER_RUNS = 9
+"""Equally good runs before the drop begins; they tell how lucky the baseline was."""
+
+_HISTORIES = 1000
+_SEED = 20
+_LARGEST = 40.0
+_STEPS = 14
+
+
+@lru_cache
+def watch_shifts(confidence: float, runs: int) -> FloatArray:
+    """Return how large a drop must be to be found within so many runs, sorted, one number for each history.
+
+    Args:
+        confidence: Of the gate.
+        runs: How many of them have the drop.
+
+    Returns:
+        Drops beyond what is allowed, in standard deviations of the drop of a single run.
+    """
+    import numpy as np
+
+    rng = np.random.default_rng(_SEED)
+    # The noise of the baseline is shared by all runs, and as large as theirs.
+    noise = (rng.normal(size=(_HISTORIES, 1)) + rng.normal(size=(EARLIER_RUNS + runs, _HISTORIES)).T) / np.sqrt(2)
+    low, high = np.full(_HISTORIES, -_LARGEST), np.full(_HISTORIES, _LARGEST)
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        alarmed = _alarms(noise, middle, confidence)
+        low, high = np.where(alarmed, low, middle), np.where(alarmed, middle, high)
+    return np.sort(high)
+
+
+def _alarms(noise: FloatArray, shift: FloatArray, confidence: float) -> FloatArray:
+    """Return which histories alarm if their last runs are worse by so much."""
+    import numpy as np
+
+    alone, needed = normal_quantile((1 + confidence) / 2), 1 / (1 - confidence)
+    drops = noise.copy()
+    drops[:, EARLIER_RUNS:] += shift[:, None]
+    alarms = np.zeros(len(drops), dtype=bool)
+    for end in range(EARLIER_RUNS + 1, drops.shape[1] + 1):
+        ratios, unbegun = weighted_ratios(drops[:, :end], 0.0, 1.0)
+        alarms |= (ratios.sum(axis=-1) + unbegun >= needed) & (drops[:, end - 1] >= alone)
+    return alarms

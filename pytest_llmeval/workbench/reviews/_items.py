@@ -1,0 +1,448 @@
+"""The answers of a report as people review them: each once, with what a label of it would teach."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace as dc_replace
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from pytest_llmeval.cli import open_noted
+from pytest_llmeval.core import (
+    MISSING,
+    Case,
+    CaseOutcome,
+    LlmevalError,
+    Parts,
+    ShownPrints,
+    answer_print,
+    counted,
+    grouped,
+    is_cut,
+    shown_prints,
+    shown_text,
+    suggest,
+)
+from pytest_llmeval.data import CaseFile, display_path, looks_like_suite
+from pytest_llmeval.evaluators import HumanLabel, HumanLabels, LabelScale
+from pytest_llmeval.gates import LimitGate
+from pytest_llmeval.reports import CaseReport, RunReport, SuiteReport, read_report
+from pytest_llmeval.suites import default_registry
+from pytest_llmeval.targets import Recordings
+from pytest_llmeval.workbench.reviews._draws import drawn, shuffled
+from pytest_llmeval.workbench.reviews._modes import Draw, ModeNote
+
+FAILED: Final = ("failed", "known_failure", "xfailed")
+"""Outcomes of cases whose answer is wrong to the suite."""
+
+_ANSWERED = ("passed", "failed", "xfailed", "known_failure")
+_FIELDS_OF_ANSWER = ("question", "answer", "reference")
+_OF_THE_JUDGE = ("steps",)
+"""Fields of questions to a judge that say nothing about the answer."""
+
+_NEAR: Final = 0.25
+"""Scores that are farther from a limit, as a share of the scale, are not near it."""
+
+
+class ReviewItem(Struct, frozen=True):
+    """One answer, which may be that of several cases or systems.
+
+    Attributes:
+        prints: Fingerprints of its texts, by which labels name it.
+        cases: Ids of the cases.
+        question: The question.
+        answer: The answer.
+        reference: The right answer; empty where there is none.
+        more: What else is shown, such as passages, by name.
+        scores: What judges gave it, from 0 to 1.
+        near: How near its scores are to the limits of gates, from 0 to 1.
+        probability: With which it was picked.
+        again: The review that picked its case, if the answer has changed since.
+        others: Fingerprints of the other answers of its cases, by other systems.
+        outcomes: Id and outcome of each case, of every system.
+        systems: The systems that gave it; empty where there is only one.
+        labels: Labels of its cases, as ``key=value``.
+    """
+
+    prints: ShownPrints
+    cases: tuple[str, ...]
+    question: str
+    answer: str
+    reference: str = ""
+    more: Mapping[str, str] = {}
+    scores: tuple[float, ...] = ()
+    near: float = 0.0
+    probability: float = 1.0
+    again: str = ""
+    others: tuple[str, ...] = ()
+    outcomes: tuple[tuple[str, CaseOutcome], ...] = ()
+    systems: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The fingerprints as one text."""
+        return " ".join(self.prints)
+
+    @property
+    def worth(self) -> float:
+        """What a label would teach: how far judges are apart, and how near its scores are to limits."""
+        return (max(self.scores) - min(self.scores) if self.scores else 0.0) + self.near
+
+    @property
+    def failed(self) -> bool:
+        """Whether a case with it failed."""
+        return any(outcome in FAILED for _, outcome in self.outcomes)
+
+
+class Review(Struct, frozen=True):
+    """Answers that people are to label, in the order in which they see them.
+
+    Attributes:
+        items: The answers.
+        scale: What people can say.
+        ask: The question to them.
+        total: How many answers there are to pick from.
+        cut: How many are left out because the report has only their beginnings.
+        draw: How they were drawn.
+        suite: Name of the suite.
+    """
+
+    items: tuple[ReviewItem, ...]
+    scale: LabelScale
+    ask: str
+    total: int
+    cut: int = 0
+    draw: Draw = "all"
+    suite: str = ""
+
+    @property
+    def id(self) -> str:
+        """The name of the review: the same answers, probabilities, order and scale have the same."""
+        items = [[*each.prints, *each.cases, each.probability, *filter(None, [each.again])] for each in self.items]
+        return answer_print([self.scale, self.ask, items])
+
+    def label(self, item: int, annotator: str, label: str | int | None, note: str = "") -> HumanLabel:
+        """Return what a person says of an item, as files have it."""
+        chosen = self.items[item]
+        question, answer, reference = chosen.prints
+        return HumanLabel(
+            question,
+            answer,
+            annotator,
+            self.scale,
+            label,
+            note,
+            chosen.cases,
+            reference,
+            chosen.probability,
+            self.id,
+            chosen.again,
+            chosen.others,
+        )
+
+    def note(self, item: int, annotator: str, at: str, modes: Sequence[str], note: str = "", run: str = "") -> ModeNote:
+        """Return what a person notes about an item, as files have it."""
+        each = self.items[item]
+        return ModeNote(
+            annotator,
+            at,
+            *each.prints,
+            tuple(modes),
+            note,
+            self.suite,
+            each.cases,
+            each.systems,
+            each.labels,
+            each.probability,
+            self.draw,
+            self.id,
+            run,
+        )
+
+
+def review_of(
+    suites: Sequence[SuiteReport],
+    *,
+    pick: int | None = None,
+    seed: int = 0,
+    evaluator: str | None = None,
+    scale: LabelScale | None = None,
+    ask: str | None = None,
+    again: Sequence[HumanLabel] | None = None,
+    draw: Draw = "uncertain",
+) -> Review:
+    """Return the review of a suite.
+
+    Args:
+        suites: Its results, one for each system.
+        pick: How many answers to pick; ``None``: all.
+        seed: Of the picks, and of the order.
+        evaluator: Label of the judge that is reviewed; ``None``: ``judge``, or else the first that asks about answers.
+        scale: What people can say; ``None``: yes or no where the judge says nothing else, or else a grade from 1 to 5.
+        ask: The question to people; ``None``: whether the answer is right, or how good it is.
+        again: Earlier labels: only the answers of their cases that have changed since are picked, each for the one that
+            it replaces.
+        draw: How to pick; with each, half of the probability is even over all answers.
+
+    Raises:
+        LlmevalError: The report has not the texts of all answers, or there is nothing to review.
+    """
+    items, cut = review_items(suites, evaluator)
+    if again is not None:
+        items = list(_changed(items, again))
+        if not items:
+            raise LlmevalError(
+                "found no changed answer of a labelled case, expected one: every label is of today's answer"
+            )
+    if not items:
+        raise LlmevalError(f"found no answer to review in suite {suites[0].base_name!r}, expected at least one")
+    if scale is None:
+        decided = {score for each in items for score in each.scores} <= {0.0, 1.0}
+        scale = "yesno" if decided and any(each.scores for each in items) else "1-5"
+    names = [each.name for each in items]
+    if again is None:
+        size = len(items) if pick is None else min(pick, len(items))
+        draw = "all" if size == len(items) else draw
+        failed, worth = [each.failed for each in items], [each.worth for each in items]
+        texts = [f"{each.question}\n{each.answer}" for each in items]
+        places, probabilities = drawn(draw, size, names, seed, failed=failed, worth=worth, texts=texts)
+        chosen = [replace(items[place], probability=probabilities[place]) for place in places]
+    else:
+        chosen = [items[place] for place in shuffled(names, seed, "order")[:pick]]
+    order = shuffled([each.name for each in chosen], seed, "shown")
+    question = ask or ("Is the answer right?" if scale == "yesno" else "How good is the answer?")
+    ordered = tuple(chosen[place] for place in order)
+    return Review(ordered, scale, question, len(items), cut, draw, suites[0].base_name)
+
+
+def _changed(items: Iterable[ReviewItem], labels: Iterable[HumanLabel]) -> Iterator[ReviewItem]:
+    """Yield the answers without a label whose cases have labels of earlier answers, with the choice of these."""
+    human = HumanLabels(labels)
+    for each in items:
+        earlier = human.of_other_answers(each.cases, each.prints)
+        if earlier and not human.matching(each.cases, each.prints):
+            yield replace(each, again=earlier[0].choice, probability=earlier[0].probability)
+
+
+def review_items(suites: Sequence[SuiteReport], evaluator: str | None = None) -> tuple[list[ReviewItem], int]:
+    """Return each answer once, and how many are left out because the report has only their beginnings.
+
+    Raises:
+        LlmevalError: Some cases have no texts or several answers, or no judge has the label.
+    """
+    label = _reviewed(suites, evaluator)
+    _check_texts(suites)
+    limits = [_limits(suite) for suite in suites]
+    judgings = [each for suite in suites for case in suite.cases for each in case.judgings]
+    low, high = _scale([each.score for each in judgings if each.evaluator == label])
+    by_prints: dict[ShownPrints, ReviewItem] = {}
+    cut = set()
+    for suite, known in zip(suites, limits, strict=True):
+        for case in suite.cases:
+            near = _near(case, known)
+            for each in _of_case(case, label, (low, high)) if case.answers else ():
+                item = replace(
+                    each,
+                    near=near,
+                    outcomes=((case.id, case.outcome),),
+                    systems=tuple(filter(None, [suite.variant])),
+                    labels=tuple(f"{name}={value}" for name, value in sorted(case.labels.items())),
+                )
+                if any(map(is_cut, (item.question, item.answer, item.reference))):
+                    cut.add(item.prints)
+                else:
+                    by_prints[item.prints] = _joined(by_prints.get(item.prints), item)
+    answers: dict[str, set[str]] = {}
+    for item in by_prints.values():
+        for case_id in item.cases:
+            answers.setdefault(case_id, set()).add(item.prints.answer)
+    items = []
+    for item in by_prints.values():
+        others = {answer for case_id in item.cases for answer in answers[case_id]} - {item.prints.answer}
+        items.append(replace(item, others=tuple(sorted(others))))
+    return items, len(cut)
+
+
+def _reviewed(suites: Sequence[SuiteReport], evaluator: str | None) -> str | None:
+    """Return the label of the judge that is reviewed; ``None`` where no judge asks about answers."""
+    judgings = (each for suite in suites for case in suite.cases for each in case.judgings)
+    labels = list(dict.fromkeys(each.evaluator for each in judgings if "answer" in each.question))
+    if evaluator is not None and evaluator not in labels:
+        known = (
+            f", expected one of {', '.join(labels)}" if labels else ", expected a judge that was asked about answers"
+        )
+        raise LlmevalError(f"found no judge {evaluator!r}{known}{suggest(evaluator, labels)}")
+    return evaluator or ("judge" if "judge" in labels else next(iter(labels), None))
+
+
+def _check_texts(suites: Sequence[SuiteReport]) -> None:
+    cases = [case for suite in suites for case in suite.cases if case.outcome in _ANSWERED]
+    lacking = sum(not case.answers for case in cases)
+    if lacking:
+        raise LlmevalError(
+            f"found {lacking} of {counted(len(cases), 'answered case')} without texts, expected those of all, so that "
+            "every answer can be picked: run with --llmeval-texts=all"
+        )
+    if any("repeats" in case.details for case in cases):
+        raise LlmevalError("found repeated cases, expected one answer to each: run without repeats")
+
+
+def _of_case(case: CaseReport, label: str | None, scale: tuple[float, float]) -> Iterator[ReviewItem]:
+    """Yield the answer to a case, or those of its turns."""
+    prediction = case.answers[0].value
+    judgings_of_answers = [each for each in case.judgings if each.evaluator == label and "answer" in each.question]
+    by_question = grouped((json.dumps(each.question, sort_keys=True), each) for each in judgings_of_answers)
+    if not by_question:
+        part = Parts().find("answer", prediction)
+        answer = prediction if part is MISSING else part
+        parts = {name: Parts().find(name, prediction) for name in ("contexts", "messages", "tool_calls")}
+        more = {name: _step_lines(part) for name, part in parts.items() if part not in (MISSING, None, [])}
+        yield _item(case, {}, answer, more)
+    low, high = scale
+    for judgings in by_question.values():
+        fields = judgings[0].question
+        more = {name: text for name, text in fields.items() if name not in (*_FIELDS_OF_ANSWER, *_OF_THE_JUDGE)}
+        scores = tuple((each.score - low) / (high - low) for each in judgings if each.score is not None)
+        yield replace(_item(case, fields, prediction, more), scores=scores)
+
+
+def _step_lines(part: Any) -> str:
+    """Return passages, messages or calls with one a line."""
+    return "\n".join(map(shown_text, part)) if isinstance(part, list) else shown_text(part)
+
+
+def _item(case: CaseReport, fields: Mapping[str, str], answer: Any, more: Mapping[str, str]) -> ReviewItem:
+    case_input = case.input
+    question = case_input.get("question", case_input) if isinstance(case_input, Mapping) else case_input
+    return ReviewItem(
+        shown_prints(fields, case_input, answer),
+        (case.id,),
+        fields.get("question") or shown_text(question),
+        fields.get("answer", shown_text(answer)),
+        fields.get("reference") or shown_text(_expected(case.expected)),
+        more,
+    )
+
+
+def _expected(expected: Any) -> Any:
+    """Return what is expected as an answer, without the scores of people."""
+    if not isinstance(expected, Mapping):
+        return expected
+    return expected.get("reference") if "human" in expected else expected.get("answer", expected)
+
+
+def _joined(before: ReviewItem | None, item: ReviewItem) -> ReviewItem:
+    """Return an answer that several cases or systems have."""
+    if before is None:
+        return item
+    scores = before.scores if len(before.scores) >= len(item.scores) else item.scores
+    more = {
+        name: tuple(dict.fromkeys([*getattr(before, name), *getattr(item, name)]))
+        for name in ("cases", "outcomes", "systems", "labels")
+    }
+    return replace(before, scores=scores, near=max(before.near, item.near), **more)
+
+
+def _scale(scores: Iterable[float | None]) -> tuple[float, float]:
+    """Return the ends of the scale of scores: 0 and 1, or those that occur where some are beyond."""
+    known = [score for score in scores if score is not None]
+    low, high = min(known, default=0.0), max(known, default=1.0)
+    return (0.0, 1.0) if low >= 0 and high <= 1 else (low, high if high > low else low + 1)
+
+
+def _limits(suite: SuiteReport) -> dict[str, list[float]]:
+    """Return the limits by which cases are near or far, by metric; yes or no is near to none."""
+    limits_by_metric: dict[str, list[float]] = {}
+    for gate in suite.gates:
+        try:
+            parsed = LimitGate.from_text(gate.gate.rpartition(" by ")[0] or gate.gate)
+        except ValueError:
+            continue
+        if parsed is None:
+            continue
+        name = parsed.metric.removeprefix("corrected(").removesuffix(")") if "(" in parsed.metric else parsed.metric
+        limits_by_metric.setdefault(name, []).extend(bound.limit for bound in parsed.bounds)
+    scores = {name: {case.metrics.get(name) for case in suite.cases} - {None} for name in limits_by_metric}
+    return {name: limits for name, limits in limits_by_metric.items() if scores[name] - {0.0, 1.0}}
+
+
+def _near(case: CaseReport, limits: Mapping[str, Sequence[float]]) -> float:
+    """Return how near the scores of a case are to limits, from 0 to 1."""
+    known = [(case.metrics.get(name), limit) for name, some in limits.items() for limit in some]
+    return max([0.0, *(1 - abs(score - limit) / _NEAR for score, limit in known if score is not None)])
+
+
+_SPANS = (b'"spans"', b'"traceId"', b'"trace_id"')
+_JSON = (".json", ".jsonl", ".ndjson")
+
+
+def read_answers(path: Path, predictions: Path | None = None) -> RunReport:
+    """Return answers as a report has them.
+
+    Args:
+        path: A JSON report, a file of traces, or a suite file whose cases have answers.
+        predictions: Recorded answers to the cases of a suite file.
+
+    Raises:
+        SuiteError: A file cannot be read, or has faults.
+        LlmevalError: `predictions` without a suite file.
+    """
+    if looks_like_suite(path) or path.suffix not in _JSON:
+        suite = open_noted(path)
+        results = []
+        if predictions is not None and not predictions.exists():
+            raise LlmevalError(f"--predictions: found no file {predictions}, expected recorded answers")
+        recordings = Recordings.open(predictions, "auto") if predictions is not None else None
+        for variant in suite.systems or [""]:
+            cases: Sequence[Case] = suite.for_variant(variant).cases
+            if recordings is not None:
+                recorded = ((each, recordings.get(display_path(path, Path.cwd()), variant, each)) for each in cases)
+                cases = [each if known is MISSING else dc_replace(each, prediction=known) for each, known in recorded]
+            results.append(_unjudged(suite.name, path, variant, cases))
+        return RunReport(suites=results)
+    if predictions is not None:
+        raise LlmevalError(f"--predictions: found answers in {path} already, expected a suite file")
+    if path.suffix != ".json" or not path.is_file() or not _has_spans(path):
+        return read_report(path) if path.suffix == ".json" else _traced(path)
+    return _traced(path)
+
+
+def _has_spans(path: Path) -> bool:
+    with path.open("rb") as file:
+        beginning = file.read(1 << 16)
+    return any(each in beginning for each in _SPANS) and b'"schema_version"' not in beginning
+
+
+def _traced(path: Path) -> RunReport:
+    """Return the traces of a file that have an answer, one a case."""
+    source: Any = default_registry().source("traces")
+    file = CaseFile(path, str(path))
+    source(path=str(path)).read(file)
+    file.faults.check()
+    return RunReport(suites=[_unjudged(path.stem, path, "", file.cases.values())])
+
+
+def _unjudged(name: str, path: Path, variant: str, cases: Iterable[Case]) -> SuiteReport:
+    """Return cases that have an answer as results that nothing has judged."""
+    answered = [each for each in cases if each.prediction is not MISSING]
+    return SuiteReport(
+        suite=f"{name}[{variant}]" if variant else name,
+        path=str(path),
+        variant=variant,
+        counts={"total": len(answered)},
+        metrics={},
+        cases=[
+            CaseReport(
+                id=each.id,
+                outcome="not_run",
+                input=each.input,
+                expected=each.expected,
+                prediction=each.prediction,
+                labels={label: str(value) for label, value in each.labels.items()},
+            )
+            for each in answered
+        ],
+    )
