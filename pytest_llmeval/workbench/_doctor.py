@@ -473,8 +473,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.description = (
         "Say what would keep a run from working: versions, plugins, suites, targets, keys (their names only), stored "
         "verdicts; and what a run would cost. Nothing is written, and no model is called, except with --ask. pytest "
-        "collects the suites to plan the run, and so imports conftest.py files; the modules of Python targets are "
-        "imported, too. The exit code is 1 if anything fails."
+        "collects the suites to plan the run, which imports conftest.py files and the modules of Python targets. The "
+        "exit code is 1 if anything fails."
     )
     parser.add_argument("paths", nargs="*", type=Path, default=[Path()], metavar="PATH", help="suites or folders")
     parser.add_argument("--ask", action="store_true", help="make one short call of each model")
