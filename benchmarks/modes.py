@@ -12,9 +12,9 @@ from typing import NamedTuple, get_args
 import numpy as np
 from tables import Row, mean, rows, share, table
 
-from pytest_llmeval.workbench._modes import mode_shares, saturation
-from pytest_llmeval.workbench.reviews._draws import drawn, picked
-from pytest_llmeval.workbench.reviews._modes import Draw, ModeNote
+from pytest_llmeval.workbench.modes import mode_shares, saturation
+from pytest_llmeval.workbench.reviews.draws import drawn, picked
+from pytest_llmeval.workbench.reviews.modes import Draw, ModeNote
 
 ANSWERS, NOTED = 600, 100
 OVERLOOKED = (0.05, 0.15)

@@ -22,7 +22,7 @@ from typing import Any
 from pytest_llmeval import get_evaluator, score
 from pytest_llmeval.core import Fault
 from pytest_llmeval.evaluators.measures._locomo import locomo_f1, refuses
-from pytest_llmeval.tasks.emotion_cause._package import evaluate_1_2
+from pytest_llmeval.tasks.emotion_cause.package import evaluate_1_2
 from pytest_llmeval.tasks.retrieval._source import TrecSource
 
 Numbers = Mapping[str, tuple[float, float]]

@@ -18,8 +18,8 @@ from pytest_llmeval.core import CaseRecord, MetricValue, ShownPrints
 from pytest_llmeval.evaluators import Judge
 from pytest_llmeval.evaluators.judge._human_labels import excess_counts, missing_counts, weight_counts
 from pytest_llmeval.numbers import Table
-from pytest_llmeval.workbench.reviews._draws import drawn
 from pytest_llmeval.workbench.reviews._items import ReviewItem
+from pytest_llmeval.workbench.reviews.draws import drawn
 
 ANSWERS, PICKED = 200, 40
 LIMIT, NEAR, FAR = 0.7, 0.25, 0.25

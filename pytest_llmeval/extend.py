@@ -12,8 +12,10 @@ the same way. A ``conftest.py`` registers evaluators, checks, sources and mutato
 
 __all__ = (
     "AsyncJudge",
+    "CaseFile",
     "ChooseCases",
     "Evaluator",
+    "FileSource",
     "Gate",
     "GateKey",
     "ImportedSource",
@@ -38,6 +40,8 @@ __all__ = (
     "WorkspaceTarget",
     "gate_rule",
     "owned",
+    "read_score",
+    "read_yes_no",
 )
 
 from collections.abc import Callable, Mapping, Sequence
@@ -50,11 +54,11 @@ if TYPE_CHECKING:
 
     from pytest_llmeval.baselines import Keeper
     from pytest_llmeval.core import Evaluator, Mutator
-    from pytest_llmeval.data import Source
+    from pytest_llmeval.data import CaseFile, FileSource, Source
     from pytest_llmeval.evaluators import CheckKind
     from pytest_llmeval.exchange import ImportedSource, ImportedSuite, ImportOptions, ResultFormat, Scores
     from pytest_llmeval.gates import Gate, GateKey, ScoreGate, TextForm, gate_rule, owned
-    from pytest_llmeval.judges import AsyncJudge, JudgeSpec, Patience, ReplyStore
+    from pytest_llmeval.judges import AsyncJudge, JudgeSpec, Patience, ReplyStore, read_score, read_yes_no
     from pytest_llmeval.reports import RunReport
     from pytest_llmeval.run import (
         Answers,
@@ -74,7 +78,9 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "AsyncJudge": "judges",
+    "CaseFile": "data",
     "Evaluator": "core",
+    "FileSource": "data",
     "Gate": "gates",
     "GateKey": "gates",
     "ImportedSource": "exchange",
@@ -88,6 +94,8 @@ _HOMES = {
     "TextForm": "gates",
     "gate_rule": "gates",
     "owned": "gates",
+    "read_score": "judges",
+    "read_yes_no": "judges",
 }
 """The package of each class on this page; they are imported when they are used."""
 

@@ -158,7 +158,7 @@ if TYPE_CHECKING:
         is_turn,
         turns_of,
     )
-    from pytest_llmeval.core._wording import (
+    from pytest_llmeval.core.wording import (
         MOST_LISTED,
         LogWriter,
         as_line,
@@ -383,7 +383,7 @@ _HOMES = {
         "is_turn",
         "turns_of",
     ),
-    "_wording": (
+    "wording": (
         "LogWriter",
         "MOST_LISTED",
         "as_line",

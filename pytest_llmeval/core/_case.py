@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple
 from msgspec import Struct
 
 from pytest_llmeval.core._errors import LlmevalError, PredictionError
-from pytest_llmeval.core._wording import listed, printable
+from pytest_llmeval.core.wording import listed, printable
 
 if TYPE_CHECKING:
     from jmespath.parser import ParsedResult

@@ -12,7 +12,7 @@ from pytest_llmeval.core._case import WHOLE, Case, own_or_answer
 from pytest_llmeval.core._codec import normalized
 from pytest_llmeval.core._errors import EvaluatorError
 from pytest_llmeval.core._observation import FloatArray, Observation, Sums, mean_of_repeats
-from pytest_llmeval.core._wording import detail_lines, limit
+from pytest_llmeval.core.wording import detail_lines, limit
 
 if TYPE_CHECKING:
     from pytest_llmeval.core._tables import ReportTable, Strengths

@@ -15,7 +15,7 @@ from pytest_llmeval.core._codec import AnyNumber, JsonNumber, WrittenField
 from pytest_llmeval.core._evaluator import Evaluator, Metric
 from pytest_llmeval.core._observation import FloatArray, Observation
 from pytest_llmeval.core._tables import FrameLibrary, data_frame
-from pytest_llmeval.core._wording import counted, excerpt, interval, number, padded, printable, width_of
+from pytest_llmeval.core.wording import counted, excerpt, interval, number, padded, printable, width_of
 
 CaseOutcome: TypeAlias = Literal[
     "passed", "failed", "errored", "xfailed", "known_failure", "not_scored", "skipped", "not_run"

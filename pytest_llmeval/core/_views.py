@@ -27,7 +27,7 @@ from pytest_llmeval.core._case import (
 )
 from pytest_llmeval.core._errors import PredictionError
 from pytest_llmeval.core._evaluator import Evaluator, Reads
-from pytest_llmeval.core._wording import counted
+from pytest_llmeval.core.wording import counted
 
 Turn: TypeAlias = Literal["last", "each"] | int
 """The turns that are read; a number counts from 1."""

@@ -7,22 +7,6 @@ from pytest_llmeval._lazy import lazy_names
 if TYPE_CHECKING:
     from pytest_llmeval.data._model_text import CLOSING_TAG, UnfinishedThoughtsError, begins_with_data, spoken_text
     from pytest_llmeval.data.files import looks_like_suite
-    from pytest_llmeval.data.files._documents import (
-        MAX_LINE_BYTES,
-        Document,
-        check_regular,
-        collector_paused,
-        decode,
-        load_json,
-        parse_csv,
-        read_bytes,
-        read_csv,
-        read_document,
-        read_front_matter,
-        read_json,
-        read_jsonl,
-        read_text,
-    )
     from pytest_llmeval.data.files._json import (
         TOLERANT,
         JsonParser,
@@ -82,6 +66,22 @@ if TYPE_CHECKING:
         writer_name,
     )
     from pytest_llmeval.data.files._yaml import load_yaml, plain_value
+    from pytest_llmeval.data.files.documents import (
+        MAX_LINE_BYTES,
+        Document,
+        check_regular,
+        collector_paused,
+        decode,
+        load_json,
+        parse_csv,
+        read_bytes,
+        read_csv,
+        read_document,
+        read_front_matter,
+        read_json,
+        read_jsonl,
+        read_text,
+    )
     from pytest_llmeval.data.formats import SOURCES
     from pytest_llmeval.data.formats._base import (
         ABSENT,
@@ -113,7 +113,7 @@ _HOMES = {
         "spoken_text",
     ),
     "files": ("looks_like_suite",),
-    "files._documents": (
+    "files.documents": (
         "Document",
         "MAX_LINE_BYTES",
         "check_regular",

@@ -14,11 +14,11 @@ from pytest_llmeval.cli import CommandResult, add_options, amount, count, finish
 from pytest_llmeval.core import Fault, LlmevalError, SuiteError, counted, grouped, printable, resolve, unknown_name
 from pytest_llmeval.data import Document, plain_value, read_document, read_text, write_text
 from pytest_llmeval.exchange._contract import Construct, Fate, ImportedSource, ImportedSuite, ImportOptions
-from pytest_llmeval.exchange._gating import CODES, GateOptions, GateVerdict, judge_results
 from pytest_llmeval.exchange._readers import read_files
 from pytest_llmeval.exchange._result_suites import names_of
-from pytest_llmeval.exchange._results import ResultRow
 from pytest_llmeval.exchange._templates import Direction
+from pytest_llmeval.exchange.gating import CODES, GateOptions, GateVerdict, judge_results
+from pytest_llmeval.exchange.results import ResultRow
 from pytest_llmeval.reports import text as markdown
 from pytest_llmeval.reports import write_json
 from pytest_llmeval.run import unmet_by_expected, write_run

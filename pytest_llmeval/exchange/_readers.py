@@ -18,7 +18,7 @@ from pytest_llmeval.data import case_id, describe, json_text, load_json, looks_l
 from pytest_llmeval.exchange._contract import FileValue, SourcePath, file_fault, fits, read_parquet, read_rows, walk
 from pytest_llmeval.exchange._inspect_ai import read_eval
 from pytest_llmeval.exchange._result_formats import ResultFormat, Scores, reason_text
-from pytest_llmeval.exchange._results import OUTCOMES, SUITE, ResultReader, ResultRow, cells_of, is_own
+from pytest_llmeval.exchange.results import OUTCOMES, SUITE, ResultReader, ResultRow, cells_of, is_own
 from pytest_llmeval.reports import read_report
 from pytest_llmeval.suites import default_registry
 

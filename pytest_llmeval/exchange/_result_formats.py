@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from pytest_llmeval.core import excerpt
 from pytest_llmeval.data import json_text
 from pytest_llmeval.exchange._contract import value_at, values_at
-from pytest_llmeval.exchange._results import cell_number
+from pytest_llmeval.exchange.results import cell_number
 
 FileResult: TypeAlias = Mapping[str, Any]
 Kind: TypeAlias = Literal["number", "verdict", "either"]

@@ -15,7 +15,7 @@ from pytest_llmeval.core import MISSING, PASS_RATE, Case, CaseRecord, Fault, Sui
 from pytest_llmeval.data import CaseFile, Document, FileSource, Source
 from pytest_llmeval.evaluators import ABSTAINED, ERROR, RUNS
 from pytest_llmeval.exchange._readers import read_results
-from pytest_llmeval.exchange._results import ResultRow, results_schema
+from pytest_llmeval.exchange.results import ResultRow, results_schema
 from pytest_llmeval.gates import split_statistic
 from pytest_llmeval.numbers import repeat_summary
 from pytest_llmeval.run import run_predicted

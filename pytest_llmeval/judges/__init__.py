@@ -121,7 +121,9 @@ if TYPE_CHECKING:
         levels_fault,
         object_schema,
         plain,
+        read_score,
         read_text,
+        read_yes_no,
         says,
         text_under,
         unreadable,
@@ -277,6 +279,8 @@ _HOMES = {
         "route",
     ),
     "questions._replies": (
+        "read_score",
+        "read_yes_no",
         "FLAGS",
         "UNNAMED_DEFECTS",
         "closing_list",

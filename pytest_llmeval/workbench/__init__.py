@@ -39,6 +39,7 @@ COMMANDS = {
 
 _PLACES = {
     "init": "init:add_arguments",
+    "modes": "modes:add_arguments",
     "approve": "_reports:add_approve",
     "decide": "_compare:add_decide",
     "evaluator": "reviews._evaluator:add_arguments",

@@ -25,7 +25,7 @@ from running import ENVIRONMENT, WITHOUT_UNUSED, run_python
 from pytest_llmeval.core import SuiteError
 from pytest_llmeval.exchange._readers import read_results, results_of
 from pytest_llmeval.exchange._result_formats import FORMATS
-from pytest_llmeval.exchange._results import ResultRow
+from pytest_llmeval.exchange.results import ResultRow
 
 NAN = float("nan")
 

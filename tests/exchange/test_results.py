@@ -7,7 +7,7 @@ import pytest
 
 from pytest_llmeval.core import LlmevalError, SuiteError
 from pytest_llmeval.exchange._readers import read_results, results_of
-from pytest_llmeval.exchange._results import FIELDS, ResultRow, results_schema
+from pytest_llmeval.exchange.results import FIELDS, ResultRow, results_schema
 
 ROWS = [
     ResultRow("a", "accuracy", 1, labels={"topic": "tax"}, cost=0.5, latency=2, system="with"),

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from pytest_llmeval.core import GateResult, LlmevalError
 from pytest_llmeval.data import Document
 from pytest_llmeval.exchange import GateVerdict
-from pytest_llmeval.exchange._gating import GateOptions, judge_results
-from pytest_llmeval.exchange._results import ResultRow
+from pytest_llmeval.exchange.gating import GateOptions, judge_results
+from pytest_llmeval.exchange.results import ResultRow
 
 RULES: Sequence[Mapping[str, Any]] = (
     {},

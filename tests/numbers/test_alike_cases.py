@@ -3,8 +3,8 @@
 import numpy as np
 from builders import gate, judge, run
 
-from pytest_llmeval.workbench._modes import alike_answers, mode_shares
-from pytest_llmeval.workbench.reviews._modes import ModeNote
+from pytest_llmeval.workbench.modes import alike_answers, mode_shares
+from pytest_llmeval.workbench.reviews.modes import ModeNote
 
 
 def sessions(seed: int, share: float) -> list[ModeNote]:

@@ -17,7 +17,7 @@ import json
 from dataclasses import dataclass
 
 from pytest_llmeval import Case, Evaluator, JudgeReply, Metric, Mutator, Observation, extend
-from pytest_llmeval.data.formats import FileSource
+from pytest_llmeval.extend import FileSource
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pytest_llmeval.cli import main
 from pytest_llmeval.core import ShownPrints, answer_print
 from pytest_llmeval.workbench.reviews._evaluator import NotedAnswer, judge_prompt
 from pytest_llmeval.workbench.reviews._items import ReviewItem
-from pytest_llmeval.workbench.reviews._modes import ModeNote, SplitOpened, mode_line, read_modes
+from pytest_llmeval.workbench.reviews.modes import ModeNote, SplitOpened, mode_line, read_modes
 
 if TYPE_CHECKING:
     from conftest import Project

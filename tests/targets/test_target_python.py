@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import MISSING, Case, PredictionError, SuiteError
-from pytest_llmeval.data.files import _documents as reading
+from pytest_llmeval.data.files import documents as reading
 from pytest_llmeval.services import Background, ThisThread, caught
 from pytest_llmeval.targets import RecordingMode, Recordings, call_target, recording
 from pytest_llmeval.targets._recordings import NotRecorded, input_digest, recording_mode

@@ -14,10 +14,10 @@ from pytest_llmeval.cli import main
 from pytest_llmeval.core import Case, LlmevalError, ShownPrints
 from pytest_llmeval.numbers import wilson_interval
 from pytest_llmeval.targets import Recordings, recording
-from pytest_llmeval.workbench._modes import mode_agreements, mode_shares, saturation
-from pytest_llmeval.workbench.reviews._draws import content_groups
+from pytest_llmeval.workbench.modes import mode_agreements, mode_shares, saturation
 from pytest_llmeval.workbench.reviews._items import read_answers, review_of
-from pytest_llmeval.workbench.reviews._modes import (
+from pytest_llmeval.workbench.reviews.draws import content_groups
+from pytest_llmeval.workbench.reviews.modes import (
     Draw,
     ModeBook,
     ModeCreated,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 import msgspec
 
 from pytest_llmeval.core import Fault, FieldsError, LlmevalError, excerpt, expected_name, quotation, suggest
-from pytest_llmeval.data.files._documents import Document
 from pytest_llmeval.data.files._places import render_path
+from pytest_llmeval.data.files.documents import Document
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter

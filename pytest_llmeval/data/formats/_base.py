@@ -23,8 +23,8 @@ from pytest_llmeval.core import (
     shown_path,
     suggest,
 )
-from pytest_llmeval.data.files._documents import load_json, read_jsonl
 from pytest_llmeval.data.files._places import FaultLog
+from pytest_llmeval.data.files.documents import load_json, read_jsonl
 
 _LONGEST_SHOWN = 40
 _WHOLE = re.compile(r"[+-]?[0-9]+\.0")

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Final
 from msgspec import Struct
 
 from pytest_llmeval.core import MISSING, Case, Fault, suggest
-from pytest_llmeval.data.files._documents import load_json, read_csv, read_jsonl
 from pytest_llmeval.data.files._places import FaultLog, render_path
+from pytest_llmeval.data.files.documents import load_json, read_csv, read_jsonl
 from pytest_llmeval.data.formats._base import (
     ABSENT,
     CELL_CHECKS,

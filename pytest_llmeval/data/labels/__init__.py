@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_llmeval.core import quotation, suggest
-from pytest_llmeval.data.files._documents import read_document
+from pytest_llmeval.data.files.documents import read_document
 
 _PACKAGE = Path(__file__).parents[2]
 _FOLDERS = (_PACKAGE / "taxonomies", _PACKAGE.parent / "taxonomies")  # in a wheel, in a checkout

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from pytest_llmeval.core import _wording as wording
+from pytest_llmeval.core import listed as list_items
 from pytest_llmeval.data import render_path
 from pytest_llmeval.evaluators import describe_found, harmonic_mean, read_reply, spoken_answer
 
@@ -82,7 +82,7 @@ def listed(items: Sequence[str], separator: str = ", ") -> str:
     >>> listed(["a", "b", "c", "d", "e"])
     'a, b, c and 2 more'
     """
-    return wording.listed(items, _LONGEST_LIST, " and {} more", separator)
+    return list_items(items, _LONGEST_LIST, " and {} more", separator)
 
 
 _SEPARATOR = re.compile("[;；,，、/／]")

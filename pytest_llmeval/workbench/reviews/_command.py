@@ -30,7 +30,7 @@ from pytest_llmeval.reports import RunReport, SuiteReport, rendered_page
 from pytest_llmeval.services import masked, secret_values
 from pytest_llmeval.workbench.reviews._items import FAILED, Review, ReviewItem, read_answers, review_items, review_of
 from pytest_llmeval.workbench.reviews._loopback import LoopbackServer, RefusedError
-from pytest_llmeval.workbench.reviews._modes import (
+from pytest_llmeval.workbench.reviews.modes import (
     MODES_FILE,
     Draw,
     ModeBook,

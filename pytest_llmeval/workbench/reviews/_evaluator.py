@@ -21,7 +21,7 @@ from pytest_llmeval.run import score
 from pytest_llmeval.suites import get_checks
 from pytest_llmeval.workbench.reviews._agreement import rates_basis
 from pytest_llmeval.workbench.reviews._items import ReviewItem, review_items
-from pytest_llmeval.workbench.reviews._modes import MODES_FILE, ModeBook, SplitOpened, add_lines, read_modes
+from pytest_llmeval.workbench.reviews.modes import MODES_FILE, ModeBook, SplitOpened, add_lines, read_modes
 
 SplitName: TypeAlias = Literal["examples", "development", "test"]
 

@@ -31,8 +31,8 @@ from pytest_llmeval.gates import LimitGate
 from pytest_llmeval.reports import CaseReport, RunReport, SuiteReport, read_report
 from pytest_llmeval.suites import default_registry
 from pytest_llmeval.targets import Recordings
-from pytest_llmeval.workbench.reviews._draws import drawn, shuffled
-from pytest_llmeval.workbench.reviews._modes import Draw, ModeNote
+from pytest_llmeval.workbench.reviews.draws import drawn, shuffled
+from pytest_llmeval.workbench.reviews.modes import Draw, ModeNote
 
 FAILED: Final = ("failed", "known_failure", "xfailed")
 """Outcomes of cases whose answer is wrong to the suite."""

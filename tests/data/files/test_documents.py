@@ -17,7 +17,7 @@ from pytest_llmeval.data import (
     read_jsonl,
     render_path,
 )
-from pytest_llmeval.data.files import _documents as reading
+from pytest_llmeval.data.files import documents as reading
 
 
 def write(folder: Path, name: str, data: bytes | str) -> Path:

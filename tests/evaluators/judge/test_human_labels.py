@@ -23,7 +23,7 @@ from pytest_llmeval.evaluators import (
 from pytest_llmeval.judges import Rubric, Verdict
 from pytest_llmeval.judges.questions._suite_modes import Level
 from pytest_llmeval.workbench.reviews._agreement import JudgeAgreement
-from pytest_llmeval.workbench.reviews._draws import inclusion_probabilities, picked
+from pytest_llmeval.workbench.reviews.draws import inclusion_probabilities, picked
 
 NAME = "corrected(judge_score)"
 YES_NO = (0.0, 1.0)

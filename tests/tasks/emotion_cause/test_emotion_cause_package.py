@@ -15,7 +15,8 @@ from project import CONFORMANCE
 from pytest_llmeval import get_evaluator
 from pytest_llmeval.cli import main
 from pytest_llmeval.core import Fault
-from pytest_llmeval.tasks.emotion_cause._package import (
+from pytest_llmeval.tasks.emotion_cause._source import EcacSource
+from pytest_llmeval.tasks.emotion_cause.package import (
     cal_prf,
     conf_mat,
     evaluate_1_2,
@@ -23,7 +24,6 @@ from pytest_llmeval.tasks.emotion_cause._package import (
     prf_2nd_step,
     prf_2nd_step_emocate,
 )
-from pytest_llmeval.tasks.emotion_cause._source import EcacSource
 
 RECORDED = CONFORMANCE / "emotion_cause"
 recorded = pytest.mark.skipif(not RECORDED.is_dir(), reason="needs the conformance data")

@@ -8,8 +8,8 @@ import pytest
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.core import Fault
-from pytest_llmeval.tasks.emotion_cause._package import evaluate_1_2
 from pytest_llmeval.tasks.emotion_cause._source import EcacSource
+from pytest_llmeval.tasks.emotion_cause.package import evaluate_1_2
 
 PAIRS = "emotion-cause_pairs"
 

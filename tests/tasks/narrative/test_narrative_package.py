@@ -9,9 +9,9 @@ from pytest_llmeval.core import SuiteError
 from pytest_llmeval.data import taxonomy_path
 from pytest_llmeval.suites import default_registry
 from pytest_llmeval.suites._registry import using
-from pytest_llmeval.tasks.narrative import _package as package
+from pytest_llmeval.tasks.narrative import package
 from pytest_llmeval.tasks.narrative._composite import Narrative
-from pytest_llmeval.tasks.narrative._package import (
+from pytest_llmeval.tasks.narrative.package import (
     ActionLayerEvaluator,
     BaseEvaluator,
     BoundarySegmentationMetric,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_llmeval.core import LlmevalError, ShownPrints, SuiteError
-from pytest_llmeval.workbench.reviews._modes import (
+from pytest_llmeval.workbench.reviews.modes import (
     ModeBook,
     ModeCreated,
     ModeLine,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_llmeval.workbench.reviews._draws import BASE, inclusion_probabilities, picked
+from pytest_llmeval.workbench.reviews.draws import BASE, inclusion_probabilities, picked
 
 WORTHS = st.lists(st.floats(0, 5), min_size=1, max_size=60)
 

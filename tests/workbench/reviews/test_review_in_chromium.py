@@ -15,7 +15,7 @@ from pytest_llmeval.evaluators import label_line, read_labels
 from pytest_llmeval.workbench.reviews import _command as review_module
 from pytest_llmeval.workbench.reviews._command import review_page
 from pytest_llmeval.workbench.reviews._items import Review
-from pytest_llmeval.workbench.reviews._modes import ModeBook, ModeCreated, ModeProposed, read_modes
+from pytest_llmeval.workbench.reviews.modes import ModeBook, ModeCreated, ModeProposed, read_modes
 
 STORED_WITHIN = 60
 """Seconds."""

@@ -15,7 +15,7 @@ from pytest_llmeval.evaluators import read_labels
 from pytest_llmeval.workbench.reviews._command import LabelFile, NoteFile, review_page
 from pytest_llmeval.workbench.reviews._items import Review
 from pytest_llmeval.workbench.reviews._loopback import LoopbackServer, RefusedError
-from pytest_llmeval.workbench.reviews._modes import read_modes
+from pytest_llmeval.workbench.reviews.modes import read_modes
 
 try:
     import resource

@@ -37,7 +37,7 @@ from pytest_llmeval.exchange._result_suites import (
     with_missing_metrics,
     with_own_names,
 )
-from pytest_llmeval.exchange._results import ResultRow
+from pytest_llmeval.exchange.results import ResultRow
 from pytest_llmeval.gates import ChangeGate, Gate
 from pytest_llmeval.reports import Conclusion, verdicts_of
 from pytest_llmeval.run import Checkout, Item, ItemResult, Reported, RunRecord, RunTerms, SuitePart, finish_run

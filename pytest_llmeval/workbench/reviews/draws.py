@@ -12,7 +12,7 @@ from pytest_llmeval.core import FloatArray, LlmevalError
 from pytest_llmeval.evaluators import get_tokenizer
 
 if TYPE_CHECKING:
-    from pytest_llmeval.workbench.reviews._modes import Draw
+    from pytest_llmeval.workbench.reviews.modes import Draw
 
 BASE: Final = 0.5
 """Share of the picks that is spread evenly: no answer weighs more than twice as much as in an even choice."""

@@ -43,7 +43,7 @@ from pytest_llmeval.numbers import wilson_interval
 from pytest_llmeval.reports import rendered_page
 from pytest_llmeval.services import Background, masked, secret_values
 from pytest_llmeval.workbench._judge import judge_options
-from pytest_llmeval.workbench.reviews._modes import MODES_FILE, ModeBook, ModeNote, ModeProposed, add_lines, read_modes
+from pytest_llmeval.workbench.reviews.modes import MODES_FILE, ModeBook, ModeNote, ModeProposed, add_lines, read_modes
 
 _CONFIDENCE = 0.95
 _RARE = 0.05
