@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from fnmatch import fnmatch
 from importlib.util import find_spec
 from itertools import takewhile
@@ -31,6 +31,7 @@ class WorkerTerms(NamedTuple):
         others_steal: Whether other workers may take tests that are still to come.
         seed: Of the order of cases: the commit that is checked out.
         stops: The folder in which stops are posted.
+        environment: The variables that the main process started with, if it records what is used.
     """
 
     run: str = ""
@@ -39,6 +40,7 @@ class WorkerTerms(NamedTuple):
     others_steal: bool = False
     seed: str | None = None
     stops: str = ""
+    environment: Mapping[str, str] = {}
 
     @classmethod
     def of_process(cls, config: pytest.Config) -> "WorkerTerms":

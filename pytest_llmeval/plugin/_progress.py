@@ -25,7 +25,7 @@ from pytest_llmeval.plugin._payload import UNNEEDED, SuiteLoader, carried_record
 from pytest_llmeval.plugin._pytest_private import tear_down, terminal_file, worker_process
 from pytest_llmeval.plugin._session import Run, SessionSuites
 from pytest_llmeval.run import CaseRunner, ChoiceTerms, Item, RunWatcher
-from pytest_llmeval.services import Activity, Snapshot
+from pytest_llmeval.services import Activity, Snapshot, watched
 from pytest_llmeval.suites import (
     NOT_NEEDED,
     StopGroup,
@@ -406,6 +406,8 @@ class CarryHooks:
             bool(self._config.option.llmeval_mutate),
             self._replays,
         )
+        if (used := watched()) is not None and self._encoded:
+            used.environment = WorkerTerms.of_process(self._config).environment
         try:
             chooser = default_registry().extensions("chosen")[-1].load()(SessionSuites(session), terms)
         except LlmevalError as error:

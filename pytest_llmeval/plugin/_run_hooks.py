@@ -38,6 +38,7 @@ from pytest_llmeval.plugin._payload import (
     CollectedItems,
     SuiteLoader,
     begin_attempt,
+    case_of,
     hand_over,
     keys_of,
     note_error,
@@ -74,6 +75,7 @@ from pytest_llmeval.plugin._session import (
 )
 from pytest_llmeval.reports import shows_passed_cases
 from pytest_llmeval.run import CaseRunner, Signals
+from pytest_llmeval.services import LOST, USER, watched
 
 if TYPE_CHECKING:
     from pytest_llmeval.targets import Recordings
@@ -83,6 +85,9 @@ _SETTLED_AT_ONCE: Final = 1_000
 
 _LEFT_OUT: Final = "llmeval_left_out"
 """Key under which workers of xdist report what they collected and left out."""
+
+_USES: Final = "llmeval_uses"
+"""Key under which they report what their cases used."""
 
 _WORDS: Final = {
     KNOWN: ("k", "KNOWN FAILURE"),
@@ -270,6 +275,8 @@ class ItemHooks:
         """Finish the calls that a worker makes for others, and report what it left out."""
         if hasattr(session.config, "workeroutput"):
             session.config.workeroutput[_LEFT_OUT] = encode(self._loader.left_out)
+            if (used := watched()) is not None:
+                session.config.workeroutput[_USES] = sorted(used.close())
         ended_early = session.shouldfail or exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
         if self._runner.options.shares and not ended_early:
             self._runner.finish(longest_test_s(session.config))
@@ -304,6 +311,21 @@ class ItemHooks:
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         """Begin an attempt at an item."""
         begin_attempt(item)
+
+    def pytest_pycollect_makemodule(self, module_path: Path) -> None:
+        """Note a module that tests are collected from."""
+        if (used := watched()) is not None:
+            used.aside.add(module_path)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        """Say for which suite code runs."""
+        loaded = None if watched() is None else case_of(item)
+        token = USER.set("" if loaded is None else loaded.key.whole_name)
+        try:
+            return (yield)
+        finally:
+            USER.reset(token)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
@@ -388,6 +410,7 @@ class ControllerHooks:
             others_steal=config.getoption("dist") == "worksteal",
             seed=seed_of_order(config),
             stops=self._board.share(),
+            environment={} if (used := watched()) is None else used.environment,
         ).send(node)
 
     @pytest.hookimpl(optionalhook=True)
@@ -395,6 +418,8 @@ class ControllerHooks:
         """Release the calls of a crashed worker; note what a worker left out."""
         if error:
             self._run.runner.judges.bury(node.gateway.id)
+            self._run.record.used.add(LOST)
+        self._run.record.used |= {*map(tuple, getattr(node, "workeroutput", {}).get(_USES, ()))}
         if left_out := getattr(node, "workeroutput", {}).get(_LEFT_OUT):
             self._run.note_left_out(decode(left_out, CollectedItems))
 

@@ -47,7 +47,7 @@ from pytest_llmeval.run import (
     judges_of,
     write_run,
 )
-from pytest_llmeval.services import SOURCE_MARK, redacted_url
+from pytest_llmeval.services import SOURCE_MARK, redacted_url, watched
 from pytest_llmeval.suites import Registry, Suite, SuiteKey, default_registry, extensions_of
 
 if TYPE_CHECKING:
@@ -289,6 +289,8 @@ class Run(Struct):
             ended: Why the run ended early, or nothing.
         """
         self.record.ended = ended
+        if (used := watched()) is not None:
+            self.record.used |= used.close()
         self.note_left_out(self.loader.left_out)
         recordings = self.runner.recordings
         terms, mode = run_terms(self.config), SnapshotMode.from_config(self.config)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_llmeval.cli import SHARD_SUFFIX
 from pytest_llmeval.plugin._options import (
     add_options,
     idle_settings,
@@ -59,6 +60,20 @@ class RegistrationHook:
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     """Add the registration hook."""
     pluginmanager.add_hookspecs(RegistrationHook)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Begin to record what suites use before any conftest is imported, in a run that stores it or compares with it."""
+    options = early_config.known_args_namespace
+    enabled = early_config.getini("llmeval") if options.llmeval is None else options.llmeval
+    approves = getattr(options, "update_snapshots", False) or getattr(options, "update_new_snapshots_only", False)
+    keeps = any(str(each).endswith(SHARD_SUFFIX) for each in options.llmeval_report)
+    if enabled and (approves or keeps or options.llmeval_affected is not None):
+        from pytest_llmeval.services import repository_top, stop_watching, watch
+
+        watch(repository_top(early_config.rootpath) or early_config.rootpath)
+        early_config.add_cleanup(stop_watching)
 
 
 def pytest_configure(config: pytest.Config) -> None:

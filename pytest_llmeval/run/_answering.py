@@ -38,7 +38,7 @@ from pytest_llmeval.run._links import (
     batch_target,
     traced,
 )
-from pytest_llmeval.services import Background, Pending, SharedTask, ThisThread, together
+from pytest_llmeval.services import USER, Background, Pending, SharedTask, ThisThread, together
 from pytest_llmeval.suites import SuiteKey
 from pytest_llmeval.targets import Recordings
 
@@ -159,6 +159,7 @@ class Answering:
             here: Where a plain target is called; ``None``: in a thread of its own.
             cut_off: Gets what has been paid for of an answer whose judges or opponents are cancelled.
         """
+        USER.set(job.key.whole_name)  # calls made early run beside the items of other suites
         with self.limit.in_turn():
             if pending is not None:
                 return await self._judged(pending, cut_off)

@@ -12,7 +12,7 @@ from msgspec import structs
 from pytest_llmeval.core import MISSING, CaseRecord, JsonNumber
 from pytest_llmeval.run._execute import Execution
 from pytest_llmeval.run._records import as_reported
-from pytest_llmeval.services import secret_values
+from pytest_llmeval.services import Use, secret_values
 from pytest_llmeval.suites import SuiteKey
 
 if TYPE_CHECKING:
@@ -168,6 +168,7 @@ class RunRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, dict=T
         reruns: Items over cases that failed and ran again.
         items: The results of items in order of arrival; of one that is run again, the last result counts.
         judgements: That items used, if these are recorded.
+        used: What the processes of the run used, each with who did, if that was recorded.
         inputs: Name of a suite to what its results depend on, for runs that carry them over.
     """
 
@@ -186,6 +187,7 @@ class RunRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, dict=T
     reruns: set[Item] = set()
     items: dict[Item, ItemResult] = {}
     judgements: UsedJudgements = msgspec.field(default_factory=UsedJudgements)
+    used: set[Use] = set()
     inputs: dict[str, dict[str, Any]] = {}
 
     def __post_init__(self) -> None:

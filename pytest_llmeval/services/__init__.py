@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         address_of,
         has_secret,
         is_secret_name,
+        is_secret_variable,
         kind,
         masked,
         presentable,
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
         without,
         without_key,
     )
+    from pytest_llmeval.services._uses import LOST, USER, WATCHED, Use, is_own, stop_watching, watch, watched
 
 _HOMES = {
     "_background": (
@@ -116,6 +118,7 @@ _HOMES = {
         "address_of",
         "has_secret",
         "is_secret_name",
+        "is_secret_variable",
         "kind",
         "masked",
         "presentable",
@@ -126,6 +129,16 @@ _HOMES = {
         "with_sources",
         "without",
         "without_key",
+    ),
+    "_uses": (
+        "LOST",
+        "USER",
+        "Use",
+        "WATCHED",
+        "is_own",
+        "stop_watching",
+        "watch",
+        "watched",
     ),
 }
 """Module to the names that other packages use of it."""

@@ -14,6 +14,7 @@ from pytest_llmeval.core import quotation
 from pytest_llmeval.services._background import in_thread, stopwatch
 from pytest_llmeval.services._retrying import AttemptError, delay_asked_for
 from pytest_llmeval.services._secrets import MASK, Redactor, proxy_for, why_no_answer
+from pytest_llmeval.services._uses import our_call
 
 if TYPE_CHECKING:
     import aiohttp
@@ -132,7 +133,7 @@ class Exchange:
             proxy=self._proxy,
         )
         try:
-            with stopwatch().call():
+            with our_call(), stopwatch().call():
                 async with exchange as response:
                     reason = (response.reason or "").encode(errors="surrogateescape").decode(errors="replace")
                     return Reply(response.status, reason, response.headers, await self._read(response))

@@ -60,6 +60,11 @@ def environment_secrets(environment: Mapping[str, str]) -> list[str]:
     return [value for value in values if _is_secret(value)]
 
 
+def is_secret_variable(name: str, named: Collection[str] = ()) -> bool:
+    """Return whether an environment variable holds a secret, by its name or because a suite names it."""
+    return name in named or _tells(name)
+
+
 @cache
 def _tells(name: str) -> bool:
     return _TELLING.search(name.upper()) is not None

@@ -1,5 +1,6 @@
 """A suite: the checked content of a suite file, as a whole, of one system, as a sample, and in an order."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace as case_replace
 from functools import cached_property
@@ -348,6 +349,11 @@ class SuiteKey(NamedTuple):
     def runs(self) -> str:
         """The argument with which pytest runs for these results: the suite, or the test over it."""
         return self.test or self.display_path
+
+    @property
+    def whole_name(self) -> str:
+        """The name of the results in files: the same on every machine."""
+        return json.dumps(self[1:])
 
 
 def sampled(suite: Suite, settings: SampleSettings) -> Suite:

@@ -5,7 +5,7 @@ import os
 import tempfile
 from argparse import ArgumentParser, Namespace
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -32,7 +32,7 @@ from pytest_llmeval.run import (
     collected_records,
     read_shard,
 )
-from pytest_llmeval.services import GitError, repository_top, run_git
+from pytest_llmeval.services import LOST, WATCHED, GitError, repository_top, run_git, watched
 from pytest_llmeval.suites import Suite, SuiteKey
 from pytest_llmeval.workbench._inputs import Inputs, ProjectInputs
 from pytest_llmeval.workbench._project import fork_point, run_pytest
@@ -52,6 +52,7 @@ class StoredInputs(Struct, frozen=True):
         recorded: Whether answers were replayed from recordings.
         case_usd: Mean cost of a case; ``None`` where that is not known.
         case_s: Mean duration of a case.
+        used: What its cases used, each with its kind.
     """
 
     statistics: str
@@ -60,6 +61,7 @@ class StoredInputs(Struct, frozen=True):
     recorded: bool = False
     case_usd: JsonNumber | None = None
     case_s: JsonNumber = 0.0
+    used: tuple[str, ...] = ()
     schema: int = 1
 
 
@@ -224,6 +226,8 @@ class AffectedCases:
     def _chosen(self, key: SuiteKey, suite: Suite) -> Iterator[tuple[str, CaseChoice]]:
         compared = self.compare(key, suite)
         stored = compared.stored
+        if (seen := watched()) is not None and stored is not None and not compared.why:
+            seen.uses |= {(key.whole_name, use) for use in stored.used}  # what is carried has used it
         for case in suite.cases:
             record = compared.records.get(case.id)
             cause = compared.why
@@ -255,8 +259,9 @@ class AffectedCases:
         if why := self.fault or self._refused(key, suite):
             return InputComparison(None, {}, nothing, why)
         try:
-            inputs = self.project.inputs(suite, self.suites.judges(key, suite))
             stored, records = self._approved(key)
+            used = () if stored is None else stored.used
+            inputs = self.project.inputs(suite, self.suites.judges(key, suite), used)
         except (LlmevalError, OSError, UnicodeDecodeError, ValueError, RecursionError) as error:
             return InputComparison(None, {}, nothing, f"the approved run cannot be used: {str(error).splitlines()[0]}")
         if inputs.unknown:
@@ -331,7 +336,7 @@ class AffectedCases:
 
     def _approved(self, key: SuiteKey) -> tuple[StoredInputs | None, dict[str, CaseRecord]]:
         if self.report is not None:
-            inputs = self.report.run.inputs.get(_name_of(key))
+            inputs = self.report.run.inputs.get(key.whole_name)
             if inputs is None:
                 return None, {}
             records = CaseStatistics.from_records(self._reported.get(key, {}).values()).records
@@ -352,14 +357,14 @@ class AffectedCases:
         if not scores.is_file():
             return "no run is approved"
         if not inputs_file(scores).is_file():
-            return "the approved run has no inputs: approve with --llmeval-affected --snapshot-update"
+            return "the approved run has no inputs: approve with --snapshot-update"
         if {each.resolve() for each in (scores, inputs_file(scores))} & self._changed:
             return f"approved anew since {self.since}"
         return "inputs and scores are of different approvals"
 
 
 def _is_file(name: str) -> bool:
-    return "." in name and " " not in name
+    return " " not in name and name not in ("Python", "pytest-llmeval-suite")
 
 
 def _can_be_carried(record: CaseRecord) -> bool:
@@ -382,14 +387,11 @@ def read_inputs(path: Path) -> StoredInputs:
         ) from None
 
 
-def _name_of(key: SuiteKey) -> str:
-    """Return the name of a suite, or of a system of it, in the results of a run."""
-    return json.dumps([key.display_path, key.test, key.variant])
-
-
 def _project(suites: Suites) -> tuple[ProjectInputs, Repository | None]:
     repository, root = Repository.around(suites.root), suites.root.resolve()
-    return ProjectInputs(root, root if repository is None else repository.top), repository
+    record = watched()
+    environment = os.environ if record is None else record.environment
+    return ProjectInputs(root, root if repository is None else repository.top, environment), repository
 
 
 def choose_affected(suites: Suites, terms: ChoiceTerms) -> AffectedCases:
@@ -417,48 +419,51 @@ def choose_affected(suites: Suites, terms: ChoiceTerms) -> AffectedCases:
 
 
 def keep_inputs(reported: Reported, scope: RunScope) -> Reported:
-    """Keep the inputs of the suites whose results runs of affected cases may carry over.
+    """Keep the inputs of suites whose results runs of affected cases may carry over, if the record of them is whole.
 
     Those that a run approves have a file beside their scores. Those of a run whose results are kept stand with them.
     """
+    if WATCHED not in scope.run.used or LOST in scope.run.used:
+        return reported
     project, _ = _project(scope.suites)
+    suites = {each.key: each for each in reported.judged.suites if not each.key.test}
+    used = project.uses({key: each.suite for key, each in suites.items()}, scope.run.used)
     notes = []
-    for each in reported.judged.suites:
-        pending, path = each.snapshot.pending, inputs_file(score_file(each.key))
-        needed = each.suite.inputs or path.exists() or any(record.selection is not None for record in each.records)
-        if not needed or each.key.test:
-            continue
+    for key, each in suites.items():
+        pending, path = each.snapshot.pending, inputs_file(score_file(key))
         approves = pending is not None and pending.approved is not None and not pending.fault
         try:
             if scope.terms.is_kept:
-                scope.run.inputs[_name_of(each.key)] = msgspec.to_builtins(_stored_inputs(each, project, scope))
+                stored = _stored_inputs(each, project, scope, used[key])
+                scope.run.inputs[key.whole_name] = msgspec.to_builtins(stored)
             if approves:
-                rewrite(path, partial(_inputs_text, each, project, scope))
+                rewrite(path, partial(_inputs_text, each, project, scope, used[key]))
         except OSError as error:
-            notes.append(f"{each.key.display_path}: inputs NOT kept in {path.name}: {error.strerror}")
+            notes.append(f"{key.display_path}: inputs NOT kept in {path.name}: {error.strerror}")
     return structs.replace(reported, notes=[*reported.notes, *notes])
 
 
-def _inputs_text(judged: JudgedSuite, project: ProjectInputs, scope: RunScope) -> str:
-    stored = _stored_inputs(judged, project, scope)
+def _inputs_text(judged: JudgedSuite, project: ProjectInputs, scope: RunScope, used: Iterable[str]) -> str:
+    stored = _stored_inputs(judged, project, scope, used)
     return json.dumps(msgspec.to_builtins(stored), ensure_ascii=False, indent=1, sort_keys=True) + "\n"
 
 
-def _stored_inputs(judged: JudgedSuite, project: ProjectInputs, scope: RunScope) -> StoredInputs:
+def _stored_inputs(judged: JudgedSuite, project: ProjectInputs, scope: RunScope, used: Iterable[str]) -> StoredInputs:
     from pytest_llmeval.run import Checkout
 
-    inputs = project.inputs(judged.suite, judged.collected.judges)
+    inputs = project.inputs(judged.suite, judged.collected.judges, used)
     values = dict(inputs.values)
-    if not isinstance(scope.suites, Checkout):  # which has just been made, after its shards ran
+    if isinstance(scope.suites, Checkout):  # which has just been made, after its shards ran
+        ran_with = scope.run.inputs.get(judged.key.whole_name, {}).get("inputs", {})
+        values |= {name: value for name, value in ran_with.items() if name.startswith("variable ")}
+    else:
         for name in values:
             path = project.top / name
-            if _is_file(name) and path.is_file() and path.stat().st_mtime > scope.run.started:
+            if path.is_file() and path.stat().st_mtime > scope.run.started:
                 values[name] = "changed while the run ran"
     ran = [each for each in judged.records if each.ran and not each.carried]
-    old = None
-    if not ran:
-        with_old = inputs_file(score_file(judged.key))
-        old = read_inputs(with_old) if with_old.is_file() else None
+    path = inputs_file(score_file(judged.key))
+    old = read_inputs(path) if path.is_file() else None
     costs = [
         cost
         for each in ran
@@ -466,15 +471,21 @@ def _stored_inputs(judged: JudgedSuite, project: ProjectInputs, scope: RunScope)
     ]
     known = [each for each in costs if each is not None]
     usd = round(sum(known) / len(ran), 9) if known and len(known) == len(costs) else None
-    return StoredInputs(
+    seconds = round(sum(each.duration_s for each in ran) / len(ran), 1) if ran else 0.0
+    new = StoredInputs(
         fingerprint(judged.measured.statistics.text),
         dict(sorted(values.items())),
         dict(sorted(inputs.cases.items())),
         any(use.origin == "recorded" for each in ran for use in each.target_usage)
         or any(each.carried and each.selection is not None and each.selection.replayed for each in judged.records),
-        usd if old is None else old.case_usd,
-        (round(sum(each.duration_s for each in ran) / len(ran), 3) if ran else 0.0) if old is None else old.case_s,
+        usd,
+        seconds,
+        inputs.used,
     )
+    if old is not None:
+        as_before = structs.replace(new, case_usd=old.case_usd, case_s=old.case_s)
+        new = as_before if not ran or as_before == old else new  # costs alone are no reason to write the file
+    return new
 
 
 _FILE: Final = "LLMEVAL_AFFECTED_FILE"

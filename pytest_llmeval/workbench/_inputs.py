@@ -1,6 +1,6 @@
 """What the scores of a suite depend on besides its rows: files, packages, keys of the suite, versions, judges."""
 
-import json
+import os
 import re
 import sys
 import tomllib
@@ -19,7 +19,8 @@ from pytest_llmeval.baselines import comparable_of, digests_of, fingerprint, pla
 from pytest_llmeval.core import MISSING
 from pytest_llmeval.data import IN_MODULE, input_files, searching_within
 from pytest_llmeval.run import file_of_suite
-from pytest_llmeval.suites import KEYS, Suite, is_of_users
+from pytest_llmeval.services import WATCHED, Use, is_own, is_secret_variable
+from pytest_llmeval.suites import KEYS, Suite, SuiteKey, is_of_users
 from pytest_llmeval.workbench._sources import Closure, SourceTree
 
 _CONFTEST: Final = "conftest.py"
@@ -42,7 +43,8 @@ _KEYS: Final = (
 """The fields of a suite that decide its scores."""
 
 _NAMED: Final = re.compile(r"(?P<module>[A-Za-z_][\w.]*):[A-Za-z_][\w.]*")
-_PINNED: Final = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*)(?:\[[^]]*\])?\s*==\s*(?P<version>[^\s;#\\]+)")
+_LOADED: Final = "loaded"
+_AS_A_WHOLE: Final = "*"
 
 
 class Inputs(NamedTuple):
@@ -52,11 +54,13 @@ class Inputs(NamedTuple):
         values: Name of an input to its fingerprint, or its version.
         cases: Id of a case to the fingerprint of its row.
         unknown: What cannot be followed, each in one line.
+        used: What its cases used, each with its kind.
     """
 
     values: Mapping[str, str]
     cases: Mapping[str, str]
     unknown: tuple[str, ...] = ()
+    used: tuple[str, ...] = ()
 
 
 @dataclass
@@ -66,10 +70,12 @@ class ProjectInputs:
     Attributes:
         root: pytest's rootdir.
         top: The folder of its repository, or the root.
+        environment: The variables that the run started with.
     """
 
     root: Path
     top: Path
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     _files: dict[Path, str] = field(default_factory=dict)
 
     @cached_property
@@ -81,50 +87,132 @@ class ProjectInputs:
             self.top, [*dict.fromkeys((self.root, self.root / "src", self.top, self.top / "src", *inside))]
         )
 
-    def inputs(self, suite: Suite, judges: Mapping[str, Mapping[str, str]]) -> Inputs:
+    def inputs(self, suite: Suite, judges: Mapping[str, Mapping[str, str]], used: Iterable[str] = ()) -> Inputs:
         """Return what a suite, or one of its systems, depends on.
 
         Args:
             suite: As the system answers it.
             judges: Label of an evaluator to what decides its verdicts.
+            used: What its cases used.
         """
+        used = tuple(sorted(used))
         ways = [suite, *(suite.for_variant(name) for name in suite.opponents if name in suite.systems)]
         values = {"Python": "{}.{}".format(*sys.version_info), "pytest-llmeval-suite": __version__}
         values |= self._settings
-        compared = comparable_of(suite)
-        for label, each in compared.evaluators.items():  # whose print leaves out which metrics are reported
+        for label, each in comparable_of(suite).evaluators.items():  # whose print leaves out which metrics are reported
             reported = getattr(suite.evaluators[label], "metrics", None)
             values[f"evaluator {label}"] = fingerprint(plain([each, reported]))
         values |= {f"judge of {label}": fingerprint(dict(each)) for label, each in judges.items()}
-        texts, files = set[str](), set[Path]()
         for way in ways:
             suffix = "" if way is suite else f" of {way.system}"
-            for key in _KEYS:
-                value = plain(getattr(way, key))
-                texts |= {*_texts(value)}
-                values[f"suite key {key}{suffix}"] = fingerprint(value)
+            values |= {f"suite key {key}{suffix}": fingerprint(plain(getattr(way, key))) for key in _KEYS}
             if (model := way.model) is not None:
                 prompts = [each for each in (model.prompt, model.system_prompt) if each is not None]
                 values |= {self._place(suite.path.parent / each.file): fingerprint(each.text) for each in prompts}
                 model_settings = [model.spec.model, model.spec.base_url, model.spec.request_parameters()]
                 values[f"model {model.spec.model}{suffix}"] = fingerprint(plain(model_settings))
-        texts |= {*_texts([plain(each.options) for each in compared.evaluators.values()])}
-        folder = suite.path.parent.resolve()
-        start = {*self._modules(suite, folder, texts)}
-        closure = self.tree.closure(sorted(start), folder)
-        files |= {file for text in texts for file in self.tree.files(folder, text, folders=True)}
-        declared = self._declared(suite)
-        unknown = [*self._unknown(suite, ways, closure, declared)]
-        for path in sorted({*closure.files, *files, *declared}):
+        folder, texts = suite.path.parent.resolve(), self._texts(suite)
+        closure = self._closure(suite, used)
+        named = {file for text in texts for file in self.tree.files(folder, text)}
+        for path in sorted({*closure.files, *named, *self._declared(suite)}):
             values[self.tree.display(path)] = self._digest(path)
-        for name in sorted(closure.packages - {"pytest_llmeval", "pytest_llmeval?"}):
-            package = name.rstrip("?")
-            values[f"package {package}"] = version = self._version(package)
-            if not version and package == name:
-                unknown.append(f"import {name}: found neither in the project nor among installed packages")
+        unknown = [*self._unknown(suite, ways)]
+        values |= self._used_values(suite, used, unknown)
+        self._add_packages(closure.packages, values, unknown)
+        return Inputs(values, self._rows(suite, ways), tuple(unknown), used)
+
+    def uses(self, suites: Mapping[SuiteKey, Suite], used: Iterable[Use]) -> Mapping[SuiteKey, set[str]]:
+        """Return what each suite of a run used, itself or by the modules that it uses.
+
+        A module may keep what it reads, so that only the first of several suites is seen reading it: what the code of a
+        file has used is used by every suite that uses the file. What nobody is known to use is used by all.
+
+        Args:
+            suites: The suites.
+            used: What the run has recorded.
+        """
+        by_user: dict[str, set[str]] = {}
+        for user, use in used:
+            by_user.setdefault(user, set()).add(use)
+        loaded = by_user.pop(_LOADED, set())
+        known = {use for user, uses in by_user.items() if user for use in uses}
+        for suite in suites.values():
+            known |= {self._file_use(each) for each in self._closure(suite, ()).files}
+        of_all = by_user.pop("", set()) | {each for each in loaded - known if not each.endswith(f"/{_CONFTEST}")}
+        of_all -= {WATCHED[1], f"file {_CONFTEST}"}
+        by_suite = {}
+        for key, suite in suites.items():
+            mine, before = {*of_all, *by_user.get(key.whole_name, ())}, -1
+            while before < len(mine):
+                before = len(mine)
+                for file in self._closure(suite, mine).files:
+                    mine |= by_user.get(self._file_use(file), set())
+            by_suite[key] = mine
+        return by_suite
+
+    def _file_use(self, path: Path) -> str:
+        return f"file {self.tree.display(path)}"
+
+    def _closure(self, suite: Suite, used: Iterable[str]) -> Closure:
+        """Return the code of a suite: modules that it names or used, and what these import."""
+        folder, files = suite.path.parent.resolve(), list[Path]()
+        for use in used:
+            kind, _, name = use.partition(" ")
+            if kind == "file" and name.endswith(".py"):
+                files += [each for each in (self.top / name,) if each.is_file()]
+            elif kind == "module":
+                files += self.tree.find(name, [folder, *self.tree.folders]) or ()
+        return self.tree.closure(sorted({*self._modules(suite, folder, self._texts(suite)), *files}), folder)
+
+    def _texts(self, suite: Suite) -> set[str]:
+        ways = [suite, *(suite.for_variant(name) for name in suite.opponents if name in suite.systems)]
+        options = plain([each.options for each in comparable_of(suite).evaluators.values()])
+        return {*_texts([options, *(plain(getattr(way, key)) for way in ways for key in _KEYS)])}
+
+    def _used_values(self, suite: Suite, used: Iterable[str], unknown: list[str]) -> Iterator[tuple[str, str]]:
+        """Yield what was used with its state; without one it is unknown, unless the suite declares inputs."""
+        faults = list[str]()
+        for use in used:
+            kind, _, name = use.partition(" ")
+            if kind == "file":
+                yield name, self._state(self.top / name)
+            elif kind == "folder":
+                yield f"{name}/", self._listing(self.top / name)
+            elif kind == "variable":
+                if name == _AS_A_WHOLE or is_secret_variable(name, suite.secret_variables):
+                    what = "all environment variables are" if name == _AS_A_WHOLE else f"environment variable {name} is"
+                    faults.append(f"{what} read, and not stored")
+                else:
+                    yield f"variable {name}", fingerprint(self.environment.get(name))
+            elif kind == "module":
+                top = name.partition(".")[0]
+                if self.tree.find(name, self.tree.folders) is None and top not in sys.stdlib_module_names:
+                    yield f"module {top}", self._version(top)
+            else:
+                faults.append(name)
+        unknown += [] if suite.inputs else faults
+
+    def _state(self, path: Path) -> str:
+        return "folder" if path.is_dir() else self._digest(path) if path.exists() else ""
+
+    def _listing(self, folder: Path) -> str:
+        try:
+            return fingerprint(sorted(each.name for each in folder.iterdir() if not is_own(each.name)))
+        except OSError:
+            return ""
+
+    def _add_packages(self, packages: Iterable[str], values: dict[str, str], unknown: list[str]) -> None:
+        """Add lock files as a whole, since any line may concern what a package needs; without one, add versions."""
+        others = sorted({*packages} - {"pytest_llmeval", "pytest_llmeval?"})
+        for each in others:
+            package = each.rstrip("?")
+            version = self._version(package)
+            if not self._locks:
+                values[f"package {package}"] = version
+            if not version and package == each:
+                unknown.append(f"import {package}: found neither in the project nor among installed packages")
             unknown += [f"import {package}: installed from a folder outside of the project"] * _is_linked(package)
-        unknown += self._locks.faults if closure.packages else ()
-        return Inputs(values, self._rows(suite, ways), tuple(unknown))
+        values |= {self._place(each): self._digest(each) for each in self._locks} if others else {}
 
     def _modules(self, suite: Suite, folder: Path, texts: Iterable[str]) -> Iterator[Path]:
         """Yield the files whose code runs for a suite: what it names, its evaluators, and the conftests above it."""
@@ -149,16 +237,10 @@ class ProjectInputs:
         with searching_within(self.root):
             return [file.resolve() for each in suite.inputs for file in input_files(suite.path.parent, each)]
 
-    def _unknown(
-        self, suite: Suite, ways: Iterable[Suite], closure: Closure, declared: Iterable[Path]
-    ) -> Iterator[str]:
+    def _unknown(self, suite: Suite, ways: Iterable[Suite]) -> Iterator[str]:
         """Yield what cannot be followed, unless the suite declares inputs that represent it."""
-        declares_code = any(each.suffix == ".py" for each in declared)
-        if not declares_code:
-            yield from closure.unknown
         if suite.inputs:
             return
-        yield from closure.unread
         for way in ways:
             target = way.target
             if target is not None and (target.http is not None or target.command is not None):
@@ -214,59 +296,15 @@ class ProjectInputs:
         return out
 
     def _version(self, package: str) -> str:
-        """Return the version of a package: that of the lock file, else the installed one; empty for none."""
-        names = _distributions(package)
-        for each in (*names, package):
-            if locked := self._locks.versions.get(_normal(each)):
-                return locked
-        return next((metadata.version(each) for each in names), "")
+        """Return the installed version of a package; empty for none."""
+        return next((metadata.version(each) for each in _distributions(package)), "")
 
     @cached_property
-    def _locks(self) -> "_Locks":
-        versions, faults = dict[str, str](), list[str]()
-        for folder in dict.fromkeys((self.root, self.top)):
-            for path in (*(folder / each for each in _LOCKS), *sorted(folder.glob("*requirements*.txt"))):
-                try:
-                    entries = dict(_lock_entries(path)) if path.is_file() else {}
-                except (OSError, ValueError, TypeError, AttributeError, KeyError) as error:
-                    faults.append(f"{self._place(path)}: found no lock file that can be read ({type(error).__name__})")
-                else:
-                    versions = {**entries, **versions}
-        return _Locks(versions, faults)
-
-
-class _Locks(NamedTuple):
-    """The lock files of a project.
-
-    Attributes:
-        versions: Name of a package to its version.
-        faults: Files that cannot be read: versions of packages are not known.
-    """
-
-    versions: Mapping[str, str]
-    faults: Sequence[str]
-
-
-def _lock_entries(path: Path) -> Iterator[tuple[str, str]]:
-    if path.suffix == ".txt":
-        text = path.read_text(encoding="utf-8", errors="replace")
-        yield from ((_normal(each["name"]), each["version"]) for each in _PINNED.finditer(text))
-        return
-    text = path.read_text(encoding="utf-8")
-    if path.name == "Pipfile.lock":
-        for section in ("default", "develop"):
-            for name, each in json.loads(text).get(section, {}).items():
-                yield _normal(name), json.dumps(each.get("version") or each, sort_keys=True)
-        return
-    data = tomllib.loads(text)
-    for each in (*data.get("package", ()), *data.get("packages", ())):
-        source = each.get("source", {})
-        git = source.get("git") or source.get("resolved_reference") or ""
-        yield _normal(each["name"]), f"{each.get('version', '')} {git}".strip()
-
-
-def _normal(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
+    def _locks(self) -> Sequence[Path]:
+        folders = dict.fromkeys((self.root, self.top))
+        named = [folder / each for folder in folders for each in _LOCKS]
+        required = [each for folder in folders for each in sorted(folder.glob("*requirements*.txt"))]
+        return [each for each in (*named, *required) if each.is_file()]
 
 
 @cache

@@ -35,10 +35,11 @@ def test_the_ini_option_gives_every_suite_a_snapshot_that_does_not_say_otherwise
     project.suite("asks.eval.yaml", CASES, snapshot=True)
     project.suite("refuses.eval.yaml", CASES, snapshot=False)
     project.run("--snapshot-update")
-    assert names(project) == ["asks.cases.jsonl", "asks.scores.json"]
+    assert names(project) == ["asks.cases.jsonl", "asks.inputs.json", "asks.scores.json"]
     project.ini("llmeval_snapshots = true\n")
     project.run("--snapshot-update")
-    assert names(project) == ["asks.cases.jsonl", "asks.scores.json", "silent.cases.jsonl", "silent.scores.json"]
+    files = ("cases.jsonl", "inputs.json", "scores.json")
+    assert names(project) == [f"{suite}.{file}" for suite in ("asks", "silent") for file in files]
 
 
 def test_approved_results_of_another_runner_beside_suites_stay(project: "Project") -> None:
@@ -238,4 +239,4 @@ def test_a_history_that_cannot_be_written_is_told_and_costs_nothing_else(project
     ran = project.run("--snapshot-update")
     assert ran.code == 0
     assert "run NOT noted in " in ran.section("llmeval")
-    assert names(project) == ["s.cases.jsonl", "s.scores.json"]
+    assert names(project) == ["s.cases.jsonl", "s.inputs.json", "s.scores.json"]

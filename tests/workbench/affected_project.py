@@ -205,7 +205,7 @@ def mutate(root: Path, draw: random.Random) -> str:
 
 def approve(root: Path, *, may_fail: bool = False) -> str:
     """Approve a run of all suites, and commit it."""
-    options = ["--llmeval", "--llmeval-affected", "--snapshot-update", "-q", *WITHOUT_UNUSED, "-pno:syrupy"]
+    options = ["--llmeval", "--snapshot-update", "-q", *WITHOUT_UNUSED, "-pno:syrupy"]
     done = run_python(["-m", "pytest", *options], os.environ, root)
     assert may_fail or done.code == 0, done.out
     return commit(root, "approve")

@@ -10,108 +10,60 @@ import numpy as np
 import pytest
 from affected_project import STEPS, answers, approve, chosen, commit, git, make, mutate, write
 from builders import Answers, key_of
+from ways import ALONE, WAYS, change_of, files_of
 
 from pytest_llmeval.baselines import CollectedSuite, MeasuredSuite
 from pytest_llmeval.core import Case, CaseRecord, Observation, Selection
 from pytest_llmeval.numbers import CaseStatistics, summarize
 from pytest_llmeval.suites import Suite
-from pytest_llmeval.workbench._sources import SourceTree
 
 CASES, MUTATIONS = 4, 20
 """``benchmarks/affected.py`` does the same at full size."""
 
 Base: TypeAlias = tuple[Path, str]
 
-HERE = "from pathlib import Path\nHERE = Path(__file__).parent\n"
-KB = {"kb/x.txt": "x", "kb/y.txt": "y", "kb/z/w.md": "w"}
+
+@pytest.fixture(scope="module")
+def depending(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with a suite for every way of depending on something, approved once."""
+    root = tmp_path_factory.mktemp("ways") / "project"
+    for name in WAYS:
+        if name not in ALONE:
+            write(root, files_of(name))
+    return approved_ways(root)
 
 
-@pytest.mark.parametrize(
-    ("files", "found", "packages"),
-    [
-        ({"m.py": f"{HERE}KB = HERE / 'kb'\ndef f(v):\n    return (KB / 'x.txt').read_text()"}, "kb/x.txt", ""),
-        ({"m.py": "def f(v):\n    return (KB / 'x.txt').read_text()\n" + HERE + "KB = HERE / 'kb'"}, "kb/x.txt", ""),
-        (
-            {"m.py": f"{HERE}def f(v):\n    return (HERE / 'kb' / f'{{v}}.txt').read_text()"},
-            "kb/x.txt kb/y.txt kb/z/w.md",
-            "",
-        ),
-        ({"m.py": "def f(v):\n    return open('kb/%s.txt' % v).read()"}, "kb/x.txt kb/y.txt kb/z/w.md", ""),
-        ({"m.py": "B = 'kb'\ndef f(v):\n    return open(f'{B}/a_{v}').read()"}, "kb/x.txt kb/y.txt kb/z/w.md", ""),
-        (
-            {"m.py": "from pathlib import Path\nT = [p.read_text() for p in Path('kb').glob('*.txt')]"},
-            "kb/x.txt kb/y.txt",
-            "",
-        ),
-        (
-            {
-                "m.py": "import h, openai\ndef f(v):\n    return h.load('kb/x.txt')",
-                "h.py": "def load(p):\n    return open(p).read()",
-            },
-            "h.py kb/x.txt",
-            "openai",
-        ),
-        (
-            {
-                "m.py": "from p.a import *",
-                "p/__init__.py": "",
-                "p/a.py": "from ..q import z\nfrom .b import y",
-                "p/b.py": "",
-            },
-            "p/__init__.py p/a.py p/b.py",
-            "",
-        ),
-        (
-            {"m.py": "from p import *", "p/__init__.py": "", "p/a.py": "import c", "c.py": ""},
-            "c.py p/__init__.py p/a.py",
-            "",
-        ),
-        (
-            {"m.py": "import subprocess\nsubprocess.run(['python', 's.py'])", "s.py": "import t", "t.py": ""},
-            "s.py t.py",
-            "",
-        ),
-        ({"m.py": "try:\n    import ujson\nexcept ImportError:\n    ujson = None\nimport json, os.path"}, "", "ujson?"),
-        (
-            {"m.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import h\nopen('log', 'w')", "h.py": ""},
-            "",
-            "",
-        ),
-    ],
-)
-def test_what_a_module_reads_is_followed(tmp_path: Path, files: Mapping[str, str], found: str, packages: str) -> None:
-    write(tmp_path, {**KB, **files})
-    closure = SourceTree(tmp_path, [tmp_path]).closure([tmp_path / "m.py"], tmp_path)
-    names = sorted(each.relative_to(tmp_path).as_posix() for each in closure.files)
-    assert " ".join(each for each in names if each != "m.py") == found
-    assert (" ".join(sorted(closure.packages)), closure.unknown, closure.unread) == (packages, (), ())
+def approved_ways(root: Path, settings: str = "") -> Path:
+    write(root, {".gitignore": "__pycache__\n.llmeval\n", "pytest.ini": f"[pytest]\n{settings}"})
+    git(root, "init", "-qb", "main")
+    commit(root, "begin")
+    approve(root)
+    return root
 
 
-@pytest.mark.parametrize(
-    ("source", "what"),
-    [
-        (
-            "import importlib\ndef f(v):\n    return importlib.import_module(v)",
-            "m.py:3: a module is imported by a computed name",
-        ),
-        ("def f(v):\n    exec(v)", "m.py:2: exec()"),
-        ("import os\nT = open(os.environ['PROMPT']).read()", "m.py:2: open() of a path from outside"),
-        ("def f(v):\n    return open(v).read()", "m.py:2: a file is read whose path leads to none in the project"),
-        (
-            "A = open('kb/x.txt').read()\ndef f(v):\n    return open('a_%s.md' % v).read()",
-            "m.py:3: a file is read whose path leads to none in the project",
-        ),
-        (
-            "from pathlib import Path\nX = (Path(__file__).with_suffix('.md')).read_text()",
-            "m.py:2: a file is read whose path leads to none in the project",
-        ),
-        ("x = (", "m.py:1: found no Python that can be read (SyntaxError)"),
-    ],
-)
-def test_what_cannot_be_followed_is_named(tmp_path: Path, source: str, what: str) -> None:
-    write(tmp_path, {**KB, "m.py": source})
-    closure = SourceTree(tmp_path, [tmp_path]).closure([tmp_path / "m.py"], tmp_path)
-    assert [*closure.unknown, *closure.unread] == [what]
+@pytest.mark.parametrize("name", WAYS)
+def test_what_an_answer_depends_on_is_an_input(
+    depending: Path, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    way, root = WAYS[name], depending
+    if name in ALONE:
+        root = tmp_path / "project"
+        write(root, files_of(name))
+        approved_ways(root, way.settings)
+    before = {*chosen(root, "HEAD", name).values()}
+    assert len(before) == 1
+    assert before == {""} if way.followed else all(each.startswith("cannot be followed: ") for each in before)
+    for file, text in change_of(name).items():
+        if text is None:
+            (root / file).unlink()
+        else:
+            write(root, {file: text})
+    monkeypatch.setenv("WAY_OF_NOBODY", "two")
+    after = chosen(root, "HEAD", name)
+    assert all(after.values()), (name, after)
+    if root is depending:
+        git(root, "checkout", "-q", ".")
+        git(root, "clean", "-qfd")
 
 
 @pytest.fixture(scope="module")
@@ -170,23 +122,23 @@ INPUTS = "__llmeval__/constant.inputs.json"
 @pytest.mark.parametrize(
     ("files", "why"),
     [
-        ({INPUTS: None}, "the approved run has no inputs: approve with --llmeval-affected --snapshot-update"),
+        ({INPUTS: None}, "the approved run has no inputs: approve with --snapshot-update"),
         ({INPUTS: "[]"}, "the approved run cannot be used: constant.inputs.json: found no inputs of an approved run"),
         ({INPUTS: ('"Python": "3', '"Python": "2')}, "Python"),
         ({"conftest.py": "X = 1\n"}, "conftest.py"),
         ({"pytest.ini": "[pytest]\nllmeval_family = project\n"}, "pytest.ini"),
-        ({"app/constant.py": "exec(TEXT)\n"}, "cannot be followed: app/constant.py:1: exec()"),
+        ({"app/constant.py": "exec(TEXT)\n"}, "app/constant.py"),
         (
             {"app/constant.py": "import nowhere_to_be_found\n"},
             "cannot be followed: import nowhere_to_be_found",
         ),
         (
             {"app/constant.py": "import yaml\n", "uv.lock": "[[package]]\nversion = '1'\n"},
-            "cannot be followed: uv.lock: found no lock file that can be read (KeyError)",
+            "app/constant.py, requirements.txt and 1 more",
         ),
         (
             {"app/constant.py": "import yaml\n", "Pipfile.lock": "{"},
-            "cannot be followed: Pipfile.lock: found no lock file that can be read (JSONDecodeError)",
+            "Pipfile.lock, app/constant.py and 1 more",
         ),
     ],
 )

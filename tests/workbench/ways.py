@@ -1,0 +1,206 @@
+"""Ways in which an answer can depend on something, each with a change of it: add a row to try another."""
+
+import json
+from collections.abc import Mapping
+from typing import NamedTuple, TypeVar
+
+Text = TypeVar("Text", str, str | None)
+
+
+class Way(NamedTuple):
+    """One way of depending on something.
+
+    Attributes:
+        code: The module of the target, whose function ``answer`` returns what the dependency says.
+        files: Other files; ``{own}`` in names and texts stands for the name of the way.
+        change: Files to their later texts; ``None`` deletes one.
+        followed: Whether cases are carried while nothing changes; if not, all run, with the reason.
+        settings: Of pytest: such a way is a project of its own.
+    """
+
+    code: str
+    files: Mapping[str, str]
+    change: Mapping[str, str | None]
+    followed: bool = True
+    settings: str = ""
+
+
+HERE = "from pathlib import Path\nHERE = Path(__file__).parent\nNAME = '_'.join(['{own}', 'kb'])\n"
+KB = {"{own}_kb/a.txt": "one"}
+TWO = {"{own}_kb/a.txt": "two"}
+TOOL = {"{own}_tool.py": "def use():\n    return 'one'\n"}
+OTHER = {"{own}_tool.py": "def use():\n    return 'two'\n"}
+PRINTS = {"{own}_tool.py": "print('one')\n"}
+SAYS = {"{own}_tool.py": "print('two')\n"}
+
+
+def answering(expression: str, before: str = HERE) -> str:
+    """Return a module whose answer is the value of an expression."""
+    return f"{before}def answer(value):\n    return str({expression})\n"
+
+
+WAYS: Mapping[str, Way] = {
+    "text": Way(answering("(HERE / NAME / 'a.txt').read_text()"), KB, TWO),
+    "row": Way(answering("(HERE / value / 'a.txt').read_text()"), {"{own}_kb/a.txt": "one"}, TWO),
+    "bytes": Way(answering("os.read(os.open(HERE / NAME / 'a.txt', os.O_RDONLY), 9)", f"import os\n{HERE}"), KB, TWO),
+    "at_import": Way(
+        f"{HERE}TEXT = (HERE / NAME / 'a.txt').read_text()\ndef answer(value):\n    return TEXT\n", KB, TWO
+    ),
+    "kept": Way(
+        answering("read()", f"import functools\n{HERE}read = functools.cache((HERE / NAME / 'a.txt').read_text)\n"),
+        KB,
+        TWO,
+    ),
+    "listed": Way(answering("sorted(p.name for p in (HERE / NAME).glob('*.txt'))"), KB, {"{own}_kb/b.txt": ""}),
+    "walked": Way(answering("[f for *_, f in os.walk(HERE / NAME)]", f"import os\n{HERE}"), KB, {"{own}_kb/b.txt": ""}),
+    "appears": Way(answering("(HERE / NAME / 'b.txt').exists()"), KB, {"{own}_kb/b.txt": ""}),
+    "opened_in_vain": Way(
+        f"{HERE}def answer(value):\n    try:\n        return open(HERE / NAME / 'b.txt').read()\n"
+        "    except OSError:\n        return 'none'\n",
+        KB,
+        {"{own}_kb/b.txt": "two"},
+    ),
+    "disappears": Way(
+        answering("os.path.exists(HERE / NAME / 'a.txt')", f"import os\n{HERE}"), KB, {"{own}_kb/a.txt": None}
+    ),
+    "jinja_folder": Way(
+        answering(
+            "Environment(loader=FileSystemLoader(HERE / NAME)).get_template('a.txt').render()",
+            f"from jinja2 import Environment, FileSystemLoader\n{HERE}",
+        ),
+        KB,
+        TWO,
+    ),
+    "jinja_package": Way(
+        answering(
+            "Environment(loader=PackageLoader(NAME, '.')).get_template('a.txt').render()",
+            f"from jinja2 import Environment, PackageLoader\n{HERE}",
+        ),
+        {**KB, "{own}_kb/__init__.py": ""},
+        TWO,
+    ),
+    "variables_file": Way(
+        f"import os\n{HERE}for line in open(HERE / '.env'):\n    os.environ.setdefault(*line.strip().split('='))\n"
+        "def answer(value):\n    return os.environ['WAY_OF_DEPENDING']\n",
+        {".env": "WAY_OF_DEPENDING=one\n"},
+        {".env": "WAY_OF_DEPENDING=two\n"},
+    ),
+    "csv": Way(answering("list(csv.reader(open(HERE / NAME / 'a.txt')))", f"import csv\n{HERE}"), KB, TWO),
+    "pandas": Way(answering("pd.read_csv(HERE / NAME / 'a.txt')", f"import pandas as pd\n{HERE}"), KB, TWO),
+    "package_data": Way(
+        answering("pkgutil.get_data(NAME, 'a.txt')", f"import pkgutil\n{HERE}"), {**KB, "{own}_kb/__init__.py": ""}, TWO
+    ),
+    "resource": Way(
+        answering("resources.files(NAME).joinpath('a.txt').read_text()", f"from importlib import resources\n{HERE}"),
+        {**KB, "{own}_kb/__init__.py": ""},
+        TWO,
+    ),
+    "database": Way(
+        answering("sqlite3.connect(HERE / NAME / 'a.db').execute('pragma user_version')", f"import sqlite3\n{HERE}"),
+        {"{own}_kb/a.db": ""},
+        {"{own}_kb/a.db": None},
+    ),
+    "line": Way(answering("linecache.getline(str(HERE / NAME / 'a.txt'), 1)", f"import linecache\n{HERE}"), KB, TWO),
+    "settings_file": Way(
+        f"import configparser\n{HERE}def answer(value):\n    parser = configparser.ConfigParser()\n"
+        "    parser.read(HERE / NAME / 'a.ini')\n    return parser['a']['b']\n",
+        {"{own}_kb/a.ini": "[a]\nb = one\n"},
+        {"{own}_kb/a.ini": "[a]\nb = two\n"},
+    ),
+    "helper": Way("from {own}_tool import use\ndef answer(value):\n    return use()\n", TOOL, OTHER),
+    "located": Way(answering("pydoc.locate('{own}_' + 'tool').use()", "import pydoc\n"), TOOL, OTHER),
+    "loaded": Way(
+        answering("load('{own}_' + 'tool').use()", "from importlib import import_module as load\n"), TOOL, OTHER
+    ),
+    "run_path": Way(
+        answering("runpy.run_path(str(HERE / f'{own}_tool.py'))['use']()", f"import runpy\n{HERE}"), TOOL, OTHER
+    ),
+    "executed": Way(
+        f"{HERE}def answer(value):\n    names = {{}}\n    exec((HERE / ('{{own}}_' + 'tool.py')).read_text(), names)\n"
+        "    return names['use']()\n",
+        TOOL,
+        OTHER,
+    ),
+    "optional_module": Way(
+        "def answer(value):\n    try:\n        return __import__('{own}_' + 'tool').use()\n"
+        "    except ImportError:\n        return 'none'\n",
+        {},
+        OTHER,
+    ),
+    "thread": Way(
+        answering(
+            "pool.submit((HERE / NAME / 'a.txt').read_text).result()",
+            f"from concurrent.futures import ThreadPoolExecutor\n{HERE}pool = ThreadPoolExecutor(1)\n",
+        ),
+        KB,
+        TWO,
+    ),
+    "async": Way(
+        f"import asyncio\n{HERE}async def answer(value):\n"
+        "    return await asyncio.to_thread((HERE / NAME / 'a.txt').read_text)\n",
+        KB,
+        TWO,
+    ),
+    "variable": Way(answering("os.environ.get('WAY_' + 'OF_NOBODY')", "import os\n"), {}, {}),
+    "secret": Way(answering("os.environ.get('WAY_TOKEN')", "import os\n"), {}, {}, followed=False),
+    "environment": Way(answering("len({**os.environ})", "import os\n"), {}, {}, followed=False),
+    "asynchronous_program": Way(
+        "import asyncio, sys\nasync def answer(value):\n"
+        "    made = asyncio.create_subprocess_exec(sys.executable, '-m', '{own}_tool', stdout=-1)\n"
+        "    return (await (await made).communicate())[0].decode()\n",
+        PRINTS,
+        SAYS,
+        followed=False,
+    ),
+    "program": Way(
+        answering("subprocess.getoutput(f'{sys.executable} -m {own}_tool')", "import subprocess, sys\n"),
+        PRINTS,
+        SAYS,
+        followed=False,
+    ),
+    "system": Way(answering("os.system('exit 3')", "import os\n"), PRINTS, SAYS, followed=False),
+    "host": Way(
+        "import socket\ndef answer(value):\n    try:\n        socket.create_connection(('127.0.0.1', 1))\n"
+        "    except OSError as error:\n        return str(error)\n",
+        {},
+        {},
+        followed=False,
+    ),
+    "conftest_plugin": Way(
+        "NAMES = ['one']\ndef answer(value):\n    return NAMES[-1]\n",
+        {"conftest.py": "pytest_plugins = ['plug']\n", "plug.py": ""},
+        {"plug.py": "import {own}\n{own}.NAMES.append('two')\n"},
+    ),
+    "named_plugin": Way(
+        "NAMES = ['one']\ndef answer(value):\n    return NAMES[-1]\n",
+        {"plug.py": ""},
+        {"plug.py": "import {own}\n{own}.NAMES.append('two')\n"},
+        followed=False,
+        settings="addopts = -p plug\n",
+    ),
+}
+"""Name of a way to it."""
+
+ALONE = ("conftest_plugin", "named_plugin")
+"""Ways that concern a whole project."""
+
+
+def files_of(name: str) -> dict[str, str]:
+    """Return the files of a way by name, its target and suite among them."""
+    way, own = WAYS[name], f"way_{name}"
+    suite = {
+        "target": {"python": f"{own}:answer"},
+        "evaluators": [{"text": {"metrics": ["f1"]}}],
+        "snapshot": True,
+        "cases": [{"id": f"c{number}", "input": f"{own}_kb", "expected": "x"} for number in range(2)],
+    }
+    return {**_named(own, {"{own}.py": way.code, **way.files}), f"{name}.eval.json": json.dumps(suite)}
+
+
+def change_of(name: str) -> Mapping[str, str | None]:
+    """Return the change of a way: files to their later texts."""
+    return _named(f"way_{name}", WAYS[name].change)
+
+
+def _named(own: str, files: Mapping[str, Text]) -> dict[str, Text]:
+    return {file.replace("{own}", own): text and text.replace("{own}", own) for file, text in files.items()}
