@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 
@@ -179,13 +179,13 @@ class _HistoryLine:
     time: str
     path: str
     values: dict[str, _Number | None]
-    commit: str | None
-    test: str
-    variant: str
-    cases: int
-    intervals: dict[str, tuple[_Number, _Number]]
-    gates: dict[str, str]
-    basis: dict[str, str]
+    commit: str | None = None
+    test: str = ""
+    variant: str = ""
+    cases: int | None = None
+    intervals: dict[str, tuple[_Number, _Number]] = field(default_factory=dict)
+    gates: dict[str, str] | None = None
+    basis: dict[str, str] = field(default_factory=dict)
 
 
 def read_history(suite: Path, root: Path) -> History:

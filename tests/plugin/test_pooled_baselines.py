@@ -91,7 +91,7 @@ def test_a_pool_that_is_not_as_it_was_approved_fails_the_gates(project: "Project
 
 
 def test_the_files_of_a_suite_that_is_gone_go_together(tmp_path: Path) -> None:
-    own = ("s.scores.json", "s.cases.jsonl", "s.anchor.jsonl", "s.pool-0a.jsonl")
+    own = ("s.scores.json", "s.cases.jsonl", "s.anchor-0a.jsonl", "s.pool-0a.jsonl")
     others = ("s.pool-0x.jsonl", "s.t.pool-0a.jsonl", "t.pool-0a.jsonl")
     for name in own + others:
         (tmp_path / name).write_text("", encoding="utf-8")
