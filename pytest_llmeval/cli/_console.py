@@ -13,7 +13,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_llmeval.core import Fault, LlmevalError, LogWriter, SuiteError, code_of, printable
+from pytest_llmeval.core import Fault, LlmevalError, LogWriter, SuiteError, code_of, printable, unobeyed_json
 from pytest_llmeval.data import write_text as write_parts
 from pytest_llmeval.services import with_sources
 from pytest_llmeval.suites import SUITE_FILES
@@ -67,10 +67,10 @@ def deliver(result: CommandResult, to: bool | Path | None) -> int:
         recorder.result = result.data
         recorder.faults += [each for each in result.lines if isinstance(each, Fault)]
     elif to is True:
-        sys.stdout.write(f"{json.dumps(data, ensure_ascii=False, indent=1)}\n")
+        sys.stdout.write(unobeyed_json(f"{json.dumps(data, ensure_ascii=False, indent=1)}\n"))
     else:
         say(result.lines, sources=True)
-        sys.stdout.write(result.text)
+        LogWriter(sys.stdout).write(result.text)
     say(result.errors, error=True)
     if isinstance(to, Path):
         write_text(to, [json.dumps(data, ensure_ascii=False, indent=1), "\n"])
@@ -107,7 +107,7 @@ def as_json(arguments: list[str], run: Callable[[list[str]], int]) -> int:
         "errors": errors.getvalue().splitlines(),
         "faults": [_fault_data(each) for each in dict.fromkeys(recorder.faults)],
     }
-    sys.stdout.write(f"{json.dumps(data, indent=1)}\n")
+    sys.stdout.write(unobeyed_json(f"{json.dumps(data, indent=1)}\n"))
     return code
 
 

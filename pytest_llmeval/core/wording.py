@@ -194,6 +194,15 @@ def printable(text: str, *, lines: bool = False) -> str:
     )
 
 
+def encodable(text: str) -> str:
+    r"""Return a text that can be written as UTF-8: halves of surrogate pairs are escaped.
+
+    >>> encodable("a\ud800")
+    'a\\ud800'
+    """
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
 _ORDER = re.compile(r"(?:^|(?<=[\r\n]))(?:[^\S\r\n]|\x1b\[[\d;]*m)*:(?=:)|##\w*(?=\[)")
 """The beginning of what a runner of CI obeys: ``::command`` after blanks, ``##[command]`` and ``##vso[`` anywhere."""
 
@@ -238,6 +247,18 @@ class LogWriter:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._file, name)
 
+
+def unobeyed_json(text: str) -> str:
+    r"""Return JSON in which a text has no command for CI: it stays the same data.
+
+    >>> unobeyed_json('{"a": "##[group]b"}')
+    '{"a": "##\\u005bgroup]b"}'
+    """
+    return _ORDER_IN_JSON.sub(r"\1\\u005b", text)
+
+
+_ORDER_IN_JSON = re.compile(r"(##\w*+)\[")
+"""What is obeyed in JSON: ``#`` is only in texts, of which none begins a line."""
 
 _MOST = 5
 _LONGEST_LIST = 300

@@ -228,11 +228,11 @@ _HOMES = {
         "with_audit",
     ),
     "measures._confusion": (
-        "cohen_kappa",
         "Margins",
         "RATES",
         "SIDES",
         "average",
+        "cohen_kappa",
         "f1",
         "krippendorff_alpha",
         "labels_worth",

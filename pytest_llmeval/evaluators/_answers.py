@@ -12,6 +12,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from pytest_llmeval.core import Case, EvaluatorError, Missing, Parts, expectation, listed, quotation
+from pytest_llmeval.data import repeated_key
 from pytest_llmeval.evaluators._replies import spoken_answer
 
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ _LONGEST = 40
 """Characters of a text that a message quotes."""
 
 
-_FENCED = re.compile(r"\A\s*```\w*\s*?\n(.*)\n\s*```\s*\Z", re.DOTALL)
+_OPENING_FENCE = re.compile(r"```\w*+[^\S\n]*+\n")
+_FENCE_MARK: Final = "```"
 
 
 def json_in(text: str) -> Any:
@@ -32,9 +34,11 @@ def json_in(text: str) -> Any:
     >>> json_in("```json\n[1, 2]\n```"), json_in("[1, 2")
     ([1, 2], '[1, 2')
     """
-    fenced = _FENCED.match(text)
+    bare = text.strip()
+    opening = _OPENING_FENCE.match(bare)
+    is_fenced = opening and bare.endswith(_FENCE_MARK)
     try:
-        return json.loads(fenced[1] if fenced else text)
+        return json.loads(bare[opening.end() : -len(_FENCE_MARK)] if opening and is_fenced else text)
     except (ValueError, RecursionError):
         return text
 
@@ -170,9 +174,8 @@ def _parsed(text: str) -> Any:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     data = dict(pairs)
     if len(data) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise NoJsonError(f"found the key {twice!r} twice in one object, expected it once")
+        twice = quotation(repeated_key(pairs), _LONGEST)
+        raise NoJsonError(f"found the key {twice} twice in one object, expected it once")
     return data
 
 
@@ -194,7 +197,7 @@ def _is_truncated(text: str, error: json.JSONDecodeError) -> bool:
 
 
 SEARCH_S: Final = 1.0
-"""How long a regular expression may search."""
+"""How long a regular expression may search, and a value may be compared with its schema."""
 
 
 class PatternError(ValueError):
@@ -211,6 +214,10 @@ class PatternError(ValueError):
 
 class SlowPatternError(EvaluatorError):
     """A search took too long."""
+
+
+class SlowSchemaError(EvaluatorError):
+    """Comparing a value with a JSON Schema took too long."""
 
 
 @lru_cache(maxsize=256)
@@ -250,8 +257,8 @@ def found_by(pattern: "regex.Pattern[str]", text: str, seconds: float | None = N
         raise SlowPatternError(message) from None
 
 
-_searched_until: ContextVar[float] = ContextVar("_searched_until")
-"""When the patterns of a schema must have searched one value."""
+_compared_until: ContextVar[float] = ContextVar("_compared_until")
+"""When a value must have been compared with a schema."""
 
 
 class _LimitedSearch:
@@ -259,7 +266,7 @@ class _LimitedSearch:
 
     @staticmethod
     def search(pattern: str, text: str) -> "regex.Match[str] | None":
-        return found_by(compiled(pattern), text, _searched_until.get() - time.monotonic())
+        return found_by(compiled(pattern), text, _compared_until.get() - time.monotonic())
 
 
 _BOOLEANS: Final = (object(), object())
@@ -281,7 +288,7 @@ def _is_unique(items: Sequence[Any]) -> bool:
 
 @cache
 def _limited_kind(kind: type["Validator"]) -> Any:
-    """Return a kind of validators whose patterns have a time limit, and whose ``uniqueItems`` is linear.
+    """Return a kind of validators that have a time limit, as their patterns do, and whose ``uniqueItems`` is linear.
 
     Its keywords are those of jsonschema, run with other globals: its documented way to replace a keyword
     would leave out what ``unevaluatedProperties``, and schemas that name their dialect again, search for.
@@ -311,7 +318,15 @@ def _limited_kind(kind: type["Validator"]) -> Any:
         chosen: Any = validators.validator_for(schema, default=default)
         return chosen if chosen is default else _limited_kind(chosen)
 
-    keywords = {name: limited(function) for name, function in kind.VALIDATORS.items()}
+    def timed(function: Any) -> Any:
+        def keyword(*arguments: Any) -> Any:
+            if time.monotonic() > _compared_until.get():
+                raise SlowSchemaError(f"comparing the value with its schema took longer than {SEARCH_S:g} s")
+            return function(*arguments)
+
+        return keyword
+
+    keywords = {name: timed(limited(function)) for name, function in kind.VALIDATORS.items()}
     types = kind.TYPE_CHECKER.redefine("number", _is_number)
     own: Any = validators.extend(kind, keywords, type_checker=types)  # type: ignore[no-untyped-call] # as its stubs have it
     evolve = own.evolve
@@ -351,12 +366,12 @@ def schema_errors(validator: "Validator", value: Any) -> "list[ValidationError]"
     """Return how a value disagrees with a schema.
 
     Raises:
-        EvaluatorError: Its patterns together take longer than a second, the schema refers to another document, or one
-            of the two is nested too deeply.
+        EvaluatorError: The comparison takes longer than a second, the schema refers to another document, or one of the
+            two is nested too deeply.
     """
     from referencing.exceptions import Unresolvable
 
-    token = _searched_until.set(time.monotonic() + SEARCH_S)
+    token = _compared_until.set(time.monotonic() + SEARCH_S)
     try:
         return list(validator.iter_errors(value))
     except Unresolvable as error:
@@ -366,7 +381,7 @@ def schema_errors(validator: "Validator", value: Any) -> "list[ValidationError]"
     except PatternError as error:
         raise EvaluatorError(str(error)) from None
     finally:
-        _searched_until.reset(token)
+        _compared_until.reset(token)
 
 
 _MOST = 10

@@ -23,7 +23,7 @@ from pytest_llmeval.data import IN_MODULE, display_path, looks_like_suite
 from pytest_llmeval.plugin._pytest_private import load_conftests, terminal_columns
 from pytest_llmeval.reports import CasePlace, explain
 from pytest_llmeval.run import CaseRunner, Execution, LoadedCase, RunRecord, SuitePart
-from pytest_llmeval.services import presentable, with_sources
+from pytest_llmeval.services import presentable, remember_secrets, with_sources
 from pytest_llmeval.suites import (
     NOT_NEEDED,
     Registry,
@@ -109,6 +109,7 @@ class SuiteLoader(Struct):
             suite = load_suite(path, registry, root=self.config.rootpath, display_path=file)
         else:
             suite = named.load(registry, root=self.config.rootpath)
+        remember_secrets(suite.secret_variables)
         if suite.judged:
             # Faults of judge and recordings are faults of the suite.
             self.runner.judges.judge_of(path, suite.judge, file, priced=suite.asks_judge)

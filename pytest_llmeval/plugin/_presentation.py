@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import pytest
 
-from pytest_llmeval.core import CaseRecord, GateResult, SnapshotVerdict, counted, listed, printable
+from pytest_llmeval.core import CaseRecord, GateResult, SnapshotVerdict, counted, encodable, listed, printable
 from pytest_llmeval.plugin._payload import CARRIED_CATEGORY, CATEGORY, UNNEEDED_CATEGORY, case_of
 from pytest_llmeval.plugin._pytest_private import terminal_width
 from pytest_llmeval.reports import AGENT, Line, RunReport, agent_lines, render
@@ -18,16 +18,21 @@ from pytest_llmeval.suites import SuiteKey
 
 
 def make_presentable(item: pytest.Item, report: pytest.TestReport) -> None:
-    """Redact and escape the failure text and the captured output of a case's report."""
+    """Redact and escape the failure text and the captured output of a case's report.
+
+    Of the report of any other test, what cannot be sent to another process is escaped.
+    """
     loaded = case_of(item) if report.longrepr or report.sections else None
     if loaded is None:
+        report.longrepr = _changed(report.longrepr, encodable)
+        report.sections = [(name, encodable(text)) for name, text in report.sections]
         return
     secrets = secret_values(loaded.suite.secret_variables)
     crash = getattr(report.longrepr, "reprcrash", None)
     if crash is not None:  # "Failed: " is the name of pytest's exception
         crash.message = crash.message.removeprefix("Failed: ")
     report.longrepr = _changed(report.longrepr, lambda text: printable(without(text, secrets), lines=True))
-    report.sections = [(name, without(text, secrets)) for name, text in report.sections]
+    report.sections = [(name, encodable(without(text, secrets))) for name, text in report.sections]
 
 
 def _changed(value: Any, change: Callable[[str], str]) -> Any:

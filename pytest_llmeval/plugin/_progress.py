@@ -1,12 +1,13 @@
 """Progress of a run on a terminal or in a log, a note on the overhead of workers, and runs that end early."""
 
+import json
 import os
 import shutil
 import signal
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Collection, Generator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,7 +22,7 @@ import pytest
 from pytest_llmeval.baselines import Keeper, SnapshotMode, head_commit
 from pytest_llmeval.core import MISSING, WINDOWS, Case, LlmevalError, PredictionError, counted
 from pytest_llmeval.plugin._options import WorkerTerms, option_value, shard_of_run
-from pytest_llmeval.plugin._payload import UNNEEDED, SuiteLoader, carried_records, carry, case_of
+from pytest_llmeval.plugin._payload import UNNEEDED, SuiteLoader, carried_records, carry, case_of, keys_of
 from pytest_llmeval.plugin._pytest_private import tear_down, terminal_file, worker_process
 from pytest_llmeval.plugin._session import Run, SessionSuites
 from pytest_llmeval.run import CaseRunner, ChoiceTerms, Item, RunWatcher
@@ -275,6 +276,8 @@ _ENDED = "llmeval_ended"
 """Attribute of the last report of a case whose suite may stop."""
 
 _SEEDS = pytest.StashKey[str | None]()
+_ITEMS = "items"
+"""Name of the file with the tests over cases that workers have collected."""
 
 
 def ordered(suite: Suite, config: pytest.Config, *, judges_off: bool) -> Suite:
@@ -307,7 +310,8 @@ def seed_of_order(config: pytest.Config) -> str | None:
 class StopBoard:
     """The suites that stop, each with its number of cases, for all processes of a run on one machine.
 
-    A process that cannot read the board runs cases that are not needed, and changes nothing else.
+    A process that cannot read the board runs cases that are not needed, and changes nothing else. Workers post which
+    Python tests run over cases: the main process, which collects nothing, can then miss their reports.
 
     Attributes:
         folder: Where processes read it; ``None`` if there is one process.
@@ -330,6 +334,21 @@ class StopBoard:
                 written = self._file(group).with_suffix(".part")
                 written.write_text(str(cases), encoding="ascii")
                 written.replace(self._file(group))
+
+    def post_items(self, nodeids: Collection[str]) -> None:
+        """Note the tests over cases that a worker has collected; all workers collect the same."""
+        if self.folder is not None:
+            with suppress(OSError):
+                written = self.folder / f"{_ITEMS}.{os.getpid()}.part"
+                written.write_text(json.dumps(sorted(nodeids)), encoding="ascii")
+                written.replace(self.folder / _ITEMS)
+
+    def items(self) -> list[str]:
+        """Return the tests over cases that workers have collected."""
+        if self.folder is not None:
+            with suppress(OSError, ValueError):
+                return list(json.loads((self.folder / _ITEMS).read_text(encoding="ascii")))
+        return []
 
     def needs(self, key: SuiteKey, suite: Suite, case: str) -> bool:
         """Return whether a case has to run, as far as is known."""
@@ -355,6 +374,13 @@ class StopHooks:
     def __init__(self, config: pytest.Config) -> None:
         folder = WorkerTerms.of_process(config).stops
         self.board = StopBoard(Path(folder) if folder else None)
+        self._is_worker = bool(folder)
+
+    @pytest.hookimpl(tryfirst=True)  # before xdist tells the main process that this one has collected
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Let the main process know which tests run over cases."""
+        if self._is_worker:
+            self.board.post_items(keys_of(session.items))
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:

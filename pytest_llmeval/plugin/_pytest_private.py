@@ -1,5 +1,6 @@
 """All uses of pytest's private names; each function gives the reason for it."""
 
+import logging
 import sys
 import types
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,8 +11,9 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import pytest
 
-from pytest_llmeval.core import LogWriter
+from pytest_llmeval.core import LogWriter, encodable
 from pytest_llmeval.plugin._options import WorkerTerms
+from pytest_llmeval.services import secret_values, without
 
 if TYPE_CHECKING:
     from _pytest.fixtures import FuncFixtureInfo
@@ -169,6 +171,26 @@ def terminal_file(reporter: "pytest.TerminalReporter") -> TextIO:
 def worker_process(node: Any) -> int | None:
     """Return the process id of a worker of xdist on this machine: execnet knows it, and has no public name for it."""
     return int(node.gateway._rinfo().pid) if node.gateway.spec.popen else None  # noqa: SLF001
+
+
+class _RedactedLogs(logging.Formatter):
+    """Formats log records as another formatter does, without secrets and what cannot be written as UTF-8."""
+
+    def __init__(self, formatter: logging.Formatter) -> None:
+        super().__init__()
+        self._formatter = formatter
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line of a record."""
+        return encodable(without(self._formatter.format(record), secret_values()))
+
+
+def redact_live_logs(config: pytest.Config) -> None:
+    """Keep secrets out of logs that are shown or written while tests run; pytest has no hook for what they say."""
+    plugin: Any = config.pluginmanager.get_plugin("logging-plugin")
+    for handler in () if plugin is None else (plugin.log_cli_handler, plugin.log_file_handler):
+        if handler.formatter is not None:
+            handler.setFormatter(_RedactedLogs(handler.formatter))
 
 
 def write_log(config: pytest.Config) -> None:

@@ -5,6 +5,7 @@ import gc
 import os
 import sys
 import uuid
+import warnings
 from collections.abc import Generator, Sequence
 from functools import partial
 from pathlib import Path
@@ -64,7 +65,13 @@ from pytest_llmeval.plugin._progress import (
     ordered,
     seed_of_order,
 )
-from pytest_llmeval.plugin._pytest_private import deselected_by_pytest, know_passing, terminal_columns, write_log
+from pytest_llmeval.plugin._pytest_private import (
+    deselected_by_pytest,
+    know_passing,
+    redact_live_logs,
+    terminal_columns,
+    write_log,
+)
 from pytest_llmeval.plugin._session import (
     PlanHooks,
     Run,
@@ -75,7 +82,7 @@ from pytest_llmeval.plugin._session import (
 )
 from pytest_llmeval.reports import shows_passed_cases
 from pytest_llmeval.run import CaseRunner, Signals
-from pytest_llmeval.services import LOST, USER, watched
+from pytest_llmeval.services import LOST, USER, forget_secrets, presentable, remember_secrets, watched
 
 if TYPE_CHECKING:
     from pytest_llmeval.targets import Recordings
@@ -106,6 +113,8 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
         worker: Whether this process is one of xdist's workers.
     """
     register = config.pluginmanager.register
+    remember_secrets()
+    config.add_cleanup(forget_secrets)
     runner = make_runner(config)
     judges_off = runner.options.mode == "off"
     loader = SuiteLoader(config, runner, partial(ordered, config=config, judges_off=judges_off))
@@ -240,6 +249,11 @@ class ItemHooks:
         self._whole_run = not hasattr(config, "workerinput")
         self._process = os.getpid()
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Keep secrets out of live logs, whose handlers there are by now."""
+        redact_live_logs(session.config)
+
     @pytest.hookimpl(wrapper=True)
     def pytest_collection(self) -> Generator[None, Any, Any]:
         """Collect without garbage collection: collected items live until the end."""
@@ -310,6 +324,7 @@ class ItemHooks:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         """Begin an attempt at an item."""
+        remember_secrets()
         begin_attempt(item)
 
     def pytest_pycollect_makemodule(self, module_path: Path) -> None:
@@ -326,6 +341,13 @@ class ItemHooks:
             return (yield)
         finally:
             USER.reset(token)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_warning_recorded(self, warning_message: "warnings.WarningMessage") -> None:
+        """Redact and escape a warning, which may have the error of a thread or of a finalizer in it."""
+        text = str(warning_message.message)
+        if (clean := presentable(text)) != text:
+            warning_message.message = Warning(clean)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
@@ -426,7 +448,12 @@ class ControllerHooks:
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
         """Note the suites that a worker has collected."""
-        self._run.expect(ids)
+        self._run.expect(ids, {*self._board.items()}.intersection(ids))
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_internalerror(self) -> None:
+        """Note the internal error of a worker, after which xdist may exit with 0."""
+        self._run.shortfalls.append("pytest had an internal error, which is shown above")
 
     @pytest.hookimpl(wrapper=True)
     def pytest_collection(self) -> Generator[None, Any, Any]:
@@ -456,15 +483,10 @@ class ControllerHooks:
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write the reports; fail a run that was cut short or whose report cannot be written."""
-        lacking = bool(self._run.shortfalls)
+        missing: list[str] = []
         if self._run.finished is not None:
-            self._written = self._run.write(session, self._paths)
-            lacking = lacking or {*self._written} != {*self._paths}
-        if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self._run.is_empty_shard:
-            session.exitstatus = pytest.ExitCode.OK
-        if lacking and session.exitstatus == pytest.ExitCode.OK:
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
-            self._run.notes += [f"exit code 1: {each}" for each in self._run.shortfalls]
+            self._written, missing = self._run.write(session, self._paths)
+        self._run.set_exit_code(session, missing)
         hints = self._run.loader.hints()
         known = self._run.record.selected or self._run.record.deselected or hints
         if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and not known:

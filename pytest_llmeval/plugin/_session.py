@@ -54,6 +54,22 @@ if TYPE_CHECKING:
     from pytest_llmeval.run import Origin, Shard, ShardOptions
 
 
+def change_exit_code(session: pytest.Session, code: pytest.ExitCode, reasons: Iterable[str]) -> list[str]:
+    """Give the session another exit code than pytest's own, and return the lines that say why.
+
+    Args:
+        session: The session.
+        code: The new exit code.
+        reasons: Why; without any, the exit code stays.
+    """
+    lines = [f"exit code {code:d}: {reason}" for reason in reasons]
+    if lines:
+        session.exitstatus = code
+    return lines
+
+
+_EMPTY_SHARD = "no case belongs to this shard"
+_OVER_BUDGET = "the plan exceeds --llmeval-budget"
 _CONFTEST = "conftest.py"
 _RERUN = 3
 """Failed suites that the command after a run names."""
@@ -321,29 +337,46 @@ class Run(Struct):
         suites = zip(self.finished.judged.suites, self.finished.report.suites, strict=True)
         return list(dict.fromkeys(judged.key.runs for judged, suite in suites if suite.failed))[:_RERUN]
 
-    @property
-    def is_empty_shard(self) -> bool:
-        """Whether there are cases, but none of them is in this shard."""
-        return bool(self.collected) and shard_of_run(self.config) is not None
+    def set_exit_code(self, session: pytest.Session, missing: Sequence[str]) -> None:
+        """Let an empty shard pass; fail a run that was cut short or whose reports cannot be written. Note the reasons.
 
-    def write(self, session: pytest.Session, paths: Sequence[Path]) -> list[Path]:
+        Args:
+            session: The session.
+            missing: Why reports are missing.
+        """
+        if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+            is_empty_shard = bool(self.collected) and shard_of_run(self.config) is not None
+            reasons = [_EMPTY_SHARD] if is_empty_shard else []
+            self.notes += change_exit_code(session, pytest.ExitCode.OK, reasons)
+        if session.exitstatus == pytest.ExitCode.OK:
+            missing = [*self.shortfalls, *missing]
+            missing = change_exit_code(session, pytest.ExitCode.TESTS_FAILED, missing)
+        self.notes += missing
+
+    def write(self, session: pytest.Session, paths: Sequence[Path]) -> tuple[list[Path], list[str]]:
         """Write the report files, the shard file, and GitHub's job summary, if any; send scores as telemetry if asked.
 
         Returns:
-            The files written; the notes have the reason for missing ones.
+            The files written, and why others are missing.
         """
         assert self.finished is not None
         shards = [path for path in paths if path.suffix == SHARD_SUFFIX]
         reports = [path for path in paths if path not in shards]
         written, missing, notes = write_run(self.finished.report, reports, self.config.rootpath)
-        self.notes += [*missing, *notes]
+        self.notes += notes
         if style := self.config.option.llmeval_otel:
             suites, texts = SessionSuites(session), self.config.option.llmeval_texts == "all"
             for each in extensions_of("sent"):
                 self.notes.append(each.load()(self.finished.report, suites, style=style, texts=texts))
-        return written + [path for path in shards if self._keep(session, path)]
+        for path in shards:
+            if fault := self._keep(session, path):
+                missing.append(fault)
+            else:
+                written.append(path)
+        return written, missing
 
-    def _keep(self, session: pytest.Session, path: Path) -> bool:
+    def _keep(self, session: pytest.Session, path: Path) -> str:
+        """Write the shard file; return what is wrong, or nothing."""
         from pytest_llmeval.run import write_shard
 
         assert self.finished is not None
@@ -352,9 +385,8 @@ class Run(Struct):
         try:
             write_shard(path, origin, record, self.config.rootpath)
         except OSError as error:
-            self.notes.append(f"results NOT kept in {path}: {error.strerror}")
-            return False
-        return True
+            return f"results NOT kept in {path}: {error.strerror}"
+        return ""
 
 
 class SessionSuites(Struct, frozen=True):
@@ -418,6 +450,7 @@ class PlanHooks:
         self._plan: PlanReport | None = None
         self._others = 0
         self._written: list[Path] = []
+        self._reasons: list[str] = []
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -440,9 +473,9 @@ class PlanHooks:
             write_text(path, [text])
             self._written.append(path)
         if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self._loader.left_out.collected:
-            session.exitstatus = pytest.ExitCode.OK  # an empty shard
-        if self._plan.exceeds_budget and session.exitstatus == pytest.ExitCode.OK:
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+            self._reasons += change_exit_code(session, pytest.ExitCode.OK, [_EMPTY_SHARD])
+        if session.exitstatus == pytest.ExitCode.OK and self._plan.exceeds_budget:
+            self._reasons += change_exit_code(session, pytest.ExitCode.TESTS_FAILED, [_OVER_BUDGET])
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print the plan."""
@@ -460,6 +493,8 @@ class PlanHooks:
             terminalreporter.write_line(f"{refused} not planned or only in part, because of faults", red=True)
         for path in self._written:
             terminalreporter.write_line(f"plan written to {path}")
+        for reason in self._reasons:
+            terminalreporter.write_line(reason)
 
 
 def _asks(item: pytest.Item) -> bool:

@@ -55,7 +55,7 @@ class WrittenReports(NamedTuple):
     Attributes:
         written: The files.
         missing: Why a report was not written.
-        notes: Parts that a file lacks, or its size if large.
+        notes: Parts that a file lacks, or its size if large, and why GitHub has no job summary.
     """
 
     written: list[Path]
@@ -110,7 +110,7 @@ def write_reports(report: "RunReport", paths: Iterable[Path]) -> WrittenReports:
         try:
             append_markdown(report, Path(summary))
         except OSError as error:
-            missing.append(f"job summary NOT written to {summary}: {error.strerror}")
+            notes.append(f"job summary NOT written to {summary}: {error.strerror}")
     return WrittenReports(written, missing, notes)
 
 

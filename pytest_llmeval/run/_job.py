@@ -27,7 +27,7 @@ from pytest_llmeval.core import (
     price_hint,
 )
 from pytest_llmeval.numbers import UsageEvaluator, usage_of
-from pytest_llmeval.services import Background
+from pytest_llmeval.services import Background, remember_secrets
 from pytest_llmeval.suites import ModelSystem, Suite, SuiteKey, default_registry
 
 if TYPE_CHECKING:
@@ -334,6 +334,7 @@ class SuiteTargets(Struct):
                 self._targets[suite.place] = self._connect(suite)
             except PredictionError as error:
                 self._targets[suite.place] = error
+            remember_secrets(suite.secret_variables)  # its module may have read a file of variables
         target = self._targets[suite.place]
         if isinstance(target, PredictionError):
             raise target

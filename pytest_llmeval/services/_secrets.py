@@ -54,10 +54,30 @@ def variable_fault(name: str, example: str) -> str | None:
 def environment_secrets(environment: Mapping[str, str]) -> list[str]:
     """Return the values of variables such as ``OPENAI_API_KEY``, ``DB_PASSWORD`` or ``SEARCH_TOKEN``.
 
-    A value has 6 characters and more; a plain word, such as ``ollama`` for a server without keys, has 8.
+    A value has 6 characters and more; a plain word, such as ``ollama`` for a server without keys, has 8. Values of this
+    process that were remembered stay secret when their variables are gone.
     """
     values = (environment.get(name, "").strip() for name in sorted(filter(_tells, environment)))
-    return [value for value in values if _is_secret(value)]
+    present = [value for value in values if _is_secret(value)]
+    return [*present, *sorted(_remembered.difference(present))] if environment is os.environ else present
+
+
+_remembered: set[str] = set()
+
+
+def remember_secrets(variables: Iterable[str] = ()) -> None:
+    """Keep the secrets that the environment has now: a target may take them out of it before it shows them.
+
+    Args:
+        variables: Names of those that a suite uses as secrets; others are known by their names.
+    """
+    _remembered.update(environment_secrets(os.environ))
+    _remembered.update(filter(None, (os.environ.get(name, "").strip() for name in variables)))
+
+
+def forget_secrets() -> None:
+    """Forget what was remembered, at the end of a run."""
+    _remembered.clear()
 
 
 def is_secret_variable(name: str, named: Collection[str] = ()) -> bool:
@@ -199,14 +219,17 @@ _LONGEST = 300
 _EXAMINED = 4000
 _LOOKS_SECRET = re.compile(
     r"""(?ix)
-    \b(?:bearer|basic)\s+[\w.~+/=*-]{8,}            # an Authorization header
-    | (?<=://)[^\s@]++(?=@)                        # user and password of an address, such as a proxy's
+    \b(?:bearer|basic)\s++[\w.~+/=*-]{8,}           # an Authorization header
     | \b(?:sk|pk|rk|xai|gsk|hf|ghp|key)[-_][\w*.-]{8,}   # keys of the usual providers
     | \bAIza[\w-]{20,}
-    | \beyJ[\w-]+\.[\w-]+\.[\w-]*                   # a JSON Web Token
+    | (?<![\w-])(?>[\w-]*?\beyJ)[\w-]++\.[\w-]++\.[\w-]*  # a JSON Web Token, with what it is attached to
     | (?<![\w-])[\w-]*+(?:\*{3,}|\.{3}|\u2026)[\w*.-]{2,}  # a key whose middle was left out
     """
 )
+
+
+_CREDENTIALS = re.compile(r"(?<=://)(?P<credentials>[^\s@]++)(?P<at>@)?")
+"""User and password of an address, such as a proxy's; without an ``@``, none."""
 
 
 def has_secret(text: str) -> bool:
@@ -218,7 +241,9 @@ def has_secret(text: str) -> bool:
     """
     if without(text, secret_values()) != text:
         return True
-    return any(any(map(str.isdigit, match.group())) for match in _LOOKS_SECRET.finditer(text))
+    credentials = (match["credentials"] for match in _CREDENTIALS.finditer(text) if match["at"])
+    suspects = [*credentials, *(match.group() for match in _LOOKS_SECRET.finditer(text))]
+    return any(any(map(str.isdigit, suspect)) for suspect in suspects)
 
 
 class Redactor:
@@ -251,6 +276,7 @@ class Redactor:
         for part in self._parts:
             text = _without_beginning(text, part)
             text = _without_beginning(text[::-1], part[::-1])[::-1]
+        text = _CREDENTIALS.sub(lambda match: f"{MASK}@" if match["at"] else match.group(), text)
         return _LOOKS_SECRET.sub(MASK, text)
 
     def line(self, text: str) -> str:
@@ -273,9 +299,11 @@ class Redactor:
 
 def _without_beginning(text: str, secret: str) -> str:
     """Return text with ``***`` in place of the beginnings of a secret, as long as they go."""
-    while (start := text.find(secret[:SHORTEST_PART])) >= 0:
-        text = text[:start] + MASK + text[start + _common(text[start:], secret) :]
-    return text
+    begin, place, pieces = secret[:SHORTEST_PART], 0, []
+    while (start := text.find(begin, place)) >= 0:
+        pieces += [text[place:start], MASK]
+        place = start + _common(text[start : start + len(secret)], secret)
+    return "".join([*pieces, text[place:]]) if pieces else text
 
 
 def _common(text: str, other: str) -> int:

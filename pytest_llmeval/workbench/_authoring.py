@@ -22,6 +22,7 @@ from pytest_llmeval.core import (
     counted,
     format_error,
     unknown_name,
+    unobeyed_json,
     without_links,
 )
 from pytest_llmeval.data import option_fault, read_document
@@ -514,4 +515,4 @@ def _inputs(options: Namespace) -> CommandResult:
     # Of several systems, some may lack cases that others have.
     every = [*suite.cases, *(case for each in suite.systems.values() for case in each.cases)]
     inputs = [{"id": name, "input": value} for name, value in {case.id: case.input for case in every}.items()]
-    return CommandResult(0, {"inputs": inputs}, text="".join(f"{json.dumps(each)}\n" for each in inputs))
+    return CommandResult(0, {"inputs": inputs}, text="".join(f"{unobeyed_json(json.dumps(each))}\n" for each in inputs))

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from pytest_llmeval.core import MISSING
-from pytest_llmeval.evaluators import as_references, as_text, describe_found
+from pytest_llmeval.evaluators import as_references, as_text, describe_found, json_in, schema_errors, schema_validator
+from pytest_llmeval.evaluators._answers import SlowSchemaError
 
 
 @pytest.mark.parametrize(
@@ -41,3 +42,21 @@ def test_references_are_a_scalar_or_a_list_of_scalars(value: Any, references: li
 )  # fmt: skip
 def test_found_value_is_described_briefly(value: Any, found: str) -> None:
     assert describe_found(value) == found
+
+
+def test_a_schema_that_doubles_its_work_at_each_level_is_given_up() -> None:
+    levels = {f"l{n}": {"allOf": [{"$ref": f"#/$defs/l{n + 1}"}, {"$ref": f"#/$defs/l{n + 1}"}]} for n in range(30)}
+    schema = {"$ref": "#/$defs/l0", "$defs": {**levels, "l30": {"type": "string"}}}
+    with pytest.raises(SlowSchemaError, match=r"longer than 1 s"):
+        schema_errors(schema_validator(schema), 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "data"),
+    [
+        ("```json\n[1]\n```", [1]), ("  ```\r\n\n[1]\n\n ``` \n", [1]), ("[1]", [1]), ("```", "```"),
+        ("```\n```", "```\n```"), ("```json\n[1]\n``` and more", "```json\n[1]\n``` and more"),
+    ],
+)  # fmt: skip
+def test_json_is_found_bare_or_in_one_fence(text: str, data: Any) -> None:
+    assert json_in(text) == data

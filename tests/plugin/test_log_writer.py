@@ -3,13 +3,15 @@
 import io
 import json
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_llmeval.cli import say
+from pytest_llmeval.cli import CommandResult, main, say
+from pytest_llmeval.cli._console import as_json, deliver
 from pytest_llmeval.core import LogWriter
 
 if TYPE_CHECKING:
@@ -89,3 +91,35 @@ def test_answers_errors_and_reasons_command_nothing(
 def test_commands_of_the_package_print_no_commands_of_runners(capsys: pytest.CaptureFixture[str]) -> None:
     say([f"  {HOSTILE[HOSTILE.index('::') :]}", json.dumps("##vso[task.setvariable]x")])
     assert obeyed(capsys.readouterr().out) == []
+
+
+@pytest.mark.parametrize("style", ["result", "alone", "everything"])
+def test_json_of_commands_is_the_same_data_and_commands_nothing(
+    here: Path, capsys: pytest.CaptureFixture[str], style: str
+) -> None:
+    del here
+    hostile = "a ##[add-mask]b ##vso[x]y ::error::z"
+    result = CommandResult(0, {"text": hostile}, text=f"{hostile}\n")
+    if style == "result":
+        assert deliver(result, to=None) == 0
+        assert obeyed(capsys.readouterr().out) == []
+        return
+    if style == "alone":
+        assert deliver(result, to=True) == 0
+        printed = capsys.readouterr().out
+        assert json.loads(printed)["text"] == hostile
+    else:
+        assert as_json(["validate"], lambda _: deliver(result, to=None)) == 0
+        printed = capsys.readouterr().out
+        assert json.loads(printed)["result"]["text"] == hostile
+    assert obeyed(printed) == []
+
+
+def test_inputs_are_printed_as_json_lines_that_command_nothing(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hostile = "::error::a ##[add-mask]b"
+    suite = {"evaluators": ["text"], "cases": [{"id": "a", "input": hostile, "expected": "x", "prediction": "x"}]}
+    (here / "s.eval.json").write_text(json.dumps(suite), encoding="utf-8")
+    assert main(["inputs", "s.eval.json"]) == 0
+    printed = capsys.readouterr().out
+    assert hostile in json.dumps(json.loads(printed))
+    assert obeyed(printed) == []

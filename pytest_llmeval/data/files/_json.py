@@ -182,10 +182,25 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """
     data = dict(pairs)
     if len(data) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for place, name in enumerate(names) if name in names[:place])
-        raise ValueError(f"the key {quotation(twice, _LONGEST_KEY)} occurs twice")
+        raise ValueError(f"the key {quotation(repeated_key(pairs), _LONGEST_KEY)} occurs twice")
     return data
+
+
+def repeated_key(pairs: Iterable[tuple[str, Any]]) -> str:
+    """Return the first key of a JSON object that occurs again.
+
+    Raises:
+        ValueError: None does.
+
+    >>> repeated_key([("a", 1), ("b", 2), ("a", 3)])
+    'a'
+    """
+    known: set[str] = set()
+    for name, _ in pairs:
+        if name in known:
+            return name
+        known.add(name)
+    raise ValueError("no key occurs twice")
 
 
 def visible_json(chunks: Iterable[str]) -> Iterator[str]:

@@ -71,7 +71,7 @@ class McpServer:
         environment: Variables of the command, besides ``PATH``, ``HOME`` and the language.
         headers: Of HTTP, such as ``Authorization``.
         folder: Where the command runs, relative to that module.
-        timeout: Seconds that the start and each call may take.
+        timeout: Seconds that the start, listing all tools, and each call may take.
         max_output: Most bytes that one connection may receive.
 
     Raises:
@@ -133,7 +133,8 @@ class McpServer:
 
     async def definitions(self) -> dict[str, Any]:
         """Start the server, and return its ``instructions`` and ``tools`` as ``tools.json`` has them."""
-        async with Connection(self) as connection:
+        connection = Connection(self)
+        async with connection.deadline(), connection:
             instructions = await connection.instructions()
             return {**({"instructions": instructions} if instructions else {}), "tools": await connection.tools()}
 
@@ -297,6 +298,15 @@ class Connection:
         await asyncio.shield(self._client)
         return self
 
+    @asynccontextmanager
+    async def deadline(self) -> AsyncIterator[None]:
+        """Limit the time of several requests together, however many the server asks for; raises `PredictionError`."""
+        try:
+            async with asyncio.timeout(self._server.timeout):
+                yield
+        except TimeoutError as error:
+            raise self._error(error) from None
+
     @property
     def is_usable(self) -> bool:
         """Whether it may still answer, in this event loop."""
@@ -328,9 +338,10 @@ class Connection:
         """Return all definitions of tools, sorted by name; raises `PredictionError`."""
         tools: list[dict[str, Any]] = []
         page: dict[str, Any] = {"nextCursor": None}
-        while "nextCursor" in page:
-            page = await self._answered(methodcaller("list_tools", cursor=page["nextCursor"]))
-            tools += page["tools"]
+        async with self.deadline():
+            while "nextCursor" in page:
+                page = await self._answered(methodcaller("list_tools", cursor=page["nextCursor"]))
+                tools += page["tools"]
         return sorted(
             ({name: each[name] for name in sorted(each) if name not in _VOLATILE} for each in tools),
             key=lambda each: str(each["name"]),

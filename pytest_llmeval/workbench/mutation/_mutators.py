@@ -28,7 +28,8 @@ from pytest_llmeval.evaluators import (
     steps_of,
 )
 
-_FENCED: Final = re.compile(r"```\w*[ \t]*\n(.*?)\n[ \t]*```", re.DOTALL)
+_OPENING_FENCE: Final = re.compile(r"```\w*+[ \t]*+(?=\n)")
+_CLOSING_FENCE: Final = re.compile(r"\n[ \t]*+```")
 _SPACES: Final = re.compile(r"\s+")
 _QUESTION: Final = ("question", "query", "text", "claim")
 _IDS: Final = ("id", "doc_id", "document_id", "case_id")
@@ -86,8 +87,9 @@ def _structure(case: Case) -> ChangeablePart | None:
 
 def _object_in(part: ChangeablePart) -> ChangeablePart | None:
     text: str = part.value
-    fenced = _FENCED.search(text)
-    start, end = (0, len(text)) if fenced is None else fenced.span(1)
+    opening = _OPENING_FENCE.search(text)
+    closing = _CLOSING_FENCE.search(text, opening.end() + 1) if opening else None
+    start, end = (opening.end() + 1, closing.start()) if opening and closing else (0, len(text))
     if not text[start:end].lstrip().startswith("{"):
         return None
     try:

@@ -135,7 +135,7 @@ class _Handler(BaseHTTPRequestHandler):
         size = self.headers.get("Content-Length", "")
         if not (size.isascii() and size.isdigit()):
             self._reply(HTTPStatus.LENGTH_REQUIRED, "expected a length")
-        elif int(size) > _MOST_BYTES:
+        elif len(size.lstrip("0")) > len(str(_MOST_BYTES)) or int(size) > _MOST_BYTES:
             self._reply(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too much")
         else:
             return self.rfile.read(int(size))

@@ -318,3 +318,26 @@ def test_lint_of_a_file_fails_unless_its_kinds_are_ignored(tmp_path: Path, capsy
     with pytest.raises(SystemExit):
         main(["mcp", "lint", "--ignore", "typ", str(path)])
     assert "did you mean 'type'?" in capsys.readouterr().err
+
+
+ENDLESS = """\
+import json, sys
+
+for line in sys.stdin:
+    request = json.loads(line)
+    if "id" not in request:
+        continue
+    result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}}
+    result["serverInfo"] = {"name": "endless", "version": "1"}
+    if request["method"] == "tools/list":
+        result = {"tools": [], "nextCursor": "next"}
+    print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}), flush=True)
+"""
+"""A server with one more page of tools, always."""
+
+
+def test_a_list_of_tools_without_end_ends_at_the_deadline(here: Path) -> None:
+    (here / "endless.py").write_text(ENDLESS, encoding="utf-8")
+    server = McpServer([sys.executable, str(here / "endless.py")], timeout=1.5)
+    with pytest.raises(PredictionError, match=r"did not answer within 1\.5 s"):
+        asyncio.run(server.definitions())
