@@ -54,6 +54,8 @@ class UseRecord:
         self.uses: set[Use] = {WATCHED}
         self.aside: set[Path] = set()
         self._prefix = f"{self.top}{os.sep}"
+        installed = {sys.prefix, sys.base_prefix}
+        self._installed = tuple(f"{each}{os.sep}" for each in installed if not self.top.is_relative_to(each))
         self._names: dict[str, str | None] = {}
         self._code: dict[str, Any] = {__file__: _PYTHON}
         self._read: set[str] = set()
@@ -82,6 +84,8 @@ class UseRecord:
         return self._names[text]
 
     def _name(self, path: str) -> str | None:
+        if path.startswith(self._installed):
+            return None
         if not f"{path}{os.sep}".startswith(self._prefix):
             path = os.path.realpath(path)
             if not f"{path}{os.sep}".startswith(self._prefix):
@@ -90,8 +94,7 @@ class UseRecord:
         if compiled and file.endswith(".pyc"):
             path = f"{folder}{os.sep}{file.partition('.')[0]}.py"
         parts = Path(path[len(self._prefix) :]).parts
-        environment = sys.prefix != str(self.top) and f"{path}{os.sep}".startswith(f"{sys.prefix}{os.sep}")
-        return None if environment or "site-packages" in parts or _OWN & {*parts} else "/".join(parts) or "."
+        return None if "site-packages" in parts or _OWN & {*parts} else "/".join(parts) or "."
 
     def _origin(self, file: str) -> Any:
         """Return whose code a file has: the name of one of the project, or what else it is."""
@@ -119,13 +122,16 @@ class UseRecord:
         """
         if OURS.get():
             return
-        origins = []
+        origins: list[Any] = []
         while frame is not None and (origin := self._origin(frame.f_code.co_filename)) is not _RUNNER:
             if origin is not _PYTHON:
+                if near and not isinstance(origin, str):
+                    return  # without a look at the many callers of each import
                 origins.append(origin)
+                near = False
             frame = frame.f_back
         files = {origin for origin in origins if isinstance(origin, str)}
-        if near and not (origins and isinstance(origins[0], str)):
+        if near:
             return
         if not files and (frame is not None or _PACKAGE in origins):
             return  # pytest, or this package for its own ends
