@@ -138,7 +138,7 @@ def run_together(config: pytest.Config) -> None:
 
 
 _EVALUATED, _ASSERTED = "llmeval_evaluated", "llmeval_scores"
-_COLLECTORS = {_EVALUATED: ("evaluate", "TestEvaluations"), _ASSERTED: ("score_snapshot", "PythonScores")}
+_COLLECTORS = {_EVALUATED: ("_evaluate", "TestEvaluations"), _ASSERTED: ("_score_snapshot", "PythonScores")}
 """Attribute in which a report has the scores of a test, to the module and the class that collect them."""
 
 
