@@ -25,6 +25,15 @@ if TYPE_CHECKING:
         plain,
         shown_beside,
     )
+    from pytest_llmeval.baselines._failures import (
+        KnownFailures,
+        contents_of,
+        failures_file,
+        mended,
+        next_failures,
+        read_failures,
+        write_failures,
+    )
     from pytest_llmeval.baselines._files import (
         RESULTS,
         SCORES,
@@ -40,24 +49,8 @@ if TYPE_CHECKING:
         texts_of,
     )
     from pytest_llmeval.baselines._history import HISTORY, append_runs, noted_paths, read_history, timeline_of
-    from pytest_llmeval.baselines._runs import (
-        SELECTING,
-        CollectedSuite,
-        EarlyStop,
-        JudgedSuite,
-        Keeper,
-        KnownFailures,
-        MeasuredSuite,
-        SnapshotJudgement,
-        SnapshotMode,
-        approved_statistics,
-        contents_of,
-        failures_file,
-        mended,
-        next_failures,
-        read_failures,
-        write_failures,
-    )
+    from pytest_llmeval.baselines._keeper import SELECTING, Keeper, SnapshotMode
+    from pytest_llmeval.baselines._runs import RunWatch, SnapshotJudgement, SuiteRun, approved_statistics
     from pytest_llmeval.baselines._scores import ApprovedScore, Bridge, SuiteScores, TestScores, parse, render, rounded
     from pytest_llmeval.baselines._verdicts import compare_scores, vanished
 
@@ -82,6 +75,15 @@ _HOMES = {
         "plain",
         "shown_beside",
     ),
+    "_failures": (
+        "KnownFailures",
+        "contents_of",
+        "failures_file",
+        "mended",
+        "next_failures",
+        "read_failures",
+        "write_failures",
+    ),
     "_files": (
         "ApprovedAnswers",
         "PendingFile",
@@ -103,23 +105,16 @@ _HOMES = {
         "read_history",
         "timeline_of",
     ),
-    "_runs": (
-        "CollectedSuite",
-        "EarlyStop",
-        "JudgedSuite",
+    "_keeper": (
         "Keeper",
-        "KnownFailures",
-        "MeasuredSuite",
         "SELECTING",
-        "SnapshotJudgement",
         "SnapshotMode",
+    ),
+    "_runs": (
+        "RunWatch",
+        "SnapshotJudgement",
+        "SuiteRun",
         "approved_statistics",
-        "contents_of",
-        "failures_file",
-        "mended",
-        "next_failures",
-        "read_failures",
-        "write_failures",
     ),
     "_scores": (
         "ApprovedScore",

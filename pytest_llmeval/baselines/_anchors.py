@@ -16,7 +16,7 @@ from pytest_llmeval.baselines._files import (
     read_statistics,
     statistics_file,
 )
-from pytest_llmeval.baselines._runs import MeasuredSuite
+from pytest_llmeval.baselines._runs import SuiteRun
 from pytest_llmeval.baselines._scores import Anchor, SuiteScores
 from pytest_llmeval.baselines._verdicts import alike
 from pytest_llmeval.core import PASS_RATE, Abstention, Statistic, SuiteError, counted, number, several
@@ -63,7 +63,7 @@ def gate_clusters(suite: Suite, metric: str) -> str | None:
 
 
 def next_anchors(
-    old: SuiteScores | None, new: SuiteScores, measured: MeasuredSuite, scores: Path, *, keep: bool, anew: bool
+    old: SuiteScores | None, new: SuiteScores, run: SuiteRun, scores: Path, *, keep: bool, anew: bool
 ) -> Anchored:
     """Return the anchors after an approval.
 
@@ -74,14 +74,14 @@ def next_anchors(
     Args:
         old: The approved scores so far.
         new: Those that are being approved.
-        measured: The suite in the run that is being approved.
+        run: The suite in the run that is being approved.
         scores: The score file.
         keep: Whether anchors stay, however good runs are.
         anew: Whether the run is to be the anchor of all metrics.
     """
     if old is None:
         return Anchored()
-    suite = measured.suite
+    suite = run.suite
     guarded = list(dict.fromkeys(gate.metric for gate in suite.regressions))
     stored = {name: each for name in (*old.metrics, *guarded) if (each := old.anchor_of(name)) is not None}
     if anew:
@@ -100,17 +100,17 @@ def next_anchors(
             text = _text(old, anchor, scores)
             if anchor.statistics not in pairings:
                 approved = CaseStatistics.from_lines(StringIO(text), "anchor")
-                pairings[anchor.statistics] = measured.pair(approved)
+                pairings[anchor.statistics] = run.pair(approved)
         except (OSError, UnicodeDecodeError, SuiteError) as error:
             return Anchored(fault=_lost(metric, anchor, error))
         pairing = pairings[anchor.statistics]
-        links, last = _next_chains(old, new, measured, (anchor, text), metric), measured.pairing
+        links, last = _next_chains(old, new, run, (anchor, text), metric), run.pairing
         linked = last.matching if links and last is not None else pairing.matching
         if not _comparable(old.comparable, new.comparable, linked, _labels(suite, metric)):
             if metric in stored:
                 discarded += _discarded({metric: anchor}, "runs cannot be compared with it any more")
             continue
-        if keep or not _better(pairing, measured, metric):
+        if keep or not _better(pairing, run, metric):
             anchors[metric] = anchor
             chains |= links if not pairing.matching.whole else {}
             texts[anchor_file(scores, anchor.statistics)] = text
@@ -118,17 +118,17 @@ def next_anchors(
 
 
 def _next_chains(
-    old: SuiteScores, new: SuiteScores, measured: MeasuredSuite, anchor: tuple[Anchor, str], metric: str
+    old: SuiteScores, new: SuiteScores, run: SuiteRun, anchor: tuple[Anchor, str], metric: str
 ) -> dict[str, Chain]:
     """Return the chains of a metric from its anchor to the run that is being approved, with the last step.
 
     Groups have none. Where there was none, the first step is from the anchor to the run approved last.
     """
-    gates = [gate for gate in measured.suite.regressions if gate.metric == metric and gate.by is None]
+    gates = [gate for gate in run.suite.regressions if gate.metric == metric and gate.by is None]
     named = {chain_name(*subject): subject for subject in map(_subject, gates)}
     if old.cases.statistics == new.cases.statistics:
         return {name: old.chains[name] for name in named if name in old.chains}
-    last = None if measured.pairing is None else measured.approved
+    last = None if run.pairing is None else run.approved
     chains: dict[str, Chain] = {}
     first: RunPairing | None = None
     for name, subject in named.items():
@@ -140,9 +140,7 @@ def _next_chains(
             chain = Chain(0.0, 0, step.units, 0, {})
         elif chain is None:
             approved = CaseStatistics.from_lines(StringIO(anchor[1]), "anchor")
-            first = first or RunPairing(
-                last.statistics, approved, measured.suite.metrics, abstained=measured.suite.abstained
-            )
+            first = first or RunPairing(last.statistics, approved, run.suite.metrics, abstained=run.suite.abstained)
             chain = _step(first, *subject)
         if chain is not None:
             chains[name] = chain.extended(step, {} if subject[-1] else last.pairing.matching.by_content)
@@ -161,15 +159,15 @@ def _step(pairing: RunPairing, metric: str, statistic: Statistic, cluster_by: st
     return chain_step(data, pairing, rows, cluster_by)
 
 
-def _chained(measured: MeasuredSuite, metric: str, statistic: Statistic, cluster_by: str | None) -> RunPairing | None:
+def _chained(run: SuiteRun, metric: str, statistic: Statistic, cluster_by: str | None) -> RunPairing | None:
     """Return the run with the one approved last, as the last step of a chain; ``None`` if there is no such chain."""
-    last = None if measured.pairing is None else measured.approved
-    scores, name = measured.approved_scores, chain_name(metric, statistic, cluster_by)
+    last = None if run.pairing is None else run.approved
+    scores, name = run.approved_scores, chain_name(metric, statistic, cluster_by)
     if last is None or scores is None or name not in scores.chains:
         return None
     if _step(last.pairing, metric, statistic, cluster_by) is None:
         return None
-    pairing = measured.pair(last.statistics)
+    pairing = run.pair(last.statistics)
     pairing.chains = {name: scores.chains[name]}
     return pairing
 
@@ -226,10 +224,10 @@ def _comparable(old: Comparable, new: Comparable, matching: CaseMatching, labels
     return measured and judged and (old.cases, old.data, old.repeats) == (new.cases, new.data, new.repeats)
 
 
-def _better(pairing: RunPairing, measured: MeasuredSuite, metric: str) -> bool:
-    label = gate_clusters(measured.suite, metric)
+def _better(pairing: RunPairing, run: SuiteRun, metric: str) -> bool:
+    label = gate_clusters(run.suite, metric)
     if not pairing.matching.whole:
-        pairing = _chained(measured, metric, "value", label) or pairing
+        pairing = _chained(run, metric, "value", label) or pairing
     if metric not in pairing.table.owner or not pairing.paired:
         return False
     clusters = pairing.clusters_by(label)
@@ -241,7 +239,7 @@ def _better(pairing: RunPairing, measured: MeasuredSuite, metric: str) -> bool:
 
 def drift_findings(
     gates: Sequence[ChangeGate],
-    measured: MeasuredSuite,
+    run: SuiteRun,
     approved: SuiteScores,
     scores: Path,
     texts: Mapping[Path, str] | None = None,
@@ -252,12 +250,12 @@ def drift_findings(
 
     Args:
         gates: Those of the suite, on drops since the last approval.
-        measured: The suite in the run.
+        run: The suite in the run.
         approved: The approved scores.
         scores: Their file.
         texts: Files of anchors that are about to be written.
     """
-    for gate, pairing in anchored_gates(gates, measured, approved, scores, texts):
+    for gate, pairing in anchored_gates(gates, run, approved, scores, texts):
         anchor = approved.anchor_of(gate.metric)
         if isinstance(pairing, str):
             yield GateEvidence(gate, reason=pairing)
@@ -267,7 +265,7 @@ def drift_findings(
 
 def anchored_gates(
     gates: Sequence[ChangeGate],
-    measured: MeasuredSuite,
+    run: SuiteRun,
     approved: SuiteScores,
     scores: Path,
     texts: Mapping[Path, str] | None = None,
@@ -280,11 +278,11 @@ def anchored_gates(
             continue
         digest = anchor.statistics
         if digest not in known:
-            known[digest] = _paired(measured, approved, scores, digest, texts or {})
+            known[digest] = _paired(run, approved, scores, digest, texts or {})
         pairing = known[digest]
         if not isinstance(pairing, str) and not pairing.matching.whole and gate.by is None:
-            pairing = _chained(measured, *_subject(gate)) or pairing
-        owned = measured.suite.metrics.find(gate.metric)
+            pairing = _chained(run, *_subject(gate)) or pairing
+        owned = run.suite.metrics.find(gate.metric)
         if isinstance(pairing, str) or (
             pairing.matching.unchanged and (owned is None or _measured(pairing, owned.label))
         ):
@@ -292,7 +290,7 @@ def anchored_gates(
 
 
 def _paired(
-    measured: MeasuredSuite, approved: SuiteScores, scores: Path, digest: str, texts: Mapping[Path, str]
+    run: SuiteRun, approved: SuiteScores, scores: Path, digest: str, texts: Mapping[Path, str]
 ) -> RunPairing | str:
     """Return the run beside an anchor, or why that cannot be used."""
     path = anchor_file(scores, digest)
@@ -303,7 +301,7 @@ def _paired(
         return f"the anchor cannot be used: {error.faults[0]}: restore it from version control"
     except (OSError, UnicodeDecodeError) as error:
         return f"the anchor {path.name} cannot be read: {error}"
-    return measured.pair(baseline, measured.shifts(approved))
+    return run.pair(baseline, run.shifts(approved))
 
 
 def _measured(pairing: RunPairing, label: str) -> bool:

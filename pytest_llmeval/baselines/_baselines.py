@@ -29,7 +29,8 @@ from pytest_llmeval.baselines._files import (
     texts_of,
 )
 from pytest_llmeval.baselines._history import earlier_looks
-from pytest_llmeval.baselines._runs import Keeper, MeasuredSuite, RunWatch, SnapshotJudgement, SnapshotMode
+from pytest_llmeval.baselines._keeper import Keeper, SnapshotMode
+from pytest_llmeval.baselines._runs import RunWatch, SnapshotJudgement, SuiteRun
 from pytest_llmeval.baselines._scores import Cases, SuiteScores, groups_of, metrics_of
 from pytest_llmeval.baselines._verdicts import (
     UnchangedPart,
@@ -55,13 +56,11 @@ SUITE_SNAPSHOT = "(suite)"
 """The snapshot of what a score file holds besides the metrics; it is counted only when an approval changes it."""
 
 
-def judge_snapshot(
-    measured: MeasuredSuite, settings: SnapshotSettings, mode: SnapshotMode, stamp: Stamp
-) -> SnapshotJudgement:
+def judge_snapshot(run: SuiteRun, settings: SnapshotSettings, mode: SnapshotMode, stamp: Stamp) -> SnapshotJudgement:
     """Judge the scores of a suite against the approved ones.
 
     Args:
-        measured: The suite with its metrics.
+        run: The suite with its metrics.
         settings: Of the snapshot.
         mode: What the command line asks for.
         stamp: Of the approval, if the scores are approved.
@@ -69,13 +68,13 @@ def judge_snapshot(
     Returns:
         The verdicts, and the score file, to be counted and perhaps written; none if it cannot be read.
     """
-    path = score_file(measured.key)
-    display_path = shown_beside(measured.key, path)
+    path = score_file(run.key)
+    display_path = shown_beside(run.key, path)
     try:
-        old = measured.approved_scores
+        old = run.approved_scores
     except SuiteError as error:
         return _unreadable(str(error))
-    new, statistics = _scores(measured, settings)
+    new, statistics = _scores(run, settings)
     if old is not None:
         new = replace(new, bridges=old.bridges)
     writes = mode.update or (mode.new_only and old is None)
@@ -88,9 +87,9 @@ def judge_snapshot(
         }
     if writes and mode.keep_unused and old is not None:
         new = replace(new, metrics={**old.metrics, **new.metrics})
-    verdicts = _verdicts(mode, old, new, settings, measured, display_path, writes=writes)
+    verdicts = _verdicts(mode, old, new, settings, run, display_path, writes=writes)
     if writes:
-        anchored = next_anchors(old, new, measured, path, keep=settings.anchor == "keep", anew=mode.anchor)
+        anchored = next_anchors(old, new, run, path, keep=settings.anchor == "keep", anew=mode.anchor)
         if anchored.fault:
             return _unreadable(anchored.fault, moved)
         verdicts += [SnapshotVerdict(EVERYTHING, "approved", "passed", reason=each) for each in anchored.discarded]
@@ -99,8 +98,8 @@ def judge_snapshot(
         pool, named = next_pool(old, new, path, settings.pool)
         remembering = replace(new, pool=pool, anchors=anchored.anchors, chains=anchored.chains)
         pending.named = {**named, **anchored.texts}
-        if measured.suite.against_approved:
-            text = answers_text(measured.suite.cases, (row for each in measured.records for row in each.recordings))
+        if run.suite.against_approved:
+            text = answers_text(run.suite.cases, (row for each in run.records for row in each.recordings))
             pending.named = {**pending.named, answers_file(path): text}
         pending.statistics = statistics
         pending.approved = lambda: approve(
@@ -122,14 +121,14 @@ def _verdicts(
     old: SuiteScores | None,
     new: SuiteScores,
     settings: SnapshotSettings,
-    measured: MeasuredSuite,
+    run: SuiteRun,
     display_path: str,
     *,
     writes: bool,
 ) -> list[SnapshotVerdict]:
 
     if old is None and not writes:
-        command = mode.command(measured.key.runs)
+        command = mode.command(run.key.runs)
         return [
             SnapshotVerdict(
                 EVERYTHING, "missing", "failed", reason=f"no snapshot {display_path}: create it with {command}"
@@ -138,24 +137,24 @@ def _verdicts(
     warned = list(_warned(new))
     if old is None:
         return [*warned, *(first_approved(name, score.value) for name, score in new.metrics.items())]
-    part = _unchanged_part(old, new, settings, measured)
+    part = _unchanged_part(old, new, settings, run)
     if part is not None:
         old, new = part.old, part.new
-    elif measured.pairing is not None:
-        new = with_falls(new, measured.pairing, settings)
+    elif run.pairing is not None:
+        new = with_falls(new, run.pairing, settings)
     verdicts = judge_scores(
         old,
         new,
         settings,
-        measured.suite.metrics,
-        deciding=deciding_labels(measured.suite),
-        gated=_gated(measured, blindly=settings.yields),
+        run.suite.metrics,
+        deciding=deciding_labels(run.suite),
+        gated=_gated(run, blindly=settings.yields),
         warn_unused=mode.warn_unused,
-        display_path=measured.key.display_path,
+        display_path=run.key.display_path,
     )
-    verdicts = told_shifts(weigh_rises(verdicts, measured.pairing, measured.suite), measured.shifts(old))
-    if measured.pairing is not None or measured.suite.abstained == "fell":
-        verdicts = describe_falls(verdicts, measured.pairing, old, new)
+    verdicts = told_shifts(weigh_rises(verdicts, run.pairing, run.suite), run.shifts(old))
+    if run.pairing is not None or run.suite.abstained == "fell":
+        verdicts = describe_falls(verdicts, run.pairing, old, new)
     if part is not None:
         over = f"over the {counted(len(part.matching.unchanged), 'unchanged case')}"
         over = ", ".join(filter(None, [over, part.matching.content_note]))
@@ -164,7 +163,7 @@ def _verdicts(
             verdicts = [not_comparable(EVERYTHING, str(part.matching), settings), *verdicts]
     if writes:
         return [*warned, *map(_approved, verdicts)]
-    command = mode.command(measured.key.runs)
+    command = mode.command(run.key.runs)
     return [_with_command(each, command) for each in verdicts]
 
 
@@ -184,18 +183,18 @@ def _pending(
     return PendingFile(path, before, after, frozenset(after.keys() - failed))
 
 
-def _scores(measured: MeasuredSuite, settings: SnapshotSettings) -> tuple[SuiteScores, str]:
+def _scores(run: SuiteRun, settings: SnapshotSettings) -> tuple[SuiteScores, str]:
     """Return the scores of a run, without history, and the text of the statistics of its cases."""
-    statistics = measured.statistics.text
+    statistics = run.statistics.text
     scores = SuiteScores(
-        suite=Path(measured.key.path).name,
-        test=measured.key.test,
-        variant=measured.key.variant,
-        cases=Cases(len(measured.records), fingerprint(statistics), sum(map(_errored, measured.records))),
-        comparable=measured.comparable,
-        metrics=metrics_of(measured.result, settings),
-        groups=groups_of(measured.result, settings),
-        limits=_limits(measured.suite, settings),
+        suite=Path(run.key.path).name,
+        test=run.key.test,
+        variant=run.key.variant,
+        cases=Cases(len(run.records), fingerprint(statistics), sum(map(_errored, run.records))),
+        comparable=run.comparable,
+        metrics=metrics_of(run.result, settings),
+        groups=groups_of(run.result, settings),
+        limits=_limits(run.suite, settings),
     )
     return scores, statistics
 
@@ -228,25 +227,25 @@ def deciding_labels(suite: Suite) -> Callable[[str], set[str]]:
     return labels
 
 
-def _gated(measured: MeasuredSuite, *, blindly: bool) -> Callable[[str], bool]:
+def _gated(run: SuiteRun, *, blindly: bool) -> Callable[[str], bool]:
     """Return what says whether a gate decides on the fall of a metric.
 
     Gates on groups, or on the mean over cases, do not; nor does one that has to leave cases out of its comparison, or,
     unless it decides blindly, that could not have found such a fall.
     """
-    gated = [gate for gate in measured.suite.regressions if gate.by is None and gate.statistic == "value"]
+    gated = [gate for gate in run.suite.regressions if gate.by is None and gate.statistic == "value"]
 
     def decides(metric: str) -> bool:
         gates = [gate for gate in gated if gate.metric == metric]
-        if not gates or _left_out(measured, metric):
+        if not gates or _left_out(run, metric):
             return False
-        return blindly or any(each.could_find for gate in gates for each in gate.examine(measured.pairing).examined)
+        return blindly or any(each.could_find for gate in gates for each in gate.examine(run.pairing).examined)
 
     return decides
 
 
-def _left_out(measured: MeasuredSuite, metric: str) -> bool:
-    pairing = measured.pairing
+def _left_out(run: SuiteRun, metric: str) -> bool:
+    pairing = run.pairing
     if pairing is None:
         return True
     return metric in pairing.table.owner and left_out_of(pairing, metric, pairing.everything()).cases > 0
@@ -263,14 +262,12 @@ def _warned(scores: SuiteScores) -> Iterator[SnapshotVerdict]:
 
 
 def _unchanged_part(
-    old: SuiteScores, new: SuiteScores, settings: SnapshotSettings, measured: MeasuredSuite
+    old: SuiteScores, new: SuiteScores, settings: SnapshotSettings, run: SuiteRun
 ) -> UnchangedPart | None:
     """Return the scores over the unchanged cases, where others have changed and the approved run says which."""
-    pairing = measured.pairing
+    pairing = run.pairing
     changed = changed_cases(old, new.comparable, new.cases.count) or (pairing is not None and pairing.matching.edited)
-    return (
-        None if pairing is None or not changed else unchanged_part(old, new, pairing, measured.suite.metrics, settings)
-    )
+    return None if pairing is None or not changed else unchanged_part(old, new, pairing, run.suite.metrics, settings)
 
 
 def _with_command(verdict: SnapshotVerdict, command: str) -> SnapshotVerdict:
@@ -358,12 +355,12 @@ class _Baseline(NamedTuple):
 
 
 def examine_regressions(
-    measured: MeasuredSuite, keeper: Keeper, snapshot: SnapshotJudgement, incomplete: str, unjudged: str = ""
+    run: SuiteRun, keeper: Keeper, snapshot: SnapshotJudgement, incomplete: str, unjudged: str = ""
 ) -> tuple[list[GateEvidence], RunWatch | None]:
     """Examine the regression gates of a suite.
 
     Args:
-        measured: The suite with its metrics.
+        run: The suite with its metrics.
         keeper: The snapshots of the run; nothing has been written yet.
         snapshot: Its comparison with the approved scores.
         incomplete: Why the run is not one of the whole suite.
@@ -372,56 +369,54 @@ def examine_regressions(
     Returns:
         The evidence, and the part of the run in gates that weigh many runs.
     """
-    gates = measured.suite.regressions
+    gates = run.suite.regressions
     if unjudged:
         return [GateEvidence(gate, outcome="not_judged", reason=f"not evaluated: {unjudged}") for gate in gates], None
     kinds = {verdict.kind for verdict in snapshot.verdicts}
     if "approved" in kinds or (keeper.mode.update and kinds and not kinds & {"unreadable", "not_judged"}):
         reason = "approved: this run is the new baseline"
         passed = [GateEvidence(gate, outcome="passed", reason=reason) for gate in gates]
-        return [*passed, *_approved_drift(gates, measured, snapshot.pending)], None
-    if measured.is_unchanged and not incomplete:
+        return [*passed, *_approved_drift(gates, run, snapshot.pending)], None
+    if run.is_unchanged and not incomplete:
         reason = "no case ran, since nothing that the suite depends on has changed"
         return [GateEvidence(gate, outcome="passed", reason=reason) for gate in gates], None
     unread = incomplete and not any(gate.partial for gate in gates)
-    baseline = _Baseline() if unread else _baseline(measured, keeper)
+    baseline = _Baseline() if unread else _baseline(run, keeper)
     # Which cases differ, the comparison itself says; a snapshot says it once more, with what to do about it.
     compared = [*(each for each in snapshot.verdicts if each.metric != EVERYTHING), *baseline.doubts]
     findings = [_examined(gate, baseline, compared, incomplete) for gate in gates]
     if baseline.approved is None:
         return findings, None
-    findings, watch = _watched(findings, measured, keeper, baseline.approved.cases.statistics)
+    findings, watch = _watched(findings, run, keeper, baseline.approved.cases.statistics)
     if incomplete:
         return findings, watch
     doubted = {each.metric for each in compared if each.kind == "not_comparable"}
     sure = [gate for gate in gates if not doubted & {EVERYTHING, gate.metric}]
-    scores = score_file(measured.key)
-    return [*findings, *drift_findings(sure, measured, baseline.approved, scores)], watch
+    scores = score_file(run.key)
+    return [*findings, *drift_findings(sure, run, baseline.approved, scores)], watch
 
 
-def early_pairings(measured: MeasuredSuite, keeper: Keeper) -> Iterator[tuple[ChangeGate, RunPairing | None]]:
+def early_pairings(run: SuiteRun, keeper: Keeper) -> Iterator[tuple[ChangeGate, RunPairing | None]]:
     """Yield the gates against a baseline, those on drift among them, each with the runs that it compares.
 
     Args:
-        measured: The suite so far; cases that have yet to run are in it.
+        run: The suite so far; cases that have yet to run are in it.
         keeper: The snapshots of the run.
 
     Yields:
         A gate, and ``None`` where there is nothing to compare with, or runs may not be comparable by its metric.
     """
-    gates = measured.suite.regressions
-    baseline = _baseline(measured, keeper)
+    gates = run.suite.regressions
+    baseline = _baseline(run, keeper)
     doubted = {each.metric for each in baseline.doubts} - {EVERYTHING}
     for gate in gates:
         yield gate, None if gate.metric in doubted else baseline.pooled or baseline.pairing
     if baseline.approved is not None:
-        for gate, pairing in anchored_gates(gates, measured, baseline.approved, score_file(measured.key)):
+        for gate, pairing in anchored_gates(gates, run, baseline.approved, score_file(run.key)):
             yield gate, None if isinstance(pairing, str) else pairing
 
 
-def _approved_drift(
-    gates: Sequence[ChangeGate], measured: MeasuredSuite, pending: PendingFile | None
-) -> Iterator[GateEvidence]:
+def _approved_drift(gates: Sequence[ChangeGate], run: SuiteRun, pending: PendingFile | None) -> Iterator[GateEvidence]:
     """Yield the drift of a run that is being approved: what an approval accepts since the last one, it does not forget.
 
     If not, runs that approve themselves, night by night, would never see a gate on drift fail.
@@ -430,19 +425,19 @@ def _approved_drift(
         return
     scores = pending.approved()
     if isinstance(scores, SuiteScores):
-        for each in drift_findings(gates, measured, scores, score_file(measured.key), pending.named):
+        for each in drift_findings(gates, run, scores, score_file(run.key), pending.named):
             remedy = "the approval keeps the anchor; --llmeval-new-anchor with --snapshot-update gives it up"
             yield structs.replace(each, doubt="; ".join(filter(None, [each.doubt, remedy])))
 
 
 def _watched(
-    findings: Sequence[GateEvidence], measured: MeasuredSuite, keeper: Keeper, approval: str
+    findings: Sequence[GateEvidence], run: SuiteRun, keeper: Keeper, approval: str
 ) -> tuple[list[GateEvidence], RunWatch | None]:
     """Judge the gates that weigh all runs since the approval; return this run's part in them."""
     if not any(finding.gate.weighs_runs and finding.examined for finding in findings):
         return list(findings), None
-    watch = RunWatch(approval, fingerprint(measured.statistics.text))
-    earlier = earlier_looks(keeper.root, measured.key, watch)
+    watch = RunWatch(approval, fingerprint(run.statistics.text))
+    earlier = earlier_looks(keeper.root, run.key, watch)
     out = []
     looks = {}
     for finding in findings:
@@ -467,24 +462,24 @@ def _examined(
     return structs.replace(evidence, doubt="; ".join(dict.fromkeys([*notes, *(each.reason for each in doubts)])))
 
 
-def _baseline(measured: MeasuredSuite, keeper: Keeper) -> _Baseline:
-    return _Baseline(measured.pairing) if measured.collected.baseline is not None else _approved_run(measured, keeper)
+def _baseline(run: SuiteRun, keeper: Keeper) -> _Baseline:
+    return _Baseline(run.pairing) if run.baseline is not None else _approved_run(run, keeper)
 
 
-def _approved_run(measured: MeasuredSuite, keeper: Keeper) -> _Baseline:
-    settings = keeper.settings(measured.suite)
+def _approved_run(run: SuiteRun, keeper: Keeper) -> _Baseline:
+    settings = keeper.settings(run.suite)
     if settings is None:
         return _Baseline(absent="there is no baseline: set 'snapshot: true' in the suite, and approve a run")
-    scores = score_file(measured.key)
+    scores = score_file(run.key)
     path = statistics_file(scores)
-    display_path = shown_beside(measured.key, path)
-    missing = _Baseline(absent=f"no baseline {display_path}: create it with {keeper.mode.command(measured.key.runs)}")
+    display_path = shown_beside(run.key, path)
+    missing = _Baseline(absent=f"no baseline {display_path}: create it with {keeper.mode.command(run.key.runs)}")
     try:
-        approved, last = measured.approved_scores, measured.approved
+        approved, last = run.approved_scores, run.approved
         if approved is None or last is None:
             return missing
         earlier = len(pool_of(approved, settings.pool))
-        arguments = approved, scores, settings.pool, measured.suite.abstained
+        arguments = approved, scores, settings.pool, run.suite.abstained
         pool = pooled_baseline(last.statistics, *arguments) if earlier else None
     except FileNotFoundError as error:
         gone = Path(error.filename or path)
@@ -493,24 +488,24 @@ def _approved_run(measured: MeasuredSuite, keeper: Keeper) -> _Baseline:
         return _Baseline(absent=f"the baseline {display_path} cannot be read: {error}")
     except SuiteError as error:
         return _Baseline(absent=f"the baseline cannot be used: {error.faults[0]}")
-    shifts = measured.shifts(approved)
-    pooled = None if pool is None else measured.pair(pool, shifts)
-    doubts = list(_doubts(measured, approved, last.pairing.matching, settings))
+    shifts = run.shifts(approved)
+    pooled = None if pool is None else run.pair(pool, shifts)
+    doubts = list(_doubts(run, approved, last.pairing.matching, settings))
     return _Baseline(last.pairing, pooled, doubts=doubts, approved=approved, runs=1 + earlier)
 
 
 def _doubts(
-    measured: MeasuredSuite, approved: SuiteScores, matching: CaseMatching, settings: SnapshotSettings
+    run: SuiteRun, approved: SuiteScores, matching: CaseMatching, settings: SnapshotSettings
 ) -> Iterator[SnapshotVerdict]:
     """Yield why metrics of gates cannot be compared: no snapshot may keep them, and none judges part of a suite."""
-    comparable, deciding = measured.comparable, deciding_labels(measured.suite)
+    comparable, deciding = run.comparable, deciding_labels(run.suite)
     approved = replace(approved, comparable=alike(approved.comparable, comparable, matching))
-    if changed := changed_cases(approved, comparable, len(measured.records)):
+    if changed := changed_cases(approved, comparable, len(run.records)):
         yield not_comparable(EVERYTHING, changed, settings)
-    for metric in dict.fromkeys(gate.metric for gate in measured.suite.regressions):
-        here, there = measured.result.find(metric), approved.metrics.get(metric)
-        changed = changed_measure(metric, deciding(metric), approved, comparable, measured.key.display_path)
+    for metric in dict.fromkeys(gate.metric for gate in run.suite.regressions):
+        here, there = run.result.find(metric), approved.metrics.get(metric)
+        changed = changed_measure(metric, deciding(metric), approved, comparable, run.key.display_path)
         if not changed and here is not None and there is not None:
-            changed = changed_signature(there.signature, here.signature, measured.shifts(approved).get(metric))
+            changed = changed_signature(there.signature, here.signature, run.shifts(approved).get(metric))
         if changed:
             yield not_comparable(metric, changed, settings)

@@ -13,9 +13,9 @@ from pydantic import Field
 from pytest_llmeval._version import __version__
 from pytest_llmeval.baselines._comparable import basis_of, fingerprint, moment_of
 from pytest_llmeval.baselines._files import SCORES, python_score_file, read_if_there
-from pytest_llmeval.baselines._runs import JudgedSuite, RunWatch
+from pytest_llmeval.baselines._runs import RunWatch, SuiteRun
 from pytest_llmeval.baselines._scores import SuiteScores, TestScores, parse, rounded
-from pytest_llmeval.core import Fault, SuiteError
+from pytest_llmeval.core import Fault, GateResult, SuiteError
 from pytest_llmeval.data import (
     MAX_LISTED,
     OWN_FOLDER,
@@ -47,28 +47,28 @@ def timeline_of(suite: str, timelines: Iterable[Timeline]) -> Timeline | None:
 
 def append_runs(
     root: Path,
-    suites: Sequence[JudgedSuite],
+    runs: Sequence[tuple[SuiteRun, Sequence[GateResult], RunWatch | None]],
     *,
     time: str,
     commit: str | None,
 ) -> None:
-    """Append a line for each suite that a run has judged.
+    """Append a line for each suite that a run has run.
 
     Args:
         root: pytest's rootdir.
-        suites: The suites.
+        runs: The run of each suite, with the verdicts on its gates, and its part in gates that weigh many runs.
         time: When the run started, ISO 8601, UTC.
         commit: What was checked out.
 
     Raises:
         OSError: The file cannot be written.
     """
-    if not suites:
+    if not runs:
         return
     path = root / HISTORY
     if not path.parent.exists():
         make_working_folder(path.parent)
-    append_text(path, "".join(_line(each, time, commit) + "\n" for each in suites))
+    append_text(path, "".join(_line(*run, time, commit) + "\n" for run in runs))
 
 
 def earlier_looks(root: Path | None, key: SuiteKey, watch: RunWatch) -> "dict[str, list[WatchedRun]]":
@@ -80,7 +80,7 @@ def earlier_looks(root: Path | None, key: SuiteKey, watch: RunWatch) -> "dict[st
     Args:
         root: The folder of the history; ``None`` if there is none.
         key: Of the suite.
-        watch: The run that is to be judged.
+        watch: The run that is to be run.
 
     Returns:
         Gate to looks, in the order of the runs.
@@ -128,18 +128,18 @@ def _lines(root: Path | None, holding: str) -> Iterator[Mapping[str, Any]]:
                     yield data
 
 
-def _line(judged: JudgedSuite, time: str, commit: str | None) -> str:
-    metrics = {**judged.result.metrics, "pass_rate": judged.result.pass_rate}
-    if (cost := judged.result.usage.get("total_cost_usd")) is not None and cost.value is not None:
+def _line(run: SuiteRun, gates: Sequence[GateResult], watch: RunWatch | None, time: str, commit: str | None) -> str:
+    metrics = {**run.result.metrics, "pass_rate": run.result.pass_rate}
+    if (cost := run.result.usage.get("total_cost_usd")) is not None and cost.value is not None:
         metrics["total_cost_usd"] = cost
     data = {
         "time": time,
         "commit": commit,
         "version": __version__,
-        "path": judged.key.display_path,
-        "test": judged.key.test,
-        "variant": judged.key.variant,
-        "cases": len(judged.records),
+        "path": run.key.display_path,
+        "test": run.key.test,
+        "variant": run.key.variant,
+        "cases": len(run.records),
         "errored": {name: metric.errored for name, metric in metrics.items() if metric.errored},
         "values": {name: rounded(metric.value) for name, metric in metrics.items()},
         "intervals": {
@@ -147,11 +147,11 @@ def _line(judged: JudgedSuite, time: str, commit: str | None) -> str:
             for name, metric in metrics.items()
             if metric.low is not None and metric.high is not None
         },
-        "gates": {gate.gate: gate.outcome for gate in judged.gates},
-        "basis": basis_of(judged.measured.comparable),
+        "gates": {gate.gate: gate.outcome for gate in gates},
+        "basis": basis_of(run.comparable),
     }
-    if judged.watch is not None:
-        data |= structs.asdict(judged.watch)
+    if watch is not None:
+        data |= structs.asdict(watch)
     return json.dumps(data, allow_nan=False)
 
 

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from pytest_llmeval.baselines import JudgedSuite
 from pytest_llmeval.core import CaseRecord, counted, limit
 from pytest_llmeval.gates import ChangeGate, DropGate, LiftGate
 from pytest_llmeval.numbers import (
@@ -17,7 +16,7 @@ from pytest_llmeval.numbers import (
     units_to_find,
     units_to_gain,
 )
-from pytest_llmeval.run import variants_of
+from pytest_llmeval.run import JudgedSuite, variants_of
 
 PROOFS: Final = {
     "discriminates": "the arms differ",
@@ -127,9 +126,9 @@ def power_lines(judged: Sequence[JudgedSuite], metrics: Sequence[str], size: flo
         reference: As of `arms_of`.
     """
     pairs: list[tuple[RunPairing, ChangeGate, str, tuple[Sequence[CaseRecord], Sequence[CaseRecord]]]] = [
-        (each.measured.pairing, DropGate("", 0.0), "", (each.records, each.collected.baseline or ()))
+        (each.measured.run.pairing, DropGate("", 0.0), "", (each.records, each.collected.baseline or ()))
         for each in judged
-        if each.measured.pairing is not None
+        if each.measured.run.pairing is not None
     ]
     for arm, base in arms_of(judged, reference):
         run, other = (CaseStatistics.exact(each.records) for each in (arm, base))

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
         judges_of,
         rows_of,
     )
+    from pytest_llmeval.run._suites import CollectedSuite, EarlyStop, JudgedSuite, MeasuredSuite
 
 _HOMES = {
     "_answering": (
@@ -170,6 +171,12 @@ _HOMES = {
         "collected_records",
         "judges_of",
         "rows_of",
+    ),
+    "_suites": (
+        "CollectedSuite",
+        "EarlyStop",
+        "JudgedSuite",
+        "MeasuredSuite",
     ),
 }
 """Module to the names that other packages use of it."""

@@ -13,9 +13,7 @@ from msgspec import structs
 
 from pytest_llmeval._version import __version__
 from pytest_llmeval.baselines import (
-    JudgedSuite,
     Keeper,
-    MeasuredSuite,
     SharedTexts,
     SnapshotMode,
     Stamp,
@@ -75,6 +73,7 @@ from pytest_llmeval.run._stages import (
     iso_time,
     persist,
 )
+from pytest_llmeval.run._suites import JudgedSuite, MeasuredSuite
 from pytest_llmeval.services import secret_values
 from pytest_llmeval.suites import NOT_NEEDED, Suite, SuiteKey
 
@@ -130,7 +129,7 @@ def report_suite(judged: JudgedSuite, scope: RunScope) -> SuiteReport:
     suite, key, records, result = judged.suite, judged.key, judged.records, judged.result
     cascades = _cascades(suite, records)
     stop = judged.collected.stop
-    contents, compared = judged.measured.contents, compared_metrics(suite, result)
+    contents, compared = judged.measured.run.contents, compared_metrics(suite, result)
     has_baseline = judged.collected.baseline is not None or scope.keeper.settings(suite) is not None
     compares = stop is None and not judged.incomplete and has_baseline
     return suite_report(
@@ -278,7 +277,7 @@ def approved_changes(judged: JudgedSuite, compared: Sequence[str], *, cases: boo
 
     measured = judged.measured
     try:
-        approved = measured.approved
+        approved = measured.run.approved
     except (OSError, UnicodeDecodeError, SuiteError):
         return None  # the verdict on the snapshot says why
     if approved is None or not approved.pairing.common:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from msgspec import structs
 
-from pytest_llmeval.baselines import CollectedSuite, JudgedSuite, MeasuredSuite, SnapshotJudgement
+from pytest_llmeval.baselines import SnapshotJudgement
 from pytest_llmeval.core import (
     BAD,
     EVERYTHING,
@@ -30,6 +30,7 @@ from pytest_llmeval.gates import ChangeGate, GateEvidence
 from pytest_llmeval.numbers import TARGET_FIGURES, UsageEvaluator, summarize
 from pytest_llmeval.run._execute import is_skipped
 from pytest_llmeval.run._stages import Collected, Family, Judged, RunScope, SuiteVerdict
+from pytest_llmeval.run._suites import CollectedSuite, JudgedSuite, MeasuredSuite
 from pytest_llmeval.services import calls_that_fit
 from pytest_llmeval.suites import Suite, SuiteKey, stop_fault
 
@@ -269,7 +270,7 @@ def _examine_suite(collected: CollectedSuite, scope: RunScope) -> tuple[JudgedSu
         return judged, []
     from pytest_llmeval.baselines import examine_regressions
 
-    evidence, watch = examine_regressions(measured, scope.keeper, snapshot, judged.incomplete, unjudged)
+    evidence, watch = examine_regressions(measured.run, scope.keeper, snapshot, judged.incomplete, unjudged)
 
     def settled(verdicts: Sequence[GateResult]) -> Iterator[tuple[SuiteKey, GateResult]]:
         for each, verdict in zip(evidence, verdicts, strict=True):
@@ -391,7 +392,7 @@ def _snapshot(measured: MeasuredSuite, scope: RunScope, unjudged: str) -> Snapsh
         )
     from pytest_llmeval.baselines import judge_snapshot
 
-    return judge_snapshot(measured, settings, scope.keeper.mode, scope.stamp)
+    return judge_snapshot(measured.run, settings, scope.keeper.mode, scope.stamp)
 
 
 def _incomplete(measured: MeasuredSuite, scope: RunScope, *, is_part: bool) -> str:

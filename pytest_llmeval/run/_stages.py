@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 from msgspec import Struct, structs
 
 from pytest_llmeval.baselines import (
-    CollectedSuite,
-    JudgedSuite,
     Keeper,
     Stamp,
     contents_of,
@@ -45,6 +43,7 @@ from pytest_llmeval.numbers import claim_calls
 from pytest_llmeval.reports import Line, ReportedTexts, RunReport
 from pytest_llmeval.run._execute import as_approved
 from pytest_llmeval.run._run_record import ItemResult, RunRecord
+from pytest_llmeval.run._suites import CollectedSuite, JudgedSuite
 from pytest_llmeval.suites import Registry, Suite, SuiteKey, extensions_of
 
 if TYPE_CHECKING:
@@ -449,7 +448,7 @@ def _approve_failures(judged: Judged, keeper: Keeper) -> Iterator[tuple[str, str
         if keeper.mode.update and each.suite.approve.failures:
             try:
                 following = next_failures(each.collected.known, each.records)
-                if write_failures(each.key, following, each.measured.contents):
+                if write_failures(each.key, following, each.measured.run.contents):
                     yield "", f"{display}: {counted(len(following), 'known failure')} approved"
             except OSError as error:
                 yield display, f"known failures not written to {failures_file(each.key)}: {error.strerror}"
@@ -465,8 +464,9 @@ def _note_history(judged: Judged, run: RunRecord, root: Path, stamp: Stamp) -> I
         return
     from pytest_llmeval.baselines import HISTORY, append_runs
 
+    noted = [(each.measured.run, each.gates, each.watch) for each in remembered]
     try:
-        append_runs(root, remembered, time=iso_time(run), commit=stamp.commit)
+        append_runs(root, noted, time=iso_time(run), commit=stamp.commit)
     except OSError as error:
         yield "", f"run NOT noted in {error.filename or root / HISTORY}: {error.strerror}"  # a full disk names none
 
@@ -497,7 +497,7 @@ def _complete(judged: Judged) -> set[tuple[str, str]]:
     return {
         (each.key.display_path, each.key.variant)
         for each in judged.suites
-        if each.measured.ran == each.collected.total and not (each.key.test or each.measured.carried)
+        if each.measured.ran == each.collected.total and not (each.key.test or each.measured.run.carried)
     }
 
 
@@ -534,7 +534,9 @@ def _lacking(judged: Judged) -> dict[Path, set[str]]:
     """Return the suite files of which all cases ran, with the cases that lack a score."""
     lacking: dict[Path, set[str]] = {}
     partial = {
-        each.suite.path for each in judged.suites if each.measured.ran != each.collected.total or each.measured.carried
+        each.suite.path
+        for each in judged.suites
+        if each.measured.ran != each.collected.total or each.measured.run.carried
     }
     for each in judged.suites:
         if each.suite.path not in partial:

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec import Struct, structs
 
-from pytest_llmeval.baselines import JudgedSuite, day_of, fingerprint, inputs_file, score_file, statistics_file
+from pytest_llmeval.baselines import day_of, fingerprint, inputs_file, score_file, statistics_file
 from pytest_llmeval.cli import OPTIONS, SHARD_SUFFIX, CommandResult, add_options
 from pytest_llmeval.core import CaseRecord, JsonNumber, LlmevalError, Selection, counted, decode, encode, listed
 from pytest_llmeval.data import rewrite
@@ -25,6 +25,7 @@ from pytest_llmeval.numbers import CaseStatistics, UsageEvaluator
 from pytest_llmeval.run import (
     CaseChoice,
     ChoiceTerms,
+    JudgedSuite,
     Reported,
     RunScope,
     ShardFile,
@@ -473,7 +474,7 @@ def _stored_inputs(judged: JudgedSuite, project: ProjectInputs, scope: RunScope,
     usd = round(sum(known) / len(ran), 9) if known and len(known) == len(costs) else None
     seconds = round(sum(each.duration_s for each in ran) / len(ran), 1) if ran else 0.0
     new = StoredInputs(
-        fingerprint(judged.measured.statistics.text),
+        fingerprint(judged.measured.run.statistics.text),
         dict(sorted(values.items())),
         dict(sorted(inputs.cases.items())),
         any(use.origin == "recorded" for each in ran for use in each.target_usage)

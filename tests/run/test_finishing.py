@@ -214,8 +214,8 @@ def test_the_cases_of_a_suite_are_fingerprinted_once_for_report_and_statistics(m
     monkeypatch.setattr(runs, "digests_of", lambda suite: calls.append(suite) or digests_of(suite))
     run = judge(gated("length >= 1"), measured("a"), measured("b"))
     (judged,) = run.judged.suites
-    assert judged.measured.statistics.digests == judged.measured.digests
-    assert [each.content for each in run.report.suites[0].cases] == list(judged.measured.contents.values())
+    assert judged.measured.run.statistics.digests == judged.measured.run.digests
+    assert [each.content for each in run.report.suites[0].cases] == list(judged.measured.run.contents.values())
     assert len(calls) == 1
 
 

@@ -12,9 +12,9 @@ from affected_project import STEPS, answers, approve, chosen, commit, git, make,
 from builders import Answers, key_of
 from ways import ALONE, WAYS, change_of, files_of
 
-from pytest_llmeval.baselines import CollectedSuite, MeasuredSuite
 from pytest_llmeval.core import Case, CaseRecord, Observation, Selection
 from pytest_llmeval.numbers import CaseStatistics, summarize
+from pytest_llmeval.run import CollectedSuite, MeasuredSuite
 from pytest_llmeval.suites import Suite
 
 CASES, MUTATIONS = 4, 20
@@ -194,7 +194,7 @@ def alarms(rng: "np.random.Generator", *, fell: float, others_fell: float) -> di
             mixed = np.where(is_affected, now, before) if scores is None else scores
             chosen_as = None if name == ALL else Selection("abc", carried=True, replayed=name == ZEROS)
             collected = CollectedSuite(key_of(suite), suite, records(mixed, chosen_as))
-            pairing = MeasuredSuite(collected, summarize(suite.metrics, collected.records, confidence=None)).pair(
+            pairing = MeasuredSuite(collected, summarize(suite.metrics, collected.records, confidence=None)).run.pair(
                 baseline
             )
             rows, column = pairing.everything(), pairing.table.scores["score"]

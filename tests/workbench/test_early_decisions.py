@@ -8,10 +8,10 @@ import pytest
 from builders import KnownSuites, parse_gate
 from msgspec import structs
 
-from pytest_llmeval.baselines import CollectedSuite, Keeper, SnapshotMode, Stamp
+from pytest_llmeval.baselines import Keeper, SnapshotMode, Stamp
 from pytest_llmeval.core import Case, CaseRecord, Observation
 from pytest_llmeval.numbers import summarize
-from pytest_llmeval.run import Collected, RunRecord, RunScope, RunTerms
+from pytest_llmeval.run import Collected, CollectedSuite, RunRecord, RunScope, RunTerms
 from pytest_llmeval.suites import Suite, SuiteKey, default_registry, in_order, load_suite
 from pytest_llmeval.suites._run_settings import StopSettings
 from pytest_llmeval.workbench.early._stopping import stop_early

@@ -7,20 +7,24 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, structs
 
-from pytest_llmeval.baselines import (
-    CollectedSuite,
-    EarlyStop,
-    Keeper,
-    MeasuredSuite,
-    approved_scores,
-    approved_statistics,
-    score_file,
-)
+from pytest_llmeval.baselines import Keeper, approved_scores, approved_statistics, score_file
 from pytest_llmeval.core import CaseRecord, GateResult, LlmevalError, Metric, SuiteError, groups_of_case
 from pytest_llmeval.gates import ChangeGate, Gate
 from pytest_llmeval.numbers import Table, claim_calls, summarize
 from pytest_llmeval.reports import StopReport
-from pytest_llmeval.run import Collected, RunRecord, RunScope, Suites, collected_records, judges_of, qualified, rows_of
+from pytest_llmeval.run import (
+    Collected,
+    CollectedSuite,
+    EarlyStop,
+    MeasuredSuite,
+    RunRecord,
+    RunScope,
+    Suites,
+    collected_records,
+    judges_of,
+    qualified,
+    rows_of,
+)
 from pytest_llmeval.suites import CaseOrder, StopGroup, Suite, SuiteKey, group_of
 from pytest_llmeval.workbench.early._evidence import EarlyVerdict, PartScores, decide_gate
 
@@ -240,7 +244,7 @@ class _GatesSoFar:
         measured = MeasuredSuite(
             structs.replace(self.run, records=so_far), summarize(suite.metrics, so_far, confidence=None)
         )
-        for gate, pairing in early_pairings(measured, self.keeper):
+        for gate, pairing in early_pairings(measured.run, self.keeper):
             yield self.paired(gate, pairing)
 
     def paired(self, gate: ChangeGate, pairing: "RunPairing | None") -> _GateQuestion:

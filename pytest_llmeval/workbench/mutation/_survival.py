@@ -9,13 +9,12 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct, structs
 
-from pytest_llmeval.baselines import JudgedSuite
 from pytest_llmeval.core import PASS_RATE, UNFAILED, CaseRecord, Mutator, counted, fault_of, grouped
 from pytest_llmeval.gates import ScoreGate
 from pytest_llmeval.judges import JudgeOffError
 from pytest_llmeval.numbers import Table, summarize_rows, wilson_interval
 from pytest_llmeval.reports import POWER, GateNotice, KindOutcome, Survival
-from pytest_llmeval.run import Execution, Reported, RunScope
+from pytest_llmeval.run import Execution, JudgedSuite, Reported, RunScope
 from pytest_llmeval.suites import Suite
 from pytest_llmeval.targets import WITHHELD
 from pytest_llmeval.workbench.mutation._mutants import (
