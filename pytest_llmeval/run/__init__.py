@@ -24,17 +24,14 @@ if TYPE_CHECKING:
     from pytest_llmeval.run._finishing import finish_run, with_past, write_run
     from pytest_llmeval.run._job import Answers, EarlyCalls, Job, LoadedCase, Next, usage_of_target, with_figures
     from pytest_llmeval.run._judging import qualified, variants_of
+    from pytest_llmeval.run._measuring import MeasuredBlocks, loaded_data_settled, measure_answered, measure_each
     from pytest_llmeval.run._merging import merge_shards
     from pytest_llmeval.run._partial import PartialResult
     from pytest_llmeval.run._records import SharedRecords
     from pytest_llmeval.run._run_record import Item, ItemResult, RunRecord, SuitePart
     from pytest_llmeval.run._score import (
         Evaluators,
-        MeasuredBlocks,
         by_name,
-        loaded_data_settled,
-        measure_answered,
-        measure_each,
         normalized_cases,
         score,
     )
@@ -121,6 +118,12 @@ _HOMES = {
         "qualified",
         "variants_of",
     ),
+    "_measuring": (
+        "MeasuredBlocks",
+        "loaded_data_settled",
+        "measure_answered",
+        "measure_each",
+    ),
     "_merging": ("merge_shards",),
     "_partial": ("PartialResult",),
     "_records": ("SharedRecords",),
@@ -132,11 +135,7 @@ _HOMES = {
     ),
     "_score": (
         "Evaluators",
-        "MeasuredBlocks",
         "by_name",
-        "loaded_data_settled",
-        "measure_answered",
-        "measure_each",
         "normalized_cases",
         "score",
     ),

@@ -40,7 +40,7 @@ from pytest_llmeval.run._job import (
     why_unanswered,
     with_figures,
 )
-from pytest_llmeval.run._score import MeasuredBlocks
+from pytest_llmeval.run._measuring import MeasuredBlocks
 from pytest_llmeval.services import Activity, Background, OwnThread, Snapshot, together
 from pytest_llmeval.suites import Suite, SuiteKey
 

@@ -44,8 +44,8 @@ from pytest_llmeval.numbers import (
     unmet,
 )
 from pytest_llmeval.run._job import CaseAnswer, costs_of, target_scores, unknown_figures, with_figures
+from pytest_llmeval.run._measuring import measure_answered, measure_each
 from pytest_llmeval.run._records import explained, not_computed, repeated_answers
-from pytest_llmeval.run._score import measure_answered, measure_each
 from pytest_llmeval.services import presentable, secret_values, without
 from pytest_llmeval.suites import Suite, extensions_of, is_of_users
 

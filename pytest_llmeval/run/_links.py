@@ -17,7 +17,7 @@ from pytest_llmeval.judges import CallLimit, price_of
 from pytest_llmeval.run._conversation import beginning, turns_of
 from pytest_llmeval.run._execute import json_like
 from pytest_llmeval.run._job import FIGURE_DIGITS, Answers, Job, Link, Next, with_figures
-from pytest_llmeval.run._score import cut_in_blocks
+from pytest_llmeval.run._measuring import cut_in_blocks
 from pytest_llmeval.services import SharedTask, Stopwatch, ThisThread, secret_values
 from pytest_llmeval.suites import ModelSystem, Suite, default_registry
 from pytest_llmeval.targets import (

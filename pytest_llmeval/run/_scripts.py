@@ -27,8 +27,8 @@ from pytest_llmeval.run._case_runner import CaseRunner, FromFixtures
 from pytest_llmeval.run._execute import Execution
 from pytest_llmeval.run._job import LoadedCase
 from pytest_llmeval.run._judging import judge
+from pytest_llmeval.run._measuring import loaded_data_settled
 from pytest_llmeval.run._run_record import Item, ItemResult, RunRecord, SuitePart
-from pytest_llmeval.run._score import loaded_data_settled
 from pytest_llmeval.run._stages import Judged, RunScope, RunTerms, collect, judges_of, record_predictions
 from pytest_llmeval.suites import Registry, Suite, SuiteKey, default_registry
 from pytest_llmeval.targets import Recordings

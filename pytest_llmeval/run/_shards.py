@@ -17,8 +17,8 @@ from pytest_llmeval.core import LARGEST, MISSING, Case, JsonNumber, LlmevalError
 from pytest_llmeval.data import OWN_FOLDER, display_path, write_bytes
 from pytest_llmeval.judges import JudgeMode, StoredJudgement
 from pytest_llmeval.reports import ReportedTexts
+from pytest_llmeval.run._measuring import cut_in_blocks
 from pytest_llmeval.run._run_record import Item, ItemResult, RunRecord, SuitePart
-from pytest_llmeval.run._score import cut_in_blocks
 from pytest_llmeval.suites import Suite, SuiteKey
 from pytest_llmeval.targets import RecordingMode
 

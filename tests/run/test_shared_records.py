@@ -11,6 +11,7 @@ from msgspec import structs
 import pytest_llmeval as ev
 from pytest_llmeval import Case, Evaluator, Metric, Observation, Sums, get_evaluator, score
 from pytest_llmeval.core import FloatArray
+from pytest_llmeval.run import _measuring as measuring
 from pytest_llmeval.run import _records as records
 from pytest_llmeval.run import _score as scoring
 
@@ -91,7 +92,7 @@ def collections(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     collector = SimpleNamespace(
         get_freeze_count=lambda: 0, freeze=lambda: calls.append("freeze"), unfreeze=lambda: calls.append("unfreeze")
     )
-    monkeypatch.setattr(scoring, "gc", collector)
+    monkeypatch.setattr(measuring, "gc", collector)
     return calls
 
 
