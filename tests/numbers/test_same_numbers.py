@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 from builders import judge, run
@@ -12,7 +12,7 @@ from pytest_llmeval import Case, Evaluator, Result, compare, get_evaluator, scor
 from pytest_llmeval.gates import DropGate
 from pytest_llmeval.gates._drop import SafeGate
 from pytest_llmeval.judges import JudgedEvaluator
-from pytest_llmeval.numbers import CaseStatistics
+from pytest_llmeval.numbers import CaseStatistics, RunPairing
 from pytest_llmeval.numbers import _estimation as estimation
 
 
@@ -48,46 +48,61 @@ def test_what_is_compared_is_what_both_reports_show(name: str, monkeypatch: pyte
     generator = GENERATORS[name]
     evaluator = generator.build()
     compared_values = 0
-    for seed in range(6):
+    for seed in range(8):
         rng = random.Random(seed)
         expected = [generator.gold(rng) if rng.random() < 0.9 else None for _ in range(rng.randint(2, 12))]
-        here, there = (_scored(evaluator, generator, expected, rng) for _ in range(2))
-        compared_values += _same_values(here, there, there, "value")
-        _same_values(here, there, CaseStatistics.from_records(there.records), "mean")
+        here, there = (_scored(evaluator, _cases(generator, expected, rng)) for _ in range(2))
+        compared_values += _same_values(evaluator, here, there, there[1], "value")
+        _same_values(evaluator, here, there, CaseStatistics.from_records(there[1].records), "mean")
     assert compared_values > 10
 
 
-def _same_values(here: Result, there: Result, baseline: Result | CaseStatistics, statistic: Any) -> int:
+Scored: TypeAlias = tuple[Sequence[Case], Result]
+
+
+def _same_values(
+    evaluator: Evaluator, here: Scored, there: Scored, baseline: Result | CaseStatistics, statistic: Any
+) -> int:
     """Compare what a comparison says with both reports; return how many values there were.
 
-    A pair of which one answer abstains, which the comparison allows, is in the reports only.
+    A pair of which one answer abstains, which the comparison allows, leaves both sides: the values are then those of
+    reports on the other cases.
     """
-    found = compare(here, baseline, statistic=statistic, abstained="allowed").metrics
+    found = compare(here[1], baseline, statistic=statistic, abstained="allowed").metrics
+    records = (CaseStatistics.exact(result.records) for _, result in (here, there))
+    runs = RunPairing(*records, here[1].evaluators, abstained="allowed")
+    rows = runs.everything()
     count = 0
     for metric in found.keys() - {"pass_rate"}:
-        if any("abstain" in note for note in found[metric].notes):
-            count += 1
-            continue
-        for result, compared in ((here, found[metric].value), (there, found[metric].baseline)):
+        silent = {runs.table.records[row].id for row in rows.current[runs.silent_in_one(metric, rows)]}
+        assert silent or not any("abstain" in note for note in found[metric].notes), metric
+        reports = [
+            _scored(evaluator, [case for case in cases if case.id not in silent])[1] if silent else result
+            for cases, result in (here, there)
+        ]
+        for result, compared in zip(reports, (found[metric].value, found[metric].baseline), strict=True):
             if metric not in result.metrics:  # a label that only the other run has
                 continue
             wanted = getattr(result.metrics[metric], statistic)
             assert compared == (None if wanted is None else pytest.approx(wanted, abs=1e-9)), metric
             count += wanted is not None
-        assert not any("left out" in note for note in found[metric].notes)
+        assert silent or not any("left out" in note for note in found[metric].notes)
     return count
 
 
-def _scored(evaluator: Evaluator, generator: Generator, expected: Sequence[Any], rng: random.Random) -> Result:
-    cases = [
-        Case(str(n), input=generator.input(rng), expected=each, prediction=generator.answer(rng))
-        for n, each in enumerate(expected)
+def _cases(generator: Generator, expected: Sequence[Any], rng: random.Random) -> list[Case]:
+    return [
+        Case(str(n), input=generator.input(rng), expected=gold, prediction=generator.answer(rng))
+        for n, gold in enumerate(expected)
     ]
+
+
+def _scored(evaluator: Evaluator, cases: Sequence[Case]) -> Scored:
     judge = answered if isinstance(evaluator, JudgedEvaluator) else None
     result = score(evaluator, cases, confidence=None, judge=judge)
     reasons = {case.reason for case in result.cases if case.outcome == "errored"}
     assert not reasons, f"{reasons} (judges of generated cases are `answered` in tests/examples.py)"
-    return result
+    return cases, result
 
 
 def test_a_case_that_errored_in_one_run_is_left_out_of_both() -> None:
