@@ -21,6 +21,7 @@ from pytest_llmeval.numbers._significance import (
     effective_units,
     net_fall_tail,
     sign_flip_tails,
+    sign_tail,
     skewed_tails,
     unseen_rest,
     unseen_tail,
@@ -166,6 +167,8 @@ class FarChanges(NamedTuple):
         """Return whether half of the units fell, net of those that rose, and luck does not explain it.
 
         Had nothing changed in truth, units would rise as often as they fall, so luck is measured by those that rose.
+        If some did, a sign test must find the falls too, at the level of one side: together with the gate's own test,
+        which is then able to, the gate keeps that level.
         The falls must be improbable by the rises of these units, and by those of any number of others together, in
         each of which such a fall might have been seen: the others with the most rises first, so that more others
         never make it more of a collapse.
@@ -175,6 +178,8 @@ class FarChanges(NamedTuple):
             level: The probability of luck that counts as none; half of it for several tests together.
         """
         if 2 * self.net < max(self.units, 1) or net_fall_tail(self.net, self.units, _rises([self])) > level:
+            return False
+        if self.better and sign_tail(self.worse, self.better) > level / 2:
             return False
         pool = [self]
         for other in sorted(others, key=lambda each: (-each.better / each.units, each.units)):

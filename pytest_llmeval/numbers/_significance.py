@@ -93,6 +93,13 @@ def few_changes_tail(changed: int, cases: int, share: float) -> float:
     return float(bdtr(changed, cases, share))
 
 
+def sign_tail(worse: int, better: int) -> float:
+    """Return how probably so many of the units that changed fall if each rises as easily, by the exact sign test."""
+    from scipy.special import bdtrc
+
+    return float(bdtrc(worse - 1, worse + better, 0.5)) if worse else 1.0
+
+
 def net_fall_tail(net: int, units: int, share: float) -> float:
     """Return how probably falls exceed rises by `net` or more if each unit falls, or rises, with probability `share`.
 
@@ -228,12 +235,12 @@ def mcnemar_tails(worse: int, better: int, pairs: int, at: float, *, mid_p: bool
         p-values. A drop beyond `at` is never significant more easily than one beyond 0. Without a changed pair nothing
         speaks for a drop, and against it that each pair would have become worse with probability `at`.
     """
-    from scipy.special import bdtr, bdtrc
+    from scipy.special import bdtr
 
     changed = worse + better
     if not changed:
         return Tails(1.0, few_changes_tail(0, pairs, min(at, 1.0)))
-    exact = Tails(float(bdtrc(worse - 1, changed, 0.5)) if worse else 1.0, float(bdtr(worse, changed, 0.5)))
+    exact = Tails(sign_tail(worse, better), float(bdtr(worse, changed, 0.5)))
     if mid_p:
         seen = exact.above + exact.below - 1
         exact = Tails(exact.above - seen / 2, exact.below - seen / 2)

@@ -10,7 +10,7 @@ from project import ROOT
 
 from pytest_llmeval.gates import judge_together
 from pytest_llmeval.numbers import FarChanges
-from pytest_llmeval.numbers._significance import net_fall_tail
+from pytest_llmeval.numbers._significance import net_fall_tail, sign_tail
 
 
 def fallen(cases: int, worse: int, better: int = 0) -> tuple[list[int], list[int]]:
@@ -143,3 +143,23 @@ def test_a_test_that_is_not_about_the_mean_names_the_typical_case() -> None:
     assert "a drop of the typical case beyond 0.02 is not significant" in found.reason
     apart = judge(gate(test="wilcoxon"), run(noisy(50, 1, 0.4), start=100), run(noisy(60, 2)))
     assert "a drop beyond 0 is significant" in apart.reason  # by bootstrap, which is about the mean
+
+
+@pytest.mark.parametrize("units", range(7, 21))
+def test_both_rules_that_fail_a_gate_share_its_level(units: int) -> None:
+    changes = [FarChanges(units, worse, better) for worse in range(1, units + 1) for better in range(units + 1 - worse)]
+    red = [
+        change for change in changes if sign_tail(change.worse, change.better) <= 0.025 or change.is_collapse([], 0.05)
+    ]
+
+    def errs(share: float) -> float:
+        """The chance that equally good runs are red, if each unit falls, or rises, with this probability."""
+        return sum(
+            comb(units, change.worse)
+            * comb(units - change.worse, change.better)
+            * share ** (change.worse + change.better)
+            * (1 - 2 * share) ** (units - change.worse - change.better)
+            for change in red
+        )
+
+    assert max(map(errs, np.linspace(0.01, 0.5, 50))) <= (0.03 if units < 9 else 0.0251)
