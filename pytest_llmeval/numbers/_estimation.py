@@ -63,6 +63,7 @@ class Estimate:
         left_out: Cases that are not compared because they errored, or ran in one of the runs only.
         left_out_drop: How far these would have fallen at most, added up; ``None`` if the metric is unbounded.
         binary: Whether every case has one of the two ends of the metric as its score, in both runs.
+        two_valued: Whether every result has one of the two ends as its score, repeats of a case each for itself.
         bounded: Whether the metric declares both its ends.
         extent: The smallest and the largest score of a case in the baseline; ``None`` if cases have none.
         errored: Cases of the current run that could not be measured.
@@ -90,6 +91,7 @@ class Estimate:
     binary: bool
     errored: int
     lost_resamples: float
+    two_valued: bool = False
     bounded: bool = True
     extent: tuple[float, float] | None = None
     fault: str = ""
@@ -358,7 +360,8 @@ class _Resampling:
             )
             units = min(units, *(int(each.cases) for each in rests))
             resampled = resampled + _unseen(math.hypot(*(each.floor for each in rests)), resampled.size)
-        scores = [table.scores[name][each][part] for each, part in zip(rows, judged, strict=True)]
+        judged_rows = [own[part] for own, part in zip(rows, judged, strict=True)]
+        scores = [table.scores[name][own] for own in judged_rows]
         extent = _extent(scores[1])
         ends = scaled_ends(metric, extent, units)
         left_out = left_out_of(self.pairing, name, rows)
@@ -378,6 +381,7 @@ class _Resampling:
             left_out=left_out.cases,
             left_out_drop=left_out.drop,
             binary=table.weights is None and _are_ends(scores, ends),
+            two_valued=table.weights is None and all(self._has_ends(name, own, ends) for own in judged_rows),
             bounded=is_bounded(metric),
             extent=extent,
             errored=int(table.failed[name][rows.current].sum()),
@@ -401,6 +405,15 @@ class _Resampling:
         values = len(left) * (value - baseline) - (len(left) - 1) * left
         finite: FloatArray = values[np.isfinite(values)]
         return finite
+
+    def _has_ends(self, name: str, rows: IntArray, ends: tuple[float | None, float | None]) -> bool:
+        """Return whether every result of some cases is one of two scores."""
+        table = self.pairing.table
+        for row in rows[~_at_ends(table.scores[name][rows], ends)].tolist():
+            spread = (table.records[row].repeats or {}).get("spread", {}).get(name)
+            if spread is None or any(score not in ends for score in spread["scores"]):
+                return False
+        return None not in ends
 
     def _changed(self, name: str) -> BoolArray:
         """Return which cases matter to the difference: their counts of this run change the metric of the baseline."""
@@ -459,8 +472,12 @@ def scaled_ends(metric: Metric, extent: tuple[float, float] | None, units: int) 
 def _are_ends(scores: Sequence[FloatArray], ends: tuple[float | None, float | None]) -> bool:
     import numpy as np
 
-    low, high = ends
-    return None not in ends and all(bool(((part == low) | (part == high)).all()) for part in map(np.asarray, scores))
+    return None not in ends and all(bool(_at_ends(part, ends).all()) for part in map(np.asarray, scores))
+
+
+def _at_ends(scores: FloatArray, ends: tuple[float | None, float | None]) -> BoolArray:
+    at_ends: BoolArray = (scores == ends[0]) | (scores == ends[1])
+    return at_ends
 
 
 def _extent(scores: FloatArray) -> tuple[float, float] | None:

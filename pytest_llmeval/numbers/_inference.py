@@ -167,8 +167,7 @@ class FarChanges(NamedTuple):
         """Return whether half of the units fell, net of those that rose, and luck does not explain it.
 
         Had nothing changed in truth, units would rise as often as they fall, so luck is measured by those that rose.
-        If some did, a sign test must find the falls too, at the level of one side: together with the gate's own test,
-        which is then able to, the gate keeps that level.
+        If some did, a sign test must find the falls as well. Its level is that of one side, which both rules then share.
         The falls must be improbable by the rises of these units, and by those of any number of others together, in
         each of which such a fall might have been seen: the others with the most rises first, so that more others
         never make it more of a collapse.
@@ -366,10 +365,13 @@ def held_tails(data: Estimate, metric: Metric, tails: Tails, at: float) -> Tails
 
 
 def _only_rises(data: Estimate, metric: Metric) -> bool:
-    """Return whether so many units are better, and none worse, that a sign test leaves next to no doubt.
+    """Return whether so many cases are better, and none worse, that a sign test leaves next to no doubt.
 
-    It asks whether a unit rises as often as it falls, and needs no unseen ones.
+    It asks whether a case rises as often as it falls, and needs no unseen ones. That says something of the mean only if
+    a single result rises as far as it falls: graded scores may rise a little often, and fall far now and then.
     """
+    if not data.two_valued or data.units != data.cases:
+        return False
     gains = data.contributions if metric.higher_is_better else -data.contributions
     rises = int((gains > _SLACK).sum())
     return not (gains < -_SLACK).any() and 0.5**rises <= _NO_DOUBT
