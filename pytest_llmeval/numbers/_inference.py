@@ -167,7 +167,7 @@ class FarChanges(NamedTuple):
         """Return whether half of the units fell, net of those that rose, and luck does not explain it.
 
         Had nothing changed in truth, units would rise as often as they fall, so luck is measured by those that rose.
-        If some did, a sign test must find the falls as well. Its level is that of one side, which both rules then share.
+        If some did, a sign test must find the falls at the level of one side, which both rules then share.
         The falls must be improbable by the rises of these units, and by those of any number of others together, in
         each of which such a fall might have been seen: the others with the most rises first, so that more others
         never make it more of a collapse.
