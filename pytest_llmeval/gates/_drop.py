@@ -477,13 +477,15 @@ class LiftGate(GainGate):
         return tails is None or self.sides * min(tails.below, tails.above) > 1 - self.confidence
 
     def _cannot_tell(self, evidence: "Evidence", metric: Metric) -> str:
-        from pytest_llmeval.numbers import units_of, units_to_gain
+        from pytest_llmeval.numbers import gain_guard, units_of, units_to_gain
 
         data = evidence.estimate
         text = f"cannot tell: {units_of(data)}"
         observed = 0.0 if evidence.drop is None else -evidence.drop
         if observed <= self.allowed:
             return f"{text}, and the gain that is observed is not above {limit(self.allowed)}"
+        if guard := gain_guard(evidence, self, metric):
+            text += f": {guard}"
         needed = units_to_gain(observed, evidence, self, metric)
         if needed is None or needed <= data.units:
             return text

@@ -732,6 +732,25 @@ def units_to_gain(gain: float, evidence: Evidence, gate: TestedChange, metric: M
     return _fewest(finds, evidence.estimate.units)
 
 
+def gain_guard(evidence: Evidence, gate: TestedChange, metric: Metric) -> str:
+    """Name the guard that keeps an observed gain from being significant, with the number that it needs, if one does."""
+    data, level = evidence.estimate, (1 - gate.confidence) / gate.sides
+    noun = "cluster" if data.units < data.cases else "case"
+    if evidence.drop is None or evidence.tails is None or data.changed is None:
+        return ""
+    if least_tail(data) > level:
+        return f"{counted(data.changed, noun)} changed, and a sign test needs {_needed(level, gate)} that rise"
+    end = metric.worst
+    if end is None or data.value is None:
+        return ""
+    excess, room = gate.max_drop - evidence.drop, abs(data.value - end)
+    unseen = unseen_tail(excess, room, data.units)
+    if not 0 < excess < room or not level < unseen <= evidence.tails.below:
+        return ""
+    needed = math.ceil(math.log(level) / math.log1p(-excess / room))
+    return f"unseen cases could take the gain back, which {needed} {noun}s would rule out"
+
+
 def _scaled(evidence: Evidence, units: int) -> Evidence:
     """Return the evidence as more units, scattering as these do, would give it."""
     data = evidence.estimate

@@ -15,6 +15,7 @@ from pytest_llmeval.data import Document
 from pytest_llmeval.exchange import GateVerdict
 from pytest_llmeval.exchange.gating import GateOptions, judge_results
 from pytest_llmeval.exchange.results import ResultRow
+from pytest_llmeval.gates._drop import LiftGate
 
 RULES: Sequence[Mapping[str, Any]] = (
     {},
@@ -279,3 +280,15 @@ def test_a_test_of_the_typical_case_passes_no_collapse(tmp_path: Path) -> None:
     assert verdict.decision != "passed"
     alone = judged(rows(olds), rows(olds), tmp_path, {"metric": "m", "max_drop": 0, "test": "wilcoxon"})
     assert "the power of test wilcoxon, which is about the typical case, is not computed" in gates_of(alone)[0].reason
+
+
+@pytest.mark.parametrize(
+    ("olds", "guard"),
+    [
+        ([0.0] * 4 + [1.0] * 26, "4 cases changed, and a sign test needs 6 that rise"),
+        ([0.9] * 30, "unseen cases could take the gain back, which 36 cases would rule out"),
+    ],
+)
+def test_a_lift_that_a_guard_stops_names_the_guard(olds: list[float], guard: str) -> None:
+    found = judge(LiftGate("score", 0.0, against="other"), run([1.0] * 30), run(olds))
+    assert (found.outcome, guard in found.reason) == ("undecided", True), found.reason
