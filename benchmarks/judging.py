@@ -149,11 +149,13 @@ def processor_time() -> float:
 def warm_rate(folder: Path, url: str, cases: int) -> float:
     """Return verdicts per second of processor time from a warm cache, questions built and keys made."""
     from pytest_llmeval import Case, get_evaluator
-    from pytest_llmeval.judges import JudgeOptions, JudgeSpec, SuiteJudges
+    from pytest_llmeval.judges import CachePlace, JudgeOptions, JudgeSpec, SuiteJudges
     from pytest_llmeval.services import Background
 
     evaluator: Any = get_evaluator("judge", mode="continuous")
-    judges = SuiteJudges(JudgeOptions(cache=folder / ".llmeval" / "cache.sqlite3", run="warm"), Background())
+    judges = SuiteJudges(
+        JudgeOptions(cache=CachePlace(folder / ".llmeval" / "cache.sqlite3"), run="warm"), Background()
+    )
     panel = judges.judge_of(
         folder / "judged.eval.yaml", JudgeSpec(model="openai:local", base_url=url), "judged.eval.yaml"
     )

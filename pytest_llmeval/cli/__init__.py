@@ -5,6 +5,7 @@ import os
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from pytest_llmeval._lazy import lazy_names
@@ -89,6 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: list[str]) -> int:
     from pytest_llmeval.cli._console import CommandResult, deliver, say
     from pytest_llmeval.core import LlmevalError, OptionError, SuiteError
+    from pytest_llmeval.data import collector_paused
     from pytest_llmeval.suites import default_registry, shipped_registry
 
     options = Namespace()
@@ -103,7 +105,8 @@ def _run(arguments: list[str]) -> int:
             commands = dict(registry.commands)
             commands = {name: commands[name]} if name in commands else commands
         options = _parser(commands, arguments).parse_args(arguments, options)
-        done: int | CommandResult = options.run(options)
+        with collector_paused() if getattr(options, "bulk", False) else nullcontext():
+            done: int | CommandResult = options.run(options)
         return done if isinstance(done, int) else deliver(done, getattr(options, "json", None))
     except LlmevalError as error:
         say(error.faults if isinstance(error, SuiteError) else str(error).split("\n"), error=True, sources=True)

@@ -36,7 +36,7 @@ def add_merge(parser: ArgumentParser) -> None:
         *("report", "snapshot-update", "snapshot-anchor", "mutate", "mutate-seed", "require-gates"),
         *("rootdir", "verbose"),
     )
-    parser.set_defaults(run=_merge)
+    parser.set_defaults(run=_merge, bulk=True)
 
 
 def _merge(options: Namespace) -> CommandResult:

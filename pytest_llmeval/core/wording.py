@@ -16,11 +16,13 @@ _MARK = "..."
 _COUNT_OF_REMAINDER = re.compile(r"\.\.\. \([\d,]+ more characters?\)\Z")
 
 _IGNORABLE = (
-    *(0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), 0x2800, 0x3164, *range(0xFE00, 0xFE10), 0xFFA0),
-    *range(0xE0100, 0xE01F0),
+    *((0x034F, 0x034F), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F), (0x2800, 0x2800), (0x3164, 0x3164)),
+    *((0xFE00, 0xFE0F), (0xFFA0, 0xFFA0), (0xE0100, 0xE01EF)),
 )
-_BLANK = frozenset(map(chr, _IGNORABLE))
+_BLANK = frozenset(chr(code) for first, last in _IGNORABLE for code in range(first, last + 1))
 """Letters, marks and symbols without a shape: Unicode's default ignorable ones, and the empty braille pattern."""
+
+_ANY_BLANK = re.compile("[" + "".join(f"{chr(first)}-{chr(last)}" for first, last in _IGNORABLE) + "]")
 
 
 def number(value: float | None) -> str:
@@ -186,9 +188,12 @@ def printable(text: str, *, lines: bool = False) -> str:
     >>> printable("a\u202eb\u3164\n"), printable("two\nlines", lines=True)
     ('a\\u202eb\\u3164\\n', 'two\nlines')
     """
-    if text.isascii() and text.isprintable():
-        return text
     layout = "\n\t" if lines else ""
+    shown = text
+    for mark in layout:
+        shown = shown.replace(mark, "")
+    if shown.isprintable() and (shown.isascii() or _ANY_BLANK.search(shown) is None):
+        return text
     return "".join(
         each if each in layout or is_visible(each) else each.encode("unicode_escape").decode("ascii") for each in text
     )

@@ -260,7 +260,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     table.add_argument("--prediction", metavar="COLUMN", help="column of the recorded answer")
     table.add_argument("--id", metavar="COLUMN", help="column of the case ids")
     table.add_argument("--label", action="append", default=[], metavar="COLUMN", help="column of a label")
-    parser.set_defaults(run=_import)
+    parser.set_defaults(run=_import, bulk=True)
 
 
 def _format(text: str) -> str:
@@ -414,7 +414,7 @@ def add_gate(parser: ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the verdict as JSON, and nothing else")
     parser.add_argument("--comment", type=Path, metavar="FILE", help="write the comment for a pull request")
     add_options(parser, "report", "snapshot-update", "rootdir", "verbose")
-    parser.set_defaults(run=_gate, code_of_faults=CODES["undecided"])
+    parser.set_defaults(run=_gate, bulk=True, code_of_faults=CODES["undecided"])
 
 
 def _range(text: str) -> tuple[str, tuple[float, float]]:

@@ -170,7 +170,7 @@ def add_mlflow(parser: ArgumentParser) -> None:
     )
     parser.add_argument("report", type=Path, metavar="REPORT.json", help="a JSON report")
     parser.add_argument("--experiment", required=True, metavar="NAME", help="the experiment; made if there is none")
-    parser.set_defaults(run=_export)
+    parser.set_defaults(run=_export, bulk=True)
 
 
 def _export(options: Namespace) -> CommandResult:

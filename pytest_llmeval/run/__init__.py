@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.run._finishing import finish_run, with_past, write_run
     from pytest_llmeval.run._job import Answers, EarlyCalls, Job, LoadedCase, Next, usage_of_target, with_figures
     from pytest_llmeval.run._judging import qualified, variants_of
-    from pytest_llmeval.run._measuring import MeasuredBlocks, loaded_data_settled, measure_answered, measure_each
+    from pytest_llmeval.run._measuring import MeasuredBlocks, measure_answered, measure_each
     from pytest_llmeval.run._merging import merge_shards
     from pytest_llmeval.run._partial import PartialResult
     from pytest_llmeval.run._records import SharedRecords
@@ -120,7 +120,6 @@ _HOMES = {
     ),
     "_measuring": (
         "MeasuredBlocks",
-        "loaded_data_settled",
         "measure_answered",
         "measure_each",
     ),

@@ -320,9 +320,9 @@ def _cases(
 ) -> Iterator[CaseReport]:
     """Yield the cases of the approved run with their scores and answers."""
     scores = Table(suite.metrics, statistics.records).scores
+    columns = {name: scores[name].tolist() for name in scores if name != PASS_RATE}  # each column is unpacked once
     for row, record in enumerate(statistics.records):
-        named = {name: float(column[row]) for name, column in scores.items()}
-        metrics = {name: None if math.isnan(score) else score for name, score in named.items() if name != PASS_RATE}
+        metrics = {name: None if math.isnan(column[row]) else column[row] for name, column in columns.items()}
         texts = answer_fields(answers.get(record.id, ()))
         yield CaseReport(id=record.id, outcome=record.outcome, metrics=metrics, **texts)
 

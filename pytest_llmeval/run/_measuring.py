@@ -1,8 +1,6 @@
 """The measuring of cases that carry their predictions, alone and in blocks."""
 
-import gc
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -202,20 +200,3 @@ def cut_in_blocks(cases: Sequence[Case], size: int) -> Mapping[str, Sequence[Cas
     """Cut cases into blocks; return the id of each case with its block."""
     blocks = [cases[start : start + size] for start in range(0, len(cases), size)]
     return {each.id: block for block in blocks for each in block}
-
-
-@contextmanager
-def loaded_data_settled() -> Iterator[Callable[[], None]]:
-    """A context in which garbage collection ignores existing objects: walking loaded cases takes a fourth of a run.
-
-    Yields:
-        A function after which it also ignores what has been made since, such as the records of a block of cases.
-    """
-    if gc.get_freeze_count():  # a freeze that is not ours to undo
-        yield lambda: None
-        return
-    gc.freeze()
-    try:
-        yield gc.freeze
-    finally:
-        gc.unfreeze()

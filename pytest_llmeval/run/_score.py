@@ -1,6 +1,6 @@
 """The scoring of cases in Python."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from itertools import chain
@@ -22,7 +22,7 @@ from pytest_llmeval.core import (
     normalized,
 )
 from pytest_llmeval.numbers import summarize
-from pytest_llmeval.run._measuring import loaded_data_settled, measure_answered, measure_each
+from pytest_llmeval.run._measuring import measure_answered, measure_each
 from pytest_llmeval.run._records import SharedRecords
 
 if TYPE_CHECKING:
@@ -139,8 +139,7 @@ def score(
             if agreement is not None:
                 named[agreement.name] = agreement
                 measured[agreement.name] = [agreed for _, agreed in both]
-    with loaded_data_settled() as settle:
-        records = list(_records(named, measured, listed, readings, faults, settle))
+    records = list(_records(named, measured, listed, readings, faults))
     if partial:
         return PartialResult.of(named, records, group_by)
     result = summarize(named, records, group_by=group_by, confidence=confidence, cluster_by=cluster_by)
@@ -219,7 +218,6 @@ def _records(
     cases: Sequence[Case],
     readings: Mapping[str, Reading],
     faults: Mapping[int, PredictionError],
-    settle: Callable[[], None],
 ) -> Iterator[CaseRecord]:
     """Measure cases in blocks, so that what measuring needs is never there for all of them at once."""
     shared = SharedRecords()
@@ -237,7 +235,6 @@ def _records(
         for case, *row in zip(block, *columns, strict=True):
             measured = zip(evaluators, row, strict=True)
             yield shared.record(case, {label: each for label, each in measured if each is not None})
-        settle()
 
 
 def _whom(evaluator: Evaluator, judge: "Judgeable | Panel | None") -> "Judgeable | Panel | None":

@@ -27,7 +27,6 @@ from pytest_llmeval.run._case_runner import CaseRunner, FromFixtures
 from pytest_llmeval.run._execute import Execution
 from pytest_llmeval.run._job import LoadedCase
 from pytest_llmeval.run._judging import judge
-from pytest_llmeval.run._measuring import loaded_data_settled
 from pytest_llmeval.run._run_record import Item, ItemResult, RunRecord, SuitePart
 from pytest_llmeval.run._stages import Judged, RunScope, RunTerms, collect, judges_of, record_predictions
 from pytest_llmeval.suites import Registry, Suite, SuiteKey, default_registry
@@ -150,16 +149,6 @@ class ScriptRun:
         Raises:
             LlmevalError: The suite cannot be judged, or a file of predictions cannot be used.
         """
-        with loaded_data_settled() as settle:
-            return await self._executed(target, own_judge, progress, settle)
-
-    async def _executed(
-        self,
-        target: Callable[..., Any] | None,
-        own_judge: "Judgeable | None",
-        progress: bool | None,
-        settle: Callable[[], None],
-    ) -> SuiteResult:
         suite = self.whole.for_variant(self.system)
         root = project_root(suite.path)
         key = SuiteKey(str(suite.path), display_path(suite.path, root), variant=suite.system)
@@ -190,7 +179,6 @@ class ScriptRun:
                 all_answers=True,
             )
             run.items[Item(key.display_path, key.variant)] = ItemResult(part, "passed", 0.0)
-            settle()
             try:
                 judged = _judged(run, _OneSuite(root, self.whole, runner.judges))
                 if runner.records:

@@ -86,7 +86,9 @@ class Command(Struct, frozen=True):
     Attributes:
         help: One line for the list of commands.
         add_arguments: Function, or its import string, that adds arguments to the parser of the command and sets the
-            default ``run``: a function from the parsed options to the exit code, or to a ``CommandResult``.
+            default ``run``: a function from the parsed options to the exit code, or to a ``CommandResult``. With the
+            default ``bulk=True``, the garbage collector of the process is paused while it runs: for commands that make
+            many objects and keep nearly all of them.
         group: Its heading in the list of commands.
     """
 

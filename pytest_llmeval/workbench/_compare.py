@@ -68,7 +68,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--show", type=int, default=0, metavar="N", help="list the N cases that changed most (default: none)"
     )
-    parser.set_defaults(run=_compare, code_of_faults=2)
+    parser.set_defaults(run=_compare, bulk=True, code_of_faults=2)
 
 
 def _compare(options: Namespace) -> CommandResult:
@@ -427,7 +427,7 @@ def add_decide(parser: ArgumentParser) -> None:
     parser.description = _DECIDE
     parser.add_argument("report", type=Path, help="JSON report of a run of the suite")
     parser.add_argument("suite", type=Path, help="suite file, with the thresholds and gates to apply")
-    parser.set_defaults(run=_decide, code_of_faults=2)
+    parser.set_defaults(run=_decide, bulk=True, code_of_faults=2)
 
 
 def _decide(options: Namespace) -> CommandResult:

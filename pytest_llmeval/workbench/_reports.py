@@ -106,7 +106,7 @@ def add_html(parser: ArgumentParser) -> None:
     parser.add_argument("reports", nargs="+", type=Path, metavar="RUN.json", help="JSON report of a run")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="page to write (default: RUN.html)")
     parser.add_argument("--baseline", type=Path, metavar="BASE.json", help="JSON report to compare with")
-    parser.set_defaults(run=_html, code_of_faults=2)
+    parser.set_defaults(run=_html, bulk=True, code_of_faults=2)
 
 
 def _html(options: Namespace) -> CommandResult:

@@ -334,7 +334,7 @@ def add_score(parser: ArgumentParser) -> None:
         "--executor", default="", metavar="NAME", help="processes:N or dask://HOST:PORT; default: this process"
     )
     add_options(parser, predictions, "report", "verbose")
-    parser.set_defaults(run=_score)
+    parser.set_defaults(run=_score, bulk=True)
 
 
 def _score(options: Namespace) -> CommandResult:
@@ -373,7 +373,7 @@ def _record(options: Namespace, path: Path, checkout: "Checkout") -> "RunRecord"
     """
     from pytest_llmeval.data import display_path
     from pytest_llmeval.reports import shows_passed_cases
-    from pytest_llmeval.run import Item, ItemResult, RunRecord, loaded_data_settled
+    from pytest_llmeval.run import Item, ItemResult, RunRecord
     from pytest_llmeval.suites import SuiteKey
     from pytest_llmeval.targets import Recordings, holds_recordings
 
@@ -397,11 +397,10 @@ def _record(options: Namespace, path: Path, checkout: "Checkout") -> "RunRecord"
     if faults := suite.all_faults:
         say([*notes(path, faults), *faults], error=True)
         run.faults[file] = list(map(str, faults))
-    with loaded_data_settled() as settle, open_executor(options.executor) as executor:
+    with open_executor(options.executor) as executor:
         explains = shows_passed_cases(options.report, options.verbose)
         for name in suite.systems or [""]:
             key, system = SuiteKey(str(path), file, variant=name), suite.for_variant(name)
             for part in run_predicted(system, key, executor, recordings, explains_all=explains):
                 run.items[Item(file, f"{name}::{len(run.items)}")] = ItemResult(part, "passed", 0.0)
-                settle()
     return run

@@ -443,9 +443,12 @@ class _RougeTable(dict[str, tuple[str, ...]]):
         self._stemmer = _RougeStemmer()
 
     def __missing__(self, chunk: str) -> tuple[str, ...]:
-        # Marks around a word are no part of a token, and a word is met with many.
-        core = chunk.strip(string.punctuation)
-        tokens = self[core] if core != chunk else tuple(self._tokenize(chunk, self._stemmer))
+        if chunk.isalnum() and chunk.isascii():  # of which the tokenizer leaves nothing but the stem
+            tokens: tuple[str, ...] = (porter_stem(chunk),)
+        elif (core := chunk.strip(string.punctuation)) != chunk:  # marks are no part of a token, and come with any word
+            tokens = self[core]
+        else:
+            tokens = tuple(self._tokenize(chunk, self._stemmer))
         if len(chunk) > _LONGEST_CHUNK:
             return tokens
         if len(self) >= _MOST_CHUNKS:

@@ -1,0 +1,106 @@
+"""Growth of commands that read rows: steps are counted, at n rows and at four times as many."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pytest_llmeval.cli import main
+
+SMALL = 200
+TIMES = 4
+MOST = 4.6
+"""What may be needed for four times the rows, in place of 4."""
+
+SUITE = """\
+suite: capitals
+evaluators: [{text: {metrics: [exact_match, f1]}}]
+group_by: [half]
+gates: [f1 >= 0.1]
+source: {format: jsonl, path: cases.jsonl}
+"""
+
+
+def score_rows(rows: int, shift: int) -> str:
+    values = ((f"case-{n}", name, value) for n in range(rows) for name, value in _scores(n + shift))
+    return "".join(json.dumps({"case": case, "metric": name, "score": value}) + "\n" for case, name, value in values)
+
+
+def _scores(number: int) -> list[tuple[str, float]]:
+    share = number * 37 % 101 / 100
+    return [("f1", share), ("ok", float(share > 0.3))]
+
+
+def case_rows(rows: int) -> str:
+    cases = (
+        {"id": f"case-{n}", "input": f"Where is {n}?", "expected": f"at {n} by the sea", "prediction": f"at {n % 7}"}
+        for n in range(rows)
+    )
+    return "".join(json.dumps({**case, "labels": {"half": "ab"[n % 2]}}) + "\n" for n, case in enumerate(cases))
+
+
+def write_scores(rows: int) -> None:
+    """Write the scores of two runs."""
+    for name, shift in (("new.jsonl", 0), ("old.jsonl", 3)):
+        Path(name).write_text(score_rows(rows, shift), encoding="utf-8")
+
+
+def write_suite(rows: int) -> None:
+    """Write a suite with its answers."""
+    Path("cases.jsonl").write_text(case_rows(rows), encoding="utf-8")
+    Path("s.eval.yaml").write_text(SUITE, encoding="utf-8")
+
+
+def write_reports(rows: int) -> None:
+    """Write the reports of two runs, whose cases differ."""
+    write_suite(rows)
+    assert main(["score", "s.eval.yaml", "--report=old.json"]) == 0
+    answers = case_rows(rows).replace('"at 3"', '"by the sea"')
+    Path("cases.jsonl").write_text(answers, encoding="utf-8")
+    assert main(["score", "s.eval.yaml", "--report=new.json"]) == 0
+
+
+def counted_steps(arguments: list[str]) -> int:
+    """Return the calls that a command makes, with the numbers of each array that one of them returns."""
+    steps = 0
+
+    def note(_: FrameType, event: str, given: Any) -> None:
+        nonlocal steps
+        if event in ("call", "c_call"):
+            steps += 1
+        elif event == "return" and isinstance(given, np.ndarray):
+            steps += given.size
+
+    sys.setprofile(note)
+    try:
+        main(arguments)
+    finally:
+        sys.setprofile(None)
+    return steps
+
+
+COMMANDS: dict[str, tuple[Callable[[int], None], list[str]]] = {
+    "gate": (write_scores, ["gate", "new.jsonl"]),
+    "gate with a baseline": (write_scores, ["gate", "new.jsonl", "--baseline", "old.jsonl"]),
+    "score": (write_suite, ["score", "s.eval.yaml", "--report=run.json"]),
+    "compare": (write_reports, ["compare", "new.json", "--baseline", "old.json"]),
+    "comment": (write_reports, ["comment", "new.json", "--baseline", "old.json"]),
+    "html": (write_reports, ["html", "new.json", "--output=page.html"]),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_steps_grow_with_rows(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write, arguments = COMMANDS[command]
+    steps = []
+    for rows in (SMALL, SMALL, TIMES * SMALL):  # the first run imports and fills caches
+        write(rows)
+        steps.append(counted_steps(arguments))
+    _, few, many = steps
+    assert many <= MOST * few, f"{few} steps for {SMALL} rows, {many} for {TIMES * SMALL}"
