@@ -66,14 +66,17 @@ def write_reports(rows: int) -> None:
 
 
 def counted_steps(arguments: list[str]) -> int:
-    """Return the calls that a command makes, with the numbers of each array that one of them returns."""
+    """Return the calls that a command makes, with the numbers of each column that one of them returns.
+
+    Draws of resampling are no columns: they have two dimensions, and their count does not depend on the rows.
+    """
     steps = 0
 
     def note(_: FrameType, event: str, given: Any) -> None:
         nonlocal steps
         if event in ("call", "c_call"):
             steps += 1
-        elif event == "return" and isinstance(given, np.ndarray):
+        elif event == "return" and isinstance(given, np.ndarray) and given.ndim == 1:
             steps += given.size
 
     sys.setprofile(note)

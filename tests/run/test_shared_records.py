@@ -92,7 +92,9 @@ def test_scoring_in_python_leaves_the_garbage_collector_alone() -> None:
         seen.append((gc.isenabled(), gc.get_freeze_count()))
         return bool(case.prediction)
 
-    before = (gc.isenabled(), gc.get_freeze_count())
+    enabled, frozen = gc.isenabled(), gc.get_freeze_count()
     score(watch, CASES)
     ev.suite("letters", cases=[{"id": "a", "expected": "a"}], evaluators=[watch]).run(lambda _: "a", progress=False)
-    assert seen == [before] * (len(CASES) + 1)
+    assert len(seen) == len(CASES) + 1
+    # What was frozen before may go; nothing is added to it.
+    assert all(each is enabled and count <= frozen for each, count in seen)

@@ -1,5 +1,6 @@
 """``llmeval score`` and ``llmeval inputs``: suites whose predictions are known, without pytest."""
 
+import gc
 import json
 import signal
 import subprocess
@@ -12,6 +13,7 @@ from running import local_cluster
 from servers import PATIENCE
 
 from pytest_llmeval.cli import main
+from pytest_llmeval.workbench import _streams as streams
 
 SUITE = """\
 suite: capitals
@@ -199,3 +201,16 @@ def test_faulty_predictions_cost_their_own_cases_only(capsys: pytest.CaptureFixt
     assert (metric["scored"], metric["errored"]) == (2, 1)
     assert "expected `prediction` or `hypothesis`" in capsys.readouterr().err
     assert all(gate["outcome"] == "not_judged" for gate in report()["suites"][0]["gates"])
+
+
+def test_the_garbage_collector_is_paused_while_the_command_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    def watch(_: object) -> int:
+        seen.append(gc.isenabled())
+        return 0
+
+    enabled = gc.isenabled()
+    monkeypatch.setattr(streams, "_score", watch)
+    assert main(["score", "s.eval.yaml"]) == 0
+    assert (seen, gc.isenabled()) == ([False], enabled)
