@@ -189,10 +189,10 @@ def printable(text: str, *, lines: bool = False) -> str:
     ('a\\u202eb\\u3164\\n', 'two\nlines')
     """
     layout = "\n\t" if lines else ""
-    shown = text
+    line = text
     for mark in layout:
-        shown = shown.replace(mark, "")
-    if shown.isprintable() and (shown.isascii() or _ANY_BLANK.search(shown) is None):
+        line = line.replace(mark, "")
+    if line.isprintable() and (line.isascii() or _ANY_BLANK.search(line) is None):
         return text
     return "".join(
         each if each in layout or is_visible(each) else each.encode("unicode_escape").decode("ascii") for each in text
