@@ -128,103 +128,7 @@ _DEFAULT_READS: Final = Reads()
 
 
 @dataclass(frozen=True)
-class QuestionDefaults:
-    """The part of an evaluator's contract about models that it asks, with the defaults of one that asks nothing.
-
-    Subclasses of `JudgedEvaluator` override it. Calls, storage and costs are handled elsewhere.
-    """
-
-    asks: ClassVar[bool] = False
-    """Whether it asks models: the suite's judge, or `own_model`. A property where an option decides it."""
-
-    @property
-    def own_model(self) -> Any:
-        """The `JudgeSpec` of the model that it asks in place of the suite's judge; default: ``None``, the judge."""
-        return None
-
-    def own_client(self, spec: Any, patience: Any) -> Any:
-        """Return the client (`AsyncJudge`) of `own_model`.
-
-        Args:
-            spec: That model.
-            patience: The attempts of its calls.
-
-        Raises:
-            EvaluatorError: It asks no model of its own.
-        """
-        del spec, patience
-        raise EvaluatorError(f"{type(self).__qualname__} asks no model of its own")
-
-    @property
-    def asks_judge(self) -> bool:
-        """Whether it asks the suite's judge."""
-        return self.asks and self.own_model is None
-
-    def questions(self, case: Case) -> Sequence[Any]:
-        """Return the questions (`Question`) about an answered case; default: none."""
-        del case
-        return ()
-
-    def follow_up(self, case: Case, verdicts: Sequence[Any]) -> Sequence[Any]:
-        """Return the questions that depend on earlier verdicts; empty ends the asking. Default: none.
-
-        Args:
-            case: As in `questions`.
-            verdicts: One per question so far, in order; an error where the judge gave none.
-        """
-        del case, verdicts
-        return ()
-
-    def most_follow_ups(self, case: Case) -> int:
-        """Return how many questions `follow_up` may ask about a case at most, in all rounds together. Default: none.
-
-        Read where a run is planned and the first replies are not known.
-        """
-        del case
-        return 0
-
-    @property
-    def follow_up_modes(self) -> Sequence[str]:
-        """The names of the modes of questions of `follow_up`; default: none, what they will take is unknown.
-
-        Read where a run is planned, to estimate tokens by stored calls of these modes.
-        """
-        return ()
-
-    def panel_fault(self, reduce: str | None) -> str | None:
-        """Return why the verdicts of several judges cannot be reduced to one; default: ``None``, they can.
-
-        Args:
-            reduce: ``mean``, ``median``, ``majority`` or ``unanimous``; ``None``: the majority of words such as yes and
-                no, the mean of scores.
-        """
-        del reduce
-        return None
-
-    @property
-    def calibrated_by(self) -> str | None:
-        """The metric that has a value once people have labelled enough answers, by which the judge is calibrated.
-
-        Empty for an evaluator that can read labels and reads none; default: ``None``, it cannot read any.
-        """
-        return None
-
-    @property
-    def counts_verdicts_of(self) -> str:
-        """The label of the evaluator whose verdicts it counts in place of cases; default: empty, it measures cases."""
-        return ""
-
-    def measure_verdicts(self, verdicts: Sequence[Any]) -> Observation:
-        """Count one case by all verdicts on the questions of the evaluator that `counts_verdicts_of` names.
-
-        Raises:
-            EvaluatorError: It measures cases.
-        """
-        raise EvaluatorError(f"{type(self).__qualname__} counts no verdicts, found {len(verdicts)}")
-
-
-@dataclass(frozen=True)
-class Evaluator(QuestionDefaults, ABC):
+class Evaluator(ABC):
     """A pair of pure functions: `measure` counts one case, `summarize` computes metrics from sums of counts.
 
     Subclass as a frozen dataclass whose fields are the options, with a `name`, and write these two functions and
@@ -260,6 +164,9 @@ class Evaluator(QuestionDefaults, ABC):
     asserts: ClassVar[bool] = False
     """Whether the members of its metric families are assertions: one below 1 fails its case without any limit."""
 
+    asks: ClassVar[bool] = False
+    """Whether it asks models, as a `JudgedEvaluator` does. A property where an option decides it."""
+
     @property
     def has_rules(self) -> bool:
         """Whether its options are rules, and a case that breaks one fails without any limit."""
@@ -291,11 +198,6 @@ class Evaluator(QuestionDefaults, ABC):
         Returns:
             Metric name to a column of that length; a value that is not finite means undefined.
         """
-
-    def measure_judged(self, case: Case, verdicts: Sequence[Any]) -> Observation:
-        """Count one case by the verdicts on its questions; default, for evaluators without questions: `measure`."""
-        del verdicts
-        return self.measure(case)
 
     def absent(self, why: str) -> Observation:
         """Return the observation of a case that cannot be measured because nobody was asked; default: all undefined."""

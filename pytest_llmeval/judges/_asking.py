@@ -10,7 +10,6 @@ from msgspec import Struct
 
 from pytest_llmeval.core import (
     Case,
-    Evaluator,
     EvaluatorError,
     JudgeCall,
     JudgeError,
@@ -18,7 +17,7 @@ from pytest_llmeval.core import (
     PredictionError,
     Reading,
 )
-from pytest_llmeval.judges._contract import JudgeClient, JudgeRequest, Message, Question, Verdict
+from pytest_llmeval.judges._contract import JudgeClient, JudgedEvaluator, JudgeRequest, Message, Question, Verdict
 from pytest_llmeval.judges._panel import candidates, cascaded, opinions, reduced, unanswered
 from pytest_llmeval.judges._spec import CascadeRule, PanelSpec, Price, Reduce, cascade_model, panel_model
 from pytest_llmeval.judges._stored_judgement import StoredJudgement, components, judgement_key
@@ -325,7 +324,7 @@ class Asking:
         judged: Each question with its judgement.
     """
 
-    evaluator: Evaluator
+    evaluator: JudgedEvaluator
     views: Sequence[Case]
     panel: JudgePanel
     case: str
@@ -348,7 +347,7 @@ class Asking:
     @classmethod
     def about(
         cls,
-        evaluator: Evaluator,
+        evaluator: JudgedEvaluator,
         case: Case,
         reading: Reading,
         panel: JudgePanel,

@@ -11,6 +11,7 @@ from pytest_llmeval.core import Case, Evaluator, EvaluatorError, JudgeError, Obs
 
 if TYPE_CHECKING:
     from pytest_llmeval.judges._spec import JudgeSpec
+    from pytest_llmeval.judges.clients._base import AsyncJudge, Patience
 
 
 Stopped: TypeAlias = Literal["stop", "length", "refusal", "tool", "thoughts"]
@@ -229,6 +230,24 @@ class JudgedEvaluator(Evaluator):
         """The model, such as one of embeddings, that is asked in place of the suite's judge; ``None`` for the judge."""
         return None
 
+    def own_client(self, spec: "JudgeSpec", patience: "Patience") -> "AsyncJudge":
+        """Return the client of `own_model`.
+
+        Args:
+            spec: That model.
+            patience: The attempts of its calls.
+
+        Raises:
+            EvaluatorError: It asks no model of its own.
+        """
+        del spec, patience
+        raise EvaluatorError(f"{type(self).__qualname__} asks no model of its own")
+
+    @property
+    def asks_judge(self) -> bool:
+        """Whether it asks the suite's judge."""
+        return self.asks and self.own_model is None
+
     @abstractmethod
     def questions(self, case: Case) -> Sequence[Question]:
         """Return the questions about an answered case; empty if a rule decides."""
@@ -240,7 +259,32 @@ class JudgedEvaluator(Evaluator):
             case: As in `questions`.
             verdicts: One per question asked so far, in order; an error where the judge gave none.
         """
-        return super().follow_up(case, verdicts)
+        del case, verdicts
+        return ()
+
+    def most_follow_ups(self, case: Case) -> int:
+        """Return how many questions `follow_up` may ask about a case at most, in all rounds together. Default: none.
+
+        Read where a run is planned and the first replies are not known.
+        """
+        del case
+        return 0
+
+    @property
+    def follow_up_modes(self) -> Sequence[str]:
+        """The names of the modes of questions of `follow_up`; default: none, what they will take is unknown.
+
+        Read where a run is planned, to estimate tokens by stored calls of these modes.
+        """
+        return ()
+
+    @property
+    def calibrated_by(self) -> str | None:
+        """The metric that has a value once people have labelled enough answers, by which the judge is calibrated.
+
+        Empty for an evaluator that can read labels and reads none; default: ``None``, it cannot read any.
+        """
+        return None
 
     def panel_fault(self, reduce: str | None) -> str | None:
         """Say why the verdicts of several judges cannot become one in a certain way; ``None`` if they can.

@@ -8,13 +8,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pytest_llmeval.core import Evaluator, Fault, LlmevalError, SuiteError, price_hint
+from pytest_llmeval.core import Fault, LlmevalError, SuiteError, price_hint
 from pytest_llmeval.judges._options import JudgeOptions
 from pytest_llmeval.judges._spec import JudgeSpec, PanelSpec, jurors_of
 from pytest_llmeval.services import Activity, Background, Refusals, RunCalls, Snapshot, process_name
 
 if TYPE_CHECKING:
     from pytest_llmeval.judges._asking import JudgePanel, Juror
+    from pytest_llmeval.judges._contract import JudgedEvaluator
     from pytest_llmeval.judges._recordings import Judgements
     from pytest_llmeval.judges._run_store import RunStore, WorkingCache
     from pytest_llmeval.judges._service import CallLimit, JudgeService
@@ -246,7 +247,7 @@ class SuiteJudges:
         if judge is None:
             self.background.closing.append(client.aclose)
 
-    def own_of(self, asking: Path, evaluator: Evaluator, spec: JudgeSpec) -> "JudgePanel":
+    def own_of(self, asking: Path, evaluator: "JudgedEvaluator", spec: JudgeSpec) -> "JudgePanel":
         """Return the model that an evaluator of a file asks itself; nothing is opened before its first call.
 
         Args:
@@ -335,7 +336,7 @@ class JudgeAccess:
     own: OwnJudge | None = None
     objects: "Mapping[str, Any] | None" = None
 
-    def panel_for(self, evaluator: Evaluator) -> "JudgePanel":
+    def panel_for(self, evaluator: "JudgedEvaluator") -> "JudgePanel":
         """Return the judges that an evaluator asks."""
         spec = evaluator.own_model
         return self.panel if spec is None else self.judges.own_of(self.asking, evaluator, spec)

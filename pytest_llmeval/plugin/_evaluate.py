@@ -22,7 +22,7 @@ from pytest_llmeval.core import (
     printable,
 )
 from pytest_llmeval.data import typed
-from pytest_llmeval.judges import Asking, JudgeAccess, Judgement, JudgeOffError, JudgeSpec, Verdict
+from pytest_llmeval.judges import Asking, JudgeAccess, JudgedEvaluator, Judgement, JudgeOffError, JudgeSpec, Verdict
 from pytest_llmeval.plugin._payload import LOADER, RUNNER, conclude, keep_judgements, note_scores, stop_spent
 from pytest_llmeval.run import FromFixtures, LoadedCase, json_like, measure_answered, measure_each, unanswered
 from pytest_llmeval.suites import default_registry, get_checks, get_evaluator
@@ -143,7 +143,7 @@ class Evaluate:
         item = self._request.node
         case = Case(item.name, normalized(value), normalized(expected), normalized(answer))
         reading = Reading.for_evaluator(evaluator)
-        if evaluator.asks_judge:
+        if isinstance(evaluator, JudgedEvaluator) and evaluator.asks_judge:
             measured = self._judged(evaluator, case, reading)
         else:
             measured = measure_each(evaluator, [case], reading)[0]
@@ -156,7 +156,7 @@ class Evaluate:
         note_scores(item, [(f"{scored.evaluator}.{name}", value) for name, value in scored.items()])
         return scored
 
-    def _judged(self, evaluator: Evaluator, case: Case, reading: Reading) -> Observation | Exception:
+    def _judged(self, evaluator: JudgedEvaluator, case: Case, reading: Reading) -> Observation | Exception:
         if RUNNER not in self._request.config.stash:
             pytest.skip("runs with --llmeval")
         return measure_answered(evaluator, case, reading, AskJudge(self._request).about(evaluator, case, reading))
@@ -253,7 +253,7 @@ class AskJudge:
         return verdict  # type: ignore[no-any-return]  # evaluators are made from names, which have no types
 
     def about(
-        self, evaluator: Evaluator, case: Case, reading: Reading | None
+        self, evaluator: JudgedEvaluator, case: Case, reading: Reading | None
     ) -> "Sequence[Sequence[Verdict | LlmevalError]]":
         """Return the verdicts that an evaluator needs about a case, stored or new.
 

@@ -200,8 +200,7 @@ class Answering:
         name = asker(job)
         return {
             label: Asking.about(each, case, job.suite.readings[label], job.judge.panel_for(each), job.repeat, name)
-            for label, each in job.suite.evaluators.items()
-            if each.asks
+            for label, each in job.suite.asking.items()
         }
 
 

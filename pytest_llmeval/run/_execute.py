@@ -23,6 +23,7 @@ from pytest_llmeval.core import (
     LlmevalError,
     Observation,
     PredictionError,
+    RecordedCounts,
     answer_print,
     as_line,
     counted,
@@ -126,11 +127,11 @@ def execute(
         measured: Observation | Exception
         if label in answer.failed:
             measured = answer.failed[label]
-        elif evaluator.counts_verdicts_of:
+        elif isinstance(evaluator, RecordedCounts):
             measured = _agreement(evaluator, answer)
-        elif evaluator.asks:
+        elif label in suite.asking:
             verdicts = answer.verdicts.get(label, ())
-            measured = measure_answered(evaluator, case, suite.readings[label], verdicts)
+            measured = measure_answered(suite.asking[label], case, suite.readings[label], verdicts)
         elif measure:
             measured = measure(suite, label, evaluator, case)
         else:
@@ -166,13 +167,12 @@ def unjudged_answer(suite: Suite, case: Case) -> CaseAnswer:
         return CaseAnswer(case)
     verdicts: dict[str, list[list[Verdict | LlmevalError]]] = {}
     failed: dict[str, Exception] = {}
-    for label, evaluator in suite.evaluators.items():
-        if evaluator.asks:
-            try:
-                views = suite.readings[label].views(case)
-                verdicts[label] = [[JudgeOffError()] * len(evaluator.questions(view)) for view in views]
-            except Exception as error:  # noqa: BLE001 (an error of an evaluator concerns this case only)
-                failed[label] = error
+    for label, evaluator in suite.asking.items():
+        try:
+            views = suite.readings[label].views(case)
+            verdicts[label] = [[JudgeOffError()] * len(evaluator.questions(view)) for view in views]
+        except Exception as error:  # noqa: BLE001 (an error of an evaluator concerns this case only)
+            failed[label] = error
     return CaseAnswer(case, verdicts=verdicts, failed=failed)
 
 
@@ -247,11 +247,13 @@ def _stable_part(prediction: Any) -> Any:
     return {name: value for name, value in prediction.items() if name not in _VARYING_KEYS}
 
 
-def _agreement(evaluator: Evaluator, answer: CaseAnswer) -> Observation:
+def _agreement(evaluator: RecordedCounts, answer: CaseAnswer) -> Observation:
     """Return how far jurors agree; where judges are switched off, that is undefined as what they would have said."""
+    from pytest_llmeval.evaluators import VerdictStatistics
     from pytest_llmeval.judges import JudgeOffError
 
-    judged = [each for verdicts in answer.verdicts.get(evaluator.counts_verdicts_of, ()) for each in verdicts]
+    assert isinstance(evaluator, VerdictStatistics)  # a suite has no other counts that are recorded
+    judged = [each for verdicts in answer.verdicts.get(evaluator.of, ()) for each in verdicts]
     off = next((each for each in judged if isinstance(each, JudgeOffError)), None)
     return evaluator.measure_verdicts(judged) if off is None else evaluator.absent(str(off))
 

@@ -166,15 +166,17 @@ def _cascades(suite: Suite, rows: Iterable[CaseRecord]) -> dict[str, CascadeUse]
     """Return, by evaluator, what became of the questions to a cascade of judges, each repeat counted."""
     if not isinstance(suite.judge, PanelSpec) or suite.judge.cascade is None:
         return {}
+    from pytest_llmeval.evaluators import VerdictStatistics
+
     changes = {}
     for label, evaluator in suite.evaluators.items():
-        if evaluator.counts_verdicts_of:
+        if isinstance(evaluator, VerdictStatistics):
             counts: Counter[str] = Counter()
             for row in rows:
                 if label in row.observations:
                     times = suite.repeats.times  # whose counts are averaged
                     counts.update({name: count * times for name, count in row.observations[label].counts.items()})
-            changes[evaluator.counts_verdicts_of] = CascadeUse.from_counts(suite.judge.cascade.audit, counts)
+            changes[evaluator.of] = CascadeUse.from_counts(suite.judge.cascade.audit, counts)
     return changes
 
 

@@ -327,7 +327,7 @@ def _calibrated(judged: JudgedSuite, confirmed: Callable[[SuiteKey], _Judges]) -
         name
         for name, each in owned.items()
         # An evaluator with labels of its own has a metric by which it is judged.
-        if each.label in judges and suite.evaluators[each.label].calibrated_by == ""
+        if each.label in judges and each.label in suite.asking and suite.asking[each.label].calibrated_by == ""
     ]
     if missing:
         known = confirmed(judged.key)
@@ -347,7 +347,7 @@ def _identity(judge: Mapping[str, str]) -> tuple[str, str]:
 def _confirmed(judged: JudgedSuite) -> Iterator[tuple[str, str]]:
     """Yield the judges of a suite that enough labels confirm."""
     for label, judge in judged.collected.judges.items():
-        evaluator = judged.suite.evaluators.get(label)
+        evaluator = judged.suite.asking.get(label)
         name = evaluator.calibrated_by if evaluator is not None else None
         metric = judged.result.find(judged.suite.metrics.full_name(label, name)) if name else None
         if metric is not None and _is_confirmed(metric):

@@ -24,7 +24,7 @@ from pytest_llmeval.core import (
 from pytest_llmeval.suites import Suite
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judges import Verdict
+    from pytest_llmeval.judges import JudgedEvaluator, Verdict
 
 
 def measure_each(
@@ -78,7 +78,7 @@ def _measure_alone(evaluator: Evaluator, case: Case) -> Observation | Exception:
 
 
 def measure_answered(
-    evaluator: Evaluator,
+    evaluator: "JudgedEvaluator",
     case: Case,
     reading: Reading,
     verdicts: "Sequence[Sequence[Verdict | LlmevalError]]",
@@ -109,7 +109,7 @@ def measure_answered(
 
 
 def _measure_judged(
-    evaluator: Evaluator, case: Case, verdicts: "Sequence[Verdict | LlmevalError]"
+    evaluator: "JudgedEvaluator", case: Case, verdicts: "Sequence[Verdict | LlmevalError]"
 ) -> Observation | Exception:
     """Measure a case with what a judge said of it.
 

@@ -27,7 +27,7 @@ from pytest_llmeval.run._records import SharedRecords
 
 if TYPE_CHECKING:
     from pytest_llmeval.evaluators import CaseFunction, PanelAgreement
-    from pytest_llmeval.judges import Judgeable, Panel
+    from pytest_llmeval.judges import Judgeable, JudgedEvaluator, Panel
     from pytest_llmeval.run._partial import PartialResult
     from pytest_llmeval.suites import NamedEvaluator
 
@@ -130,10 +130,11 @@ def score(
     readings = {label: Reading.for_evaluator(each, on, parts or Parts()) for label, each in named.items()}
     measured: dict[str, Sequence[Observation | Exception | None]] = {}
     for label, evaluator in list(named.items()):
-        if evaluator.asks and (asks := _whom(evaluator, judge)) is not None:
-            agreement = _agreement_of(label, evaluator, asks)
+        asking = _as_judged(evaluator)
+        if asking is not None and (asks := _whom(asking, judge)) is not None:
+            agreement = _agreement_of(label, asking, asks)
             legible = [case for number, case in enumerate(listed) if number not in faults]
-            observations = iter(_measure_asking(evaluator, agreement, legible, readings[label], asks, max_workers))
+            observations = iter(_measure_asking(asking, agreement, legible, readings[label], asks, max_workers))
             both = [(fault, None) if (fault := faults.get(n)) else next(observations) for n in range(len(listed))]
             measured[label] = [own for own, _ in both]
             if agreement is not None:
@@ -237,7 +238,16 @@ def _records(
             yield shared.record(case, {label: each for label, each in measured if each is not None})
 
 
-def _whom(evaluator: Evaluator, judge: "Judgeable | Panel | None") -> "Judgeable | Panel | None":
+def _as_judged(evaluator: Evaluator) -> "JudgedEvaluator | None":
+    """Return an evaluator that asks models; ``None`` for one that asks none."""
+    if not evaluator.asks:
+        return None
+    from pytest_llmeval.judges import JudgedEvaluator
+
+    return evaluator if isinstance(evaluator, JudgedEvaluator) else None
+
+
+def _whom(evaluator: "JudgedEvaluator", judge: "Judgeable | Panel | None") -> "Judgeable | Panel | None":
     """Return whom an evaluator asks: a model of its own, or else the judge."""
     spec = evaluator.own_model
     if spec is None:
@@ -247,7 +257,7 @@ def _whom(evaluator: Evaluator, judge: "Judgeable | Panel | None") -> "Judgeable
     return connect_own(evaluator, spec)
 
 
-def _agreement_of(label: str, evaluator: Evaluator, judge: "Judgeable | Panel") -> "PanelAgreement | None":
+def _agreement_of(label: str, evaluator: "JudgedEvaluator", judge: "Judgeable | Panel") -> "PanelAgreement | None":
     """Return what measures how far judges agree, if there are several.
 
     Raises:
@@ -264,7 +274,7 @@ def _agreement_of(label: str, evaluator: Evaluator, judge: "Judgeable | Panel") 
 
 
 def _measure_asking(
-    evaluator: Evaluator,
+    evaluator: "JudgedEvaluator",
     agreement: "PanelAgreement | None",
     cases: Sequence[Case],
     reading: Reading,

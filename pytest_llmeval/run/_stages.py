@@ -393,11 +393,12 @@ def judges_of(suite: Suite, judges: "SuiteJudges", display_path: str) -> dict[st
             ),
             "prompt": "; ".join(dict.fromkeys(metric.signature for metric in evaluator.describe())),
         }
-        for label, evaluator in suite.evaluators.items()
-        if evaluator.asks
+        for label, evaluator in suite.asking.items()
     }
-    counted = {label: each.counts_verdicts_of for label, each in suite.evaluators.items() if each.counts_verdicts_of}
-    return judged | {label: judged[source] for label, source in counted.items()}
+    from pytest_llmeval.evaluators import VerdictStatistics
+
+    counts = {label: each for label, each in suite.evaluators.items() if isinstance(each, VerdictStatistics)}
+    return judged | {label: judged[each.of] for label, each in counts.items()}
 
 
 def iso_time(run: RunRecord) -> str:

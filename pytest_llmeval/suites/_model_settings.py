@@ -14,6 +14,7 @@ from pytest_llmeval.core import (
     Evaluator,
     FieldsError,
     Parts,
+    RecordedCounts,
     Turn,
     excerpt,
     expression_fault,
@@ -359,15 +360,22 @@ class JudgeReader(PartReader):
                 expected = "expected mean with a cascade of judges, whose audit corrects means; or set 'audit: 0'"
                 self.fault(("repeats", "reduce"), f"found {repeats.reduce}, {expected}")
             return
+        from pytest_llmeval.judges import JudgedEvaluator
+
         for label, evaluator in evaluators.items():
-            if fault := evaluator.panel_fault(judge.reduce):
+            fault = evaluator.panel_fault(judge.reduce) if isinstance(evaluator, JudgedEvaluator) else None
+            if fault:
                 self.fault(("reduce",) if judge.reduce is not None else ("judges",), f"evaluator {label!r}: {fault}")
 
 
 def without_unasked(evaluators: Mapping[str, Evaluator]) -> dict[str, Evaluator]:
     """Return evaluators without the figures of several judges about evaluators that ask nothing."""
-    return {
-        label: each
-        for label, each in evaluators.items()
-        if not each.counts_verdicts_of or evaluators[each.counts_verdicts_of].asks
+    counts = {label: each for label, each in evaluators.items() if isinstance(each, RecordedCounts)}
+    if not counts:
+        return dict(evaluators)
+    from pytest_llmeval.evaluators import VerdictStatistics
+
+    unasked = {
+        label for label, each in counts.items() if isinstance(each, VerdictStatistics) and not evaluators[each.of].asks
     }
+    return {label: each for label, each in evaluators.items() if label not in unasked}

@@ -143,10 +143,12 @@ class SettingsReader(JudgeReader):
         Checks of single cases, which a judge may decide, are read later; see `without_unasked`.
         """
         from pytest_llmeval.evaluators import CascadeErrors, PanelAgreement, VerdictStatistics
+        from pytest_llmeval.judges import JudgedEvaluator
 
         owner = self._owners()
         for label, evaluator in evaluators.items():
-            if evaluator.asks_judge or evaluator.asserts:
+            asks_judge = isinstance(evaluator, JudgedEvaluator) and evaluator.asks_judge
+            if asks_judge or evaluator.asserts:
                 agreement: VerdictStatistics = PanelAgreement(label, panel.names)
                 if panel.cascade is not None:
                     agreement = CascadeErrors(label, panel.cascade.audit)

@@ -7,7 +7,7 @@ from functools import cached_property
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from msgspec.structs import replace
 
@@ -33,6 +33,9 @@ from pytest_llmeval.numbers import OUTCOME_EVALUATOR, RELIABILITY, Limit, Reduce
 from pytest_llmeval.suites._keys import SuiteKeys
 from pytest_llmeval.suites._run_settings import CaseOrder, SampleSettings, StopSettings, draw
 from pytest_llmeval.suites._systems import ModelSystem, System
+
+if TYPE_CHECKING:
+    from pytest_llmeval.judges import JudgedEvaluator
 
 CANNOT_FAIL = "nothing can fail here: found no thresholds, checks, gates or snapshot, so every score passes"
 
@@ -172,15 +175,25 @@ class Suite(SuiteKeys, frozen=True, dict=True):
         """The environment variables that the suite names as secrets."""
         http = self.target.http if self.target is not None else None
         headers = http.headers_from_env.values() if http is not None else ()
-        specs = [each.own_model for each in self.evaluators.values()]
+        specs = [each.own_model for each in self.asking.values()]
         specs += [*jurors_of(self.judge), self.model.spec if self.model is not None else None, self.conversation.user]
         keys = [each.api_key_env for each in specs if each is not None]
         return (*headers, *filter(None, keys))
 
     @cached_property
+    def asking(self) -> "Mapping[str, JudgedEvaluator]":
+        """Label to each evaluator that asks models."""
+        asking = {label: each for label, each in self.evaluators.items() if each.asks}
+        if not asking:
+            return {}
+        from pytest_llmeval.judges import JudgedEvaluator
+
+        return {label: each for label, each in asking.items() if isinstance(each, JudgedEvaluator)}
+
+    @property
     def judged(self) -> bool:
         """Whether a judge may be asked about its cases."""
-        return any(each.asks for each in self.evaluators.values())
+        return bool(self.asking)
 
     @property
     def asks_models(self) -> bool:
@@ -190,7 +203,7 @@ class Suite(SuiteKeys, frozen=True, dict=True):
     @cached_property
     def asks_judge(self) -> bool:
         """Whether its own judge may be asked, not only embedding models named by evaluators."""
-        return any(each.asks_judge for each in self.evaluators.values())
+        return any(each.asks_judge for each in self.asking.values())
 
     @cached_property
     def opponents(self) -> Sequence[str]:
@@ -250,7 +263,8 @@ class Suite(SuiteKeys, frozen=True, dict=True):
         from pytest_llmeval.evaluators import Cascaded
 
         audit = self.judge.cascade.audit
-        return {label: Cascaded(each, audit) if each.asks_judge else each for label, each in self.evaluators.items()}
+        asking = {label: Cascaded(each, audit) for label, each in self.asking.items() if each.asks_judge}
+        return {label: asking.get(label, each) for label, each in self.evaluators.items()}
 
     @cached_property
     def reported(self) -> Mapping[str, Evaluator]:

@@ -333,8 +333,7 @@ class SuiteQuestions:
     def add(self, way: Suite, case: Case, panel: JudgePanel, stored: _Stored) -> None:
         """Add what the evaluators of a suite, as one of its systems has it, ask about a case."""
         place = (case.id, way.system)
-        judged = {label: each for label, each in way.evaluators.items() if each.asks}
-        for label, evaluator in judged.items():
+        for label, evaluator in way.asking.items():
             if case.prediction is MISSING:
                 self.unknown[place] = "its prediction is made during a run"
             elif evaluator.opponents:

@@ -23,7 +23,6 @@ from pytest_llmeval._version import __version__
 from pytest_llmeval.cli import CommandResult, notes, open_suite, say, suite_files
 from pytest_llmeval.core import (
     MISSING,
-    Evaluator,
     JudgeError,
     LlmevalError,
     PredictionError,
@@ -36,6 +35,7 @@ from pytest_llmeval.data import display_path, own_file
 from pytest_llmeval.judges import (
     DEFAULT_PLACE,
     CachePlace,
+    JudgedEvaluator,
     Judgements,
     JudgeRequest,
     JudgeSpec,
@@ -180,7 +180,7 @@ class _Model(NamedTuple):
     file: Path
     spec: JudgeSpec
     is_asked: bool | None
-    evaluator: Evaluator | None = None
+    evaluator: JudgedEvaluator | None = None
 
     @property
     def name(self) -> str:
@@ -214,7 +214,7 @@ def _models(suite: Suite, plan: PlannedRun) -> Iterator[_Model]:
     for each in jurors_of(suite.judge):
         if each.model is not None:
             yield _Model("judge", suite.path, each, is_asked)
-    for evaluator in suite.evaluators.values():
+    for evaluator in suite.asking.values():
         if evaluator.own_model is not None:
             yield _Model("embeddings", suite.path, evaluator.own_model, is_asked, evaluator)
     for system in suite.systems.values():

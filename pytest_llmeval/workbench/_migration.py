@@ -39,7 +39,7 @@ from pytest_llmeval.core import (
     counted,
 )
 from pytest_llmeval.data import rewrite
-from pytest_llmeval.evaluators import krippendorff_alpha, unit_moments
+from pytest_llmeval.evaluators import VerdictStatistics, krippendorff_alpha, unit_moments
 from pytest_llmeval.judges import JudgeOptions, JudgeSpec, PanelSpec
 from pytest_llmeval.numbers import (
     CONFIDENCE,
@@ -185,7 +185,7 @@ def migrate(
         LlmevalError: The budget is spent, or there is nothing to compare.
     """
     # How far jurors agree is about these jurors; another panel has to be approved for it.
-    own = {label: each for label, each in suite.evaluators.items() if not each.counts_verdicts_of}
+    own = {label: each for label, each in suite.evaluators.items() if not isinstance(each, VerdictStatistics)}
     suite = structs.replace(suite, evaluators=own)
     old, new = (structs.replace(suite, judge=spec) for spec in judges)
     replay = structs.replace(options, mode="replay", model=None, base_url=None)
@@ -211,7 +211,7 @@ def migrate(
 
 def judged_labels(suite: Suite) -> list[str]:
     """Return the labels of the evaluators that ask the suite's judge; those with a model of their own keep it."""
-    return [label for label, each in suite.evaluators.items() if each.asks_judge]
+    return [label for label, each in suite.asking.items() if each.asks_judge]
 
 
 def _nothing(key: SuiteKey, left_out: Mapping[str, str]) -> str:

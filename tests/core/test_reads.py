@@ -6,6 +6,7 @@ from typing import Any
 
 from pytest_llmeval import Case, Evaluator, Metric, Neighbours, Observation, Reads
 from pytest_llmeval.core import Reading
+from pytest_llmeval.judges import JudgedEvaluator
 
 
 @dataclass(frozen=True)
@@ -34,16 +35,12 @@ def test_own_keys_still_find_the_answer_of_other_objects() -> None:
     assert Own().evaluate({"answer": "abc"}, None)["length"] == 3
 
 
-def test_an_evaluator_that_asks_nothing_has_defaults_for_everything_about_judges() -> None:
-    evaluator, case = Length(), Case("a", prediction="abc")
+def test_what_is_asked_of_a_judge_is_declared_by_evaluators_that_ask_one() -> None:
+    evaluator = Length()
     assert not evaluator.asks
-    assert not evaluator.asks_judge
-    assert evaluator.own_model is None
-    assert not evaluator.questions(case)
-    assert not evaluator.follow_up(case, [])
-    assert evaluator.most_follow_ups(case) == 0
-    assert evaluator.panel_fault("mean") is None
-    assert evaluator.measure_judged(case, []) == evaluator.measure(case)
+    own = {name for name in vars(JudgedEvaluator) if not name.startswith("_")} - set(dir(Evaluator))
+    assert {"questions", "follow_up", "own_model", "measure_judged"} <= own
+    assert not [name for name in own if hasattr(evaluator, name)]
 
 
 def test_repeats_are_reduced_to_the_mean_of_their_counts_by_default() -> None:

@@ -21,7 +21,7 @@ def judge_client():
 """
 COUNTING = """
 from pathlib import Path
-from pytest_llmeval.baselines import files
+from pytest_llmeval.baselines import _files as files
 
 read = files.read_if_there
 

@@ -57,11 +57,6 @@ class VerdictStatistics(RecordedCounts):
     def _metric(self, name: str) -> str:
         return f"{self.of}_{self.kind}_{name}"
 
-    @property
-    def counts_verdicts_of(self) -> str:
-        """The evaluator that asks."""
-        return self.of
-
     @abstractmethod
     def measure_verdicts(self, verdicts: "Sequence[Verdict | LlmevalError]") -> Observation:
         """Count one case.

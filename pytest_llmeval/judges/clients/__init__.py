@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from pytest_llmeval.core import Evaluator, JudgeError, LlmevalError, excerpt, format_error, resolve
-from pytest_llmeval.judges._contract import JudgeReply, JudgeRequest, Stopped, Usage
+from pytest_llmeval.core import JudgeError, LlmevalError, excerpt, format_error, resolve
+from pytest_llmeval.judges._contract import JudgedEvaluator, JudgeReply, JudgeRequest, Stopped, Usage
 from pytest_llmeval.judges._spec import PROVIDERS, JudgeSpec
 from pytest_llmeval.judges.clients._base import AsyncJudge, OnRateLimit, Patience, is_count
 from pytest_llmeval.judges.questions._replies import are_probabilities
@@ -156,7 +156,7 @@ def refuse_fixture(spec: JudgeSpec, _patience: Patience) -> AsyncJudge:
 
 
 def connect_own(
-    evaluator: Evaluator,
+    evaluator: JudgedEvaluator,
     spec: JudgeSpec,
     *,
     on_rate_limit: OnRateLimit | None = None,
@@ -173,8 +173,7 @@ def connect_own(
         calls: As for `connect`.
     """
     patience = Patience(spec.provider or "", spec.retries, on_rate_limit, sleep, calls or RunCalls())
-    client: AsyncJudge = evaluator.own_client(spec, patience)
-    return client
+    return evaluator.own_client(spec, patience)
 
 
 def key_variable(spec: JudgeSpec) -> str | None:

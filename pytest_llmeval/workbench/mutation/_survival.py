@@ -317,7 +317,7 @@ class _MutationResults:
         """Return whether a judge was asked and gave no verdict, so that nothing is known."""
         if record.outcome != "errored" or self.score is score_unjudged:
             return False
-        judged = {label for label, each in self.suite.evaluators.items() if each.asks}
+        judged = self.suite.asking.keys()
         failed = {label for label, each in record.observations.items() if each.errored}
         return not judged.isdisjoint({*record.errors, *failed})
 

@@ -183,8 +183,7 @@ class Planner:
             self._tallies[job.key] = _CallTally(job.suite)
         tally = self._tallies[job.key]
         if job.judge is not None:  # a system that was counted as an opponent first has none yet
-            judged = [each for each in job.suite.evaluators.values() if each.asks]
-            panels = [job.judge.panel, *map(job.judge.panel_for, judged)]
+            panels = [job.judge.panel, *map(job.judge.panel_for, job.suite.asking.values())]
             tally.judges |= {each.model: each for panel in panels for each in panel.jurors.values()}
         if job.user is not None:
             tally.judges |= {each.model: each for each in job.user.panel.jurors.values()}
