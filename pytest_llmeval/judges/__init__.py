@@ -16,7 +16,6 @@ if TYPE_CHECKING:
         as_judge_errors,
     )
     from pytest_llmeval.judges._contract import (
-        JudgedEvaluator,
         JudgeReply,
         JudgeRequest,
         Listing,
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     )
     from pytest_llmeval.judges._coordination import Reservation
     from pytest_llmeval.judges._direct import DirectJudges, Judgeable, Panel
+    from pytest_llmeval.judges._evaluators import JudgedEvaluator
     from pytest_llmeval.judges._judges import OWN_JUDGE, JudgeAccess, OwnJudge, SuiteJudges, UserAccess
     from pytest_llmeval.judges._options import (
         DEFAULT_PLACE,
@@ -159,7 +159,6 @@ _HOMES = {
     "_contract": (
         "JudgeReply",
         "JudgeRequest",
-        "JudgedEvaluator",
         "Listing",
         "Message",
         "Mode",
@@ -174,6 +173,7 @@ _HOMES = {
         "Judgeable",
         "Panel",
     ),
+    "_evaluators": ("JudgedEvaluator",),
     "_judges": (
         "JudgeAccess",
         "OWN_JUDGE",

@@ -17,7 +17,8 @@ from pytest_llmeval.core import (
     PredictionError,
     Reading,
 )
-from pytest_llmeval.judges._contract import JudgeClient, JudgedEvaluator, JudgeRequest, Message, Question, Verdict
+from pytest_llmeval.judges._contract import JudgeClient, JudgeRequest, Message, Question, Verdict
+from pytest_llmeval.judges._evaluators import JudgedEvaluator
 from pytest_llmeval.judges._panel import candidates, cascaded, opinions, reduced, unanswered
 from pytest_llmeval.judges._spec import CascadeRule, PanelSpec, Price, Reduce, cascade_model, panel_model
 from pytest_llmeval.judges._stored_judgement import StoredJudgement, components, judgement_key

@@ -15,7 +15,7 @@ from pytest_llmeval.services import Activity, Background, Refusals, RunCalls, Sn
 
 if TYPE_CHECKING:
     from pytest_llmeval.judges._asking import JudgePanel, Juror
-    from pytest_llmeval.judges._contract import JudgedEvaluator
+    from pytest_llmeval.judges._evaluators import JudgedEvaluator
     from pytest_llmeval.judges._recordings import Judgements
     from pytest_llmeval.judges._run_store import RunStore, WorkingCache
     from pytest_llmeval.judges._service import CallLimit, JudgeService
