@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from statistics import NormalDist, stdev
 from typing import Final, TypeAlias
 
 from pytest_llmeval.core import CaseRecord, counted, limit
@@ -17,6 +18,7 @@ from pytest_llmeval.numbers import (
     units_to_gain,
 )
 from pytest_llmeval.run import JudgedSuite, variants_of
+from pytest_llmeval.suites import SUITE_METRICS
 
 PROOFS: Final = {
     "discriminates": "the arms differ",
@@ -31,6 +33,9 @@ UNLIMITED: Final = 10**9
 """A number of errors that every gate tolerates."""
 
 _MOST_REPEATS: Final = 1000
+_WITHOUT: Final = "without"
+_FOUND: Final = NormalDist().inv_cdf(0.95) + NormalDist().inv_cdf(0.8)
+"""How many standard deviations a drop has that a one-sided test at 5% finds in 80 of 100 runs."""
 _LISTED: Final = 5
 
 
@@ -45,7 +50,7 @@ def shown_by_arms(
 
     Args:
         judged: The suites.
-        reference: As of `arms_of`.
+        reference: Of `reference_among`.
         min_cases: How many cases must be able to tell two arms apart.
         power: Of `power_lines`, the size; ``None`` for no such lines.
     """
@@ -67,13 +72,57 @@ def shown_by_arms(
 def arms_of(judged: Sequence[JudgedSuite], reference: str) -> Iterator[tuple[JudgedSuite, JudgedSuite]]:
     """Yield each arm of suites with the one that it is compared with.
 
+    Systems are arms only if they are called so: models or prompts side by side are compared with none of them.
+
     Args:
         judged: The suites.
-        reference: Name of the arm that others are compared with; if a suite has none of this name, its last one is.
+        reference: Of `reference_among`.
     """
     for variants in variants_of(judged):
-        base = reference if reference in variants else list(variants)[-1]
-        yield from ((each, variants[base]) for name, each in variants.items() if name != base)
+        base = reference_among(list(variants), reference)
+        if base is not None:
+            yield from ((each, variants[base]) for name, each in variants.items() if name != base)
+
+
+def reference_among(systems: Sequence[str], declared: str) -> str | None:
+    """Return the system that others are compared with; ``None`` if they are no arms.
+
+    Args:
+        systems: Their names.
+        declared: The name of the reference; without such a system, it is ``without_x`` beside ``with_x``.
+    """
+    if declared in systems:
+        return declared
+    pairs = (name for name in systems if name.startswith(_WITHOUT) and f"with{name[len(_WITHOUT) :]}" in systems)
+    return next(pairs, None)
+
+
+def shown_alone(judged: Sequence[JudgedSuite]) -> Iterator[str]:
+    """Yield a line for each metric of a run that is compared with nothing: its value, and which drop would be found.
+
+    Another run is taken to scatter as this one does, and to be independent of it; pairs of cases can only find more.
+    """
+    for each in judged:
+        whose = f"[{each.key.variant}]" if each.key.variant else ""
+        for name, scores in each.result.case_scores.items():
+            value = each.result.metrics.get(name)
+            if value is None or value.value is None or name in SUITE_METRICS:
+                continue
+            interval = "" if value.low is None or value.high is None else f" ({value.low:.4f}..{value.high:.4f})"
+            line = f"{name}{whose} {value.value:.4f}{interval}, {counted(value.scored, 'case')}"
+            known = [score for score in scores.tolist() if not math.isnan(score)]
+            spread = stdev(known) if len(known) > 1 else 0.0
+            if not spread:
+                yield f"{line}: they are all alike, so that which drop would be found is not known"
+                continue
+            drop = _FOUND * spread * math.sqrt(2 / len(known))
+            low, high = each.suite.metrics.ranges([name]).get(name, (-math.inf, math.inf))
+            room = high - value.value if each.suite.metrics.lower_is_better(name) else value.value - low
+            yield f"{line}; " + (
+                f"a drop of {limit(round(drop, 4))} would be found in 80 of 100 runs"
+                if drop <= room
+                else "too few to find any drop in 80 of 100 runs"
+            )
 
 
 def proofs(arm: JudgedSuite, base: JudgedSuite, metric: str) -> ProofCases:
@@ -123,7 +172,7 @@ def power_lines(judged: Sequence[JudgedSuite], metrics: Sequence[str], size: flo
         judged: The suites.
         metrics: The metrics.
         size: Of the difference.
-        reference: As of `arms_of`.
+        reference: Of `reference_among`.
     """
     pairs: list[tuple[RunPairing, ChangeGate, str, tuple[Sequence[CaseRecord], Sequence[CaseRecord]]]] = [
         (each.measured.run.pairing, DropGate("", 0.0), "", (each.records, each.collected.baseline or ()))

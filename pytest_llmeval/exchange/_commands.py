@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -441,6 +442,7 @@ def _gate(options: Namespace) -> CommandResult:
         options.power,
         dict(options.range),
         options.tolerance,
+        f"llmeval gate {shlex.join(map(str, options.results))} --snapshot-update",
     )
     verdict = judge_results(rows, baseline, expected, chosen, root)
     code = verdict.code(options.undecided)

@@ -364,6 +364,7 @@ FORMATS: Final[Mapping[str, ResultFormat]] = {
         ),
         case="testCase.description",
         content="vars | prompt.raw",
+        position=r"Row #\d+",
         suite="$.config.description",
         system=("provider.label | provider.id | provider", "prompt.label | prompt.raw"),
         cost="cost",

@@ -24,7 +24,7 @@ from pytest_llmeval.core import (
     unknown_name,
 )
 from pytest_llmeval.data import Document
-from pytest_llmeval.exchange._arms import UNLIMITED, shown_by_arms
+from pytest_llmeval.exchange._arms import UNLIMITED, reference_among, shown_alone, shown_by_arms
 from pytest_llmeval.exchange._readers import read_results, results_of
 from pytest_llmeval.exchange._result_suites import (
     by_metric,
@@ -59,6 +59,7 @@ CODES: Final[Mapping[GateDecision, int]] = {"passed": 0, "failed": 1, "undecided
 """GateDecision to exit code; results that cannot be read are undecided as well."""
 
 _ADD_CASES: Final = "add as many cases as the verdict says, or set the drop that matters with --tolerance"
+_FIRST: Final = "nothing to compare with yet"
 _LISTED: Final = 3
 _OUTCOME: Final = "passed"
 """The metric of runners of tests, which says of each test whether it passed."""
@@ -87,6 +88,7 @@ class GateOptions(Struct, frozen=True):
         power: A difference of which is said how many cases would find it.
         ranges: Metric to its smallest and largest value; those whose scores all lie in 0 to 1 need none.
         tolerance: The size of a drop that matters, where a gate has no `max_drop`; default: a share of the range.
+        approving: What approves the results.
     """
 
     settings: Document
@@ -96,6 +98,7 @@ class GateOptions(Struct, frozen=True):
     power: float | None = None
     ranges: Mapping[str, tuple[float, float]] = {}
     tolerance: float | None = None
+    approving: str = "llmeval gate NEW --snapshot-update"
 
     @property
     def reference(self) -> str:
@@ -289,8 +292,7 @@ def _ranges(rows: Iterable[ResultRow], declared: Mapping[str, tuple[float, float
 def _completed(options: GateOptions, rows: Sequence[ResultRow], root: Path, *, has_baseline: bool) -> Document:
     """Return settings with the default question, if there are no gates, and with the approved scores, if any.
 
-    Raises:
-        LlmevalError: There is nothing to compare with.
+    Without anything to compare with there is no question. Without arms, systems are compared with none of them.
     """
     systems = names_of(rows, "system")
     keys = [key_of(rows[0].suite, each, root) for each in (systems if len(systems) > 1 else [""])]
@@ -301,16 +303,13 @@ def _completed(options: GateOptions, rows: Sequence[ResultRow], root: Path, *, h
     if "gates" in data and "thresholds" not in data:
         data["gates"] = [_on_outcomes(each, metrics_of(rows)) for each in data["gates"] or ()]
     if "gates" not in data:
-        among = len(systems) > 1 and not (approved or has_baseline)
-        if not (approved or has_baseline or among):
-            raise LlmevalError(
-                "found nothing to compare with, expected --baseline OLD, a gate such as "
-                f"--gates '{(metrics_of(rows) or ['score'])[0]} >= 0.8', or approved results: approve these with "
-                "--snapshot-update"
-            )
-        base = options.reference if options.reference in systems else systems[-1]
-        question = {"min_gain": 0, "rule": "decided", "against": base} if among else {"max_drop": 0}
-        data["gates"] = [{"metric": name, **question} for name in metrics_of(rows)]
+        base = reference_among(systems, options.reference)
+        questions: list[dict[str, Any]]
+        if approved or has_baseline:
+            questions = [{"max_drop": 0}]
+        else:
+            questions = [{"min_gain": 0, "rule": "decided", "against": base}] if base is not None else []
+        data["gates"] = [{"metric": name, **question} for question in questions for name in metrics_of(rows)]
     return replace(options.settings, data=data)
 
 
@@ -365,6 +364,8 @@ def _verdict(finished: Reported, missing: Sequence[str], options: GateOptions) -
         notes.append(f"{claims} gates on changes are one family, with the level of one")
     notes += dict.fromkeys(match for each in judged for match in _ALIKE.findall(each.reason))
     notes += [f"no score, and no gate reads it: {each}" for each in ungated]
+    if not verdicts:
+        notes += shown_alone(finished.judged.suites)
     open_ += [*missing, *few, *finished.shortfalls]
     unjudged = unmeasured or not verdicts or any(each.outcome == "not_judged" for each in verdicts)
     measured = not (missing or unscored or finished.shortfalls or unjudged)
@@ -376,9 +377,9 @@ def _verdict(finished: Reported, missing: Sequence[str], options: GateOptions) -
         next_step = "look at the cases above; --report page.html shows each of them"
     elif options.approve and not open_:
         word, why, next_step = "passed", ["the results are approved"], "compare later results: llmeval gate NEW"
-    elif not verdicts:
-        decision, word, why = "undecided", "cannot tell", ["no gate was judged"]
-        next_step = "name a gate, or compare with --baseline OLD"
+    elif not verdicts and not open_:
+        decision, word, why = "undecided", "cannot tell", [_FIRST]
+        next_step = f"make these results the baseline: {options.approving}"
     elif open_:
         other_cases = any(isinstance(each, SnapshotVerdict) for each in unmeasured)
         decision, word, why, next_step = "undecided", "cannot tell", open_, _next_step(missing or other_cases, unscored)
@@ -479,7 +480,14 @@ def gate(
     """
     rows, before = (_rows_of(each, name) for each in (results, baseline))
     settings = Document("gate()", {"gates": list(gates)} if gates else {})
-    options = GateOptions(settings, tuple(lower_is_better), approve, ranges=ranges, tolerance=tolerance)
+    options = GateOptions(
+        settings,
+        tuple(lower_is_better),
+        approve,
+        ranges=ranges,
+        tolerance=tolerance,
+        approving="pytest --snapshot-update with the fixture, or gate(..., approve=True)",
+    )
     verdict = judge_results(rows, before, (), options, Path(folder or Path.cwd()).resolve())
     if verdict.code(undecided):
         raise AssertionError("\n".join(verdict.lines()))

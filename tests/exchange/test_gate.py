@@ -175,7 +175,12 @@ def test_gates_stand_in_a_file_or_on_the_command_line(capsys: pytest.CaptureFixt
 def test_results_are_approved_and_compared(capsys: pytest.CaptureFixture[str]) -> None:
     new = written("new.jsonl", GOOD)
     assert gate(new) == 2
-    assert "found nothing to compare with, expected --baseline OLD, a gate such as" in capsys.readouterr().err
+    assert capsys.readouterr().out.splitlines()[-3:] == [
+        "accuracy 0.9000 (0.7695..0.9604), 40 cases; a drop of 0.1689 would be found in 80 of 100 runs",
+        "cannot tell: nothing to compare with yet",
+        "next: make these results the baseline: llmeval gate new.jsonl --snapshot-update",
+    ]
+    assert gate(new, "--undecided", "pass") == 2
     assert gate(new, "--snapshot-update") == 0
     assert "passed: the results are approved" in capsys.readouterr().out
     assert Path("__llmeval__/results.scores.json").exists()
@@ -331,6 +336,55 @@ def test_a_lift_is_established_or_refuted(capsys: pytest.CaptureFixture[str]) ->
     missing = written("missing.jsonl", arms(18, 6, 0)[:-1])
     assert gate(missing) == 2
     assert "missing: no result of without for 1 of 24 cases: 'e23'" in capsys.readouterr().out
+
+
+def test_systems_are_arms_only_if_they_are_called_so(capsys: pytest.CaptureFixture[str]) -> None:
+    def systems(*names: str) -> str:
+        return written("systems.jsonl", [{**row, "system": names[row["system"] == "with"]} for row in arms(18, 6, 0)])
+
+    for names in (("prompt 0", "prompt 1"), ("prompt 1", "prompt 0"), ("without_a", "with_b")):
+        assert gate(systems(*names)) == 2
+        out = capsys.readouterr().out
+        assert "cannot tell: nothing to compare with yet" in out
+        assert "proves nothing" not in out
+        assert f"score[{names[1]}] 1.0000 (0.8620..1.0000), 24 cases: they are all alike" in out
+        assert f"score[{names[0]}] 0.2500 (0.1200..0.4490), 24 cases; too few to find any drop" in out
+    for base in ("without", "without_skill", "without plugin"):
+        assert gate(systems(base, base.replace("without", "with"))) == 0
+        assert f"score, {base.replace('without', 'with')} against {base}: 18 of 24" in capsys.readouterr().out
+
+
+def test_a_single_case_says_nothing_about_drops_that_would_be_found(capsys: pytest.CaptureFixture[str]) -> None:
+    assert gate(written("one.jsonl", scores([1]))) == 2
+    assert "1 case: they are all alike, so that which drop would be found is not known" in capsys.readouterr().out
+    assert gate(written("three.jsonl", scores([1, 0, 0]))) == 2
+    assert "3 cases; too few to find any drop in 80 of 100 runs" in capsys.readouterr().out
+
+
+def test_rows_that_promptfoo_numbers_are_known_by_their_content(capsys: pytest.CaptureFixture[str]) -> None:
+    def run(name: str, passed: Sequence[tuple[str, bool]]) -> str:
+        results = [
+            {
+                "promptIdx": 0,
+                "testCase": {"description": f"Row #{place}", "vars": {"q": question}},
+                "vars": {"q": question},
+                "provider": {"id": "shop"},
+                "score": int(ok),
+                "success": ok,
+                "namedScores": {},
+            }
+            for place, (question, ok) in enumerate(passed, 1)
+        ]
+        data = {"results": {"results": results, "prompts": []}, "config": {"description": "shop"}}
+        Path(name).write_text(json.dumps(data), encoding="utf-8")
+        return name
+
+    old = run("old.json", [(f"question {n}", n >= 10) for n in range(60)])
+    fell = [(f"question {n}", n >= 18) for n in range(60)]
+    for name, answers in (("fell.json", fell), ("shifted.json", [("a new question", True), *fell])):
+        data = verdict(capsys, run(name, answers), "--baseline", old)
+        assert (data["verdict"], data["exit_code"]) == ("worse", 1)
+        assert 'score fell 0.8333 -> 0.7000 (limit 0). 8 cases worse: {"q": "question 10"}' in data["why"][0]
 
 
 def test_runs_of_one_agent_never_differ(capsys: pytest.CaptureFixture[str]) -> None:
