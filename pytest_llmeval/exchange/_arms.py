@@ -34,7 +34,7 @@ UNLIMITED: Final = 10**9
 
 _MOST_REPEATS: Final = 1000
 _WITHOUT: Final = "without"
-_FOUND: Final = NormalDist().inv_cdf(0.95) + NormalDist().inv_cdf(0.8)
+_DEVIATIONS: Final = NormalDist().inv_cdf(0.95) + NormalDist().inv_cdf(0.8)
 """How many standard deviations a drop has that a one-sided test at 5% finds in 80 of 100 runs."""
 _LISTED: Final = 5
 
@@ -115,7 +115,7 @@ def shown_alone(judged: Sequence[JudgedSuite]) -> Iterator[str]:
             if not spread:
                 yield f"{line}: they are all alike, so that which drop would be found is not known"
                 continue
-            drop = _FOUND * spread * math.sqrt(2 / len(known))
+            drop = _DEVIATIONS * spread * math.sqrt(2 / len(known))
             low, high = each.suite.metrics.ranges([name]).get(name, (-math.inf, math.inf))
             room = high - value.value if each.suite.metrics.lower_is_better(name) else value.value - low
             yield f"{line}; " + (
