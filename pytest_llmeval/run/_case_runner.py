@@ -55,6 +55,9 @@ if TYPE_CHECKING:
 _WIDEST_WINDOW = 1_000
 """Every case of the window is considered again with each portion of it that has run."""
 
+_GRACE_S: Final = 5.0
+"""How long a run that is ended waits for plain targets whose answers are recorded: they are paid for."""
+
 _NEAR = 2
 _FAR = 8
 """Times as many cases as calls at a time: to score one takes longer than to ask about it, and must not hold it up."""
@@ -128,7 +131,7 @@ class CaseRunner(Struct, dict=True):
 
     def __post_init__(self) -> None:
         self._known: dict[SuiteKey, KnownFailures] = {}  # read where a case fails
-        self.background = Background()
+        self.background = Background(grace_s=_GRACE_S if self.records else 0.0)
         self.activity = Activity()
         self._measured = MeasuredBlocks()
 

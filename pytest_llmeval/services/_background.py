@@ -9,6 +9,7 @@ from contextvars import ContextVar, copy_context
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Self, TypeVar, cast
+from weakref import WeakSet
 
 from msgspec import Struct
 
@@ -22,6 +23,9 @@ _T = TypeVar("_T")
 
 _WAKE_S = 0.5
 """Seconds between checks for signals during a wait."""
+
+_ending: "WeakSet[asyncio.AbstractEventLoop]" = WeakSet()
+"""Loops that stop once the plain functions that they wait for have returned, or their time is over."""
 
 _TURNS = 5
 """Turns of the loop from a reply to the next call in its place, and to the result that another thread waits for."""
@@ -86,9 +90,11 @@ class Background(Struct):
 
     Attributes:
         closing: Coroutine functions that run in the loop before it stops.
+        grace_s: How long to wait in the end for plain functions: what they return is kept. Others are cancelled.
     """
 
     closing: list[Callable[[], Coroutine[Any, Any, None]]] = []
+    grace_s: float = 0.0
     _tasks: "set[asyncio.Future[Any]]" = set()  # the loop itself refers to them weakly
     _loop: "asyncio.AbstractEventLoop | None" = None
     _thread: threading.Thread | None = None
@@ -157,6 +163,14 @@ class Background(Struct):
         thread.join()
         loop.close()
 
+    @staticmethod
+    def _give_up(tasks: "Iterable[asyncio.Task[Any]]") -> None:
+        import asyncio
+
+        _ending.discard(asyncio.get_running_loop())
+        for task in tasks:
+            task.cancel()
+
     async def release(self) -> None:
         """Release what `closing` names, in the running loop."""
         closing, self.closing = self.closing, []
@@ -167,7 +181,10 @@ class Background(Struct):
     async def _wind_up(self) -> None:
         import asyncio
 
-        running = asyncio.all_tasks() - {asyncio.current_task()}
+        loop, running = asyncio.get_running_loop(), asyncio.all_tasks() - {asyncio.current_task()}
+        if self.grace_s:
+            _ending.add(loop)
+            loop.call_later(self.grace_s, self._give_up, running)
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
@@ -347,7 +364,7 @@ class OwnThread:
         context = copy_context()
         context.run(_callers_loop.set, asyncio.get_running_loop())
         self._calls.put(partial(context.run, call))
-        return await done
+        return await _returned(done)
 
     def _serve(self) -> None:
         while (call := self._calls.get()) is not None:
@@ -392,7 +409,29 @@ async def in_thread(work: Callable[[], _T], name: str) -> _T:
     """
     run, done = _passed_on(work)
     threading.Thread(target=copy_context().run, args=(run,), daemon=True, name=name).start()
-    return await done
+    return await _returned(done)
+
+
+async def _returned(done: "asyncio.Future[_T]") -> _T:
+    """Wait for what a plain function returns; a loop that ends waits for it in spite of one cancellation.
+
+    Raises:
+        BaseException: Any error of the function.
+    """
+    import asyncio
+
+    try:
+        return await asyncio.shield(done)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or asyncio.get_running_loop() not in _ending:
+            done.cancel()
+            raise
+        await asyncio.wait({done})
+        # What is done is not lost: the cancellation comes again, at the next wait.
+        task.uncancel()
+        task.cancel()
+        return done.result()
 
 
 def _passed_on(work: Callable[[], _T]) -> "tuple[Callable[[], None], asyncio.Future[_T]]":

@@ -75,6 +75,8 @@ class Recordings:
     mode: RecordingMode
     journal: "Journal | None" = None
     _rows: RecordedRows = field(default_factory=dict)
+    _arrived: RecordedRows = field(default_factory=dict)
+    """Answers of this run that a crashed process has left to the one in its place."""
     _by_input: RecordedRows = field(default_factory=dict)
 
     @classmethod
@@ -104,6 +106,9 @@ class Recordings:
         if merges and journal is not None and (left := journal.read(others=True)):
             recordings._merge(left)
             journal.remove()
+        elif journal is not None:
+            arrived = [row for row in journal.read() if _is_recording(row) and not row.get(WITHHELD)]
+            recordings._arrived = {_place(row): row for row in arrived}
         recordings._rows = _read_rows(path)
         return recordings
 
@@ -114,7 +119,9 @@ class Recordings:
             PredictionError: Nothing is recorded for the case, or for another input, and the mode is ``replay``.
         """
         replays, asks = recording_mode(self.mode)
-        row = self._row(suite, variant, case, repeat) if replays else None
+        row = self._arrived_row(suite, variant, case, repeat)
+        if row is None and replays:
+            row = self._row(suite, variant, case, repeat)
         if row is not None:
             return row["prediction"]
         if asks:
@@ -128,9 +135,14 @@ class Recordings:
 
     def figures(self, suite: str, variant: str, case: Case, repeat: int = 0) -> dict[str, float]:
         """Return what a recorded prediction took."""
-        row = self._row(suite, variant, case, repeat) or self._rows[suite, variant, case.id, repeat]
+        row = self._arrived_row(suite, variant, case, repeat) or self._row(suite, variant, case, repeat)
+        row = row or self._rows[suite, variant, case.id, repeat]
         figures: dict[str, float] = row.get("figures", {})
         return figures
+
+    def _arrived_row(self, suite: str, variant: str, case: Case, repeat: int) -> Mapping[str, Any] | None:
+        row = self._arrived.get((suite, variant, case.id, repeat)) if self._arrived else None
+        return row if row is not None and row["input"] == _case_digest(case) else None
 
     def _row(self, suite: str, variant: str, case: Case, repeat: int) -> Mapping[str, Any] | None:
         """Return the row of a case, by its id; where that is a position, which an edit moves, also by its input."""

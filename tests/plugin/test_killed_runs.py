@@ -105,3 +105,98 @@ def test_sigterm_ends_a_run_as_ctrl_c_does(asking: "Project", workers: int) -> N
     (asking.path / "all").touch()
     assert asking.run(FILE, workers=workers).code == 0
     assert _asked(asking) == WORDS
+
+
+PLAIN = """\
+import os
+import pathlib
+import signal
+import threading
+
+HERE = pathlib.Path(__file__).parent
+
+
+def journalled():
+    rows = [path.read_text() for path in HERE.glob(".llmeval/answers/*/*.jsonl")]
+    return {word for word in (HERE / "asked.txt").read_text().split() if all(f'"{word}"' not in row for row in rows)}
+
+
+def answer(word):
+    stopped = HERE / f"stopped-{os.getpid()}"
+    if word == "w10" and not (HERE / "killed").exists():
+        (HERE / "killed").touch()
+        stopped.touch()
+        while journalled():
+            threading.Event().wait(0.01)
+        os.kill(os.getpid(), signal.SIGKILL)
+    if stopped.exists():
+        threading.Event().wait()
+    with (HERE / "asked.txt").open("a") as file:
+        file.write(word + "\\n")
+    return word.upper()
+"""
+"""Kills its worker once, when all answers that it gave are on the disk."""
+
+
+def test_the_worker_in_place_of_a_killed_one_asks_for_no_answer_again(project: "Project") -> None:
+    project.asking("s.eval.yaml", "bot:answer", *WORDS)
+    project.write("bot.py", PLAIN)
+    (project.path / "asked.txt").touch()
+    project.run(FILE, "--llmeval-concurrency=4", workers=2, replacements=2)
+    asked = _asked(project)
+    assert sorted({*asked}) == asked
+    assert (project.path / "killed").exists()
+
+
+SLOW = """\
+import pathlib
+import threading
+
+HERE = pathlib.Path(__file__).parent
+
+
+def answer(word):
+    with (HERE / "begun.txt").open("a") as file:
+        file.write(word + "\\n")
+    while not (HERE / "go").exists():
+        threading.Event().wait(0.01)
+    return word.upper()
+"""
+"""Plain functions that return once the run has been ended."""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_answers_of_plain_functions_under_way_are_kept(project: "Project", number: signal.Signals) -> None:
+    project.asking("s.eval.yaml", "bot:answer", *WORDS[:3])
+    project.write("bot.py", SLOW)
+    project.write(
+        "conftest.py",
+        """\
+        import pathlib
+        import pytest
+        from pytest_llmeval.services import _background
+
+
+        class Ending(type(_background._ending)):
+            def add(self, loop):
+                super().add(loop)
+                pathlib.Path(__file__).with_name("go").touch()
+
+
+        _background._ending = Ending()
+        """,
+    )
+    begun = project.path / "begun.txt"
+    line = ["-m", "pytest", *WITHOUT_UNUSED, "--llmeval", "-pno:cacheprovider", FILE]
+    printed = [project.path / "out.txt", project.path / "err.txt"]
+    for each in printed:
+        each.touch()
+    run = Started(line, os.environ, project.path, *printed, group=True)
+    until = time.monotonic() + PATIENCE
+    while not begun.exists() or len(begun.read_text(encoding="utf-8").split()) < 3:
+        assert time.monotonic() < until
+        assert not run.has_ended()
+        threading.Event().wait(0.01)
+    os.kill(run.pid, number)
+    assert run.wait() == 2
+    assert _kept(project) == WORDS[:3]
