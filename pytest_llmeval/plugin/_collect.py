@@ -13,6 +13,7 @@ from msgspec import Struct, structs
 
 from pytest_llmeval.core import BAD, MISSING, BudgetError, Case, LlmevalError, SuiteError, origin, printable
 from pytest_llmeval.data import IN_MODULE
+from pytest_llmeval.plugin import _fixtures
 from pytest_llmeval.plugin._payload import (
     CASE_FIXTURES,
     LOADER,
@@ -417,14 +418,21 @@ def over_suite(metafunc: pytest.Metafunc, named: "str | DeclaredSuite", *, enabl
             single cases are one more parameter, which fails.
     """
     node = metafunc.definition
-    fixture = next((name for name in CASE_FIXTURES if name in metafunc.fixturenames), None)
-    if fixture is None:
-        over = f"is marked llmeval({named!r})" if isinstance(named, str) else f"runs over {named!r}"
+    names = [name for name in CASE_FIXTURES if name in metafunc.fixturenames]
+    over = f"is marked llmeval({named!r})" if isinstance(named, str) else f"runs over {named!r}"
+    if not names:
         raise pytest.Collector.CollectError(f"{node.nodeid} {over}, so it must take the fixture case (or eval_case)")
     if not enabled:
         skip = pytest.mark.skip(reason="runs with --llmeval, or llmeval = true in the configuration of pytest")
-        metafunc.parametrize(fixture, [pytest.param(None, marks=skip)], ids=["llmeval"], indirect=True)
+        metafunc.parametrize(names[0], [pytest.param(None, marks=skip)], ids=["llmeval"])
         return
+    definitions = fixture_info(node).name2fixturedefs
+    ours = (name for name in names if definitions[name][-1].func.__module__ == _fixtures.__name__)
+    fixture = next(ours, None)
+    if fixture is None:
+        raise pytest.Collector.CollectError(
+            f"{node.nodeid} {over}, and a fixture of yours is called {names[0]}: take the fixture eval_case"
+        )
     loader = metafunc.config.stash[LOADER]
     try:
         suite = loader.load((node.path.parent / named).resolve() if isinstance(named, str) else named, node.session)

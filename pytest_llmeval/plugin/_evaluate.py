@@ -22,7 +22,16 @@ from pytest_llmeval.core import (
     printable,
 )
 from pytest_llmeval.data import typed
-from pytest_llmeval.judges import Asking, JudgeAccess, JudgedEvaluator, Judgement, JudgeOffError, JudgeSpec, Verdict
+from pytest_llmeval.judges import (
+    OWN_JUDGE,
+    Asking,
+    JudgeAccess,
+    JudgedEvaluator,
+    Judgement,
+    JudgeOffError,
+    JudgeSpec,
+    Verdict,
+)
 from pytest_llmeval.plugin._payload import LOADER, RUNNER, conclude, keep_judgements, note_scores, stop_spent
 from pytest_llmeval.run import FromFixtures, LoadedCase, json_like, measure_answered, measure_each, unanswered
 from pytest_llmeval.suites import default_registry, get_checks, get_evaluator
@@ -144,7 +153,9 @@ class Evaluate:
         case = Case(item.name, normalized(value), normalized(expected), normalized(answer))
         reading = Reading.for_evaluator(evaluator)
         if isinstance(evaluator, JudgedEvaluator) and evaluator.asks_judge:
-            measured = self._judged(evaluator, case, reading)
+            asking = AskJudge(self._request)
+            asking.require_model()
+            measured = measure_answered(evaluator, case, reading, asking.about(evaluator, case, reading))
         else:
             measured = measure_each(evaluator, [case], reading)[0]
         if not isinstance(measured, Observation):
@@ -155,11 +166,6 @@ class Evaluate:
         item.stash.setdefault(_EVALUATED, []).append(scored)
         note_scores(item, [(f"{scored.evaluator}.{name}", value) for name, value in scored.items()])
         return scored
-
-    def _judged(self, evaluator: JudgedEvaluator, case: Case, reading: Reading) -> Observation | Exception:
-        if RUNNER not in self._request.config.stash:
-            pytest.skip("runs with --llmeval")
-        return measure_answered(evaluator, case, reading, AskJudge(self._request).about(evaluator, case, reading))
 
 
 class _AttachEvaluations:
@@ -225,6 +231,20 @@ class AskJudge:
 
     request: pytest.FixtureRequest
 
+    def require_model(self) -> None:
+        """Fail a test whose judge can be asked, but nothing names a model.
+
+        Raises:
+            pytest.fail.Exception: Neither a setting nor the fixture ``judge_client`` names one.
+        """
+        access = self._access()
+        juror = next(iter(access.panel.jurors.values()))
+        if juror.model == OWN_JUDGE and access.judges.store.asks and self._own_client() is None:
+            raise pytest.fail.Exception(juror.absent, pytrace=False)
+
+    def _own_client(self) -> Any:
+        return self.request.getfixturevalue("judge_client")
+
     def __call__(self, question: Any, answer: Any, reference: Any = None, **options: Any) -> Verdict:
         """Return a verdict, stored or new.
 
@@ -284,7 +304,7 @@ class AskJudge:
         stash, path = self.request.config.stash, self.request.path
         judges = stash[RUNNER].judges
         panel = judges.judge_of(path, JudgeSpec(), stash[LOADER].display_path(path))
-        return JudgeAccess(panel, judges, path, JudgeSpec(), partial(self.request.getfixturevalue, "judge_client"))
+        return JudgeAccess(panel, judges, path, JudgeSpec(), self._own_client)
 
     def _conclude(self, judgement: Judgement, case: str) -> None:
         """Keep what can be recorded; skip the test where a verdict was not to be asked for."""

@@ -47,6 +47,11 @@ def fixture_info(function: pytest.Function) -> "FuncFixtureInfo":
     return function._fixtureinfo  # noqa: SLF001
 
 
+def has_fixture(session: pytest.Session, name: str) -> bool:
+    """Return whether a plugin or initial conftest has a fixture of this name, which pytest tells nobody in public."""
+    return bool(session._fixturemanager.getfixturedefs(name, session))  # noqa: SLF001
+
+
 def request_of(function: pytest.Function) -> pytest.FixtureRequest:
     """Return the request of a test that is set up: hooks get the test alone."""
     return function._request  # noqa: SLF001

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Generator, Sequence
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -17,6 +18,7 @@ from pytest_llmeval.core import FieldsError, LlmevalError, decode, encode
 from pytest_llmeval.data import OWN_FOLDER, collector_paused
 from pytest_llmeval.judges import Budget, CachePlace, JudgeOptions, JudgeSpec
 from pytest_llmeval.plugin._collect import EvalModule, link_followers
+from pytest_llmeval.plugin._fixtures import FIXTURES
 from pytest_llmeval.plugin._options import (
     WorkerTerms,
     is_suite_file,
@@ -67,6 +69,7 @@ from pytest_llmeval.plugin._progress import (
 )
 from pytest_llmeval.plugin._pytest_private import (
     deselected_by_pytest,
+    has_fixture,
     know_passing,
     redact_live_logs,
     terminal_columns,
@@ -249,10 +252,14 @@ class ItemHooks:
         self._whole_run = not hasattr(config, "workerinput")
         self._process = os.getpid()
 
-    @pytest.hookimpl(tryfirst=True)
+    @pytest.hookimpl(trylast=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
-        """Keep secrets out of live logs, whose handlers there are by now."""
+        """Keep secrets out of live logs, whose handlers there are by now; bring the fixtures that nobody else has."""
         redact_live_logs(session.config)
+        # Among plugins, pytest prefers the last one registered, which would be ours.
+        module = ModuleType("llmeval_fixtures")  # of other objects, pytest looks for fixtures in the class
+        vars(module).update((name, made) for name, made in FIXTURES.items() if not has_fixture(session, name))
+        session.config.pluginmanager.register(module, module.__name__)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_collection(self) -> Generator[None, Any, Any]:

@@ -1,8 +1,7 @@
-"""The pytest plugin: short hooks that call plain functions, and fixtures. Without ``--llmeval`` it does nothing."""
+"""The pytest plugin: short hooks that call plain functions. Without ``--llmeval`` it does nothing."""
 
 import inspect
-from collections.abc import Callable, Generator, Iterator, Mapping
-from functools import partial
+from collections.abc import Generator
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +19,6 @@ from pytest_llmeval.plugin._options import (
 )
 
 if TYPE_CHECKING:
-    from pytest_llmeval.core import Evaluator
-    from pytest_llmeval.plugin._evaluate import AskJudge, EvalCase, Evaluate
-    from pytest_llmeval.plugin._score_snapshot import ScoreSnapshot
     from pytest_llmeval.suites import Registry
 
 
@@ -78,15 +74,13 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Check the command line; register the hooks for the role of this process."""
-    config.addinivalue_line(
-        "markers", "llmeval(path): run the test once per case of an eval suite; items of suites have this marker too"
-    )
     worker = hasattr(config, "workerinput")
-    if not worker:
-        config.pluginmanager.register(ScoreHooks(), "llmeval_scores")
     if is_enabled(config):
         from pytest_llmeval.data import collector_paused
 
+        _add_marker(config)
+        if not worker:
+            config.pluginmanager.register(ScoreHooks(), "llmeval_scores")
         quiet_for_agents(config)
         with collector_paused():
             from pytest_llmeval.plugin._run_hooks import register_suites
@@ -95,6 +89,22 @@ def pytest_configure(config: pytest.Config) -> None:
     elif not worker:
         refuse_suite_arguments(config)
         refuse_idle_options(config)
+
+
+def _add_marker(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "llmeval(path): run the test once per case of an eval suite; items of suites have this marker too"
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Let tests with the marker be imported under ``--strict-markers`` in a run without ``--llmeval``, too.
+
+    ``--markers`` starts no session: without ``--llmeval`` it lists what it lists without this plugin.
+    """
+    if not is_enabled(session.config):
+        _add_marker(session.config)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -184,140 +194,3 @@ class ScoreHooks:
         terminalreporter.section("llmeval: scores of tests")
         for line in evaluations.lines(everything=terminalreporter.verbosity > 0):
             terminalreporter.write_line(line)
-
-
-@pytest.fixture
-def eval_case(request: pytest.FixtureRequest) -> "EvalCase":
-    """The case under test, in a test marked ``@pytest.mark.llmeval("suite.eval.yaml")`` or in a fixture of a suite."""
-    return _case(request, "eval_case")
-
-
-@pytest.fixture
-def case(request: pytest.FixtureRequest) -> "EvalCase":
-    """The case under test, in a test over a suite: ``@support.test``, or marked ``llmeval("suite.eval.yaml")``."""
-    return _case(request, "case")
-
-
-def _case(request: pytest.FixtureRequest, fixture: str) -> "EvalCase":
-    from pytest_llmeval.plugin._payload import case_of
-
-    item = request.node
-    faults = getattr(request, "param", None)
-    if isinstance(faults, Exception):
-        raise pytest.fail.Exception(str(faults), pytrace=False)
-    loaded = case_of(item)
-    if loaded is None:
-        mark = item.get_closest_marker("llmeval")
-        marker = f"; found the marker with {', '.join(mark.kwargs)}=" if mark is not None and mark.kwargs else ""
-        raise pytest.fail.Exception(
-            f"{item.nodeid}: {fixture} needs the marker @pytest.mark.llmeval('suite.eval.yaml') on the test, or, "
-            "for cases in Python, support = ev.suite('support', cases=...) and @support.test" + marker,
-            pytrace=False,
-        )
-    if getattr(item, "bulk", ()):
-        raise pytest.fail.Exception(
-            f"{item.nodeid}: {fixture} is one case, but mode: bulk runs all of them in one item", pytrace=False
-        )
-    from pytest_llmeval.plugin._evaluate import EvalCase
-
-    return EvalCase(request, loaded)
-
-
-@pytest.fixture
-def llmeval_target() -> "Callable[[Any], Any] | None":
-    """Override this in a conftest to return what answers a case's input; ``None`` means the suite's own target.
-
-    A parametrised override makes a model matrix: every parameter has its own metrics, gates and reports.
-    """
-    return None
-
-
-@pytest.fixture
-def judge_client() -> Any:
-    """Override this in a conftest to return your own judge; ``None`` means the one that the suite names.
-
-    A judge is anything with a method ``complete``, or a callable: it gets a `JudgeRequest`, whose ``str()`` is the
-    whole prompt, and returns (or awaits) text or a `JudgeReply`. It is asked only for verdicts that are stored nowhere.
-    """
-    return None
-
-
-@pytest.fixture
-def judge(request: pytest.FixtureRequest) -> "AskJudge":
-    """A cached judge for Python tests: ``judge(question, answer, reference=..., mode=...)`` returns a verdict.
-
-    Who judges is said on the command line or in pytest's configuration, or by the fixture ``judge_client``. Recorded
-    judgements lie in ``__llmeval__/`` next to the test file.
-    """
-    from pytest_llmeval.plugin._evaluate import AskJudge
-    from pytest_llmeval.plugin._payload import RUNNER
-
-    if RUNNER not in request.config.stash:
-        pytest.skip("runs with --llmeval")
-    return AskJudge(request)
-
-
-class _ByName(Mapping[str, "Evaluator"]):
-    """Evaluators by name: those of the suite with their options, others with their defaults."""
-
-    def __init__(self, own: "Mapping[str, Evaluator]") -> None:
-        self._own = own
-
-    def __getitem__(self, name: str) -> "Evaluator":
-        from pytest_llmeval.core import EvaluatorError
-        from pytest_llmeval.suites import get_evaluator
-
-        try:
-            return self._own[name] if name in self._own else get_evaluator(name)
-        except EvaluatorError as error:
-            raise KeyError(str(error)) from None
-
-    def __iter__(self) -> Iterator[str]:
-        from pytest_llmeval.suites import default_registry
-
-        return iter(dict.fromkeys([*self._own, *default_registry()]))
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-
-@pytest.fixture
-def evaluators(request: pytest.FixtureRequest) -> "Mapping[str, Evaluator]":
-    """Evaluators by name; in a suite, its own come with the options of the file."""
-    from pytest_llmeval.plugin._payload import case_of
-
-    loaded = case_of(request.node)
-    return _ByName(loaded.suite.evaluators if loaded is not None else {})
-
-
-@pytest.fixture
-def evaluate(request: pytest.FixtureRequest) -> "Evaluate":
-    """Scores in any test: ``evaluate.text(answer, expected)["f1"]``, ``evaluate.checks(answer, {"contains": "x"})``.
-
-    All evaluators are there by name; options are keyword arguments. Those that ask a judge need ``--llmeval``. What a
-    test scores is listed at the end of the run and stands in JUnit files; a failing test shows what is wrong.
-    """
-    from pytest_llmeval.plugin._evaluate import Evaluate
-
-    return Evaluate(request)
-
-
-@pytest.fixture
-def score_snapshot(request: pytest.FixtureRequest) -> "ScoreSnapshot":
-    """Compares scores with those that were approved with ``--snapshot-update``; needs no ``--llmeval``."""
-    from pytest_llmeval.plugin._score_snapshot import ScoreSnapshot
-
-    return ScoreSnapshot(request.node)
-
-
-@pytest.fixture
-def gate(request: pytest.FixtureRequest) -> "partial[Any]":
-    """Judges the results of another runner: ``gate(report, "accuracy >= 0.8")``; see `pytest_llmeval.gate`.
-
-    Without gates, they are compared with those that were approved with ``--snapshot-update``; their scores are in
-    ``__llmeval__/`` next to the test file, under the name of the test. It needs no ``--llmeval``.
-    """
-    approve = bool(request.config.getoption("update_snapshots", False))
-    return partial(
-        import_module("pytest_llmeval").gate, folder=request.path.parent, name=request.node.name, approve=approve
-    )

@@ -1,8 +1,12 @@
 """The plugin among pytest's own options: help, markers, fixtures, other ways of running."""
 
+import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pytest
+
+from pytest_llmeval.plugin._fixtures import FIXTURES
 
 if TYPE_CHECKING:
     from conftest import Project
@@ -18,14 +22,82 @@ def test_help_lists_the_options_under_a_heading_of_their_own(project: "Project")
 
 
 def test_the_marker_and_the_fixtures_are_described(capitals: "Project") -> None:
-    markers = capitals.run("--markers", llmeval=False)
+    markers = capitals.run("--markers")
     assert "@pytest.mark.llmeval(path): run the test once per case of an eval suite" in markers.text
     fixtures = capitals.run("--fixtures")
     assert fixtures.code == 0
     ours = fixtures.text.partition("fixtures defined from pytest_llmeval")[2].partition("fixtures defined from")[0]
-    for name in ("eval_case", "evaluators", "judge", "judge_client", "llmeval_target", "score_snapshot"):
+    for name in FIXTURES:
         assert f"\n{name} -- " in ours
     assert "no docstring available" not in ours
+
+
+FOREIGN = """\
+import pytest
+
+@pytest.mark.parametrize("case", [1, 2])
+def test_parameters(case): assert case
+
+def test_without_parameters(case): pass
+def test_gate(gate): pass
+def test_judge(judge): pass
+def test_evaluate(evaluate, evaluators, score_snapshot): pass
+"""
+
+
+@pytest.mark.parametrize("arguments", [("-q",), ("--fixtures", "-q"), ("--markers",), ("--fixtures-per-test", "-q")])
+def test_a_project_without_suites_is_byte_for_byte_as_without_the_plugin(
+    project: "Project", arguments: Sequence[str]
+) -> None:
+    project.write("test_mine.py", FOREIGN)
+    project.write("evals/tools.eval.yaml", "stimuli: [{name: list}]\n")
+
+    def run(*more: str) -> tuple[int, str]:
+        ran = project.run(*arguments, *more, llmeval=False)
+        return ran.code, re.sub(r"in \d+\.\d+s|plugins: .*", "", ran.text)
+
+    assert run() == run("-p", "no:llmeval_suite")
+
+
+OWN_FIXTURES = """\
+import pytest
+
+@pytest.fixture
+def judge(): return "mine"
+
+@pytest.fixture
+def gate(): return "mine"
+"""
+
+
+@pytest.mark.parametrize("file", ["conftest.py", "own_plugin.py"])
+def test_a_fixture_of_the_user_wins(project: "Project", file: str) -> None:
+    project.write(file, OWN_FIXTURES)
+    project.write("test_mine.py", "def test_mine(judge, gate, evaluate): assert (judge, gate) == ('mine', 'mine')\n")
+    project.ini("pythonpath = .")
+    ran = project.run(*(() if file == "conftest.py" else ("-p", "own_plugin")))
+    assert ran.counts == {"passed": 1}
+
+
+@pytest.mark.parametrize("body", ["judge): pass", "evaluate): evaluate.judge('Paris', 'Paris', input='Capital?')"])
+def test_a_judge_without_a_model_fails_with_what_to_set(project: "Project", body: str) -> None:
+    project.write("test_mine.py", f"def test_judge({body}\n")
+    ran = project.run()
+    assert ran.code == 1
+    assert "use --llmeval-judge-model, or define the fixture judge_client" in ran.text
+    assert "pytest_llmeval/" not in ran.text
+
+
+TAKES = "import pytest\n@pytest.mark.llmeval('capitals.eval.yaml')\ndef test_it({fixture}): assert {value}.id\n"
+
+
+def test_a_fixture_called_case_leaves_eval_case_to_suites(capitals: "Project") -> None:
+    capitals.write("conftest.py", "import pytest\n@pytest.fixture\ndef case(): return 'mine'\n")
+    capitals.write("test_over.py", TAKES.format(fixture="case", value="case"))
+    refused = capitals.run("test_over.py")
+    assert "and a fixture of yours is called case: take the fixture eval_case" in refused.section("ERRORS")
+    capitals.write("test_over.py", TAKES.format(fixture="case, eval_case", value="case == 'mine' and eval_case"))
+    assert "and a fixture of yours" not in capitals.run("test_over.py").text
 
 
 def test_strict_settings_and_warnings_as_errors_find_nothing_to_complain_of(capitals: "Project", workers: int) -> None:

@@ -270,8 +270,8 @@ def test_judged(evaluate):
 
 def test_scores_of_ordinary_tests_are_listed_and_explained(project: "Project", workers: int) -> None:
     project.write("test_plain.py", EVALUATING)
-    ran = project.run("--junitxml=junit.xml", llmeval=False, workers=workers)
-    assert ran.counts == {"passed": 1, "failed": 1, "skipped": 1}
+    ran = project.run("--junitxml=junit.xml", workers=workers)
+    assert ran.counts == {"passed": 1, "failed": 2}
     assert "text: extra words: from, receipt" in ran.section("FAILURES")
     assert [line.split("  ")[0] for line in ran.section("llmeval: scores of tests").strip().splitlines()[:2]] == [
         "test_plain.py::test_right",
@@ -285,7 +285,7 @@ def test_findings_are_listed_for_failing_tests_only(project: "Project") -> None:
     right = "def test_{name}(evaluate):\n    scores = evaluate.text('30 days', '30 days from receipt')\n    {line}\n"
     texts = [right.format(name="passing", line="print('fine')"), right.format(name="failing", line="assert not scores")]
     project.write("test_plain.py", "\n".join(texts))
-    ran = project.run("-rP", llmeval=False)
+    ran = project.run("-rP")
     assert ran.counts == {"passed": 1, "failed": 1}
     assert "text: missing words: from, receipt" in ran.section("FAILURES")
     assert "fine" in ran.section("PASSES")

@@ -15,7 +15,7 @@ def test_results_are_approved_and_judged_in_a_test(project: Project) -> None:
     def run(good: str, *arguments: str) -> tuple[int, str]:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("GOOD", good)
-            ran = project.run(*arguments, llmeval=False)
+            ran = project.run(*arguments)
         return ran.code, ran.text
 
     code, out = run("40")

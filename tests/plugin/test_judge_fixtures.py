@@ -172,9 +172,9 @@ def test_python_tests_ask_the_same_judge_with_recordings_beside_the_test_file(ju
     assert off.counts == {"skipped": 1, "passed": 1, **_deselected(workers)}
     assert "judges are off (--llmeval-judge=off)" in off.text
     if not workers:
-        without = judged.project.run("-k", "right", "-rs", llmeval=False)
-        assert without.counts == {"skipped": 1, "deselected": 5}
-        assert "runs with --llmeval" in without.text
+        without = judged.project.run("-k", "right", llmeval=False)
+        assert without.counts == {"errors": 1, "deselected": 5}
+        assert "fixture 'judge' not found" in without.text
 
 
 def _deselected(workers: int) -> dict[str, int]:

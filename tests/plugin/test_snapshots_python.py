@@ -47,7 +47,7 @@ def give(project: "Project", **scores: float) -> None:
 
 
 def run(project: "Project", *arguments: str, workers: int = 0, **others: Any) -> "Ran":
-    return project.run("-v", *arguments, workers=workers, llmeval=False, **{"without": WITHOUT, **others})
+    return project.run("-v", *arguments, workers=workers, **{"without": WITHOUT, **others})
 
 
 def stored(project: "Project") -> dict[str, Any]:
