@@ -217,7 +217,14 @@ _PASSED_OVER = frozenset({"build", "dist", "node_modules", "venv"})
 
 
 def suite_files(folder: Path) -> Iterator[Path]:
-    """Yield the suite files below a folder, sorted."""
+    """Yield the suite files below a folder, sorted, without those of other tools."""
+    from pytest_llmeval.suites import is_foreign
+
+    yield from (path for path in named_files(folder) if not is_foreign(path))
+
+
+def named_files(folder: Path) -> Iterator[Path]:
+    """Yield the files below a folder that have names of suites, sorted."""
     for parent, below, names in os.walk(folder):
         below[:] = sorted(each for each in below if each not in _PASSED_OVER and not each.startswith("."))
         for name in sorted(names):

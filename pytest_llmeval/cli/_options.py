@@ -209,7 +209,7 @@ OPTIONS = {
     for option in (
         Option(
             "llmeval",
-            "collect eval suites (*.eval.yaml, *.eval.yml, *.eval.json)",
+            "collect eval suites (*.eval.yaml, *.llmeval.yaml, also .yml and .json)",
             "store_true",
             setting=Setting("collect eval suites, as with --llmeval", "bool", default=False),
             spellings=("--llmeval",),

@@ -6,7 +6,7 @@ from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
     from pytest_llmeval.data._model_text import CLOSING_TAG, UnfinishedThoughtsError, begins_with_data, spoken_text
-    from pytest_llmeval.data.files import looks_like_suite
+    from pytest_llmeval.data.files import looks_like_suite, top_level_keys
     from pytest_llmeval.data.files._json import (
         TOLERANT,
         JsonParser,
@@ -113,7 +113,7 @@ _HOMES = {
         "begins_with_data",
         "spoken_text",
     ),
-    "files": ("looks_like_suite",),
+    "files": ("looks_like_suite", "top_level_keys"),
     "files.documents": (
         "Document",
         "MAX_LINE_BYTES",

@@ -142,6 +142,12 @@ def idle_settings(config: pytest.Config) -> list[str]:
     return [] if is_enabled(config) else _idle(settings)
 
 
+def _is_foreign(path: Path) -> bool:
+    from pytest_llmeval.suites import is_foreign
+
+    return is_foreign(path)
+
+
 def refuse_suite_arguments(config: pytest.Config) -> None:
     """Refuse suite files on the command line of a run without ``--llmeval``.
 
@@ -149,7 +155,8 @@ def refuse_suite_arguments(config: pytest.Config) -> None:
         pytest.UsageError: One is.
     """
     for argument in config.args:
-        if is_suite_file(Path(argument.partition("::")[0]).name, config.getini("llmeval_files")):
+        path = config.invocation_params.dir / argument.partition("::")[0]
+        if is_suite_file(path.name, config.getini("llmeval_files")) and not _is_foreign(path):
             raise pytest.UsageError(
                 f"{argument} is an eval suite: add --llmeval, or llmeval = true in pytest's configuration"
             )

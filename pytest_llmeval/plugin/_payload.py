@@ -31,6 +31,8 @@ from pytest_llmeval.suites import (
     SuiteKey,
     SuiteMemo,
     default_registry,
+    is_foreign,
+    left_alone,
     load_suite,
     naming_hint,
 )
@@ -46,6 +48,7 @@ class CollectedItems(Struct):
     Attributes:
         dropped: Suites and variants of which every item was deselected, if gates must be judged.
         misnamed: Files that look like suites and are not collected, as reports name them.
+        foreign: Files with names of suites that other tools seem to own, as reports name them.
         collected: Ids of all items over cases, if they are to be kept.
         deselected: Of all items over cases, those that a selection has left out.
         unwanted: Of these, those that options of pytest have left out.
@@ -54,6 +57,7 @@ class CollectedItems(Struct):
 
     dropped: set[SuiteKey] = set()
     misnamed: set[str] = set()
+    foreign: set[str] = set()
     collected: set[str] = set()
     deselected: set[str] = set()
     unwanted: set[str] = set()
@@ -148,14 +152,23 @@ class SuiteLoader(Struct):
         if looks_like_suite(path):
             self.left_out.misnamed.add(self.display_path(path))
 
+    def leaves_alone(self, path: Path) -> bool:
+        """Return whether a file seems to be another tool's, and note it."""
+        foreign = is_foreign(path)
+        if foreign:
+            self.left_out.foreign.add(self.display_path(path))
+        return foreign
+
     def hints(self) -> list[str]:
-        """Return a line for each file with the wrong name, and for each suite whose calls wait for each other."""
+        """Return lines about misnamed files, files of other tools, and suites whose calls wait for each other."""
         misnamed = [naming_hint(name, self.config.getini("llmeval_files")) for name in sorted(self.left_out.misnamed)]
+        foreign = [left_alone(sorted(self.left_out.foreign))] if self.left_out.foreign else []
         remedy = "give it the scope session, or leave out its plugin with -p no:NAME"
-        return misnamed + [
+        serial = [
             f"{file}: calls are made one after the other, due to the fixture {fixture!r} of scope function: {remedy}"
             for file, fixture in sorted(self.left_out.serial)
         ]
+        return misnamed + foreign + serial
 
     def refuse(self, why: object) -> pytest.Collector.CollectError:
         """Return the error of a collector that cannot be collected because of a suite."""

@@ -282,6 +282,7 @@ class Run(Struct):
         self.record.unwanted |= left_out.unwanted
         self.collected |= left_out.collected
         self.loader.left_out.misnamed |= left_out.misnamed
+        self.loader.left_out.foreign |= left_out.foreign
         self.loader.left_out.serial |= left_out.serial
 
     def note_uncollected(self, nodeid: str, why: str) -> None:

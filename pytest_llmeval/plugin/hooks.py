@@ -99,7 +99,7 @@ def _add_marker(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Let tests with the marker be imported under ``--strict-markers`` in a run without ``--llmeval``, too.
+    """Let tests with the marker be imported under ``--strict-markers`` also without ``--llmeval``.
 
     ``--markers`` starts no session: without ``--llmeval`` it lists what it lists without this plugin.
     """

@@ -3,7 +3,7 @@
 It also says how files are named that look like suites although their names are not those of suites.
 """
 
-__all__ = ("SUITE_FILES", "naming_hint", "no_suite")
+__all__ = ("SUITE_FILES", "left_alone", "naming_hint", "no_suite")
 
 import re
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from pytest_llmeval._lazy import lazy_names
 if TYPE_CHECKING:
     from pytest_llmeval.suites._entries import NamedEvaluator, SuiteArguments, by_name_in_file, check, evaluator, listed
     from pytest_llmeval.suites._keys import KEYS, Key, SuiteEntry
-    from pytest_llmeval.suites._loading import SuiteMemo, load_suite
+    from pytest_llmeval.suites._loading import SuiteMemo, is_foreign, load_suite
     from pytest_llmeval.suites._model_settings import ConversationSpec, SimulatedUser, wants_of
     from pytest_llmeval.suites._registry import (
         Command,
@@ -49,8 +49,10 @@ if TYPE_CHECKING:
     )
     from pytest_llmeval.suites._systems import MatrixSpec, ModelSpec, ModelSystem, PredictionsSpec
 
-SUITE_FILES = ("*.eval.yaml", "*.eval.yml", "*.eval.json")
+SUITE_FILES = tuple(f"*.{kind}.{language}" for kind in ("eval", "llmeval") for language in ("yaml", "yml", "json"))
 """Patterns of the names of suite files."""
+
+_NAMED = 5
 
 _EVALUATION = re.compile(r"(?:[\W_]+|(?<=[a-z])(?=E))(?i:eval(?:uation)?s?)$")
 
@@ -58,6 +60,14 @@ _EVALUATION = re.compile(r"(?:[\W_]+|(?<=[a-z])(?=E))(?i:eval(?:uation)?s?)$")
 def no_suite(place: object, patterns: Sequence[str] = SUITE_FILES) -> str:
     """Return what is missing in a folder without suite files."""
     return f"no {' or '.join(patterns[:1])} below {place}; `llmeval init` writes one"
+
+
+def left_alone(files: Sequence[str]) -> str:
+    """Return the line about files that other tools seem to own."""
+    count = "1 file looks like that" if len(files) == 1 else f"{len(files)} files look like those"
+    which = "of another tool and was" if len(files) == 1 else "of other tools and were"
+    names = ", ".join([*files[:_NAMED], *(["..."] if len(files) > _NAMED else [])])
+    return f"{count} {which} left alone: {names} (the setting llmeval_files names the files of suites)"
 
 
 def naming_hint(path: str, patterns: Sequence[str]) -> str:
@@ -92,6 +102,7 @@ _HOMES = {
     ),
     "_loading": (
         "SuiteMemo",
+        "is_foreign",
         "load_suite",
     ),
     "_model_settings": (

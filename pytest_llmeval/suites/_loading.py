@@ -36,6 +36,7 @@ from pytest_llmeval.data import (
     read_document,
     render_path,
     searching_within,
+    top_level_keys,
 )
 from pytest_llmeval.judges import PanelSpec
 from pytest_llmeval.suites._keys import KEYS, SuiteEntry
@@ -66,6 +67,17 @@ _OTHER_KINDS: Final[Sequence[tuple[AbstractSet[str], str, str]]] = (
     ),
 )
 """Keys that all files of a kind have, what it is, and what reads it."""
+
+
+_COMMON_KEYS: Final = frozenset({"description"})
+"""Keys of ours that files of other tools have as well."""
+
+
+def is_foreign(path: Path) -> bool:
+    """Return whether a file with the name of a suite is a mapping of another tool: it has no key of ours."""
+    keys = top_level_keys(path)
+    ours = (*(required for required, _, _ in _OTHER_KINDS[:2]), *({key} for key in KEYS if key not in _COMMON_KEYS))
+    return bool(keys) and not any(required <= keys for required in ours)
 
 
 def load_suite(
@@ -172,7 +184,7 @@ class _Loader(SettingsReader):
             "group_by": tuple(dict.fromkeys([*entry.group_by, *(gate.by for gate in gates if gate.by)])),
         }
         suite = Suite(
-            name=entry.suite or self.path.stem.removesuffix(".eval"),
+            name=entry.suite or self.path.stem.removesuffix(".eval").removesuffix(".llmeval"),
             path=self.path,
             on=self.on,
             turns=self.turns,

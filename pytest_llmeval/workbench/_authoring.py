@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args, get_origin
 
 from pydantic import TypeAdapter, ValidationError
 
-from pytest_llmeval.cli import CommandResult, notes, open_noted, open_suite, suite_files
+from pytest_llmeval.cli import CommandResult, named_files, notes, open_noted, open_suite
 from pytest_llmeval.core import (
     EvaluatorError,
     Fault,
@@ -45,6 +45,8 @@ from pytest_llmeval.suites import (
     ToleranceEntry,
     build,
     default_registry,
+    is_foreign,
+    left_alone,
     metric_choices,
     no_suite,
     stop_fault,
@@ -430,7 +432,13 @@ def add_validate(parser: ArgumentParser) -> None:
 def _validate(options: Namespace) -> CommandResult:
     suites: list[dict[str, Any]] = []
     lines: list[object] = []
-    for path in dict.fromkeys(each for place in options.suites for each in _files(place)):
+    paths = dict.fromkeys(path for place in options.suites for path in _files(place))
+    foreign = [str(path) for path in paths if is_foreign(path)]
+    if foreign:
+        lines.append(left_alone(foreign))
+    for path in paths:
+        if str(path) in foreign:
+            continue
         faults, suite = _faults(path)
         remarks = [f"{path}: {each}" for each in _remarks(suite)] if suite is not None else []
         if faults:
@@ -483,7 +491,7 @@ def _files(place: Path) -> Iterator[Path]:
     if not place.is_dir():
         yield place
         return
-    suites = list(suite_files(place))
+    suites = list(named_files(place))
     if not suites:
         raise LlmevalError(no_suite(place))
     yield from suites

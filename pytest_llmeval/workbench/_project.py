@@ -13,9 +13,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from pytest_llmeval.cli import named_files
 from pytest_llmeval.core import LlmevalError, suggest
 from pytest_llmeval.data import display_path
 from pytest_llmeval.services import GitError, repository_top, run_git
+from pytest_llmeval.suites import is_foreign
 
 _ROOTS: Final = (".", "src")
 """Folders of a project that modules are imported from."""
@@ -133,6 +135,11 @@ class Project:
     """
 
     folder: Path
+
+    @property
+    def suite_kind(self) -> str:
+        """``eval``, as in ``first.eval.yaml``; ``llmeval`` where other tools own such files."""
+        return "llmeval" if any(is_foreign(path) for path in named_files(self.folder)) else "eval"
 
     def _text(self, name: str) -> str:
         """Return the text of a file of the project; empty if it does not exist."""

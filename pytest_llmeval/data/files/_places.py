@@ -143,7 +143,7 @@ OWN_FOLDER: Final = "__llmeval__"
 IN_MODULE: Final = "::"
 """Stands between a Python file and the name of a suite that it declares, in the paths of such suites."""
 
-_SUITE_SUFFIXES = (".eval.yaml", ".eval.yml", ".eval.json")
+_SUITE_SUFFIXES = tuple(f".{kind}.{language}" for kind in ("eval", "llmeval") for language in ("yaml", "yml", "json"))
 _OTHER_SUFFIXES = (".yaml", ".yml", ".json")
 
 

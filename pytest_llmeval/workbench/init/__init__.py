@@ -11,6 +11,7 @@ from typing import NamedTuple
 from pytest_llmeval.cli import CommandResult, open_suite, say
 from pytest_llmeval.core import LlmevalError, SuiteError
 from pytest_llmeval.judges import key_variable
+from pytest_llmeval.suites import is_foreign
 from pytest_llmeval.workbench._project import Project, TargetPlace, find_target
 from pytest_llmeval.workbench.init._rag import RagSuite, add_rag_arguments, rag_suite
 
@@ -81,7 +82,7 @@ def _init(options: Namespace) -> CommandResult:
             lines.append(f"{verb:8} {step.path}" + (f": {why}" if why else ""))
         if rag is not None and rag.judge is not None:
             lines.append(_judge_in_ci(rag, host))
-        others = sorted(folder.glob("*.eval.yaml"))
+        others = sorted(path for path in folder.glob("*.eval.yaml") if not is_foreign(path))
         lines += [f"note     {each.name}: the workflow runs only {_SUITES}" for each in others]
     except OSError as error:
         say(lines)
@@ -120,7 +121,7 @@ def _steps(project: Project, host: str, target: TargetPlace | None, rag: RagSuit
         yield _Step(rag.path, rag.text)
     else:
         suite = _template("recorded.txt") if target is None else _template("target.txt").replace("TARGET", target.name)
-        yield _Step(f"{_SUITES}/first.eval.yaml", suite)
+        yield _Step(f"{_SUITES}/first.{project.suite_kind}.yaml", suite)
     paths = () if target is None else (target.root,)
     yield from _settings(project, paths)
     yield from _ignored(project)

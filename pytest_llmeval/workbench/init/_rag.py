@@ -12,7 +12,7 @@ from pytest_llmeval.cli import say
 from pytest_llmeval.core import FieldsError, LlmevalError, as_line, counted, expression_fault, limit
 from pytest_llmeval.evaluators import json_in
 from pytest_llmeval.judges import JudgeSpec, key_variable
-from pytest_llmeval.workbench._project import TargetPlace
+from pytest_llmeval.workbench._project import Project, TargetPlace
 from pytest_llmeval.workbench.init._questions import (
     AnswerShape,
     QuestionColumns,
@@ -175,7 +175,7 @@ def rag_suite(options: Namespace, folder: Path, suites: str, target: TargetPlace
         raise LlmevalError(
             "--rag: found no --target, expected the function that answers, such as --target my_app:answer"
         )
-    path = f"{suites}/{_stem(options.rag)}.eval.yaml"
+    path = f"{suites}/{_stem(options.rag)}.{Project(folder).suite_kind}.yaml"
     if (folder / path).exists():
         raise LlmevalError(
             f"{folder / path}: it exists, and nothing is overwritten: move it away, or rename {options.rag}"
