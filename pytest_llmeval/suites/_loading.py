@@ -76,7 +76,7 @@ _COMMON_KEYS: Final = frozenset({"description"})
 def is_foreign(path: Path) -> bool:
     """Return whether a file with the name of a suite is a mapping of another tool: it has no key of ours."""
     keys = top_level_keys(path)
-    ours = (*(required for required, _, _ in _OTHER_KINDS[:2]), *({key} for key in KEYS if key not in _COMMON_KEYS))
+    ours = (*(required for required, _, _ in _OTHER_KINDS), *({key} for key in KEYS if key not in _COMMON_KEYS))
     return bool(keys) and not any(required <= keys for required in ours)
 
 
