@@ -13,7 +13,6 @@ from msgspec import Struct, structs
 
 from pytest_llmeval.core import BAD, MISSING, BudgetError, Case, LlmevalError, SuiteError, origin, printable
 from pytest_llmeval.data import IN_MODULE
-from pytest_llmeval.plugin import _fixtures
 from pytest_llmeval.plugin._payload import (
     CASE_FIXTURES,
     LOADER,
@@ -67,9 +66,13 @@ def blocking_fixture(names: Iterable[str], fixtures: "Mapping[str, Sequence[pyte
     return ""
 
 
+def _is_ours(defined: "pytest.FixtureDef[object]") -> bool:
+    return defined.func.__module__.startswith("pytest_llmeval.")
+
+
 def _is_plain(defined: "pytest.FixtureDef[object]") -> bool:
     """Return whether a fixture leaves nothing to undo after its test: it is ours, or it just returns something."""
-    if defined.func.__module__.startswith("pytest_llmeval."):
+    if _is_ours(defined):
         return defined.argname != "eval_case"
     return defined.argname in _FACTORIES and not inspect.isgeneratorfunction(defined.func)
 
@@ -427,7 +430,7 @@ def over_suite(metafunc: pytest.Metafunc, named: "str | DeclaredSuite", *, enabl
         metafunc.parametrize(names[0], [pytest.param(None, marks=skip)], ids=["llmeval"])
         return
     definitions = fixture_info(node).name2fixturedefs
-    ours = (name for name in names if definitions[name][-1].func.__module__ == _fixtures.__name__)
+    ours = (name for name in names if _is_ours(definitions[name][-1]))
     fixture = next(ours, None)
     if fixture is None:
         raise pytest.Collector.CollectError(
