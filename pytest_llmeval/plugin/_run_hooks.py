@@ -258,7 +258,7 @@ class ItemHooks:
         redact_live_logs(session.config)
         # Among plugins, pytest prefers the last one registered, which would be ours.
         module = ModuleType("llmeval_fixtures")  # of other objects, pytest looks for fixtures in the class
-        vars(module).update((name, made) for name, made in FIXTURES.items() if not has_fixture(session, name))
+        vars(module).update((name, fixture) for name, fixture in FIXTURES.items() if not has_fixture(session, name))
         session.config.pluginmanager.register(module, module.__name__)
 
     @pytest.hookimpl(wrapper=True)
