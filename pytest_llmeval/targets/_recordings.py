@@ -76,7 +76,7 @@ class Recordings:
     journal: "Journal | None" = None
     _rows: RecordedRows = field(default_factory=dict)
     _arrived: RecordedRows = field(default_factory=dict)
-    """Answers of this run that a crashed process has left to the one in its place."""
+    """Answers of other processes of this run: of a crashed one, the others take over the cases."""
     _by_input: RecordedRows = field(default_factory=dict)
 
     @classmethod
@@ -106,9 +106,6 @@ class Recordings:
         if merges and journal is not None and (left := journal.read(others=True)):
             recordings._merge(left)
             journal.remove()
-        elif journal is not None:
-            arrived = [row for row in journal.read() if _is_recording(row) and not row.get(WITHHELD)]
-            recordings._arrived = {_place(row): row for row in arrived}
         recordings._rows = _read_rows(path)
         return recordings
 
@@ -119,9 +116,11 @@ class Recordings:
             PredictionError: Nothing is recorded for the case, or for another input, and the mode is ``replay``.
         """
         replays, asks = recording_mode(self.mode)
-        row = self._arrived_row(suite, variant, case, repeat)
-        if row is None and replays:
-            row = self._row(suite, variant, case, repeat)
+        row = self._row(suite, variant, case, repeat) if replays else None
+        if row is None and self.journal is not None:
+            arrived = [each for each in self.journal.read_new() if _is_recording(each) and not each.get(WITHHELD)]
+            self._arrived |= {_place(each): each for each in arrived}
+            row = self._arrived_row(suite, variant, case, repeat)
         if row is not None:
             return row["prediction"]
         if asks:
@@ -353,6 +352,7 @@ class Journal:
     folder: Path
     run: str
     _read: dict[Path, int] = field(default_factory=dict)
+    _seen: dict[Path, int] = field(default_factory=dict)
 
     @classmethod
     def of_file(cls, predictions: Path, root: Path, run: str) -> "Journal":
@@ -388,6 +388,20 @@ class Journal:
                 data = path.read_bytes()
                 self._read[path] = len(data)
                 rows += [row for line in data.split(b"\n") if (row := _parsed(line)) is not None]
+        return rows
+
+    def read_new(self) -> list[dict[str, Any]]:
+        """Return what other processes of this run have added since the last time; the end of a line may follow."""
+        rows = []
+        for path, status in self._files(others=False):
+            seen = self._seen.get(path, 0)
+            if status.st_size > seen and path.name.split(".")[1] != writer_name():
+                with suppress(FileNotFoundError), path.open("rb") as file:  # another process may have merged it
+                    file.seek(seen)
+                    lines = file.read(status.st_size - seen)
+                    whole = lines[: lines.rfind(b"\n") + 1]
+                    self._seen[path] = seen + len(whole)
+                    rows += [row for line in whole.split(b"\n") if (row := _parsed(line)) is not None]
         return rows
 
     def has_more(self) -> bool:
