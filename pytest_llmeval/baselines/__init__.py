@@ -25,15 +25,6 @@ if TYPE_CHECKING:
         plain,
         shown_beside,
     )
-    from pytest_llmeval.baselines._failures import (
-        KnownFailures,
-        contents_of,
-        failures_file,
-        mended,
-        next_failures,
-        read_failures,
-        write_failures,
-    )
     from pytest_llmeval.baselines._files import (
         RESULTS,
         SCORES,
@@ -49,8 +40,22 @@ if TYPE_CHECKING:
         texts_of,
     )
     from pytest_llmeval.baselines._history import HISTORY, append_runs, noted_paths, read_history, timeline_of
-    from pytest_llmeval.baselines._keeper import SELECTING, Keeper, SnapshotMode
-    from pytest_llmeval.baselines._runs import RunWatch, SnapshotJudgement, SuiteRun, approved_statistics
+    from pytest_llmeval.baselines._runs import (
+        SELECTING,
+        Keeper,
+        KnownFailures,
+        RunWatch,
+        SnapshotJudgement,
+        SnapshotMode,
+        SuiteRun,
+        approved_statistics,
+        contents_of,
+        failures_file,
+        mended,
+        next_failures,
+        read_failures,
+        write_failures,
+    )
     from pytest_llmeval.baselines._scores import ApprovedScore, Bridge, SuiteScores, TestScores, parse, render, rounded
     from pytest_llmeval.baselines._verdicts import compare_scores, vanished
 
@@ -75,15 +80,6 @@ _HOMES = {
         "plain",
         "shown_beside",
     ),
-    "_failures": (
-        "KnownFailures",
-        "contents_of",
-        "failures_file",
-        "mended",
-        "next_failures",
-        "read_failures",
-        "write_failures",
-    ),
     "_files": (
         "ApprovedAnswers",
         "PendingFile",
@@ -105,16 +101,21 @@ _HOMES = {
         "read_history",
         "timeline_of",
     ),
-    "_keeper": (
-        "Keeper",
-        "SELECTING",
-        "SnapshotMode",
-    ),
     "_runs": (
+        "Keeper",
+        "KnownFailures",
         "RunWatch",
+        "SELECTING",
         "SnapshotJudgement",
+        "SnapshotMode",
         "SuiteRun",
         "approved_statistics",
+        "contents_of",
+        "failures_file",
+        "mended",
+        "next_failures",
+        "read_failures",
+        "write_failures",
     ),
     "_scores": (
         "ApprovedScore",

@@ -29,8 +29,7 @@ from pytest_llmeval.baselines._files import (
     texts_of,
 )
 from pytest_llmeval.baselines._history import earlier_looks
-from pytest_llmeval.baselines._keeper import Keeper, SnapshotMode
-from pytest_llmeval.baselines._runs import RunWatch, SnapshotJudgement, SuiteRun
+from pytest_llmeval.baselines._runs import Keeper, RunWatch, SnapshotJudgement, SnapshotMode, SuiteRun
 from pytest_llmeval.baselines._scores import Cases, SuiteScores, groups_of, metrics_of
 from pytest_llmeval.baselines._verdicts import (
     UnchangedPart,

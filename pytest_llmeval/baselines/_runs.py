@@ -1,16 +1,21 @@
-"""Runs of suites, each beside its approved run."""
+"""Runs of suites, each beside its approved run, how a run treats snapshots, and the known failures of cases."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from io import StringIO
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
-from msgspec import Struct
+import msgspec
+from msgspec import Struct, structs
 
 from pytest_llmeval.baselines._comparable import Comparable, comparable_of, digests_of, shown_beside
-from pytest_llmeval.core import CaseRecord, Result, SnapshotVerdict, SuiteError
-from pytest_llmeval.suites import Suite, SuiteKey
+from pytest_llmeval.core import EVERYTHING, CaseRecord, Fault, Result, SnapshotVerdict, SuiteError, decode
+from pytest_llmeval.data import OWN_FOLDER, read_bytes, rewrite
+from pytest_llmeval.suites import SnapshotSettings, Suite, SuiteKey
 
 if TYPE_CHECKING:
     from pytest_llmeval.baselines._files import PendingFile
@@ -189,3 +194,247 @@ def approved_statistics(key: SuiteKey, scores: "SuiteScores") -> "CaseStatistics
 
     path = statistics_file(score_file(key))
     return CaseStatistics.from_lines(StringIO(read_statistics(path, scores)), shown_beside(key, path))
+
+
+SELECTING = ("keyword", "markexpr", "deselect", "lf", "stepwise")
+"""Options of pytest with which a run may leave out what another one has."""
+
+
+class SnapshotMode(Struct, frozen=True):
+    """What is asked for.
+
+    Attributes:
+        update: Whether scores that differ from the approved ones are approved.
+        anchor: Whether an approved run becomes the anchor.
+        new_only: Whether scores without approved ones are approved.
+        warn_unused: Whether scores that vanished are only reported.
+        keep_unused: Whether scores that vanished stay approved.
+        selects: Whether options choose among the items.
+        refused: Whether nothing may be written, because the run has not ended as it should.
+        syrupy: The session of syrupy, which counts and writes; ``None`` without syrupy.
+    """
+
+    update: bool = False
+    anchor: bool = False
+    new_only: bool = False
+    warn_unused: bool = False
+    keep_unused: bool = False
+    selects: bool = False
+    refused: bool = False
+    syrupy: Any = None
+
+    @classmethod
+    def from_config(cls, config: Any) -> "SnapshotMode":
+        """Return the mode of pytest's configuration; syrupy's session exists once pytest's has started."""
+
+        def is_set(*names: str) -> bool:
+            return any(getattr(config.option, name, False) for name in names)
+
+        return cls(
+            update=is_set("update_snapshots"),
+            anchor=is_set("llmeval_snapshot_anchor"),
+            new_only=is_set("update_new_snapshots_only"),
+            warn_unused=is_set("warn_unused_snapshots", "disable_unused_snapshots"),
+            keep_unused=is_set("no_cleanup", "disable_unused_snapshots"),
+            selects=is_set(*SELECTING),
+            syrupy=getattr(config, "_syrupy", None),  # where syrupy keeps it; it has no public name
+        )
+
+    def read_only(self) -> "SnapshotMode":
+        """Return a mode that compares and writes nothing."""
+        return structs.replace(self, update=False, new_only=False, refused=True)
+
+    def command(self, argument: str, *, suites: bool = True) -> str:
+        """Return the command that approves what is named."""
+        quoted = f'"{argument}"' if " " in argument or "[" in argument else argument
+        return f"pytest {'--llmeval ' if suites else ''}--snapshot-update {quoted}"
+
+    def account(self, files: "Sequence[PendingFile]", *, orphans: bool) -> None:
+        """Have files counted by syrupy, and written; without syrupy, write them."""
+        if not files:
+            return
+        if self.syrupy is not None:
+            from pytest_llmeval.baselines._syrupy_bridge import account
+
+            if self.refused:
+                # syrupy would report that it deletes unused snapshots, and rely on it.
+                orphans = False
+                for file in files:
+                    file.before = {name: text for name, text in file.before.items() if name in file.after}
+            account(
+                self.syrupy,
+                files,
+                update=self.update,
+                new_only=self.new_only,
+                orphans=orphans and not self.selects,
+            )
+            return
+        for file in files:
+            with suppress(OSError, SuiteError):  # reported when the file is compared
+                file.write()
+
+
+class ApprovableRun(Protocol):
+    """The run of a suite whose scores may be approved."""
+
+    @property
+    def key(self) -> SuiteKey:
+        """The key of its results."""
+
+    @property
+    def suite(self) -> Suite:
+        """The suite."""
+
+    @property
+    def snapshot(self) -> "SnapshotJudgement":
+        """The comparison with its approved scores."""
+
+
+class Keeper(Struct, frozen=True):
+    """How a run treats snapshots.
+
+    Attributes:
+        mode: What the command line asks for.
+        always: Whether suites without the key ``snapshot`` have one: the ini option ``llmeval_snapshots``.
+        root: The folder of the history of runs; ``None`` if there is none.
+    """
+
+    mode: SnapshotMode
+    always: bool = False
+    root: Path | None = None
+
+    def settings(self, suite: Suite) -> SnapshotSettings | None:
+        """Return the snapshot settings of a suite; ``None`` if it has no snapshot."""
+        settings = suite.snapshot or SnapshotSettings(enabled=self.always)
+        return replace(settings, excluded=suite.against_approved) if settings.enabled else None
+
+    def settle(self, suites: Iterable[ApprovableRun], *, whole: bool) -> list[tuple[SuiteKey, SnapshotVerdict]]:
+        """Let the files of suites be counted, and written where they are approved.
+
+        Args:
+            suites: The suites.
+            whole: Whether the run left nothing out, so that files without a suite can be recognised.
+
+        Returns:
+            Verdicts on files that could not be written.
+        """
+        files = [(each.key, file) for each in suites if (file := each.snapshot.pending) is not None]
+        self.mode.account([file for _, file in files], orphans=whole)
+        return [
+            (key, SnapshotVerdict(EVERYTHING, "not_written", "failed", reason=file.fault))
+            for key, file in files
+            if file.fault
+        ]
+
+    def nothing_approved(self, suites: Sequence[ApprovableRun]) -> Iterator[tuple[str, str]]:
+        """Yield a note if scores are to be approved, and no suite has any."""
+        no_failures = all(not each.suite.approve.failures for each in suites)
+        if self.mode.update and suites and no_failures and all(self.settings(each.suite) is None for each in suites):
+            yield "", "no scores were approved: no suite has 'snapshot: true'"
+
+
+KnownFailures: TypeAlias = Mapping[str, Sequence[str]]
+"""Case id to the names of the limits and checks that the case is approved not to meet."""
+
+_FAILURES = "failures.json"
+_RAN = ("passed", "failed", "xfailed", "known_failure")
+
+
+class _FailuresFile(Struct, forbid_unknown_fields=True):
+    schema: int
+    cases: dict[str, list[str]]
+    content: dict[str, str]
+
+
+def failures_file(key: SuiteKey) -> Path:
+    """Return the file of the known failures of a suite, or of one variant of it."""
+    from pytest_llmeval.baselines._files import file_beside, score_file
+
+    return file_beside(score_file(key), _FAILURES)
+
+
+def contents_of(suite: Suite) -> dict[str, str]:
+    """Return the fingerprint of the content of each case of a suite, by id."""
+    return {case: each.data for case, each in digests_of(suite).items()}
+
+
+def read_failures(key: SuiteKey, contents: Callable[[], Mapping[str, str]]) -> KnownFailures:
+    """Return the known failures of a suite; empty where none were approved.
+
+    Args:
+        key: Of the suite.
+        contents: Returns id to content of its cases: a case whose id has changed is known by its content.
+
+    Raises:
+        SuiteError: The file cannot be read.
+    """
+    if not any((Path(key.path).parent / OWN_FOLDER).glob(f"*{_FAILURES}")):
+        return {}  # which most runs find out without what reads and writes approved scores
+    return _named_as_now(_read_failures(key), contents())
+
+
+def _named_as_now(file: _FailuresFile, contents: Mapping[str, str]) -> KnownFailures:
+    """Return the known failures by the ids that their cases have now.
+
+    Content decides where ids are positions or gone: an edited case keeps its known failure by a name only.
+    """
+    from pytest_llmeval.numbers import matched_by_content
+
+    movable = {case: each for case, each in file.content.items() if case.isdecimal() or case not in contents}
+    before_of = matched_by_content(contents, movable)
+    others = {case for case, each in movable.items() if contents.get(case, each) != each}
+    stayed = {case: names for case, names in file.cases.items() if case not in {*before_of.values(), *others}}
+    return stayed | {case: file.cases[before] for case, before in before_of.items() if before in file.cases}
+
+
+def _read_failures(key: SuiteKey) -> _FailuresFile:
+    path = failures_file(key)
+    if not path.exists():
+        return _FailuresFile(1, {}, {})
+    display_path = shown_beside(key, path)
+    try:
+        return decode(read_bytes(path, display_path), _FailuresFile)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        message = f"found no list of known failures ({error}), expected one: restore the file, or delete it"
+        raise SuiteError([Fault(display_path, 0, 0, "", message)]) from None
+
+
+def next_failures(known: KnownFailures, records: Iterable[CaseRecord]) -> dict[str, list[str]]:
+    """Return the failures that a run approves: those of the cases that ran, and the known ones of the others."""
+    following = {case: list(names) for case, names in known.items()}
+    for record in records:
+        if record.carried:
+            continue
+        if record.outcome in _RAN:
+            following.pop(record.id, None)
+        if record.outcome in ("failed", "known_failure") and record.unmet:
+            following[record.id] = sorted(set(record.unmet))
+    return following
+
+
+def mended(known: KnownFailures, records: Iterable[CaseRecord]) -> list[str]:
+    """Return the cases that are known to fail and passed."""
+    return [record.id for record in records if record.id in known and record.outcome == "passed"]
+
+
+def write_failures(key: SuiteKey, failures: KnownFailures, contents: Mapping[str, str]) -> bool:
+    """Write the known failures of a suite; without any, there is no file.
+
+    Args:
+        key: Of the suite.
+        failures: By the ids that the cases have now.
+        contents: Id to content of its cases; that of a case which the suite has no more stays as it was.
+
+    Returns:
+        Whether the file had to change.
+
+    Raises:
+        OSError: It cannot be written; then it is as it was.
+    """
+    known = {**_read_failures(key).content, **contents}
+    of_cases = {case: known[case] for case in sorted(failures) if known.get(case)}
+    content = {"cases": dict(sorted(failures.items())), "content": of_cases, "schema": 1}
+    text = f"{json.dumps(content, ensure_ascii=False, indent=1)}\n" if failures else ""
+    if not failures and not failures_file(key).exists():
+        return False
+    return rewrite(failures_file(key), lambda: text)

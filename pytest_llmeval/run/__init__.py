@@ -52,6 +52,10 @@ if TYPE_CHECKING:
         CaseChooser,
         ChoiceTerms,
         Collected,
+        CollectedSuite,
+        EarlyStop,
+        JudgedSuite,
+        MeasuredSuite,
         PlanReport,
         Reported,
         RunScope,
@@ -62,7 +66,6 @@ if TYPE_CHECKING:
         judges_of,
         rows_of,
     )
-    from pytest_llmeval.run._suites import CollectedSuite, EarlyStop, JudgedSuite, MeasuredSuite
 
 _HOMES = {
     "_answering": (
@@ -160,6 +163,10 @@ _HOMES = {
         "CaseChooser",
         "ChoiceTerms",
         "Collected",
+        "CollectedSuite",
+        "EarlyStop",
+        "JudgedSuite",
+        "MeasuredSuite",
         "PlanReport",
         "Reported",
         "RunScope",
@@ -169,12 +176,6 @@ _HOMES = {
         "collected_records",
         "judges_of",
         "rows_of",
-    ),
-    "_suites": (
-        "CollectedSuite",
-        "EarlyStop",
-        "JudgedSuite",
-        "MeasuredSuite",
     ),
 }
 """Module to the names that other packages use of it."""

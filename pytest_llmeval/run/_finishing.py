@@ -63,6 +63,8 @@ from pytest_llmeval.run._records import different_answers, shown_value
 from pytest_llmeval.run._run_record import RunRecord
 from pytest_llmeval.run._stages import (
     Judged,
+    JudgedSuite,
+    MeasuredSuite,
     Reported,
     RunScope,
     RunTerms,
@@ -73,7 +75,6 @@ from pytest_llmeval.run._stages import (
     iso_time,
     persist,
 )
-from pytest_llmeval.run._suites import JudgedSuite, MeasuredSuite
 from pytest_llmeval.services import secret_values
 from pytest_llmeval.suites import NOT_NEEDED, Suite, SuiteKey
 

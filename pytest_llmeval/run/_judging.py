@@ -29,8 +29,16 @@ from pytest_llmeval.core import (
 from pytest_llmeval.gates import ChangeGate, GateEvidence
 from pytest_llmeval.numbers import TARGET_FIGURES, UsageEvaluator, summarize
 from pytest_llmeval.run._execute import is_skipped
-from pytest_llmeval.run._stages import Collected, Family, Judged, RunScope, SuiteVerdict
-from pytest_llmeval.run._suites import CollectedSuite, JudgedSuite, MeasuredSuite
+from pytest_llmeval.run._stages import (
+    Collected,
+    CollectedSuite,
+    Family,
+    Judged,
+    JudgedSuite,
+    MeasuredSuite,
+    RunScope,
+    SuiteVerdict,
+)
 from pytest_llmeval.services import calls_that_fit
 from pytest_llmeval.suites import Suite, SuiteKey, stop_fault
 
