@@ -86,7 +86,7 @@ class Answering:
         self.batched = Batched(self.recorded)
         self._conversations = Conversations(self.judges, self.store, self.recordings)
         self._limited = Limited(self.limit, self.store)
-        shared = () if self.store is None else (Shared(self.store),)
+        shared = () if self.store is None else (Shared(self.store, self.recorded),)
         self._ask = self._calling((self.opponents, self.recorded, self.batched, *shared))
 
     def _calling(self, links: Sequence[Link], thread: ThisThread | None = None) -> Next:
