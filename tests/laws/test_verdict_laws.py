@@ -129,6 +129,19 @@ def test_a_worse_answer_never_makes_a_verdict_better(tmp_path: Path, pairs: Any,
     assert RANKS.index(after.decision) <= RANKS.index(before.decision)
 
 
+@pytest.mark.parametrize("cases", [30, 60])
+def test_a_case_that_collapses_takes_no_fall_of_graded_scores_back(cases: int) -> None:
+    """It widens the scatter, but in the direction of the fall, which the test for skewed values knows."""
+    rng = np.random.default_rng(cases)
+    noise = rng.normal(0.03, 0.07 * np.sqrt(cases / 30), (4, cases))
+    olds, failed = [0.8] * cases, 0
+    for news in np.clip(0.8 - np.vstack([noise, np.full(cases, 0.05)]), 0, 1):
+        if judge(gate(), run(news.tolist()), run(olds)).outcome == "failed":
+            failed += 1
+            assert judge(gate(), run([0.0, *news[1:].tolist()]), run(olds)).outcome == "failed"
+    assert failed
+
+
 @quick
 @given(yes_or_no, st.sets(st.tuples(st.integers(0, 11), st.integers(1, 3)), min_size=1, max_size=12))
 def test_what_was_not_written_never_makes_a_verdict_pass(tmp_path: Path, pairs: Any, lost: Any) -> None:
