@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple
 
 from msgspec import Struct
 
+from pytest_llmeval.core._codec import are_equal, form_of, is_json
 from pytest_llmeval.core._errors import LlmevalError, PredictionError
 from pytest_llmeval.core.wording import listed, printable
 
@@ -373,6 +374,35 @@ def groups_of_case(labels: Mapping[str, str], label: str) -> Sequence[str]:
     return list(dict.fromkeys(value.split(MODE_MARK))) if label == MODES else [value]
 
 
+class HeldObject(Struct, frozen=True):
+    """A value as the user's Python code gave it, beside its JSON form.
+
+    Attributes:
+        form: What stands in the case.
+        value: The object.
+    """
+
+    form: Any
+    value: Any
+
+    def behind(self, form: Any) -> Any:
+        """Return the object behind the form or behind a part of it; any other form is itself."""
+        if form is self.form:
+            return self.value
+        if not isinstance(self.form, Mapping) or not isinstance(self.value, Mapping):
+            return form
+        for name in PARTS:
+            if form is not None and self.form.get(name) is form:
+                return self.value.get(name, form)
+        if isinstance(form, Mapping) and all(self.form.get(name, MISSING) is held for name, held in form.items()):
+            return {name: self.value.get(name, held) for name, held in form.items()}
+        return form
+
+
+_OBJECTS: Final = ("input", "expected", "prediction")
+"""The fields of a case that may be objects of the user's."""
+
+
 @dataclass(frozen=True, slots=True)
 class Case(Generic[Input_co, Expected_co]):
     """One evaluation case; ``Case[Ask, Reply]`` has an input and an expectation of these types.
@@ -394,6 +424,7 @@ class Case(Generic[Input_co, Expected_co]):
             ``PredictionParts`` where their parts are elsewhere.
         always: Whether it runs first, even if all gates are decided, in a suite that stops when its gates are
             decided.
+        objects: The objects of the user's that ``input``, ``expected`` and ``prediction`` are the JSON forms of.
     """
 
     id: str
@@ -410,6 +441,7 @@ class Case(Generic[Input_co, Expected_co]):
     way: str = field(default="", repr=False, compare=False)
     others: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     always: bool = field(default=False, repr=False, compare=False)
+    objects: Mapping[str, HeldObject] = field(default_factory=dict, repr=False, compare=False)
 
     if not TYPE_CHECKING:
 
@@ -425,6 +457,33 @@ class Case(Generic[Input_co, Expected_co]):
     def answered(self, prediction: Any) -> "Case[Input_co, Expected_co]":
         """Return this case with a prediction."""
         return self if prediction is self.prediction else replace(self, prediction=prediction)
+
+    def in_forms(self) -> "Case[Input_co, Expected_co]":
+        """Return this case with JSON forms for objects of the user's, which it keeps beside them."""
+        values: dict[str, Any] = {name: getattr(self, name) for name in _OBJECTS}
+        forms: dict[str, Any] = {name: value if value is MISSING else form_of(value) for name, value in values.items()}
+        changed = {name: HeldObject(form, values[name]) for name, form in forms.items() if form is not values[name]}
+        return replace(self, **forms, objects={**self.objects, **changed}) if changed else self
+
+    def as_given(self) -> "Case[Input_co, Expected_co]":
+        """Return this case as its user's code gets it: with the objects that were given."""
+        held = {name: self.object_of(name) for name in self.objects}
+        return replace(self, **held, objects={}) if held else self
+
+    def object_of(self, name: str) -> Any:
+        """Return the object behind `input`, `expected` or `prediction`; JSON data is itself."""
+        known = self.objects.get(name)
+        return getattr(self, name) if known is None else known.behind(getattr(self, name))
+
+    def with_equal_forms(self) -> "Case[Input_co, Expected_co]":
+        """Return this case with one form for expectation and prediction if they are equal as objects."""
+        if not self.objects or self.prediction is MISSING or self.expected is None:
+            return self
+        value, expected = self.object_of("prediction"), self.object_of("expected")
+        if (is_json(value) and is_json(expected)) or not are_equal(expected, value):
+            return self
+        objects = {**self.objects, "prediction": HeldObject(self.expected, value)}
+        return replace(self, prediction=self.expected, objects=objects)
 
     def score(self, prediction: Any) -> dict[str, float | None]:
         """Score a prediction with the suite's evaluators, in a test over the suite.

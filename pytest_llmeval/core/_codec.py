@@ -3,17 +3,21 @@
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import fields, is_dataclass
 from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from functools import cache
+from hashlib import sha256
 from itertools import chain
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, TypeAlias, TypeGuard, TypeVar
 from uuid import UUID
 
 import msgspec
+
+from pytest_llmeval.core.wording import excerpt
 
 T = TypeVar("T")
 
@@ -115,12 +119,12 @@ def is_typed(value: object) -> bool:
 
 
 def normalized(value: Any, *, nan_is_absent: bool = False) -> Any:
-    """Return a value as JSON data: the one form in which inputs, expectations and predictions are scored.
+    """Return a value as JSON data, or refuse it.
 
     Scalars, arrays, series and indices (NumPy, pandas, and what else has ``tolist`` or ``to_list``), tuples and other
-    sequences, mappings, enums, dates, times, UUIDs, `Decimal`, and objects of dataclasses and pydantic models become
-    plain values, at any depth. Values that pandas marks as absent (``NA``, ``NaT``) become ``None``. JSON data is
-    returned as it is.
+    sequences, mappings, enums, dates, times, UUIDs, `Decimal`, and objects of dataclasses and pydantic models
+    become plain values, at any depth. Values that pandas marks as absent (``NA``, ``NaT``) become ``None``. JSON data
+    is returned as it is.
 
     Args:
         value: Any value.
@@ -130,77 +134,280 @@ def normalized(value: Any, *, nan_is_absent: bool = False) -> Any:
         ValueError: It holds something else, such as a set, bytes, a function or infinity; the message names place
             and type.
     """
-    return value if _is_json(value) else _normalized(value, "", nan_is_absent)
+    return value if is_json(value) else _FormWriter(nan_is_absent, refuses=True).form(value, "")
 
 
-def _is_json(value: Any) -> bool:
+def form_of(value: Any, *, nan_is_absent: bool = False, only_set: bool = False) -> Any:
+    """Return the JSON form of any value: as `normalized`, with sorted lists for sets, and else `Opaque` texts.
+
+    This one form stands in reports, recordings and cache keys, and is what evaluators that ship compare.
+
+    Args:
+        value: Any value.
+        nan_is_absent: Make ``None`` of a NaN, as data frames mean it.
+        only_set: Leave out fields of models that have their defaults.
+    """
+    try:
+        return value if is_json(value) else _FormWriter(nan_is_absent, False, only_set).form(value, "")
+    except RecursionError:  # an object that holds itself
+        return Opaque(value)
+
+
+class Opaque(str):
+    """The text in place of a value that JSON cannot say; equal to that of an equal value only.
+
+    Attributes:
+        value: The value itself.
+    """
+
+    __slots__ = ("value",)
+    value: Any
+
+    def __new__(cls, value: Any) -> Self:
+        """Describe a value, without what differs from run to run."""
+        opaque = super().__new__(cls, _description(value))
+        opaque.value = value
+        return opaque
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether the values are equal."""
+        return isinstance(other, Opaque) and are_equal(self.value, other.value)
+
+    def __ne__(self, other: object) -> bool:
+        """Return whether the values differ."""
+        return not self == other
+
+    __hash__ = str.__hash__
+
+    def __reduce__(self) -> tuple[type, tuple[Any]]:
+        return Opaque, (self.value,)
+
+
+def has_opaque(form: Any) -> bool:
+    """Return whether a form has parts that JSON cannot say, so that it cannot be read back."""
+    if isinstance(form, dict):
+        return any(has_opaque(key) or has_opaque(each) for key, each in form.items())
+    return any(map(has_opaque, form)) if isinstance(form, list) else isinstance(form, Opaque)
+
+
+def are_equal(first: Any, second: Any) -> bool:
+    """Return whether two values are equal in Python; arrays and frames are if all of their elements are."""
+    if first is second:
+        return True
+    try:
+        same = first == second
+        if isinstance(same, bool):
+            return same
+        own = getattr(first, "equals", None)
+        return bool(own(second)) if own is not None and type(first) is type(second) else bool(same.all())
+    except Exception:  # noqa: BLE001 (comparing is users' code)
+        return False
+
+
+def _description(value: Any) -> str:
+    kind = type(value)
+    if hasattr(kind, "get_secret_value"):
+        return _SECRET
+    if isinstance(value, float):
+        return repr(float(value))
+    if isinstance(value, bytes | bytearray | memoryview):
+        data = bytes(value)
+        return f"<{kind.__name__} of {len(data)} B, sha256 {sha256(data).hexdigest()[:16]}>"
+    try:
+        text = (
+            repr(value)
+            if _has_own_repr(kind)
+            else f"{kind.__qualname__}({form_of(vars(value)) if vars(value) else ''})"
+        )
+    except Exception:  # noqa: BLE001 (a description is users' code)
+        text = f"<{kind.__qualname__}>"
+    return text if len(text) <= _LONGEST else f"{excerpt(text, _LONGEST)} sha256 {_digest(text)}"
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _has_own_repr(kind: Any) -> bool:
+    return kind.__repr__ is not object.__repr__
+
+
+_SECRET: Final = "*" * 10
+_LONGEST: Final = 200
+
+
+def is_json(value: Any) -> bool:
     """Return whether a value is JSON data already, which nearly all are: four times as fast as making it so."""
     kind = type(value)
-    if kind is str or value is None or kind is int or kind is bool:
+    if kind is str or value is None or kind is bool:
         return True
+    if kind is int:
+        return value.bit_length() <= _MOST_BITS  # type: ignore[no-any-return]  # (an int)
     if kind is dict:
-        return all(type(key) is str for key in value) and all(map(_is_json, value.values()))
+        return all(type(key) is str for key in value) and all(map(is_json, value.values()))
     if kind is list:
-        return all(map(_is_json, value))
+        return all(map(is_json, value))
     return kind is float and math.isfinite(value)
 
 
-def _normalized(value: Any, place: str, nan_is_absent: bool) -> Any:
-    kind = type(value)
-    if value is None or kind in (str, bool, int):
-        return value
-    if kind is float:
-        if math.isfinite(value):
+class _FormWriter(msgspec.Struct, frozen=True):
+    """Writes values as JSON data.
+
+    Attributes:
+        nan_is_absent: Whether a NaN becomes ``None``.
+        refuses: Whether what JSON cannot say is an error, in place of an `Opaque` text.
+        only_set: Whether to leave out fields of models that have their defaults.
+    """
+
+    nan_is_absent: bool
+    refuses: bool
+    only_set: bool = False
+
+    def form(self, value: Any, place: str) -> Any:
+        """Return the form of a value.
+
+        Raises:
+            ValueError: It has none, and is refused.
+        """
+        kind = type(value)
+        if value is None or kind in (str, bool, Opaque) or (kind is int and value.bit_length() <= _MOST_BITS):
             return value
-        if nan_is_absent and math.isnan(value):
+        if kind is float or kind is int:
+            return self._number(value, place)
+        if kind is dict:
+            return self._mapping(value, place)
+        if kind is list:
+            listed = [self.form(item, f"{place}[{index}]") for index, item in enumerate(value)]
+            return listed if any(new is not old for new, old in zip(listed, value, strict=True)) else value
+        return self._converted(value, place)
+
+    def _number(self, value: float, place: str) -> Any:
+        is_large = isinstance(value, int)
+        if not is_large and math.isfinite(value):
+            return value
+        if self.nan_is_absent and not is_large and math.isnan(value):
             return None
-        raise ValueError(f"{_at(place)}found {value}, expected a finite number")
-    if kind is dict:
-        held = {_key(key, place): _normalized(each, f"{place}.{key}", nan_is_absent) for key, each in value.items()}
-        same = all(held.get(key) is each for key, each in value.items())
-        return value if same else held
-    if kind is list:
-        listed = [_normalized(each, f"{place}[{index}]", nan_is_absent) for index, each in enumerate(value)]
-        return listed if any(new is not old for new, old in zip(listed, value, strict=True)) else value
-    return _normalized(_as_builtin(value, place), place, nan_is_absent)
+        if self.refuses:
+            number = "a number with too many digits" if is_large else value
+            raise ValueError(f"{_at(place)}found {number}, expected a finite number")
+        return Opaque(value)
+
+    def _mapping(self, value: dict[Any, Any], place: str) -> Any:
+        held = {self._key(key, place): self.form(item, f"{place}.{key}") for key, item in value.items()}
+        if len(held) < len(value):  # such as the keys 1 and "1"
+            return [[self.form(key, place), self.form(item, f"{place}.{key}")] for key, item in value.items()]
+        return value if all(held.get(key) is item for key, item in value.items()) else held
+
+    def _key(self, key: Any, place: str) -> str:
+        """Return the key of a mapping as text, as JSON has it."""
+        if type(key) is str:
+            return key
+        builtin = self.form(key, place)
+        return builtin if isinstance(builtin, str) else json.dumps(builtin)
+
+    def _converted(self, value: Any, place: str) -> Any:
+        """Return the form of a value that is no JSON data."""
+        kind = type(value)
+        if kind.__name__ in _ABSENT:
+            return None
+        by_type = (convert for known, convert in _CONVERTED_FROM if isinstance(value, known))
+        by_library = (_library_text for _ in range(kind.__module__.partition(".")[0] in _LIBRARIES))
+        by_method = (convert for method, convert in _CONVERTED_BY.items() if hasattr(kind, method))
+        convert = next(chain(by_type, by_method, by_library), None)
+        if convert is None or (self.refuses and isinstance(value, AbstractSet)):
+            if self.refuses:
+                raise ValueError(f"{_at(place)}found {kind.__name__}, expected JSON data")
+            return Opaque(value)
+        try:
+            nearer = _model_fields(value, self.only_set) if convert is _model_fields else convert(value)
+        except Exception as error:  # a model is users' code
+            if self.refuses:
+                raise ValueError(f"{_at(place)}found {kind.__name__}, expected JSON data ({error})") from error
+            return Opaque(value)
+        form = self.form(nearer, place)
+        return sorted(form, key=_SORTED.encode) if isinstance(value, AbstractSet) else form
 
 
-def _as_builtin(value: Any, place: str) -> Any:
-    """Return a value as one that is nearer to JSON."""
-    kind = type(value)
-    if kind.__name__ in _ABSENT:
-        return None
-    by_type = (convert for known, convert in _CONVERTED_FROM if isinstance(value, known))
-    by_method = (convert for method, convert in _CONVERTED_BY.items() if hasattr(kind, method))
-    if (convert := next(chain(by_type, by_method), None)) is None:
-        raise ValueError(f"{_at(place)}found {kind.__name__}, expected JSON data")
-    try:
-        return convert(value)
-    except Exception as error:  # a model is users' code
-        raise ValueError(f"{_at(place)}found {kind.__name__}, expected JSON data ({error})") from error
+def _exact_number(value: Decimal) -> Any:
+    """Return a decimal number as a number if that is the same number, and else as its text."""
+    if not value.is_finite():
+        return Opaque(value)
+    if value == value.to_integral_value() and value.adjusted() < _MOST_DIGITS:
+        return int(value)
+    return number if Decimal(repr(number := float(value))) == value else str(value)
 
 
-def _number(value: Decimal) -> float:
-    return int(value) if value.is_finite() and value == value.to_integral_value() else float(value)
+_MOST_BITS: Final = 10_000
+"""Of a whole number; Python reads and writes no number of more than 4,300 digits."""
+
+_MOST_DIGITS: Final = 100
+"""Decimal digits of a whole number; ``Decimal("1E+999999")`` is better as its text."""
 
 
-def _with_numbers(written: Any, value: Any) -> Any:
-    """Return what a model writes as JSON, but with numbers for `Decimal`, which it writes as text."""
-    if isinstance(value, Decimal) and isinstance(written, str):
-        return _number(value)
-    if isinstance(value, dict) and isinstance(written, dict) and len(value) == len(written):
-        return {key: _with_numbers(*both) for key, *both in zip(written, written.values(), value.values(), strict=True)}
-    if isinstance(value, list | tuple) and isinstance(written, list) and len(value) == len(written):
-        return [_with_numbers(*both) for both in zip(written, value, strict=True)]
-    return written
+def _model_fields(model: Any, only_set: bool = False) -> Any:
+    """Return what a pydantic model holds, under the keys by which it is read back."""
+    kind: Any = type(model)
+    if getattr(kind, "__pydantic_root_model__", False):
+        return model.root
+    by_alias = _by_alias(kind)
+    if _has_serializers(kind):
+        return model.model_dump(by_alias=by_alias, exclude_unset=only_set)
+    fields_of_kind = {**kind.model_fields, **kind.model_computed_fields}
+    held = {}
+    for name, field in fields_of_kind.items():
+        if not getattr(field, "exclude", False) and not (only_set and name not in model.model_fields_set):
+            alias = getattr(field, "serialization_alias", None) or field.alias if by_alias else None
+            held[alias or name] = getattr(model, name)
+    return {**held, **(model.model_extra or {})}
+
+
+@cache
+def _has_serializers(kind: Any) -> bool:
+    """Return whether a model writes some of its fields in a way of its own."""
+    own = kind.__pydantic_decorators__
+    annotated = (each for field in kind.model_fields.values() for each in field.metadata)
+    return bool(own.field_serializers or own.model_serializers) or any(
+        type(each).__name__ in ("PlainSerializer", "WrapSerializer") for each in annotated
+    )
+
+
+@cache
+def _by_alias(kind: Any) -> bool:
+    """Return whether a model is written with aliases: if it asks for that, or cannot be read back without them."""
+    config = kind.model_config
+    if config.get("serialize_by_alias"):
+        return True
+    if config.get("populate_by_name") or config.get("validate_by_name"):
+        return False
+    return any(each.validation_alias and each.serialization_alias for each in kind.model_fields.values())
+
+
+_LIBRARIES: Final = frozenset({"ipaddress", "pydantic", "pydantic_core", "pydantic_extra_types"})
+"""Libraries whose types pydantic writes."""
+
+
+def _library_text(value: Any) -> Any:
+    """Return a value of a library of types as pydantic writes it."""
+    from pydantic_core import to_jsonable_python
+
+    return to_jsonable_python(value)
+
+
+def _moment(value: date | time) -> str:
+    """Return a date or time in ISO 8601, with the one form of UTC."""
+    text = value.isoformat()
+    return f"{text[:-6]}Z" if text.endswith("+00:00") else text
 
 
 _ABSENT: Final = frozenset({"NAType", "NaTType"})
 """Types of pandas that represent what is absent."""
 
 _CONVERTED_BY: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "model_dump": lambda value: _with_numbers(value.model_dump(mode="json", fallback=normalized), value.model_dump()),
-    "__dataclass_fields__": lambda value: {each.name: getattr(value, each.name) for each in fields(value)},
+    "get_secret_value": Opaque,
+    "model_dump": _model_fields,
+    "__dataclass_fields__": lambda value: {
+        each.name: getattr(value, each.name) for each in fields(value) if hasattr(value, each.name)
+    },
     "tolist": lambda value: value.tolist(),
     "to_list": lambda value: value.to_list(),
     "as_py": lambda value: value.as_py(),
@@ -212,23 +419,15 @@ _CONVERTED_FROM: Final[Sequence[tuple[Any, Callable[[Any], Any] | None]]] = (
     (int, int),
     (float, float),
     (str, str),
-    (date | time, lambda value: value.isoformat()),
+    (date | time, _moment),
     (timedelta | UUID, msgspec.to_builtins),
-    (Decimal, _number),
+    (Decimal, _exact_number),
     (PurePath, str),
     (bytes | bytearray | memoryview, None),
     (Mapping, dict),
-    (Sequence, list),
+    (Sequence | AbstractSet, list),
     (msgspec.Struct, lambda value: {name: getattr(value, name) for name in value.__struct_fields__}),
 )
-
-
-def _key(key: Any, place: str) -> str:
-    """Return the key of a mapping as text, as JSON has it."""
-    if type(key) is str:
-        return key
-    builtin = _normalized(key, place, nan_is_absent=False)
-    return builtin if isinstance(builtin, str) else json.dumps(builtin)
 
 
 def _at(place: str) -> str:

@@ -113,6 +113,11 @@ def _answer(messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return answer
 
 
+def is_of_users(evaluator: Evaluator) -> bool:
+    """Return whether an evaluator is a user's code."""
+    return type(evaluator).__module__.partition(".")[0] != __name__.partition(".")[0]
+
+
 class Reading(Struct, frozen=True, dict=True):
     """The part of predictions that an evaluator reads.
 
@@ -147,7 +152,8 @@ class Reading(Struct, frozen=True, dict=True):
             turn: Which turns of a conversation.
         """
         reads = evaluator.reads
-        return cls(reads if on is None else Reads(reads.part, expected=reads.expected), on, parts, turn)
+        converted = Case.as_given if is_of_users(evaluator) else None
+        return cls(reads if on is None else Reads(reads.part, expected=reads.expected), on, parts, turn, converted)
 
     def views(self, case: Case) -> Sequence[Case]:
         """Return what the evaluator measures of a case: its view, or one for each turn that it reads.
@@ -160,8 +166,7 @@ class Reading(Struct, frozen=True, dict=True):
         else:
             turns = turns_of(case, Parts() if case.conversation else self.parts)
             views = [self._of_turns.view(each) for each in chosen_turns(turns, self.turn)]
-        if self.converted is not None:
-            views = [self.converted(each) for each in views]
+        views = [view.with_equal_forms() if self.converted is None else self.converted(view) for view in views]
         if not case.others:
             return views
         others = {name: self._of_other(case, each, len(views)) for name, each in case.others.items()}

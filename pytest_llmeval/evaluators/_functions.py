@@ -195,7 +195,7 @@ class _Test:
         def test(subject: Subject) -> CheckOutcome:
             case = replace(subject.case, prediction=subject.value)
             typed = None if case.origin is None else case.origin.typed
-            returned = self.function(case if typed is None else typed(case))
+            returned = self.function((typed or Case.as_given)(case))
             if inspect.isawaitable(returned):
                 returned = awaited_anywhere(returned)
             score = returned if isinstance(returned, Score) else Score(returned)

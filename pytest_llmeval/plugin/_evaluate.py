@@ -18,10 +18,8 @@ from pytest_llmeval.core import (
     Observation,
     PredictionError,
     Reading,
-    normalized,
     printable,
 )
-from pytest_llmeval.data import typed
 from pytest_llmeval.judges import (
     OWN_JUDGE,
     Asking,
@@ -33,7 +31,7 @@ from pytest_llmeval.judges import (
     Verdict,
 )
 from pytest_llmeval.plugin._payload import LOADER, RUNNER, conclude, keep_judgements, note_scores, stop_spent
-from pytest_llmeval.run import FromFixtures, LoadedCase, json_like, measure_answered, measure_each, unanswered
+from pytest_llmeval.run import FromFixtures, LoadedCase, answered_with, measure_answered, measure_each, unanswered
 from pytest_llmeval.suites import default_registry, get_checks, get_evaluator
 
 _EVALUATED = pytest.StashKey[list["TestScored"]]()
@@ -48,11 +46,8 @@ class EvalCase(Case):
     _is_scored: bool
 
     def __init__(self, request: pytest.FixtureRequest, loaded: LoadedCase) -> None:
-        values = {each.name: getattr(loaded.case, each.name) for each in fields(Case)}
-        for part in ("input", "expected"):
-            if part in loaded.suite.types and (part == "input" or values[part] is not None):
-                values[part] = typed(loaded.suite.types[part], values[part])
-        super().__init__(**values)
+        case = loaded.suite.typed(loaded.case)
+        super().__init__(**{field.name: getattr(case, field.name) for field in fields(Case)})
         object.__setattr__(self, "_request", request)  # a case is frozen
         object.__setattr__(self, "_loaded", loaded)
         object.__setattr__(self, "_is_scored", False)
@@ -73,7 +68,7 @@ class EvalCase(Case):
             )
         object.__setattr__(self, "_is_scored", True)
         try:
-            answered = loaded.case.answered(json_like(prediction))
+            answered = answered_with(loaded.case, prediction)
         except PredictionError as error:
             execution = unanswered(loaded.case.answered(MISSING), error, loaded.suite.secret_variables)
         else:
@@ -150,7 +145,7 @@ class Evaluate:
     def _scored(self, evaluator: Evaluator, answer: Any, expected: Any, value: Any) -> TestScored:
         __tracebackhide__ = True
         item = self._request.node
-        case = Case(item.name, normalized(value), normalized(expected), normalized(answer))
+        case = answered_with(Case(item.name, value, expected).in_forms(), answer)
         reading = Reading.for_evaluator(evaluator)
         if isinstance(evaluator, JudgedEvaluator) and evaluator.asks_judge:
             asking = AskJudge(self._request)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.run._declared import DeclaredSuite, cases, declared_suite
     from pytest_llmeval.run._execute import (
         Execution,
+        answered_with,
         as_expected,
         execute,
         is_skipped,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.run._score import (
         Evaluators,
         by_name,
-        normalized_cases,
+        cases_in_forms,
         score,
     )
     from pytest_llmeval.run._scripts import SuiteResult, in_blocks, in_order, run_predicted
@@ -97,6 +98,7 @@ _HOMES = {
         "as_expected",
         "execute",
         "is_skipped",
+        "answered_with",
         "json_like",
         "skipped",
         "unanswered",
@@ -138,7 +140,7 @@ _HOMES = {
     "_score": (
         "Evaluators",
         "by_name",
-        "normalized_cases",
+        "cases_in_forms",
         "score",
     ),
     "_scripts": (

@@ -1,10 +1,11 @@
 """One case from prediction to verdict, for items, bulk suites and Python tests."""
 
-import json
+import inspect
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, structs
@@ -20,16 +21,19 @@ from pytest_llmeval.core import (
     CaseRecord,
     CutShortError,
     Evaluator,
+    HeldObject,
     LlmevalError,
     Observation,
+    Opaque,
     PredictionError,
     RecordedCounts,
     answer_print,
     as_line,
     counted,
+    form_of,
     format_error,
     in_its_turn,
-    normalized,
+    is_of_users,
     number,
     origin,
 )
@@ -48,7 +52,7 @@ from pytest_llmeval.run._job import CaseAnswer, costs_of, target_scores, unknown
 from pytest_llmeval.run._measuring import measure_answered, measure_each
 from pytest_llmeval.run._records import explained, not_computed, repeated_answers
 from pytest_llmeval.services import presentable, secret_values, without
-from pytest_llmeval.suites import Suite, extensions_of, is_of_users
+from pytest_llmeval.suites import Suite, extensions_of
 
 if TYPE_CHECKING:
     from pytest_llmeval.judges import StoredJudgement, Verdict
@@ -533,20 +537,42 @@ def _read(value: Any) -> Any:
 
 
 def json_like(prediction: Any) -> Any:
-    """Return the prediction as JSON data, so that a recorded one and a fresh one are scored alike.
+    """Return the JSON form of a prediction, so that a recorded one and a fresh one are scored alike.
 
     Raises:
-        PredictionError: It holds something that JSON cannot carry.
+        PredictionError: It is no value, such as a function, or cannot be read.
     """
-    if prediction is None or type(prediction) is str:
-        return prediction
+    return answered_with(Case(""), prediction).prediction
+
+
+def answered_with(case: Case, returned: Any) -> Case:
+    """Return a case with what the user's code returned as its prediction: the JSON form, beside the object itself.
+
+    Raises:
+        PredictionError: It is no value, such as a function, or cannot be read.
+    """
+    if returned is None or type(returned) is str:
+        return case.answered(returned)
     try:
-        read = _read(prediction)
+        value = _read(returned)
     except Exception as error:  # what libraries return differs between their versions
-        raise PredictionError(f"the returned {type(prediction).__name__} cannot be read ({error!r})") from error
-    try:
-        return json.loads(json.dumps(normalized(read), allow_nan=False))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise PredictionError(
-            f"the target returned {type(prediction).__name__}, expected text or JSON data ({error})"
-        ) from None
+        raise PredictionError(f"the returned {type(returned).__name__} cannot be read ({error!r})") from error
+    if inspect.isroutine(value) or isinstance(value, _NO_VALUES):
+        raise PredictionError(f"the target returned {type(value).__name__}, expected a value")
+    form = _copied(form_of(value))
+    if form is value:
+        return case.answered(form)
+    if isinstance(form, Opaque) and isinstance(value, Mapping | list | tuple):
+        raise PredictionError(f"the target returned {type(value).__name__}, which is nested too deeply to be read")
+    return replace(case, prediction=form, objects={**case.objects, "prediction": HeldObject(form, value)})
+
+
+_NO_VALUES = (type, ModuleType, Iterator, AsyncIterator, Awaitable)
+"""Types of what is returned by mistake: not called, not awaited or not read to its end."""
+
+
+def _copied(form: Any) -> Any:
+    """Return a form that stays the same if the user's code changes its object later."""
+    if isinstance(form, dict):
+        return {name: _copied(held) for name, held in form.items()}
+    return list(map(_copied, form)) if isinstance(form, list) else form

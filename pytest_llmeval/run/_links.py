@@ -15,7 +15,7 @@ from msgspec import structs
 from pytest_llmeval.core import MISSING, Case, LlmevalError, PredictionError, input_digest, price_hint
 from pytest_llmeval.judges import CallLimit, price_of
 from pytest_llmeval.run._conversation import beginning, turns_of
-from pytest_llmeval.run._execute import json_like
+from pytest_llmeval.run._execute import answered_with
 from pytest_llmeval.run._job import FIGURE_DIGITS, Answers, Job, Link, Next, with_figures
 from pytest_llmeval.run._measuring import cut_in_blocks
 from pytest_llmeval.services import SharedTask, Stopwatch, ThisThread, secret_values
@@ -419,7 +419,7 @@ class AskTarget:
         if isinstance(target, BatchTarget):
             predictions = await target.answer([each.input if job.messages is None else job.messages for each in cases])
         else:
-            predictions = [json_like(await self._call(job, target))]
+            return {job.case.id: answered_with(job.case, await self._call(job, target))}
         return {
             case.id: each if isinstance(each, PredictionError) else case.answered(each)
             for case, each in zip(cases, predictions, strict=True)
@@ -429,7 +429,7 @@ class AskTarget:
         spec, world = job.suite.target, job.world
         ask = partial(call_target, timeout=spec.timeout if spec is not None else None, around=job.around)
         if job.messages is None:
-            value = typed_input(target, job.case.input, job.suite.types.get("input"))
+            value = typed_input(target, job.case.input, job.case.object_of("input"))
         else:
             value = typed_input(target, job.messages)
         if world is not None and world.thread is not None:

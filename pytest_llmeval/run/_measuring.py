@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
@@ -31,7 +30,6 @@ def measure_each(
     evaluator: Evaluator,
     cases: Sequence[Case],
     reading: Reading,
-    faults: Mapping[int, PredictionError] = MappingProxyType({}),
 ) -> list[Observation | Exception]:
     """Measure cases in the evaluator's batches; a case that cannot be measured gives its error and affects no other.
 
@@ -39,12 +37,11 @@ def measure_each(
         evaluator: Measures.
         cases: With their whole predictions.
         reading: What of them the evaluator sees.
-        faults: Of cases that hold no JSON data, by their place.
     """
     views: list[Sequence[Case] | PredictionError] = []
-    for number, case in enumerate(cases):
+    for case in cases:
         try:
-            views.append(faults.get(number) or reading.views(case))
+            views.append(reading.views(case))
         except PredictionError as error:
             views.append(error)
     seen = [view for each in views if not isinstance(each, PredictionError) for view in each]

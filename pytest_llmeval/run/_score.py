@@ -7,7 +7,6 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from pytest_llmeval.core import (
-    MISSING,
     Case,
     CaseRecord,
     Evaluator,
@@ -15,15 +14,14 @@ from pytest_llmeval.core import (
     LlmevalError,
     Observation,
     Parts,
-    PredictionError,
     Reading,
     Result,
     name_of,
-    normalized,
 )
 from pytest_llmeval.numbers import summarize
 from pytest_llmeval.run._measuring import measure_answered, measure_each
 from pytest_llmeval.run._records import SharedRecords
+from pytest_llmeval.suites import default_registry
 
 if TYPE_CHECKING:
     from pytest_llmeval.evaluators import CaseFunction, PanelAgreement
@@ -32,8 +30,8 @@ if TYPE_CHECKING:
     from pytest_llmeval.suites import NamedEvaluator
 
 
-OneEvaluator: TypeAlias = "Evaluator | NamedEvaluator | CaseFunction"
-"""An evaluator, or a function of a case, which returns its score."""
+OneEvaluator: TypeAlias = "Evaluator | NamedEvaluator | CaseFunction | Mapping[str, Any]"
+"""An evaluator, an entry of a suite such as ``ev.fields()``, or a function of a case, which returns its score."""
 
 Evaluators: TypeAlias = "OneEvaluator | Iterable[OneEvaluator] | Mapping[str, OneEvaluator]"
 """One evaluator, several, or label to evaluator."""
@@ -126,21 +124,19 @@ def score(
         raise EvaluatorError(
             f"score: partial=True with {learned[0]} that the judge writes anew for every part: give them as an option"
         )
-    listed, faults = normalized_cases(cases)
+    listed = cases_in_forms(cases)
     readings = {label: Reading.for_evaluator(each, on, parts or Parts()) for label, each in named.items()}
     measured: dict[str, Sequence[Observation | Exception | None]] = {}
     for label, evaluator in list(named.items()):
         asking = _as_judged(evaluator)
         if asking is not None and (asks := _whom(asking, judge)) is not None:
             agreement = _agreement_of(label, asking, asks)
-            legible = [case for number, case in enumerate(listed) if number not in faults]
-            observations = iter(_measure_asking(asking, agreement, legible, readings[label], asks, max_workers))
-            both = [(fault, None) if (fault := faults.get(n)) else next(observations) for n in range(len(listed))]
+            both = _measure_asking(asking, agreement, listed, readings[label], asks, max_workers)
             measured[label] = [own for own, _ in both]
             if agreement is not None:
                 named[agreement.name] = agreement
                 measured[agreement.name] = [agreed for _, agreed in both]
-    records = list(_records(named, measured, listed, readings, faults))
+    records = list(_records(named, measured, listed, readings))
     if partial:
         return PartialResult.of(named, records, group_by)
     result = summarize(named, records, group_by=group_by, confidence=confidence, cluster_by=cluster_by)
@@ -159,10 +155,10 @@ def by_name(evaluators: Evaluators, caller: str) -> dict[str, Evaluator]:
     """
     from pytest_llmeval.suites import NamedEvaluator
 
-    if isinstance(evaluators, Mapping):
+    if isinstance(evaluators, Mapping) and not _is_one_entry(evaluators):
         listed = [(label, _labelled(each, caller)[1]) for label, each in evaluators.items()]
     else:
-        single = callable(evaluators) or isinstance(evaluators, Evaluator | NamedEvaluator)
+        single = callable(evaluators) or isinstance(evaluators, Evaluator | NamedEvaluator | Mapping)
         several: Iterable[Any] = [evaluators] if single else evaluators  # type: ignore[assignment]  # narrowed by `single`
         listed = [_labelled(each, caller) for each in several]
     named = dict(listed)
@@ -175,12 +171,22 @@ def by_name(evaluators: Evaluators, caller: str) -> dict[str, Evaluator]:
     return named
 
 
+def _is_one_entry(evaluators: Mapping[str, Any]) -> bool:
+    """Return whether a mapping is an entry such as ``{"text": {...}}``, and not label to evaluator."""
+    return any(name in default_registry() and isinstance(options, Mapping) for name, options in evaluators.items())
+
+
 def _labelled(each: Any, caller: str) -> tuple[str, Evaluator]:
     """Return the label of an evaluator, and the evaluator."""
     from pytest_llmeval.evaluators import evaluator_of
-    from pytest_llmeval.suites import NamedEvaluator
+    from pytest_llmeval.suites import NamedEvaluator, evaluator_of_entry
 
     label = ""
+    if isinstance(each, Mapping):
+        try:
+            label, each = evaluator_of_entry(each)
+        except EvaluatorError as error:
+            raise EvaluatorError(f"{caller}: {error}") from None
     if isinstance(each, NamedEvaluator):
         if unread := [name for name in each.settings if name != "as"]:
             raise EvaluatorError(f"{caller}: found an evaluator with {unread[0]}, expected it in a suite")
@@ -195,22 +201,18 @@ def _labelled(each: Any, caller: str) -> tuple[str, Evaluator]:
     return label or name_of(each), each
 
 
-def normalized_cases(cases: Iterable[Case]) -> tuple[list[Case], dict[int, PredictionError]]:
-    """Return cases with JSON data only, and by its place what is wrong with a case that holds something else."""
-    listed: list[Case] = []
-    faults: dict[int, PredictionError] = {}
-    for number, case in enumerate(cases):
+def cases_in_forms(cases: Iterable[Case]) -> list[Case]:
+    """Return cases with the JSON forms of their objects, which they keep.
+
+    Raises:
+        LlmevalError: Something else is among them.
+    """
+    listed = []
+    for number, case in enumerate(cases, 1):
         if not isinstance(case, Case):
-            raise LlmevalError(f"found {type(case).__name__} as case {number + 1}, expected a Case: {_CASE}")
-        parts = {"input": case.input, "expected": case.expected, "prediction": case.prediction}
-        for name, value in parts.items():
-            try:
-                parts[name] = value if value is MISSING else normalized(value)
-            except (ValueError, RecursionError) as error:
-                faults[number] = PredictionError(f"{name}: {error}")
-        changed = any(parts[name] is not getattr(case, name) for name in parts)
-        listed.append(replace(case, **parts) if changed else case)
-    return listed, faults
+            raise LlmevalError(f"found {type(case).__name__} as case {number}, expected a Case: {_CASE}")
+        listed.append(case.in_forms())
+    return listed
 
 
 def _records(
@@ -218,7 +220,6 @@ def _records(
     judged: Mapping[str, Sequence[Observation | Exception | None]],
     cases: Sequence[Case],
     readings: Mapping[str, Reading],
-    faults: Mapping[int, PredictionError],
 ) -> Iterator[CaseRecord]:
     """Measure cases in blocks, so that what measuring needs is never there for all of them at once."""
     shared = SharedRecords()
@@ -226,11 +227,8 @@ def _records(
     size = _BLOCK if most == 1 else max(1, len(cases))
     for start in range(0, len(cases), size):
         block = cases[start : start + size]
-        errors = {number - start: fault for number, fault in faults.items() if start <= number < start + size}
         columns = [
-            judged[label][start : start + size]
-            if label in judged
-            else measure_each(each, block, readings[label], errors)
+            judged[label][start : start + size] if label in judged else measure_each(each, block, readings[label])
             for label, each in evaluators.items()
         ]
         for case, *row in zip(block, *columns, strict=True):

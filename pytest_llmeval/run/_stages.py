@@ -611,6 +611,7 @@ def record_predictions(judged: Judged, run: RunRecord, recordings: "Recordings |
         for why, cases in (
             ("no later run could read them", left_out.unreadable),
             ("they have the value of a secret variable", left_out.secret),
+            ("they hold what JSON cannot say", left_out.unwritten),
         ):
             if cases:
                 first = listed(map(repr, cases), _LISTED_CASES, ", ...")

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING
 from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from pytest_llmeval.suites._entries import NamedEvaluator, SuiteArguments, by_name_in_file, check, evaluator, listed
+    from pytest_llmeval.suites._entries import (
+        NamedEvaluator,
+        SuiteArguments,
+        by_name_in_file,
+        check,
+        evaluator,
+        evaluator_of_entry,
+        get_checks,
+        listed,
+    )
     from pytest_llmeval.suites._keys import KEYS, Key, SuiteEntry
     from pytest_llmeval.suites._loading import SuiteMemo, is_foreign, load_suite
     from pytest_llmeval.suites._model_settings import ConversationSpec, SimulatedUser, wants_of
@@ -23,7 +32,6 @@ if TYPE_CHECKING:
         build,
         default_registry,
         extensions_of,
-        get_checks,
         get_evaluator,
         register_tokenizer,
         shipped_registry,
@@ -43,7 +51,6 @@ if TYPE_CHECKING:
         SuiteKey,
         group_of,
         in_order,
-        is_of_users,
         stop_fault,
         stopping,
     )
@@ -93,6 +100,8 @@ _HOMES = {
         "by_name_in_file",
         "check",
         "evaluator",
+        "evaluator_of_entry",
+        "get_checks",
         "listed",
     ),
     "_keys": (
@@ -116,7 +125,6 @@ _HOMES = {
         "build",
         "default_registry",
         "extensions_of",
-        "get_checks",
         "get_evaluator",
         "register_tokenizer",
         "shipped_registry",
@@ -141,7 +149,6 @@ _HOMES = {
         "SuiteKey",
         "group_of",
         "in_order",
-        "is_of_users",
         "stop_fault",
         "stopping",
     ),

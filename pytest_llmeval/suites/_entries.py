@@ -11,16 +11,20 @@ from dataclasses import is_dataclass
 from functools import partial
 from inspect import Parameter, Signature, cleandoc, signature
 from types import FunctionType
-from typing import Any, Final, get_args
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from msgspec import Struct
 
-from pytest_llmeval.core import Evaluator, LlmevalError, name_of
+from pytest_llmeval.core import Evaluator, EvaluatorError, LlmevalError, form_of, name_of
 from pytest_llmeval.evaluators import CaseFunction, CheckKind, check_of, evaluator_of
-from pytest_llmeval.suites._registry import default_registry
+from pytest_llmeval.suites._registry import default_registry, get_evaluator
+
+if TYPE_CHECKING:
+    from pytest_llmeval.evaluators import Checks
 
 _NOTHING: Final = object()
 _BESIDE: Final = ("as_", "on", "turn")
+_BESIDE_IN_FILE: Final = tuple(name.rstrip("_") for name in _BESIDE)
 _MODIFIERS: Final = ("name", "on", "turn", "weight")
 
 
@@ -72,6 +76,20 @@ def check(function: CaseFunction, name: str | None = None) -> CheckKind:
         EvaluatorError: It has no name of its own, and none is given.
     """
     return check_of(function, name)
+
+
+def evaluator_of_entry(entry: Mapping[str, Any]) -> tuple[str, Evaluator]:
+    """Return label and evaluator of an entry of a suite, such as ``ev.text(metrics=["f1"])``.
+
+    Raises:
+        EvaluatorError: It names no evaluator or an unknown option, or has a setting that only suites read.
+    """
+    kinds = [name for name in entry if name not in _BESIDE_IN_FILE]
+    if unread := [name for name in entry if name in _BESIDE_IN_FILE and name != "as"]:
+        raise EvaluatorError(f"found an evaluator with {unread[0]}, which only a suite reads")
+    if len(kinds) != 1:
+        raise EvaluatorError("found dict, expected an evaluator, such as ev.text(metrics=['f1'])")
+    return entry.get("as", ""), get_evaluator(kinds[0], **entry[kinds[0]])
 
 
 class NamedObject(Struct, frozen=True):
@@ -215,6 +233,8 @@ def _entry_of(entry: Any, own: dict[str, Any]) -> Any:
     """Return what a suite file would say of an evaluator."""
     if isinstance(entry, str | Mapping):
         return entry
+    if isinstance(entry, EntryFunction):
+        raise LlmevalError(f"evaluators: ev.{entry.__name__} is not called; write ev.{entry.__name__}(...)")
     settings: Mapping[str, Any] = {}
     if isinstance(entry, NamedEvaluator):
         entry, settings = entry.evaluator, entry.settings
@@ -241,12 +261,48 @@ def _checks_in_file(entry: Any, own: dict[str, Any]) -> Any:
         return {key: _checks_in_file(each, own) for key, each in entry.items()}
     if isinstance(entry, list | tuple):
         return [_checks_in_file(each, own) for each in entry]
+    if isinstance(entry, EntryFunction):
+        raise LlmevalError(f"checks: ev.{entry.__name__} is not called; write ev.{entry.__name__}(...)")
     if not isinstance(entry, CheckKind):
         if not callable(entry):
             return entry
         entry = check_of(entry)
     _keep(own, f"check {entry.name}", entry, "checks")
     return entry.name
+
+
+def checks_by_name(entries: Iterable[Any]) -> tuple[list[Any], Mapping[str, CheckKind]]:
+    """Return checks with names in place of functions, and name to function.
+
+    Raises:
+        LlmevalError: A function has no name, or two have the same one.
+    """
+    own: dict[str, Any] = {}
+    by_name = [_checks_in_file(entry, own) for entry in entries]
+    return by_name, {kind.name: kind for kind in own.values()}
+
+
+def get_checks(*entries: Any) -> "Checks":
+    """Return the evaluator of checks.
+
+    Args:
+        entries: Checks as a suite file writes them, such as ``{"contains": "Paris"}``, or functions of a case.
+
+    Raises:
+        EvaluatorError: An entry has faults; all of them are listed.
+
+    Example:
+        >>> get_checks({"contains": "Paris"}, {"max_words": 2}).evaluate("It is Paris.", None)["check_rate"]
+        0.5
+    """
+    from pytest_llmeval.evaluators import CheckReader, Unlocated, checks_evaluator
+
+    host = Unlocated()
+    by_name, own = checks_by_name(entries)
+    read = CheckReader({**default_registry().checks, **own}, host).read(by_name, ("checks",))
+    if host.faults:
+        raise EvaluatorError("; ".join(host.faults))
+    return checks_evaluator(read)
 
 
 def _keep(own: dict[str, Any], name: str, each: Any, key: str) -> None:
@@ -288,6 +344,8 @@ def _evaluator(kind: str, options: Mapping[str, Any] | None = None, **keys: Any)
 
 def _check(kind: str, argument: Any = _NOTHING, **keys: Any) -> dict[str, Any]:
     modifiers = {key: keys.pop(key) for key in _MODIFIERS if keys.get(key) is not None}
+    if argument is not _NOTHING and default_registry().checks[kind].argument is Any:
+        argument = form_of(argument)  # any object of the user's, to compare with the form of the answer
     if argument is _NOTHING:
         argument = keys or True
     elif keys:

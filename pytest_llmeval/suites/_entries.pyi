@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias, TypedDict, overload
 from msgspec import Struct
 
 from pytest_llmeval.core import Evaluator
-from pytest_llmeval.evaluators import CaseFunction, CheckKind
+from pytest_llmeval.evaluators import CaseFunction, CheckKind, Checks
 from pytest_llmeval.judges import Judgeable
 
 EvaluatorEntry: TypeAlias = str | Mapping[str, Any] | Evaluator | CaseFunction | NamedEvaluator
@@ -196,8 +196,21 @@ def listed(entries: Any) -> Iterable[Any]: ...
 def by_name_in_file(keys: Mapping[str, Any]) -> ByName:
     """Return the entries of a key that may have a single one."""
 
+def checks_by_name(entries: Iterable[Any]) -> tuple[list[Any], Mapping[str, CheckKind]]: ...
+def get_checks(*entries: Any) -> Checks:
+    """Return checks with names in place of functions, and name to function.
+
+    Raises:
+        LlmevalError: A function has no name, or two have the same one.
+    """
+
+def evaluator_of_entry(entry: Mapping[str, Any]) -> tuple[str, Evaluator]: ...
 def not_(check: Check) -> Entry:
-    """Return a check that holds where another one does not."""
+    """Return label and evaluator of an entry of a suite, such as ``ev.text(metrics=["f1"])``.
+
+    Raises:
+        EvaluatorError: It names no evaluator or an unknown option, or has a setting that only suites read.
+    """
 
 def all_of(*of: Check) -> Entry:
     """Return a check that holds where all of some checks do."""
@@ -1554,6 +1567,7 @@ __all__ = [
     "by_name_in_file",
     "check",
     "checklist",
+    "checks_by_name",
     "claims",
     "classification",
     "contains",
@@ -1568,8 +1582,10 @@ __all__ = [
     "ends_with",
     "equals",
     "evaluator",
+    "evaluator_of_entry",
     "fact_check",
     "fields",
+    "get_checks",
     "icontains",
     "icontains_all",
     "icontains_any",

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
     from pathlib import Path
 
-    from pytest_llmeval.evaluators import CheckKind, Checks
+    from pytest_llmeval.evaluators import CheckKind
     from pytest_llmeval.gates import Gate
     from pytest_llmeval.judges import AsyncJudge, JudgeSpec, Patience, ReplyStore
     from pytest_llmeval.reports import RunReport
@@ -731,25 +731,3 @@ def register_tokenizer(name: str, tokenizer: Callable[[str], list[str]]) -> None
     from pytest_llmeval.evaluators import add_tokenizer
 
     add_tokenizer(name, tokenizer)
-
-
-def get_checks(*entries: Any) -> "Checks":
-    """Return the evaluator of checks.
-
-    Args:
-        entries: Checks as a suite file writes them, such as ``{"contains": "Paris"}``.
-
-    Raises:
-        EvaluatorError: An entry has faults; all of them are listed.
-
-    Example:
-        >>> get_checks({"contains": "Paris"}, {"max_words": 2}).evaluate("It is Paris.", None)["check_rate"]
-        0.5
-    """
-    from pytest_llmeval.evaluators import CheckReader, Unlocated, checks_evaluator
-
-    host = Unlocated()
-    read = CheckReader(default_registry().checks, host).read(entries, ("checks",))
-    if host.faults:
-        raise EvaluatorError("; ".join(host.faults))
-    return checks_evaluator(read)

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from pytest_llmeval.core import (
     APPROVED,
-    MISSING,
     PASS_RATE,
     WHOLE,
     Case,
@@ -25,6 +24,8 @@ from pytest_llmeval.core import (
     PredictionParts,
     Reading,
     Turn,
+    is_of_users,
+    is_typed,
 )
 from pytest_llmeval.data import typed
 from pytest_llmeval.gates import ChangeGate, Gate, GateSource, ScoreGate
@@ -223,17 +224,17 @@ class Suite(SuiteKeys, frozen=True, dict=True):
             label: Reading.for_evaluator(each, self._read_by(label, each), self.parts, self.turns.get(label))
             for label, each in self.evaluators.items()
         }
-        if not self.types:
-            return readings
         for label, each in self.evaluators.items():
             if is_of_users(each):
                 readings[label] = replace(readings[label], converted=self.typed)
             elif each.name == "checks":
-                readings[label] = replace(readings[label], converted=self._with_types)
+                readings[label] = replace(readings[label], converted=self._for_checks)
         return readings
 
-    def _with_types(self, case: Case) -> Case:
+    def _for_checks(self, case: Case) -> Case:
         """Return a case for checks: those that are functions of users convert it, all others read JSON data."""
+        if not self.types and not case.objects:
+            return case
         origin = case.origin or PredictionParts(prediction=case.prediction)
         return case_replace(case, origin=case_replace(origin, typed=self.typed))
 
@@ -243,14 +244,22 @@ class Suite(SuiteKeys, frozen=True, dict=True):
         return self.on.get(label, "answer" if whole else None)
 
     def typed(self, case: Case) -> Case:
-        """Return a case as users' code gets it: with objects of the declared types; what does not fit stays as it is.
+        """Return a case as users' code gets it: with the objects that were given, or built by the declared types.
 
-        A prediction is of the type that is declared for it, or else of the expectation's.
+        A prediction is of the type that is declared for it, or else of the expectation's; one that was recorded is
+        read as what is expected. What does not fit stays as it is.
         """
-        if not self.types:
-            return case
-        kinds = {**self.types, "prediction": self.types.get("prediction", self.types.get("expected"))}
-        return case_replace(case, **{part: _typed_part(kind, getattr(case, part)) for part, kind in kinds.items()})
+        users_case = case.as_given()
+        if not isinstance(users_case.prediction, Mapping):
+            return users_case
+        kind = self.types.get("prediction", self.types.get("expected"))
+        if kind is None and "prediction" not in case.objects and is_typed(users_case.expected):
+            kind = type(users_case.expected)
+        return (
+            users_case
+            if kind is None
+            else case_replace(users_case, prediction=_typed_part(kind, users_case.prediction))
+        )
 
     def parts_of(self, case: Case) -> Parts:
         """Return where the parts of a case's prediction are: a transcript has them under their names."""
@@ -316,15 +325,7 @@ class Suite(SuiteKeys, frozen=True, dict=True):
         return {**self.thresholds, **case.thresholds} if case.thresholds else self.thresholds
 
 
-def is_of_users(evaluator: Evaluator) -> bool:
-    """Return whether an evaluator is a user's code."""
-    return type(evaluator).__module__.partition(".")[0] != __name__.partition(".")[0]
-
-
 def _typed_part(kind: Any, value: Any) -> Any:
-    if kind is None or value is None or value is MISSING:
-        return value
-
     try:
         return typed(kind, value)
     except LlmevalError:

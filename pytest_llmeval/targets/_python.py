@@ -13,9 +13,10 @@ from importlib.metadata import distribution, packages_distributions
 from importlib.util import find_spec
 from pathlib import Path
 from types import FunctionType, ModuleType, NoneType, UnionType
-from typing import Any, Final, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 from pytest_llmeval.core import (
+    MISSING,
     Case,
     LlmevalError,
     PredictionError,
@@ -94,28 +95,36 @@ async def call_target(
         raise PredictionError(f"the target called sys.exit({error.code!r})") from error
 
 
-def typed_input(target: Callable[..., Any], value: Any, declared: Any = None) -> Any:
-    """Return an input as the pydantic model or dataclass that a target's annotation names, if it names one.
+def typed_input(target: Callable[..., Any], form: Any, native: Any = MISSING) -> Any:
+    """Return an input as a target gets it: the object that was given, or the model that its annotation names.
 
     Args:
         target: The user's.
-        value: The input.
-        declared: The type that the suite declares for inputs, for a target whose annotation says nothing, or names that
-            type or a base of it; ``None`` for none.
+        form: The input as JSON data, for a target whose annotation names another type than that of the object.
+        native: The object that the user's code gave; default: the data.
 
     Raises:
         PredictionError: The input does not fit; the message names every place.
     """
+    value = form if native is MISSING else native
     named = _input_types(target)
-    kind = declared if any(_admits(each, declared) for each in named) else _model_of(named)
-    if kind is None:
+    if value is not form and not isinstance(value, Mapping) and all(map(_is_mapping, named)):
+        return form
+    kind = _model_of(named)
+    if kind is None or isinstance(value, kind):
         return value
     from pytest_llmeval.data import typed
 
     try:
-        return typed(kind, value)
+        return typed(kind, form)
     except LlmevalError as error:
         raise PredictionError(f"the input is no {kind.__name__}, which the target takes: {error}") from None
+
+
+def _is_mapping(named: Any) -> bool:
+    """Return whether an annotation takes mappings only."""
+    kind = get_origin(named) or named
+    return is_typeddict(kind) or (isinstance(kind, type) and issubclass(kind, Mapping))
 
 
 def _of_target(read: Callable[[Callable[..., Any]], _T]) -> Callable[[Callable[..., Any]], _T]:
@@ -144,11 +153,6 @@ def _input_types(target: Callable[..., Any]) -> Sequence[Any]:
         return [Any]
     is_union = get_origin(kind) in (Union, UnionType)
     return [each for each in get_args(kind) if each is not NoneType] if is_union else [kind]
-
-
-def _admits(named: Any, declared: Any) -> bool:
-    """Return whether an annotation takes objects of the declared type: it is that type, or one of its bases."""
-    return named is Any or named == declared or (isinstance(declared, type) and named in declared.__mro__)
 
 
 def _model_of(named: Sequence[Any]) -> Any:

@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from pytest_llmeval.core import MISSING, Case, Fault, PredictionError, SuiteError, input_digest
+from pytest_llmeval.core import MISSING, Case, Fault, PredictionError, SuiteError, has_opaque, input_digest
 from pytest_llmeval.data import (
     MAX_LINE_BYTES,
     STALE_S,
@@ -34,6 +34,7 @@ RecordingPlace: TypeAlias = tuple[str, str, str, int]
 RecordedRows: TypeAlias = dict[RecordingPlace, dict[str, Any]]
 _FIGURES = ("cost_usd", "latency_s")
 WITHHELD = "withheld"
+UNWRITTEN = "unwritten"
 """Key of a recorded prediction that is left out, since it has a secret."""
 
 
@@ -43,10 +44,12 @@ class NotRecorded(NamedTuple):
     Attributes:
         unreadable: No later run could read them.
         secret: They have the value of a secret variable.
+        unwritten: They hold what JSON cannot say, such as bytes.
     """
 
     unreadable: Sequence[str] = ()
     secret: Sequence[str] = ()
+    unwritten: Sequence[str] = ()
 
 
 MODES: tuple[RecordingMode, ...] = ("auto", "replay", "record", "refresh")
@@ -223,7 +226,8 @@ class Recordings:
     def _merge(self, rows: Iterable[Mapping[str, Any]], forget: Collection[tuple[str, str]] = ()) -> NotRecorded:
         recordings = {_place(row): row for row in rows if _is_recording(row)}
         secret = {place for place, row in recordings.items() if row.get(WITHHELD)}
-        new_lines = {place: _line(row) for place, row in recordings.items() if place not in secret}
+        unwritten = {place for place, row in recordings.items() if row.get(UNWRITTEN)}
+        new_lines = {place: _line(row) for place, row in recordings.items() if place not in secret | unwritten}
         unreadable = {place for place, line in new_lines.items() if not _is_readable(line)}
 
         def merged() -> str:
@@ -234,7 +238,7 @@ class Recordings:
             return "".join(f"{lines[place]}\n" for place in sorted(lines.keys() - unreadable))
 
         rewrite(self.path, merged)
-        return NotRecorded(_cases(unreadable), _cases(secret))
+        return NotRecorded(_cases(unreadable), _cases(secret), tuple(_cases(unwritten)))
 
 
 def holds_recordings(path: Path) -> bool:
@@ -324,6 +328,8 @@ def recording(
     }
     if hidden and _has_secret(case.prediction, hidden):
         row |= {"prediction": None, WITHHELD: True}
+    elif has_opaque(case.prediction):
+        row |= {"prediction": None, UNWRITTEN: True}
     if figures := recorded_figures(case):
         row["figures"] = figures
     return {**row, "repeat": repeat} if repeat else row

@@ -16,11 +16,11 @@ from typing import Any, Final, NamedTuple
 
 from pytest_llmeval._version import __version__
 from pytest_llmeval.baselines import comparable_of, digests_of, fingerprint, plain
-from pytest_llmeval.core import MISSING
+from pytest_llmeval.core import MISSING, is_of_users
 from pytest_llmeval.data import IN_MODULE, input_files, searching_within
 from pytest_llmeval.run import file_of_suite
 from pytest_llmeval.services import WATCHED, Use, is_own, is_secret_variable
-from pytest_llmeval.suites import KEYS, Suite, SuiteKey, is_of_users
+from pytest_llmeval.suites import KEYS, Suite, SuiteKey
 from pytest_llmeval.workbench._sources import Closure, SourceTree
 
 _CONFTEST: Final = "conftest.py"

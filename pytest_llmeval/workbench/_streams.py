@@ -37,10 +37,10 @@ from pytest_llmeval.run import (
     PartialResult,
     SharedRecords,
     by_name,
+    cases_in_forms,
     in_blocks,
     in_order,
     measure_each,
-    normalized_cases,
     run_predicted,
 )
 from pytest_llmeval.suites import Suite
@@ -153,9 +153,9 @@ class _StreamBlock:
     with_cases: bool
 
     def __call__(self, block: "_Columns | Sequence[Case]") -> MeasuredBlock:
-        cases, faults = normalized_cases(block.cases() if isinstance(block, _Columns) else block)
+        cases = cases_in_forms(block.cases() if isinstance(block, _Columns) else block)
         columns = [
-            measure_each(evaluator, cases, Reading.for_evaluator(evaluator, None, self.parts), faults)
+            measure_each(evaluator, cases, Reading.for_evaluator(evaluator, None, self.parts))
             for evaluator in self.evaluators.values()
         ]
         shared = SharedRecords()

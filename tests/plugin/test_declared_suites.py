@@ -196,8 +196,8 @@ def test_loud(case, loud):
         (("target=answer", "target=answer()"), "TypeError"),
         (("target=answer", "target=lambda question: question"), "found a lambda, which has no name of its own"),
         (
-            ('"expected": "Quito"', '"expected": {1, 2}'),
-            "test_capitals.py:8:1  [2].expected: found set, expected JSON data",
+            ('"expected": "Quito"', '"thresholds": {1, 2}'),
+            "test_capitals.py:8:1  [2].thresholds: found set, expected JSON data",
         ),
         (('"id": "東京"', '"id": "paris"'), "found the id 'paris' twice"),
     ],

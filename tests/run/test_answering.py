@@ -396,6 +396,6 @@ def test_a_suite_may_allow_fewer_calls_of_its_target_than_the_run(make: Callable
 
 
 @pytest.mark.parametrize("early", WAYS)
-def test_what_a_target_returns_must_be_json(make: Callable[..., World], early: EarlyCalls) -> None:
-    execution = make().run(ASKED, early, lambda _: {1, 2})
-    assert str(execution.error).startswith("the target returned set, expected text or JSON data")
+def test_what_a_target_returns_must_be_a_value(make: Callable[..., World], early: EarlyCalls) -> None:
+    execution = make().run(ASKED, early, lambda _: len)
+    assert str(execution.error).startswith("the target returned builtin_function_or_method, expected a value")

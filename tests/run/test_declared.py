@@ -72,8 +72,8 @@ def test_a_run_does_not_hold_up_the_event_loop() -> None:
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ({"id": "b", "input": "q", "expected": {1}}, r"\[1\].expected: found set, expected JSON data"),
-        ({"id": "b", "input": {"x": object()}}, r"\[1\].input: x: found object, expected JSON data"),
+        ({"id": "b", "input": "q", "labels": {1}}, r"\[1\].labels: found set, expected JSON data"),
+        ({"id": "b", "labels": {"x": object()}}, r"\[1\].labels: x: found object, expected JSON data"),
         (7, r"\[1\]: found int, expected a data frame"),
     ],
 )

@@ -103,19 +103,32 @@ def test_keyboard_interrupt_passes_through() -> None:
 @pytest.mark.parametrize(
     ("answer", "name"),
     [
-        (object(), "object"),
-        ({1, 2}, "set"),
-        (b"bytes", "bytes"),
-        (float("nan"), "float"),
-        ([float("inf")], "list"),
-        pytest.param(10**5000, "int", id="a number of 5001 digits"),
+        (len, "builtin_function_or_method"),
+        (int, "type"),
+        (iter([1]), "list_iterator"),
+        ((n for n in [1]), "generator"),
     ],
 )
-def test_an_answer_that_json_cannot_carry_is_an_error_of_the_case(answer: Any, name: str) -> None:
+def test_an_answer_that_is_no_value_is_an_error_of_the_case(answer: Any, name: str) -> None:
     record = run(answer).record
     assert record.outcome == "errored"
     assert record.reason is not None
-    assert record.reason.startswith(f"the target returned {name}, expected text or JSON data (")
+    assert record.reason.startswith(f"the target returned {name}, expected a value")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        object(),
+        {1, 2},
+        b"bytes",
+        float("nan"),
+        [float("inf")],
+    ],
+)
+def test_an_answer_that_json_cannot_carry_is_scored(answer: Any) -> None:
+    record = run(answer).record
+    assert (record.outcome, record.errors) == ("failed", {})
 
 
 def test_an_answer_that_contains_itself_is_an_error_of_the_case() -> None:

@@ -293,12 +293,14 @@ def typed(kind: Any, value: Any) -> Any:
     Raises:
         LlmevalError: It does not fit; the message names every place.
     """
-    from pydantic import ValidationError
+    from pydantic import PydanticUserError, ValidationError
 
     try:
         return adapter(kind).validate_python(value)
     except ValidationError as error:
         raise LlmevalError("; ".join(map(_misfit, error.errors(include_url=False)))) from None
+    except PydanticUserError:  # a type such as numpy's, of which only objects fit
+        raise LlmevalError(f"found {type(value).__name__}") from None
 
 
 def _misfit(error: "ErrorDetails") -> str:

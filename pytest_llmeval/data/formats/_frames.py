@@ -3,19 +3,30 @@
 import csv
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, is_dataclass, replace
 from dataclasses import fields as dataclass_fields
 from itertools import islice
 from pathlib import Path
 from types import FrameType
-from typing import Any, ClassVar, Final, TypeAlias, get_type_hints, is_typeddict
+from typing import Any, ClassVar, Final, TypeAlias, get_origin, get_type_hints, is_typeddict
 
 from msgspec import Struct
 
-from pytest_llmeval.core import MISSING, Case, Fault, LlmevalError, MissingExtraError, is_typed, needing, normalized
-from pytest_llmeval.data.files._validation import adapter, typed
-from pytest_llmeval.data.formats._base import CaseFile, ColumnMap, FileSource
+from pytest_llmeval.core import (
+    MISSING,
+    Case,
+    Fault,
+    HeldObject,
+    LlmevalError,
+    MissingExtraError,
+    are_equal,
+    form_of,
+    is_typed,
+    needing,
+    normalized,
+)
+from pytest_llmeval.data.files._validation import typed
+from pytest_llmeval.data.formats._base import PARTS, CaseFile, ColumnMap, FileSource
 from pytest_llmeval.data.formats._rows import DataRow, add_rows, is_blank
 
 CaseColumns: TypeAlias = str | Sequence[str] | Mapping[str, str] | type | None
@@ -47,11 +58,16 @@ def rows_of(data: Any) -> Iterator[dict[str, Any]]:
         LlmevalError: The data has no rows of this form.
     """
     for number, row in enumerate(_native_rows(data)):
-        plain = _plain_row(row)
+        plain = _object_row(row)
         if isinstance(plain, BadCell):
             column = f", {plain.column}" if plain.column else ""
             raise LlmevalError(f"row {number}{column}: {plain.message}")
-        yield plain
+        for name, value in plain.objects.items():
+            try:
+                normalized(value, nan_is_absent=True)
+            except ValueError as error:
+                raise LlmevalError(f"row {number}, {name}: {error}") from None
+        yield dict(plain.data)
 
 
 class BadCell(Struct, frozen=True):
@@ -66,22 +82,45 @@ class BadCell(Struct, frozen=True):
     message: str
 
 
-def _plain_row(row: Any) -> dict[str, Any] | BadCell:
-    """Return a row as JSON data without what is absent, or what is wrong with it."""
-    name = ""
-    try:
-        plain = (
-            _case_row(row) if isinstance(row, Case) else normalized(row, nan_is_absent=True) if is_typed(row) else row
-        )
-        if not isinstance(plain, Mapping):
-            return BadCell("", f"found {type(row).__name__}, expected {_EXPECTED}")
-        cells = {}
-        for key, value in plain.items():
-            name = str(key)
-            cells[name] = normalized(value, nan_is_absent=True)
-    except ValueError as error:
-        return BadCell(name, str(error))
-    return {name: value for name, value in cells.items() if value is not None}
+class ObjectRow(Struct, frozen=True):
+    """A row of data in memory.
+
+    Attributes:
+        data: JSON data without what is absent.
+        objects: Column to the object that the data has as its JSON form.
+    """
+
+    data: Mapping[str, Any]
+    objects: Mapping[str, Any] = {}
+
+
+def _object_row(row: Any) -> ObjectRow | BadCell:
+    """Return a row in its JSON form with the objects behind it, or what is wrong with it."""
+    is_case = isinstance(row, Case)
+    if not is_case and not is_typed(row) and not isinstance(row, Mapping):
+        return BadCell("", f"found {type(row).__name__}, expected {_EXPECTED}")
+    cells = _case_row(row) if is_case else _fields_of_row(row) if is_typed(row) else row
+    data, objects = {}, {}
+    for key, value in cells.items():
+        name = str(key)
+        if name not in _PART_KEYS and name in PARTS:
+            try:
+                form = normalized(value, nan_is_absent=True)
+            except ValueError as error:
+                return BadCell(name, str(error))
+        else:
+            form = form_of(value, nan_is_absent=not is_case)
+        if form is not None:
+            data[name] = form
+            if form is not value:
+                objects[name] = value
+    return ObjectRow(data, objects)
+
+
+def _fields_of_row(row: Any) -> dict[str, Any]:
+    """Return the fields of a typed row, under the names of their columns."""
+    form = form_of(row, nan_is_absent=True)
+    return {name: getattr(row, name, value) for name, value in form.items()} if isinstance(form, dict) else {}
 
 
 def _native_rows(data: Any) -> Iterable[Any]:
@@ -127,7 +166,7 @@ class RowSource(FileSource):
 
     format: ClassVar[str] = "rows"
 
-    rows: tuple[Mapping[str, Any] | BadCell, ...] = ()
+    rows: tuple[ObjectRow | BadCell, ...] = ()
     columns: ColumnMap | None = None
     line: int = 1
 
@@ -138,8 +177,8 @@ class RowSource(FileSource):
             if isinstance(row, BadCell):
                 path = f"[{number}].{row.column}" if row.column else f"[{number}]"
                 file.faults.add(self.line, 1, path, row.message)
-            elif not is_blank(row):
-                good.append(DataRow(dict(row), self.line, 1, f"[{number}]"))
+            elif not is_blank(row.data):
+                good.append(DataRow(dict(row.data), self.line, 1, f"[{number}]", row.objects))
         add_rows(file, good, self.columns)
 
     def faulty(self, faults: Iterable[Fault]) -> int:
@@ -258,7 +297,7 @@ def cases_of(
         options: Further options of the source of a file.
     """
     file = Path(caller.f_code.co_filename)
-    types = {part: each for part, each in columns.items() if isinstance(each, type) or is_typeddict(each)}
+    types = {part: each for part, each in columns.items() if _is_type(each)}
     try:
         if isinstance(data, str | Path):
             path = file.parent / data
@@ -269,31 +308,15 @@ def cases_of(
             source: dict[str, Any] = {"format": kind, "path": str(data), **options}
             return CaseData({**source, "fields": named} if named else source, types)
         data = list(data) if isinstance(data, Iterator) else data
-        types = {**_types_of(data, [part for part in ("input", "expected") if part not in columns]), **types}
-        rows = tuple(map(_plain_row, _native_rows(data)))
+        rows = tuple(map(_object_row, _native_rows(data)))
         if all(isinstance(row, BadCell) for row in rows):
-            rows = tuple(rows_of(data))  # which says what no row is
+            list(rows_of(data))  # which says what no row is
     except LlmevalError as error:
         return CaseData(None, types, str(error))
-    known = list(dict.fromkeys(name for row in rows if not isinstance(row, BadCell) for name in row))
+    known = list(dict.fromkeys(name for row in rows if isinstance(row, ObjectRow) for name in row.data))
     named = _column_map(columns, known)
     column_map = ColumnMap(**named) if named else None
     return CaseData(RowSource(str(file), None, rows, column_map, caller.f_lineno), types)
-
-
-def _types_of(data: Any, parts: Sequence[str]) -> dict[str, type]:
-    """Return the types of parts that are objects of one model or dataclass in all cases, and can be read back."""
-    types = {}
-    for part in parts if isinstance(data, list | tuple) else ():
-        values = [each.get(part) if isinstance(each, Mapping) else getattr(each, part, None) for each in data]
-        objects = [each for each in values if each is not None]
-        kinds = {type(each) for each in objects}
-        if len(kinds) == 1 and is_typed(objects[0]):
-            (kind,) = kinds
-            with suppress(ValueError, LlmevalError):
-                if all(typed(kind, normalized(each)) == each for each in objects):
-                    types[part] = kind
-    return types
 
 
 def _column_map(columns: Mapping[str, CaseColumns], known: Sequence[str] | None) -> dict[str, Any]:
@@ -306,11 +329,11 @@ def _column_map(columns: Mapping[str, CaseColumns], known: Sequence[str] | None)
             named[part] = selection
         elif isinstance(selection, Mapping):
             named[part] = dict(selection)
-        elif isinstance(selection, type) or is_typeddict(selection):
+        elif _is_type(selection):
             field_names = list(_fields_of(selection))
             if field_names and not (known is not None and part in known and part not in field_names):
                 named[part] = {name: name for name in field_names if known is None or name in known} or part
-        else:
+        elif isinstance(selection, Sequence):
             named[part] = {name: name for name in selection}
     return named
 
@@ -326,7 +349,7 @@ def _fields_of(kind: Any) -> Iterable[str]:
 def typed_faults(case: Case, types: Mapping[str, Any]) -> tuple[Case, list[tuple[str, str]]]:
     """Return a case whose parts are as their types have them, and part and message of what does not fit."""
     faults: list[tuple[str, str]] = []
-    fitting: dict[str, Any] = {}
+    fitting: dict[str, HeldObject] = {}
     for part in _TYPED:
         value = getattr(case, part)
         value = {} if value is None and part == "input" else value  # a row without any of its columns
@@ -334,9 +357,36 @@ def typed_faults(case: Case, types: Mapping[str, Any]) -> tuple[Case, list[tuple
         if part not in types or absent:
             continue
         try:
-            converted = typed(types[part], value)
+            fitting[part] = _held_object(types[part], case.object_of(part), value)
         except LlmevalError as error:
-            faults.append((part, f"{error}, expected {types[part].__name__}"))
-        else:
-            fitting[part] = adapter(types[part]).dump_python(converted, mode="json", exclude_unset=True, by_alias=True)
-    return replace(case, **fitting) if fitting else case, faults
+            faults.append((part, f"{error}, expected {_type_name(types[part])}"))
+    forms: dict[str, Any] = {part: held.form for part, held in fitting.items()}
+    return replace(case, **forms, objects={**case.objects, **fitting}) if fitting else case, faults
+
+
+def _held_object(kind: Any, value: Any, form: Any) -> HeldObject:
+    """Return an object of a declared type: the one at hand, or what its data makes, with the fields that the data has.
+
+    Raises:
+        LlmevalError: The data does not fit.
+    """
+    if isinstance(kind, type) and get_origin(kind) is None and not is_typeddict(kind) and isinstance(value, kind):
+        return HeldObject(form, value)
+    try:
+        built = typed(kind, value)
+    except LlmevalError:
+        if value is form:
+            raise
+        built = typed(kind, form)
+    if type(built) is type(value) and are_equal(built, value):
+        return HeldObject(form, value)
+    return HeldObject(form_of(built, only_set=True), built)
+
+
+def _is_type(selection: Any) -> bool:
+    """Return whether what feeds a part is a type, such as a model or ``dict[int, str]``."""
+    return isinstance(selection, type) or is_typeddict(selection) or get_origin(selection) is not None
+
+
+def _type_name(kind: Any) -> str:
+    return kind.__name__ if get_origin(kind) is None and hasattr(kind, "__name__") else str(kind)

@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final
 
 from msgspec import Struct
 
-from pytest_llmeval.core import MISSING, Case, Fault, suggest
+from pytest_llmeval.core import MISSING, Case, Fault, HeldObject, suggest
 from pytest_llmeval.data.files._places import FaultLog, render_path
 from pytest_llmeval.data.files.documents import load_json, read_csv, read_jsonl
 from pytest_llmeval.data.formats._base import (
@@ -32,12 +32,14 @@ class DataRow(Struct, frozen=True):
         line: Its line.
         column: Its column.
         path: Its path in the file, such as ``[3]``.
+        objects: Column to the object of the user's whose JSON form is in `data`.
     """
 
     data: Any
     line: int
     column: int = 1
     path: str = ""
+    objects: Mapping[str, Any] = {}
 
 
 class _RowReader:
@@ -104,9 +106,25 @@ class _RowReader:
             checks=self.checks(row),
             always=self.always(row),
         )
+        if row.objects:
+            case = replace(case, objects=self.held_objects(row, case))
         if self.file.faults.count == faults_before:
             column = self.columns["id"]
             self.file.add(case, f"{row.path}.{column}" if row.path else str(column), row.column)
+
+    def held_objects(self, row: DataRow, case: Case) -> dict[str, HeldObject]:
+        """Return the objects behind the parts of a case."""
+        objects = {}
+        for part in _OBJECTS:
+            columns, form = self.columns[part], getattr(case, part)
+            if isinstance(columns, str):
+                value = row.objects.get(columns, form)
+            else:
+                held = {name: row.objects[column] for name, column in columns.items() if column in row.objects}
+                value = {**form, **held} if held and isinstance(form, Mapping) else form
+            if value is not form and form is not MISSING:
+                objects[part] = HeldObject(form, value)
+        return objects
 
     def present(self, row: DataRow, part: str) -> Any:
         value = self.value(row, part)
@@ -262,6 +280,8 @@ class _RowReader:
         advice = f"(or a map under `fields`, such as fields: {{{part}: {key}}}){suggest(key, PARTS)}"
         return header, "", f"found the column {key!r}, expected {expected} {advice}"
 
+
+_OBJECTS: Final = ("input", "expected", "prediction")
 
 _USUAL: Final = {"answer": "expected", "gold": "expected", "reference": "expected", "target": "expected"} | {
     "completion": "prediction",

@@ -1,0 +1,349 @@
+"""A law of every door: the object that the user's code gives is the object that the user's code gets."""
+
+import asyncio
+import dataclasses
+import datetime as dt
+import enum
+import math
+import pathlib
+from collections import OrderedDict, deque
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel, Field, SecretStr, computed_field, field_validator
+
+import pytest_llmeval as ev
+
+UTC = dt.UTC
+
+
+class Color(enum.Enum):
+    RED = "red"
+
+
+class Small(enum.IntEnum):
+    ONE = 1
+
+
+class Pay(BaseModel):
+    amount: Decimal
+
+
+class Base(BaseModel):
+    key: str = "base"
+
+
+class Sub(Base):
+    more: int = 7
+
+
+class Holder(BaseModel):
+    things: list[Base]
+
+
+class Camel(BaseModel):
+    user_name: str = Field(alias="userName")
+
+
+class Hidden(BaseModel):
+    shown: int
+    secret: str = Field("default", exclude=True)
+
+
+class Twice(BaseModel):
+    number: int
+
+    @field_validator("number")
+    @classmethod
+    def add(cls, value: int) -> int:
+        return value + 1
+
+
+class Doubled(BaseModel):
+    number: int
+
+    @computed_field  # type: ignore[prop-decorator]  # (as pydantic documents it)
+    @property
+    def double(self) -> int:
+        return 2 * self.number
+
+
+class Kept(BaseModel):
+    word: SecretStr
+
+
+class Data(BaseModel):
+    raw: bytes
+
+
+class Tags(BaseModel):
+    names: set[str]
+
+
+@dataclasses.dataclass
+class Entry:
+    value: Any
+    note: str = dataclasses.field(default="", compare=False)
+
+
+@dataclasses.dataclass
+class Later:
+    first: int
+    second: int = dataclasses.field(init=False, default=0)
+
+
+class Point(NamedTuple):
+    x: int
+    y: int
+
+
+class Plain:
+    def __init__(self, a: int) -> None:
+        self.a = a
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Plain) and other.a == self.a
+
+    def __hash__(self) -> int:
+        return hash(self.a)
+
+
+class Bare:
+    """An own class that is equal to itself only."""
+
+
+DECIMALS = st.decimals(allow_nan=False, allow_infinity=False, places=4)
+MOMENTS = st.datetimes(timezones=st.just(UTC) | st.just(dt.timezone(dt.timedelta(hours=2))))
+NUMBERS = st.integers(-1000, 1000)
+WORDS = st.text("abcäß", max_size=4)
+
+KINDS: dict[str, st.SearchStrategy[Any]] = {
+    "model with a decimal": DECIMALS.map(lambda value: Pay(amount=value)),
+    "money": st.just(Pay(amount=Decimal("12345678901234567.89"))),
+    "dataclass": (DECIMALS | MOMENTS | st.timedeltas() | st.uuids() | st.sets(WORDS)).map(Entry),
+    "dataclass with a field outside init": NUMBERS.map(Later),
+    "nested subclass": NUMBERS.map(lambda value: Holder(things=[Sub(more=value), Base()])),
+    "alias": WORDS.map(lambda value: Camel(userName=value)),
+    "excluded field": WORDS.map(lambda value: Hidden(shown=1, secret=value)),
+    "validator": NUMBERS.map(lambda value: Twice(number=value)),
+    "computed field": NUMBERS.map(lambda value: Doubled(number=value)),
+    "secret": WORDS.map(lambda value: Kept(word=SecretStr(value))),
+    "model with bytes": st.binary().map(lambda value: Data(raw=value)),
+    "model with a set": st.sets(WORDS).map(lambda value: Tags(names=value)),
+    "list of models": st.lists(DECIMALS.map(lambda value: Pay(amount=value)), min_size=1),
+    "dict of models": st.dictionaries(WORDS, NUMBERS.map(lambda value: Base(key=str(value))), min_size=1),
+    "enum": st.just(Color.RED),
+    "int enum": st.just(Small.ONE),
+    "decimal": DECIMALS,
+    "fraction": st.fractions(),
+    "datetime": MOMENTS,
+    "date": st.dates(),
+    "time": st.times(),
+    "timedelta": st.timedeltas(),
+    "uuid": st.uuids(),
+    "path": st.just(pathlib.PurePosixPath("a/b")),
+    "tuple": st.tuples(NUMBERS, WORDS),
+    "named tuple": st.builds(Point, NUMBERS, NUMBERS),
+    "set": st.sets(NUMBERS),
+    "frozenset": st.frozensets(WORDS),
+    "bytes": st.binary(),
+    "not a number": st.just(math.nan),
+    "infinity": st.just(math.inf),
+    "complex number": st.just(1 + 2j),
+    "large number": st.just(2**70),
+    "keys that are numbers": st.dictionaries(NUMBERS, WORDS),
+    "keys of two types": st.just({1: "a", "1": "b"}),
+    "ordered dict": st.just(OrderedDict(b=1, a=2)),
+    "deque": st.lists(NUMBERS).map(deque),
+    "array": st.lists(NUMBERS).map(np.array),
+    "scalar of numpy": NUMBERS.map(np.int64),
+    "own class": NUMBERS.map(Plain),
+    "own class without equality": st.builds(Bare),
+    "JSON data": st.dictionaries(WORDS, st.lists(NUMBERS | WORDS), min_size=1),
+    "text": WORDS.filter(bool),
+}
+
+RUNS = settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> st.SearchStrategy[Any]:
+    return KINDS[request.param]
+
+
+class Seen:
+    """What the user's code got."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self.got: list[Any] = []
+
+    def target(self, value: Any) -> Any:
+        self.got.append(value)
+        return self.value
+
+    def look(self, case: Any) -> bool:
+        self.got += [case.input, case.expected, case.prediction]
+        return True
+
+    def suite(self) -> Any:
+        evaluators = [ev.evaluator(self.look, name="own")]
+        checks = [ev.check(self.look, name="looked")]
+        return ev.suite("values", cases=[self.case], evaluators=evaluators, checks=checks)
+
+    @property
+    def case(self) -> ev.Case:
+        return ev.Case("a", self.value, self.value)
+
+    def all_identical(self, count: int) -> bool:
+        return len(self.got) == count and all(each is self.value for each in self.got)
+
+
+@given(data=st.data())
+@RUNS
+def test_run_and_arun_hand_out_the_object(kind: st.SearchStrategy[Any], data: st.DataObject) -> None:
+    seen = Seen(data.draw(kind))
+    suite = seen.suite()
+    assert suite.run(seen.target, progress=False).cases[0].reason is None
+    asyncio.run(suite.arun(seen.target, progress=False))
+    assert seen.all_identical(14)
+
+
+@given(data=st.data())
+@RUNS
+def test_score_hands_out_the_object(kind: st.SearchStrategy[Any], data: st.DataObject) -> None:
+    seen = Seen(data.draw(kind))
+    case = dataclasses.replace(seen.case, prediction=seen.value)
+    ev.score([ev.evaluator(seen.look, name="own").evaluator, ev.get_checks(ev.check(seen.look, name="looked"))], [case])
+    assert seen.all_identical(6)
+
+
+@given(data=st.data())
+@RUNS
+def test_what_equals_the_expectation_scores_1(kind: st.SearchStrategy[Any], data: st.DataObject) -> None:
+    value = data.draw(kind)
+    record = {"value": value}
+    same = ev.evaluator(lambda case: ev_equal(case.expected, case.prediction), name="same")
+    entries = [Entry(value), record, {"value": 1}]
+    cases = [
+        ev.Case(str(n), "q", each, checks=(ev.json_equals(each if n in (0, 1) else {"value": 2}),))
+        for n, each in enumerate(entries)
+    ]
+    suite = ev.suite("equal", cases=cases, evaluators=[ev.fields(), same])
+    answers = iter([Entry(value), {"value": value}])
+    result = suite.run(lambda _: next(answers, {"value": 1}), progress=False)
+    for case in result.cases[:2]:
+        assert (case.metrics["fields_exact"], case.metrics["same"]) == (1.0, 1.0), case
+        assert case.metrics["check_rate"] == 1.0, case
+    assert result.cases[2].metrics["check_rate"] == 0.0
+
+
+def ev_equal(first: Any, second: Any) -> bool:
+    return first is second or bool(np.all(first == second))
+
+
+@given(word=WORDS)
+@RUNS
+def test_a_text_of_any_class_is_a_text(word: str) -> None:
+    class Name(str):
+        __slots__ = ()
+
+    name = Name(word or "x")
+    suite = ev.suite("text", cases=[ev.Case("a", name, name)], evaluators=[ev.text(metrics=["exact_match"])])
+    assert suite.run(lambda value: value, progress=False).metrics["exact_match"].value == 1.0
+
+
+def test_what_differs_does_not_score_1() -> None:
+    pairs = [
+        (Kept(word=SecretStr("x")), Kept(word=SecretStr("other"))),
+        (Pay(amount=Decimal("9007199254740993.01")), Pay(amount=Decimal("9007199254740993.02"))),
+        (Entry(Plain(1)), Entry(Plain(2))),
+        (Entry(Bare()), Entry(Bare())),
+        (Entry(b"a"), Entry(b"b")),
+    ]
+    for expected, prediction in pairs:
+        suite = ev.suite("s", cases=[ev.Case("a", "q", expected)], evaluators=[ev.fields()])
+        result = suite.run(lambda _, answer=prediction: answer, progress=False)  # type: ignore[misc]
+        assert result.metrics["fields_exact"].value == 0.0, expected
+    assert "hush" not in str(result_of_secret().cases[0].details)
+
+
+def result_of_secret() -> Any:
+    suite = ev.suite("s", cases=[ev.Case("a", "q", Kept(word=SecretStr("hush")))], evaluators=[ev.fields()])
+    return suite.run(lambda _: Kept(word=SecretStr("y")), progress=False)
+
+
+def test_a_row_keeps_its_types_beside_others() -> None:
+    values: list[Any] = [Pay(amount=Decimal("2.5")), Data(raw=b"\xff"), Twice(number=1), {"a": 1}, Bare(), "text"]
+    got = []
+    suite = ev.suite(
+        "rows", cases=[ev.Case(str(n), value, "x") for n, value in enumerate(values)], evaluators=[ev.text()]
+    )
+    suite.run(lambda value: got.append(value) or "x", progress=False)
+    assert sorted(map(id, got)) == sorted(map(id, values))
+
+
+def test_declared_types_build_from_mappings_and_leave_instances_alone() -> None:
+    row = Twice(number=1)
+    got: list[Any] = []
+    cases = ev.cases([{"input": row, "expected": "x"}, {"input": {"number": 1}, "expected": "x"}], input=Twice)
+    suite = ev.suite("declared", cases=cases, evaluators=[ev.text()])
+    suite.run(lambda value: got.append(value) or "x", progress=False)
+    assert [each is row for each in got].count(True) == 1
+    assert [each.number for each in got] == [2, 2]
+
+
+def test_keys_that_are_numbers_have_a_type() -> None:
+    value = {1: "a"}
+    got: list[Any] = []
+    cases = ev.cases([{"input": value, "expected": "x"}], input=dict[int, str])
+    ev.suite("keys", cases=cases, evaluators=[ev.text()]).run(lambda given: got.append(given) or "x", progress=False)
+    assert got[0] is value
+
+
+MODULE = """
+from decimal import Decimal
+import pytest
+import pytest_llmeval as ev
+from tests.run.test_values_as_given import Bare, Data, Pay, Plain, Sub, Tags
+
+VALUES = [Pay(amount=Decimal("12345678901234567.89")), Data(raw=b"x"), Plain(3), Sub(more=2), Tags(names={"a", "b"}),
+    {1, 2}, b"x", Decimal("1.50"), (1, 2), {1: "a"}, float("nan"), {"a": [1]}]
+ROWS = [ev.Case(f"c{n}", value, value) for n, value in enumerate(VALUES)]
+
+def whole(case):
+    return case.prediction is case.input and case.expected is case.input
+
+suite = ev.suite("doors", cases=ROWS, evaluators=[whole], checks=[ev.check(whole, name="looked")], gates=["whole >= 1"],
+    target=ev.named(lambda value: value, name="echo"))
+
+tested = ev.suite("tested", cases=ROWS, evaluators=[whole], gates=["whole >= 1"])
+
+@tested.test
+def test_door(case):
+    assert case.input is VALUES[int(case.id[1:])]
+    assert case.expected is case.input
+    case.score(case.input)
+
+def test_fixture(evaluate):
+    for value in VALUES:
+        got = []
+        def look(case):
+            got.extend([case.input, case.expected, case.prediction])
+            return True
+        evaluate.checks(value, ev.check(look, name="look"), expected=value, input=value)
+        assert all(each is value for each in got) and len(got) == 3
+"""
+
+
+@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["here", "in two workers"])
+def test_items_tests_and_fixtures_get_the_object(pytester: pytest.Pytester, workers: list[str]) -> None:
+    pytester.syspathinsert(str(pathlib.Path(__file__).parents[2]))
+    pytester.makepyfile(MODULE)
+    result = pytester.runpytest_subprocess("--llmeval", "-rA", "-p", "no:cacheprovider", *workers)
+    result.assert_outcomes(passed=25)
+    assert result.ret == 0
