@@ -227,7 +227,7 @@ class Store:
 
 
 def links_of_processes(store: Any) -> Sequence[Shared]:
-    return Shared(store), Shared(store)
+    return Shared(store, Recorded(None)), Shared(store, Recorded(None))
 
 
 def test_what_a_process_got_is_not_asked_for_by_another_one() -> None:
@@ -258,7 +258,9 @@ def test_a_cancelled_call_leaves_no_lease() -> None:
     store: Any = Store()
 
     async def cancel() -> None:
-        task = asyncio.ensure_future(Shared(store)(job_for(shared=True), Following(may_answer=asyncio.Event())))
+        task = asyncio.ensure_future(
+            Shared(store, Recorded(None))(job_for(shared=True), Following(may_answer=asyncio.Event()))
+        )
         await asyncio.sleep(0)
         assert len(store.leases) == 1
         task.cancel()
@@ -273,9 +275,9 @@ def test_an_answer_whose_process_died_is_asked_for_by_nobody_before_its_turn() -
     store: Any = Store(orphaned=True)
     ask = Following()
     with pytest.raises(OrphanedError):
-        run(Shared(store)(job_for(shared=True), ask))
+        run(Shared(store, Recorded(None))(job_for(shared=True), ask))
     assert ask.jobs == []
-    assert predictions(run(Shared(store)(job_for(), ask))) == {"a": "A"}
+    assert predictions(run(Shared(store, Recorded(None))(job_for(), ask))) == {"a": "A"}
 
 
 def test_a_suite_has_a_limit_of_its_own() -> None:
