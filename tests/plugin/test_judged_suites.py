@@ -68,7 +68,10 @@ FAILING: dict[str, tuple[Answer, str]] = {
         reply("Rather good."),
         "found no JSON object, expected the reply to end with a JSON object; the judge",
     ),
-    "nan": (reply('{"score": NaN}'), "found NaN as score, expected a number; the judge replied '{\"score\": NaN}'"),
+    "nan": (
+        reply('{"score": NaN}'),
+        "found NaN as score, expected a number from 0 to 1; the judge replied '{\"score\": NaN}'",
+    ),
     "unscored": (reply('{"reasoning": "ok"}'), "found nothing as score, expected a number"),
     "empty": (reply(""), "found no JSON object, expected the reply to end with a JSON object; the judge replied ''"),
 }

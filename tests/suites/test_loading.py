@@ -145,7 +145,7 @@ EVALUATORS = sorted(default_registry())
 GOLDEN = f"""\
 s.eval.yaml:1:8  suite: found the number 3, expected text
 s.eval.yaml:3:27  evaluators[0].text.tokeniser: found the unknown key 'tokeniser' (did you mean 'tokenizer'?), \
-expected one of metrics, tokenizer, wordnet, ignore, effective_order
+expected one of tokenizer, metrics, effective_order, ignore, wordnet and 1 more
 s.eval.yaml:4:5  evaluators[1]: found evaluator 'clasification'{expected_name("clasification", EVALUATORS)}
 s.eval.yaml:6:5  evaluators[3]: found 'text' twice, expected distinct names: rename one with 'as' (as_= in Python)
 s.eval.yaml:7:21  evaluators[4].text.metrics: found the text 'f1', expected a list

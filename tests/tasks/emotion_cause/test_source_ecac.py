@@ -124,7 +124,6 @@ def test_what_a_model_wrote_is_a_prediction_whatever_it_is(tmp_path: Path, pairs
 @pytest.mark.parametrize(
     "entry",
     [
-        {"conversation_ID": 7, "pairs": []},
         {"conversation_ID": 7, "emotion-cause_pairs": [["1_joy", "1"]], "candidates": [["1_joy", "1"]], "keep": [1]},
         {"conversation_ID": 7, "candidates": [["1_joy", "1"]], "keep": [0]},
     ],

@@ -209,15 +209,6 @@ def test_what_is_no_judge_is_told() -> None:
         batch_judge(RESULTS, llm=7)  # type: ignore[arg-type]  # a wrong value is the point
 
 
-def test_the_functions_are_where_those_of_the_requirement_document_were() -> None:
-    from pytest_llmeval import judge
-    from pytest_llmeval.tasks.memory_qa import _qa as qa
-
-    assert [getattr(judge, name) for name in judge.__all__] == [getattr(qa, name) for name in judge.__all__]
-    with pytest.raises(AttributeError, match="has no attribute 'judge_answers'"):
-        judge.judge_answers  # noqa: B018 (looking it up is the test)
-
-
 def test_an_unknown_question_type_costs_one_question(caplog: pytest.LogCaptureFixture) -> None:
     results = [result(1), replace(result(2), question_type="riddle")]
     assert batch_judge(results, llm=Scripted(scored(0, 0.6, 0))) == [0.6, None]
