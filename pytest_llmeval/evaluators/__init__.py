@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         replaced_at,
         schema_errors,
         schema_validator,
+        spoken_answer,
         steps_of,
         word_lines,
     )
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
         check_of,
         evaluator_of,
     )
-    from pytest_llmeval.evaluators._replies import ReplyData, read_reply, spoken_answer
+    from pytest_llmeval.evaluators._replies import ReplyData, read_reply
     from pytest_llmeval.evaluators.checks._contract import Check, CheckKind, composed, quoted
     from pytest_llmeval.evaluators.checks._evaluator import Checks, checks_evaluator
     from pytest_llmeval.evaluators.checks._kinds import SHIPPED, kind_of_function
@@ -124,6 +125,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "_answers": (
+        "spoken_answer",
         "ChangeablePart",
         "NoJsonError",
         "PatternError",
@@ -172,7 +174,6 @@ _HOMES = {
     "_replies": (
         "ReplyData",
         "read_reply",
-        "spoken_answer",
     ),
     "checks._contract": (
         "Check",

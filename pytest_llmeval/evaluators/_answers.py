@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from pytest_llmeval.core import Case, EvaluatorError, Missing, Parts, expectation, listed, quotation
 from pytest_llmeval.data import repeated_key
-from pytest_llmeval.evaluators._replies import spoken_answer
 
 if TYPE_CHECKING:
     import regex
@@ -26,6 +25,23 @@ _LONGEST = 40
 
 _OPENING_FENCE = re.compile(r"```\w*+[^\S\n]*+\n")
 _FENCE_MARK: Final = "```"
+_TAG = re.compile(r"[<\[◁]/?(?:think|thinking|thoughts?|reasoning)[>\]▷]", re.IGNORECASE)
+
+
+def spoken_answer(text: str) -> tuple[str, str]:
+    """Return what a reply says after its thoughts, and a fault if it ends inside them.
+
+    >>> spoken_answer("<think>Lyon? No.</think>Paris"), spoken_answer("<think>Lyon?")[1]
+    (('Paris', ''), 'the reply ends inside its thoughts: raise max_tokens')
+    """
+    if not _TAG.search(text):
+        return text, ""
+    from pytest_llmeval.data import UnfinishedThoughtsError, spoken_text
+
+    try:
+        return spoken_text(text), ""
+    except UnfinishedThoughtsError as error:
+        return "", str(error)
 
 
 def json_in(text: str) -> Any:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from pytest_llmeval.data import UnfinishedThoughtsError, spoken_text
+from pytest_llmeval.evaluators._answers import spoken_answer
 
 _OBJECTS = re.compile(r'\{(?=\s*+"(?:[^"\\]|\\.)*+"\s*+:)|\[(?=\s*+\{)', re.DOTALL)
 """Beginning of an object, or of a list of objects; other brackets in prose do not match."""
@@ -18,7 +18,6 @@ _REPAIRS: Final = 8
 _TRAILING = re.compile(r",\s*+[}\]]")
 _COMMA = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[{,:]\s*+,|,(?=\s*+[}\]])', re.DOTALL)
 _TRAILING_COMMA: Final = "a comma behind the last entry was ignored"
-_TAG = re.compile(r"[<\[◁]/?(?:think|thinking|thoughts?|reasoning)[>\]▷]", re.IGNORECASE)
 
 Rank = Callable[[Any], int]
 """Returns how likely a value is the answer: 0, it is none; of the values with the highest rank the last one counts."""
@@ -36,20 +35,6 @@ class ReplyData(NamedTuple):
     value: Any = None
     note: str = ""
     fault: str = ""
-
-
-def spoken_answer(text: str) -> tuple[str, str]:
-    """Return what a reply says after its thoughts, and a fault if it ends inside them.
-
-    >>> spoken_answer("<think>Lyon? No.</think>Paris"), spoken_answer("<think>Lyon?")[1]
-    (('Paris', ''), 'the reply ends inside its thoughts: raise max_tokens')
-    """
-    if not _TAG.search(text):
-        return text, ""
-    try:
-        return spoken_text(text), ""
-    except UnfinishedThoughtsError as error:
-        return "", str(error)
 
 
 def read_reply(text: str, rank: Rank, *, lists: bool = False) -> ReplyData:

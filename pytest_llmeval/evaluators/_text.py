@@ -19,8 +19,14 @@ from pytest_llmeval.core import (
     Sums,
     unknown_name,
 )
-from pytest_llmeval.evaluators._answers import as_references, as_text, describe_found, reference_fault, word_lines
-from pytest_llmeval.evaluators._replies import spoken_answer
+from pytest_llmeval.evaluators._answers import (
+    as_references,
+    as_text,
+    describe_found,
+    reference_fault,
+    spoken_answer,
+    word_lines,
+)
 from pytest_llmeval.evaluators.measures._overlap import (
     BLEU,
     ROUGE,

@@ -253,9 +253,15 @@ class EvalModule(SyntheticModule):
         module.__dict__.update(prototypes, pytestmark=[pytest.mark.llmeval])
         return module
 
-    def _makes_calls(self) -> bool:
+    def _makes_calls(self, variants: list[pytest.Function]) -> bool:
+        """Return whether running the cases can call a judge, a system or a target."""
         suite = self._suite
-        return bool(suite.asks_models or suite.systems or self._lacks_predictions())
+        if suite.asks_models or suite.systems:
+            return True
+        fixtures = [fixture_info(item).name2fixturedefs.get("llmeval_target", ())[-1:] for item in variants[:1]]
+        declared = suite.target is not None or suite.model is not None
+        has_target = declared or any(own and not _is_ours(own[0]) for own in fixtures)
+        return has_target and self._lacks_predictions()
 
     def _lacks_predictions(self) -> bool:
         return any(case.prediction is MISSING for case in self._suite.cases)
@@ -290,7 +296,7 @@ class EvalModule(SyntheticModule):
         self.config.stash[LOADER].offered.update(way.key for way in ways)
         cases = [{case.id: case for case in way.suite.cases[: 1 if suite.bulk else None]} for way in ways]
         # Faults may mean that all cases were read wrongly, so nothing is called for any of them.
-        ran = () if suite.all_faults and self._makes_calls() else suite.cases
+        ran = () if suite.all_faults and self._makes_calls(variants) else suite.cases
         for name in dict.fromkeys(each.id for each in ran):
             for way, own in zip(ways, cases, strict=True):
                 if name in own:
@@ -314,7 +320,7 @@ class EvalModule(SyntheticModule):
 
     def _early_calls(self, variant: pytest.Function, judge_client: list[pytest.Function]) -> EarlyCalls:
         """Return which calls may start before a case's test is set up."""
-        if not self._makes_calls():
+        if not self._makes_calls([variant]):
             return EarlyCalls()  # looking for calls to make would cost each case time
         info = fixture_info(variant)
         judge = all(outlives_its_test("judge_client", fixture_info(item).name2fixturedefs) for item in judge_client)

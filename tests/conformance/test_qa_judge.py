@@ -43,11 +43,15 @@ def score_of(mode: str, reply: str) -> float | None:
 
 
 def improved(mode: str, reply: str, original: float | None) -> float | None:
-    """What a reply means here: as in the original, but unreadable ones have none; quoted and Chinese words count."""
+    """What a reply means here: as in the original, but unreadable replies and scores of another scale have none.
+
+    Quoted and Chinese words count, and two words that contradict each other do not.
+    """
     text = reply.strip()
     if mode != "continuous":
         word = re.match(r'(?:\*\*|"|the answer is )?(yes|no|是|否)\b', text.lower())
-        return None if word is None else float(word.group(1) in ("yes", "是"))
+        both = len({"yes", "no"} & set(re.findall(r"\b(?:yes|no)\b", text.lower()))) > 1
+        return None if word is None or both else float(word.group(1) in ("yes", "是"))
     if text.startswith("```json\n") and text.endswith("\n```"):
         text = text.removeprefix("```json\n").removesuffix("\n```")
     try:
@@ -55,9 +59,9 @@ def improved(mode: str, reply: str, original: float | None) -> float | None:
         score = float(value["score"])
     except (ValueError, TypeError, KeyError):
         return None
-    if score != score:  # noqa: PLR0124 (what only NaN does)
+    if isinstance(value["score"], bool) or not 0 <= score <= 1:
         return None
-    return min(1.0, max(0.0, score)) if original is None or "```" in reply else original
+    return score if original is None or "```" in reply else original
 
 
 @pytest.mark.parametrize("row", rows("judge_replies.jsonl"), ids=lambda row: repr(row["reply"])[:30])

@@ -60,9 +60,10 @@ def test_answers_that_claim_nothing_any_more_do_not_pass(judged: Judged, abstain
     columns, values = ran.text[ran.text.index("\nmetric ") :].splitlines()[1:3]
     assert (columns.split()[-2:], values.split()[-2:]) == (["scored", "abstained"], ["20", "20"])
     if abstained == "allowed":
-        assert (ran.code, outcomes) == (0, ["passed"] * 3)
+        # Pairs of which one answer abstains leave both runs: 20 equal ones are too few to rule a drop of 0.05 out.
+        assert (ran.code, outcomes[0], outcomes[2]) == (1, "passed", "failed")
         return
-    assert (ran.code, outcomes) == (1, ["passed", "failed", "failed"])
+    assert (ran.code, outcomes) == (1, ["undecided", "failed", "failed"])
     assert all("20 cases abstain that had a score, counted as 0" in each["reason"] for each in suite["gates"][1:3])
     assert (snapshot["outcome"], snapshot["value"]) == ("passed", 0.5)
     assert "fell from 0.9 to 0.5" in snapshot["reason"]

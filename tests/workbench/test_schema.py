@@ -117,6 +117,7 @@ def test_every_key_of_the_top_level_is_there_to_be_completed() -> None:
 def test_every_source_is_there_with_its_options(name: str) -> None:
     required: dict[str, dict[str, Any]] = {
         "ecac": {"gold": "data", "subtask": 2},
+        "emotion_cause": {"gold": "data", "subtask": 2},
         "json_v3": {"gold": "data"},
         "trec": {"qrels": "data"},
     }

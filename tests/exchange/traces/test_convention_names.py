@@ -34,7 +34,7 @@ def test_names_of_attributes_are_those_of_the_published_registry() -> None:
 
 
 def test_what_is_sent_is_published() -> None:
-    telemetry = Path(pytest_llmeval.__file__).parent / "exchange" / "traces" / "otel.py"
+    telemetry = Path(pytest_llmeval.__file__).parent / "exchange" / "traces" / "_otel.py"
     sent = set(re.findall(r'"((?:gen_ai\.evaluation|error)\.[a-z_.]+)"', telemetry.read_text(encoding="utf-8")))
     assert len(sent) >= 5
     assert sent - {"gen_ai.evaluation.result"} <= published()
