@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         form_of,
         has_opaque,
         is_finite_number,
+        is_json,
         is_typed,
         normalized,
     )
@@ -279,6 +280,7 @@ _HOMES = {
         "decode",
         "encode",
         "is_finite_number",
+        "is_json",
         "form_of",
         "has_opaque",
         "is_typed",

@@ -198,8 +198,10 @@ def are_equal(first: Any, second: Any) -> bool:
         same = first == second
         if isinstance(same, bool):
             return same
-        own = getattr(first, "equals", None)
-        return bool(own(second)) if own is not None and type(first) is type(second) else bool(same.all())
+        if type(first) is not type(second) or getattr(first, "shape", None) != getattr(second, "shape", None):
+            return False  # arrays of other shapes are compared after they are stretched
+        compare = getattr(first, "equals", None)
+        return bool(same.all() if compare is None else compare(second))
     except Exception:  # noqa: BLE001 (comparing is users' code)
         return False
 
@@ -393,12 +395,6 @@ def _library_text(value: Any) -> Any:
     return to_jsonable_python(value)
 
 
-def _moment(value: date | time) -> str:
-    """Return a date or time in ISO 8601, with the one form of UTC."""
-    text = value.isoformat()
-    return f"{text[:-6]}Z" if text.endswith("+00:00") else text
-
-
 _ABSENT: Final = frozenset({"NAType", "NaTType"})
 """Types of pandas that represent what is absent."""
 
@@ -419,7 +415,7 @@ _CONVERTED_FROM: Final[Sequence[tuple[Any, Callable[[Any], Any] | None]]] = (
     (int, int),
     (float, float),
     (str, str),
-    (date | time, _moment),
+    (date | time, lambda value: value.isoformat()),
     (timedelta | UUID, msgspec.to_builtins),
     (Decimal, _exact_number),
     (PurePath, str),

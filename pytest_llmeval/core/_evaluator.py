@@ -126,6 +126,9 @@ class Reads(Struct, frozen=True):
 
 _DEFAULT_READS: Final = Reads()
 
+_MEASURING: Final = frozenset({"measure", "measure_many", "measure_judged"})
+"""The methods that see a case."""
+
 
 @dataclass(frozen=True)
 class Evaluator(ABC):
@@ -166,6 +169,15 @@ class Evaluator(ABC):
 
     asks: ClassVar[bool] = False
     """Whether it asks models, as a `JudgedEvaluator` does. A property where an option decides it."""
+    takes_objects: ClassVar[bool] = False
+    """Whether it gets users' objects in place of their JSON forms; true if a class of the user measures."""
+
+    def __init_subclass__(cls) -> None:
+        """Hand objects to a class that measures by itself and does not belong to this package."""
+        super().__init_subclass__()
+        own = cls.__module__.partition(".")[0] != __name__.partition(".")[0]
+        if "takes_objects" not in vars(cls) and own and not _MEASURING.isdisjoint(vars(cls)):
+            cls.takes_objects = True
 
     @property
     def has_rules(self) -> bool:

@@ -152,7 +152,7 @@ class Reading(Struct, frozen=True, dict=True):
             turn: Which turns of a conversation.
         """
         reads = evaluator.reads
-        converted = Case.as_given if is_of_users(evaluator) else None
+        converted = Case.as_given if evaluator.takes_objects else None
         return cls(reads if on is None else Reads(reads.part, expected=reads.expected), on, parts, turn, converted)
 
     def views(self, case: Case) -> Sequence[Case]:

@@ -59,6 +59,7 @@ class FunctionEvaluator(Evaluator):
     low: ClassVar[float | None] = 0.0
     high: ClassVar[float | None] = 1.0
     higher_is_better: ClassVar[bool] = True
+    takes_objects = True
 
     def describe(self) -> Sequence[Metric]:
         """Return the mean, the family of means by key, and the family of shares of labels."""

@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import structs
 
@@ -179,13 +179,13 @@ class Shared:
         shared = store.coordination
         while not shared.lease(key, store.working.owner, store.lease_s, inherit=False):
             if (stored := store.working.get(key)) is not None:
-                return _decoded(job, stored)
+                return await ask(job) if stored == _OBJECTS else _decoded(job, stored)
             if shared.is_orphaned(key):
                 raise OrphanedError("the process that asked for this prediction has died")
             await store.leases.ended(key)
         try:
             if (stored := store.working.get(key)) is not None:  # stored since the first look
-                return _decoded(job, stored)
+                return await ask(job) if stored == _OBJECTS else _decoded(job, stored)
             if not job.block and (case := self.recorded.known(job)) is not None:
                 return {case.id: case}
             answers: Answers | PredictionError
@@ -193,15 +193,21 @@ class Shared:
                 answers = await ask(job)
             except PredictionError as error:
                 answers = PredictionError(str(error))
-            store.working.put(key, _encoded(answers))
+            store.working.put(key, _encoded(job, answers))
             return answers
         finally:
             shared.release(key, store.working.owner)
 
 
-def _encoded(answers: Answers | PredictionError) -> str:
+_OBJECTS: Final = "objects"
+"""Stands for answers that are objects of the user's, for which another process asks itself."""
+
+
+def _encoded(job: Job, answers: Answers | PredictionError) -> str:
     if isinstance(answers, PredictionError):
         return json.dumps({"error": str(answers)})
+    if not all(job.suite.can_rebuild(each) for each in answers.values() if isinstance(each, Case)):
+        return _OBJECTS
     fields = {
         name: {"error": str(each)}
         if isinstance(each, PredictionError)

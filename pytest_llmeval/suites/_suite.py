@@ -24,7 +24,8 @@ from pytest_llmeval.core import (
     PredictionParts,
     Reading,
     Turn,
-    is_of_users,
+    are_equal,
+    is_json,
     is_typed,
 )
 from pytest_llmeval.data import typed
@@ -225,7 +226,7 @@ class Suite(SuiteKeys, frozen=True, dict=True):
             for label, each in self.evaluators.items()
         }
         for label, each in self.evaluators.items():
-            if is_of_users(each):
+            if each.takes_objects:
                 readings[label] = replace(readings[label], converted=self.typed)
             elif each.name == "checks":
                 readings[label] = replace(readings[label], converted=self._for_checks)
@@ -260,6 +261,11 @@ class Suite(SuiteKeys, frozen=True, dict=True):
             if kind is None
             else case_replace(users_case, prediction=_typed_part(kind, users_case.prediction))
         )
+
+    def can_rebuild(self, case: Case) -> bool:
+        """Return whether the prediction is data, or an object that its declared type makes of its form again."""
+        value = case.object_of("prediction")
+        return is_json(value) or are_equal(self.typed(case_replace(case, objects={})).prediction, value)
 
     def parts_of(self, case: Case) -> Parts:
         """Return where the parts of a case's prediction are: a transcript has them under their names."""

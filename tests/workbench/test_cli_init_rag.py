@@ -211,7 +211,10 @@ def test_an_existing_suite_is_refused_before_anything_is_called(init: Command, s
     ("app", "said"),
     [
         ("def answer(q): raise KeyError(q)", "my_app:answer raised KeyError: 'How long do refunds of kind 0 take?'"),
-        ("def answer(q): return {1}", "my_app:answer: the target returned set, expected text or JSON data"),
+        (
+            "def answer(q): return len",
+            "my_app:answer: the target returned builtin_function_or_method, expected a value",
+        ),
         (
             "def answer(q): return {'score': 1}",
             "the answer has the keys score; no text was found in it: name its place",
