@@ -200,7 +200,7 @@ class Shared:
 
 
 _OBJECTS: Final = "objects"
-"""Stands for answers that are objects of the user's, for which another process asks itself."""
+"""In place of answers that are users' objects: another process asks the target itself."""
 
 
 def _encoded(job: Job, answers: Answers | PredictionError) -> str:

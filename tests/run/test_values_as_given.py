@@ -167,7 +167,7 @@ KINDS: dict[str, st.SearchStrategy[Any]] = {
     "text": WORDS.filter(bool),
 }
 
-RUNS = settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+RUNS = settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @pytest.fixture(params=KINDS)
