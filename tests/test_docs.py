@@ -59,6 +59,7 @@ OTHER_TOOLS = {
         "--only-binary",
         "--plot",
         "--release",
+        "--write",
     ),
     "--wheel-dir",
 }

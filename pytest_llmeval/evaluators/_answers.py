@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
-from pytest_llmeval.core import Case, EvaluatorError, Missing, Parts, expectation, listed, quotation
+from pytest_llmeval.core import Case, EvaluatorError, Missing, Opaque, Parts, expectation, listed, quotation
 from pytest_llmeval.data import repeated_key
 
 if TYPE_CHECKING:
@@ -63,10 +63,10 @@ def as_text(value: Any) -> str | None:
     """Return a JSON scalar as text: a string unchanged, a number or boolean as its JSON text.
 
     Returns:
-        The text; ``None`` for null, a list, an object, or a value that was not given.
+        The text; ``None`` for null, a list, an object, a value that JSON cannot say, or one that was not given.
     """
     if isinstance(value, str):
-        return value
+        return None if isinstance(value, Opaque) else value
     if isinstance(value, (bool, int, float)):
         return json.dumps(value)
     return None
@@ -108,6 +108,8 @@ def describe_found(value: Any) -> str:
     match value:
         case None:
             description = "null"
+        case Opaque():
+            description = str(value)
         case str():
             description = f"text {quotation(value, _LONGEST)}"
         case bool():

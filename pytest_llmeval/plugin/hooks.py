@@ -2,7 +2,6 @@
 
 import inspect
 from collections.abc import Generator
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -148,8 +147,11 @@ def run_together(config: pytest.Config) -> None:
 
 
 _EVALUATED, _ASSERTED = "llmeval_evaluated", "llmeval_scores"
-_COLLECTORS = {_EVALUATED: ("_evaluate", "TestEvaluations"), _ASSERTED: ("_score_snapshot", "PythonScores")}
-"""Attribute in which a report has the scores of a test, to the module and the class that collect them."""
+_COLLECTORS = {
+    _EVALUATED: "pytest_llmeval.plugin._evaluate:TestEvaluations",
+    _ASSERTED: "pytest_llmeval.plugin._score_snapshot:PythonScores",
+}
+"""Attribute in which a report has the scores of a test, to the class that collects them."""
 
 
 class ScoreHooks:
@@ -163,11 +165,13 @@ class ScoreHooks:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Gather scores and remove them from the report, which other plugins keep."""
-        for attribute, (module, name) in _COLLECTORS.items():
+        for attribute, collector in _COLLECTORS.items():
             text = report.__dict__.pop(attribute, None)
             if text is not None:
+                from pytest_llmeval.core import resolve
+
                 if attribute not in self._collected:
-                    self._collected[attribute] = getattr(import_module(f"pytest_llmeval.plugin.{module}"), name)()
+                    self._collected[attribute] = resolve(collector)()
                 self._collected[attribute].take(report.nodeid, text, passed=report.nodeid not in self._failed)
         if report.when == "setup" or report.passed:
             self._failed.discard(report.nodeid)

@@ -397,11 +397,15 @@ class Journal:
         return rows
 
     def read_new(self) -> list[dict[str, Any]]:
-        """Return what other processes of this run have added since the last time; the end of a line may follow."""
+        """Return what processes of this run wrote before they ended, and what they have added since the last time.
+
+        Living processes pass their answers on themselves, as answers of this run and not as recorded ones.
+        """
         rows = []
         for path, status in self._files(others=False):
             seen = self._seen.get(path, 0)
-            if status.st_size > seen and path.name.split(".")[1] != writer_name():
+            process = path.name.split(".")[1]
+            if status.st_size > seen and process != writer_name() and has_ended(process):
                 with suppress(FileNotFoundError), path.open("rb") as file:  # another process may have merged it
                     file.seek(seen)
                     lines = file.read(status.st_size - seen)

@@ -386,9 +386,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.description = (
         "Report where the evaluations of the working tree are weaker than those of the commit that a branch left. "
         "Examples: thresholds and gates lowered or removed, expected answers changed, cases deleted, checks weakened, "
-        "skips added, scores approved, judges changed. Suites are compared after loading; nothing is run, and no judge "
-        "is asked. The exit code is 1 if there is a finding that is not "
-        "allowed, and 2 if the states cannot be compared."
+        "skips added, scores approved, judges changed. Suites are compared after loading, which imports the "
+        "conftest.py files of both states; no case is run, and no judge is asked. The exit code is 1 if there is a "
+        "finding that is not allowed, and 2 if the states cannot be compared."
     )
     parser.add_argument("folder", nargs="?", type=Path, default=Path(), metavar="FOLDER", help="default: this folder")
     parser.add_argument(

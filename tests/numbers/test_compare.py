@@ -357,7 +357,7 @@ def test_an_evaluator_of_the_baseline_alone_costs_nothing_though_some_of_its_met
 
 def _with_errors(count: int) -> Result:
     """Return a run of 20 right answers, of which some could not be computed."""
-    cases = [Case(str(n), expected="yes", prediction={1} if n < count else "yes") for n in range(20)]
+    cases = [Case(str(n), expected="yes", prediction={"reply": "yes"} if n < count else "yes") for n in range(20)]
     return score(get_evaluator("text", metrics=["exact_match"]), cases)
 
 

@@ -250,7 +250,8 @@ def test_every_case_runs_in_one_shard(machines: Machines) -> None:
         (each.part.key, record.id) for part in parts for each in part.run.items.values() for record in each.part.records
     )
     assert set(ran.values()) == {1}
-    assert len(ran) == 2 * len(WORDS) + len(WORDS) + 4 + 2 * len(WORDS) + len(WORDS) + 3 + len(WORDS)
+    # Nothing is called for the suite whose file has a fault.
+    assert len(ran) == 2 * len(WORDS) + len(WORDS) + 4 + 2 * len(WORDS) + len(WORDS) + len(WORDS)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import structs
@@ -19,6 +18,7 @@ from pytest_llmeval.core import (
     ReportTable,
     Sums,
     format_error,
+    resolve,
     unknown_name,
 )
 from pytest_llmeval.evaluators import ratio
@@ -119,9 +119,8 @@ def _evaluator(option: str | Evaluator, name: str) -> Evaluator:
         return option
     if ":" not in option:
         return get_evaluator(option)
-    module, _, attribute = option.partition(":")
     try:
-        evaluator = getattr(import_module(module), attribute)
+        evaluator = resolve(option)
     except Exception as error:
         raise ValueError(f"components.{name}: {option!r}: {format_error(error)}") from error
     if not isinstance(evaluator, type) or not issubclass(evaluator, Evaluator):
