@@ -277,6 +277,8 @@ class EvalModule(SyntheticModule):
 
         pytest resolves fixtures and parameters once, for the prototype; the items of all cases share the result.
         """
+        if self._declared is None and self.config.stash[LOADER].leaves_alone(self.path, self.session):
+            return
         collected = [item for item in super().collect() if isinstance(item, pytest.Function)]
         variants = [item for item in collected if item.originalname == "case"]
         judge_client = [item for item in collected if item.originalname == "judge"]

@@ -11,6 +11,7 @@ from pytest_llmeval.core import (
     BudgetError,
     CaseOutcome,
     CaseRecord,
+    LlmevalError,
     PredictionError,
     SuiteError,
     decode,
@@ -26,12 +27,12 @@ from pytest_llmeval.run import CaseRunner, Execution, LoadedCase, RunRecord, Sui
 from pytest_llmeval.services import presentable, remember_secrets, with_sources
 from pytest_llmeval.suites import (
     NOT_NEEDED,
+    ForeignFileError,
     Registry,
     Suite,
     SuiteKey,
     SuiteMemo,
     default_registry,
-    is_foreign,
     left_alone,
     load_suite,
     naming_hint,
@@ -152,12 +153,16 @@ class SuiteLoader(Struct):
         if looks_like_suite(path):
             self.left_out.misnamed.add(self.display_path(path))
 
-    def leaves_alone(self, path: Path) -> bool:
-        """Return whether a file seems to be another tool's, and note it."""
-        foreign = is_foreign(path)
-        if foreign:
+    def leaves_alone(self, path: Path, session: pytest.Session) -> bool:
+        """Return whether a file is another tool's, and note it."""
+        try:
+            self.load(path, session)
+        except ForeignFileError:
             self.left_out.foreign.add(self.display_path(path))
-        return foreign
+            return True
+        except LlmevalError:
+            return False  # reported when its cases are collected
+        return False
 
     def hints(self) -> list[str]:
         """Return lines about misnamed files, files of other tools, and suites whose calls wait for each other."""

@@ -318,7 +318,7 @@ class ItemHooks:
         if not is_suite_file(file_path.name, self._patterns):
             self._loader.note_misnamed(file_path)
             return None
-        return None if self._loader.leaves_alone(file_path) else EvalModule.from_parent(parent, path=file_path)
+        return EvalModule.from_parent(parent, path=file_path)
 
     def pytest_pycollect_makeitem(self, collector: pytest.Collector, name: str, obj: object) -> pytest.Collector | None:
         """Collect a suite that a module declares, and that no test function runs."""

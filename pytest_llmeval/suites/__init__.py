@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         listed,
     )
     from pytest_llmeval.suites._keys import KEYS, Key, SuiteEntry
-    from pytest_llmeval.suites._loading import SuiteMemo, is_foreign, load_suite
+    from pytest_llmeval.suites._loading import ForeignFileError, SuiteMemo, is_foreign, load_suite
     from pytest_llmeval.suites._model_settings import ConversationSpec, SimulatedUser, wants_of
     from pytest_llmeval.suites._registry import (
         Command,
@@ -111,6 +111,7 @@ _HOMES = {
     ),
     "_loading": (
         "SuiteMemo",
+        "ForeignFileError",
         "is_foreign",
         "load_suite",
     ),

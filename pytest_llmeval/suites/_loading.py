@@ -73,9 +73,16 @@ _COMMON_KEYS: Final = frozenset({"description"})
 """Keys of ours that files of other tools have as well."""
 
 
+class ForeignFileError(SuiteError):
+    """A file with the name of a suite belongs to another tool."""
+
+
 def is_foreign(path: Path) -> bool:
     """Return whether a file with the name of a suite is a mapping of another tool: it has no key of ours."""
-    keys = top_level_keys(path)
+    return _are_foreign(top_level_keys(path))
+
+
+def _are_foreign(keys: AbstractSet[str]) -> bool:
     ours = (*(required for required, _, _ in _OTHER_KINDS), *({key} for key in KEYS if key not in _COMMON_KEYS))
     return bool(keys) and not any(required <= keys for required in ours)
 
@@ -103,12 +110,21 @@ def load_suite(
         The suite. Faults of single cases are in `Suite.faults`.
 
     Raises:
+        ForeignFileError: The file is a mapping of another tool.
         SuiteError: The file cannot be read, or something that concerns every case is wrong; all faults are listed.
     """
-    document = document or read_document(path, display_path or str(path))
+    if document is None:
+        try:
+            document = read_document(path, display_path or str(path))
+        except SuiteError as error:
+            if is_foreign(path):
+                raise ForeignFileError(error.faults) from None
+            raise
     try:
         return _Loader(path, registry, document, root).load(source)
     except SuiteError as error:
+        if isinstance(document.data, Mapping) and _are_foreign(document.data.keys()):
+            raise ForeignFileError(error.faults) from None
         if document.text:
             error.texts[document.file] = document.text
         raise

@@ -38,7 +38,7 @@ def test_modules_and_items_are_frozen_while_cases_run(capitals: "Project", selec
 
 SETTLING = """\
 import gc, pathlib
-from pytest_llmeval.plugin import run_hooks
+from pytest_llmeval.plugin import _run_hooks as run_hooks
 
 run_hooks._SETTLED_AT_ONCE = 2
 counts = []

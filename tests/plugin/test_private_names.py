@@ -14,8 +14,11 @@ def named_in(folder: Path, pattern: re.Pattern[str]) -> set[str]:
 
 
 def test_one_module_uses_private_names_of_pytest() -> None:
-    assert named_in(PACKAGE, PRIVATE) == {"pytest_private.py"}
+    assert named_in(PACKAGE / "plugin", PRIVATE) == {"_pytest_private.py"}
+    others = {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "plugin"}
+    # One module lists the packages of test runners, to tell their frames from those of users.
+    assert {name for folder in others for name in named_in(PACKAGE / folder, PRIVATE)} == {"_uses.py"}
 
 
 def test_no_other_module_of_the_plugin_is_allowed_to_touch_a_private_name() -> None:
-    assert named_in(PACKAGE / "plugin", re.compile("SLF001")) == {"pytest_private.py"}
+    assert named_in(PACKAGE / "plugin", re.compile("SLF001")) == {"_pytest_private.py"}

@@ -66,7 +66,9 @@ def test_a_suite_has_the_report_and_the_exit_code_of_a_pytest_run(folder: Path, 
     ]
     lines = "".join(f"  - {json.dumps(case)}\n" for case in tagged)
     Path("s.eval.yaml").write_text((folder / "s.eval.yaml").read_text() + lines)
-    ran = pytester.runpytest_inprocess("-pno:asyncio", "--llmeval", "--llmeval-report=pytest.json", "s.eval.yaml")
+    ran = pytester.runpytest_inprocess(
+        "-pno:asyncio", "-pno:pytest-retry", "--llmeval", "--llmeval-report=pytest.json", "s.eval.yaml"
+    )
     assert (main(["score", "s.eval.yaml", "--report=run.json"]), int(ran.ret)) == (1, 1)
     assert report("run.json") == report("pytest.json")
 

@@ -101,7 +101,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
         case("turns", "failed", 0.0, input=turns, expected={"x": HOSTILE[0]}, prediction={"x": HOSTILE[1]}),
         case("talk", "failed", 0.0, input=turns, prediction=talk(HOSTILE), **talked()),
     ]
-    kept = [{"metric": text, "outcome": "failed", "kind": text, "reason": text} for text in HOSTILE[:8]]
+    kept = [{"metric": text, "outcome": "failed", "kind": "fell_beyond", "reason": text} for text in HOSTILE[:8]]
     gates = [{"gate": text, "outcome": "failed", "value": 1, "limit": 1, "reason": text} for text in HOSTILE[:8]]
     broken = [case(HOSTILE[20], "failed", 0.0, input=text, prediction=text, reason=text) for text in HOSTILE[:5]]
     for number, each in enumerate(broken):
