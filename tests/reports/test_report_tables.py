@@ -125,7 +125,7 @@ def test_the_tasks_of_retrieval_stand_in_a_table_on_the_terminal() -> None:
         "              micro F1   0.6667  0.6667",
         "accusation    precision  0.0000  0.0000",
     ]
-    assert all(len(line) <= 80 for line in shown)
+    assert all(len(line) <= 80 for line in shown if not line.startswith("warning: "))
 
 
 def test_what_the_table_shows_is_listed_only_if_it_is_judged_or_asked_for() -> None:
