@@ -118,7 +118,9 @@ def _write_project(folder: Path, judge: Mapping[str, Any]) -> None:
     )
     _suite(folder / "bulk.eval.json", asked, target="bot:answer", mode="bulk", gates=["f1 >= 0.9"])
     _suite(folder / "over.yaml", asked, gates=["f1 >= 0.1"])
-    _suite(folder / "faulty.eval.json", [*asked[:3], {"id": "x", "inptu": 1}], target="bot:answer", gates=["f1 >= 0"])
+    answered = [{**case, "prediction": case["expected"]} for case in asked[:3]]
+    _suite(folder / "faulty.eval.json", [*answered, {"id": "x", "inptu": 1}], gates=["f1 >= 0"])
+    _suite(folder / "uncalled.eval.json", [*asked[:3], {"id": "x", "inptu": 1}], target="bot:answer", gates=["f1 >= 0"])
     (folder / "broken.eval.yaml").write_text("evaluators: [txt]\n", encoding="utf-8")
 
 
@@ -250,8 +252,8 @@ def test_every_case_runs_in_one_shard(machines: Machines) -> None:
         (each.part.key, record.id) for part in parts for each in part.run.items.values() for record in each.part.records
     )
     assert set(ran.values()) == {1}
-    # Nothing is called for the suite whose file has a fault.
-    assert len(ran) == 2 * len(WORDS) + len(WORDS) + 4 + 2 * len(WORDS) + len(WORDS) + len(WORDS)
+    # Of the suites whose files have a fault, the one with answers is scored, and the one with a target calls nothing.
+    assert len(ran) == 2 * len(WORDS) + len(WORDS) + 4 + 2 * len(WORDS) + len(WORDS) + len(WORDS) + 3
 
 
 @pytest.mark.parametrize(
