@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     )
     from pytest_llmeval.data.files._validation import (
         STRICT,
-        DocumentReader,
         NotPlainError,
         adapter,
         check,
@@ -161,7 +160,6 @@ _HOMES = {
         "stem_of",
     ),
     "files._validation": (
-        "DocumentReader",
         "NotPlainError",
         "STRICT",
         "adapter",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
+    from pytest_llmeval.suites._cases import CaseEntry
     from pytest_llmeval.suites._entries import (
         NamedEvaluator,
         SuiteArguments,
@@ -23,9 +24,12 @@ if TYPE_CHECKING:
         get_checks,
         listed,
     )
+    from pytest_llmeval.suites._evaluator_settings import metric_choices
     from pytest_llmeval.suites._keys import KEYS, Key, SuiteEntry
+    from pytest_llmeval.suites._limits import LimitEntry
     from pytest_llmeval.suites._loading import ForeignFileError, SuiteMemo, is_foreign, load_suite
     from pytest_llmeval.suites._model_settings import ConversationSpec, SimulatedUser, wants_of
+    from pytest_llmeval.suites._reading import SUITE_METRICS
     from pytest_llmeval.suites._registry import (
         Command,
         Registry,
@@ -44,7 +48,6 @@ if TYPE_CHECKING:
         Tolerance,
         ToleranceEntry,
     )
-    from pytest_llmeval.suites._settings import SUITE_METRICS, CaseEntry, LimitEntry, metric_choices
     from pytest_llmeval.suites._suite import (
         StopGroup,
         Suite,
@@ -138,12 +141,10 @@ _HOMES = {
         "Tolerance",
         "ToleranceEntry",
     ),
-    "_settings": (
-        "CaseEntry",
-        "LimitEntry",
-        "SUITE_METRICS",
-        "metric_choices",
-    ),
+    "_cases": ("CaseEntry",),
+    "_evaluator_settings": ("metric_choices",),
+    "_limits": ("LimitEntry",),
+    "_reading": ("SUITE_METRICS",),
     "_suite": (
         "StopGroup",
         "Suite",

@@ -15,17 +15,22 @@ from pytest_llmeval.data import STRICT
 from pytest_llmeval.gates import Gate
 from pytest_llmeval.judges import JudgeSpec, PanelSpec, Reduce
 from pytest_llmeval.numbers import Limit, Repeats
-from pytest_llmeval.suites._model_settings import ConversationSpec
+from pytest_llmeval.suites._evaluator_settings import read_evaluators
+from pytest_llmeval.suites._judge_settings import read_judge
+from pytest_llmeval.suites._limits import read_gates, read_groups, read_limits
+from pytest_llmeval.suites._model_settings import ConversationSpec, read_conversation, read_parts
+from pytest_llmeval.suites._reading import SuiteReading
 from pytest_llmeval.suites._run_settings import (
     WHEN_DECIDED,
     CaseSample,
     SampleSettings,
     SnapshotSettings,
     StopSettings,
+    read_sample,
     read_snapshot,
     read_stop,
 )
-from pytest_llmeval.suites._settings import SettingsReader
+from pytest_llmeval.suites._settings import read_compared, read_confidence, read_inputs, read_repeats, read_target
 from pytest_llmeval.suites._systems import Only, System
 
 if TYPE_CHECKING:
@@ -45,7 +50,7 @@ class Key(Struct, frozen=True):
         type: Type of the value in the file, validated strictly; default: that of the value that is read, or any if
             there are forms.
         default: Value in a file without the key; default: that of the value that is read if its type is, else nothing.
-        read: Reads the validated value, and adds faults to its reader; default: the value is carried unchanged.
+        read: Reads the validated value, and adds faults to the reading; default: the value is carried unchanged.
         forms: What the value may be, where its reader finds out; of a list, what its members may be. A type, a mapping
             of JSON Schema, or the name of a grammar of the JSON Schema of suite files.
         least: The smallest number of members of a list.
@@ -61,7 +66,7 @@ class Key(Struct, frozen=True):
     otherwise: str = "none"
     type: Any = UNSET
     default: Any = None
-    read: Callable[[SettingsReader, Any], Any] | None = None
+    read: Callable[[SuiteReading, Any], Any] | None = None
     forms: tuple[Any, ...] = ()
     least: int = 0
     python: str | None = ""
@@ -91,6 +96,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
             "list of evaluators; required unless there are checks",
             "",
             type=list[Any],
+            read=read_evaluators,
             forms=("evaluator",),
             python="Sequence[EvaluatorEntry] | EvaluatorEntry",
             decides="form",
@@ -112,7 +118,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
         "TargetSpec | None",
         Key(
             "what answers the cases: a [Python function, service or command](predictions.md)",
-            read=SettingsReader.read_target,
+            read=read_target,
             forms=(str, "target", None),
             python="str | Mapping[str, Any] | Callable[..., Any] | NamedObject | None",
         ),
@@ -136,7 +142,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
         Key(
             "list of metrics by which [systems](systems.md#the-tables) are compared in groups",
             "those of the gates, or the first",
-            read=SettingsReader.read_compared,
+            read=read_compared,
             decides="verdicts",
         ),
     ] = ()
@@ -151,7 +157,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
         Key(
             "where the parts of a prediction are: [Parts](predictions.md#parts)",
             "the keys of the same names",
-            read=SettingsReader.read_parts,
+            read=read_parts,
             forms=(Parts, None),
         ),
     ] = Parts()
@@ -161,12 +167,17 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
             "who leads conversations and when they end: `{user: {model: ..., goal: ...}}`, "
             "`{stop: script or target, max_turns: N}`: [Conversations](testing-agents.md#conversations)",
             "the script",
+            read=read_conversation,
             forms=(ConversationSpec, None),
         ),
     ] = ConversationSpec()
     group_by: Annotated[
         tuple[str, ...],
-        Key("list of labels; the report has the metrics for each value of each label", decides="verdicts"),
+        Key(
+            "list of labels; the report has the metrics for each value of each label",
+            read=read_groups,
+            decides="verdicts",
+        ),
     ] = ()
     cluster_by: Annotated[
         str | None,
@@ -200,6 +211,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
             "how many times each case runs, 1 to 1000, or a mapping: [Repeats](judge-runs.md#repeats)",
             "1",
             default=1,
+            read=read_repeats,
             forms=({"type": "integer", "minimum": 1}, Repeats),
         ),
     ] = Repeats()
@@ -208,6 +220,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
         Key(
             "the model that judges, as `PROVIDER:NAME` or a mapping: [Models](judges.md#models-and-clients); "
             "or a [cascade](judge-runs.md#cascades)",
+            read=read_judge,
             forms=(str, JudgeSpec, "cascade", None),
             python="str | Mapping[str, Any] | Judgeable | NamedObject",
         ),
@@ -238,7 +251,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
         Key(
             "level of the intervals, between 0 and 1; `null` for no intervals",
             "0.95",
-            read=SettingsReader.read_confidence,
+            read=read_confidence,
             null=True,
             decides="verdicts",
         ),
@@ -258,7 +271,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
         Key(
             "limits for every case: [Thresholds and gates](thresholds-and-gates.md)",
             type=dict[str, Any],
-            read=lambda reader, limits: reader.read_limits(limits, ("thresholds",)),
+            read=lambda reading, limits: read_limits(reading, limits, ("thresholds",)),
             forms=("limits",),
             decides="verdicts",
         ),
@@ -268,6 +281,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
         Key(
             "limits for the suite: [Thresholds and gates](thresholds-and-gates.md)",
             type=list[Any],
+            read=read_gates,
             forms=(str, "gate"),
             decides="verdicts",
         ),
@@ -317,6 +331,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
             "`{cases: N, by: LABEL, seed: NUMBER}`: a part of the cases runs: "
             "[Sample the cases](planning.md#sample-the-cases)",
             "all cases",
+            read=read_sample,
             forms=(SampleSettings, None),
             decides="verdicts",
         ),
@@ -327,7 +342,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
             "list of files and patterns such as `prompts/**`, relative to the suite, on which its answers depend: "
             "[Run what a change can affect](planning.md#inputs)",
             "what is found",
-            read=SettingsReader.read_inputs,
+            read=read_inputs,
             decides="form",
         ),
     ] = ()

@@ -1,28 +1,20 @@
-"""Settings about models: parts of predictions, conversations with simulated users, one judge or a panel."""
+"""Parts of predictions, and the leader of conversations."""
 
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Final, Literal
 
 from pytest_llmeval.core import (
-    PARTS,
-    WANTED_TURN,
-    WHOLE,
-    Evaluator,
-    FieldsError,
     Parts,
-    RecordedCounts,
-    Turn,
     excerpt,
     expression_fault,
-    is_turn,
 )
-from pytest_llmeval.data import STRICT, Document, DocumentReader, describe
-from pytest_llmeval.judges import CascadeRule, JudgeSpec, PanelSpec
-from pytest_llmeval.numbers import Repeats
+from pytest_llmeval.data import STRICT
+from pytest_llmeval.judges import JudgeSpec
+from pytest_llmeval.suites._reading import SuiteReading
 
 _STOPS: Final = ("goal_reached", "gave_up", "out_of_scope")
 _WANTS: Final = ("persona", "goal", "knows")
@@ -184,198 +176,48 @@ def with_user_metrics(entries: Sequence[Any], user: SimulatedUser | None, *, jud
     return listed
 
 
-class PartReader(DocumentReader):
-    """One reading of one suite file; collects faults.
+def read_conversation(reading: SuiteReading, entry: Any) -> ConversationSpec:
+    """Read ``conversation``: when conversations end."""
+    if entry is None:
+        return ConversationSpec()
+    spec: ConversationSpec | None = reading.check(ConversationSpec, entry, ("conversation",))
+    if spec is None:
+        return ConversationSpec()
+    if spec.max_turns is not None and spec.max_turns < 1:
+        reading.fault(("conversation", "max_turns"), f"found {spec.max_turns}, expected at least 1")
+    if spec.stop == "target" and spec.limit is None:
+        reading.fault(("conversation",), "found stop: target without max_turns, expected a limit such as max_turns: 10")
+    return _with_instructions(reading, spec)
 
-    Attributes:
-        on: Label of an evaluator to what it reads, where its entry has one.
-        turns: Label of an evaluator to the turns that it reads, where its entry has one.
-    """
 
-    def __init__(self, document: Document) -> None:
-        super().__init__(document)
-        self.on: dict[str, str] = {}
-        self.turns: dict[str, Turn] = {}
-
-    def read_on(self, label: str, entry: Any, place: tuple[str | int, ...]) -> None:
-        """Read ``on`` of an evaluator's entry."""
-        if not isinstance(entry, str):
-            self.fault(place, f"found {describe(entry)}, expected a part ({', '.join(PARTS)}) or a JMESPath")
-        elif entry in (WHOLE, *PARTS) or self._is_expression(entry, place):
-            self.on[label] = entry
-
-    def read_turn(self, label: str, entry: Any, place: tuple[str | int, ...]) -> None:
-        """Read ``turn`` of an evaluator's entry."""
-        if is_turn(entry):
-            self.turns[label] = entry
-        else:
-            self.fault(place, f"found {describe(entry)}, expected {WANTED_TURN}")
-
-    def read_conversation(self, entry: Any) -> ConversationSpec:
-        """Read ``conversation``: when conversations end."""
-        if entry is None:
-            return ConversationSpec()
-        spec: ConversationSpec | None = self.check(ConversationSpec, entry, ("conversation",))
-        if spec is None:
-            return ConversationSpec()
-        if spec.max_turns is not None and spec.max_turns < 1:
-            self.fault(("conversation", "max_turns"), f"found {spec.max_turns}, expected at least 1")
-        if spec.stop == "target" and spec.limit is None:
-            self.fault(
-                ("conversation",), "found stop: target without max_turns, expected a limit such as max_turns: 10"
-            )
+def _with_instructions(reading: SuiteReading, spec: ConversationSpec) -> ConversationSpec:
+    """Return the settings of conversations with the text of the user's instructions in place of their file."""
+    user = spec.user
+    if user is None or user.instructions is None:
         return spec
-
-    def _is_expression(self, entry: str, place: tuple[str | int, ...]) -> bool:
-        fault = expression_fault(entry)
-        if fault is not None:
-            self.fault_inside(place, entry, *fault)
-        return fault is None
-
-    def read_parts(self, entry: Any) -> Parts:
-        """Read ``parts``: a JMESPath for each part."""
-        if entry is None:
-            return Parts()
-        parts: Parts | None = self.check(Parts, entry, ("parts",))
-        if parts is None:
-            return Parts()
-        for name, path in vars(parts).items():
-            if path is not None:
-                self._is_expression(path, ("parts", name))
-        return parts
+    place = ("conversation", "user", "instructions")
+    text = reading.read_file(user.instructions, place)
+    if text is not None and not (isinstance(text, str) and text.strip()):
+        reading.fault(place, f"found {user.instructions!r} without a text, expected instructions")
+    return replace(spec, user=replace(user, instructions=text if isinstance(text, str) else None))
 
 
-_PLACES: Final = {
-    "judges": "at the top level of the suite, in place of 'judge'",
-    **dict.fromkeys(("reduce", "min_judges"), "at the top level of the suite, beside 'judges'"),
-    **dict.fromkeys(("mode", "prompt", "reply", "criteria", "rubric"), "in an evaluator: {judge: {mode: ...}}"),
-}
-"""The right place of settings that are often taken for those of a judge."""
+def is_expression(reading: SuiteReading, entry: str, place: tuple[str | int, ...]) -> bool:
+    """Return whether a text is a JMESPath, after adding the fault if it is none."""
+    fault = expression_fault(entry)
+    if fault is not None:
+        reading.fault_inside(place, entry, *fault)
+    return fault is None
 
 
-_CASCADE: Final = frozenset(("first", "then", "when", "audit"))
-"""Settings by which ``judge`` is a cascade."""
-
-
-class JudgeReader(PartReader):
-    """Reads ``judge``, which may be a cascade, or ``judges`` with ``reduce`` and ``min_judges``."""
-
-    knows_metrics: bool
-
-    def read_judge(self, entry: Any) -> JudgeSpec | PanelSpec:
-        """Return the judge or panel; metrics of a faulty panel are not checked further."""
-        if entry.judges is not None:
-            panel = self._panel(entry, entry.judges)
-            self.knows_metrics = self.knows_metrics and panel is not None
-            return panel or JudgeSpec()
-        if self.document.data.get("judges") is not None:
-            self.knows_metrics = False
-            return JudgeSpec()
-        for name in ("reduce", "min_judges"):
-            if getattr(entry, name) is not None:
-                self.fault((name,), f"found {name!r} without 'judges', expected a panel of judges", key=True)
-        if isinstance(entry.judge, Mapping) and _CASCADE.intersection(entry.judge):
-            cascade = self._cascade(entry.judge)
-            self.knows_metrics = self.knows_metrics and cascade is not None
-            return cascade or JudgeSpec()
-        return JudgeSpec() if entry.judge is None else self._spec(entry.judge, ("judge",)) or JudgeSpec()
-
-    def _cascade(self, data: Mapping[str, Any]) -> PanelSpec | None:
-        """Return ``judge`` with ``first`` and ``then``, two judges of which the second is asked only if need be."""
-        known = len(self.faults)
-        settings = {name: value for name, value in data.items() if name not in ("first", "then")}
-        rule = self.check(CascadeRule, self._without_misplaced(settings, ("judge",)), ("judge",))
-        specs = []
-        for name in ("first", "then"):
-            spec = self._spec(data[name], ("judge", name)) if name in data else None
-            specs.append(spec or JudgeSpec())
-            if name not in data:
-                self.fault(("judge",), f"found no {name!r}, expected it beside the others: PROVIDER:NAME or a mapping")
-            elif spec is not None and spec.model is None:
-                self.fault(("judge", name), "found a judge without a model, expected PROVIDER:NAME")
-        if len(self.faults) > known or rule is None:
-            return None
-        try:
-            return PanelSpec(tuple(specs), cascade=rule)
-        except FieldsError as error:
-            for _, fault in error.faults:
-                self.fault(("judge", "then"), fault)
-            return None
-
-    def _spec(self, entry: Any, path: tuple[str | int, ...]) -> JudgeSpec | None:
-        """Return a judge: a model, or a mapping."""
-        data = {"model": entry} if isinstance(entry, str) else entry
-        if not isinstance(data, Mapping):
-            several = "; several judges stand under 'judges'" if isinstance(data, list) and path == ("judge",) else ""
-            self.fault(path, f"found {describe(data)}, expected PROVIDER:NAME or a mapping{several}")
-            return None
-        spec: JudgeSpec | None = self.check(JudgeSpec, self._without_misplaced(data, path), path)
-        return spec
-
-    def _without_misplaced(self, data: Mapping[str, Any], path: tuple[str | int, ...]) -> dict[str, Any]:
-        """Return the settings of a judge without those that stand elsewhere, after adding the faults."""
-        misplaced = {name: _PLACES[name] for name in data if name in _PLACES}
-        for name, place in misplaced.items():
-            self.fault((*path, name), f"found {name!r} inside {path[0]!r}, expected it {place}", key=True)
-        self.knows_metrics = self.knows_metrics and not misplaced
-        return {name: value for name, value in data.items() if name not in misplaced}
-
-    def without_judge(
-        self, evaluator: type[Evaluator], options: Mapping[str, Any], path: tuple[str | int, ...]
-    ) -> dict[str, Any]:
-        """Return the options of an evaluator without those that say who judges, after adding the faults."""
-        if not evaluator.asks:
-            return dict(options)
-        own = {each.name for each in fields(evaluator)}
-        named = {*(each.name for each in fields(JudgeSpec)), "judges", "reduce", "min_judges"} - own
-        misplaced = [name for name in options if name in named]
-        for name in misplaced:
-            place = _PLACES.get(name, "under 'judge', at the top level of the suite")
-            why = "the evaluators of a suite share its judge"
-            self.fault((*path, name), f"found {name!r} inside an evaluator, expected it {place}: {why}", key=True)
-        return {name: value for name, value in options.items() if name not in misplaced}
-
-    def _panel(self, entry: Any, judges: list[Any]) -> PanelSpec | None:
-        if entry.judge is not None:
-            self.fault(("judges",), "found both 'judge' and 'judges', expected one of them", key=True)
-        read = [self._spec(each, ("judges", number)) for number, each in enumerate(judges)]
-        specs = [spec for spec in read if spec is not None]
-        if len(specs) < len(read):
-            return None
-        try:
-            return PanelSpec(tuple(specs), entry.reduce, entry.min_judges)
-        except FieldsError as error:
-            for name, fault in error.faults:
-                self.fault((name,), fault)
-            return None
-
-    def check_reduction(
-        self, judge: JudgeSpec | PanelSpec, repeats: Repeats, evaluators: Mapping[str, Evaluator]
-    ) -> None:
-        """Refuse a panel, or a reduction, that has no meaning for an evaluator, or that an audit cannot correct."""
-        if isinstance(judge, JudgeSpec):
-            return
-        if judge.cascade is not None:
-            if judge.cascade.audit and repeats.times > 1 and repeats.reduce != "mean":
-                expected = "expected mean with a cascade of judges, whose audit corrects means; or set 'audit: 0'"
-                self.fault(("repeats", "reduce"), f"found {repeats.reduce}, {expected}")
-            return
-        from pytest_llmeval.judges import JudgedEvaluator
-
-        for label, evaluator in evaluators.items():
-            fault = evaluator.panel_fault(judge.reduce) if isinstance(evaluator, JudgedEvaluator) else None
-            if fault:
-                self.fault(("reduce",) if judge.reduce is not None else ("judges",), f"evaluator {label!r}: {fault}")
-
-
-def without_unasked(evaluators: Mapping[str, Evaluator]) -> dict[str, Evaluator]:
-    """Return evaluators without the figures of several judges about evaluators that ask nothing."""
-    counts = {label: each for label, each in evaluators.items() if isinstance(each, RecordedCounts)}
-    if not counts:
-        return dict(evaluators)
-    from pytest_llmeval.evaluators import VerdictStatistics
-
-    unasked = {
-        label for label, each in counts.items() if isinstance(each, VerdictStatistics) and not evaluators[each.of].asks
-    }
-    return {label: each for label, each in evaluators.items() if label not in unasked}
+def read_parts(reading: SuiteReading, entry: Any) -> Parts:
+    """Read ``parts``: a JMESPath for each part."""
+    if entry is None:
+        return Parts()
+    parts: Parts | None = reading.check(Parts, entry, ("parts",))
+    if parts is None:
+        return Parts()
+    for name, path in vars(parts).items():
+        if path is not None:
+            is_expression(reading, path, ("parts", name))
+    return parts

@@ -5,18 +5,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from pytest_llmeval.core import PASS_RATE, UNLABELLED, Case, CaseRecord, limit
-from pytest_llmeval.data import STRICT, DocumentReader, describe
+from pytest_llmeval.data import STRICT, describe
 from pytest_llmeval.reports import SampleReport
-
-if TYPE_CHECKING:
-    from pytest_llmeval.suites._settings import SettingsReader
-
+from pytest_llmeval.suites._reading import SuiteReading
 
 _SAME = 1e-9
 
@@ -69,16 +66,16 @@ class CaseSample(Struct, frozen=True):
         return SampleReport(self.cases, self.total, self.by, bool(self.weights))
 
 
-def read_sample(reader: DocumentReader, entry: Any) -> SampleSettings | None:
+def read_sample(reading: SuiteReading, entry: Any) -> SampleSettings | None:
     """Read ``sample``."""
     if entry is None:
         return None
     if not isinstance(entry, Mapping):
-        reader.fault(("sample",), f"found {describe(entry)}, expected a mapping such as {{cases: 200, by: topic}}")
+        reading.fault(("sample",), f"found {describe(entry)}, expected a mapping such as {{cases: 200, by: topic}}")
         return None
-    settings: SampleSettings | None = reader.check(SampleSettings, entry, ("sample",))
+    settings: SampleSettings | None = reading.check(SampleSettings, entry, ("sample",))
     if settings is not None and settings.cases < 1:
-        reader.fault(("sample", "cases"), f"found {settings.cases}, expected a number of cases of at least 1")
+        reading.fault(("sample", "cases"), f"found {settings.cases}, expected a number of cases of at least 1")
     return settings
 
 
@@ -192,26 +189,26 @@ class CaseOrder(Struct, frozen=True, dict=True):
         return next(end for end in self.ends if rank < end)
 
 
-def read_stop(reader: DocumentReader, entry: Any) -> StopSettings | None:
+def read_stop(reading: SuiteReading, entry: Any) -> StopSettings | None:
     """Read ``stop``: ``when_decided``, or a mapping."""
     if entry is None or entry == "never":
         return None
     if entry == WHEN_DECIDED:
         return StopSettings()
     if not isinstance(entry, dict):
-        reader.fault(
+        reading.fault(
             ("stop",), f"found {describe(entry)}, expected when_decided, never or a mapping with confidence or block"
         )
         return None
-    settings: StopSettings | None = reader.check(StopSettings, entry, ("stop",))
+    settings: StopSettings | None = reading.check(StopSettings, entry, ("stop",))
     if settings is None:
         return None
     if not 0.5 <= settings.confidence <= _MOST_CONFIDENT:  # noqa: PLR2004 (less is a guess)
-        reader.fault(
+        reading.fault(
             ("stop", "confidence"), f"found {settings.confidence}, expected 0.5 to {_MOST_CONFIDENT}, such as 0.99"
         )
     if settings.block is not None and settings.block < 1:
-        reader.fault(("stop", "block"), f"found {settings.block}, expected a number of cases of at least 1")
+        reading.fault(("stop", "block"), f"found {settings.block}, expected a number of cases of at least 1")
     return settings
 
 
@@ -310,47 +307,47 @@ class SnapshotSettings(SnapshotEntry):
         return self.metrics is None or metric in self.metrics
 
 
-def read_snapshot(reader: "SettingsReader", entry: Any) -> SnapshotSettings | None:
+def read_snapshot(reading: SuiteReading, entry: Any) -> SnapshotSettings | None:
     """Read ``snapshot``; without it the ini option decides."""
     if entry is None:
         return None
     if isinstance(entry, bool):
         return SnapshotSettings(enabled=entry)
     path = ("snapshot",)
-    checked = reader.check(SnapshotEntry, entry, path)
+    checked = reading.check(SnapshotEntry, entry, path)
     if checked is None:
         return None
     for key, count, most in (("history", checked.history, _MOST_APPROVALS), ("pool", checked.pool, _MOST_POOLED)):
         if not 1 <= count <= most:
-            reader.fault((*path, key), f"found {count}, expected 1 to {most}")
+            reading.fault((*path, key), f"found {count}, expected 1 to {most}")
     if checked.metrics == ():
-        reader.fault((*path, "metrics"), "found an empty list, expected at least one metric")
+        reading.fault((*path, "metrics"), "found an empty list, expected at least one metric")
     for number, name in enumerate(checked.metrics or ()):
-        if wrong := reader.metric_fault(name, extra=(PASS_RATE,)):
-            reader.fault((*path, "metrics", number), wrong)
+        if wrong := reading.metric_fault(name, extra=(PASS_RATE,)):
+            reading.fault((*path, "metrics", number), wrong)
     place = (*path, "tolerance")
     shared: Tolerance | None = None
     own: dict[str, Tolerance] = {}
     if isinstance(checked.tolerance, Mapping):
         for name, each in checked.tolerance.items():
-            if wrong := reader.metric_fault(name, extra=(PASS_RATE,)):
-                reader.fault((*place, name), wrong, key=True)
-            own[name] = _tolerance(reader, each, (*place, name))
+            if wrong := reading.metric_fault(name, extra=(PASS_RATE,)):
+                reading.fault((*place, name), wrong, key=True)
+            own[name] = _tolerance(reading, each, (*place, name))
     elif checked.tolerance is not None:
-        shared = _tolerance(reader, checked.tolerance, place)
+        shared = _tolerance(reading, checked.tolerance, place)
     return SnapshotSettings(**{**vars(checked), "tolerance": shared}, tolerances=own)
 
 
-def _tolerance(reader: "SettingsReader", entry: Any, place: Sequence[str | int]) -> Tolerance:
+def _tolerance(reading: SuiteReading, entry: Any, place: Sequence[str | int]) -> Tolerance:
     relative = isinstance(entry, Mapping)
     if relative:
-        checked = reader.check(ToleranceEntry, entry, place)
+        checked = reading.check(ToleranceEntry, entry, place)
         number = None if checked is None else checked.relative
         place = (*place, "relative")
     else:
-        number = reader.check(float, entry, place)
+        number = reading.check(float, entry, place)
     if number is None:
         return EXACT
     if not (math.isfinite(number) and number >= 0):
-        reader.fault(place, f"found {number}, expected a number of at least 0")
+        reading.fault(place, f"found {number}, expected a number of at least 0")
     return Tolerance(relative=number) if relative else Tolerance(absolute=number)

@@ -14,7 +14,6 @@ from pytest_llmeval.core import MISSING, Case, Fault, PredictionError, quotation
 from pytest_llmeval.data import (
     ABSENT,
     STRICT,
-    DocumentReader,
     FaultLog,
     Source,
     add_predictions,
@@ -26,6 +25,7 @@ from pytest_llmeval.data import (
     read_answers,
 )
 from pytest_llmeval.judges import JudgeSpec
+from pytest_llmeval.suites._reading import SuiteReading
 
 if TYPE_CHECKING:
     from pytest_llmeval.judges import Message
@@ -108,82 +108,78 @@ class SystemReader(Struct, frozen=True):
     """Reads the systems of one suite file.
 
     Attributes:
-        reader: Of the suite file; collects faults.
-        folder: Of the suite file.
+        reading: Of the suite file.
         source: Of the cases, without predictions; ``None`` where they are in the suite file.
         options: Of the source, as the suite file has them.
-        read_file: Returns the content of a file next to the suite file.
     """
 
-    reader: DocumentReader
-    folder: Path
+    reading: SuiteReading
     source: Source | None
     options: Any
-    read_file: Callable[[str, tuple[str | int, ...]], Any]
 
     def read(self, entries: Any) -> list[SystemSpec]:
         """Return the systems, in the order of the file."""
         if entries is None:
             return []
         if not isinstance(entries, Mapping) or not entries:
-            self.reader.fault(("systems",), f"found {describe(entries)}, expected a mapping of names to systems")
+            self.reading.fault(("systems",), f"found {describe(entries)}, expected a mapping of names to systems")
             return []
         systems: dict[str, SystemSpec | None] = {}
         for name, entry in entries.items():
             place: tuple[str | int, ...] = ("systems", name)
             for system, each in self._matrix(entry, place) if name == _MATRIX else [(name, entry)]:
                 if system in systems:
-                    self.reader.fault(place, f"found the system {system!r} twice, expected it once")
+                    self.reading.fault(place, f"found the system {system!r} twice, expected it once")
                 systems[system] = self._system(system, each, place)
         return [each for each in systems.values() if each is not None]
 
     def _matrix(self, entry: Any, place: tuple[str | int, ...]) -> Sequence[tuple[str, Any]]:
 
-        spec: MatrixSpec | None = self.reader.check(MatrixSpec, entry, place)
+        spec: MatrixSpec | None = self.reading.check(MatrixSpec, entry, place)
         return [] if spec is None else list(spec.systems(lambda pattern: self._prompts(pattern, place)))
 
     def _prompts(self, pattern: str, place: tuple[str | int, ...]) -> list[str]:
-        folder = self.folder
+        folder = self.reading.path.parent
         try:
             paths = [folder / pattern] if (folder / pattern).is_file() else sorted(matching_files(folder, pattern))
         except ValueError as error:
-            self.reader.fault((*place, "prompts"), str(error))
+            self.reading.fault((*place, "prompts"), str(error))
             return []
         if not paths:
-            self.reader.fault((*place, "prompts"), f"found no file matching {pattern!r}, expected at least one")
+            self.reading.fault((*place, "prompts"), f"found no file matching {pattern!r}, expected at least one")
         return [path.relative_to(folder).as_posix() for path in paths]
 
     def _system(self, name: str, entry: Any, place: tuple[str | int, ...]) -> SystemSpec | None:
         from pytest_llmeval.targets import TargetSpec, target_faults
 
         if fault := _name_fault(name):
-            self.reader.fault(place, fault, key=True)
+            self.reading.fault(place, fault, key=True)
             return None
         if isinstance(entry, str):
             entry = {"python": entry}
         kinds = [kind for kind in _KINDS if isinstance(entry, Mapping) and kind in entry]
         if len(kinds) != 1:
             description = " and ".join(kinds) or describe(entry)
-            self.reader.fault(place, f"found {description}, expected exactly one of {', '.join(_KINDS)}")
+            self.reading.fault(place, f"found {description}, expected exactly one of {', '.join(_KINDS)}")
             return None
         if kinds == ["predictions"]:
             return self._recorded(name, entry, place)
         if kinds == ["model"]:
             return self._model(name, entry, place)
-        target: TargetSpec | None = self.reader.check(TargetSpec, entry, place)
+        target: TargetSpec | None = self.reading.check(TargetSpec, entry, place)
         if target is None:
             return None
-        for path, message in target_faults(target, self.reader.document.objects):
-            self.reader.fault((*place, *path), message)
+        for path, message in target_faults(target, self.reading.document.objects):
+            self.reading.fault((*place, *path), message)
         return SystemSpec(name, target=target)
 
     def _model(self, name: str, entry: Mapping[str, Any], place: tuple[str | int, ...]) -> SystemSpec | None:
 
-        spec: ModelSpec | None = self.reader.check(ModelSpec, entry, place)
+        spec: ModelSpec | None = self.reading.check(ModelSpec, entry, place)
         if spec is None:
             return None
         if spec.provider == "fixture":
-            self.reader.fault((*place, "model"), f"found {spec.model!r}, which judges, expected a model that answers")
+            self.reading.fault((*place, "model"), f"found {spec.model!r}, which judges, expected a model that answers")
         prompts = (
             self._prompt(spec.prompt, (*place, "prompt")),
             self._prompt(spec.system_prompt, (*place, "system_prompt")),
@@ -194,18 +190,18 @@ class SystemReader(Struct, frozen=True):
 
         if file is None:
             return None
-        text = self.read_file(file, place)
+        text = self.reading.read_file(file, place)
         if not isinstance(text, str):
             if text is not None:
-                self.reader.fault(place, f"found {file!r} with JSON data, expected a text")
+                self.reading.fault(place, f"found {file!r} with JSON data, expected a text")
             return None
         if fault := prompt_fault(text):
             line, message = fault
-            self.reader.faults.append(Fault(shown_path(self.folder / file), line, 1, "", message))
+            self.reading.faults.append(Fault(shown_path(self.reading.path.parent / file), line, 1, "", message))
         return Prompt(file, text)
 
     def _recorded(self, name: str, entry: Mapping[str, Any], place: tuple[str | int, ...]) -> SystemSpec | None:
-        spec: PredictionsSpec | None = self.reader.check(PredictionsSpec, entry, place)
+        spec: PredictionsSpec | None = self.reading.check(PredictionsSpec, entry, place)
         if spec is None:
             return None
         if self.source is not None and self.options is None:  # rows that Python passes
@@ -213,10 +209,10 @@ class SystemReader(Struct, frozen=True):
         if self.source is not None and _takes_predictions(self.source):
             format_options = {key: value for key, value in self.options.items() if key != "format"}
             options = {**format_options, "predictions": spec.predictions}
-            source: Source | None = self.reader.check(type(self.source), options, place)
+            source: Source | None = self.reading.check(type(self.source), options, place)
             return None if source is None else SystemSpec(name, spec, source=source)
         if not isinstance(spec.predictions, str):
-            self.reader.fault((*place, "predictions"), f"found {describe(spec.predictions)}, expected a file")
+            self.reading.fault((*place, "predictions"), f"found {describe(spec.predictions)}, expected a file")
             return None
         return SystemSpec(name, spec)
 
@@ -239,14 +235,14 @@ class SystemReader(Struct, frozen=True):
             answered = {name: case.answered(predictions.get(name, otherwise)) for name, case in bare.items()}
             faults = loaded.faults
         else:
-            path = self.folder / spec.recorded.predictions
+            path = self.reading.path.parent / spec.recorded.predictions
             log = FaultLog(shown_path(path))
             answered = dict(bare)
             add_predictions(answered, read_answers(path, log), bare, log, short_ids=False)
             faults = log.listed()
         result = System(tuple(answered.values()), faults=tuple(faults)).only(spec.recorded.only or only)
         if not result.cases and not result.faults:
-            self.reader.fault(("systems", spec.name), "found no prediction for any case, expected at least one")
+            self.reading.fault(("systems", spec.name), "found no prediction for any case, expected at least one")
         return result
 
 

@@ -338,36 +338,6 @@ def check(kind: Any, data: Any, document: Document, path: Sequence[str | int]) -
     return None, faults
 
 
-class DocumentReader:
-    """One reading of a document; collects faults.
-
-    Attributes:
-        document: Its content.
-        faults: The faults so far.
-    """
-
-    def __init__(self, document: Document) -> None:
-        self.document = document
-        self.faults: list[Fault] = []
-
-    def check(self, kind: Any, data: Any, path: Sequence[str | int]) -> Any:
-        """Validate a part of the document; ``None`` if it has faults."""
-        try:
-            return plain(kind, data)
-        except NotPlainError:
-            value, faults = check(kind, data, self.document, path)
-            self.faults += faults
-            return value
-
-    def fault(self, path: Sequence[str | int], message: str, *, key: bool = False) -> None:
-        """Add a fault at a place of the document."""
-        self.faults.append(self.document.fault(path, message, key=key))
-
-    def fault_inside(self, path: Sequence[str | int], value: str, offset: int, message: str) -> None:
-        """Add a fault of one character of a text."""
-        self.faults.append(self.document.fault_inside(path, value, offset, message))
-
-
 def _field_fault(document: Document, place: Sequence[str | int], name: str, message: str) -> Fault:
     field, _, inside = name.partition(".")
     return document.fault([*place, field], f"{inside}: {message}" if inside else message)

@@ -1,0 +1,238 @@
+"""The cases of a suite file and of its source."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, ClassVar
+
+from msgspec import structs
+
+from pytest_llmeval.core import MISSING, MODE_MARK, MODES, Case, Fault, expected_name, format_error, origin
+from pytest_llmeval.data import STRICT, Source, case_id, display_path, id_fault, json_text
+from pytest_llmeval.judges import PanelSpec
+from pytest_llmeval.suites._judge_settings import without_unasked
+from pytest_llmeval.suites._limits import read_limits
+from pytest_llmeval.suites._model_settings import MessageEntry, SimulatedUser, script_fault, script_of, wants_of
+from pytest_llmeval.suites._reading import SuiteReading
+from pytest_llmeval.suites._suite import Suite
+
+
+@dataclass(frozen=True)
+class CaseEntry:
+    """A case as a suite file writes it."""
+
+    __pydantic_config__: ClassVar = STRICT
+
+    id: str | int | None = None
+    input: Any = None
+    messages: list[str | MessageEntry] | None = None
+    expected: Any = None
+    expected_file: str | None = None
+    prediction: Any = None
+    prediction_file: str | None = None
+    labels: dict[str, str | int | float | bool] = field(default_factory=dict)
+    modes: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    thresholds: dict[str, Any] = field(default_factory=dict)
+    checks: list[Any] = field(default_factory=list)
+    always: bool = False
+
+
+def with_cases(
+    reading: SuiteReading,
+    suite: Suite,
+    source: Source | None,
+    rows: Sequence[Case],
+    row_faults: Sequence[Fault],
+) -> Suite:
+    """Return a suite with the cases of its file and of its source, and all faults.
+
+    Args:
+        reading: Of the file.
+        suite: Without cases.
+        source: Of cases, if there is one.
+        rows: Of the source.
+        row_faults: Of the source.
+    """
+    places: list[tuple[Case, Fault]] = []
+    files: dict[str, str] = {}
+    faulty = 0
+    for number, each in enumerate(reading.entry.cases):
+        case = _case(reading, each, number)
+        if case is None:
+            faulty += 1
+        else:
+            places.append((case, reading.document.fault(("cases", number), "")))
+    if source is not None:
+        loaded = [case for row in rows if (case := _from_row(reading, row, source)) is not None]
+        places += [(each, Fault(source.file_of(each), each.line, min(each.line, 1), "", "")) for each in loaded]
+        names = {file: _display_path(reading, file) for file in {source.file_of(each) for each in loaded if each.line}}
+        files = {each.id: names[source.file_of(each)] for each in loaded if each.line}
+        faulty += source.faulty(row_faults) + len(rows) - len(loaded)
+    cases: dict[str, Case] = {}
+    for case, place in places:
+        try:
+            talking = _talking(case, suite.conversation.user)
+            fault = _case_fault(talking, cases, suite)
+        except ValueError as error:
+            fault = f"case {case.id!r}: {error}"
+        if fault is None:
+            cases[talking.id] = talking
+        else:
+            reading.faults.append(structs.replace(place, message=fault))
+            faulty += 1
+    if not places and not reading.faults:
+        reading.fault((), "found no case, expected 'cases' or a 'source' with at least one case")
+    _check_labels(reading, suite, [case for case, _ in places])
+    faults = sorted(reading.faults, key=lambda each: (each.file != reading.document.file, each))
+    evaluators = suite.evaluators
+    if suite.checked:
+        checks = reading.checks_evaluator(cases.values())
+        evaluators = {**evaluators, checks.name: checks}
+    if isinstance(suite.judge, PanelSpec):
+        evaluators = without_unasked(evaluators)
+    listed = tuple(cases.values())
+    return structs.replace(suite, evaluators=evaluators, cases=listed, faults=tuple(faults), faulty=faulty, files=files)
+
+
+def _display_path(reading: SuiteReading, file: str) -> str:
+    """Return how messages name a data file, as they name the suite file."""
+    return display_path(Path(os.path.normpath(reading.path.parent / file)), reading.root)
+
+
+def _check_labels(reading: SuiteReading, suite: Suite, cases: Sequence[Case]) -> None:
+    """Refuse to group or cluster by a label that no case has: a gate on it would judge one group of everything."""
+    entry = reading.entry
+    labels = sorted({label for case in cases for label in case.labels})
+    places: dict[str | None, tuple[str | int, ...]] = {entry.cluster_by: ("cluster_by",)}
+    places |= {name: ("group_by", number) for number, name in enumerate(entry.group_by)}
+    stratum = entry.sample.get("by") if isinstance(entry.sample, Mapping) else None
+    strata = [stratum] if isinstance(stratum, str) else []
+    places |= dict.fromkeys(strata, ("sample", "by"))
+    clusters = [gate.cluster_by for gate in suite.regressions if gate.cluster_by]
+    clusters += [suite.cluster_by] if suite.cluster_by else []
+    for name in dict.fromkeys([*suite.group_by, *clusters, *strata]) if cases else ():
+        if name not in labels:
+            why = expected_name(name, labels) if labels else ": no case of this suite has labels"
+            reading.fault(places.get(name, ("gates",)), f"unknown label {name!r}{why}")
+
+
+def _from_row(reading: SuiteReading, row: Case, source: Source) -> Case | None:
+    """Check thresholds, checks and messages of a source's row; faults get the row's line."""
+    if not row.thresholds and not row.checks and not row.conversation:
+        return row
+    before = len(reading.faults)
+    limits = read_limits(reading, row.thresholds, ("thresholds",))
+    checks = reading.read_checks(row.checks, ("checks",))
+    script = _read_script(reading, row.input) if row.conversation else row.input
+    reading.faults[before:] = [
+        structs.replace(fault, file=source.file_of(row), line=row.line, column=1) for fault in reading.faults[before:]
+    ]
+    return replace(row, input=script, thresholds=limits, checks=checks) if len(reading.faults) == before else None
+
+
+def _case(reading: SuiteReading, data: Any, number: int) -> Case | None:
+    before = len(reading.faults)
+    path = ("cases", number)
+    entry = reading.check(CaseEntry, data, path)
+    if entry is None:
+        return None
+    for name in ("expected", "prediction"):
+        if name in data and f"{name}_file" in data:
+            reading.fault(
+                (*path, f"{name}_file"),
+                f"found both {name!r} and '{name}_file', expected one of them",
+                key=True,
+            )
+    if entry.messages is not None and (fault := script_fault(entry.messages)):
+        reading.fault((*path, "messages"), fault)
+    if entry.messages is not None and "input" in data:
+        reading.fault((*path, "messages"), "found both 'input' and 'messages', expected one of them", key=True)
+    for place, mode in enumerate(entry.modes):
+        if not mode.strip() or MODE_MARK in mode:
+            reading.fault((*path, MODES, place), f"found {mode!r}, expected a failure mode, without {MODE_MARK!r}")
+    modes = {MODES: MODE_MARK.join(entry.modes)} if entry.modes else {}
+    if modes and MODES in entry.labels:
+        reading.fault((*path, MODES), "found the label 'modes' as well, expected one of them", key=True)
+    prediction = data.get("prediction", MISSING)
+    if entry.prediction_file is not None:
+        prediction = reading.read_file(entry.prediction_file, (*path, "prediction_file"))
+    expected = entry.expected
+    if entry.expected_file is not None:
+        expected = reading.read_file(entry.expected_file, (*path, "expected_file"))
+    case = Case(
+        id=case_id(entry.id) or "" if entry.id is not None else str(number + 1),
+        input=entry.input if entry.messages is None else script_of(entry.messages),
+        conversation=entry.messages is not None,
+        expected=expected,
+        prediction=prediction,
+        labels={key: json_text(value) for key, value in entry.labels.items()} | modes,
+        tags=entry.tags,
+        thresholds=read_limits(reading, entry.thresholds, (*path, "thresholds")),
+        line=reading.document.locate(path)[0],
+        checks=reading.read_checks(entry.checks, (*path, "checks")),
+        always=entry.always,
+    )
+    return case if len(reading.faults) == before else None
+
+
+def _case_fault(case: Case, earlier: Mapping[str, Case], suite: Suite) -> str | None:
+    fault = id_fault(case.id) or _tag_fault(case.tags)
+    if fault is not None:
+        return fault
+    if case.id.startswith(("gate[", "snapshot[")):
+        return f"found the id {case.id!r}, expected one that does not begin with 'gate[' or 'snapshot['"
+    if case.id in earlier:
+        return f"found the id {case.id!r} twice, expected it once (first in line {earlier[case.id].line})"
+    for label, evaluator in suite.evaluators.items():
+        try:
+            expecting = suite.readings[label].expecting(case)
+            faults = (fault for each in expecting for fault in evaluator.check(each))
+            wrong = "; ".join(islice(faults, _MOST_FAULTS)) or None
+        except Exception as error:  # noqa: BLE001 (an evaluator's bug is a fault of the files that use it)
+            wrong = f"its check failed: {format_error(error)}{origin(error)}"
+        if wrong is not None:
+            return f"case {case.id!r}, evaluator {evaluator.name!r}: {wrong}"
+    return None
+
+
+def _read_script(reading: SuiteReading, messages: Any) -> list[dict[str, str]]:
+    """Read ``messages`` of a source's row."""
+    entry = reading.check(CaseEntry, {"messages": messages}, ())
+    if entry is None:
+        return []
+    if fault := script_fault(entry.messages):
+        reading.fault(("messages",), fault)
+    return script_of(entry.messages)
+
+
+def _talking(case: Case, user: SimulatedUser | None) -> Case:
+    """Return a case as a simulated user has it: what it wants is the input.
+
+    Raises:
+        ValueError: Nobody says what it wants.
+    """
+    if user is None:
+        return case
+    wants = wants_of(user, case.input)
+    goal = case.input if isinstance(case.input, list) else {name: each for name, each in wants.items() if each}
+    return replace(case, input=goal, conversation=True, way=user.way)
+
+
+_MOST_FAULTS = 20
+"""Of one case in one error."""
+
+
+_MARKS_WITH_ARGUMENTS = ("parametrize", "usefixtures", "filterwarnings", "llmeval")
+
+
+def _tag_fault(tags: Iterable[str]) -> str | None:
+    """Say what is wrong with tags, which become pytest marks."""
+    for tag in tags:
+        if not tag.replace("-", "_").isidentifier() or tag.startswith("_"):
+            return f"found the tag {tag!r}, expected letters, digits, '-' and '_'"
+        if tag in _MARKS_WITH_ARGUMENTS:
+            return f"found the tag {tag!r}, which pytest reserves, expected another name"
+    return None

@@ -1,0 +1,212 @@
+"""The evaluators of a suite file."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+from msgspec import structs
+
+from pytest_llmeval.core import (
+    PARTS,
+    WANTED_TURN,
+    WHOLE,
+    Evaluator,
+    EvaluatorError,
+    MetricIndex,
+    MissingExtraError,
+    SuiteError,
+    format_error,
+    is_turn,
+    metric_names,
+    origin,
+    shown_path,
+    unknown_name,
+)
+from pytest_llmeval.data import describe
+from pytest_llmeval.suites._judge_settings import without_judge
+from pytest_llmeval.suites._model_settings import is_expression, with_user_metrics
+from pytest_llmeval.suites._reading import SuiteReading
+from pytest_llmeval.suites._registry import build, using
+
+_BESIDE = ("as", "on", "turn")
+
+
+def read_evaluators(reading: SuiteReading, entries: Sequence[Any]) -> Mapping[str, Evaluator]:
+    """Read ``evaluators``, to which those of the suite's checks and of its simulated user belong."""
+    judged = reading.entry.judge is not None or reading.entry.judges is not None
+    listed = with_user_metrics(entries, reading.values["conversation"].user, judged=judged)
+    if not listed and not reading.checked:
+        reading.knows_metrics = False
+        if not reading.faults and "evaluators" in reading.document.data:
+            reading.fault(("evaluators",), "found an empty list, expected at least one evaluator")
+        elif not reading.faults:
+            reading.fault((), "found nothing, expected 'evaluators' or 'checks'")
+    for number, entry in enumerate(listed):
+        path: tuple[str | int, ...] = ("evaluators", number)
+        known = len(reading.possible)
+        built = _evaluator(reading, entry, path)
+        if built is not None:
+            reading.add_metrics(built, path)
+        elif known == len(reading.possible):
+            reading.knows_metrics = False
+    if reading.checked:
+        reading.add_evaluator(reading.checks_evaluator(), ("checks",))
+    return reading.metrics.evaluators
+
+
+def _evaluator(reading: SuiteReading, entry: Any, path: tuple[str | int, ...]) -> MetricIndex | None:
+    """Return the index of one evaluator."""
+    beside: dict[str, Any] = {}
+    if isinstance(entry, Mapping):
+        beside = {key: entry[key] for key in _BESIDE if key in entry}
+    if isinstance(entry, str):
+        name, own_options = entry, None
+    elif isinstance(entry, Mapping) and len(entry) == len(beside) + 1:
+        ((name, own_options),) = ((key, value) for key, value in entry.items() if key not in beside)
+        path = (*path, name)
+    else:
+        reading.fault(path, f"found {describe(entry)}, expected NAME or {{NAME: options}}")
+        return None
+    if own_options is not None and not isinstance(own_options, Mapping):
+        reading.fault(path, f"found {describe(own_options)}, expected a mapping of options")
+        return None
+    options: dict[str, Any] = dict(own_options or {})
+    where = {key: path[:-1] if key in beside else path for key in _BESIDE}
+    if twice := [key for key in beside if key in options]:
+        reading.fault((*path, twice[0]), f"found {twice[0]!r} here and beside {name!r}, expected it once", key=True)
+    beside = {key: options.pop(key) for key in _BESIDE if key in options} | beside
+    label = beside.get("as", name)
+    if not isinstance(label, str) or not label.isprintable() or not label:
+        reading.fault((*where["as"], "as"), f"found {describe(label)}, expected a name")
+        return None
+    if "turn" in beside:
+        _read_turn(reading, label, beside["turn"], (*where["turn"], "turn"))
+    if "on" in beside:
+        _read_on(reading, label, beside["on"], (*where["on"], "on"))
+    try:
+        evaluator = reading.registry.get(name)
+    except EvaluatorError as error:
+        reading.fault(path, str(error), key=True)
+        return None
+    built = _built(reading, label, evaluator, options, path)
+    if built is None:
+        _note_possible(reading, label, evaluator, options)
+    return built
+
+
+def _note_possible(reading: SuiteReading, label: str, evaluator: type[Evaluator], options: Mapping[str, Any]) -> None:
+    """Note the metrics of an evaluator without its one faulty option, so that other names are still checked."""
+    for name in options:
+        others = {key: value for key, value in options.items() if key != name}
+        if name == "metrics" and (every := metric_choices(evaluator)):
+            others[name] = every
+        with suppress(Exception), using(reading.registry):
+            reading.possible.append(MetricIndex.from_evaluators({label: build(evaluator, others)}))
+            return
+
+
+def _built(
+    reading: SuiteReading,
+    label: str,
+    evaluator: type[Evaluator],
+    options: Mapping[str, Any],
+    path: tuple[str | int, ...],
+) -> MetricIndex | None:
+    try:
+        with using(reading.registry):
+            built: Evaluator | None = reading.check(evaluator, without_judge(reading, evaluator, options, path), path)
+            if built is None or _names_files_outside(reading, built, path):
+                return None
+            if not any(fault.path.partition(".")[0] == "systems" for fault in reading.faults):
+                built = built.among(reading.systems)
+            metrics = MetricIndex.from_evaluators({label: _with_paths(built, reading.path.parent).resolve()})
+        _check_names(metrics)
+    except SuiteError as error:  # of a file that the options name
+        named = [structs.replace(each, file=shown_path(Path(each.file))) for each in error.faults]
+        placed = [each if each.line else reading.document.fault(path, str(each)) for each in named]
+        reading.faults += [each for each in placed if each not in reading.faults]
+        return None
+    except (EvaluatorError, MissingExtraError) as error:
+        reading.fault(path, str(error))
+        return None
+    except Exception as error:  # noqa: BLE001 (an evaluator's bug is a fault of the files that use it)
+        reading.fault(path, f"evaluator {evaluator.name!r} cannot be built: {format_error(error)}{origin(error)}")
+        return None
+    return metrics
+
+
+def _names_files_outside(reading: SuiteReading, evaluator: Evaluator, path: tuple[str | int, ...]) -> bool:
+    """Return whether an option names a file that must not be read, after adding the fault."""
+    named = {each.name: getattr(evaluator, each.name) for each in fields(evaluator) if each.metadata.get("inside")}
+    files = [(name, file) for name, value in named.items() for file in _files(value)]
+    outside = {name: file for name, file in files if not reading.is_inside(file)}
+    for name, value in outside.items():
+        reading.fault((*path, name), reading.outside_fault(value))
+    return bool(outside)
+
+
+def _read_on(reading: SuiteReading, label: str, entry: Any, place: tuple[str | int, ...]) -> None:
+    """Read ``on`` of an evaluator's entry."""
+    if not isinstance(entry, str):
+        reading.fault(place, f"found {describe(entry)}, expected a part ({', '.join(PARTS)}) or a JMESPath")
+    elif entry in (WHOLE, *PARTS) or is_expression(reading, entry, place):
+        reading.on[label] = entry
+
+
+def _read_turn(reading: SuiteReading, label: str, entry: Any, place: tuple[str | int, ...]) -> None:
+    """Read ``turn`` of an evaluator's entry."""
+    if is_turn(entry):
+        reading.turns[label] = entry
+    else:
+        reading.fault(place, f"found {describe(entry)}, expected {WANTED_TURN}")
+
+
+def _with_paths(evaluator: Evaluator, folder: Path) -> Evaluator:
+    """Read options that name files or folders from the suite file's folder, as everything in it is."""
+    named = {each.name: getattr(evaluator, each.name) for each in fields(evaluator) if each.metadata.get("path")}
+    changes = {name: _placed(value, folder) for name, value in named.items() if value is not None}
+    return replace(evaluator, **changes)
+
+
+def _placed(value: Any, folder: Path) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _placed(file, folder) for name, file in value.items()}
+    return tuple(_placed(file, folder) for file in value) if isinstance(value, tuple) else str(folder / value)
+
+
+def _files(value: str | tuple[str, ...] | Mapping[str, str] | None) -> tuple[str, ...]:
+    """Return the names in an option that names a file, several or none."""
+    if value is None:
+        return ()
+    if isinstance(value, Mapping):
+        return tuple(value.values())
+    return value if isinstance(value, tuple) else (value,)
+
+
+def _check_names(metrics: MetricIndex) -> None:
+    """Refuse error buckets and tables of metrics that nobody reports: they would stay empty.
+
+    Raises:
+        ValueError: One is about a metric that its evaluator does not declare.
+    """
+    for label, evaluator in metrics.evaluators.items():
+        names = [(f"error bucket {bucket.name!r}", bucket.metric) for bucket in evaluator.error_buckets()]
+        names += [(f"table {table.title!r}", name) for table in evaluator.tables() for name in metric_names(table)]
+        for what, name in names:
+            if metrics.find(metrics.full_name(label, name)) is None:
+                known = [each.metric.name for each in metrics.declared[label]]
+                raise ValueError(f"{what}: {unknown_name('metric', name, known)}")
+
+
+def metric_choices(kind: type[Evaluator]) -> tuple[str, ...]:
+    """Return all values of the option ``metrics``; empty if there is no such option, or it takes any text."""
+    if "metrics" not in {each.name for each in fields(kind)}:
+        return ()
+    try:
+        items, *_ = get_args(get_type_hints(kind).get("metrics"))
+    except (NameError, TypeError, ValueError):  # hints of users that only type checkers can resolve
+        return ()
+    choices: tuple[str, ...] = get_args(items)
+    return choices

@@ -1,0 +1,178 @@
+"""Thresholds and gates of a suite file."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pytest_llmeval.core import PASS_RATE, expected_name
+from pytest_llmeval.data import STRICT
+from pytest_llmeval.gates import (
+    Gate,
+    LimitGate,
+    gate_form_fault,
+    is_plain_limit,
+    limit_form_fault,
+    mapping_form_fault,
+    range_fault,
+    subject_fault,
+)
+from pytest_llmeval.numbers import TARGET_FIGURES, Limit
+from pytest_llmeval.suites._reading import SUITE_METRICS, SuiteReading
+
+if TYPE_CHECKING:
+    from pytest_llmeval.evaluators import Checks
+
+_REFERENCE = "without"
+
+
+@dataclass(frozen=True)
+class LimitEntry:
+    """A threshold in its mapping form."""
+
+    __pydantic_config__: ClassVar = STRICT
+
+    min: float | None = None
+    max: float | None = None
+
+
+def read_limits(reading: SuiteReading, entries: Mapping[str, Any], path: tuple[str | int, ...]) -> dict[str, Limit]:
+    """Read ``thresholds``, of the suite or of a case."""
+    limits = {}
+    for metric, entry in entries.items():
+        place = (*path, metric)
+        if metric not in TARGET_FIGURES and (fault := reading.metric_fault(metric, after=TARGET_FIGURES)):
+            reading.fault(place, fault, key=True)
+        limit = _limit(reading, entry, place)
+        if limit is None:
+            continue
+        for key, value in (("min", limit.min), ("max", limit.max)):
+            if value is not None and (fault := range_fault(metric, value, reading.metrics)):
+                reading.fault((*place, key), fault)
+        if not isinstance(entry, Mapping) and _lower_is_better(reading, metric):
+            reading.fault(
+                place,
+                f"found a bare number, which is a minimum, but lower is better here, expected {{max: {entry}}}",
+            )
+        limits[metric] = limit
+    return limits
+
+
+def _lower_is_better(reading: SuiteReading, metric: str) -> bool:
+    return metric in TARGET_FIGURES or reading.metrics.lower_is_better(metric)
+
+
+def _limit(reading: SuiteReading, entry: Any, place: tuple[str | int, ...]) -> Limit | None:
+    if isinstance(entry, int | float) and not isinstance(entry, bool):
+        entry = {"min": entry}
+    if not isinstance(entry, Mapping):
+        reading.fault(place, limit_form_fault(entry))
+        return None
+    checked = reading.check(LimitEntry, entry, place)
+    if checked is None:
+        return None
+    if checked.min is None and checked.max is None:
+        reading.fault(place, "found neither min nor max, expected at least one of them")
+    elif checked.min is not None and checked.max is not None and checked.min > checked.max:
+        reading.fault(place, f"found min {checked.min} above max {checked.max}, expected min <= max")
+    return Limit(checked.min, checked.max)
+
+
+def read_gates(reading: SuiteReading, entries: Sequence[Any]) -> tuple[Gate, ...]:
+    """Read ``gates``; those against a baseline have the clusters of the suite."""
+    gates: dict[str, Gate] = {}
+    for number, entry in enumerate(entries):
+        place: tuple[str | int, ...] = ("gates", number)
+        gate = _gate(reading, entry, place)
+        if gate is None:
+            continue
+        _check_gate(reading, gate, entry, place)
+        name = f"{gate}[{gate.system}]" if gate.system else str(gate)
+        if name in gates:
+            reading.fault(place, f"found the gate {name!r} twice, expected it once")
+        gates[name] = replace(gate, line=reading.document.locate(place)[0])
+    return tuple(gates.values())
+
+
+def _check_gate(reading: SuiteReading, gate: Gate, entry: Any, place: tuple[str | int, ...]) -> None:
+    """Refuse a gate on an unknown metric, or with a limit that its metric cannot reach."""
+    subject = (*place, "metric") if isinstance(entry, Mapping) else place
+    judged = any(each.asks for each in reading.metrics.evaluators.values())
+    extra = SUITE_METRICS if judged or gate.metric in SUITE_METRICS else (PASS_RATE,)
+    if fault := reading.metric_fault(gate.metric, extra):
+        text = gate.metric if isinstance(entry, Mapping) else entry
+        reading.fault(subject, subject_fault(text, gate.metric, reading.metrics) or fault)
+        return
+    for key, fault in gate.misfits(reading.metrics, entry if isinstance(entry, str) else ""):
+        reading.fault((*place, key) if key else place, fault)
+
+
+def _gate(reading: SuiteReading, entry: Any, place: tuple[str | int, ...]) -> Gate | None:
+    if isinstance(entry, str):
+        return _text_gate(reading, entry, place)
+    from pytest_llmeval.gates import GateFault, known_keys, read_gate
+
+    if isinstance(entry, Mapping) and (fault := mapping_form_fault(entry, list(known_keys()), reading.metrics)):
+        reading.fault(place, fault)
+        return None
+    try:
+        return read_gate(entry, lambda kind, values: reading.check(kind, values, place), reading.entry.cluster_by)
+    except GateFault as error:
+        for key, fault in error.faults:
+            reading.fault((*place, key) if key else place, fault, key=error.at_key)
+    except ValueError as error:
+        reading.fault(place, str(error))
+    return None
+
+
+def _text_gate(reading: SuiteReading, text: str, place: tuple[str | int, ...]) -> Gate | None:
+    try:
+        gate = _parse_gate(reading, text)
+        if gate is not None:
+            return gate.clustered(reading.entry.cluster_by)
+        reading.fault(place, gate_form_fault(text, reading.metrics))
+    except ValueError as error:
+        reading.fault(place, str(error))
+    return None
+
+
+def _parse_gate(reading: SuiteReading, text: str) -> Gate | None:
+    """Return the gate of a text; the other rules are loaded for texts that begin with a call only."""
+    if is_plain_limit(text):
+        return LimitGate.from_text(text)
+    from pytest_llmeval.gates import gate_of_text
+
+    return gate_of_text(text, _reference(reading))
+
+
+def _reference(reading: SuiteReading) -> str:
+    """Return the system over which a lift is a gain: the one that the suite names, or the one called so."""
+    named = reading.document.data.get("reference") if isinstance(reading.document.data, Mapping) else None
+    return named if isinstance(named, str) else _REFERENCE
+
+
+def read_groups(reading: SuiteReading, labels: tuple[str, ...]) -> tuple[str, ...]:
+    """Read ``group_by``, to which the labels of gates on groups belong."""
+    return tuple(dict.fromkeys([*labels, *(gate.by for gate in reading.values["gates"] if gate.by)]))
+
+
+def check_limited_checks(reading: SuiteReading, gates: Sequence[Gate], checks: "Checks") -> None:
+    """Refuse a limit on ``check[NAME]`` for a name that no check has: nothing would miss it.
+
+    Args:
+        reading: Of a suite file without faults.
+        gates: Its gates.
+        checks: The evaluator of its checks.
+    """
+    entry = reading.entry
+    known = [checks.metric_of(name) for name in sorted(checks.names)]
+    limited: dict[tuple[str | int, ...], str] = {}
+    for number, gate in enumerate(gates):
+        form = ("metric",) if isinstance(entry.gates[number], Mapping) else ()
+        limited["gates", number, *form] = gate.metric
+    limited |= {("thresholds", metric): metric for metric in entry.thresholds}
+    for number, case in enumerate(entry.cases):
+        limited |= {("cases", number, "thresholds", metric): metric for metric in case.get("thresholds") or ()}
+    for place, metric in limited.items():
+        if metric.startswith("check[") and metric not in known:
+            fault = f"found the unknown metric {metric!r}{expected_name(metric, known)}"
+            reading.fault(place, fault, key="thresholds" in place)
