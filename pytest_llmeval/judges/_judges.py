@@ -14,8 +14,8 @@ from pytest_llmeval.judges._spec import JudgeSpec, PanelSpec, jurors_of
 from pytest_llmeval.services import Activity, Background, Refusals, RunCalls, Snapshot, process_name
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judges._asking import JudgePanel, Juror
     from pytest_llmeval.judges._evaluators import JudgedEvaluator
+    from pytest_llmeval.judges._panel import JudgePanel, Juror
     from pytest_llmeval.judges._recordings import Judgements
     from pytest_llmeval.judges._run_store import RunStore, WorkingCache
     from pytest_llmeval.judges._service import CallLimit, JudgeService
@@ -114,7 +114,7 @@ class SuiteJudges:
             SuiteError: The recorded judgements have faults, or the budget limits money and no price is known.
         """
         if asking not in self._by_file:
-            from pytest_llmeval.judges._asking import JudgePanel
+            from pytest_llmeval.judges._panel import JudgePanel
 
             chosen = self._chosen(spec, display_path)
             recordings = self._recordings(asking, display_path)
@@ -145,7 +145,7 @@ class SuiteJudges:
             SuiteError: As `judge_of`.
         """
         if asking not in self._users:
-            from pytest_llmeval.judges._asking import JudgePanel
+            from pytest_llmeval.judges._panel import JudgePanel
 
             recordings = self._recordings(asking, display_path)
             juror = self._juror(spec, recordings, display_path, "conversation.user", priced=True)
@@ -176,7 +176,7 @@ class SuiteJudges:
     def _juror(
         self, chosen: JudgeSpec, recordings: "Judgements", display_path: str, place: str, priced: bool
     ) -> "Juror":
-        from pytest_llmeval.judges._asking import Juror
+        from pytest_llmeval.judges._panel import Juror
         from pytest_llmeval.judges._service import price_of
 
         model = chosen.model or OWN_JUDGE
@@ -257,7 +257,7 @@ class SuiteJudges:
         """
         place = asking, str(spec.model), f"{spec.base_url} {spec.api_key_env}"
         if place not in self._embeddings:
-            from pytest_llmeval.judges._asking import JudgePanel, Juror
+            from pytest_llmeval.judges._panel import JudgePanel, Juror
             from pytest_llmeval.judges._service import price_of
             from pytest_llmeval.judges.clients import connect_own
 

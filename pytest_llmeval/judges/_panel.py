@@ -1,287 +1,384 @@
-"""Panels and cascades of judges: who is asked, and how their verdicts become one."""
+"""The judges that a question is put to."""
 
-import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from itertools import combinations
-from typing import Any, Final, TypeAlias, TypeVar
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from msgspec.structs import asdict
+from msgspec import Struct
 
-from pytest_llmeval.core import JudgeError, LlmevalError
-from pytest_llmeval.judges._contract import ROUNDING, Mode, Verdict
-from pytest_llmeval.judges._spec import CascadeRule, Reduce
-from pytest_llmeval.judges.questions._replies import FLAGS, UNNAMED_DEFECTS
+from pytest_llmeval.core import FieldsError, JudgeCall, JudgeError, LlmevalError
+from pytest_llmeval.judges._contract import (
+    ChatClient,
+    JudgeClient,
+    JudgeReply,
+    JudgeRequest,
+    Message,
+    Question,
+    Verdict,
+)
+from pytest_llmeval.judges._reduction import candidates, cascaded, opinions, reduced, unanswered
+from pytest_llmeval.judges._spec import (
+    CascadeRule,
+    JudgeSpec,
+    PanelSpec,
+    Price,
+    Reduce,
+    cascade_model,
+    numbered,
+    panel_faults,
+    panel_model,
+)
+from pytest_llmeval.judges._stored_judgement import StoredJudgement, components, judgement_key
+from pytest_llmeval.judges.questions._modes import render
 
-_VOTES: Final = ("majority", "unanimous")
+if TYPE_CHECKING:
+    from pytest_llmeval.judges._recordings import Judgements
+
+_ALONE = ""
+"""The name of a judge that is no juror among others."""
 
 
-Votes: TypeAlias = Mapping[str, float | None]
-"""Juror to score from 0 to 1 for one thing that is judged; ``None`` where the juror failed."""
+Judgeable: TypeAlias = (
+    str
+    | JudgeSpec
+    | JudgeClient
+    | ChatClient
+    | Callable[[JudgeRequest], JudgeReply | str | Awaitable[JudgeReply | str]]
+)
+"""A judge: ``PROVIDER:NAME`` of a model, a spec, a client, or a function, plain or async."""
 
 
-class PanelVerdict(Verdict, frozen=True):
-    """The verdict of a panel. Its details have that of each juror as ``jurors``.
+@dataclass(frozen=True)
+class Panel:
+    """Several judges for Python code, in place of one.
 
     Attributes:
-        undecided: The scores between which a vote did not decide; the lowest of them counts.
-        votes: What the jurors gave.
+        judges: Two or more; as a mapping with names for reports, otherwise they are called by their models.
+        reduce: ``mean``, ``median``, ``majority`` or ``unanimous``; ``None``: the majority of words such as yes and no,
+            the mean of scores.
+        min_judges: How many verdicts a question needs; ``None``: that of every judge.
+
+    Raises:
+        FieldsError: A `ValueError` with every fault.
     """
 
-    undecided: tuple[float, ...] = ()
-    votes: tuple[Votes, ...] = ()
+    judges: Mapping[str, Judgeable] | Sequence[Judgeable]
+    reduce: Reduce | None = None
+    min_judges: int | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.judges, str) or not isinstance(self.judges, Mapping | Sequence):  # a text is a sequence, too
+            raise FieldsError(
+                [("judges", f"found {self.judges!r}, expected a list or a mapping of two or more judges")]
+            )
+        if faults := panel_faults(len(self.judges), self.reduce, self.min_judges):
+            raise FieldsError(faults)
+
+    @property
+    def named(self) -> dict[str, Judgeable]:
+        """The judges by name, each of its own."""
+        if isinstance(self.judges, Mapping):
+            return dict(self.judges)
+        return dict(zip(numbered([_name(each) for each in self.judges]), self.judges, strict=True))
+
+    @property
+    def least(self) -> int:
+        """The number of verdicts that a question needs."""
+        return self.min_judges or len(self.judges)
 
 
-class CascadeVerdict(Verdict, frozen=True):
-    """The verdict of a cascade. Its details have that of each judge as ``jurors``.
+def _name(judge: Judgeable) -> str:
+    if isinstance(judge, JudgeSpec):
+        return str(judge.model)
+    return judge if isinstance(judge, str) else getattr(judge, "__name__", type(judge).__name__)
+
+
+@dataclass
+class Juror:
+    """A judge of a suite, alone or with others.
 
     Attributes:
-        first: What the small judge said, if it was sure; else ``None``.
-        audited: Whether it was sure, and the large one was asked nevertheless.
-        differs: Of an audited one: whether the large judge disagrees by more than the tolerance of the mode.
-        adds: Of an audited one: score of the large judge minus that of the small one, as a share of the scale.
+        model: ``PROVIDER:NAME``, as keys and recordings have it.
+        parameters: What the user set, such as ``temperature``.
+        recordings: Committed judgements.
+        client: Whom to ask; ``None`` until one is needed.
+        price: Of the model; ``None`` where none is known.
+        way: Address and key source; affects availability, not verdicts.
+        absent: Why there is no client when one is needed.
+        writes: Whether it writes tokens, as models of embeddings do not.
     """
 
-    first: Verdict | None = None
-    audited: bool = False
-    differs: bool = False
-    adds: float = 0.0
-
-
-class PanelError(JudgeError):
-    """Too few jurors gave a verdict.
-
-    Attributes:
-        votes: What the others gave.
-    """
-
-    def __init__(self, message: str, votes: tuple[Votes, ...]) -> None:
-        super().__init__(message)
-        self.votes = votes
-
-
-def reduced(
-    mode: Mode, opinions: Mapping[str, Verdict | LlmevalError], reduce: Reduce | None, least: int
-) -> Verdict | LlmevalError:
-    """Return the verdict of a panel, or why it has none.
-
-    Args:
-        mode: Of the question.
-        opinions: Juror to its verdict, or to why it has none.
-        reduce: How verdicts become one; ``None``: the majority of words such as yes and no, the mean of scores.
-        least: How many verdicts it takes.
-    """
-    verdicts = [each for each in opinions.values() if isinstance(each, Verdict)]
-    failed = {name: each for name, each in opinions.items() if not isinstance(each, Verdict)}
-    # A spent budget, or a cache that cannot be used, is no failure of a juror: it holds for the run.
-    if stopped := next((each for each in failed.values() if not isinstance(each, JudgeError)), None):
-        return stopped
-    if mode.asks_one and verdicts:
-        return verdicts[0]
-    votes = () if mode.asks_one else _votes(mode, opinions)
-    least = 1 if mode.asks_one else least
-    if len(verdicts) < least:
-        first = next(iter(failed.values()))
-        if not verdicts and type(first) is not JudgeError and len(set(map(type, failed.values()))) == 1:
-            return first  # judges are switched off, or there are none
-        why = "; ".join(f"{name}: {each}" for name, each in failed.items())
-        return PanelError(f"found {len(verdicts)} of {len(opinions)} verdicts, expected at least {least}: {why}", votes)
-    how = reduce or ("majority" if mode.decides or mode.reply_schema is None else "mean")
-    jurors = {name: shown_verdict(each) for name, each in opinions.items()}
-    reasoning = "; ".join(juror_lines(jurors))
-    if mode.listing is not None:
-        rows = zip(*map(mode.listing.grades, verdicts), strict=True)
-        joined = mode.listing.join(verdicts, [decided(row, how)[0] for row in rows])
-        return PanelVerdict(joined.score, reasoning, {**joined.details, "jurors": jurors}, votes=votes)
-    score, undecided = decided([each.score for each in verdicts], how)
-    details: dict[str, Any] = {"jurors": jurors, **_findings(verdicts, how)}
-    if undecided:
-        score = score if mode.tied is None else mode.tied
-        details["undecided"] = undecided
-    return PanelVerdict(score, reasoning, details, tuple(undecided), votes)
-
-
-def is_unsure(rule: CascadeRule, mode: Mode, verdicts: Sequence[Verdict]) -> bool:
-    """Return whether the large judge must decide.
-
-    Args:
-        rule: Of the cascade.
-        mode: Of the question.
-        verdicts: All opinions of the small judge.
-    """
-    if rule.when.score_between is None:
-        return any(mode.differ(first, second) for first, second in combinations(verdicts, 2))
-    low, high = rule.when.score_between
-    return any(low - ROUNDING <= share <= high + ROUNDING for share in mode.shares(verdicts[0]))
-
-
-def cascaded(
-    rule: CascadeRule, mode: Mode, names: Sequence[str], answers: Mapping[str, Verdict | LlmevalError]
-) -> Verdict | LlmevalError:
-    """Return the verdict of a cascade: that of the large judge if it was asked, else the first of the small one.
-
-    Args:
-        rule: Of the cascade.
-        mode: Of the question.
-        names: As in `pytest_llmeval.judges._spec.unanswered`.
-        answers: As there.
-    """
-    *small, large = names
-    failed = (each for each in answers.values() if not isinstance(each, Verdict | JudgeError))
-    decides = next(failed, answers[large] if large in answers else answers[small[0]])
-    if not isinstance(decides, Verdict):
-        return decides
-    details = {**decides.details, "jurors": {name: shown_verdict(each) for name, each in answers.items()}}
-    opinions = [each for name in small if isinstance(each := answers[name], Verdict)]
-    if len(opinions) < len(small) or is_unsure(rule, mode, opinions):
-        return CascadeVerdict(decides.score, decides.reasoning, details)
-    first = CascadeVerdict(decides.score, decides.reasoning, details, opinions[0])
-    if large not in answers:
-        return first
-    shares = list(zip(mode.shares(opinions[0]), mode.shares(decides), strict=True))
-    adds = sum(there - here for here, there in shares) / max(1, len(shares))
-    return CascadeVerdict(
-        decides.score,
-        decides.reasoning,
-        details,
-        opinions[0],
-        audited=True,
-        differs=mode.differ(opinions[0], decides),
-        adds=adds,
+    model: str
+    parameters: dict[str, Any]
+    recordings: "Judgements"
+    client: JudgeClient | None = None
+    price: Price | None = None
+    way: str = ""
+    absent: str = (
+        "no judge is configured: add 'judge: {model: PROVIDER:NAME}' to the suite, use --llmeval-judge-model, "
+        "or define the fixture judge_client"
     )
+    writes: bool = True
+
+    @property
+    def largest_call(self) -> dict[str, Any]:
+        """The parameters that limit what a call may cost."""
+        return self.parameters if self.writes else {**self.parameters, "max_tokens": 1}
 
 
-def _votes(mode: Mode, opinions: Mapping[str, Verdict | LlmevalError]) -> tuple[Votes, ...]:
-    """Return what each juror gave for each thing that is judged."""
-    rows = {name: mode.shares(each) for name, each in opinions.items() if isinstance(each, Verdict)}
-    things = max(map(len, rows.values()), default=1)
-    return tuple({name: rows[name][place] if name in rows else None for name in opinions} for place in range(things))
+@dataclass(frozen=True)
+class JudgePanel:
+    """The judges of a suite; one judge is a panel of one.
 
-
-def decided(scores: Sequence[float], how: Reduce) -> tuple[float, list[float]]:
-    """Return what scores are reduced to, and those between which a vote did not decide: then the lowest of them counts.
-
-    >>> decided([1, 0, 1], "majority"), decided([1, 0], "majority"), decided([1, 0, 1], "unanimous")
-    ((1, []), (0, [0, 1]), (0, [0, 1]))
+    Attributes:
+        jurors: Name to judge. All of them have the recordings of the suite.
+        reduce: How their verdicts become one; ``None``: the majority of words such as yes and no, the mean of scores.
+        least: How many verdicts a question needs.
+        cascade: When the second of two judges is asked; ``None``: all of them always are.
     """
-    if how == "median":
-        from statistics import median
 
-        return median(scores), []
-    if how not in _VOTES:
-        return math.fsum(scores) / len(scores), []
-    votes = Counter(scores)
-    needed = max(votes.values()) if how == "majority" else len(scores)
-    winners = sorted(score for score, count in votes.items() if count >= needed) or sorted(votes)
-    return winners[0], winners if len(winners) > 1 else []
+    jurors: Mapping[str, Juror]
+    reduce: Reduce | None = None
+    least: int = 1
+    cascade: CascadeRule | None = None
+
+    @classmethod
+    def of_one(cls, juror: Juror) -> "JudgePanel":
+        """Return the panel that a single judge is."""
+        return cls({_ALONE: juror})
+
+    @classmethod
+    def from_spec(cls, spec: PanelSpec, jurors: Sequence[Juror]) -> "JudgePanel":
+        """Return the panel of a suite file that has several judges."""
+        return cls(dict(zip(spec.names, jurors, strict=True)), spec.reduce, spec.least, spec.cascade)
+
+    @classmethod
+    def from_python(cls, judges: Judgeable | Panel) -> "JudgePanel":
+        """Return the panel of a judge, or of several, that Python code names; its clients are connected.
+
+        Raises:
+            JudgeError: One cannot judge.
+        """
+        if isinstance(judges, Panel):
+            jurors = {name: _juror(judge) for name, judge in judges.named.items()}
+            return cls(jurors, judges.reduce, judges.least)
+        return cls.of_one(_juror(judges))
+
+    @property
+    def most_calls(self) -> int:
+        """The most calls that a question takes, if none is repeated."""
+        return len(self.jurors) + (self.cascade.opinions - 1 if self.cascade is not None else 0)
+
+    @property
+    def is_alone(self) -> bool:
+        """True if it is one judge, whose verdicts are not reduced."""
+        return _ALONE in self.jurors
+
+    @property
+    def model(self) -> str:
+        """The models in their order and their reduction, which with the parameters decide its verdicts."""
+        models = [each.model for each in self.jurors.values()]
+        if self.cascade is not None:
+            return cascade_model(models, self.cascade)
+        return models[0] if self.is_alone else panel_model(models, self.reduce, self.least)
+
+    @property
+    def parameters(self) -> Any:
+        """The parameters that the user set for the judge, or for each juror."""
+        parameters = [each.parameters for each in self.jurors.values()]
+        return parameters[0] if self.is_alone else parameters
+
+    def bind(self, question: Question, case: str, repeat: int = 0, asker: str = "") -> "PanelQuestion":
+        """Return a question to every juror, or to one if that is enough; see `JurorQuestion` and `PanelQuestion`."""
+        if self.cascade is not None:
+            return PanelQuestion(self, question, self._steps(self.cascade, question, case, repeat, asker))
+        jurors = candidates(self.jurors, question.mode, self.least)
+        bound = {name: JurorQuestion(each, question, case, repeat, asker) for name, each in jurors.items()}
+        return PanelQuestion(self, question, bound)
+
+    def _steps(
+        self, cascade: CascadeRule, question: Question, case: str, repeat: int, asker: str
+    ) -> "dict[str, JurorQuestion]":
+        """Return a question to the judges of a cascade; what is no verdict, such as a list, is for the large one."""
+        (small, first), (large, last) = self.jurors.items()
+        bound = {large: JurorQuestion(last, question, case, repeat, asker)}
+        if question.mode.asks_one:
+            return bound
+        repeats = opinions(small, repeat, cascade).items()
+        return {name: JurorQuestion(first, question, case, each, asker) for name, each in repeats} | bound
 
 
-def _findings(verdicts: Sequence[Verdict], how: Reduce) -> dict[str, Any]:
-    """Return the findings that all verdicts have: defects, and grades besides the score.
+@dataclass(frozen=True)
+class JurorQuestion:
+    """One question about one case, in one repeat, to one judge.
 
-    Others, such as remarks, are those of one juror, which its own verdict shows.
+    Attributes:
+        juror: Whom it goes to.
+        question: What is asked.
+        case: Id of the case.
+        repeat: Counted from 0.
+        asker: Distinguishes cases of one id: those of other suites, variants of the target, and tests.
     """
-    findings: dict[str, Any] = {}
-    for name in verdicts[0].details:
-        values = [each.details.get(name) for each in verdicts]
-        if name in FLAGS:
-            # A defect counts as found where a vote does not decide; a juror who does not mention it has no vote.
-            votes = [
-                -float(bool(value))
-                for value, each in zip(values, verdicts, strict=True)
-                if name not in each.details.get(UNNAMED_DEFECTS, ())
-            ]
-            findings[name] = bool(votes) and bool(-decided(votes, _vote(how))[0])
-            if not votes:
-                findings.setdefault(UNNAMED_DEFECTS, []).append(name)
-        elif grades := _grades(values):
-            findings[name] = {each: decided([grade[each] for grade in grades], how)[0] for each in grades[0]}
-    return findings
+
+    juror: Juror
+    question: Question
+    case: str
+    repeat: int = 0
+    asker: str = ""
+
+    @cached_property
+    def messages(self) -> tuple[Message, ...]:
+        """The question as the model gets it."""
+        return render(self.question)
+
+    @property
+    def turn(self) -> tuple[str, str, str, int]:
+        """The identity of the question in its run: equal only if the same case runs again and asks the same."""
+        return self.key, self.asker, self.case, self.repeat
+
+    @cached_property
+    def key(self) -> str:
+        """The key of the judgement."""
+        return judgement_key(self.question, self.messages, **self._terms)
+
+    def components(self) -> dict[str, Any]:
+        """Return the components of the key."""
+        return components(self.question, self.messages, **self._terms)
+
+    @property
+    def _terms(self) -> dict[str, Any]:
+        """The components of a key besides the question; repeats share the key of a shared question."""
+        return {
+            "model": self.juror.model,
+            "parameters": self.juror.parameters,
+            "repeat": 0 if self.question.shared else self.repeat,
+        }
+
+    def request(self) -> JudgeRequest:
+        """Return the request for a client, in which the model has no provider."""
+        mode, name = self.question.mode, self.juror.model.partition(":")[2]
+        return JudgeRequest(self.messages, name, self.juror.parameters, mode.reply_schema, mode.expected_of)
 
 
-def _grades(values: Sequence[Any]) -> Sequence[Mapping[str, float]]:
-    """Return values if they are grades by name, the same names in all of them; else nothing."""
-    if not all(isinstance(each, Mapping) and each.keys() == values[0].keys() for each in values):
-        return ()
-    numbers = [number for each in values for number in each.values()]
-    return values if all(type(number) in (int, float) for number in numbers) else ()
+class JurorVerdict(Struct, frozen=True):
+    """The answer of one judge to a question.
 
-
-def _vote(how: Reduce) -> Reduce:
-    return how if how in _VOTES else "majority"
-
-
-def juror_lines(jurors: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return a line for each juror in the details of a verdict: what it gives, and why."""
-    lines = []
-    for name, each in jurors.items():
-        gives, why = ("no verdict", each["missing"]) if "missing" in each else (f"{each['score']:g}", "")
-        why = why or each.get("reasoning", "")
-        lines.append(f"{name} gives {gives}: {why}" if why else f"{name} gives {gives}")
-    return lines
-
-
-def shown_verdict(opinion: Verdict | LlmevalError) -> dict[str, Any]:
-    """Return what the details of a joint verdict have of one juror: what it gave, or why it gave nothing."""
-    if not isinstance(opinion, Verdict):
-        return {"missing": str(opinion)}
-    return {name: value for name, value in asdict(opinion).items() if value not in ("", {})}
-
-
-_MOST_REPEATS = 1000
-"""Repeats of a case are counted from 0 to 999, so that those of further opinions are none of a case."""
-
-
-def opinions(name: str, repeat: int, rule: CascadeRule) -> dict[str, int]:
-    """Return what the opinions of the small judge are called, and which repeats they are in keys.
-
-    >>> from pytest_llmeval.judges._spec import Doubt
-    >>> opinions("openai:a", 3, CascadeRule(Doubt(disagree=2)))
-    {'openai:a': 3, 'openai:a (opinion 2)': 1003}
+    Attributes:
+        verdict: The verdict, or why there is none.
+        call: What it cost, if a model was ever asked.
+        entry: What can be recorded.
+        unread: The call before it, whose reply could not be read.
     """
-    named = {name: repeat}
-    for number in range(1, rule.opinions):
-        named[f"{name} (opinion {number + 1})"] = repeat + number * _MOST_REPEATS
-    return named
+
+    verdict: Verdict | LlmevalError
+    call: JudgeCall | None = None
+    entry: StoredJudgement | None = None
+    unread: JudgeCall | None = None
+
+    @property
+    def calls(self) -> Sequence[JudgeCall]:
+        """All calls that it took."""
+        return [each for each in (self.unread, self.call) if each is not None]
 
 
-def case_repeat(repeat: int) -> int:
-    """Return the repeat of a case that a repeat in a key belongs to, whichever opinion it is."""
-    return repeat % _MOST_REPEATS
+class Judgement(Struct, frozen=True):
+    """The judgement of a question.
 
-
-def unanswered(
-    rule: CascadeRule,
-    mode: Mode,
-    names: Sequence[str],
-    answers: Mapping[str, Verdict | LlmevalError],
-    *,
-    audited: bool,
-) -> Sequence[str]:
-    """Return who is asked next; nobody once there is a verdict.
-
-    Args:
-        rule: Of the cascade.
-        mode: Of the question.
-        names: The opinions of the small judge, and the large one as the last.
-        answers: What each judge that was asked said, or why it said nothing.
-        audited: Whether it belongs to the random share.
+    Attributes:
+        verdict: The verdict, or why there is none.
+        jurors: Name to the answer of each judge that was asked.
     """
-    *small, large = names
-    if large in answers:
-        return ()
-    if missing := [name for name in small if name not in answers]:
-        return missing
-    # A spent budget, or a cache that cannot be used, is no failure of the small judge: it holds for the run.
-    if any(isinstance(each, LlmevalError) and not isinstance(each, JudgeError) for each in answers.values()):
-        return ()
-    verdicts = [each for each in answers.values() if not isinstance(each, LlmevalError)]
-    return (large,) if audited or len(verdicts) < len(small) or is_unsure(rule, mode, verdicts) else ()
+
+    verdict: Verdict | LlmevalError
+    jurors: Mapping[str, JurorVerdict] = {}
+
+    @property
+    def calls(self) -> Sequence[JudgeCall]:
+        """All calls that it took."""
+        return [call._replace(judge=name) for name, each in self.jurors.items() for call in each.calls]
+
+    @property
+    def entries(self) -> Sequence[StoredJudgement]:
+        """The judgements that can be recorded."""
+        return [each.entry for each in self.jurors.values() if each.entry is not None]
 
 
-_T = TypeVar("_T")
+@dataclass(frozen=True)
+class PanelQuestion:
+    """One question about one case, in one repeat, to a panel.
+
+    Attributes:
+        panel: Whom it goes to.
+        question: What is asked.
+        jurors: Name to the question as the juror gets it. Of a mode that asks one, the others take the place of a juror
+            that fails; of a cascade, the last is the large judge.
+        audited: Of a cascade: whether the large judge is asked even if the small one is sure.
+    """
+
+    panel: JudgePanel
+    question: Question
+    jurors: Mapping[str, JurorQuestion]
+    audited: bool = False
+
+    @cached_property
+    def key(self) -> str:
+        """The keys of the judgements."""
+        return " ".join(each.key for each in self.expected)
+
+    @property
+    def asks_one(self) -> bool:
+        """True if one verdict is enough."""
+        return self.question.mode.asks_one
+
+    @property
+    def cascade(self) -> CascadeRule | None:
+        """The rule by which the large judge is asked; ``None`` if that does not depend on others."""
+        return None if self.asks_one else self.panel.cascade
+
+    @property
+    def expected(self) -> tuple[JurorQuestion, ...]:
+        """The question to each juror, as far as none fails; to the large judge of a cascade if it is asked anyway."""
+        every = tuple(self.jurors.values())
+        if self.cascade is not None:
+            return every if self.audited else every[:-1]
+        return every[: 1 if self.asks_one else None]
+
+    def unanswered(self, answers: Mapping[str, JurorVerdict]) -> Sequence[str]:
+        """Return who is asked next, all of them at a time; nobody once there is enough for a verdict.
+
+        Args:
+            answers: Name to answer, so far.
+        """
+        names = list(self.jurors)
+        if self.cascade is not None:
+            verdicts = {name: each.verdict for name, each in answers.items()}
+            return unanswered(self.cascade, self.question.mode, names, verdicts, audited=self.audited)
+        if not self.asks_one:
+            return [] if answers else names
+        failed = all(isinstance(each.verdict, JudgeError) for each in answers.values())
+        return names[len(answers) : len(answers) + 1] if failed else []
+
+    def judgement(self, answers: Mapping[str, JurorVerdict]) -> Judgement:
+        """Return the judgement that the answers of the jurors are."""
+        return Judgement(self._reduced({name: each.verdict for name, each in answers.items()}), answers)
+
+    def _reduced(self, verdicts: Mapping[str, Verdict | LlmevalError]) -> Verdict | LlmevalError:
+        if self.panel.is_alone:
+            return verdicts[_ALONE]
+
+        if self.cascade is not None:
+            return cascaded(self.cascade, self.question.mode, list(self.jurors), verdicts)
+        return reduced(self.question.mode, verdicts, self.panel.reduce, self.panel.least)
 
 
-def candidates(jurors: Mapping[str, _T], mode: Mode, least: int) -> dict[str, _T]:
-    """Return who may be asked: all jurors, or for a mode that asks one, the first, and one for each that may fail."""
-    return dict(list(jurors.items())[: len(jurors) - least + 1 if mode.asks_one else None])
+def _juror(llm: Any) -> Juror:
+    from pytest_llmeval.judges._recordings import Judgements
+    from pytest_llmeval.judges.clients import as_client, connect
+
+    spec = JudgeSpec(llm) if isinstance(llm, str) else llm
+    client = connect(spec) if isinstance(spec, JudgeSpec) else as_client(llm)
+    spec = spec if isinstance(spec, JudgeSpec) else getattr(llm, "spec", None)
+    known = spec if isinstance(spec, JudgeSpec) else JudgeSpec()
+    return Juror(known.model or "", known.request_parameters(), Judgements(Path()), client)

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec.structs import replace
 
 from pytest_llmeval.core import JudgeCall, JudgeError, LlmevalError, NoJudgeError, with_value
-from pytest_llmeval.judges._asking import Judgement, JurorQuestion, JurorVerdict, PanelQuestion
 from pytest_llmeval.judges._contract import JudgeClient, JudgeReply, JudgeRequest, Usage, Verdict
+from pytest_llmeval.judges._panel import Judgement, JurorQuestion, JurorVerdict, PanelQuestion
 from pytest_llmeval.judges._spec import JudgeSpec, Price
 from pytest_llmeval.judges.questions._replies import enveloped, read_reply
-from pytest_llmeval.services import Activity, calls_that_fit, secret_values, together, without
+from pytest_llmeval.services import Activity, calls_that_fit, caught, secret_values, together, without
 
 if TYPE_CHECKING:
     from genai_prices.types import PriceCalculation
@@ -323,6 +323,44 @@ class JudgeStore(Protocol):
         """Keep why there is no verdict, as long as it is not to be asked for again; return it."""
 
 
+class UnkeptVerdicts:
+    """A store that keeps nothing; only questions that all cases share are asked once."""
+
+    def __init__(self) -> None:
+        self._shared: dict[str, asyncio.Future[tuple[JurorVerdict | None, BaseException | None]]] = {}
+
+    def known(self, question: JurorQuestion) -> None:
+        """Return nothing."""
+
+    async def obtain(self, question: JurorQuestion, ask: Callable[[], Awaitable[JurorVerdict]]) -> JurorVerdict:
+        """Return the verdict; a question that cases share is asked once for all of them, even if it fails."""
+        if not question.question.shared:
+            return await ask()
+        if question.key not in self._shared:
+            self._shared[question.key] = asyncio.ensure_future(caught(ask()))
+        verdict, error = await self._shared[question.key]
+        if verdict is None:
+            assert error is not None
+            raise error
+        return verdict
+
+    async def reserve(self, question: JurorQuestion) -> None:
+        """Allow any call."""
+
+    def settle(self, reservation: "Reservation | None", usage: Usage, cost: float | None) -> None:
+        """Count nothing."""
+
+    def keep(self, question: JurorQuestion, reply: JudgeReply, verdict: Verdict, call: JudgeCall) -> JurorVerdict:
+        """Return the verdict; nothing is kept."""
+        del question, reply
+        return JurorVerdict(verdict, call)
+
+    def keep_failure(self, question: JurorQuestion, error: JudgeError, call: JudgeCall | None) -> JurorVerdict:
+        """Return why there is no verdict."""
+        del question
+        return JurorVerdict(error, call)
+
+
 @dataclass(frozen=True)
 class JudgeService:
     """The one place where judges are asked.
@@ -330,10 +368,12 @@ class JudgeService:
     Attributes:
         limit: On calls in flight, those of targets included.
         store: Looked into before a model is asked.
+        strict: Whether errors that are not those of a judge, such as a missing package, are raised.
     """
 
     limit: CallLimit
     store: JudgeStore
+    strict: bool = False
 
     def known(self, question: PanelQuestion) -> Judgement | None:
         """Return the result if no call is needed: stored verdicts, or an error if no call is allowed.
@@ -351,12 +391,20 @@ class JudgeService:
         return question.judgement(answers)
 
     async def judge(self, question: PanelQuestion) -> Judgement:
-        """Return the judgement of a question; models are asked for verdicts that are not stored."""
+        """Return the judgement of a question; models are asked for verdicts that are not stored.
+
+        Raises:
+            LlmevalError: Of a strict service: nothing can be asked.
+        """
         verdicts: dict[str, JurorVerdict] = {}
         while names := question.unanswered(verdicts):
             answers = await together([self._of_juror(question.jurors[name]) for name in names])
             verdicts |= zip(names, answers, strict=True)
-        return question.judgement(verdicts)
+        judgement = question.judgement(verdicts)
+        error = judgement.verdict
+        if self.strict and isinstance(error, LlmevalError) and not isinstance(error, JudgeError):
+            raise error
+        return judgement
 
     async def _of_juror(self, question: JurorQuestion) -> JurorVerdict:
         try:

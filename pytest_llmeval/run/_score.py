@@ -1,7 +1,6 @@
 """The scoring of cases in Python."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
@@ -280,11 +279,11 @@ def _measure_asking(
     workers: int,
 ) -> list[tuple[Observation | Exception, Observation | None]]:
     """Return what is measured of each case, and how far several judges agree about it."""
-    from pytest_llmeval.judges import Asking, DirectJudges
+    from pytest_llmeval.judges import Asking, JudgePanel, ask_unkept
 
-    with closing(DirectJudges.from_judge(judge, workers)) as judges:
-        askings = [Asking.about(evaluator, case, reading, judges.panel) for case in cases]
-        judges.run(each.ask(judges) for each in askings)
+    panel = JudgePanel.from_python(judge)
+    askings = [Asking.about(evaluator, case, reading, panel) for case in cases]
+    ask_unkept(panel, workers, lambda service: (asking.ask(service) for asking in askings))
     measured: list[tuple[Observation | Exception, Observation | None]] = []
     for case, each in zip(cases, askings, strict=True):
         verdicts = [] if each.error is not None else each.verdicts

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from pytest_llmeval.core import BudgetError, FieldsError, JudgeError
 from pytest_llmeval.judges import CascadeRule, CascadeVerdict, Listing, Verdict, get_mode, is_unsure
-from pytest_llmeval.judges._panel import cascaded, unanswered
+from pytest_llmeval.judges._reduction import cascaded, unanswered
 from pytest_llmeval.judges._spec import Doubt
 
 BETWEEN = CascadeRule(Doubt([0.3, 0.8]))

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from pytest_llmeval.core import BudgetError, JudgeError, LlmevalError
 from pytest_llmeval.judges import FLAGS, JudgeOffError, PanelError, PanelVerdict, Reduce, Verdict, get_mode
-from pytest_llmeval.judges._panel import decided, reduced
+from pytest_llmeval.judges._reduction import decided, reduced
 from pytest_llmeval.tasks.grounding._questions import checklist_mode
 from pytest_llmeval.tasks.preference._pairwise import pairwise_mode
 

@@ -3,7 +3,6 @@
 import json
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -14,12 +13,14 @@ from pytest_llmeval.core import Fault, LlmevalError, Parts, SuiteError, unknown_
 from pytest_llmeval.judges import (
     ADVERSARIAL,
     MODE_OF_TYPE,
-    DirectJudges,
     Judgeable,
+    JudgePanel,
+    JudgeService,
     Panel,
     PromptFile,
     Question,
     Verdict,
+    ask_unkept,
     get_mode,
     instruction_language,
     is_unanswerable,
@@ -118,17 +119,23 @@ def judge_answer(
     if (score := task.by_rule()) is not None:
         return score
     verdicts: list[Verdict | LlmevalError] = []
-    with closing(DirectJudges.from_judge(llm, workers=1)) as judges:
-        judges.run([_ask(judges, task, verdicts.append)])
+    _ask(llm, [(task, verdicts.append)], workers=1)
     (verdict,) = verdicts
     if isinstance(verdict, LlmevalError):
         raise verdict
     return verdict.score
 
 
-async def _ask(judges: DirectJudges, task: "_AnswerTask", then: Callable[[Verdict | LlmevalError], None]) -> None:
-    question = judges.panel.bind(task.to_question(), "")
-    then((await judges.judge(question)).verdict)
+def _ask(
+    llm: Any, tasks: "Iterable[tuple[_AnswerTask, Callable[[Verdict | LlmevalError], None]]]", workers: int
+) -> None:
+    """Ask a judge, and give each verdict to the function beside its task."""
+    panel = JudgePanel.from_python(llm)
+
+    async def ask(service: JudgeService, task: "_AnswerTask", then: Callable[[Verdict | LlmevalError], None]) -> None:
+        then((await service.judge(panel.bind(task.to_question(), ""))).verdict)
+
+    ask_unkept(panel, workers, lambda service: (ask(service, task, then) for task, then in tasks))
 
 
 def batch_judge(
@@ -417,8 +424,7 @@ def _judge_missing(
         else:
             fill(row, verdict.score)
 
-    with closing(DirectJudges.from_judge(llm, workers)) as judges:
-        judges.run(_ask(judges, task, partial(judged, row)) for row, task in left.items())
+    _ask(llm, [(task, partial(judged, row)) for row, task in left.items()], workers)
     if failed:
         _LOG.warning("%d of %d answers have no verdict; the first: %s", len(failed), len(left), failed[min(failed)])
 

@@ -12,7 +12,7 @@ from pytest_llmeval import Case, score
 from pytest_llmeval.cli import main
 from pytest_llmeval.core import Parts, Reading
 from pytest_llmeval.judges import FLAGS, Verdict, get_mode
-from pytest_llmeval.judges._panel import reduced
+from pytest_llmeval.judges._reduction import reduced
 from pytest_llmeval.judges.questions._replies import read_explanation
 from pytest_llmeval.tasks.fact_check._evaluator import FactCheck
 from pytest_llmeval.tasks.fact_check._source import FactCheckSource

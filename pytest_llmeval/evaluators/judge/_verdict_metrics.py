@@ -1,4 +1,4 @@
-"""Metrics of several judges: agreement of the jurors of a panel, and the audit of a cascade."""
+"""Metrics of the verdicts of several judges."""
 
 import json
 import math

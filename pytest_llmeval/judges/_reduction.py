@@ -1,0 +1,287 @@
+"""The verdict of several judges."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any, Final, TypeAlias, TypeVar
+
+from msgspec.structs import asdict
+
+from pytest_llmeval.core import JudgeError, LlmevalError
+from pytest_llmeval.judges._contract import ROUNDING, Mode, Verdict
+from pytest_llmeval.judges._spec import CascadeRule, Reduce
+from pytest_llmeval.judges.questions._replies import FLAGS, UNNAMED_DEFECTS
+
+_VOTES: Final = ("majority", "unanimous")
+
+
+Votes: TypeAlias = Mapping[str, float | None]
+"""Juror to score from 0 to 1 for one thing that is judged; ``None`` where the juror failed."""
+
+
+class PanelVerdict(Verdict, frozen=True):
+    """The verdict of a panel. Its details have that of each juror as ``jurors``.
+
+    Attributes:
+        undecided: The scores between which a vote did not decide; the lowest of them counts.
+        votes: What the jurors gave.
+    """
+
+    undecided: tuple[float, ...] = ()
+    votes: tuple[Votes, ...] = ()
+
+
+class CascadeVerdict(Verdict, frozen=True):
+    """The verdict of a cascade. Its details have that of each judge as ``jurors``.
+
+    Attributes:
+        first: What the small judge said, if it was sure; else ``None``.
+        audited: Whether it was sure, and the large one was asked nevertheless.
+        differs: Of an audited one: whether the large judge disagrees by more than the tolerance of the mode.
+        adds: Of an audited one: score of the large judge minus that of the small one, as a share of the scale.
+    """
+
+    first: Verdict | None = None
+    audited: bool = False
+    differs: bool = False
+    adds: float = 0.0
+
+
+class PanelError(JudgeError):
+    """Too few jurors gave a verdict.
+
+    Attributes:
+        votes: What the others gave.
+    """
+
+    def __init__(self, message: str, votes: tuple[Votes, ...]) -> None:
+        super().__init__(message)
+        self.votes = votes
+
+
+def reduced(
+    mode: Mode, opinions: Mapping[str, Verdict | LlmevalError], reduce: Reduce | None, least: int
+) -> Verdict | LlmevalError:
+    """Return the verdict of a panel, or why it has none.
+
+    Args:
+        mode: Of the question.
+        opinions: Juror to its verdict, or to why it has none.
+        reduce: How verdicts become one; ``None``: the majority of words such as yes and no, the mean of scores.
+        least: How many verdicts it takes.
+    """
+    verdicts = [each for each in opinions.values() if isinstance(each, Verdict)]
+    failed = {name: each for name, each in opinions.items() if not isinstance(each, Verdict)}
+    # A spent budget, or a cache that cannot be used, is no failure of a juror: it holds for the run.
+    if stopped := next((each for each in failed.values() if not isinstance(each, JudgeError)), None):
+        return stopped
+    if mode.asks_one and verdicts:
+        return verdicts[0]
+    votes = () if mode.asks_one else _votes(mode, opinions)
+    least = 1 if mode.asks_one else least
+    if len(verdicts) < least:
+        first = next(iter(failed.values()))
+        if not verdicts and type(first) is not JudgeError and len(set(map(type, failed.values()))) == 1:
+            return first  # judges are switched off, or there are none
+        why = "; ".join(f"{name}: {each}" for name, each in failed.items())
+        return PanelError(f"found {len(verdicts)} of {len(opinions)} verdicts, expected at least {least}: {why}", votes)
+    how = reduce or ("majority" if mode.decides or mode.reply_schema is None else "mean")
+    jurors = {name: shown_verdict(each) for name, each in opinions.items()}
+    reasoning = "; ".join(juror_lines(jurors))
+    if mode.listing is not None:
+        rows = zip(*map(mode.listing.grades, verdicts), strict=True)
+        joined = mode.listing.join(verdicts, [decided(row, how)[0] for row in rows])
+        return PanelVerdict(joined.score, reasoning, {**joined.details, "jurors": jurors}, votes=votes)
+    score, undecided = decided([each.score for each in verdicts], how)
+    details: dict[str, Any] = {"jurors": jurors, **_findings(verdicts, how)}
+    if undecided:
+        score = score if mode.tied is None else mode.tied
+        details["undecided"] = undecided
+    return PanelVerdict(score, reasoning, details, tuple(undecided), votes)
+
+
+def is_unsure(rule: CascadeRule, mode: Mode, verdicts: Sequence[Verdict]) -> bool:
+    """Return whether the large judge must decide.
+
+    Args:
+        rule: Of the cascade.
+        mode: Of the question.
+        verdicts: All opinions of the small judge.
+    """
+    if rule.when.score_between is None:
+        return any(mode.differ(first, second) for first, second in combinations(verdicts, 2))
+    low, high = rule.when.score_between
+    return any(low - ROUNDING <= share <= high + ROUNDING for share in mode.shares(verdicts[0]))
+
+
+def cascaded(
+    rule: CascadeRule, mode: Mode, names: Sequence[str], answers: Mapping[str, Verdict | LlmevalError]
+) -> Verdict | LlmevalError:
+    """Return the verdict of a cascade: that of the large judge if it was asked, else the first of the small one.
+
+    Args:
+        rule: Of the cascade.
+        mode: Of the question.
+        names: As in `pytest_llmeval.judges._spec.unanswered`.
+        answers: As there.
+    """
+    *small, large = names
+    failed = (each for each in answers.values() if not isinstance(each, Verdict | JudgeError))
+    decides = next(failed, answers[large] if large in answers else answers[small[0]])
+    if not isinstance(decides, Verdict):
+        return decides
+    details = {**decides.details, "jurors": {name: shown_verdict(each) for name, each in answers.items()}}
+    opinions = [each for name in small if isinstance(each := answers[name], Verdict)]
+    if len(opinions) < len(small) or is_unsure(rule, mode, opinions):
+        return CascadeVerdict(decides.score, decides.reasoning, details)
+    first = CascadeVerdict(decides.score, decides.reasoning, details, opinions[0])
+    if large not in answers:
+        return first
+    shares = list(zip(mode.shares(opinions[0]), mode.shares(decides), strict=True))
+    adds = sum(there - here for here, there in shares) / max(1, len(shares))
+    return CascadeVerdict(
+        decides.score,
+        decides.reasoning,
+        details,
+        opinions[0],
+        audited=True,
+        differs=mode.differ(opinions[0], decides),
+        adds=adds,
+    )
+
+
+def _votes(mode: Mode, opinions: Mapping[str, Verdict | LlmevalError]) -> tuple[Votes, ...]:
+    """Return what each juror gave for each thing that is judged."""
+    rows = {name: mode.shares(each) for name, each in opinions.items() if isinstance(each, Verdict)}
+    things = max(map(len, rows.values()), default=1)
+    return tuple({name: rows[name][place] if name in rows else None for name in opinions} for place in range(things))
+
+
+def decided(scores: Sequence[float], how: Reduce) -> tuple[float, list[float]]:
+    """Return what scores are reduced to, and those between which a vote did not decide: then the lowest of them counts.
+
+    >>> decided([1, 0, 1], "majority"), decided([1, 0], "majority"), decided([1, 0, 1], "unanimous")
+    ((1, []), (0, [0, 1]), (0, [0, 1]))
+    """
+    if how == "median":
+        from statistics import median
+
+        return median(scores), []
+    if how not in _VOTES:
+        return math.fsum(scores) / len(scores), []
+    votes = Counter(scores)
+    needed = max(votes.values()) if how == "majority" else len(scores)
+    winners = sorted(score for score, count in votes.items() if count >= needed) or sorted(votes)
+    return winners[0], winners if len(winners) > 1 else []
+
+
+def _findings(verdicts: Sequence[Verdict], how: Reduce) -> dict[str, Any]:
+    """Return the findings that all verdicts have: defects, and grades besides the score.
+
+    Others, such as remarks, are those of one juror, which its own verdict shows.
+    """
+    findings: dict[str, Any] = {}
+    for name in verdicts[0].details:
+        values = [each.details.get(name) for each in verdicts]
+        if name in FLAGS:
+            # A defect counts as found where a vote does not decide; a juror who does not mention it has no vote.
+            votes = [
+                -float(bool(value))
+                for value, each in zip(values, verdicts, strict=True)
+                if name not in each.details.get(UNNAMED_DEFECTS, ())
+            ]
+            findings[name] = bool(votes) and bool(-decided(votes, _vote(how))[0])
+            if not votes:
+                findings.setdefault(UNNAMED_DEFECTS, []).append(name)
+        elif grades := _grades(values):
+            findings[name] = {each: decided([grade[each] for grade in grades], how)[0] for each in grades[0]}
+    return findings
+
+
+def _grades(values: Sequence[Any]) -> Sequence[Mapping[str, float]]:
+    """Return values if they are grades by name, the same names in all of them; else nothing."""
+    if not all(isinstance(each, Mapping) and each.keys() == values[0].keys() for each in values):
+        return ()
+    numbers = [number for each in values for number in each.values()]
+    return values if all(type(number) in (int, float) for number in numbers) else ()
+
+
+def _vote(how: Reduce) -> Reduce:
+    return how if how in _VOTES else "majority"
+
+
+def juror_lines(jurors: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return a line for each juror in the details of a verdict: what it gives, and why."""
+    lines = []
+    for name, each in jurors.items():
+        gives, why = ("no verdict", each["missing"]) if "missing" in each else (f"{each['score']:g}", "")
+        why = why or each.get("reasoning", "")
+        lines.append(f"{name} gives {gives}: {why}" if why else f"{name} gives {gives}")
+    return lines
+
+
+def shown_verdict(opinion: Verdict | LlmevalError) -> dict[str, Any]:
+    """Return what the details of a joint verdict have of one juror: what it gave, or why it gave nothing."""
+    if not isinstance(opinion, Verdict):
+        return {"missing": str(opinion)}
+    return {name: value for name, value in asdict(opinion).items() if value not in ("", {})}
+
+
+_MOST_REPEATS = 1000
+"""Repeats of a case are counted from 0 to 999, so that those of further opinions are none of a case."""
+
+
+def opinions(name: str, repeat: int, rule: CascadeRule) -> dict[str, int]:
+    """Return what the opinions of the small judge are called, and which repeats they are in keys.
+
+    >>> from pytest_llmeval.judges._spec import Doubt
+    >>> opinions("openai:a", 3, CascadeRule(Doubt(disagree=2)))
+    {'openai:a': 3, 'openai:a (opinion 2)': 1003}
+    """
+    named = {name: repeat}
+    for number in range(1, rule.opinions):
+        named[f"{name} (opinion {number + 1})"] = repeat + number * _MOST_REPEATS
+    return named
+
+
+def case_repeat(repeat: int) -> int:
+    """Return the repeat of a case that a repeat in a key belongs to, whichever opinion it is."""
+    return repeat % _MOST_REPEATS
+
+
+def unanswered(
+    rule: CascadeRule,
+    mode: Mode,
+    names: Sequence[str],
+    answers: Mapping[str, Verdict | LlmevalError],
+    *,
+    audited: bool,
+) -> Sequence[str]:
+    """Return who is asked next; nobody once there is a verdict.
+
+    Args:
+        rule: Of the cascade.
+        mode: Of the question.
+        names: The opinions of the small judge, and the large one as the last.
+        answers: What each judge that was asked said, or why it said nothing.
+        audited: Whether it belongs to the random share.
+    """
+    *small, large = names
+    if large in answers:
+        return ()
+    if missing := [name for name in small if name not in answers]:
+        return missing
+    # A spent budget, or a cache that cannot be used, is no failure of the small judge: it holds for the run.
+    if any(isinstance(each, LlmevalError) and not isinstance(each, JudgeError) for each in answers.values()):
+        return ()
+    verdicts = [each for each in answers.values() if not isinstance(each, LlmevalError)]
+    return (large,) if audited or len(verdicts) < len(small) or is_unsure(rule, mode, verdicts) else ()
+
+
+_T = TypeVar("_T")
+
+
+def candidates(jurors: Mapping[str, _T], mode: Mode, least: int) -> dict[str, _T]:
+    """Return who may be asked: all jurors, or for a mode that asks one, the first, and one for each that may fail."""
+    return dict(list(jurors.items())[: len(jurors) - least + 1 if mode.asks_one else None])
