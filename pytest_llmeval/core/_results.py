@@ -134,7 +134,6 @@ class Selection(NamedTuple):
         replayed: Whether the answer, and what judges say of it, would have been replayed if the case had run.
         cause: Why the case ran.
         saved_usd: What running it would have cost, by the mean of its suite; ``None`` where that is not known.
-        saved_s: Likewise, in seconds.
     """
 
     since: str
@@ -142,7 +141,6 @@ class Selection(NamedTuple):
     replayed: bool = False
     cause: str = ""
     saved_usd: JsonNumber | None = None
-    saved_s: JsonNumber = 0.0
 
 
 class CaseRecord(msgspec.Struct, frozen=True, omit_defaults=True):

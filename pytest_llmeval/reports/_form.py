@@ -302,7 +302,6 @@ class AffectedReport(Struct, frozen=True):
         carried: How many have the scores of the approved run.
         causes: Why cases ran, with how many, the most frequent first.
         saved_usd: What the others would have cost, by the mean of the approved run; ``None`` where that is not known.
-        saved_s: Likewise, in seconds.
     """
 
     since: str
@@ -310,7 +309,6 @@ class AffectedReport(Struct, frozen=True):
     carried: int
     causes: Mapping[str, int] = {}
     saved_usd: AnyNumber | None = None
-    saved_s: AnyNumber = 0.0
 
 
 class SampleReport(Struct, frozen=True):

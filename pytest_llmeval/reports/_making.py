@@ -229,7 +229,6 @@ def affected_report(records: Iterable[CaseRecord]) -> AffectedReport | None:
         len(carried),
         dict(sorted(causes.items(), key=lambda each: (-each[1], each[0]))),
         None if None in costs else math.fsum(each for each in costs if each is not None),
-        math.fsum(each.saved_s for each in carried),
     )
 
 

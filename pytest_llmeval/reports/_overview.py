@@ -339,12 +339,8 @@ def affected_text(suites: Sequence[SuiteReport]) -> str:
     listed = [f"{cause} ({count})" for cause, count in sorted(causes.items(), key=lambda each: (-each[1], each[0]))]
     more = [f"{len(listed) - _CAUSES} more"] if len(listed) > _CAUSES else []
     text = f"ran {ran} of {counted(ran + carried, 'case')} {since}: {', '.join([*listed[:_CAUSES], *more])}"
-    amounts = []
-    if (usd := math.fsum(each.saved_usd or 0 for each in chosen)) >= _CENT / 2:
-        amounts.append(f"{usd:.2f} USD")
-    if (saved := sum(each.saved_s for each in chosen)) >= 1:
-        amounts.append(seconds(saved))
-    return f"{text}; saved about {' and '.join(amounts)}" if amounts else text
+    usd = math.fsum(each.saved_usd or 0 for each in chosen)
+    return f"{text}; saved about {usd:.2f} USD" if usd >= _CENT / 2 else text
 
 
 _CENT = 0.01

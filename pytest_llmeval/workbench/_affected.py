@@ -1,6 +1,7 @@
 """Runs of affected cases: what has changed since an approved run, what is carried over from it, and why others run."""
 
 import json
+import math
 import os
 import tempfile
 from argparse import ArgumentParser, Namespace
@@ -52,7 +53,6 @@ class StoredInputs(Struct, frozen=True):
         cases: Case to the fingerprint of its row.
         recorded: Whether answers were replayed from recordings.
         case_usd: Mean cost of a case; ``None`` where that is not known.
-        case_s: Mean duration of a case.
         used: What its cases used, each with its kind.
     """
 
@@ -61,7 +61,6 @@ class StoredInputs(Struct, frozen=True):
     cases: dict[str, str]
     recorded: bool = False
     case_usd: JsonNumber | None = None
-    case_s: JsonNumber = 0.0
     used: tuple[str, ...] = ()
     schema: int = 1
 
@@ -244,8 +243,7 @@ class AffectedCases:
                 yield case.id, CaseChoice(Selection(self.since, cause=cause))
                 continue
             replayed = self.terms.replays(key, suite, case)
-            saved = (stored.case_usd, stored.case_s)
-            selection = Selection(self.since, carried=True, replayed=replayed, saved_usd=saved[0], saved_s=saved[1])
+            selection = Selection(self.since, carried=True, replayed=replayed, saved_usd=stored.case_usd)
             why = f"carried from {self.since}" + (", where it failed" if record.outcome == "failed" else "")
             yield case.id, CaseChoice(selection, structs.replace(record, reason=why, selection=selection))
 
@@ -471,8 +469,7 @@ def _stored_inputs(judged: JudgedSuite, project: ProjectInputs, scope: RunScope,
         for cost in (*(call.cost_usd for call in each.calls), *(use.cost_usd for use in each.target_usage))
     ]
     known = [each for each in costs if each is not None]
-    usd = round(sum(known) / len(ran), 9) if known and len(known) == len(costs) else None
-    seconds = round(sum(each.duration_s for each in ran) / len(ran), 1) if ran else 0.0
+    usd = round(math.fsum(known) / len(ran), 9) if known and len(known) == len(costs) else None
     new = StoredInputs(
         fingerprint(judged.measured.run.statistics.text),
         dict(sorted(values.items())),
@@ -480,13 +477,20 @@ def _stored_inputs(judged: JudgedSuite, project: ProjectInputs, scope: RunScope,
         any(use.origin == "recorded" for each in ran for use in each.target_usage)
         or any(each.carried and each.selection is not None and each.selection.replayed for each in judged.records),
         usd,
-        seconds,
         inputs.used,
     )
     if old is not None:
-        as_before = structs.replace(new, case_usd=old.case_usd, case_s=old.case_s)
+        as_before = structs.replace(new, case_usd=old.case_usd)
         new = as_before if not ran or as_before == old else new  # costs alone are no reason to write the file
+        if new.recorded and _confirms(new, old):
+            return old  # the run that asked knows what the answers used
     return new
+
+
+def _confirms(new: StoredInputs, old: StoredInputs) -> bool:
+    """Return whether a run found the scores and the inputs of an earlier one, of which it may have used fewer."""
+    same = (new.statistics, new.cases) == (old.statistics, old.cases)
+    return same and new.inputs.items() <= old.inputs.items() and {*new.used} <= {*old.used}
 
 
 _FILE: Final = "LLMEVAL_AFFECTED_FILE"

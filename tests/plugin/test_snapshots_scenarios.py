@@ -89,7 +89,7 @@ def changed(approved: "Project") -> "Project":
 
 
 def files(*suites: str) -> set[str]:
-    return {f"{suite}.{suffix}" for suite in suites for suffix in ("cases.jsonl", "scores.json")}
+    return {f"{suite}.{suffix}" for suite in suites for suffix in ("cases.jsonl", "inputs.json", "scores.json")}
 
 
 TOLD = {
