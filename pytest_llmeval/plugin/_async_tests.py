@@ -24,9 +24,11 @@ from pytest_llmeval.plugin._pytest_private import (
     is_parameter,
     lasting_anyio_loop,
     lasts,
+    loop_scope,
     next_of_worker,
     request_of,
 )
+from pytest_llmeval.plugin._user_loops import USER_LOOPS
 from pytest_llmeval.run import CaseRunner, LoadedCase
 from pytest_llmeval.services import caught
 
@@ -65,18 +67,18 @@ class AsyncTests:
         self._begun: dict[pytest.Item, _Outcome] = {}
         self._turn: pytest.Function | None = None
         self._group_end = ExitStack()
-        self._loop: asyncio.Runner | None = None
+        self._loops = config.stash[USER_LOOPS]
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Group the tests that may run at the same time: of one function, with the same fixtures that outlive them."""
+        tests = list(_async_tests(session))
+        self._loops.has_async_tests = bool(tests)
+        self._loops.shares_session = any(loop_scope(item) == "session" for _, item, _ in tests)
         if self._runner.in_turn or self._runner.options.concurrency == 1:
             return
-        for place, item in enumerate(session.items):
-            if not isinstance(item, pytest.Function) or not inspect.iscoroutinefunction(item.function):
-                continue
-            loaded = case_of(item)
-            if loaded is not None and _begins_early(item):
+        for place, item, loaded in tests:
+            if _begins_early(item):
                 known = fixture_info(item).name2fixturedefs
                 shared = (name for name in item.callspec.params if not is_parameter(known[name][-1]))
                 values = tuple((name, id(item.callspec.params[name])) for name in shared if name not in CASE_FIXTURES)
@@ -104,9 +106,8 @@ class AsyncTests:
         """Run an async test over a suite that no other plugin runs."""
         if not inspect.iscoroutinefunction(pyfuncitem.obj) or case_of(pyfuncitem) is None:
             return None
-        if self._loop is None:
-            self._loop = asyncio.Runner()
-        self._loop.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in _arguments(pyfuncitem)}))
+        test = pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in _arguments(pyfuncitem)})
+        self._loops.run_test(test)
         return True
 
     @pytest.hookimpl(wrapper=True)
@@ -119,11 +120,6 @@ class AsyncTests:
             self._begun.clear()
             self._group_end.close()
         return (yield)
-
-    def pytest_unconfigure(self) -> None:
-        """Close the own loop."""
-        if self._loop is not None:
-            self._loop.close()
 
     def _keep_anyio_loop(self, backend: Any) -> None:
         if not self._begun:
@@ -226,6 +222,15 @@ class AsyncTests:
             return None
         vars(item)["setup"] = lambda: None
         return {name: item.funcargs[name] for name in _arguments(item)}
+
+
+def _async_tests(session: pytest.Session) -> Iterator[tuple[int, pytest.Function, LoadedCase]]:
+    """Yield the async tests over suites with their places and cases."""
+    for place, item in enumerate(session.items):
+        if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.function):
+            loaded = case_of(item)
+            if loaded is not None:
+                yield place, item, loaded
 
 
 def _arguments(item: pytest.Function) -> Sequence[str]:

@@ -26,6 +26,7 @@ from pytest_llmeval.plugin._payload import (
     stop_spent,
 )
 from pytest_llmeval.plugin._pytest_private import SyntheticModule, fixture_info, record_whole_name
+from pytest_llmeval.plugin._user_loops import USER_LOOPS
 from pytest_llmeval.run import (
     EarlyCalls,
     Execution,
@@ -77,17 +78,24 @@ def _is_plain(defined: "pytest.FixtureDef[object]") -> bool:
     return defined.argname in _FACTORIES and not inspect.isgeneratorfunction(defined.func)
 
 
-def outlives_its_test(name: str, fixtures: "Mapping[str, Sequence[pytest.FixtureDef[object]]]") -> bool:
+def outlives_its_test(
+    name: str, fixtures: "Mapping[str, Sequence[pytest.FixtureDef[object]]]", overrides: int = 0
+) -> bool:
     """Return whether what a fixture returns can be used after its test, as far as pytest knows.
 
     Args:
         name: Of the fixture.
         fixtures: The definitions of all fixtures that it uses, directly or not.
+        overrides: How many definitions of that name, which use the one before them, are left aside.
     """
-    for defined in fixtures.get(name, ())[-1:]:
+    known = fixtures.get(name, ())
+    for defined in known[len(known) - 1 - overrides :][:1] if overrides < len(known) else ():
         if defined.scope != "function":
             return True
-        used = all(each != "request" and outlives_its_test(each, fixtures) for each in defined.argnames)
+        used = all(
+            argument != "request" and outlives_its_test(argument, fixtures, overrides + 1 if argument == name else 0)
+            for argument in defined.argnames
+        )
         return _is_plain(defined) and used
     return True
 
@@ -125,14 +133,23 @@ class CaseItem(pytest.Function):
         __tracebackhide__ = True
         judge = None if request is None else partial(request.getfixturevalue, "judge_client")
         fixtures = FromFixtures(target, judge)
-        if self.bulk:
-            self._run_all(fixtures)
-        else:
-            following = takewhile(
-                before_next_look(self.loaded), (each.loaded for each in _from(self.queue, self.position))
-            )
-            execution = self.config.stash[RUNNER].run(self.loaded, fixtures, following, self.early)
-            conclude(self, self.loaded, execution)
+        loops = self.config.stash[USER_LOOPS]
+        try:
+            with loops.running(self):
+                if self.bulk:
+                    self._run_all(fixtures)
+                else:
+                    self._run_alone(fixtures)
+        except RuntimeError as error:
+            if apart := loops.apart(self):
+                error.add_note(apart)
+            raise
+
+    def _run_alone(self, fixtures: FromFixtures) -> None:
+        __tracebackhide__ = True
+        following = takewhile(before_next_look(self.loaded), (each.loaded for each in _from(self.queue, self.position)))
+        execution = self.config.stash[RUNNER].run(self.loaded, fixtures, following, self.early)
+        conclude(self, self.loaded, execution)
 
     def _run_all(self, fixtures: FromFixtures) -> None:
         __tracebackhide__ = True
@@ -171,6 +188,12 @@ class CaseItem(pytest.Function):
             if len(failed) > _LISTED:
                 lines.append(f"... and {len(failed) - _LISTED} more, all of them in the reports")
             raise pytest.fail.Exception("\n".join(lines), pytrace=False)
+
+
+def _has_own_target(variant: pytest.Function) -> bool:
+    """Return whether a fixture of the user answers the cases."""
+    defined = fixture_info(variant).name2fixturedefs.get("llmeval_target", ())[-1:]
+    return any(not _is_ours(each) for each in defined)
 
 
 def _line(suite: Suite, case: Case) -> int:
@@ -258,9 +281,8 @@ class EvalModule(SyntheticModule):
         suite = self._suite
         if suite.asks_models or suite.systems:
             return True
-        fixtures = [fixture_info(item).name2fixturedefs.get("llmeval_target", ())[-1:] for item in variants[:1]]
         declared = suite.target is not None or suite.model is not None
-        has_target = declared or any(own and not _is_ours(own[0]) for own in fixtures)
+        has_target = declared or any(map(_has_own_target, variants[:1]))
         return has_target and self._lacks_predictions()
 
     def _lacks_predictions(self) -> bool:
@@ -309,28 +331,25 @@ class EvalModule(SyntheticModule):
     def _ways(self, variants: list[pytest.Function], judge_client: list[pytest.Function]) -> "list[_Way]":
         """Return the ways to answer the suite's cases: its systems, or the variants of the fixture."""
         loader, suite = self.config.stash[LOADER], self._suite
-        return [
-            _Way(
-                variant,
-                suite.for_variant(name),
-                loader.key(suite, variant=name),
-                self._early_calls(variant, judge_client),
-            )
+        ways = [
+            (variant, suite.for_variant(name), loader.key(suite, variant=name))
             for variant in variants
             for name in (suite.systems or [_variant_of(variant)])
         ]
+        return [_Way(variant, own, key, self._early_calls(own, variant, judge_client)) for variant, own, key in ways]
 
-    def _early_calls(self, variant: pytest.Function, judge_client: list[pytest.Function]) -> EarlyCalls:
+    def _early_calls(self, suite: Suite, variant: pytest.Function, judge_client: list[pytest.Function]) -> EarlyCalls:
         """Return which calls may start before a case's test is set up."""
         if not self._makes_calls([variant]):
             return EarlyCalls()  # looking for calls to make would cost each case time
         info = fixture_info(variant)
         judge = all(outlives_its_test("judge_client", fixture_info(item).name2fixturedefs) for item in judge_client)
+        if suite.model is not None and not _has_own_target(variant):
+            return EarlyCalls(judge, judge)  # as for judges, what fixtures do to this process is no concern of a model
         blocking = blocking_fixture(info.names_closure, info.name2fixturedefs)
-        if blocking and blocking not in _FACTORIES and len(self._suite.cases) > 1:
-            self.config.stash[LOADER].left_out.serial.add(
-                (self.config.stash[LOADER].display_path(self._suite.path), blocking)
-            )
+        if blocking and blocking not in _FACTORIES and len(suite.cases) > 1 and self._lacks_predictions():
+            loader = self.config.stash[LOADER]
+            loader.left_out.serial.add((loader.display_path(suite.path), blocking))
         return EarlyCalls(judge and not blocking, judge)
 
     def _item(self, way: "_Way", case: Case) -> CaseItem:

@@ -31,6 +31,7 @@ from pytest_llmeval.judges import (
     Verdict,
 )
 from pytest_llmeval.plugin._payload import LOADER, RUNNER, conclude, keep_judgements, note_scores, stop_spent
+from pytest_llmeval.plugin._user_loops import USER_LOOPS
 from pytest_llmeval.run import FromFixtures, LoadedCase, answered_with, measure_answered, measure_each, unanswered
 from pytest_llmeval.suites import default_registry, get_checks, get_evaluator
 
@@ -288,7 +289,8 @@ class AskJudge:
         judges = access.judges
         if not asking.is_known(judges.service):
             access.open()
-            judges.background.run(asking.ask(judges.service))
+            with self.request.config.stash[USER_LOOPS].running(self.request.node):
+                judges.background.run(asking.ask(judges.service))
         if asking.error is not None:
             raise asking.error
         for _, judgement in asking.judged:

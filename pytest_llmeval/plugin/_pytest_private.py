@@ -16,6 +16,8 @@ from pytest_llmeval.plugin._options import WorkerTerms
 from pytest_llmeval.services import secret_values, without
 
 if TYPE_CHECKING:
+    import asyncio
+
     from _pytest.fixtures import FuncFixtureInfo
 
 
@@ -62,6 +64,11 @@ def is_parameter(defined: "pytest.FixtureDef[Any]") -> bool:
     return defined.func.__module__ == "_pytest.python"
 
 
+def loop_scope(function: pytest.Function) -> str | None:
+    """Return the scope of the loop in which pytest-asyncio runs a test, which it tells nobody; ``None`` for others."""
+    return getattr(function, "_loop_scope", None) if type(function).__module__.startswith("pytest_asyncio") else None
+
+
 def lasts(function: pytest.Function) -> bool:
     """Return whether the event loop of a test outlives it; that of pytest-asyncio is made to, unless it has another.
 
@@ -70,10 +77,16 @@ def lasts(function: pytest.Function) -> bool:
     kind, mark = type(function), function.get_closest_marker("asyncio")
     if mark is None or not kind.__module__.startswith("pytest_asyncio"):
         return True
-    if getattr(function, "_loop_scope", None) == "function":
+    if loop_scope(function) == "function":
         function.add_marker(pytest.mark.asyncio(**{**mark.kwargs, "loop_scope": "module"}), append=False)
         vars(function).pop("_loop_scope")
     return hasattr(kind, "_loop_scope")
+
+
+def session_loop(request: pytest.FixtureRequest) -> "asyncio.AbstractEventLoop":
+    """Return the loop that pytest-asyncio keeps for the session; it has no public way to outside of a coroutine."""
+    runner: asyncio.Runner = request.getfixturevalue("_session_scoped_runner")
+    return runner.get_loop()
 
 
 @contextmanager

@@ -83,6 +83,7 @@ from pytest_llmeval.plugin._session import (
     refuse_without_meaning,
     stay_in_one_process,
 )
+from pytest_llmeval.plugin._user_loops import USER_LOOPS, UserLoops
 from pytest_llmeval.reports import shows_passed_cases
 from pytest_llmeval.run import CaseRunner, Signals
 from pytest_llmeval.services import LOST, USER, forget_secrets, presentable, remember_secrets, watched
@@ -121,7 +122,8 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
     runner = make_runner(config)
     judges_off = runner.options.mode == "off"
     loader = SuiteLoader(config, runner, partial(ordered, config=config, judges_off=judges_off))
-    config.stash[RUNNER], config.stash[LOADER] = runner, loader
+    config.stash[RUNNER], config.stash[LOADER], config.stash[USER_LOOPS] = runner, loader, UserLoops()
+    register(config.stash[USER_LOOPS], "llmeval_user_loops")
     items = ItemHooks(config, runner, loader)
     register(items, "llmeval_items")
     config.add_cleanup(items.unfreeze)  # after pytest's last look at garbage, which tests leave and not modules

@@ -381,18 +381,52 @@ LOOP: Final = Background()
 _callers_loop: "ContextVar[asyncio.AbstractEventLoop | None]" = ContextVar("_callers_loop", default=None)
 """Of the coroutine that waits for this thread."""
 
+_users_loop: "ContextVar[asyncio.AbstractEventLoop | None]" = ContextVar("_users_loop", default=None)
+"""Where coroutines of users run, if they have a loop of their own."""
 
-def awaited_anywhere(work: Awaitable[_T]) -> _T:
-    """Wait for something that users' code would await, and return its result.
 
-    It is awaited on the event loop of the coroutine that waits for this thread, or else on the one of the process.
+@contextmanager
+def running_loop(loop: "asyncio.AbstractEventLoop") -> Iterator[None]:
+    """Run an event loop in a thread for the length of the block; coroutines of users that it starts run in there."""
+    thread = threading.Thread(target=loop.run_forever, daemon=True, name="llmeval-users-loop")
+    thread.start()
+    try:
+        with with_value(_users_loop, loop):
+            yield
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+
+
+async def awaited_for_user(work: Awaitable[_T]) -> _T:
+    """Await something of users' code in the event loop that it belongs to, and return its result.
 
     Raises:
         BaseException: Any error of it.
     """
     import asyncio
 
-    loop = _callers_loop.get()
+    loop = _users_loop.get()
+    if loop is None or loop is asyncio.get_running_loop():
+        return await work
+    value, error = await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(caught(work), loop))
+    if error is not None:
+        raise error
+    return cast("_T", value)
+
+
+def awaited_anywhere(work: Awaitable[_T]) -> _T:
+    """Wait for something that users' code would await, and return its result.
+
+    It is awaited in the event loop that users' code has for itself, else in that of the coroutine that waits for this
+    thread, or else in the one of the process.
+
+    Raises:
+        BaseException: Any error of it.
+    """
+    import asyncio
+
+    loop = _users_loop.get() or _callers_loop.get()
     if loop is None or not loop.is_running():
         return LOOP.run(work)
     value, error = asyncio.run_coroutine_threadsafe(caught(work), loop).result()  # signals reach no such thread

@@ -5,6 +5,7 @@ import importlib
 import inspect
 import json
 import sys
+import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import is_dataclass
@@ -26,7 +27,7 @@ from pytest_llmeval.core import (
     in_its_turn,
     suggest,
 )
-from pytest_llmeval.services import OwnThread, in_thread, stopwatch
+from pytest_llmeval.services import OwnThread, awaited_for_user, in_thread, stopwatch
 
 _T = TypeVar("_T")
 Target: TypeAlias = Callable[[Any], Any]
@@ -67,7 +68,7 @@ async def call_target(
 
     async def awaited(answer: Awaitable[Any]) -> Any:
         with nullcontext() if itself else watch.call(), around():
-            return await answer
+            return await awaited_for_user(answer)
 
     if run is None or (timeout is not None and not can_be_left):
         run = partial(in_thread, name="llmeval-target")
@@ -75,7 +76,7 @@ async def call_target(
         async with asyncio.timeout(timeout) as limit:
             if inspect.iscoroutinefunction(target):
                 return await awaited(target(value))
-            answer = await run(call)
+            answer = await _run_plain(run, call)
             return await awaited(answer) if inspect.isawaitable(answer) else answer
     except TimeoutError as error:
         if timeout is None or not limit.expired():
@@ -93,6 +94,33 @@ async def call_target(
     except SystemExit as error:
         # Let out of its task, it would end the event loop.
         raise PredictionError(f"the target called sys.exit({error.code!r})") from error
+
+
+_BOUND_TO_THREADS: Final = (
+    "There is no current event loop in thread",
+    "SQLite objects created in a thread can only be used in that same thread",
+)
+"""What Python says of objects that are used in another thread than theirs."""
+
+
+async def _run_plain(run: CallPlain, call: Callable[[], Any]) -> Any:
+    """Call a plain function; an error that its thread causes gets a note."""
+    in_main_thread = True
+
+    def noting_thread() -> Any:
+        nonlocal in_main_thread
+        in_main_thread = threading.current_thread() is threading.main_thread()
+        return call()
+
+    try:
+        return await run(noting_thread)
+    except Exception as error:
+        if not in_main_thread and any(text in str(error) for text in _BOUND_TO_THREADS):
+            error.add_note(
+                "plain functions are called in threads of their own: set `concurrency: 1` beside `python`, which "
+                "calls them in the main thread, or make the function async"
+            )
+        raise
 
 
 def typed_input(target: Callable[..., Any], form: Any, native: Any = MISSING) -> Any:
@@ -394,7 +422,7 @@ class World:
         try:
             await self._run(self._enter)
             if not self._is_plain:
-                self.value = await self._manager.__aenter__()
+                self.value = await awaited_for_user(self._manager.__aenter__())
         except asyncio.CancelledError:
             # The thread enters it none the less, and leaves it after that.
             await self._run(self._leave)
@@ -430,7 +458,7 @@ class World:
         """
         try:
             if not self._is_plain:
-                await self._manager.__aexit__(None, None, None)
+                await awaited_for_user(self._manager.__aexit__(None, None, None))
             elif self.thread is None or self.thread.is_free:
                 await self._run(self._leave)
             else:  # a target that took too long still has the thread

@@ -1,12 +1,13 @@
 """Suites with models as systems: asked with their prompts, recorded, priced, and limited by the budget."""
 
 import json
+import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from scripted_judges import KEY
-from servers import Call, LlmServer, Sent, reply
+from servers import PATIENCE, Call, LlmServer, Sent, reply
 
 if TYPE_CHECKING:
     from conftest import Project
@@ -43,6 +44,19 @@ def asked(project: "Project", server: LlmServer) -> "Project":
     ]
     project.suite("s.eval.yaml", cases, systems=systems, gates=["target_cost_usd <= 1"])
     return project
+
+
+def test_fixtures_of_this_process_do_not_make_calls_of_models_wait(asked: "Project", server: LlmServer) -> None:
+    asked.write("conftest.py", "import pytest\n\n@pytest.fixture(autouse=True)\ndef guarded():\n    yield\n")
+    both = threading.Barrier(2)
+
+    def meeting(call: Call) -> Sent:
+        both.wait(PATIENCE / 10)
+        return answered(call)
+
+    server.script(meeting)
+    ran = asked.run()
+    assert (ran.code, "one after the other" in ran.text) == (0, False), ran.text
 
 
 def test_models_answer_with_their_prompts_and_their_cost_is_known(

@@ -175,3 +175,34 @@ def test_a_fixture_that_makes_calls_wait_for_each_other_is_named(project: "Proje
         "conftest.py", "import pytest\n\n@pytest.fixture(autouse=True, scope='session')\ndef guarded():\n    yield\n"
     )
     assert "one after the other" not in project.run(workers=workers).text
+
+
+def test_calls_of_judges_wait_for_no_fixture(project: "Project", workers: int) -> None:
+    project.write(
+        "conftest.py",
+        """
+        import pytest
+
+        @pytest.fixture(autouse=True)
+        def guarded():
+            yield
+
+        @pytest.fixture(scope="session")
+        def judge_client():
+            return lambda request: "yes"
+        """,
+    )
+    project.write(
+        "inner/conftest.py",
+        """
+        import pytest
+
+        @pytest.fixture
+        def judge_client(judge_client):
+            return judge_client
+        """,
+    )
+    cases = [{"id": name, "input": "q", "expected": "a", "prediction": name} for name in "ab"]
+    project.suite("inner/s.eval.yaml", cases, evaluators=["judge"])
+    ran = project.run(workers=workers)
+    assert (ran.code, "one after the other" in ran.text) == (0, False), ran.text

@@ -14,7 +14,7 @@ from pytest_llmeval.judges._evaluators import JudgedEvaluator
 from pytest_llmeval.judges._spec import PROVIDERS, JudgeSpec
 from pytest_llmeval.judges.clients._base import AsyncJudge, OnRateLimit, Patience, is_count
 from pytest_llmeval.judges.questions._replies import are_probabilities
-from pytest_llmeval.services import Redactor, RunCalls, Sleep, in_thread
+from pytest_llmeval.services import Redactor, RunCalls, Sleep, awaited_for_user, in_thread
 
 
 def as_client(judge: Any, *, timeout: float | None = None) -> AsyncJudge:
@@ -96,9 +96,9 @@ class _CallableJudge:
 
     async def _answer(self, request: JudgeRequest) -> Any:
         if inspect.iscoroutinefunction(self.ask) or inspect.iscoroutinefunction(getattr(self.ask, "__call__", None)):  # noqa: B004 (the method itself is looked at, not whether there is one)
-            return await self.ask(request)
+            return await awaited_for_user(self.ask(request))
         answer = await in_thread(lambda: self.ask(request), "llmeval-judge")
-        return await answer if inspect.isawaitable(answer) else answer
+        return await awaited_for_user(answer) if inspect.isawaitable(answer) else answer
 
 
 def _faults(reply: JudgeReply) -> Iterator[str]:
