@@ -54,6 +54,8 @@ def _rows(table: ResultFormat) -> Iterator[tuple[str, str]]:
     yield "null", str(table.codes.get(None, ""))
     yield "not finite", str(table.codes.get(inf, ""))
     rule = table.adapt.__doc__ or table.prepare.__doc__
+    yield "expected answer", _paths(table.expected)
+    yield "answer", _paths(table.output)
     yield "reader", (rule or "").split("\n\n")[0].replace("\n", " ").replace("``", "`").strip()
 
 

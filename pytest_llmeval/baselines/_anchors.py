@@ -272,7 +272,7 @@ def anchored_gates(
 ) -> Iterator[tuple[ChangeGate, RunPairing | str]]:
     """Yield the gates on drift with the runs that they compare, or why an anchor cannot be used."""
     known: dict[str, RunPairing | str] = {}
-    for gate in map(DriftGate.from_gate, gates):
+    for gate in (DriftGate.from_gate(gate) for gate in gates if gate.noun == DriftGate.noun):
         anchor = approved.anchor_of(gate.metric)
         if anchor is None:
             continue

@@ -147,7 +147,7 @@ def _verdicts(
         settings,
         run.suite.metrics,
         deciding=deciding_labels(run.suite),
-        gated=_gated(run, blindly=settings.yields),
+        gated=_gated(run),
         warn_unused=mode.warn_unused,
         display_path=run.key.display_path,
     )
@@ -226,11 +226,11 @@ def deciding_labels(suite: Suite) -> Callable[[str], set[str]]:
     return labels
 
 
-def _gated(run: SuiteRun, *, blindly: bool) -> Callable[[str], bool]:
+def _gated(run: SuiteRun) -> Callable[[str], bool]:
     """Return what says whether a gate decides on the fall of a metric.
 
-    Gates on groups, or on the mean over cases, do not; nor does one that has to leave cases out of its comparison, or,
-    unless it decides blindly, that could not have found such a fall.
+    Gates on groups, or on the mean over cases, do not; nor does one that has to leave cases out of its comparison, or
+    that could not have found such a fall.
     """
     gated = [gate for gate in run.suite.regressions if gate.by is None and gate.statistic == "value"]
 
@@ -238,7 +238,7 @@ def _gated(run: SuiteRun, *, blindly: bool) -> Callable[[str], bool]:
         gates = [gate for gate in gated if gate.metric == metric]
         if not gates or _left_out(run, metric):
             return False
-        return blindly or any(each.could_find for gate in gates for each in gate.examine(run.pairing).examined)
+        return any(each.could_find for gate in gates for each in gate.examine(run.pairing).examined)
 
     return decides
 
@@ -374,8 +374,11 @@ def examine_regressions(
     kinds = {verdict.kind for verdict in snapshot.verdicts}
     if "approved" in kinds or (keeper.mode.update and kinds and not kinds & {"unreadable", "not_judged"}):
         reason = "approved: this run is the new baseline"
-        passed = [GateEvidence(gate, outcome="passed", reason=reason) for gate in gates]
-        return [*passed, *_approved_drift(gates, run, snapshot.pending)], None
+        drifts = list(_approved_drift(gates, run, snapshot.pending))
+        passed = [
+            GateEvidence(gate, outcome="passed", reason=reason, forgone=gate.claims and bool(drifts)) for gate in gates
+        ]
+        return [*passed, *drifts], None
     if run.is_unchanged and not incomplete:
         reason = "no case ran, since nothing that the suite depends on has changed"
         return [GateEvidence(gate, outcome="passed", reason=reason) for gate in gates], None

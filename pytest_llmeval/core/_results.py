@@ -18,11 +18,11 @@ from pytest_llmeval.core._tables import FrameLibrary, data_frame
 from pytest_llmeval.core.wording import counted, excerpt, interval, number, padded, printable, width_of
 
 CaseOutcome: TypeAlias = Literal[
-    "passed", "failed", "errored", "xfailed", "known_failure", "not_scored", "skipped", "not_run"
+    "passed", "scored", "failed", "errored", "xfailed", "known_failure", "not_scored", "skipped", "not_run"
 ]
-"""The outcome of a case. ``not_scored`` is one whose evaluators had nothing to score, or no judge. One that failed as
-expected (``xfailed``), or as was approved (``known_failure``), counts in every score as any other; only its own verdict
-is excused."""
+"""The outcome of a case. ``scored`` is one that another runner scored, with no limit to pass. ``not_scored`` is one
+whose evaluators had nothing to score, or no judge. One that failed as expected (``xfailed``), or as was approved
+(``known_failure``), counts in every score as any other; only its own verdict is excused."""
 
 UNFAILED: tuple[CaseOutcome, ...] = ("passed", "not_scored")
 """Outcomes of cases in which nothing is wrong."""

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         Score,
         check_of,
         evaluator_of,
+        recorded_scores,
     )
     from pytest_llmeval.evaluators._replies import ReplyData, read_reply
     from pytest_llmeval.evaluators.checks._contract import Check, CheckKind, composed, quoted
@@ -166,6 +167,7 @@ _HOMES = {
         "CaseFunction",
         "ERROR",
         "RUNS",
+        "recorded_scores",
         "RecordedScores",
         "Score",
         "check_of",

@@ -232,6 +232,8 @@ RUNS = "runs"
 ERROR, ABSTAINED = "error", "abstained"
 """Keys of an object in place of a score, with the reason."""
 
+_SUM = "sum "
+
 _FORM = f"expected the cases of a source with format results, with {RUNS}"
 
 
@@ -286,7 +288,7 @@ class RecordedScores(Evaluator):
             if ERROR in reasons:
                 errored[name] = reasons[ERROR]
             elif scores:
-                counts |= {f"sum {name}": math.fsum(scores) / len(scores), f"cases {name}": 1}
+                counts |= {f"{_SUM}{name}": math.fsum(scores) / len(scores), f"cases {name}": 1}
             else:
                 undefined[name] = reasons.get(ABSTAINED, "no result of this metric")
                 abstained += [name] if ABSTAINED in reasons else []
@@ -294,4 +296,9 @@ class RecordedScores(Evaluator):
 
     def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Return the means."""
-        return {name: sums[f"sum {name}"] / sums[f"cases {name}"] for name in self.metrics}
+        return {name: sums[f"{_SUM}{name}"] / sums[f"cases {name}"] for name in self.metrics}
+
+
+def recorded_scores(observation: Observation) -> dict[str, float]:
+    """Return metric to the score that `RecordedScores` has counted in a case."""
+    return {name.removeprefix(_SUM): value for name, value in observation.counts.items() if name.startswith(_SUM)}

@@ -14,12 +14,13 @@ from typing import Any, Final
 from pytest_llmeval.cli import CommandResult, add_options, amount, count, finished_lines, main, open_suite, say
 from pytest_llmeval.core import Fault, LlmevalError, SuiteError, counted, grouped, printable, resolve, unknown_name
 from pytest_llmeval.data import Document, plain_value, read_document, read_text, write_text
+from pytest_llmeval.exchange._causes import Situation
 from pytest_llmeval.exchange._contract import Construct, Fate, ImportedSource, ImportedSuite, ImportOptions
 from pytest_llmeval.exchange._readers import read_files
 from pytest_llmeval.exchange._result_suites import names_of
 from pytest_llmeval.exchange._templates import Direction
 from pytest_llmeval.exchange.gating import CODES, GateOptions, GateVerdict, judge_results
-from pytest_llmeval.exchange.results import ResultRow
+from pytest_llmeval.exchange.results import FIELDS, ResultRow
 from pytest_llmeval.reports import text as markdown
 from pytest_llmeval.reports import write_json
 from pytest_llmeval.run import unmet_by_expected, write_run
@@ -383,9 +384,26 @@ def add_gate(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--expect", type=Path, metavar="FILE", help="results, or a .txt with an id per line, whose cases must be there"
     )
+    parser.add_argument(
+        "--map",
+        type=_columns,
+        metavar="COLUMN=FIELD,...",
+        default={},
+        help="fields that columns of rows hold, such as id=case,correct=score; a score is named after its column",
+    )
+    parser.add_argument(
+        "--reference", metavar="SYSTEM", help="the system that others are compared with; default: the arm without"
+    )
     parser.add_argument("--format", default="", metavar="NAME", help="form of the files; default: by their content")
     parser.add_argument(
         "--lower-is-better", nargs="+", metavar="METRIC", default=(), help="metrics of which less is better"
+    )
+    parser.add_argument(
+        "--higher-is-better",
+        nargs="+",
+        metavar="METRIC",
+        default=(),
+        help="metrics of which more is better, whatever their names say",
     )
     parser.add_argument(
         "--range",
@@ -414,8 +432,19 @@ def add_gate(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print the verdict as JSON, and nothing else")
     parser.add_argument("--comment", type=Path, metavar="FILE", help="write the comment for a pull request")
-    add_options(parser, "report", "snapshot-update", "rootdir", "verbose")
+    add_options(parser, "report", "snapshot-update", "snapshot-anchor", "rootdir", "verbose")
     parser.set_defaults(run=_gate, bulk=True, code_of_faults=CODES["undecided"])
+
+
+def _columns(text: str) -> dict[str, str]:
+    """Return column to field of ``id=case,correct=score``."""
+    columns = {}
+    for pair in text.split(","):
+        column, _, field = pair.rpartition("=")
+        if not column or field not in FIELDS:
+            raise ArgumentTypeError(f"found {pair!r}, expected COLUMN=FIELD with a field of {', '.join(FIELDS)}")
+        columns[column.strip()] = field
+    return columns
 
 
 def _range(text: str) -> tuple[str, tuple[float, float]]:
@@ -431,18 +460,34 @@ def _range(text: str) -> tuple[str, tuple[float, float]]:
 
 def _gate(options: Namespace) -> CommandResult:
     root = (options.rootdir or Path.cwd()).resolve()
-    rows = read_files(options.results, options.format)
-    baseline = read_files(options.baseline, options.format)
+    rows = read_files(options.results, options.format, options.map)
+    baseline = read_files(options.baseline, options.format, options.map)
     expected = _expected(options.expect, options.format, rows)
+    settings = _settings(options.gates)
+    if options.reference is not None:
+        settings = replace(settings, data={**settings.data, "reference": options.reference})
+        if options.reference not in (systems := names_of(rows, "system")):
+            raise LlmevalError(unknown_name("system", options.reference, systems))
+    if options.snapshot_anchor and not options.snapshot_update:
+        raise LlmevalError("--snapshot-anchor needs --snapshot-update: only approved results can be the anchor")
+    given = {name for name in ("undecided", "tolerance") if getattr(options, name) is not None}
     chosen = GateOptions(
-        _settings(options.gates),
+        settings,
         options.lower_is_better,
+        options.higher_is_better,
         options.snapshot_update,
+        options.snapshot_anchor,
         options.min_cases,
         options.power,
         dict(options.range),
         options.tolerance,
         f"llmeval gate {shlex.join(map(str, options.results))} --snapshot-update",
+        Situation(
+            files=[str(path) for path in options.results],
+            itself=_same_file(options.results, options.baseline),
+            pages=[str(path) for path in options.report or () if path.suffix == ".html"],
+            options=frozenset(given),
+        ),
     )
     verdict = judge_results(rows, baseline, expected, chosen, root)
     code = verdict.code(options.undecided)
@@ -454,6 +499,15 @@ def _gate(options: Namespace) -> CommandResult:
     say([*notes, *missing], error=True)
     lines = [*finished_lines(verdict.finished, options.verbose), *(f"written to {each}" for each in written)]
     return CommandResult(code or int(bool(missing)), verdict.data(code), [*lines, *verdict.lines()])
+
+
+def _same_file(results: Sequence[Path], baseline: Sequence[Path]) -> str:
+    """Return the file of the results that is the baseline as well; empty if none is."""
+    for path in results:
+        for other in baseline:
+            if path.exists() and other.exists() and path.samefile(other):
+                return str(path)
+    return ""
 
 
 def _comment(verdict: GateVerdict, path: Path) -> None:

@@ -391,7 +391,7 @@ def read_rows(
     """
     if kind == "jsonl":
         return list(read_jsonl(path, display_path, faults, nan=nan))
-    return list(read_csv(path, display_path, faults, delimiter="\t" if kind == "tsv" else ","))
+    return list(read_csv(path, display_path, faults, delimiter={"tsv": "\t", "ssv": ";"}.get(kind, ",")))
 
 
 def read_records(

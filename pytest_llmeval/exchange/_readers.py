@@ -1,6 +1,5 @@
 """Results in any known form, read into the rows of `exchange/_results.py` by the tables of `result_formats.py`."""
 
-import hashlib
 import json
 import math
 import re
@@ -18,7 +17,17 @@ from pytest_llmeval.data import case_id, describe, json_text, load_json, looks_l
 from pytest_llmeval.exchange._contract import FileValue, SourcePath, file_fault, fits, read_parquet, read_rows, walk
 from pytest_llmeval.exchange._inspect_ai import read_eval
 from pytest_llmeval.exchange._result_formats import ResultFormat, Scores, reason_text
-from pytest_llmeval.exchange.results import OUTCOMES, SUITE, ResultReader, ResultRow, cells_of, is_own
+from pytest_llmeval.exchange.results import (
+    OUTCOMES,
+    SUITE,
+    ResultReader,
+    ResultRow,
+    ResultRows,
+    cell_number,
+    cells_of,
+    content_name,
+    is_own,
+)
 from pytest_llmeval.reports import read_report
 from pytest_llmeval.suites import default_registry
 
@@ -31,9 +40,11 @@ _KINDS: Final[Mapping[str, tuple[tuple[type, ...], str]]] = {
     "either": ((int, float, bool), "a number, true or false"),
 }
 """Types that a score may have, and their names in messages."""
-_LONGEST: Final = 60
+_PLAIN: Final = ("suite", "cost", "latency", "repeat", "labels", "expected", "output")
+"""Fields of a row whose value the file has at a path of its own."""
 _DEPTH: Final = 12
 _HEAD: Final = 1 << 16
+_MOST_LISTED: Final = 5
 
 
 @lru_cache(maxsize=1024)
@@ -50,13 +61,15 @@ class _Result:
         stars: The keys at the ``*`` of its path.
         at: The result, as `adapt` returns it, and its place.
         case: Id of its case, and the place of that.
-        content: The name of its case by content; empty if there is none.
+        input: What identifies its case by content.
+        content: The name of its case by that; empty if there is none.
     """
 
     data: Any
     stars: SourcePath
     at: FileValue
     case: FileValue
+    input: Any = None
     content: str = ""
 
     def find(self, spec: str, below: FileValue | None = None) -> FileValue:
@@ -105,13 +118,14 @@ class _TableReader:
         rows: Takes the rows.
     """
 
-    def __init__(self, display_path: str, source: _Source, table: ResultFormat) -> None:
+    def __init__(self, display_path: str, source: _Source, table: ResultFormat, name: str) -> None:
         self.data = table.prepare(source.data)
         self.table = table
+        self.name = name
         self.rows = source.reader(display_path)
         self._repeats: dict[tuple[str, ...], list[Any]] = defaultdict(list)
 
-    def read(self, items: Sequence[str]) -> list[ResultRow]:
+    def read(self, items: Sequence[str]) -> ResultRows:
         """Return the rows of all results.
 
         Raises:
@@ -148,8 +162,9 @@ class _TableReader:
             if adapted is None:
                 continue
             result.at = at._replace(value=adapted)
-            contents = (_content_name(result.find(path).value) for path in self.table.content.split("|"))
-            result.content = next(filter(None, contents), "")
+            inputs = (result.find(path).value for path in self.table.content.split("|"))
+            named = ((value, content_name(value)) for value in inputs)
+            result.input, result.content = next((each for each in named if each[1]), (None, ""))
             if case := self._case(result):
                 result.case = case
                 yield result
@@ -172,7 +187,7 @@ class _TableReader:
     def _result(self, result: _Result, case: str, system_parts: Sequence[str]) -> None:
         """Add the rows of a result."""
         table = self.table
-        places = {name: result.find(getattr(table, name)) for name in ("suite", "cost", "latency", "repeat", "labels")}
+        places = {name: result.find(getattr(table, name)) for name in _PLAIN}
         row: dict[str, Any] = {"case": case, **{name: at.value for name, at in places.items()}}
         paths = {"case": result.case.steps, **{name: at.steps for name, at in places.items()}}
         if is_finite_number(row["latency"]):
@@ -185,6 +200,7 @@ class _TableReader:
         row["system"] = system or None
         row["suite"] = printable(row["suite"]) if isinstance(row["suite"], str) else row["suite"]
         labels = row["labels"].items() if isinstance(row["labels"], Mapping) else ()
+        row["input"] = result.input
         row["labels"] = {key: each for key, each in labels if isinstance(each, str | bool) or is_finite_number(each)}
         earlier = self._repeats[str(row["suite"]), system, case, str(result.find(table.apart).value)]
         if row["repeat"] is None:
@@ -199,7 +215,7 @@ class _TableReader:
         scores = [(each, at) for each in table.scores for at in _scores(result, each)]
         error = reason_text(result.find(table.error).value) or ("" if scores else "the result has no score")
         if error:
-            self.rows.add({**row, "error": error}, result.at.steps, paths)
+            self.rows.add({**row, "error": error}, result.at.steps, paths, result.content, self.name)
             return
         for each, at in scores:
             self._score(row, paths, result, each, at)
@@ -231,9 +247,8 @@ class _TableReader:
         if isinstance(name, str):
             name = printable(re.sub(scores.without, "", name) if scores.without else name)
         more = {"metric": metric.steps, "signature": signature.steps, "score": place}
-        self.rows.add(
-            {**row, "metric": name, "signature": signature.value, **outcome}, result.at.steps, {**paths, **more}
-        )
+        data = {**row, "metric": name, "signature": signature.value, **outcome}
+        self.rows.add(data, result.at.steps, {**paths, **more}, result.content, self.name)
 
 
 def _scores(result: _Result, scores: Scores) -> Iterator[FileValue]:
@@ -243,27 +258,20 @@ def _scores(result: _Result, scores: Scores) -> Iterator[FileValue]:
             yield at
 
 
-def _content_name(value: Any) -> str:
-    """Return a name for a case that is known by its content alone; empty if there is none.
-
-    Of a long one, the beginning and a digest of all.
-    """
-    if value in (None, "", {}, []):
-        return ""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
-    clean = printable(" ".join(text.split()))
-    if len(clean) <= _LONGEST and (clean == text or not isinstance(value, str)):
-        return clean
-    return f"{clean[:_LONGEST].strip()} #{hashlib.sha256(text.encode()).hexdigest()[:8]}"
-
-
-def read_results(path: Path, display_path: str, format: str = "") -> list[ResultRow]:  # noqa: A002 (the option's name)
+def read_results(
+    path: Path,
+    display_path: str,
+    format: str = "",  # noqa: A002 (the option's name)
+    columns: Mapping[str, str] = {},
+) -> ResultRows:
     """Read a file of results, in the published form or in that of another tool.
 
     Args:
-        path: The file; of Harbor, also the folder of a job.
+        path: The file; of Harbor, also the folder of a job; of other tools, a folder with a file of results, of which
+            the newest is read if their names begin with a time.
         display_path: Its name in messages.
         format: Name of the form; empty: known by its content.
+        columns: Column of rows to the field that it holds, such as ``id`` to ``case``.
 
     Raises:
         SuiteError: It cannot be read, has faults, or is of no known form; all faults are listed.
@@ -271,30 +279,121 @@ def read_results(path: Path, display_path: str, format: str = "") -> list[Result
     known = (SUITE, REPORT, *_tables())
     if format and format not in known:
         raise file_fault(display_path, unknown_name("format", format, known))
+    if path.is_dir() and not any(path.glob(_TRIALS)):
+        path = _file_of(path, display_path)
+        rows = read_results(path, f"{display_path}/{path.name}", format, columns)
+        return ResultRows(rows, [*rows.notes, f"{display_path}: read {path.name}"])
     if looks_like_suite(path):
         message = "found a suite file, expected results of its cases, such as those of --llmeval-report=report.json"
         raise file_fault(display_path, message, 1, 1)
     source = _load(path, display_path)
+    if columns:
+        source = source._replace(data=_with_fields(source.data, columns, display_path))
     name = format or _known(source.data)
     return _rows_of_report(path, display_path) if name == REPORT else _rows(source, display_path, name)
 
 
-def read_files(paths: Sequence[Path], format_name: str) -> list[ResultRow]:
+def _with_fields(data: Any, columns: Mapping[str, str], display_path: str) -> list[Any]:
+    """Return rows with the fields that their columns are said to hold, and a row for each column of scores.
+
+    A score whose row names no metric is one of the metric that its column is called.
+
+    Raises:
+        SuiteError: No row has one of the columns.
+    """
+    rows = data if isinstance(data, list) else [data]
+    known = list(dict.fromkeys(str(name) for row in rows if isinstance(row, Mapping) for name in row))
+    if unknown := [name for name in columns if name not in known]:
+        raise file_fault(display_path, "\n".join(unknown_name("column", name, known) for name in unknown))
+    scores = [name for name, field in columns.items() if field == "score"]
+    listed: list[Any] = []
+    for row in rows:
+        if not isinstance(row, Mapping):
+            listed.append(row)
+            continue
+        named = {columns.get(name, name): value for name, value in row.items() if name not in scores}
+        metric = {} if "metric" in named else dict.fromkeys(["metric"])
+        for name in scores:
+            value = row.get(name)
+            outcome = {"error": "no value"} if value is None or value == "" else {"score": value}
+            listed.append({**named, **dict.fromkeys(metric, name), **outcome})
+        if not scores:
+            listed.append(named)
+    return listed
+
+
+_ID_COLUMNS: Final = ("id", "case_id", "question_id", "test_id", "qid", "key", "name", "test", "question")
+_MOST_MAPPED: Final = 3
+
+
+def _map_hint(data: Any) -> str:
+    """Return the option that names the columns of rows, as far as they can be told; empty for other data."""
+    rows = [row for row in data if isinstance(row, Mapping)] if isinstance(data, list) else []
+    columns = list(dict.fromkeys(str(name) for row in rows for name in row))
+    case = next((name for wanted in ("case", *_ID_COLUMNS) for name in columns if name.lower() == wanted), None)
+    if case is None:
+        return ""
+    scores = [
+        name
+        for name in columns
+        if name != case and all(_is_score(value) for row in rows if (value := row.get(name)) not in (None, ""))
+    ]
+    if not scores:
+        return ""
+    pairs = [*([] if case == "case" else [f"{case}=case"]), *(f"{name}=score" for name in scores[:_MOST_MAPPED])]
+    return f": name the columns with --map {','.join(pairs)}"
+
+
+def _is_score(value: Any) -> bool:
+    number = cell_number(value)
+    return isinstance(number, bool) or is_finite_number(number)
+
+
+_TRIALS: Final = "*/result.json"
+_RESULT_FILES: Final = (".eval", ".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".xml")
+_TIME: Final = re.compile(r"\d{4}-?\d{2}-?\d{2}\D?\d{2}")
+"""How the name of a file begins that says when it was written."""
+
+
+def _file_of(folder: Path, display_path: str) -> Path:
+    """Return the file of results in a folder: the only one, or the newest if all names begin with a time.
+
+    Raises:
+        SuiteError: There is none, or there are several.
+    """
+    files = sorted(each for each in folder.iterdir() if each.suffix in _RESULT_FILES and each.is_file())
+    if not files:
+        message = f"a folder without files of results ({', '.join(_RESULT_FILES)}), and without trials ({_TRIALS})"
+        raise file_fault(display_path, message)
+    if len(files) == 1 or all(_TIME.match(each.name) for each in files):
+        return files[-1]
+    names = ", ".join(each.name for each in files[:_MOST_LISTED])
+    more = f" and {len(files) - _MOST_LISTED} more" if len(files) > _MOST_LISTED else ""
+    raise file_fault(display_path, f"{len(files)} files are in this folder: pass one, such as {names}{more}")
+
+
+def read_files(paths: Sequence[Path], format_name: str, columns: Mapping[str, str] = {}) -> ResultRows:
     """Return the rows of files, which together are one run.
+
+    Args:
+        paths: The files, or patterns of their names.
+        format_name: Name of their form; empty: known by their content.
+        columns: As in `read_results`.
 
     Raises:
         SuiteError: Some cannot be read, or two have the same result; all faults are listed.
     """
     faults: list[Fault] = []
     first: dict[tuple[str, str, int, str, str], Path] = {}
-    rows = []
-    for path in dict.fromkeys(paths):
+    rows = ResultRows()
+    for path in dict.fromkeys(each for pattern in paths for each in _matching(pattern)):
         try:
-            of_file = read_results(path, str(path), format_name)
+            of_file = read_results(path, str(path), format_name, columns)
         except SuiteError as error:
             faults += error.faults
             continue
         rows += of_file
+        rows.notes += of_file.notes
         faults += [
             Fault(str(path), 0, 0, "case", f"found {row}, expected it once: {first[row.key]} has it too")
             for row in of_file
@@ -305,7 +404,20 @@ def read_files(paths: Sequence[Path], format_name: str) -> list[ResultRow]:
     return rows
 
 
-def results_of(data: Any) -> list[ResultRow]:
+def _matching(path: Path) -> list[Path]:
+    """Return the files that a pattern means, where no shell has replaced it; a path itself otherwise."""
+    if path.exists() or not _is_pattern(path):
+        return [path]
+    parts = path.parts[len(Path(path.anchor).parts) :]
+    start = Path(path.anchor) if path.anchor else Path()
+    return sorted(start.glob(str(Path(*parts)))) or [path]
+
+
+def _is_pattern(path: Path) -> bool:
+    return any(character in str(path) for character in "*?[")
+
+
+def results_of(data: Any) -> ResultRows:
     """Return the rows of what Python passes.
 
     Args:
@@ -317,7 +429,7 @@ def results_of(data: Any) -> list[ResultRow]:
         LlmevalError: It is something else.
     """
     if isinstance(data, Sequence) and data and all(isinstance(each, ResultRow) for each in data):
-        return list(data)
+        return ResultRows(data)
     plain = _plain(data)
     if plain is not None and (name := _known(plain)) in _tables():
         return _rows(_Source(plain), type(data).__name__, name)
@@ -328,7 +440,7 @@ def results_of(data: Any) -> list[ResultRow]:
     return _rows(_Source(rows), "data frame", SUITE)
 
 
-def _rows(source: _Source, display_path: str, name: str | None) -> list[ResultRow]:
+def _rows(source: _Source, display_path: str, name: str | None) -> ResultRows:
     """Return the rows of data.
 
     Raises:
@@ -347,13 +459,13 @@ def _rows(source: _Source, display_path: str, name: str | None) -> list[ResultRo
     if name is None:
         message += (
             f", expected results of one of {', '.join((*_tables(), REPORT))}, or rows with case, metric and one of "
-            "score, error and abstained (llmeval schema results)"
+            f"{', '.join(OUTCOMES)} (llmeval schema results){_map_hint(data)}"
         )
     else:
         table = _tables()[name]
         items = next((paths for marks, paths in table.shapes.items() if fits(data, marks)), None)
         if items is not None:
-            return _TableReader(display_path, source, table).read(items)
+            return _TableReader(display_path, source, table, name).read(items)
         reason = next((why for marks, why in table.refuses.items() if fits(data, marks)), "")
         message = reason or f"{message}, expected {table.written_by}"
     raise SuiteError(source.faults) if source.faults else file_fault(display_path, f"found {message}")
@@ -376,7 +488,7 @@ def _known(data: Any) -> str | None:
     return next(fitting, None)
 
 
-def _rows_of_report(path: Path, display_path: str) -> list[ResultRow]:
+def _rows_of_report(path: Path, display_path: str) -> ResultRows:
     """Return the rows of a JSON report of ``--llmeval-report``: of repeats, a case has its value over all of them.
 
     Raises:
@@ -397,7 +509,9 @@ def _rows_of_report(path: Path, display_path: str) -> list[ResultRow]:
                 signature = suite.metrics[metric].signature if metric in suite.metrics else ""
                 value = {"abstained": "nothing to score"} if score is None else {"score": score}
                 reader.add({**base, "metric": metric, "signature": signature or None, **value}, steps)
-    return [replace(row, lower_is_better=(row.suite, row.metric) in falling) for row in reader.checked()]
+    return ResultRows(
+        replace(row, lower_is_better=(row.suite, row.metric) in falling, tool=REPORT) for row in reader.checked()
+    )
 
 
 def _load(path: Path, display_path: str) -> _Source:
@@ -420,14 +534,24 @@ def _load(path: Path, display_path: str) -> _Source:
     if head[:1] in (b"{", b"[", b"") and not lines:
         document = load_json(path, display_path, _DEPTH, nan=True)
         return _Source(document.data, document.locate)
-    kind = "jsonl" if lines else "tsv" if b"\t" in head.split(b"\n", 1)[0] else "csv"
-    listed = read_rows(path, display_path, kind, faults, nan=True)
+    first = head.split(b"\n", 1)[0]
+    cells = "tsv" if b"\t" in first else "ssv" if first.count(b";") > first.count(b",") else "csv"
+    listed = read_rows(path, display_path, "jsonl" if lines else cells, faults, nan=True)
+    if cells == "ssv" and not lines:  # where numbers have commas
+        listed = [(number, {name: _with_point(cell) for name, cell in row.items()}) for number, row in listed]
     numbers = [number for number, _ in listed]
 
     def locate(steps: SourcePath) -> tuple[int, int]:
         return (numbers[steps[0]], 1) if steps and isinstance(steps[0], int) else (0, 0)
 
     return _Source([row for _, row in listed], locate, faults, "json" if lines else "cells")
+
+
+_WITH_COMMA: Final = re.compile(r"[+-]?\d+,\d+")
+
+
+def _with_point(cell: Any) -> Any:
+    return cell.replace(",", ".") if isinstance(cell, str) and _WITH_COMMA.fullmatch(cell.strip()) else cell
 
 
 def _is_lines(head: bytes) -> bool:
@@ -442,12 +566,7 @@ def _is_lines(head: bytes) -> bool:
 
 def _folder(path: Path, display_path: str) -> _Source:
     """Read the trials of a job of Harbor, which are folders with a file each."""
-    files = sorted(path.glob("*/result.json"))
-    if not files:
-        message = (
-            "found a folder without trials (*/result.json), expected a file of results, or the job folder of Harbor"
-        )
-        raise file_fault(display_path, message)
+    files = sorted(path.glob(_TRIALS))
     return _Source([load_json(each, f"{display_path}/{each.parent.name}/result.json", nan=True).data for each in files])
 
 

@@ -70,7 +70,11 @@ class ResultFormat(NamedTuple):
         latency: Of the answer.
         unit: Seconds that `latency` counts in.
         labels: Object of labels.
-        codes: Text to score, ``abstained`` or ``error``. The key ``None`` means null, infinity what is not finite.
+        expected: The expected answer.
+        output: The answer.
+        again: The tool's own command that repeats what errored; ``{files}`` is the files of results.
+        codes: Text to score, ``abstained``, ``error`` or ``skipped``. The key ``None`` means null, infinity
+            what is not finite.
         beside: Name to a path whose value `adapt` gets with the result.
         adapt: What a path cannot say: returns a result with the values where the table says; ``None`` if it is none.
         prepare: What the file as a whole needs before paths apply, such as a table whose columns are metrics.
@@ -96,6 +100,9 @@ class ResultFormat(NamedTuple):
     latency: str = ""
     unit: float = 1.0
     labels: str = ""
+    expected: str = ""
+    output: str = ""
+    again: str = ""
     codes: Mapping[Any, float | str] = {}
     beside: Mapping[str, str] = {}
     adapt: Callable[[FileResult], FileResult | None] = _unchanged
@@ -335,8 +342,8 @@ _STATUS: Final[Mapping[str, float | str]] = {
     "passed": 1.0,
     "failed": 0.0,
     "error": "error",
-    "skipped": "abstained",
-    "pending": "abstained",
+    "skipped": "skipped",
+    "pending": "skipped",
     "other": "error",
 }
 _RAGAS_METRICS: Final = re.compile(
@@ -371,6 +378,9 @@ FORMATS: Final[Mapping[str, ResultFormat]] = {
         latency="latencyMs",
         unit=0.001,
         labels="testCase.metadata",
+        expected="testCase.assert.0.value",
+        output="response.output",
+        again="promptfoo eval --filter-errors-only {files}",
         adapt=_promptfoo,
     ),
     "pydantic-evals": ResultFormat(
@@ -391,6 +401,8 @@ FORMATS: Final[Mapping[str, ResultFormat]] = {
         cost="metrics.cost",
         latency="task_duration",
         labels="metadata",
+        expected="expected_output",
+        output="output",
         adapt=_pydantic_evals,
     ),
     "deepeval": ResultFormat(
@@ -410,6 +422,8 @@ FORMATS: Final[Mapping[str, ResultFormat]] = {
         position=r"(conversational_)?test_case_\d+",
         latency="runDuration",
         labels="metadata",
+        expected="expected_output | expectedOutput",
+        output="actual_output | actualOutput",
     ),
     "inspect-ai": ResultFormat(
         "Inspect: logs `.eval` and `.json`, and `EvalLog`",
@@ -425,6 +439,9 @@ FORMATS: Final[Mapping[str, ResultFormat]] = {
         cost="total_cost",
         latency="total_time",
         labels="metadata",
+        expected="target",
+        output="output.completion | output.choices.0.message.content",
+        again="inspect eval-retry {files}",
         codes={**INSPECT_CODES, inf: "abstained"},
         adapt=_inspect,
     ),
@@ -441,6 +458,7 @@ FORMATS: Final[Mapping[str, ResultFormat]] = {
         suite="eval_id",
         system=("sample.model",),
         error="sample.error",
+        output="sample.output.0.content",
         expects={"has_more": False},  # true: a page of a longer list
     ),
     "braintrust": ResultFormat(
@@ -459,6 +477,8 @@ FORMATS: Final[Mapping[str, ResultFormat]] = {
         latency="metrics.duration",
         labels="metadata",
         codes={None: "abstained"},
+        expected="expected",
+        output="output",
         adapt=_braintrust,
     ),
     "langsmith": ResultFormat(
@@ -475,6 +495,8 @@ FORMATS: Final[Mapping[str, ResultFormat]] = {
         cost="run.total_cost",
         latency="execution_time",
         labels="example.metadata",
+        expected="example.outputs",
+        output="run.outputs",
         adapt=_langsmith,
         prepare=lambda rows: _columns(rows, _LANGSMITH_METRICS),
     ),
@@ -485,6 +507,8 @@ FORMATS: Final[Mapping[str, ResultFormat]] = {
         (Scores("scores.*", "@", ""),),
         case="id",
         content="user_input | question",
+        expected="reference | ground_truth",
+        output="response | answer",
         prepare=lambda rows: _columns(rows, _RAGAS_METRICS),
     ),
     "claude-plugin-eval": ResultFormat(
@@ -560,6 +584,8 @@ FORMATS: Final[Mapping[str, ResultFormat]] = {
         case="case",
         suite="suite",
         latency="time",
+        output="message",
+        again="pytest --last-failed",
         codes=_STATUS,
         prepare=_junit,
     ),
@@ -570,6 +596,7 @@ FORMATS: Final[Mapping[str, ResultFormat]] = {
         (Scores("", "=passed", "status", "verdict", reason="message"),),
         case="case",
         suite="$.results.tool.name",
+        output="message",
         latency="duration",
         unit=0.001,
         labels="labels",
@@ -585,6 +612,8 @@ FORMATS: Final[Mapping[str, ResultFormat]] = {
         case="sample_id",
         content="input.raw",
         suite="evaluation_name",
+        expected="input.reference",
+        output="output.raw",
         apart="evaluation_result_id",
         system=("model_id",),
         latency="performance.latency_ms",
@@ -592,5 +621,21 @@ FORMATS: Final[Mapping[str, ResultFormat]] = {
         refuses={
             "evaluation_results schema_version": "averages without cases: pass the instance-level JSONL beside it"
         },
+    ),
+    "scores": ResultFormat(
+        "rows with an id and an object of scores, as scripts write them (JSON or JSONL)",
+        "own scripts",
+        {"*.scores *.id": ("*",), "*.scores *.case": ("*",), "scores id": ("",), "scores case": ("",)},
+        (Scores("scores.*", "@", "", "either"),),
+        case="id | case",
+        content="input | question",
+        suite="suite",
+        repeat="repeat",
+        system=("system | model",),
+        cost="cost",
+        latency="latency",
+        labels="labels",
+        expected="expected",
+        output="output | answer",
     ),
 }

@@ -3,27 +3,32 @@
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from msgspec import structs
+from msgspec import UNSET, structs
 
-from pytest_llmeval.baselines import RESULTS
+from pytest_llmeval.baselines import RESULTS, approved_scores, approved_statistics, score_file
 from pytest_llmeval.core import MISSING, PASS_RATE, Case, CaseRecord, Fault, SuiteError, grouped, listed, unknown_name
 from pytest_llmeval.data import CaseFile, Document, FileSource, Source
-from pytest_llmeval.evaluators import ABSTAINED, ERROR, RUNS
+from pytest_llmeval.evaluators import ABSTAINED, ERROR, RUNS, recorded_scores
 from pytest_llmeval.exchange._readers import read_results
 from pytest_llmeval.exchange.results import ResultRow, results_schema
 from pytest_llmeval.gates import split_statistic
 from pytest_llmeval.numbers import repeat_summary
+from pytest_llmeval.reports import UNKNOWN, CaseReport, SuiteReport
 from pytest_llmeval.run import run_predicted
 from pytest_llmeval.suites import SUITE_METRICS, Suite, SuiteKey, default_registry, load_suite
 
 _NO_FILE_NAME: Final = re.compile(r"[^\w.-]+")
 _DIGITS: Final = 8
 _LISTED: Final = 5
+
+SKIPPED: Final = "skipped"
+"""The reason of cases that did not run because they were skipped."""
 
 
 def cases_of(rows: Iterable[ResultRow]) -> dict[str, Case]:
@@ -35,6 +40,10 @@ def cases_of(rows: Iterable[ResultRow]) -> dict[str, Case]:
 
 
 def _case(name: str, rows: Sequence[ResultRow]) -> Case:
+    labels = {key: value for row in reversed(rows) for key, value in row.labels.items()}
+    rows = [row for row in rows if not row.skipped]
+    if not rows:
+        return Case(name, labels=labels)
     runs: dict[int, dict[str, Any]] = {}
     for row in sorted(rows, key=lambda each: (each.repeat, bool(each.error))):  # an error hides what else is said
         why = {ERROR: row.error} if row.error else {ABSTAINED: row.abstained}
@@ -44,7 +53,6 @@ def _case(name: str, rows: Sequence[ResultRow]) -> Case:
         known = {row.repeat: value for row in rows if (value := getattr(row, figure)) is not None}
         if known:
             usage[key] = math.fsum(known.values()) / len(known)
-    labels = {key: value for row in reversed(rows) for key, value in row.labels.items()}
     return Case(name, prediction={RUNS: list(runs.values()), **({"usage": usage} if usage else {})}, labels=labels)
 
 
@@ -168,6 +176,7 @@ def suite_of_results(
     expected: Sequence[str] = (),
     ranges: Mapping[str, tuple[float, float]] = {},
     lower_is_better: Sequence[str] = (),
+    higher_is_better: Sequence[str] = (),
 ) -> Suite:
     """Return the suite of rows, with a system for each arm if there are several.
 
@@ -178,12 +187,13 @@ def suite_of_results(
         expected: Ids of cases that must be there.
         ranges: Metric to its smallest and largest value.
         lower_is_better: Metrics for which lower is better, besides those whose rows say so.
+        higher_is_better: Metrics for which higher is, whatever rows say.
 
     Raises:
         SuiteError: Gates or other settings do not fit the results; all faults are listed.
     """
     name, metrics, systems = rows[0].suite, metrics_of(rows), names_of(rows, "system")
-    falling = {*lower_is_better, *(row.metric for row in rows if row.lower_is_better)}
+    falling = {*lower_is_better, *(row.metric for row in rows if row.lower_is_better)} - {*higher_is_better}
     options = {
         "metrics": metrics,
         "lower_is_better": [each for each in metrics if each in falling],
@@ -199,6 +209,24 @@ def suite_of_results(
     if suite.all_faults:
         raise SuiteError(suite.all_faults)
     return suite
+
+
+def approved_rows(name: str, systems: Sequence[str], root: Path) -> list[ResultRow]:
+    """Return the approved results of a suite as rows; of one that cannot be read, none: its comparison says why."""
+    rows: list[ResultRow] = []
+    for system in systems if len(systems) > 1 else [""]:
+        key = key_of(name, system, root)
+        try:
+            scores = approved_scores(score_file(key), key.display_path)
+            records = () if scores is None else approved_statistics(key, scores).records
+        except (OSError, UnicodeDecodeError, SuiteError):
+            continue
+        own = systems[0] if len(systems) == 1 else system
+        for record in records:
+            for observation in record.observations.values():
+                for metric, score in recorded_scores(observation).items():
+                    rows.append(ResultRow(record.id, metric, score, suite=name, system=own))
+    return rows
 
 
 def with_missing_metrics(rows: Sequence[ResultRow], expected: Iterable[ResultRow]) -> list[ResultRow]:
@@ -224,7 +252,11 @@ def with_missing_metrics(rows: Sequence[ResultRow], expected: Iterable[ResultRow
 
 
 def records_of(
-    rows: Sequence[ResultRow], suite: Suite, root: Path, planned: Sequence[ResultRow] = ()
+    rows: Sequence[ResultRow],
+    suite: Suite,
+    root: Path,
+    planned: Sequence[ResultRow] = (),
+    skipped: AbstractSet[tuple[str, str]] = frozenset(),
 ) -> dict[str, list[CaseRecord]]:
     """Return system to records; a case without results did not run.
 
@@ -233,6 +265,7 @@ def records_of(
         suite: Made of them by `suite_of_results`.
         root: As there.
         planned: Rows of a run whose number of repeats each case must reach.
+        skipped: System and id of cases that were skipped.
     """
     records = {}
     least: dict[tuple[str, str], set[int]] = {}
@@ -242,18 +275,18 @@ def records_of(
         of_system = suite.for_variant(name)
         cases = {case.id: case for case in of_system.cases}
         records[name] = [
-            _settled(each, cases[each.id], len(least.get((name, each.id), ())))
+            _settled(each, cases[each.id], len(least.get((name, each.id), ())), skipped=(name, each.id) in skipped)
             for part in run_predicted(of_system, key_of(rows[0].suite, name, root), None)
             for each in part.records
         ]
     return records
 
 
-def _settled(record: CaseRecord, case: Case, least: int) -> CaseRecord:
+def _settled(record: CaseRecord, case: Case, least: int, *, skipped: bool) -> CaseRecord:
     """Return a record with the spread of its repeats; that of a case which lacks results did not run."""
     runs = [] if case.prediction is MISSING else case.prediction[RUNS]
     if not runs or len(runs) < least:
-        why = f"found {len(runs)} of {least} repeats" if runs else "no result"
+        why = f"found {len(runs)} of {least} repeats" if runs else SKIPPED if skipped else "no result"
         return CaseRecord(record.id, record.labels, "not_run", reason=why)
     if len(runs) == 1:
         return record
@@ -263,6 +296,41 @@ def _settled(record: CaseRecord, case: Case, least: int) -> CaseRecord:
         None if any(isinstance(each, Mapping) and ERROR in each for each in run.values()) else True for run in runs
     ]
     return structs.replace(record, repeats=repeat_summary(passed, numbers))
+
+
+def with_texts(report: SuiteReport, rows: Sequence[ResultRow], baseline: Sequence[ResultRow]) -> SuiteReport:
+    """Return the report of a suite whose cases have question, expected answer and answer, as far as rows have them.
+
+    Only cases that a gate names, or that are worse than in the baseline, have them: all else stays short.
+    """
+    named = {case for gate in report.gates for case in gate.fallen}
+    named |= {case.id for case in report.cases if case.outcome not in ("passed", "scored")}
+    system = report.variant
+    texts, before = (
+        {row.case: row for row in reversed(each) if row.case in named and (not system or row.system == system)}
+        for each in (rows, baseline)
+    )
+    changes = report.changes
+    if changes is not None:
+        changes = structs.replace(changes, cases=[_with_texts(case, before.get(case.id)) for case in changes.cases])
+    return structs.replace(
+        report, cases=[_with_texts(case, texts.get(case.id)) for case in report.cases], changes=changes
+    )
+
+
+def _with_texts(case: CaseReport, row: ResultRow | None) -> CaseReport:
+    if row is None or (row.input is None and row.expected is None and row.output is None):
+        return case
+    output = UNSET if row.output is None else row.output
+    return structs.replace(case, input=row.input, expected=row.expected, prediction=output, has_texts=True)
+
+
+def as_scored(report: SuiteReport) -> SuiteReport:
+    """Return the report of a suite without limits, whose cases are scored: nothing says that they passed."""
+    cases = [structs.replace(case, outcome="scored") if case.outcome == "passed" else case for case in report.cases]
+    names = {"passed": "scored"}
+    counts = {names.get(name, name): count for name, count in report.counts.items() if count or name != "passed"}
+    return structs.replace(report, cases=cases, counts=counts, pass_rate=UNKNOWN)
 
 
 def missing_of(records: Mapping[str, Sequence[CaseRecord]]) -> Iterator[str]:

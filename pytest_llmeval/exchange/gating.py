@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct, structs, to_builtins
 
-from pytest_llmeval.baselines import SnapshotMode, score_file
+from pytest_llmeval.baselines import SnapshotMode
 from pytest_llmeval.core import (
     EVERYTHING,
     PASS_RATE,
@@ -25,8 +25,13 @@ from pytest_llmeval.core import (
 )
 from pytest_llmeval.data import Document
 from pytest_llmeval.exchange._arms import UNLIMITED, reference_among, shown_alone, shown_by_arms
-from pytest_llmeval.exchange._readers import read_results, results_of
+from pytest_llmeval.exchange._assumptions import Assumptions, assumptions
+from pytest_llmeval.exchange._causes import Situation, step_of
+from pytest_llmeval.exchange._identities import Positions, named_by_content
+from pytest_llmeval.exchange._readers import REPORT, read_results, results_of
 from pytest_llmeval.exchange._result_suites import (
+    approved_rows,
+    as_scored,
     by_metric,
     key_of,
     metrics_of,
@@ -36,12 +41,13 @@ from pytest_llmeval.exchange._result_suites import (
     suite_of_results,
     with_missing_metrics,
     with_own_names,
+    with_texts,
 )
-from pytest_llmeval.exchange.results import ResultRow
+from pytest_llmeval.exchange.results import ResultRow, ResultRows
 from pytest_llmeval.gates import ChangeGate, Gate
-from pytest_llmeval.reports import Conclusion, verdicts_of
+from pytest_llmeval.reports import Conclusion, SuiteReport, verdicts_of
 from pytest_llmeval.run import Checkout, Item, ItemResult, Reported, RunRecord, RunTerms, SuitePart, finish_run
-from pytest_llmeval.suites import Suite, SuiteKey
+from pytest_llmeval.suites import CANNOT_FAIL, Suite, SuiteKey, default_registry
 
 GateDecision: TypeAlias = Literal["passed", "failed", "undecided"]
 """What the gates decide about results, by which the exit code goes."""
@@ -58,7 +64,6 @@ REFERENCE: Final = "without"
 CODES: Final[Mapping[GateDecision, int]] = {"passed": 0, "failed": 1, "undecided": 2}
 """GateDecision to exit code; results that cannot be read are undecided as well."""
 
-_ADD_CASES: Final = "add as many cases as the verdict says, or set the drop that matters with --tolerance"
 _FIRST: Final = "nothing to compare with yet"
 _LISTED: Final = 3
 _OUTCOME: Final = "passed"
@@ -83,27 +88,38 @@ class GateOptions(Struct, frozen=True):
     Attributes:
         settings: Keys of a suite file, among them gates.
         lower_is_better: Metrics of which less is better.
+        higher_is_better: Metrics of which more is, whatever their name says.
         approve: Whether the results are approved.
+        anchor: Whether the approved results become the anchor, from which drift is measured.
         min_cases: How many cases must be able to tell two arms apart.
         power: A difference of which is said how many cases would find it.
         ranges: Metric to its smallest and largest value; those whose scores all lie in 0 to 1 need none.
         tolerance: The size of a drop that matters, where a gate has no `max_drop`; default: a share of the range.
         approving: What approves the results.
+        facts: What is known of files and options.
     """
 
     settings: Document
     lower_is_better: Sequence[str] = ()
+    higher_is_better: Sequence[str] = ()
     approve: bool = False
+    anchor: bool = False
     min_cases: int = 1
     power: float | None = None
     ranges: Mapping[str, tuple[float, float]] = {}
     tolerance: float | None = None
     approving: str = "llmeval gate NEW --snapshot-update"
+    facts: Situation = Situation()
 
     @property
     def reference(self) -> str:
         """The arm that others are compared with."""
         return str(self.settings.data.get("reference", REFERENCE))
+
+    @property
+    def has_gates(self) -> bool:
+        """Whether gates are asked for."""
+        return "gates" in self.settings.data
 
 
 class GateVerdict(Struct, frozen=True):
@@ -117,6 +133,7 @@ class GateVerdict(Struct, frozen=True):
         missing: What is missing, counted and named.
         errored: How many cases errored.
         notes: What cases show about arms, and what would be found.
+        assumed: What is taken for granted about metrics and ids.
         proofs: Arm and metric to what its cases show.
         is_measured: Whether all is there that the verdict needs, so that only chance can keep it undecided.
         finished: The finished run, with its report.
@@ -130,6 +147,7 @@ class GateVerdict(Struct, frozen=True):
     errored: int
     finished: Reported
     notes: Sequence[str] = ()
+    assumed: Sequence[str] = ()
     proofs: Mapping[str, Mapping[str, Sequence[str]]] = {}
     is_measured: bool = True
 
@@ -148,6 +166,7 @@ class GateVerdict(Struct, frozen=True):
     def lines(self) -> Iterator[str]:
         """Yield the verdict for people."""
         yield from (f"missing: {each}" for each in self.missing)
+        yield from self.assumed
         yield from self.notes
         head, *others = self.why
         yield f"{self.word}: {head}"
@@ -159,7 +178,12 @@ class GateVerdict(Struct, frozen=True):
     def data(self, code: int) -> dict[str, Any]:
         """Return the verdict as JSON data."""
         head = {"verdict": self.word, "exit_code": code, "why": list(self.why), "next": self.next_step}
-        counts = {"errored": self.errored, "missing": list(self.missing), "notes": list(self.notes)}
+        counts = {
+            "errored": self.errored,
+            "missing": list(self.missing),
+            "assumed": list(self.assumed),
+            "notes": list(self.notes),
+        }
         return {**head, **counts, "cases": to_builtins(self.proofs), "suites": verdicts_of(self.finished.report)}
 
 
@@ -184,64 +208,202 @@ def judge_results(
     """
     if baseline and options.approve:
         raise LlmevalError("found --snapshot-update with --baseline, expected one of them: approved results replace it")
-    rows, baseline, expected = map(with_own_names, (rows, baseline, expected))
+    notes = [note for each in (rows, baseline) if isinstance(each, ResultRows) for note in each.notes]
+    rows, baseline, expected = named_by_content(*map(with_own_names, (rows, baseline, expected)))
     names = names_of(rows, "suite")
     gone = [each for each in names_of([*baseline, *expected], "suite") if each not in names]
     missing = [f"no result of the suite {each!r}" for each in gone]
+    strangers = (names[0], gone[0]) if baseline and not set(names) & set(names_of(baseline, "suite")) else None
     suites: dict[Path, Suite] = {}
     compared: dict[SuiteKey, Sequence[CaseRecord]] = {}
     record = RunRecord()
+    parts = []
     for name in names:
         news, olds, musts = ([row for row in each if row.suite == name] for each in (rows, baseline, expected))
+        part = _part_of(news, olds, musts, options, root)
+        parts.append(part)
         systems, arms = names_of(news, "system"), names_of([*olds, *musts], "system")
         absent = [each for each in arms if each and len(arms) > 1 and each not in systems]
-        suite, records, old = _run(news, _named_as(olds, systems), _named_as(musts, systems), options, root)
-        missing += [*(f"no result of {each}, which {name!r} had" for each in absent), *missing_of(records)]
-        suites[suite.path] = suite
-        record.selected.add(str(suite.path))
-        for system, of_system in records.items():
+        missing += [*(f"no result of {each}, which {name!r} had" for each in absent), *part.missing]
+        suites[part.suite.path] = part.suite
+        record.selected.add(str(part.suite.path))
+        for system, of_system in part.records.items():
             key = key_of(name, system, root)
-            part = SuitePart(key, suite.total, of_system)
-            record.items[Item(key.display_path, system)] = ItemResult(part, "passed", 0.0)
-            if old is not None:
-                compared[key] = old.get(system or systems[0], old.get(system, ()))
-    mode = GateMode(update=options.approve)
+            record.items[Item(key.display_path, system)] = ItemResult(
+                SuitePart(key, part.suite.total, of_system), "passed", 0.0
+            )
+            if part.baseline is not None:
+                compared[key] = part.baseline.get(system or systems[0], part.baseline.get(system, ()))
+    errored = [name for part in parts for name in _errored_in(part)]
+    tolerated = min((_max_errors(each) for each in options.settings.data.get("gates") or ()), default=0)
+    facts = structs.replace(
+        options.facts,
+        suites=strangers,
+        cases=next((each.strangers for each in parts if each.strangers), None),
+        gone=_all_of(each.gone for each in parts),
+        new=_all_of(each.new for each in parts),
+        rescaled=_all_of(each.assumptions.rescaled.values() for each in parts),
+        moved=next((each.moved for each in parts if each.moved), ""),
+        skipped=_all_of(each.skipped for each in parts),
+        errored=errored if len(errored) > tolerated else (),
+        missing=missing,
+        again=_again([row for row in rows if row.error]),
+        approving=options.approving if not baseline else "",
+        approves=options.approve,
+    )
+    mode = GateMode(update=options.approve, anchor=options.anchor)
     finished = finish_run(
         record, RunTerms(compares=True, family="project"), Checkout(root, {}, loaded=suites), mode, baselines=compared
     )
-    return _verdict(finished, missing, options)
+    notes += _all_of(each.notes for each in parts)
+    verdict = _verdict(_shown(finished, parts, options), facts, notes, options, len(errored))
+    return structs.replace(verdict, assumed=_all_of(each.assumed for each in parts))
 
 
-def _run(
+def _max_errors(gate: Any) -> int:
+    return int(gate.get("max_errors", 0)) if isinstance(gate, Mapping) else 0
+
+
+class _ResultsPart(NamedTuple):
+    """The results of one suite, before they are judged.
+
+    Attributes:
+        suite: Made of them.
+        records: System to records.
+        baseline: The records of the baseline; ``None`` if the approved scores are the baseline.
+        rows: The results.
+        olds: The rows of the baseline, or of the approved scores.
+        missing: Sentences about what is missing.
+        skipped: Cases that were skipped, and have a score in the baseline.
+        gone: Metrics that only the baseline has.
+        new: Metrics that only the results have.
+        strangers: The first case of each side, if none is in common.
+        moved: The sentence about ids that are positions.
+        assumptions: About the metrics.
+        assumed: Lines about these, and about ids.
+        notes: Lines about cases that were skipped.
+    """
+
+    suite: Suite
+    records: SystemRecords
+    baseline: SystemRecords | None
+    rows: Sequence[ResultRow]
+    olds: Sequence[ResultRow]
+    missing: Sequence[str]
+    skipped: Sequence[str]
+    gone: Sequence[str]
+    new: Sequence[str]
+    strangers: tuple[str, str] | None
+    moved: str
+    assumptions: Assumptions
+    assumed: Sequence[str]
+    notes: Sequence[str]
+
+
+def _part_of(
     rows: Sequence[ResultRow],
     baseline: Sequence[ResultRow],
     expected: Sequence[ResultRow],
     options: GateOptions,
     root: Path,
-) -> tuple[Suite, SystemRecords, SystemRecords | None]:
-    """Return a suite and its records, and those of the baseline; ``None`` if the approved scores are the baseline."""
+) -> _ResultsPart:
+    """Return the results of one suite beside its baseline, which may be the approved scores."""
+    name, systems = rows[0].suite, names_of(rows, "system")
     _check_signatures(rows, baseline)
-    planned = [*expected, *baseline]
+    is_file = bool(baseline)
+    if not is_file and not options.approve:
+        baseline = approved_rows(name, systems, root)
+    ids = [dict.fromkeys(row.case for row in each if not row.content) for each in (rows, baseline)]
+    positions = Positions(*ids)
+    ran = {(row.system, row.case) for row in rows if not row.skipped}
+    left_out = {(row.system, row.case) for row in rows if row.skipped} - ran
+    rows = [row for row in rows if not row.skipped]
+    baseline, expected = ([row for row in _named_as(each, systems) if not row.skipped] for each in (baseline, expected))
+    if not rows:
+        raise LlmevalError(f"nothing is measured: {counted(len(left_out), 'case')} skipped")
+    here, there = metrics_of(rows), metrics_of([row for row in baseline if row.score is not None])
+    gone, new = ([each for each in some if each not in others] for some, others in ((there, here), (here, there)))
+    if not baseline or not here:  # errors of all metrics hide which there are
+        gone, new = [], []
+    ignored = () if options.has_gates else gone  # one sentence says so, in place of an error of each case
+    planned = [*expected, *(row for row in baseline if row.metric not in ignored)]
     metrics = metrics_of([*rows, *planned])
     if not metrics:
         raise LlmevalError(f"nothing is measured: there are errors only, such as {rows[0].error!r}")
-    if unknown := [each for each in [*options.lower_is_better, *options.ranges] if each not in metrics]:
+    declared = [*options.lower_is_better, *options.higher_is_better]
+    if unknown := [each for each in [*declared, *options.ranges] if each not in metrics]:
         raise LlmevalError("\n".join(unknown_name("metric", each, metrics) for each in unknown))
+    known = [*declared, *(row.metric for row in [*rows, *baseline] if row.lower_is_better or row.tool == REPORT)]
+    assumed = assumptions(rows, baseline, known, options.ranges)
+    cases, others = names_of(rows, "case"), names_of(baseline, "case")
     rows, baseline = with_missing_metrics(by_metric(rows, metrics), planned), by_metric(baseline, metrics)
     suite_of = partial(
         suite_of_results,
         root=root,
         ranges=_ranges([*rows, *baseline], options.ranges),
-        lower_is_better=options.lower_is_better,
+        lower_is_better=[*options.lower_is_better, *assumed.falling],
+        higher_is_better=options.higher_is_better,
     )
-    settings = _completed(options, rows, root, has_baseline=bool(baseline))
+    judged = [each for each in metrics if each not in (*new, *gone, *assumed.ungated, *assumed.rescaled)]
+    if positions.moved:  # which case is which is not known
+        judged = []
+    settings = _completed(options, rows, judged, has_baseline=is_file, is_approved=bool(baseline) and not is_file)
     suite = suite_of(rows, settings, expected=[row.case for row in planned])
+    if options.has_gates:
+        read, changes = set(suite.judged_metrics), {gate.metric for gate in suite.regressions}
+        gone, new = [each for each in gone if each in read], [each for each in new if each in changes]
+        compared = changes | {gate.metric for gate in suite.gates if isinstance(gate, ChangeGate)}
+        assumed = assumed.about(compared)
     # An error is no failure of a gate: it keeps the verdict open.
     suite = structs.replace(suite, gates=tuple(_open_to_errors(each, options) for each in suite.gates))
-    if suite.snapshot and "gates" not in options.settings.data:  # is a drop significant? Not: is there one?
-        suite = structs.replace(suite, snapshot=replace(suite.snapshot, yields=True))
-    old = records_of(baseline, suite_of(baseline, Document(settings.file, {})), root) if baseline else None
-    return suite, records_of(rows, suite, root, planned), old
+    if suite.snapshot and suite.snapshot.metrics is None:  # whether cases passed is nothing that results say
+        suite = structs.replace(suite, snapshot=replace(suite.snapshot, metrics=tuple(metrics)))
+    wanted = {(row.system if suite.systems else "", row.case) for row in planned}
+    named = {(system if suite.systems else "", case) for system, case in left_out}
+    records = records_of(rows, suite, root, planned, named)
+    skipped = [case for system, case in named if (system, case) in wanted]
+    silent = len(named) - len(skipped)
+    return _ResultsPart(
+        suite=suite,
+        records=records,
+        baseline=records_of(baseline, suite_of(baseline, Document(settings.file, {})), root) if is_file else None,
+        rows=rows,
+        olds=baseline,
+        missing=list(missing_of(records)),
+        skipped=sorted(skipped),
+        gone=gone,
+        new=new,
+        strangers=(cases[0], others[0]) if others and not set(cases) & set(others) else None,
+        moved=positions.moved,
+        assumptions=assumed,
+        assumed=[*assumed.lines(), *(positions.notes() if baseline else ())],
+        notes=[
+            *([f"{counted(silent, 'case')} skipped, here and in the baseline"] if silent and baseline else []),
+            *([f"{counted(silent, 'case')} skipped"] if silent and not baseline else []),
+        ],
+    )
+
+
+def _all_of(lists: Iterable[Iterable[str]]) -> list[str]:
+    """Return the texts of lists, each once."""
+    return list(dict.fromkeys(text for texts in lists for text in texts))
+
+
+def _again(rows: Sequence[ResultRow]) -> str:
+    """Return the command by which the tool that wrote some rows repeats them; empty if it has none."""
+    tools = {row.tool for row in rows}
+    table = default_registry().results_formats.get(tools.pop()) if len(tools) == 1 else None
+    return "" if table is None else table.again
+
+
+def _errored_in(part: _ResultsPart) -> Iterator[str]:
+    """Yield the cases that errored in what the gates of a suite read; in any metric, if it has none."""
+    read = set(part.suite.judged_metrics)
+    for system, records in part.records.items():
+        for record in records:
+            failed = {name for own in record.observations.values() for name in own.errored}
+            if record.errors or (failed & read if read else failed):
+                yield f"{record.id}[{system}]" if system else record.id
 
 
 def _open_to_errors(gate: Gate, options: GateOptions) -> Gate:
@@ -289,27 +451,37 @@ def _ranges(rows: Iterable[ResultRow], declared: Mapping[str, tuple[float, float
     return {name: (0.0, 1.0) for name, *_ in scores if name not in outside} | dict(declared)
 
 
-def _completed(options: GateOptions, rows: Sequence[ResultRow], root: Path, *, has_baseline: bool) -> Document:
+def _completed(
+    options: GateOptions, rows: Sequence[ResultRow], judged: Sequence[str], *, has_baseline: bool, is_approved: bool
+) -> Document:
     """Return settings with the default question, if there are no gates, and with the approved scores, if any.
 
     Without anything to compare with there is no question. Without arms, systems are compared with none of them.
+
+    Args:
+        options: Gates and settings.
+        rows: The results.
+        judged: The metrics that have a gate by default.
+        has_baseline: Whether rows are the baseline.
+        is_approved: Whether the approved scores are.
     """
     systems = names_of(rows, "system")
-    keys = [key_of(rows[0].suite, each, root) for each in (systems if len(systems) > 1 else [""])]
     data = dict(options.settings.data)
-    approved = options.approve or any(score_file(key).exists() for key in keys)
-    drops = any(map(_is_drop, data.get("gates") or ()))
+    approved = options.approve or is_approved
+    drops = any(map(_is_change, data.get("gates") or ()))
     data.setdefault("snapshot", (approved or drops) and not has_baseline)
+    base = reference_among(systems, options.reference)
+    if base is not None:
+        data["reference"] = base
     if "gates" in data and "thresholds" not in data:
         data["gates"] = [_on_outcomes(each, metrics_of(rows)) for each in data["gates"] or ()]
     if "gates" not in data:
-        base = reference_among(systems, options.reference)
         questions: list[dict[str, Any]]
         if approved or has_baseline:
             questions = [{"max_drop": 0}]
         else:
             questions = [{"min_gain": 0, "rule": "decided", "against": base}] if base is not None else []
-        data["gates"] = [{"metric": name, **question} for question in questions for name in metrics_of(rows)]
+        data["gates"] = [{"metric": name, **question} for question in questions for name in judged]
     return replace(options.settings, data=data)
 
 
@@ -329,118 +501,146 @@ def _on_outcomes(gate: Any, metrics: Sequence[str]) -> Any:
     return named if isinstance(gate, str) else {**gate, "metric": named}
 
 
-def _is_drop(gate: Any) -> bool:
-    """Return whether a gate is one on a drop from a baseline, as a text or as a mapping."""
+def _is_change(gate: Any) -> bool:
+    """Return whether a gate is one on a change against a baseline, as a text or as a mapping."""
     if isinstance(gate, str):
-        return gate.lstrip().startswith("drop(")
-    return isinstance(gate, Mapping) and "max_drop" in gate and not gate.get("against")
+        return gate.lstrip().startswith(("drop(", "gain("))
+    return isinstance(gate, Mapping) and bool({"max_drop", "min_gain"} & gate.keys()) and not gate.get("against")
 
 
-def _verdict(finished: Reported, missing: Sequence[str], options: GateOptions) -> GateVerdict:
+def _shown(finished: Reported, parts: Sequence[_ResultsPart], options: GateOptions) -> Reported:
+    """Return a finished run whose report has the texts of cases, and no verdicts on snapshots that nobody asked for.
+
+    An approved baseline and a file are one path: gates decide in both.
+    """
+    names = {part.suite.name: part for part in parts}
+    limited = "thresholds" in options.settings.data
+    suites = []
+    for suite in finished.report.suites:
+        part = names[suite.base_name]
+        judged = "snapshot" in options.settings.data
+        kept = [each for each in suite.snapshot if judged or each.kind in _UNUSABLE]
+        shown = structs.replace(suite, snapshot=kept)
+        suites.append(with_texts(shown if limited else as_scored(shown), part.rows, part.olds))
+    systems = [each if limited else each.without(PASS_RATE) for each in finished.report.systems]
+    report = structs.replace(finished.report, suites=suites, systems=systems)
+    return structs.replace(finished, report=report, notes=[each for each in finished.notes if CANNOT_FAIL not in each])
+
+
+_UNUSABLE: Final = ("unreadable", "not_written", "missing")
+"""Verdicts on approved scores that cannot be compared, or could not be written."""
+
+
+def _verdict(
+    finished: Reported, facts: Situation, notes: Sequence[str], options: GateOptions, errored: int
+) -> GateVerdict:
     report = finished.report
-    verdicts: list[GateResult | SnapshotVerdict] = []
+    verdicts: list[tuple[SuiteReport, GateResult | SnapshotVerdict]] = []
     for suite in report.suites:
-        verdicts += [*suite.gates, *suite.snapshot]
-    verdicts += [each for _, each in finished.verdicts if each not in verdicts]
-    cases = [case for suite in report.suites for case in suite.cases]
-    errored, ungated = _errored_cases(finished)
-    failing = sum(case.outcome == "failed" for case in cases)
-    refused = [each for each in verdicts if each.outcome == "failed"]
+        verdicts += [*((suite, each) for each in suite.gates), *((suite, each) for each in suite.snapshot)]
+    several = len({suite.base_name for suite in report.suites}) > 1
+    sentences = {
+        id(each): _sentence(
+            each, (suite.suite if several else suite.variant) + ": " if several or suite.variant else ""
+        )
+        for suite, each in verdicts
+    }
+    known = [each for _, each in verdicts]
+    unwritten = [
+        each
+        for _, each in finished.verdicts
+        if isinstance(each, SnapshotVerdict) and each.kind == "not_written" and each not in known
+    ]
+    failing = sum(case.outcome == "failed" for suite in report.suites for case in suite.cases)
+    refused = [each for each in known if each.outcome == "failed"]
     # A run with other cases than the approved one is no worse.
     unmeasured = [
         each for each in refused if (each.value is None if isinstance(each, GateResult) else each.metric == EVERYTHING)
     ]
-    failed = [_sentence(each) for each in refused if each not in unmeasured]
+    failed = [sentences[id(each)] for each in refused if each not in unmeasured]
+    failed = [
+        f"{each}; {options.approving} --snapshot-anchor accepts it" if "drift(" in each else each for each in failed
+    ]
     failed += [f"{counted(failing, 'case')} below its thresholds"] if failing else []
-    open_ = [_sentence(each) for each in verdicts if each.outcome in ("undecided", "not_judged") or each in unmeasured]
-    gates = options.settings.data.get("gates") or [{}]
-    tolerated = min(each.get("max_errors", 0) if isinstance(each, Mapping) else 0 for each in gates)
-    unscored = errored if errored > tolerated else 0
-    open_ += [f"no score: {counted(unscored, 'case')} errored"] if unscored else []
-    by_proof, notes, few = shown_by_arms(finished.judged.suites, options.reference, options.min_cases, options.power)
-    judged = [each for each in verdicts if isinstance(each, GateResult)]
-    claims = sum(isinstance(each, GateResult) and bool(each.word) for each in verdicts)
-    if claims > 1:
-        notes.append(f"{claims} gates on changes are one family, with the level of one")
+    open_ = [*facts.opens]
+    waiting = [each for each in known if each.outcome in ("undecided", "not_judged") or each in unmeasured]
+    open_ += [sentences[id(each)] for each in waiting]
+    open_ += [_sentence(each, "") for each in unwritten]
+    by_proof, shown, few = shown_by_arms(finished.judged.suites, options.reference, options.min_cases, options.power)
+    judged = [each for each in known if isinstance(each, GateResult)]
+    notes = [*notes, *shown]
+    if sum(bool(each.word) for each in judged) > 1:
+        notes.append(
+            f"{sum(bool(each.word) for each in judged)} gates on changes are one family, with the level of one"
+        )
     notes += dict.fromkeys(match for each in judged for match in _ALIKE.findall(each.reason))
-    notes += [f"no score, and no gate reads it: {each}" for each in ungated]
-    if not verdicts:
+    notes += [f"no score, and no gate reads it: {each}" for each in _ungated_errors(finished)]
+    if not known and not facts.new:
         notes += shown_alone(finished.judged.suites)
-    open_ += [*missing, *few, *finished.shortfalls]
-    unjudged = unmeasured or not verdicts or any(each.outcome == "not_judged" for each in verdicts)
-    measured = not (missing or unscored or finished.shortfalls or unjudged)
+    open_ += [*facts.missing, *few, *finished.shortfalls]
+    unjudged = unmeasured or not known or any(each.outcome == "not_judged" for each in judged)
+    measured = facts.is_measured and not (finished.shortfalls or unjudged)
     decision: GateDecision = "passed"
     word: Word
     if failed:
         fell = any(isinstance(each, GateResult) and each.word == "worse" for each in refused)
-        decision, word, why = "failed", "worse" if fell else "failed", failed
-        next_step = "look at the cases above; --report page.html shows each of them"
+        decision, word, why, outcome = "failed", "worse" if fell else "failed", failed, "failed"
     elif options.approve and not open_:
-        word, why, next_step = "passed", ["the results are approved"], "compare later results: llmeval gate NEW"
-    elif not verdicts and not open_:
-        decision, word, why = "undecided", "cannot tell", [_FIRST]
-        next_step = f"make these results the baseline: {options.approving}"
+        word, why, outcome = "passed", ["the results are approved"], "approved"
+    elif not known and not open_:
+        decision, word, why, outcome = "undecided", "cannot tell", [_FIRST], "first"
     elif open_:
-        other_cases = any(isinstance(each, SnapshotVerdict) for each in unmeasured)
-        decision, word, why, next_step = "undecided", "cannot tell", open_, _next_step(missing or other_cases, unscored)
+        decision, word, why, outcome = "undecided", "cannot tell", open_, "open"
     else:
-        word, why, next_step = _known(judged, len(cases))
+        word, why = _known(judged, sum(len(suite.cases) for suite in report.suites))
+        outcome = "few" if word == "cannot tell" else "passed"
+    next_step = step_of(facts, outcome)
     why = list(dict.fromkeys(why))
     conclusion = Conclusion("undecided" if word == "cannot tell" else decision, why, next_step)
     run = structs.replace(finished, report=structs.replace(report, conclusion=conclusion))
-    return GateVerdict(word, decision, why, next_step, missing, errored, run, notes, by_proof, measured)
+    return GateVerdict(word, decision, why, next_step, facts.missing, errored, run, notes, (), by_proof, measured)
 
 
-def _errored_cases(finished: Reported) -> tuple[int, list[str]]:
-    """Return how many cases errored in what gates read, and the metrics that none reads, with their errored cases."""
-    errored, ungated = 0, Counter[str]()
+def _ungated_errors(finished: Reported) -> list[str]:
+    """Return the metrics that no gate reads, with the number of cases that errored in nothing else."""
+    ungated = Counter[str]()
     for each in finished.judged.suites:
-        read = {*each.suite.judged_metrics, *(verdict.metric for verdict in each.snapshot.verdicts)}
-        for record in each.records:
+        read = set(each.suite.judged_metrics)
+        for record in each.records if read else ():
             failed = {name for own in record.observations.values() for name in own.errored}
-            lost = bool(record.errors) or bool(failed & read if read else failed)
-            errored += lost
-            if not lost:
+            if not record.errors and not failed & read:
                 ungated.update(failed)
-    return errored, [f"{name} in {counted(count, 'case')}" for name, count in ungated.items()]
+    return [f"{name} in {counted(count, 'case')}" for name, count in ungated.items()]
 
 
-def _known(judged: Sequence[GateResult], cases: int) -> tuple[Word, list[str], str]:
-    """Return what is known about results that no gate stops: the word, sentences and the next step.
+def _known(judged: Sequence[GateResult], cases: int) -> tuple[Word, list[str]]:
+    """Return what is known about results that no gate stops: the word, and sentences.
 
     A fall beyond its limit that is not significant comes before a rise of another metric.
     """
     changes = [each for each in judged if each.word]
     passed = [f"{counted(len(judged), 'gate')} passed in {counted(cases, 'case')}"]
     if not changes:
-        return "passed", [*passed, *map(_sentence, judged)], "nothing to do"
+        return "passed", [*passed, *(_sentence(each, "") for each in judged)]
     open_ = [each for each in changes if each.word == "cannot tell"]
     fell = [each for each in open_ if each.value is not None and each.limit is not None and each.value > each.limit]
     rose = [each for each in changes if each.word == "better"]
     decisive = fell or rose or open_ or changes
     sentences = [each.known for each in decisive]
     sentences += [f"{each.word}: {each.known}" for each in changes if each not in decisive]
-    limits = [_sentence(each) for each in judged if not each.word]
-    step = _ADD_CASES if decisive[0].word == "cannot tell" else "nothing to do"
-    return decisive[0].word or "passed", [*sentences, *limits, *passed], step
+    limits = [_sentence(each, "") for each in judged if not each.word]
+    return decisive[0].word or "passed", [*sentences, *limits, *passed]
 
 
-def _next_step(missing: Sequence[str] | bool, errored: int) -> str:
-    if missing:
-        return "run what is missing, and judge all results together"
-    if errored:
-        return "run the cases that errored again"
-    return f"{_ADD_CASES}; --undecided pass accepts an undecided result"
-
-
-def _sentence(verdict: GateResult | SnapshotVerdict) -> str:
+def _sentence(verdict: GateResult | SnapshotVerdict, whose: str) -> str:
+    """Return the sentence of a verdict, after whose it is."""
     if isinstance(verdict, GateResult):
         # What is undecided comes first; the numbers behind it are in the report.
         reason = verdict.headline
         if verdict.outcome == "undecided":
             reason = _NUMBERS.split(verdict.reason)[0].removeprefix("cannot tell: ")  # which is the word
-        return f"{verdict.gate}: {reason}"
-    return f"snapshot {verdict.metric}: {verdict.reason}"
+        return f"{whose}{verdict.gate}: {reason}"
+    return f"{whose}snapshot {verdict.metric}: {verdict.reason}"
 
 
 def gate(
@@ -449,6 +649,7 @@ def gate(
     baseline: Any = None,
     name: str = "",
     lower_is_better: Sequence[str] = (),
+    higher_is_better: Sequence[str] = (),
     undecided: Literal["pass", "fail"] = "fail",
     folder: "Path | str | None" = None,
     approve: bool = False,
@@ -464,7 +665,8 @@ def gate(
             suite files. Default: is anything worse than the baseline, and could we have seen it?
         baseline: Results to compare with; default: the approved ones.
         name: Of the suite, by which approved scores are found; default: that of the results, which several keep.
-        lower_is_better: Metrics of which less is better.
+        lower_is_better: Metrics of which less is better, besides costs and errors, which are known by their names.
+        higher_is_better: Metrics of which more is better, whatever their names say.
         undecided: What an undecided verdict does; results that are missing or errored never pass.
         folder: Of approved scores and history; default: the current one.
         approve: Approve the results.
@@ -483,12 +685,14 @@ def gate(
     options = GateOptions(
         settings,
         tuple(lower_is_better),
+        tuple(higher_is_better),
         approve,
         ranges=ranges,
         tolerance=tolerance,
         approving="pytest --snapshot-update with the fixture, or gate(..., approve=True)",
     )
     verdict = judge_results(rows, before, (), options, Path(folder or Path.cwd()).resolve())
+    __tracebackhide__ = True  # of pytest: the sentence is what failed, and not this line
     if verdict.code(undecided):
         raise AssertionError("\n".join(verdict.lines()))
     return verdict

@@ -7,14 +7,16 @@ The seam to other tools is `exchange/_readers.py`, which reads files in their fo
 reads to a `ResultReader`. This checks every value, refuses what is said twice, and knows the place of each fault.
 """
 
+import hashlib
+import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
-from pytest_llmeval.core import Fault, JsonNumber, expected_name, is_finite_number
+from pytest_llmeval.core import Fault, JsonNumber, counted, is_finite_number, listed, printable, suggest
 from pytest_llmeval.data import FaultLog, case_id, describe, json_text, render_path, same_id
 from pytest_llmeval.exchange._contract import SourcePath
 
@@ -23,7 +25,7 @@ SUITE: Final = "results"
 
 
 class ResultRow(Struct, frozen=True, omit_defaults=True):
-    """One score of one case, or why there is none: of `score`, `error` and `abstained` exactly one is set.
+    """One score of one case, or why there is none: of `score`, `error`, `abstained` and `skipped` exactly one is set.
 
     Attributes:
         case: Id of the case.
@@ -31,6 +33,7 @@ class ResultRow(Struct, frozen=True, omit_defaults=True):
         score: The value.
         error: Why it could not be computed: a rate limit, a crash, a judge that failed. It never counts as a score.
         abstained: Why there is nothing to score although everything worked.
+        skipped: Why the case did not run.
         suite: Name of the suite.
         repeat: The run of the case, counted from 0 or 1. Repeats are no cases of their own.
         system: The system, model or arm that answered; empty where there is only one.
@@ -38,6 +41,11 @@ class ResultRow(Struct, frozen=True, omit_defaults=True):
         latency: Of the answer, in seconds; ``None`` if unknown.
         labels: Of the case, for groups and clusters.
         signature: How the metric is computed. Scores of different signatures are not compared.
+        input: The question; it names cases whose ids count.
+        expected: The expected answer.
+        output: The answer.
+        content: The input as a name of the case; empty without one.
+        tool: The format of the file, if a tool wrote it.
         lower_is_better: Whether lower is better; only reports of this package say so.
     """
 
@@ -46,6 +54,7 @@ class ResultRow(Struct, frozen=True, omit_defaults=True):
     score: JsonNumber | None = None
     error: str = ""
     abstained: str = ""
+    skipped: str = ""
     suite: str = SUITE
     repeat: int = 1
     system: str = ""
@@ -53,6 +62,11 @@ class ResultRow(Struct, frozen=True, omit_defaults=True):
     latency: JsonNumber | None = None
     labels: Mapping[str, str] = {}
     signature: str = ""
+    input: Any = None
+    expected: Any = None
+    output: Any = None
+    content: str = ""
+    tool: str = ""
     lower_is_better: bool = False
 
     @property
@@ -113,6 +127,10 @@ def _labels(value: Any) -> dict[str, str] | None:
     return {str(name): json_text(each) for name, each in value.items() if each is not None}
 
 
+def _unchanged(value: Any) -> Any:
+    return value
+
+
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _NAME: Final = _FieldKind(
     _name, "a text without control characters, or a whole number", {"type": ["string", "integer"], "minLength": 1}
@@ -121,6 +139,7 @@ _REASON: Final = _FieldKind(_reason, "a text that is not empty", {"type": ["stri
 _SCORE: Final = _FieldKind(_score, "a finite number, or true or false", {"type": ["number", "boolean"]})
 _AMOUNT: Final = _FieldKind(_amount, "a number of at least 0", {"type": ["number"], "minimum": 0})
 _COUNT: Final = _FieldKind(_count, "a whole number of at least 0", {"type": ["integer"], "minimum": 0})
+_ANY: Final = _FieldKind(_unchanged, "any value", {"type": ["string", "number", "boolean", "object", "array"]})
 _LABELS: Final = _FieldKind(
     _labels,
     "an object of texts, numbers and booleans",
@@ -132,19 +151,25 @@ FIELDS: Final[Mapping[str, tuple[_FieldKind, str]]] = {
     "case": (_NAME._replace(read=_case), "Id of the case: the same in every run, so never its position."),
     "repeat": (_COUNT, "The run of the case, counted from 0 or 1; default: 1."),
     "system": (_NAME, "The system, model or arm that answered, such as `with` and `without`."),
-    "metric": (_NAME, "Name of the metric; may be absent beside `error`: all metrics."),
+    "metric": (_NAME, "Name of the metric; may be absent beside `error` and `skipped`: all metrics."),
     "score": (_SCORE, "The value; true is 1, false is 0."),
     "error": (_REASON, "Why the score could not be computed. It never counts as 0."),
     "abstained": (_REASON, "Why there is nothing to score although everything worked."),
+    "skipped": (_REASON, "Why the case did not run: a case that has a score in the baseline is missing."),
     "cost": (_AMOUNT, "Of the answer, in US dollars."),
     "latency": (_AMOUNT, "Of the answer, in seconds."),
     "labels": (_LABELS, "Of the case, for groups and clusters; in tables, columns `label.NAME`."),
     "signature": (_REASON, "How the metric is computed: another signature is not compared."),
+    "input": (_ANY, "The question. It is shown, and names cases whose ids only count."),
+    "expected": (_ANY, "The expected answer, which is shown."),
+    "output": (_ANY, "The answer, which is shown."),
 }
 """The fields of a row with their meaning, from which the reader, the schema and the documentation are made."""
 
-OUTCOMES: Final = ("score", "error", "abstained")
+OUTCOMES: Final = ("score", "error", "abstained", "skipped")
 """Of these fields a row has exactly one."""
+_OF_ALL_METRICS: Final = ("error", "skipped")
+"""Outcomes that a row may have without a metric."""
 
 _LABEL: Final = "label."
 _MOST_ALIKE: Final = 3
@@ -156,7 +181,7 @@ def results_schema() -> dict[str, Any]:
     forms = [
         {
             "properties": {each: {"type": kinds[each] if each == name else "null"} for each in OUTCOMES},
-            "required": [name] if name == "error" else [name, "metric"],
+            "required": [name] if name in _OF_ALL_METRICS else [name, "metric"],
         }
         for name in OUTCOMES
     ]
@@ -171,7 +196,6 @@ def results_schema() -> dict[str, Any]:
         },
         "required": ["case"],
         "oneOf": forms,
-        "additionalProperties": False,
     }
 
 
@@ -201,6 +225,23 @@ def cells_of(row: Mapping[str, str]) -> dict[str, Any]:
         name: cell_number(text) if name in FIELDS and FIELDS[name][0] in numbers else text
         for name, text in texts.items()
     }
+
+
+_LONGEST: Final = 60
+
+
+def content_name(value: Any) -> str:
+    """Return a name for a case that is known by its content alone; empty if there is none.
+
+    Of a long one, the beginning and a digest of all.
+    """
+    if value in (None, "", {}, []):
+        return ""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
+    clean = printable(" ".join(text.split()))
+    if len(clean) <= _LONGEST and (clean == text or not isinstance(value, str)):
+        return clean
+    return f"{clean[:_LONGEST].strip()} #{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 class ResultReader:
@@ -235,6 +276,7 @@ class ResultReader:
         self._first: dict[tuple[str, str, int, str, str], SourcePath] = {}
         self._signatures: dict[tuple[str, str], str] = {}
         self._alike: Counter[tuple[SourcePath, str]] = Counter()
+        self._ignored: dict[str, None] = {}
 
     def fault(self, steps: SourcePath, message: str) -> None:
         """Add a fault of the value at a path; of those that are alike, the first three."""
@@ -245,13 +287,22 @@ class ResultReader:
             return
         self.log.add(*self._locate(steps), render_path(steps[1:] if self._by_line else steps), message)
 
-    def add(self, data: Mapping[str, Any], steps: SourcePath = (), paths: Mapping[str, SourcePath] = {}) -> None:
+    def add(
+        self,
+        data: Mapping[str, Any],
+        steps: SourcePath = (),
+        paths: Mapping[str, SourcePath] = {},
+        content: str = "",
+        tool: str = "",
+    ) -> None:
         """Add a row, or its faults.
 
         Args:
-            data: Field to value; a value that is ``None`` is absent.
+            data: Field to value; a value that is ``None`` is absent, and other fields are ignored.
             steps: Its path in the file.
             paths: Field to the path of its value, where that is not the field of the row.
+            content: The input as a name of the case, if that is known.
+            tool: The format of the file.
         """
         before = self.log.count
         fields = {name: value for name, value in data.items() if value is not None and not name.startswith(_LABEL)}
@@ -262,7 +313,7 @@ class ResultReader:
         for name, value in fields.items():
             at = paths.get(name, (*steps, name))
             if name not in FIELDS:
-                self.fault(at, f"found the unknown field {name!r}{expected_name(name, FIELDS)}")
+                self._ignored.setdefault(name)
                 continue
             kind, _ = FIELDS[name]
             values[name] = kind.read(value)
@@ -271,7 +322,8 @@ class ResultReader:
         if self.log.count == before and (message := _form_fault(values)):
             self.fault(steps, message)
         if self.log.count == before:
-            self._keep(ResultRow(**values), steps, paths)
+            content = content or content_name(values.get("input"))
+            self._keep(ResultRow(**values, content=content, tool=tool), steps, paths)
 
     def _keep(self, row: ResultRow, steps: SourcePath, paths: Mapping[str, SourcePath]) -> None:
         if row.key in self._first:
@@ -288,8 +340,8 @@ class ResultReader:
             return
         self.rows.append(row)
 
-    def checked(self) -> list[ResultRow]:
-        """Return the rows.
+    def checked(self) -> "ResultRows":
+        """Return the rows, with a note on the fields that were ignored.
 
         Raises:
             SuiteError: Something is wrong with the file, or there is no row; all faults are listed.
@@ -297,7 +349,24 @@ class ResultReader:
         if not self.rows and not self.log.count:
             self.log.add(0, 0, "", "found no result, expected at least one")
         self.log.check()
-        return self.rows
+        hints = [f"{printable(name)!r}{suggest(name, FIELDS)}" for name in self._ignored]
+        notes = (
+            [f"{self.log.file}: ignored {counted(len(hints), 'column')}: {listed(hints, _MOST_ALIKE)}"] if hints else []
+        )
+        return ResultRows(self.rows, notes)
+
+
+class ResultRows(list[ResultRow]):
+    """The rows of a file, or of several.
+
+    Attributes:
+        notes: What was ignored in it.
+    """
+
+    def __init__(self, rows: Iterable[ResultRow] = (), notes: Sequence[str] = ()) -> None:
+        """Keep rows and notes."""
+        super().__init__(rows)
+        self.notes = list(notes)
 
 
 def _form_fault(values: Mapping[str, Any]) -> str:
@@ -307,5 +376,5 @@ def _form_fault(values: Mapping[str, Any]) -> str:
         return "found no case, expected the id of the case"
     if len(present) != 1:
         listed = " and ".join(present) or "none"
-        return f"found {listed} of score, error and abstained, expected exactly one of them"
-    return "found no metric, expected the name of one" if "metric" not in values and present != ["error"] else ""
+        return f"found {listed} of {', '.join(OUTCOMES[:-1])} and {OUTCOMES[-1]}, expected exactly one of them"
+    return "metric is missing" if "metric" not in values and present[0] not in _OF_ALL_METRICS else ""

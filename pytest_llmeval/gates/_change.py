@@ -573,6 +573,8 @@ class GateEvidence(Struct, frozen=True):
         reason: The reason then.
         doubt: Why the runs may not be comparable.
         value: The drop then, if it is known.
+        forgone: Whether its test is not made, but counts among those that are judged together: then the others have
+            the level that they have when it is made.
     """
 
     gate: ChangeGate
@@ -582,6 +584,7 @@ class GateEvidence(Struct, frozen=True):
     reason: str = ""
     doubt: str = ""
     value: float | None = None
+    forgone: bool = False
 
 
 def _check_test(test: SignificanceTest) -> None:

@@ -186,9 +186,6 @@ class Gate:
     tags: ClassVar[tuple[str, ...]] = ()
     """Keys by which the rule is known; one of them at least is in its mapping form."""
 
-    needs: ClassVar[Mapping[str, str]] = {}
-    """Keys without which its mapping form makes no sense, each with the reason."""
-
     rule: ClassVar[str] = ""
     """The value of the key `rule`; the first rule of the table with the same tags may leave it out."""
 
@@ -302,9 +299,6 @@ class Gate:
         Raises:
             ValueError: A number of cases is too small, or has no meaning without another key.
         """
-        for name, why in cls.needs.items():
-            if values.get(name) is None:
-                raise ValueError(f"found {cls.tags[0]} without {name}, expected both: {why}")
         for name, key in cls.keys().items():
             count = values.get(name)
             if count is not None and key.least is not None and count < key.least:

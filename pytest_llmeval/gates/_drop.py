@@ -381,15 +381,14 @@ def never_decided(gates: Sequence[ChangeGate], units: Callable[[str | None], int
 
 @gate_rule
 class GainGate(ClaimGate):
-    """A gate that fails unless a gain over another system is significant."""
+    """A gate that fails unless a gain over the baseline, or over another system, is significant."""
 
     max_drop: float = owned(
-        kw_only=False, min_gain=GateKey(float, "the gain over another system that is required", looser="less")
+        kw_only=False, min_gain=GateKey(float, "the gain over the baseline or another system", looser="less")
     )
     """The gain as a drop: less than nothing."""
 
     tags: ClassVar = ("min_gain",)
-    needs: ClassVar = {"against": "a gain is one over another system"}
     rule: ClassVar = "non_inferiority"
     meaning: ClassVar = "fail unless the gain is significant"
     title: ClassVar = "a gate with min_gain"

@@ -182,7 +182,7 @@ def _schema(rule: type[Gate]) -> dict[str, Any]:
     schema: dict[str, Any] = adapter(gate_entry(rule)).json_schema()
     properties = {name: _property(schema["properties"][name], keys[name]) for name in keys}
     named = next(each for each in RULES if each.tags == rule.tags) is not rule
-    required = ["metric", *(["rule"] if named else []), *rule.needs]
+    required = ["metric", *(["rule"] if named else [])]
     tagged = {"anyOf": [{"required": [tag]} for tag in rule.tags]} if len(rule.tags) > 1 else {}
     required += rule.tags if not tagged else ()
     return {
@@ -230,7 +230,7 @@ def judge_together(findings: Sequence[GateEvidence], files: Sequence[str] = ()) 
         within = [
             (benjamini_hochberg if group[0].gate.adjust == "fdr" else hochberg)([each.p_value for each in group])
             for group in tests
-        ] + [[1.0]] * unjudged
+        ] + [[1.0]] * (unjudged + sum(findings[place].forgone for place in places))
         adjusted |= {
             id(each): Adjusted(p_value, len(group), len(within), len(among), unjudged)
             for group, p_values in zip(tests, adjusted_gates(within), strict=False)

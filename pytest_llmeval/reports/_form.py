@@ -41,6 +41,7 @@ BoundedScore: TypeAlias = Annotated[float, Meta(ge=-1e100, le=1e100)] | Annotate
 
 OUTCOMES = (
     "passed",
+    "scored",
     "failed",
     "errored",
     "xfailed",

@@ -545,6 +545,10 @@ def _system(name: str, table: "SystemTable", compare_by: Sequence[str]) -> Syste
     return SystemReport(name, len(result.records), metrics, table.differences.get(name, {}), groups)
 
 
+_RARE = (*EXCUSED, "scored", "not_scored", "not_needed")
+"""Outcomes that are counted only if a case has them."""
+
+
 def counts_of(cases: Iterable[CaseReport], total: int, stop: StopReport | None = None) -> dict[str, int]:
     """Return cases by outcome.
 
@@ -554,7 +558,7 @@ def counts_of(cases: Iterable[CaseReport], total: int, stop: StopReport | None =
         stop: What was left out because all gates were decided.
     """
     seen: Counter[str] = Counter(case.outcome for case in cases)
-    outcomes = (each for each in OUTCOMES if seen[each] or each not in (*EXCUSED, "not_scored", "not_needed"))
+    outcomes = (each for each in OUTCOMES if seen[each] or each not in _RARE)
     counts = {"total": total, **{outcome: seen[outcome] for outcome in outcomes}}
     counts["not_run"] += total - seen.total()
     if stop is not None:

@@ -26,6 +26,7 @@ from pytest_llmeval.reports._overview import (
     metric_notes,
     metric_table,
     money_lines,
+    rate_text,
     rows_of,
     totals,
     uncalibrated_text,
@@ -154,7 +155,7 @@ def _at_a_glance(row: OverviewRow) -> tuple[str, ...]:
 
 def _counts(suite: SuiteReport) -> str:
     counts = ", ".join(count_text(count, name) for name, count in suite.counts.items() if count and name != "total")
-    return f"{counted(suite.total, 'case')}: {counts}; pass rate {number(suite.pass_rate.value)}"
+    return f"{counted(suite.total, 'case')}: {counts}{rate_text(suite)}"
 
 
 def _mutants(survival: Survival) -> list[str]:

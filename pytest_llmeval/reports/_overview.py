@@ -114,7 +114,7 @@ def _rows(variants: Sequence[SuiteReport]) -> Iterator[OverviewRow]:
     judged = sorted(dict.fromkeys(name for each in variants for name in each.gated), key=lambda name: name == PASS_RATE)
     for place, suite in enumerate(variants):
         name = printable(f"  [{suite.variant}]" if place else suite.suite)
-        passed = suite.counts["passed"]
+        passed = suite.counts.get("passed", 0) + suite.counts.get("scored", 0)
         cases = str(passed) if passed == suite.total else f"{passed}/{suite.total}"
         holding = sum(each.outcome == "passed" for each in suite.gates)
         gates = str(holding or "-") if holding == len(suite.gates) else f"{holding}/{len(suite.gates)}"
@@ -374,7 +374,13 @@ def totals(suites: Sequence[SuiteReport]) -> Line:
         f"{kind}s: " + ", ".join(count_text(count, name) for name, count in counts.items())
         for kind, counts in counts_by_kind.items()
     )
-    return Line(text, "red" if outcomes & {"failed", "errored"} else "yellow")
+    colour = "red" if outcomes & {"failed", "errored"} else "green" if outcomes <= {"passed", "scored"} else "yellow"
+    return Line(text, colour)
+
+
+def rate_text(suite: SuiteReport) -> str:
+    """Return the pass rate after the counts of cases; empty if cases have nothing to pass."""
+    return "" if suite.counts.get("scored") else f"; pass rate {number(suite.pass_rate.value)}"
 
 
 def asking_lines(suite: SuiteReport) -> Iterator[str]:

@@ -8,7 +8,7 @@ from dataclasses import field as plain_field
 from datetime import datetime
 from typing import Annotated, NamedTuple, TypeAlias
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from pytest_llmeval.core import (
     PASS_RATE,
@@ -211,8 +211,21 @@ class SystemsReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
     @property
     def metrics(self) -> list[str]:
         """All metrics, those of `compare_by` first, and ``pass_rate`` last unless it is one of these."""
-        names = dict.fromkeys(name for each in self.systems for name in each.metrics if name != PASS_RATE)
-        return list(dict.fromkeys([*self.compare_by, *names, PASS_RATE]))
+        names = dict.fromkeys(name for each in self.systems for name in each.metrics)
+        rate = [PASS_RATE] if names.pop(PASS_RATE, PASS_RATE) is None else []
+        return list(dict.fromkeys([*self.compare_by, *names, *rate]))
+
+    def without(self, metric: str) -> "SystemsReport":
+        """Return the systems without a metric."""
+        systems = [
+            structs.replace(
+                each,
+                metrics={name: value for name, value in each.metrics.items() if name != metric},
+                differences={name: value for name, value in each.differences.items() if name != metric},
+            )
+            for each in self.systems
+        ]
+        return structs.replace(self, systems=systems)
 
     @property
     def groups(self) -> dict[str, list[str]]:

@@ -30,6 +30,7 @@ from pytest_llmeval.reports._overview import (
     money_lines,
     not_judged,
     overview,
+    rate_text,
     run_outcome,
     totals,
     uncalibrated_text,
@@ -190,7 +191,7 @@ def _suite(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
     counts = ", ".join(
         f"{count} {name.replace('_', ' ')}" for name, count in suite.counts.items() if count and name != "total"
     )
-    yield Line(f"{counted(suite.total, 'case')}: {counts}; pass rate {number(suite.pass_rate.value)}")
+    yield Line(f"{counted(suite.total, 'case')}: {counts}{rate_text(suite)}")
     yield from map(Line, asking_lines(suite))
     notes = (*metric_notes(suite), *cluster_lines(suite))
     yield from (Line(printable(line), "yellow" * line.startswith("warning")) for line in notes)

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         ToleranceEntry,
     )
     from pytest_llmeval.suites._suite import (
+        CANNOT_FAIL,
         StopGroup,
         Suite,
         SuiteKey,
@@ -146,6 +147,7 @@ _HOMES = {
     "_limits": ("LimitEntry",),
     "_reading": ("SUITE_METRICS",),
     "_suite": (
+        "CANNOT_FAIL",
         "StopGroup",
         "Suite",
         "SuiteKey",

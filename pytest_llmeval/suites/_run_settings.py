@@ -282,12 +282,10 @@ class SnapshotSettings(SnapshotEntry):
         tolerance: Default for metrics without their own; ``None`` if the file sets none.
         tolerances: Metric name to tolerance.
         excluded: Metrics that are never part of it, as declared.
-        yields: Whether gates on a drop decide even where they could not find it.
     """
 
     tolerance: Tolerance | None = None
     enabled: bool = True
-    yields: bool = False
     tolerances: Mapping[str, Tolerance] = field(default_factory=dict)
     excluded: tuple[str, ...] = ()
 

@@ -190,11 +190,11 @@ def test_results_are_approved_and_compared(capsys: pytest.CaptureFixture[str]) -
     passing = next(number for number, row in enumerate(GOOD) if row["score"] == 1)
     unlucky = [{**row, "score": 0.0} if number == passing else row for number, row in enumerate(GOOD)]
     assert gate(written("unlucky.jsonl", unlucky)) == 0  # the question is whether a drop is significant
-    assert "not significant: accuracy" in capsys.readouterr().out
+    assert "cannot tell: accuracy 0.9000 -> 0.8750" in capsys.readouterr().out
     half = written("half.jsonl", GOOD[2:])
     data = verdict(capsys, half)
     assert (data["verdict"], data["exit_code"]) == ("cannot tell", 2)
-    assert "2 gone (c0, c1)" in data["why"][0]
+    assert "no result for 2 of 40 cases: 'c0', 'c1'" in data["why"]
     assert data["next"].startswith("run what is missing")
     assert gate(half, "--undecided", "pass") == 2
 
@@ -326,7 +326,7 @@ def test_a_lift_is_established_or_refuted(capsys: pytest.CaptureFixture[str]) ->
         capsys.readouterr().out
     )
     assert gate(worse) == 1
-    assert "failed: lift(score) >= 0, against without: a gain of 0 is ruled out" in capsys.readouterr().out
+    assert "failed: with: lift(score) >= 0, against without: a gain of 0 is ruled out" in capsys.readouterr().out
     assert gate(better, "--min-cases", "19") == 2
     assert "score: 18 cases could tell with against without, expected 19" in capsys.readouterr().out
     alone = written("alone.jsonl", arms(18, 6, 0)[::2])

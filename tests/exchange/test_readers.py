@@ -131,6 +131,13 @@ READ = {
         "pdf | 1 | 2 | with_skill |  | error: the run was not graded: it has no expectation",
         "pdf | 1 | 1 | without_skill | expectation_pass_rate | 0.5",
     ],
+    "scores": [
+        "results | order-1 | 1 |  | price | 1",
+        "results | order-1 | 1 |  | polite | 1",
+        "results | order-2 | 1 |  | price | 0.5",
+        "results | order-2 | 1 |  | polite | error: the score is null",
+        "results | order-3 | 1 |  |  | error: 429",
+    ],
     "vally": [
         "results | launch | 1 | skill | score | 1",
         "results | launch | 1 | skill | passed | 1",
@@ -149,7 +156,7 @@ READ = {
         "pytest | a.B.x | 1 |  | passed | error: it ran again, and the file does not say how this run ended",
         "pytest | a.B.x | 2 |  | passed | 0.0",
         "pytest | a.y | 1 |  | passed | error: fixture",
-        "pytest | a.z | 1 |  | passed | abstained: later",
+        "pytest | a.z | 1 |  | passed | skipped: later",
         "pytest | a.w | 1 |  | passed | 0.0",
         "pytest | a.w | 2 |  | passed | 1.0",
     ],
@@ -157,7 +164,7 @@ READ = {
         "jest | cart > a | 1 |  | passed | 0.0",
         "jest | cart > a | 2 |  | passed | 1.0",
         "jest | cart > b | 1 |  | passed | 0.0",
-        "jest | cart > c | 1 |  | passed | abstained: skipped",
+        "jest | cart > c | 1 |  | passed | skipped: skipped",
         "jest | cart > d | 1 |  | passed | error: other",
     ],
     "every-eval-ever": [
@@ -182,8 +189,8 @@ def brief(rows: list[ResultRow]) -> list[tuple[Any, ...]]:
     """Return what rows say, without what comes with it."""
     listed = []
     for row in rows:
-        reason = f"error: {row.error}" if row.error else f"abstained: {row.abstained}"
-        outcome = reason if row.score is None else row.score
+        why = next((name for name in ("error", "abstained", "skipped") if getattr(row, name)), "")
+        outcome = f"{why}: {getattr(row, why)}" if why else row.score
         listed.append((row.suite, row.case, row.repeat, row.system, row.metric, outcome))
     return listed
 
@@ -403,8 +410,10 @@ def test_the_folder_of_a_job_is_read_as_a_whole(tmp_path: Path) -> None:
         (tmp_path / each["trial_name"]).mkdir()
         written(tmp_path / each["trial_name"], "result.json", each)
     assert read_results(tmp_path, "job") == results_of(FILES["harbor"][1])
-    with pytest.raises(SuiteError, match="found a folder without trials"):
-        read_results(tmp_path / "fix-git__1", "job")
+    assert [row.case for row in read_results(tmp_path / "fix-git__1", "trial")] == ["fix-git"]
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SuiteError, match="a folder without files of results"):
+        read_results(tmp_path / "empty", "job")
 
 
 def test_a_log_in_zstandard_is_read_and_a_damaged_one_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -490,7 +499,7 @@ def test_a_file_of_pytest_says_what_pytest_prints(tmp_path: Path) -> None:
     ran = run_python(["-m", "pytest", *options], ENVIRONMENT, tmp_path)
     assert "1 failed, 2 passed, 1 skipped, 1 error, 3 rerun" in ran.out
     rows = read_results(tmp_path / "out.xml", "out.xml")
-    assert Counter((row.score, bool(row.error), bool(row.abstained)) for row in rows) == {
+    assert Counter((row.score, bool(row.error), bool(row.skipped)) for row in rows) == {
         (0.0, False, False): 1,
         (1.0, False, False): 2,
         (None, False, True): 1,

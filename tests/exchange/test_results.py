@@ -75,13 +75,15 @@ def test_rows_fit_the_published_schema() -> None:
 @pytest.mark.parametrize(
     ("line", "fault"),
     [
-        ('{"case": "a", "metric": "m"}', "rows.jsonl:1:1  found none of score, error and abstained, expected exactly"),
-        ('{"case": "a", "metric": "m", "score": 0, "error": "x"}', "found score and error of score, error and"),
+        ('{"case": "a", "metric": "m"}', "rows.jsonl:1:1  found none of score, error, abstained and skipped, expected"),
+        (
+            '{"case": "a", "metric": "m", "score": 0, "error": "x"}',
+            "found score and error of score, error,",
+        ),
         ('{"case": "a", "metric": "m", "score": "1"}', "1:1  score: found the text '1', expected a finite number"),
         ('{"case": "a", "metric": "m", "score": 1e999}', "rows.jsonl:1:"),
         ('{"case": "", "metric": "m", "score": 1}', "case: found the text '', expected a text without control"),
-        ('{"case": "a", "score": 1}', "found no metric, expected the name of one"),
-        ('{"case": "a", "metric": "m", "score": 1, "scores": 1}', "unknown field 'scores'"),
+        ('{"case": "a", "score": 1}', "metric is missing"),
         ('{"case": "a", "metric": "m", "score": 1, "repeat": 1.5}', "repeat: found the number 1.5, expected a whole"),
         ('{"case": "a", "metric": "m", "score": 1, "cost": -1}', "cost: found the number -1, expected a number of at"),
         ('{"case": "a", "metric": "m", "score": 1, "labels": {"a": []}}', "labels: found a mapping with 'a', expected"),
@@ -117,6 +119,40 @@ def test_a_row_is_said_once_and_a_metric_is_computed_in_one_way(tmp_path: Path) 
     assert "rows.jsonl:5:1  found the number 7, expected an object" in third
     with pytest.raises(SuiteError, match=r"\[1\]\.case: found case 'a'.* twice"):
         results_of([json.loads(row)] * 2)
+
+
+def test_unknown_columns_are_ignored_in_one_line(tmp_path: Path) -> None:
+    lines = [f'{{"case": "{case}", "metric": "m", "score": 1, "labls": {{}}, "model": "m-1"}}' for case in "ab"]
+    rows = read_results(written(tmp_path / "rows.jsonl", *lines), "rows.jsonl")
+    assert [row.case for row in rows] == ["a", "b"]
+    assert rows.notes == ["rows.jsonl: ignored 2 columns: 'labls' (did you mean 'labels'?), 'model'"]
+
+
+def test_columns_are_mapped_to_fields(tmp_path: Path) -> None:
+    table = written(tmp_path / "rows.csv", "id;correct;f1;question", "q1;1;0,5;Why?", "q2;0;;Who?")
+    with pytest.raises(SuiteError, match="name the columns with --map id=case,correct=score,f1=score"):
+        read_results(table, "rows.csv")
+    columns = {"id": "case", "correct": "score", "f1": "score", "question": "input"}
+    rows = read_results(table, "rows.csv", columns=columns)
+    assert [(row.case, row.metric, row.score, row.error, row.input) for row in rows] == [
+        ("q1", "correct", 1, "", "Why?"),
+        ("q1", "f1", 0.5, "", "Why?"),
+        ("q2", "correct", 0, "", "Who?"),
+        ("q2", "f1", None, "no value", "Who?"),
+    ]
+    with pytest.raises(SuiteError, match=r"unknown column 'ids' \(did you mean 'id'"):
+        read_results(table, "rows.csv", columns={"ids": "case"})
+
+
+def test_a_folder_of_logs_is_the_newest_or_a_choice(tmp_path: Path) -> None:
+    for day in (1, 2):
+        line = f'{{"case": "a", "metric": "m", "score": {day}}}'
+        written(tmp_path / f"2026-11-0{day}T10-00-00_shop.jsonl", line)
+    rows = read_results(tmp_path, "logs")
+    assert ([row.score for row in rows], rows.notes) == ([2], ["logs: read 2026-11-02T10-00-00_shop.jsonl"])
+    written(tmp_path / "other.jsonl", line)
+    with pytest.raises(SuiteError, match="3 files are in this folder: pass one, such as 2026-11-01"):
+        read_results(tmp_path, "logs")
 
 
 def test_what_is_no_result_is_refused(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ function cellCases(cell) {
   return found ? { entry, ids: new Set(found[2]) } : null;
 }
 
-const OUTCOME_ORDER = ["errored", "failed", "known_failure", "xfailed", "not_scored", "not_run", "skipped", "passed"];
+const OUTCOME_ORDER = ["errored", "failed", "known_failure", "xfailed", "not_scored", "not_run", "skipped", "scored", "passed"];
 
 /**
  * Sort cases; those without a value come last, and equal ones stay in the order of the file.

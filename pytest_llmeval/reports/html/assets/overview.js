@@ -47,7 +47,7 @@ function reasons(run) {
     [gates("within_chance"), "{n} gate past its limit, not significant", "{n} gates past their limits, not significant"],
   ];
   const found = said.filter(([count]) => count).map(([count, one, many]) => counted(count, one, many));
-  if (run.verdict === "passed") found.unshift(counted(total, "{n} gate", "{n} gates"), counted(cases("passed"), "{n} case passed", "{n} cases passed"));
+  if (run.verdict === "passed") found.unshift(counted(total, "{n} gate", "{n} gates"), cases("scored") ? counted(cases("scored"), "{n} case scored", "{n} cases scored") : counted(cases("passed"), "{n} case passed", "{n} cases passed"));
   return [run.cause?.failures ? causeText(run.cause) : "", found.join(t(", "))].filter(Boolean).join("; ");
 }
 
@@ -90,7 +90,7 @@ function suiteTable(listed) {
     const passed = gates.filter((gate) => gate.outcome === "passed").length;
     return [
       [sign(verdict), " ", h("a", { href: linkTo({ ...NO_FILTERS, view: "numbers", suite: place, sort: "" }) }, suite)],
-      `${counts.passed ?? 0}/${counts.total}`,
+      `${(counts.passed ?? 0) + (counts.scored ?? 0)}/${counts.total}`,
       `${passed}/${gates.length}`,
     ];
   });
@@ -178,7 +178,7 @@ function knownOfMetrics(entry) {
 function drawCounts(number_, link) {
   const { counts, pass_rate: rate } = head.entries[number_];
   const digits = digitsOf(number_, "pass_rate");
-  const parts = ["passed", "failed", "errored", "xfailed", "known_failure", "not_scored", "skipped", "not_run", "not_needed"].filter((name) => counts[name]);
+  const parts = ["passed", "scored", "failed", "errored", "xfailed", "known_failure", "not_scored", "skipped", "not_run", "not_needed"].filter((name) => counts[name]);
   return h(
     "div",
     { class: "counts" },

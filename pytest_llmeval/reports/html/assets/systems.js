@@ -53,7 +53,7 @@ function rankingOf(group, place, found, name) {
     const title = kind ? kind === "rose" ? t("significantly better") : t("significantly worse") : "";
     return [
       h("a", { href: linkTo({ ...NO_FILTERS, view: "cases", suite: place, system: entry === undefined ? "" : systemName(entry), sort: "" }) }, each.system, each.system === reference ? h("small", {}, ` (${t("reference")})`) : null, each === winner ? h("b", {}, ` ${t("best")}`) : null),
-      counts ? `${counts.passed ?? 0}/${counts.total}` : each.cases,
+      counts ? `${(counts.passed ?? 0) + (counts.scored ?? 0)}/${counts.total}` : each.cases,
       figure(value(each), digits),
       intervalFigure(each.metrics[name]?.low, each.metrics[name]?.high, digits),
       against ? { class: kind ? `significant ${kind}` : "", cell: [kind ? [sign(kind, title), " "] : null, signedFigure(against.difference, own)] } : nothing,

@@ -56,6 +56,7 @@ const SIGNS = {
   errored: "!",
   xfailed: "x",
   known_failure: "k",
+  scored: "·",
   not_scored: "–",
   flaky: "~",
   skipped: "–",

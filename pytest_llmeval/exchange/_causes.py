@@ -1,0 +1,198 @@
+"""The causes of verdicts on results: what tells them apart, in words, and the one next step of each."""
+
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from msgspec import Struct
+
+from pytest_llmeval.core import counted, listed
+
+_LISTED: Final = 5
+
+
+class Situation(Struct, frozen=True):
+    """What is known of results and their baseline before they are judged, and which options were given.
+
+    Attributes:
+        files: The files of results.
+        itself: The file that is compared with itself; empty if none is.
+        suites: The suite here, and that of the baseline, if none is in common.
+        cases: The first case here, and in the baseline, if none is in common.
+        gone: Metrics that only the baseline has.
+        new: Metrics that only the results have.
+        rescaled: Sentences about metrics on another scale.
+        moved: The sentence about ids that are positions, of which the runs have other numbers.
+        skipped: Cases that were skipped, and have a score in the baseline.
+        missing: Sentences about what else is missing.
+        errored: Cases that errored in what gates read.
+        again: The runner's own command that repeats these; empty if it is not known.
+        approving: What makes results the baseline; empty beside a baseline that is a file.
+        approves: Whether the results are approved.
+        pages: Reports that are written.
+        options: Names of options that were given.
+    """
+
+    files: Sequence[str] = ()
+    itself: str = ""
+    suites: tuple[str, str] | None = None
+    cases: tuple[str, str] | None = None
+    gone: Sequence[str] = ()
+    new: Sequence[str] = ()
+    rescaled: Sequence[str] = ()
+    moved: str = ""
+    skipped: Sequence[str] = ()
+    missing: Sequence[str] = ()
+    errored: Sequence[str] = ()
+    again: str = ""
+    approving: str = ""
+    approves: bool = False
+    pages: Sequence[str] = ()
+    options: frozenset[str] = frozenset()
+
+    @property
+    def opens(self) -> Iterator[str]:
+        """The sentences of all causes that keep the verdict open."""
+        for cause in CAUSES.values():
+            if cause.opens and cause.holds(self):
+                yield cause.sentence(self)
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether all is there that the verdict needs, so that only chance can keep it open."""
+        return not any(cause.hides and cause.holds(self) for cause in CAUSES.values())
+
+
+class Cause(NamedTuple):
+    """A cause of a verdict.
+
+    Attributes:
+        holds: Whether it is one.
+        sentence: What it is.
+        step: What to do about it.
+        opens: Whether it keeps a verdict open.
+        hides: Whether something was not measured, which no option accepts.
+    """
+
+    holds: Callable[[Situation], object]
+    sentence: Callable[[Situation], str]
+    step: Callable[[Situation], str]
+    opens: bool = True
+    hides: bool = True
+
+
+def _suites(facts: Situation) -> str:
+    here, there = facts.suites or ("", "")
+    return f"the suite is {here!r} here and {there!r} in the baseline"
+
+
+def _cases(facts: Situation) -> str:
+    here, there = facts.cases or ("", "")
+    return f"no case is in common: the first is {here!r} here and {there!r} in the baseline"
+
+
+def _gone(facts: Situation) -> str:
+    gone, new = listed(facts.gone, _LISTED), listed(facts.new, _LISTED)
+    verb = "is" if len(facts.gone) == 1 else "are"
+    if facts.new and len(facts.gone) == len(facts.new):
+        return f"{gone} {verb} gone, {new} {verb} new: renamed?"
+    return f"{gone} {verb} gone: the baseline has scores of it" if verb == "is" else f"{gone} are gone"
+
+
+def _measure_again(facts: Situation) -> str:
+    gone, new = listed(facts.gone, _LISTED), listed(facts.new, _LISTED)
+    if facts.new and len(facts.gone) == len(facts.new):
+        return f"call {new} as in the baseline, {gone}, if it is the same"
+    return f"measure {gone} again"
+
+
+def _new(facts: Situation) -> str:
+    return f"{listed(facts.new, _LISTED)} {'is' if len(facts.new) == 1 else 'are'} new: nothing to compare with yet"
+
+
+def _approve_new(facts: Situation) -> str:
+    names = listed(facts.new, _LISTED)
+    return f"approve {names}: {facts.approving}" if facts.approving else f"take {names} into the baseline of later runs"
+
+
+def _again(facts: Situation) -> str:
+    names = listed(map(repr, facts.errored), _LISTED)
+    own = f": {facts.again.format(files=shlex.join(facts.files))}" if facts.again else ""
+    return f"run the cases that errored again ({names}){own}"
+
+
+CAUSES: Final[Mapping[str, Cause]] = {
+    "itself": Cause(
+        lambda facts: facts.itself,
+        lambda facts: f"{facts.itself} is compared with itself",
+        lambda facts: f"pass the results of another run than {facts.itself}",
+        opens=False,
+        hides=False,
+    ),
+    "suites": Cause(
+        lambda facts: facts.suites,
+        _suites,
+        lambda facts: f"pass a baseline of the suite {facts.suites[0]!r}" if facts.suites else "",
+    ),
+    "cases": Cause(
+        lambda facts: facts.cases,
+        _cases,
+        lambda _: "pass a baseline of the same data set, with the same ids",
+    ),
+    "moved": Cause(
+        lambda facts: facts.moved,
+        lambda facts: facts.moved,
+        lambda _: "give the cases ids of their own, such as pytest.param(..., id='refund'), in both runs",
+    ),
+    "gone": Cause(lambda facts: facts.gone, _gone, _measure_again),
+    "rescaled": Cause(
+        lambda facts: facts.rescaled,
+        lambda facts: "; ".join(facts.rescaled),
+        lambda _: "write the scores of both runs on one scale",
+    ),
+    "skipped": Cause(
+        lambda facts: facts.skipped,
+        lambda facts: f"skipped: {counted(len(facts.skipped), 'case')}",
+        lambda facts: f"run the skipped cases: {listed(map(repr, facts.skipped), _LISTED)}",
+        opens=False,  # what is missing names them
+    ),
+    "missing": Cause(
+        lambda facts: facts.missing,
+        lambda facts: "; ".join(facts.missing),
+        lambda _: "run what is missing, and judge all results together",
+        opens=False,  # as above
+    ),
+    "errored": Cause(
+        lambda facts: facts.errored,
+        lambda facts: f"no score: {counted(len(facts.errored), 'case')} errored",
+        _again,
+    ),
+    "new": Cause(lambda facts: facts.new and not facts.gone, _new, _approve_new, hides=False),
+}
+"""What keeps results from being compared, the cause that explains others before them."""
+
+
+def step_of(facts: Situation, outcome: str) -> str:
+    """Return the one next step.
+
+    Args:
+        facts: The situation.
+        outcome: ``failed``, ``passed``, ``approved``, ``first`` of a run without a baseline, ``few`` of cases that
+            cannot tell, or ``open`` for another reason.
+    """
+    if outcome == "failed":
+        page = f"; {facts.pages[0]} shows each of them" if facts.pages else "; --report page.html shows each of them"
+        return f"look at the cases above{page}"
+    cause = next((cause for cause in CAUSES.values() if cause.holds(facts)), None)
+    if cause is not None and not facts.approves:
+        return cause.step(facts)
+    if outcome == "approved":
+        return "compare later results: llmeval gate NEW"
+    if outcome == "first":
+        return f"make these results the baseline: {facts.approving}"
+    if outcome in ("few", "open"):
+        ways = ["add as many cases as the verdict says"]
+        ways += [] if "tolerance" in facts.options else ["set the drop that matters with --tolerance"]
+        accept = outcome == "open" and "undecided" not in facts.options
+        return ", or ".join(ways) + ("; --undecided pass accepts an undecided result" if accept else "")
+    return "nothing to do"
