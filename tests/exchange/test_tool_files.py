@@ -27,7 +27,8 @@ PRINTED = {
     "promptfoo-0.121.20.json": ("price 100.00% of 2, score 75.00% of 2, success 50.00% of 2", 3, 0, 1),
     "ragas-0.4.3.csv": ("exact_match 75.00% of 4, broken 50.00% of 3", 1, 0, 1),
 }
-"""File to the means that its tool printed, and how many errors, and abstentions or skipped cases, there are, and repeats of a case.
+"""File to the means that its tool printed, and how many errors, abstentions with skipped cases, and repeats of a case
+there are.
 
 Most ran a check that fails, and one that raises an error. Printed otherwise: promptfoo and pytest-json-ctrf count the
 latter as failed, and jest counts a test as passed that passed when it ran again.
