@@ -63,7 +63,7 @@ class Situation(Struct, frozen=True):
         return not any(cause.hides and cause.holds(self) for cause in CAUSES.values())
 
 
-class Cause(NamedTuple):
+class VerdictCause(NamedTuple):
     """A cause of a verdict.
 
     Attributes:
@@ -121,53 +121,53 @@ def _again(facts: Situation) -> str:
     return f"run the cases that errored again ({names}){own}"
 
 
-CAUSES: Final[Mapping[str, Cause]] = {
-    "itself": Cause(
+CAUSES: Final[Mapping[str, VerdictCause]] = {
+    "itself": VerdictCause(
         lambda facts: facts.itself,
         lambda facts: f"{facts.itself} is compared with itself",
         lambda facts: f"pass the results of another run than {facts.itself}",
         opens=False,
         hides=False,
     ),
-    "suites": Cause(
+    "suites": VerdictCause(
         lambda facts: facts.suites,
         _suites,
         lambda facts: f"pass a baseline of the suite {facts.suites[0]!r}" if facts.suites else "",
     ),
-    "cases": Cause(
+    "cases": VerdictCause(
         lambda facts: facts.cases,
         _cases,
         lambda _: "pass a baseline of the same data set, with the same ids",
     ),
-    "moved": Cause(
+    "moved": VerdictCause(
         lambda facts: facts.moved,
         lambda facts: facts.moved,
         lambda _: "give the cases ids of their own, such as pytest.param(..., id='refund'), in both runs",
     ),
-    "gone": Cause(lambda facts: facts.gone, _gone, _measure_again),
-    "rescaled": Cause(
+    "gone": VerdictCause(lambda facts: facts.gone, _gone, _measure_again),
+    "rescaled": VerdictCause(
         lambda facts: facts.rescaled,
         lambda facts: "; ".join(facts.rescaled),
         lambda _: "write the scores of both runs on one scale",
     ),
-    "skipped": Cause(
+    "skipped": VerdictCause(
         lambda facts: facts.skipped,
         lambda facts: f"skipped: {counted(len(facts.skipped), 'case')}",
         lambda facts: f"run the skipped cases: {listed(map(repr, facts.skipped), _LISTED)}",
         opens=False,  # what is missing names them
     ),
-    "missing": Cause(
+    "missing": VerdictCause(
         lambda facts: facts.missing,
         lambda facts: "; ".join(facts.missing),
         lambda _: "run what is missing, and judge all results together",
         opens=False,  # as above
     ),
-    "errored": Cause(
+    "errored": VerdictCause(
         lambda facts: facts.errored,
         lambda facts: f"no score: {counted(len(facts.errored), 'case')} errored",
         _again,
     ),
-    "new": Cause(lambda facts: facts.new and not facts.gone, _new, _approve_new, hides=False),
+    "new": VerdictCause(lambda facts: facts.new and not facts.gone, _new, _approve_new, hides=False),
 }
 """What keeps results from being compared, the cause that explains others before them."""
 
