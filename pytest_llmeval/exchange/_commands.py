@@ -470,7 +470,7 @@ def _gate(options: Namespace) -> CommandResult:
             raise LlmevalError(unknown_name("system", options.reference, systems))
     if options.snapshot_anchor and not options.snapshot_update:
         raise LlmevalError("--snapshot-anchor needs --snapshot-update: only approved results can be the anchor")
-    given = {name for name in ("undecided", "tolerance") if getattr(options, name) is not None}
+    options_set = {name for name in ("undecided", "tolerance") if getattr(options, name) is not None}
     chosen = GateOptions(
         settings,
         options.lower_is_better,
@@ -486,7 +486,7 @@ def _gate(options: Namespace) -> CommandResult:
             files=[str(path) for path in options.results],
             itself=_same_file(options.results, options.baseline),
             pages=[str(path) for path in options.report or () if path.suffix == ".html"],
-            options=frozenset(given),
+            options=frozenset(options_set),
         ),
     )
     verdict = judge_results(rows, baseline, expected, chosen, root)

@@ -330,7 +330,7 @@ def _map_hint(data: Any) -> str:
     """Return the option that names the columns of rows, as far as they can be told; empty for other data."""
     rows = [row for row in data if isinstance(row, Mapping)] if isinstance(data, list) else []
     columns = list(dict.fromkeys(str(name) for row in rows for name in row))
-    case = next((name for wanted in ("case", *_ID_COLUMNS) for name in columns if name.lower() == wanted), None)
+    case = next((name for usual in ("case", *_ID_COLUMNS) for name in columns if name.lower() == usual), None)
     if case is None:
         return ""
     scores = [

@@ -358,11 +358,11 @@ def _part_of(
     suite = structs.replace(suite, gates=tuple(_open_to_errors(each, options) for each in suite.gates))
     if suite.snapshot and suite.snapshot.metrics is None:  # whether cases passed is nothing that results say
         suite = structs.replace(suite, snapshot=replace(suite.snapshot, metrics=tuple(metrics)))
-    wanted = {(row.system if suite.systems else "", row.case) for row in planned}
-    named = {(system if suite.systems else "", case) for system, case in left_out}
-    records = records_of(rows, suite, root, planned, named)
-    skipped = [case for system, case in named if (system, case) in wanted]
-    silent = len(named) - len(skipped)
+    planned_cases = {(row.system if suite.systems else "", row.case) for row in planned}
+    skips = {(system if suite.systems else "", case) for system, case in left_out}
+    records = records_of(rows, suite, root, planned, skips)
+    skipped = [case for system, case in skips if (system, case) in planned_cases]
+    silent = len(skips) - len(skipped)
     return _ResultsPart(
         suite=suite,
         records=records,
@@ -519,9 +519,9 @@ def _shown(finished: Reported, parts: Sequence[_ResultsPart], options: GateOptio
     for suite in finished.report.suites:
         part = names[suite.base_name]
         judged = "snapshot" in options.settings.data
-        kept = [each for each in suite.snapshot if judged or each.kind in _UNUSABLE]
-        shown = structs.replace(suite, snapshot=kept)
-        suites.append(with_texts(shown if limited else as_scored(shown), part.rows, part.olds))
+        verdicts = [each for each in suite.snapshot if judged or each.kind in _UNUSABLE]
+        judged_suite = structs.replace(suite, snapshot=verdicts)
+        suites.append(with_texts(judged_suite if limited else as_scored(judged_suite), part.rows, part.olds))
     systems = [each if limited else each.without(PASS_RATE) for each in finished.report.systems]
     report = structs.replace(finished.report, suites=suites, systems=systems)
     return structs.replace(finished, report=report, notes=[each for each in finished.notes if CANNOT_FAIL not in each])
@@ -566,9 +566,11 @@ def _verdict(
     waiting = [each for each in known if each.outcome in ("undecided", "not_judged") or each in unmeasured]
     open_ += [sentences[id(each)] for each in waiting]
     open_ += [_sentence(each, "") for each in unwritten]
-    by_proof, shown, few = shown_by_arms(finished.judged.suites, options.reference, options.min_cases, options.power)
+    by_proof, arm_notes, few = shown_by_arms(
+        finished.judged.suites, options.reference, options.min_cases, options.power
+    )
     judged = [each for each in known if isinstance(each, GateResult)]
-    notes = [*notes, *shown]
+    notes = [*notes, *arm_notes]
     if sum(bool(each.word) for each in judged) > 1:
         notes.append(
             f"{sum(bool(each.word) for each in judged)} gates on changes are one family, with the level of one"
