@@ -256,7 +256,7 @@ def judge_results(
         record, RunTerms(compares=True, family="project"), Checkout(root, {}, loaded=suites), mode, baselines=compared
     )
     notes += _all_of(each.notes for each in parts)
-    verdict = _verdict(_shown(finished, parts, options), facts, notes, options, len(errored))
+    verdict = _verdict(_with_texts_of(finished, parts, options), facts, notes, options, len(errored))
     return structs.replace(verdict, assumed=_all_of(each.assumed for each in parts))
 
 
@@ -508,7 +508,7 @@ def _is_change(gate: Any) -> bool:
     return isinstance(gate, Mapping) and bool({"max_drop", "min_gain"} & gate.keys()) and not gate.get("against")
 
 
-def _shown(finished: Reported, parts: Sequence[_ResultsPart], options: GateOptions) -> Reported:
+def _with_texts_of(finished: Reported, parts: Sequence[_ResultsPart], options: GateOptions) -> Reported:
     """Return a finished run whose report has the texts of cases, and no verdicts on snapshots that nobody asked for.
 
     An approved baseline and a file are one path: gates decide in both.
@@ -566,11 +566,9 @@ def _verdict(
     waiting = [each for each in known if each.outcome in ("undecided", "not_judged") or each in unmeasured]
     open_ += [sentences[id(each)] for each in waiting]
     open_ += [_sentence(each, "") for each in unwritten]
-    by_proof, arm_notes, few = shown_by_arms(
-        finished.judged.suites, options.reference, options.min_cases, options.power
-    )
+    by_proof, of_arms, few = shown_by_arms(finished.judged.suites, options.reference, options.min_cases, options.power)
     judged = [each for each in known if isinstance(each, GateResult)]
-    notes = [*notes, *arm_notes]
+    notes = [*notes, *of_arms]
     if sum(bool(each.word) for each in judged) > 1:
         notes.append(
             f"{sum(bool(each.word) for each in judged)} gates on changes are one family, with the level of one"
