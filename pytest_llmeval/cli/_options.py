@@ -318,8 +318,9 @@ OPTIONS = {
         Option(
             "judge",
             "auto: use stored verdicts, and call the judge for others. replay: use recordings only. record: as auto, "
-            "and record the verdicts. refresh: ignore stored verdicts and ask again. off: use no judge",
-            choices=("auto", "replay", "record", "refresh", "off"),
+            "and record the verdicts. refresh: ignore stored verdicts and ask again. off: use no judge. defer: use "
+            "stored verdicts, and write requests for the others in the form of the provider's batch interface",
+            choices=("auto", "replay", "record", "refresh", "off", "defer"),
             default="auto",
             setting=Setting(),
         ),

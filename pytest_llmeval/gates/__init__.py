@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         gate_rule,
         owned,
         split_statistic,
+        waiting_cases,
     )
     from pytest_llmeval.gates._drop import WATCHED_RUNS, DriftGate, DropGate, LiftGate, never_decided
     from pytest_llmeval.gates._limit import (
@@ -53,6 +54,7 @@ _HOMES = {
         "gate_rule",
         "owned",
         "split_statistic",
+        "waiting_cases",
     ),
     "_drop": (
         "DriftGate",

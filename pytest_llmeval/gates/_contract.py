@@ -15,7 +15,7 @@ from typing import (
     dataclass_transform,
 )
 
-from pytest_llmeval.core import GateOutcome, GateResult, Metric, MetricIndex, Result, limit
+from pytest_llmeval.core import GateOutcome, GateResult, Metric, MetricIndex, Result, counted, limit
 from pytest_llmeval.numbers import UsageEvaluator
 
 _Rule = TypeVar("_Rule")
@@ -405,9 +405,40 @@ class ScoreGate(Gate):
             return self.result("not_judged", None, f"not evaluated: {why}")
         return self.result(*self.verdict(result, counted_as))
 
+    def judge_pending(self, result: Result, waiting: int, metric: Metric | None) -> GateResult:
+        """Judge the suite while some of its cases wait for the verdicts of judges.
+
+        Args:
+            result: The suite's metrics.
+            waiting: How many cases wait.
+            metric: The declaration of the gate's metric; ``None`` if it has none, as a member of a family.
+        """
+        decided = self.verdict_of_any(result, waiting, metric)
+        if decided is not None:
+            return self.result(*decided)
+        value = result.find(self.metric)
+        found = None if value is None else value.value
+        return self.result("undecided", found, f"cannot tell: {waiting_cases(waiting)}")
+
+    def verdict_of_any(
+        self, result: Result, waiting: int, metric: Metric | None
+    ) -> tuple[GateOutcome, float | None, str] | None:
+        """Return the verdict that holds whatever the missing scores are; ``None`` if it depends on them."""
+        del result, waiting, metric
+        return None
+
     def verdict(self, result: Result, counted_as: Metric | None) -> tuple[GateOutcome, float | None, str]:
         """Return outcome, value and reason for the metrics of a suite."""
         raise NotImplementedError
+
+
+def waiting_cases(waiting: int) -> str:
+    """Return the reason for which a gate cannot be judged yet.
+
+    >>> waiting_cases(1), waiting_cases(12)
+    ('1 case waits for pending verdicts', '12 cases wait for pending verdicts')
+    """
+    return f"{counted(waiting, 'case')} {'waits' if waiting == 1 else 'wait'} for pending verdicts"
 
 
 def split_comparison(text: str) -> tuple[str, str, float] | None:

@@ -45,6 +45,7 @@ from pytest_llmeval.gates._contract import (
     owned,
     split_comparison,
     split_statistic,
+    waiting_cases,
 )
 from pytest_llmeval.numbers import TARGET_FIGURES, TOLERANCE, UsageEvaluator, cases_for_bound
 
@@ -372,6 +373,29 @@ class LimitGate(ScoreGate):
         if metric is None:
             return "failed", None, self._absent(result)
         return self._verdict(result, metric, result.case_scores.get(self.metric), counted_as)
+
+    def verdict_of_any(
+        self, result: Result, waiting: int, metric: Metric | None
+    ) -> tuple[GateOutcome, float | None, str] | None:
+        found = result.find(self.metric)
+        if found is None or self.by is not None:
+            return None
+        if found.errored > self.max_errors:
+            return self.verdict(result, None)
+        if self.early_fault(metric) or self.statistic not in ("value", "mean") or found.abstained:
+            return None
+        assert metric is not None
+        value = self._statistic(found, result.case_scores.get(self.metric))
+        total = found.scored + waiting
+        ends = [((value or 0.0) * found.scored + (end or 0.0) * waiting) / total for end in (metric.low, metric.high)]
+        holds = {all(bound.holds(end) for bound in self.bounds) for end in ends}
+        never = any(not bound.holds(ends[0]) and not bound.holds(ends[1]) for bound in self.bounds)
+        if len(holds) > 1 or (False in holds and not never) or total < self.min_scored:
+            return None
+        low, high = map(number, ends)
+        outcome: GateOutcome = "passed" if holds == {True} else "failed"
+        reason = f"{self.subject} is between {low} and {high}, whatever the pending verdicts say"
+        return outcome, value, f"{reason}: {waiting_cases(waiting)}"
 
     def _groups(self, result: Result, by: str, counted_as: Metric | None) -> tuple[GateOutcome, float | None, str]:
         judged: list[tuple[float, str, GateOutcome, float | None, str]] = []

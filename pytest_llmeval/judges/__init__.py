@@ -7,17 +7,27 @@ from pytest_llmeval._lazy import lazy_names
 if TYPE_CHECKING:
     from pytest_llmeval.judges._asking import Asking, as_judge_errors, ask_unkept
     from pytest_llmeval.judges._contract import (
+        JudgeOffError,
         JudgeReply,
         JudgeRequest,
         Listing,
         Message,
         Mode,
+        PendingVerdictError,
         Question,
         Role,
+        UnaskedError,
         Usage,
         Verdict,
     )
     from pytest_llmeval.judges._coordination import Reservation
+    from pytest_llmeval.judges._deferral import (
+        DeferredRequest,
+        ReadReplies,
+        Requests,
+        batch_cost_usd,
+        read_result_file,
+    )
     from pytest_llmeval.judges._evaluators import JudgedEvaluator
     from pytest_llmeval.judges._judges import OWN_JUDGE, JudgeAccess, OwnJudge, SuiteJudges, UserAccess
     from pytest_llmeval.judges._options import (
@@ -65,7 +75,6 @@ if TYPE_CHECKING:
     from pytest_llmeval.judges._run_store import RunStore
     from pytest_llmeval.judges._service import (
         CallLimit,
-        JudgeOffError,
         JudgeService,
         cost_usd,
         is_retired,
@@ -152,17 +161,27 @@ _HOMES = {
         "ask_unkept",
     ),
     "_contract": (
+        "JudgeOffError",
         "JudgeReply",
         "JudgeRequest",
         "Listing",
         "Message",
         "Mode",
+        "PendingVerdictError",
         "Question",
         "Role",
+        "UnaskedError",
         "Usage",
         "Verdict",
     ),
     "_coordination": ("Reservation",),
+    "_deferral": (
+        "DeferredRequest",
+        "ReadReplies",
+        "Requests",
+        "batch_cost_usd",
+        "read_result_file",
+    ),
     "_evaluators": ("JudgedEvaluator",),
     "_judges": (
         "JudgeAccess",
@@ -216,7 +235,6 @@ _HOMES = {
     "_run_store": ("RunStore",),
     "_service": (
         "CallLimit",
-        "JudgeOffError",
         "JudgeService",
         "cost_usd",
         "is_retired",

@@ -15,13 +15,18 @@ from pytest_llmeval.core import (
     PredictionError,
     Reading,
 )
-from pytest_llmeval.judges._contract import Question, Verdict
+from pytest_llmeval.judges._contract import PendingVerdictError, Question, Verdict
 from pytest_llmeval.judges._evaluators import JudgedEvaluator
 from pytest_llmeval.judges._panel import Judgement, JudgePanel, PanelQuestion
 from pytest_llmeval.judges._service import CallLimit, JudgeService, UnkeptVerdicts
 from pytest_llmeval.services import Background, caught, together
 
 _MOST_ROUNDS = 8
+
+
+def _awaits(verdicts: Sequence[Verdict | LlmevalError]) -> bool:
+    """Return whether one of the verdicts has to come before a question can depend on them."""
+    return any(isinstance(each, PendingVerdictError) for each in verdicts)
 
 
 @dataclass
@@ -89,7 +94,7 @@ class Asking:
 
     def _next(self) -> list[PanelQuestion]:
         put = [
-            list(self._questions(view, before)) if left else []
+            list(self._questions(view, before)) if left and not _awaits(before) else []
             for view, before, left in zip(self.views, self.verdicts, self._open, strict=True)
         ]
         if any(put) and self._rounds == _MOST_ROUNDS:  # there is no end of rounds, which would be paid for

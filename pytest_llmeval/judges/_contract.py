@@ -5,6 +5,8 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from msgspec import Struct, field
 
+from pytest_llmeval.core import JudgeError
+
 Stopped: TypeAlias = Literal["stop", "length", "refusal", "tool", "thoughts"]
 
 Role: TypeAlias = Literal["system", "user", "assistant"]
@@ -65,6 +67,24 @@ class JudgeReply(Struct, frozen=True):
     usage: Usage = Usage()
     stopped: Stopped = "stop"
     probabilities: Mapping[str, float] | None = None
+
+
+class UnaskedError(JudgeError):
+    """A verdict that this run does not ask for, so that what needs it is undefined."""
+
+
+class JudgeOffError(UnaskedError):
+    """Judges are switched off for this run."""
+
+    def __init__(self) -> None:
+        super().__init__("judges are off (--llmeval-judge=off)")
+
+
+class PendingVerdictError(UnaskedError):
+    """The question is deferred, and its reply has not come."""
+
+    def __init__(self) -> None:
+        super().__init__("the verdict is pending")
 
 
 class JudgeClient(Protocol):

@@ -14,6 +14,7 @@ from pytest_llmeval.judges._spec import JudgeSpec, PanelSpec, jurors_of
 from pytest_llmeval.services import Activity, Background, Refusals, RunCalls, Snapshot, process_name
 
 if TYPE_CHECKING:
+    from pytest_llmeval.judges._deferral import Pending
     from pytest_llmeval.judges._evaluators import JudgedEvaluator
     from pytest_llmeval.judges._panel import JudgePanel, Juror
     from pytest_llmeval.judges._recordings import Judgements
@@ -188,7 +189,7 @@ class SuiteJudges:
             )
             raise SuiteError([Fault(display_path, 0, 0, place, fault)])
         way = f"{chosen.base_url} {chosen.api_key_env}"
-        return Juror(model, chosen.request_parameters(), recordings, price=price, way=way)
+        return Juror(model, chosen.request_parameters(), recordings, price=price, way=way, spec=chosen)
 
     def _chosen(self, spec: JudgeSpec | PanelSpec, display_path: str) -> JudgeSpec | PanelSpec:
         try:
@@ -289,6 +290,15 @@ class SuiteJudges:
 
         texts = self._working.coordination.get_answers(self.options.run, ACTIVITY)
         return Snapshot.of_all(Snapshot(*json.loads(text)) for text in texts)
+
+    def list_pending(self) -> "Pending | None":
+        """Write the requests that the processes of the run have deferred; ``None`` for a run that defers none.
+
+        Raises:
+            LlmevalError: The database of the run cannot be used.
+            OSError: A file cannot be written.
+        """
+        return self.store.deferral.list() if self.options.mode == "defer" else None
 
     def enlist(self) -> str:
         """Return the id of the run, for another process that takes part in it."""

@@ -176,7 +176,7 @@ def parse_budget(texts: Iterable[str]) -> Budget:
     )
 
 
-JudgeMode: TypeAlias = Literal["auto", "replay", "record", "refresh", "off"]
+JudgeMode: TypeAlias = Literal["auto", "replay", "record", "refresh", "off", "defer"]
 
 
 class JudgeOptions(Struct, frozen=True):

@@ -1,7 +1,7 @@
 """The judges that a question is put to."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -16,6 +16,7 @@ from pytest_llmeval.judges._contract import (
     JudgeRequest,
     Message,
     Question,
+    UnaskedError,
     Verdict,
 )
 from pytest_llmeval.judges._reduction import candidates, cascaded, opinions, reduced, unanswered
@@ -108,6 +109,7 @@ class Juror:
         way: Address and key source; affects availability, not verdicts.
         absent: Why there is no client when one is needed.
         writes: Whether it writes tokens, as models of embeddings do not.
+        spec: How it is reached.
     """
 
     model: str
@@ -121,6 +123,7 @@ class Juror:
         "or define the fixture judge_client"
     )
     writes: bool = True
+    spec: JudgeSpec = field(default_factory=JudgeSpec)
 
     @property
     def largest_call(self) -> dict[str, Any]:
@@ -352,6 +355,8 @@ class PanelQuestion:
             answers: Name to answer, so far.
         """
         names = list(self.jurors)
+        if any(isinstance(each.verdict, UnaskedError) for each in answers.values()):
+            return []
         if self.cascade is not None:
             verdicts = {name: each.verdict for name, each in answers.items()}
             return unanswered(self.cascade, self.question.mode, names, verdicts, audited=self.audited)
@@ -367,7 +372,8 @@ class PanelQuestion:
     def _reduced(self, verdicts: Mapping[str, Verdict | LlmevalError]) -> Verdict | LlmevalError:
         if self.panel.is_alone:
             return verdicts[_ALONE]
-
+        if unasked := [each for each in verdicts.values() if isinstance(each, UnaskedError)]:
+            return unasked[0]
         if self.cascade is not None:
             return cascaded(self.cascade, self.question.mode, list(self.jurors), verdicts)
         return reduced(self.question.mode, verdicts, self.panel.reduce, self.panel.least)

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from msgspec import structs
 
 from pytest_llmeval.core import BudgetError, JudgeCall, JudgeError, LlmevalError, NoJudgeError, format_error
-from pytest_llmeval.judges._contract import JudgeReply, Message, Usage, Verdict
+from pytest_llmeval.judges._contract import JudgeOffError, JudgeReply, Message, Usage, Verdict
 from pytest_llmeval.judges._options import Budget, CachePlace, JudgeMode
 from pytest_llmeval.judges._panel import JurorQuestion, JurorVerdict
 from pytest_llmeval.judges._recordings import NOT_RECORDED
-from pytest_llmeval.judges._service import CallLimit, JudgeOffError, cost_usd
+from pytest_llmeval.judges._service import CallLimit, cost_usd, sent_tokens
 from pytest_llmeval.judges._spec import Price
 from pytest_llmeval.judges._stored_judgement import StoredJudgement
 from pytest_llmeval.judges.questions._replies import read_text
@@ -24,6 +24,7 @@ from pytest_llmeval.services import SharedTask, Snapshot
 
 if TYPE_CHECKING:
     from pytest_llmeval.judges._coordination import Coordination, Reservation
+    from pytest_llmeval.judges._deferral import Deferral
     from pytest_llmeval.judges.replies import ReplyStore
 
 LEASE_S = 30.0
@@ -33,7 +34,6 @@ ACTIVITY = "activity "
 _PUBLISH_S = 0.5
 _POLL_S = 0.02
 _REPLY_TOKENS = 1024
-_BYTES_PER_TOKEN = 3
 
 
 @dataclass
@@ -155,7 +155,7 @@ class RunStore:
     @property
     def asks(self) -> bool:
         """True if a model may be asked."""
-        return self.mode not in ("replay", "off")
+        return self.mode not in ("replay", "off", "defer")
 
     @property
     def replies(self) -> "ReplyStore":
@@ -171,6 +171,13 @@ class RunStore:
     def spending(self) -> "Spending":
         """The budget of the run."""
         return Spending(self.budget, self.working)
+
+    @cached_property
+    def deferral(self) -> "Deferral":
+        """The questions that are put off, in this run or an earlier one."""
+        from pytest_llmeval.judges._deferral import Deferral
+
+        return Deferral(self.working.place.coordination, self.working.run, self.mode == "defer")
 
     @cached_property
     def heart(self) -> "Heartbeat":
@@ -196,7 +203,20 @@ class RunStore:
                 return _stored(question, recorded, "recorded")
         if self.mode == "replay":
             return JurorVerdict(JudgeError(_miss(question)))
-        return self._cached(question)
+        known = self._cached(question)
+        if known is None and self.mode != "refresh":
+            known = self._deferred(question)
+        return known
+
+    def _deferred(self, question: JurorQuestion) -> JurorVerdict | None:
+        """Return the verdict in the reply to a deferred request, and store it like any other; or defer the question."""
+        if (taken := self.deferral.taken(question)) is not None:
+            verdict, entry = taken
+            self.replies.put([entry])
+            usage = entry.usage
+            call = JudgeCall(entry.key, False, usage.input_tokens, usage.output_tokens, entry.cost_usd, entry.seconds)
+            return JurorVerdict(verdict, call, entry)
+        return JurorVerdict(self.deferral.put(question)) if self.mode == "defer" else None
 
     def _cached(self, question: JurorQuestion) -> JurorVerdict | None:
         entry = self.replies.get(question.key)
@@ -383,7 +403,7 @@ class Spending:
         """Set the most that calls may cost aside."""
         if not self.budget:
             return None
-        sent = sum(len(each.content.encode(errors="replace")) for each in messages) // _BYTES_PER_TOKEN
+        sent = sent_tokens(messages)
         most = parameters.get("max_tokens")
         written = _REPLY_TOKENS if most is None else int(most)
         usd = cost_usd(price, Usage(sent, written)) or 0.0

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec.structs import replace
 
 from pytest_llmeval.core import JudgeCall, JudgeError, LlmevalError, NoJudgeError, with_value
-from pytest_llmeval.judges._contract import JudgeClient, JudgeReply, JudgeRequest, Usage, Verdict
+from pytest_llmeval.judges._contract import JudgeClient, JudgeReply, JudgeRequest, Message, Usage, Verdict
 from pytest_llmeval.judges._panel import Judgement, JurorQuestion, JurorVerdict, PanelQuestion
 from pytest_llmeval.judges._spec import JudgeSpec, Price
 from pytest_llmeval.judges.questions._replies import enveloped, read_reply
@@ -77,6 +77,14 @@ def cost_usd(price: Price | None, usage: Usage) -> float | None:
     if price is None or usage.input_tokens is None or usage.output_tokens is None:
         return None
     return (price.input * usage.input_tokens + price.output * usage.output_tokens) / _MILLION
+
+
+_BYTES_PER_TOKEN = 3
+
+
+def sent_tokens(messages: Iterable[Message]) -> int:
+    """Return an estimate of the tokens of messages, rather too high than too low."""
+    return sum(len(each.content.encode(errors="replace")) for each in messages) // _BYTES_PER_TOKEN
 
 
 def model_cost_usd(model: str, input_tokens: float, output_tokens: float) -> float | None:
@@ -288,13 +296,6 @@ class CallLimit:
             if self.shared is not None:
                 self.shared.speed_up()
             self._admit()
-
-
-class JudgeOffError(JudgeError):
-    """Judges are switched off for this run, so their metrics are undefined."""
-
-    def __init__(self) -> None:
-        super().__init__("judges are off (--llmeval-judge=off)")
 
 
 class JudgeStore(Protocol):

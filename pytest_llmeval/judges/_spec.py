@@ -36,17 +36,22 @@ class Price:
     Attributes:
         input: Of tokens read.
         output: Of tokens written.
+        batch: The share of the price that deferred calls cost, from 0 to 1.
     """
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     input: float
     output: float
+    batch: float = 0.5
 
     def __post_init__(self) -> None:
         prices = (("input", self.input), ("output", self.output))
         expected = "expected USD per million tokens, at least 0"
-        if wrong := [(name, f"found {value}, {expected}") for name, value in prices if not 0 <= value < math.inf]:
+        wrong = [(name, f"found {value}, {expected}") for name, value in prices if not 0 <= value < math.inf]
+        if not 0 <= self.batch <= 1:
+            wrong.append(("batch", f"found {self.batch}, expected a share of the price from 0 to 1"))
+        if wrong:
             raise FieldsError(wrong)
 
 

@@ -26,8 +26,8 @@ from pytest_llmeval.judges import (
     JudgeAccess,
     JudgedEvaluator,
     Judgement,
-    JudgeOffError,
     JudgeSpec,
+    UnaskedError,
     Verdict,
 )
 from pytest_llmeval.plugin._payload import LOADER, RUNNER, conclude, keep_judgements, note_scores, stop_spent
@@ -311,5 +311,5 @@ class AskJudge:
             keep_judgements(self.request.node, self.request.path, entries)
         if isinstance(verdict, BudgetError):
             stop_spent(self.request.session, verdict)
-        if isinstance(verdict, JudgeOffError):
+        if isinstance(verdict, UnaskedError):
             pytest.skip(str(verdict))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from msgspec import Struct, field, structs
@@ -67,6 +67,9 @@ def change_exit_code(session: pytest.Session, code: pytest.ExitCode, reasons: It
         session.exitstatus = code
     return lines
 
+
+_CANNOT_TELL: Final = pytest.ExitCode.INTERRUPTED
+"""The exit code 2 of runs that could not decide, as of ``llmeval gate``."""
 
 _EMPTY_SHARD = "no case belongs to this shard"
 _OVER_BUDGET = "the plan exceeds --llmeval-budget"
@@ -220,6 +223,7 @@ class Run(Struct):
         finished: The result, once `finish` has run.
         shortfalls: Why the run does not pass although its exit code would say so.
         collected: Ids of all tests over cases, before any selection, if they are to be kept.
+        pending: How many verdicts are deferred, and what to do with their requests; empty if none is.
     """
 
     config: pytest.Config
@@ -230,6 +234,7 @@ class Run(Struct):
     finished: Reported | None = None
     shortfalls: list[str] = []
     collected: set[str] = set()
+    pending: str = ""
     _expected: set[str] = set()
 
     def take(self, report: pytest.TestReport) -> None:
@@ -312,6 +317,11 @@ class Run(Struct):
         recordings = self.runner.recordings
         terms, mode = run_terms(self.config), SnapshotMode.from_config(self.config)
         self.finished = finish_run(self.record, terms, SessionSuites(session), mode, recordings=recordings)
+        try:
+            if (pending := self.runner.judges.list_pending()) is not None:
+                self.pending = pending.text(self.config.invocation_params.dir)
+        except (LlmevalError, OSError) as error:
+            self.shortfalls.append(f"the requests of deferred verdicts cannot be written: {error}")
         self.shortfalls += self.finished.shortfalls
         self.notes += self.finished.notes
         if self.record.broken and (line := self.runner.calls_line()):
@@ -353,6 +363,10 @@ class Run(Struct):
             missing = [*self.shortfalls, *missing]
             missing = change_exit_code(session, pytest.ExitCode.TESTS_FAILED, missing)
         self.notes += missing
+        if self.pending and session.exitstatus == pytest.ExitCode.OK:
+            self.notes += change_exit_code(session, _CANNOT_TELL, [self.pending])
+        elif self.pending:
+            self.notes.append(self.pending)
 
     def write(self, session: pytest.Session, paths: Sequence[Path]) -> tuple[list[Path], list[str]]:
         """Write the report files, the shard file, and GitHub's job summary, if any; send scores as telemetry if asked.

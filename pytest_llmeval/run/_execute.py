@@ -252,14 +252,14 @@ def _stable_part(prediction: Any) -> Any:
 
 
 def _agreement(evaluator: RecordedCounts, answer: CaseAnswer) -> Observation:
-    """Return how far jurors agree; where judges are switched off, that is undefined as what they would have said."""
+    """Return how far jurors agree; where they are not asked, that is undefined as what they would have said."""
     from pytest_llmeval.evaluators import VerdictStatistics
-    from pytest_llmeval.judges import JudgeOffError
+    from pytest_llmeval.judges import UnaskedError
 
     assert isinstance(evaluator, VerdictStatistics)  # a suite has no other counts that are recorded
     judged = [each for verdicts in answer.verdicts.get(evaluator.of, ()) for each in verdicts]
-    off = next((each for each in judged if isinstance(each, JudgeOffError)), None)
-    return evaluator.measure_verdicts(judged) if off is None else evaluator.absent(str(off))
+    unasked = next((each for each in judged if isinstance(each, UnaskedError)), None)
+    return evaluator.measure_verdicts(judged) if unasked is None else evaluator.absent(str(unasked))
 
 
 def execute_repeats(
@@ -351,9 +351,17 @@ def _concluded(
     outcome: CaseOutcome = "passed"
     if reasons:
         outcome = "errored" if failed_to_compute else "failed"
-    elif nothing := _nothing_scored(observations):
+    elif nothing := _awaited(observations) or _nothing_scored(observations):
         outcome, reasons = "not_scored", [nothing]
     return outcome, presentable("; ".join(reasons), suite.secret_variables) if reasons else None, missed
+
+
+def _awaited(observations: Mapping[str, Observation]) -> str:
+    """Return why an answer cannot be held against its limits yet; empty if no verdict is pending."""
+    from pytest_llmeval.judges import PendingVerdictError
+
+    why = str(PendingVerdictError())
+    return why if any(why in each.undefined.values() for each in observations.values()) else ""
 
 
 def _nothing_scored(observations: Mapping[str, Observation]) -> str:

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -16,7 +17,6 @@ from pytest_llmeval.baselines import SnapshotJudgement
 from pytest_llmeval.core import (
     BAD,
     EVERYTHING,
-    CaseRecord,
     GateResult,
     LlmevalError,
     Metric,
@@ -26,7 +26,7 @@ from pytest_llmeval.core import (
     fault_of,
     suggest,
 )
-from pytest_llmeval.gates import ChangeGate, GateEvidence
+from pytest_llmeval.gates import ChangeGate, GateEvidence, ScoreGate, waiting_cases
 from pytest_llmeval.numbers import TARGET_FIGURES, UsageEvaluator, summarize
 from pytest_llmeval.run._execute import is_skipped
 from pytest_llmeval.run._stages import (
@@ -44,6 +44,7 @@ from pytest_llmeval.suites import Suite, SuiteKey, stop_fault
 
 if TYPE_CHECKING:
     from pytest_llmeval.baselines import ApprovedScore
+    from pytest_llmeval.judges import JudgeMode
 
 JUDGES_OFF = "judges are off"
 
@@ -208,7 +209,7 @@ def _lowered(judged: JudgedSuite, most: int | None) -> Iterator[str]:
 def _idle_thresholds(judged: JudgedSuite) -> Iterator[str]:
     """Yield the thresholds of a whole run that no case can miss, since none has a value: a label may be misspelt."""
     suite, result = judged.suite, judged.result
-    if judged.incomplete or judged.off or not any(each.observations for each in judged.records):
+    if judged.incomplete or judged.off or judged.waiting or not any(each.observations for each in judged.records):
         return
     for name in sorted({*suite.thresholds, *(name for case in suite.cases for name in case.thresholds)}):
         metric = result.find(name)
@@ -250,35 +251,35 @@ def _examine_suite(collected: CollectedSuite, scope: RunScope) -> tuple[JudgedSu
     """Return a suite with its verdicts, and the evidence on gates against a baseline, which are judged together."""
     measured = measure(collected)
     suite, terms = collected.suite, scope.terms
-    off = _switched_off(suite, collected.records) if terms.judge == "off" and suite.judged else frozenset()
+    off, waiting = _unasked(collected, terms.judge)
     judged = JudgedSuite(
         measured,
         _incomplete(measured, scope, is_part=terms.is_kept and left_to_others(scope) > 0),
         off,
+        waiting,
     )
     if collected.stop is not None:  # scores of some cases are no scores of the suite
         return structs.replace(judged, gates=collected.stop.gates), []
     unjudged = JUDGES_OFF if off else ""
-    snapshot = _snapshot(measured, scope, judged.incomplete or unjudged)
-    gates = [
-        qualified(
-            collected,
-            gate.max_skipped,
-            gate.judge(
-                measured.result,
-                judged.incomplete,
-                unjudged if _declared(gate.metric, suite) in off else "",
-                _counted_as(gate.metric, suite),
-            ),
-        )
-        for gate in suite.score_gates
-    ]
+    pending = waiting_cases(max(waiting.values())) if waiting else ""
+    snapshot = _snapshot(measured, scope, judged.incomplete or unjudged or pending)
+
+    def judge_gate(gate: ScoreGate) -> GateResult:
+        name = _declared(gate.metric, suite)
+        if name in waiting and not judged.incomplete:
+            owned = suite.metrics.find(gate.metric)
+            return gate.judge_pending(measured.result, waiting[name], None if owned is None else owned.metric)
+        why = unjudged if name in off else ""
+        return gate.judge(measured.result, judged.incomplete, why, _counted_as(gate.metric, suite))
+
+    gates = [qualified(collected, gate.max_skipped, judge_gate(gate)) for gate in suite.score_gates]
     judged = structs.replace(judged, snapshot=snapshot, gates=gates)
     if not suite.regressions:
         return judged, []
     from pytest_llmeval.baselines import examine_regressions
 
     evidence, watch = examine_regressions(measured.run, scope.keeper, snapshot, judged.incomplete, unjudged)
+    evidence = [_awaiting(each, waiting.get(_declared(each.gate.metric, suite), 0)) for each in evidence]
 
     def settled(verdicts: Sequence[GateResult]) -> Iterator[tuple[SuiteKey, GateResult]]:
         for each, verdict in zip(evidence, verdicts, strict=True):
@@ -288,6 +289,13 @@ def _examine_suite(collected: CollectedSuite, scope: RunScope) -> tuple[JudgedSu
             yield collected.key, qualified(collected, each.gate.max_skipped, marked)
 
     return structs.replace(judged, watch=watch), [_Claims(collected.key, evidence, settled)]
+
+
+def _awaiting(evidence: GateEvidence, waiting: int) -> GateEvidence:
+    """Return the evidence on a gate, which is undecided while cases wait for verdicts."""
+    if not waiting or evidence.outcome == "not_judged":
+        return evidence
+    return GateEvidence(evidence.gate, outcome="undecided", reason=f"cannot tell: {waiting_cases(waiting)}")
 
 
 def _counted_as(metric: str, suite: Suite) -> Metric | None:
@@ -325,7 +333,7 @@ def _with_calibration(suites: Sequence[JudgedSuite]) -> list[JudgedSuite]:
 def _calibrated(judged: JudgedSuite, confirmed: Callable[[SuiteKey], _Judges]) -> JudgedSuite:
     """Return a suite with the limited metrics whose judge is not among the confirmed ones."""
     suite, judges = judged.suite, judged.collected.judges
-    if suite.uncalibrated == "allow" or judged.incomplete or judged.off or not judges:
+    if suite.uncalibrated == "allow" or judged.incomplete or judged.off or judged.waiting or not judges:
         return judged
     limited = {gate.metric for gate in suite.gates} | suite.thresholds.keys()
     limited.update(name for case in suite.cases for name in case.thresholds)
@@ -425,19 +433,37 @@ def left_to_others(scope: RunScope) -> int:
     return 0 if scope.keeper.mode.selects or scope.terms.shard else len(scope.run.deselected)
 
 
-def _switched_off(suite: Suite, rows: Iterable[CaseRecord]) -> frozenset[str]:
-    """Return the metrics, as declared, that a run without judges cannot compute completely."""
-    from pytest_llmeval.judges import JudgeOffError
+def _unasked(collected: CollectedSuite, judge: "JudgeMode") -> tuple[frozenset[str], Mapping[str, int]]:
+    """Return the metrics, as declared, for which a run did not ask judges.
 
-    why = str(JudgeOffError())
-    off = {metric.name for metric in UsageEvaluator().describe()}
-    for row in rows:
-        for label, observation in row.observations.items():
-            names = (
-                suite.metrics.full_name(label, name) for name, reason in observation.undefined.items() if reason == why
-            )
-            off |= {_declared(name, suite) for name in names}
-    return frozenset(off)
+    Returns:
+        Those that stay without verdicts, and those that wait for pending ones, with the number of cases that do. What
+        judges cost is known only once all of them are asked.
+    """
+    from pytest_llmeval.judges import JudgeOffError, PendingVerdictError
+
+    suite, costs = collected.suite, [metric.name for metric in UsageEvaluator().describe()]
+    if judge == "off" and suite.judged:
+        return frozenset([*costs, *_undefined(collected, str(JudgeOffError()))]), {}
+    if judge == "defer" and (waiting := _undefined(collected, str(PendingVerdictError()))):
+        return frozenset(), {**dict.fromkeys(costs, max(waiting.values())), **waiting}
+    return frozenset(), {}
+
+
+def _undefined(collected: CollectedSuite, why: str) -> Mapping[str, int]:
+    """Return the metrics, as declared, that are undefined for a reason, with the number of cases where they are."""
+    suite = collected.suite
+    cases: Counter[str] = Counter()
+    for record in collected.records:
+        cases.update(
+            {
+                _declared(suite.metrics.full_name(label, name), suite)
+                for label, observation in record.observations.items()
+                for name, reason in observation.undefined.items()
+                if reason == why
+            }
+        )
+    return cases
 
 
 def _declared(name: str, suite: Suite) -> str:
@@ -539,7 +565,9 @@ def _between(gate: ChangeGate, system: JudgedSuite, variants: Mapping[str, Judge
 
     other = variants[gate.against]
     if any(gate.metric in each.off for each in (system, other)):
-        return GateEvidence(gate, outcome="not_judged", reason="not evaluated: judges are off")
+        return GateEvidence(gate, outcome="not_judged", reason=f"not evaluated: {JUDGES_OFF}")
+    if waiting := max(each.waiting.get(gate.metric, 0) for each in (system, other)):
+        return _awaiting(GateEvidence(gate), waiting)
     incomplete = "; ".join(
         f"{name}: {each.incomplete}"
         for name, each in ((system.key.variant, system), (gate.against, other))

@@ -110,22 +110,22 @@ def _measure_judged(
 ) -> Observation | Exception:
     """Measure a case with what a judge said of it.
 
-    Where judges are switched off, what they would have said is undefined rather than an error.
+    What a run does not ask judges is undefined rather than an error.
     """
-    from pytest_llmeval.judges import JudgeOffError, as_judge_errors
+    from pytest_llmeval.judges import UnaskedError, as_judge_errors
 
     seen = as_judge_errors(verdicts)
-    off = next((each for each in seen if isinstance(each, JudgeOffError)), None)
+    unasked = next((each for each in seen if isinstance(each, UnaskedError)), None)
     try:
         measured = _usable(evaluator.measure_judged(case, seen))
     except Exception as error:  # noqa: BLE001 (an error of an evaluator concerns this case only)
         measured = error
-    if off is None:
+    if unasked is None:
         return measured
     if isinstance(measured, Observation):
-        lost = dict.fromkeys(measured.errored, str(off))
+        lost = dict.fromkeys(measured.errored, str(unasked))
         return structs.replace(measured, undefined={**measured.undefined, **lost}, errored={})
-    return evaluator.absent(str(off))
+    return evaluator.absent(str(unasked))
 
 
 def _usable(measured: Any) -> Observation | Exception:

@@ -143,6 +143,7 @@ class JudgedSuite(Struct, frozen=True):
         measured: The suite, its records and its metrics.
         incomplete: Why the metrics are not those of the whole suite, or nothing.
         off: The metrics, as declared, that a run without judges cannot compute completely.
+        waiting: The metrics, as declared, that lack pending verdicts, each with the number of cases concerned.
         snapshot: The comparison with its approved scores.
         gates: The verdicts on its gates.
         watch: Its part in gates that weigh many runs; ``None`` if there is none.
@@ -152,6 +153,7 @@ class JudgedSuite(Struct, frozen=True):
     measured: MeasuredSuite
     incomplete: str = ""
     off: frozenset[str] = frozenset()
+    waiting: Mapping[str, int] = {}
     snapshot: SnapshotJudgement = SnapshotJudgement()
     gates: Sequence[GateResult] = ()
     watch: RunWatch | None = None

@@ -1,4 +1,4 @@
-"""The command ``llmeval judge``: what a change of judge does to the scores of a suite."""
+"""The command ``llmeval judge``: another judge for a suite, and deferred questions."""
 
 import json
 import uuid
@@ -19,6 +19,7 @@ from pytest_llmeval.judges import Budget, JudgeOptions, JudgeSpec, PanelSpec
 from pytest_llmeval.suites import Suite, SuiteKey
 from pytest_llmeval.targets import Recordings
 from pytest_llmeval.workbench._migration import Migration, approve_migration, judged_labels, migrate
+from pytest_llmeval.workbench._requests import add_actions
 
 _LISTED = 20
 _OWN = ("temperature", "max_tokens", "seed")
@@ -47,6 +48,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     predictions = OPTIONS["predictions"]._replace(help="recorded predictions, as for pytest")
     add_options(migrate, predictions, "budget", "concurrency", "cache")
     migrate.set_defaults(run=_migrate)
+    add_actions(actions)
 
 
 def _migrate(options: Namespace) -> CommandResult:

@@ -115,6 +115,23 @@ class Dialect(ABC):
     def refuses_form(self, text: str) -> bool:
         """Return whether a 400 or 422 complains about the form that `structured` asked for."""
 
+    @abstractmethod
+    def batch_line(self, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the line of a batch file that asks for what a call with a body would.
+
+        Args:
+            name: Comes back with the reply.
+            body: Of the call.
+        """
+
+    @abstractmethod
+    def batch_body(self, line: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the body of the reply in a line of a result file.
+
+        Raises:
+            BatchFailure: The provider gave none, or the line has another form.
+        """
+
 
 def count(data: Any, name: str) -> int | None:
     """Return a number of tokens from untrusted data; ``None`` if it is not one."""
@@ -226,6 +243,10 @@ def message_in(data: Any) -> str | None:
     if isinstance(data, list) and data:
         return message_in(data[0])
     return None
+
+
+class BatchFailure(Exception):  # noqa: N818 (what a provider says of a request, not what went wrong here)
+    """The reason for which a line of a result file holds no reply."""
 
 
 class FormRefusedError(Exception):

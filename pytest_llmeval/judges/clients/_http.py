@@ -16,6 +16,7 @@ from pytest_llmeval.judges._spec import JudgeSpec
 from pytest_llmeval.judges.clients._base import (
     FORM_REFUSED,
     TOO_SLOW,
+    BatchFailure,
     CallError,
     Dialect,
     FormRefusedError,
@@ -143,6 +144,7 @@ def _parsed(raw: bytes) -> Any:
         return None
 
 
+_GOOD, _REDIRECTS = 200, 300
 _MOST_ALTERNATIVES = 20
 """The most that the interface allows."""
 
@@ -211,6 +213,21 @@ class OpenAI(Dialect):
     def refuses_form(self, text: str) -> bool:
         """Return whether a 400 or 422 complains about ``response_format``."""
         return any(word in text.lower() for word in _FORM_WORDS)
+
+    def batch_line(self, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a line of https://platform.openai.com/docs/api-reference/batch/request-input."""
+        return {"custom_id": name, "method": "POST", "url": "/v1/chat/completions", "body": dict(body)}
+
+    def batch_body(self, line: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the body in a line of https://platform.openai.com/docs/api-reference/batch/request-output."""
+        match line:
+            case {"response": {"status_code": int() as status, "body": dict() as body}} if _GOOD <= status < _REDIRECTS:
+                return body
+            case {"response": {"status_code": int() as status, **response}}:
+                raise BatchFailure(f"status {status}: {message_in(response.get('body')) or 'no error message'}")
+            case {"error": {**error}}:
+                raise BatchFailure(f"{error.get('code')}: {message_in(error) or 'no error message'}")
+        raise BatchFailure("the line has neither response nor error")
 
 
 def _choice(entry: Any) -> TokenChoice | None:
@@ -316,6 +333,20 @@ class Anthropic(Dialect):
     def refuses_form(self, text: str) -> bool:
         """Return whether a 400 or 422 complains about the tool."""
         return "tool" in text.lower() or "schema" in text.lower()
+
+    def batch_line(self, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a request of https://docs.anthropic.com/en/api/creating-message-batches."""
+        return {"custom_id": name, "params": dict(body)}
+
+    def batch_body(self, line: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the message in a line of https://docs.anthropic.com/en/api/retrieving-message-batch-results."""
+        match line:
+            case {"result": {"type": "succeeded", "message": dict() as body}}:
+                return body
+            case {"result": {"type": str() as kind, **result}}:
+                why = message_in(result.get("error"))
+                raise BatchFailure(f"{kind}: {why}" if why else kind)
+        raise BatchFailure("the line has no result")
 
 
 def _beside_text(blocks: Sequence[Mapping[str, Any]]) -> tuple[str, Stopped]:

@@ -59,6 +59,10 @@ CREATE INDEX reservations_run ON reservations (run);
 CREATE TABLE answers (
   run TEXT NOT NULL, key TEXT NOT NULL, answer BLOB NOT NULL, at REAL NOT NULL, PRIMARY KEY (run, key)
 );
+CREATE TABLE requests (
+  id TEXT PRIMARY KEY, provider TEXT NOT NULL, run TEXT NOT NULL, request BLOB NOT NULL, reply BLOB,
+  listed INTEGER NOT NULL DEFAULT 0, form_refused INTEGER NOT NULL DEFAULT 0
+);
 """
 
 _OPEN: "weakref.WeakSet[Database]" = weakref.WeakSet()

@@ -1,0 +1,383 @@
+"""Deferred questions: requests in the form of a provider's batch interface, and the replies to them."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from pytest_llmeval.core import JudgeError, counted
+from pytest_llmeval.data import display_path, make_working_folder, unique_keys, write_text
+from pytest_llmeval.judges._contract import JudgeReply, JudgeRequest, PendingVerdictError, Stopped, Usage, Verdict
+from pytest_llmeval.judges._panel import JurorQuestion
+from pytest_llmeval.judges._service import cost_usd, sent_tokens
+from pytest_llmeval.judges._spec import Price
+from pytest_llmeval.judges._stored_judgement import StoredJudgement
+from pytest_llmeval.judges.clients._base import BatchFailure
+from pytest_llmeval.judges.clients._http import DIALECTS
+from pytest_llmeval.judges.questions._replies import enveloped, read_reply, score_probabilities
+from pytest_llmeval.judges.replies._sqlite import Database
+from pytest_llmeval.services import secret_values, without
+
+BATCH_PROVIDERS: Final = tuple(sorted(DIALECTS))
+_FOLDER: Final = "requests"
+_ATTEMPTS: Final = 2
+"""A reply that cannot be read is asked for once more."""
+
+_PUT = """
+INSERT INTO requests (id, provider, run, request) VALUES (?, ?, ?, ?)
+ON CONFLICT (id) DO UPDATE SET run = excluded.run, request = excluded.request
+"""
+
+
+class DeferredRequest(Struct, frozen=True):
+    """A request that waits to be sent.
+
+    Attributes:
+        id: The ``custom_id``: the key of the verdict, with ``-2`` for the second attempt.
+        case: Id of the case that asked.
+        model: ``PROVIDER:NAME``.
+        line: What the provider gets.
+        sent_tokens: Estimate of the tokens of the question.
+        written_tokens: Most tokens of the reply; ``None`` where the user sets no limit.
+        price: Of the model; ``None`` where none is known.
+        expected_of: As in `JudgeRequest`.
+    """
+
+    id: str
+    case: str
+    model: str
+    line: dict[str, Any]
+    sent_tokens: int
+    written_tokens: int | None = None
+    price: Price | None = None
+    expected_of: str | None = None
+
+    @property
+    def provider(self) -> str:
+        """The provider that it is for."""
+        return self.model.partition(":")[0]
+
+    @property
+    def text(self) -> str:
+        """The request as a line of a batch file."""
+        return f"{json.dumps(self.line, allow_nan=False)}\n"
+
+
+class DeferredReply(Struct, frozen=True):
+    """The reply to a deferred request.
+
+    Attributes:
+        text: As the reply to a live call would be stored.
+        usage: Tokens of the call.
+        stopped: As in `JudgeReply`.
+        cost_usd: At the rate of the batch interface; ``None`` where no price is known.
+    """
+
+    text: str
+    usage: Usage = Usage()
+    stopped: Stopped = "stop"
+    cost_usd: float | None = None
+
+
+class Requests(Database):
+    """The deferred requests of all runs on a machine, in the database that the processes of a run share.
+
+    A request is there once, however many cases and processes need its verdict. Those that the last run lacks are
+    listed: the files in the folder `folder` hold them.
+    """
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the files for the providers."""
+        return self.path.parent / _FOLDER
+
+    def put(self, run: str, request: DeferredRequest) -> None:
+        """Add a request of a run."""
+        self._rows(_PUT, (request.id, request.provider, run, msgspec.json.encode(request)))
+
+    def find(self, name: str) -> DeferredRequest | None:
+        """Return the request with a ``custom_id``."""
+        rows = self._rows("SELECT request FROM requests WHERE id = ?", (name,))
+        return msgspec.json.decode(rows[0][0], type=DeferredRequest) if rows else None
+
+    def reply_to(self, name: str) -> DeferredReply | None:
+        """Return the reply to a request."""
+        rows = self._rows("SELECT reply FROM requests WHERE id = ? AND reply IS NOT NULL", (name,))
+        return msgspec.json.decode(rows[0][0], type=DeferredReply) if rows else None
+
+    def answer(self, name: str, reply: DeferredReply) -> None:
+        """Store the reply to a request."""
+        self._rows("UPDATE requests SET reply = ? WHERE id = ?", (msgspec.json.encode(reply), name))
+
+    def is_form_refused(self, name: str) -> bool:
+        """Return whether the provider refused the form of reply that a request asks for."""
+        return bool(self._rows("SELECT 1 FROM requests WHERE id = ? AND form_refused", (name,)))
+
+    def refuse_form(self, name: str) -> None:
+        """Note that the provider refused the form of reply that a request asks for."""
+        self._rows("UPDATE requests SET form_refused = 1 WHERE id = ?", (name,))
+
+    def pending(self, run: str | None = None) -> Iterator[DeferredRequest]:
+        """Yield the requests without a reply, by provider and id: those of a run, or those that are listed."""
+        condition, values = ("listed", ()) if run is None else ("run = ?", (run,))
+        last: tuple[str, str] = ("", "")
+        statement = (
+            f"SELECT provider, id, request FROM requests WHERE {condition} AND reply IS NULL "  # noqa: S608 (constants)
+            "AND (provider, id) > (?, ?) ORDER BY provider, id LIMIT 500"
+        )
+        while rows := self._rows(statement, (*values, *last)):
+            for *place, request in rows:
+                last = place[0], place[1]
+                yield msgspec.json.decode(request, type=DeferredRequest)
+
+    def list_run(self, run: str) -> "Pending":
+        """List the requests of a run in place of those of the run before, and write the files for the providers.
+
+        Raises:
+            OSError: A file cannot be written.
+        """
+        with self._transaction() as connection:
+            connection.execute("UPDATE requests SET listed = (run = ?)", (run,))
+        return self.write_files()
+
+    def write_files(self) -> "Pending":
+        """Write the listed requests, one file for each provider; files that hold none any more go.
+
+        Raises:
+            OSError: A file cannot be written.
+        """
+        counts = {
+            str(provider): int(count)
+            for provider, count in self._rows(
+                "SELECT provider, COUNT(*) FROM requests WHERE listed AND reply IS NULL GROUP BY provider"
+            )
+        }
+        if counts:
+            make_working_folder(self.folder)
+        for provider in BATCH_PROVIDERS:
+            path = self.folder / f"{provider}.jsonl"
+            if provider in counts:
+                write_text(path, (each.text for each in self.pending() if each.provider == provider))
+            else:
+                path.unlink(missing_ok=True)
+        return Pending(sum(counts.values()), tuple(self.folder / f"{name}.jsonl" for name in sorted(counts)))
+
+
+class Pending(Struct, frozen=True):
+    """The verdicts that a run waits for.
+
+    Attributes:
+        verdicts: How many.
+        files: What is to be sent, one file for each provider.
+    """
+
+    verdicts: int = 0
+    files: tuple[Path, ...] = ()
+
+    def text(self, folder: Path) -> str:
+        """Return what waits, and what to do, in one line; nothing if nothing does.
+
+        Args:
+            folder: That people are in.
+        """
+        if not self.verdicts:
+            return ""
+        files = " and ".join(display_path(path, folder) for path in self.files)
+        return f"{counted(self.verdicts, 'verdict')} pending: send {files}, then llmeval judge replies FILE"
+
+
+@dataclass
+class Deferral:
+    """The deferred questions of one process of a run.
+
+    Attributes:
+        path: The database of the processes of a run.
+        run: Id of the run.
+        defers: Whether the run asks nobody; otherwise it only takes replies.
+    """
+
+    path: Path
+    run: str
+    defers: bool
+    _requests: Requests | None = None
+    _put: set[str] = field(default_factory=set)
+
+    def taken(self, question: JurorQuestion) -> tuple[Verdict, StoredJudgement] | None:
+        """Return the verdict in a reply that came, and what is stored of it; ``None`` without one that can be read."""
+        if not (self.defers or self.path.exists()):
+            return None
+        for name in attempts(question.key):
+            reply = self.requests.reply_to(name)
+            if reply is None:
+                return None
+            with suppress(JudgeError):
+                return _read(question, reply)
+        return None
+
+    def put(self, question: JurorQuestion) -> JudgeError:
+        """Defer a question; return why it has no verdict.
+
+        Returns:
+            A `PendingVerdictError`; for a question whose replies cannot be read, or that nobody can be asked later,
+            another error.
+        """
+        juror = question.juror
+        if not juror.writes or juror.spec.provider not in DIALECTS:
+            return JudgeError(
+                f"{juror.model} cannot be asked later (--llmeval-judge=defer): use a judge of "
+                f"{' or '.join(BATCH_PROVIDERS)}, or run once with --llmeval-judge=auto, which stores its verdicts"
+            )
+        for name in attempts(question.key):
+            reply = self.requests.reply_to(name)
+            if reply is None:
+                if name not in self._put:
+                    self._put.add(name)
+                    self.requests.put(self.run, self._request(name, question))
+                return PendingVerdictError()
+            try:
+                _read(question, reply)
+            except JudgeError as error:
+                fault = error
+        return JudgeError(f"the replies to {_ATTEMPTS} deferred requests cannot be read: {fault}", fault.reply)
+
+    def _request(self, name: str, question: JurorQuestion) -> DeferredRequest:
+        juror, request = question.juror, question.request()
+        dialect, spec = DIALECTS[str(juror.spec.provider)], juror.spec
+        structured = spec.structured == "auto" and request.reply_schema is not None
+        if structured and self.requests.is_form_refused(question.key):
+            structured = False
+        body = dialect.body(request, structured=structured, base=(spec.base_url or dialect.base_url).rstrip("/"))
+        sent = sent_tokens(question.messages)
+        line = dialect.batch_line(name, body)
+        most = juror.parameters.get("max_tokens")
+        written = most if isinstance(most, int) else None
+        return DeferredRequest(name, question.case, juror.model, line, sent, written, juror.price, request.expected_of)
+
+    @property
+    def requests(self) -> Requests:
+        """The requests.
+
+        Raises:
+            LlmevalError: Their database cannot be used.
+        """
+        if self._requests is None:
+            self._requests = Requests(self.path)
+        return self._requests
+
+    def list(self) -> Pending:
+        """List what the whole run lacks."""
+        if not self.path.exists():
+            return Pending()
+        return self.requests.list_run(self.run)
+
+    def close(self) -> None:
+        """Close the database."""
+        if self._requests is not None:
+            self._requests.close()
+
+
+def attempts(key: str) -> tuple[str, ...]:
+    """Return the ``custom_id`` of each request for a verdict, in order."""
+    return (key, *(f"{key}-{number}" for number in range(2, _ATTEMPTS + 1)))
+
+
+def _read(question: JurorQuestion, reply: DeferredReply) -> tuple[Verdict, StoredJudgement]:
+    verdict = read_reply(question.question.mode, JudgeReply(reply.text, reply.usage, reply.stopped))
+    entry = StoredJudgement(
+        question.key,
+        question.case,
+        question.components(),
+        reply.text,
+        verdict.score,
+        reply.usage,
+        0.0,
+        reply.cost_usd,
+    )
+    return verdict, entry
+
+
+class ReadReplies(Struct):
+    """What a result file of a provider held.
+
+    Attributes:
+        stored: Replies that are new.
+        known: Replies that were there before.
+        failed: ``custom_id`` to the reason for which the provider gave no reply.
+        foreign: Lines that answer no request of this machine.
+        faults: Lines that cannot be read, with their number.
+    """
+
+    stored: int = 0
+    known: int = 0
+    failed: dict[str, str] = msgspec.field(default_factory=dict)
+    foreign: int = 0
+    faults: list[tuple[int, str]] = msgspec.field(default_factory=list)
+
+
+def read_result_file(requests: Requests, lines: Iterable[bytes]) -> ReadReplies:
+    """Read the result file of a provider, in any order, complete or not.
+
+    Args:
+        requests: What was asked; gets the replies.
+        lines: Of the file.
+    """
+    read = ReadReplies()
+    for number, raw in enumerate(lines, 1):
+        if not raw.strip():
+            continue
+        try:
+            line = json.loads(raw, object_pairs_hook=unique_keys)
+        except (ValueError, RecursionError) as error:
+            read.faults.append((number, f"not JSON: {error}"))
+            continue
+        name = line.get("custom_id") if isinstance(line, Mapping) else None
+        if not isinstance(name, str):
+            read.faults.append((number, "custom_id is missing"))
+            continue
+        request = requests.find(name)
+        if request is None:
+            read.foreign += 1
+            continue
+        if requests.reply_to(name) is not None:
+            read.known += 1
+            continue
+        try:
+            requests.answer(name, _reply_in(line, request))
+        except BatchFailure as failure:
+            read.failed[name] = str(failure)
+            if DIALECTS[request.provider].refuses_form(str(failure)):
+                requests.refuse_form(name)
+        else:
+            read.stored += 1
+    return read
+
+
+def _reply_in(line: Mapping[str, Any], request: DeferredRequest) -> DeferredReply:
+    """Return the reply that a line holds.
+
+    Raises:
+        BatchFailure: It holds none.
+    """
+    dialect = DIALECTS[request.provider]
+    body = dialect.batch_body(line)
+    reply = dialect.read(body)
+    if reply is None:
+        raise BatchFailure("the body of the response holds no reply")
+    if request.expected_of is not None:
+        found = score_probabilities(dialect.tokens(body), request.expected_of)
+        reply = replace(reply, probabilities=found)
+    reply = enveloped(JudgeRequest((), expected_of=request.expected_of), reply)
+    cost = batch_cost_usd(request.price, reply.usage)
+    return DeferredReply(without(reply.text, secret_values()), reply.usage, reply.stopped, cost)
+
+
+def batch_cost_usd(price: Price | None, usage: Usage) -> float | None:
+    """Return what the tokens of a deferred call cost in USD; ``None`` as for `cost_usd`."""
+    cost = cost_usd(price, usage)
+    return None if cost is None or price is None else cost * price.batch

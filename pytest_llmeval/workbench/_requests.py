@@ -1,0 +1,129 @@
+"""The actions of ``llmeval judge`` on deferred questions: what is pending, and the replies of a provider."""
+
+from argparse import ArgumentParser, Namespace
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec import to_builtins
+
+from pytest_llmeval.cli import CommandResult, add_options, table_lines, write_text
+from pytest_llmeval.core import MOST_LISTED, LlmevalError, counted, printable
+from pytest_llmeval.data import display_path
+from pytest_llmeval.judges import (
+    DeferredRequest,
+    ReadReplies,
+    Requests,
+    Usage,
+    batch_cost_usd,
+    read_result_file,
+)
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+
+def add_actions(actions: "_SubParsersAction[ArgumentParser]") -> None:
+    """Add the actions."""
+    text = (
+        "Read the result files of a provider's batch interface into the store of verdicts, under the keys of live "
+        "calls. Files may be incomplete, in any order, and read again; the next run uses the verdicts."
+    )
+    replies = actions.add_parser("replies", help="read the replies to deferred questions", description=text)
+    replies.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a result file")
+    add_options(replies, "cache")
+    replies.set_defaults(run=_read_replies)
+    text = "Show the requests that the last run with --llmeval-judge=defer wrote and that have no reply."
+    requests = actions.add_parser("requests", help="show what deferred questions are pending", description=text)
+    requests.add_argument("--model", metavar="PROVIDER:NAME", help="those of this model")
+    requests.add_argument("-o", "--output", type=Path, metavar="FILE", help="write them as a batch file")
+    add_options(requests, "cache")
+    requests.set_defaults(run=_show_requests)
+
+
+@contextmanager
+def _opened(options: Namespace) -> Iterator[Requests]:
+    path = options.cache.coordination
+    if not path.exists():
+        raise LlmevalError(
+            f"there are no deferred requests in {path}: run pytest --llmeval --llmeval-judge=defer first, or name its "
+            "cache with --cache"
+        )
+    with closing(Requests(path)) as requests:
+        yield requests
+
+
+def _read_replies(options: Namespace) -> CommandResult:
+    lines: list[str] = []
+    faults: list[str] = []
+    data: dict[str, Any] = {}
+    with _opened(options) as requests:
+        for path in options.files:
+            try:
+                with path.open("rb") as file:
+                    read = read_result_file(requests, file)
+            except OSError as error:
+                faults.append(f"{path}: {error.strerror}")
+                continue
+            data[str(path)] = to_builtins(read)
+            lines.append(f"{path}: {', '.join(_counts(read))}")
+            lines += _reasons(read)
+            faults += [f"{path}:{number}: {fault}" for number, fault in read.faults]
+        try:
+            pending = requests.write_files()
+        except OSError as error:
+            raise LlmevalError(f"the requests in {requests.folder} cannot be written: {error.strerror}") from error
+    lines.append(pending.text(Path.cwd()) or "no verdict is pending: run pytest --llmeval again")
+    return CommandResult(1 if faults else 0, {"files": data, "pending": pending.verdicts}, lines, faults)
+
+
+def _counts(read: ReadReplies) -> Iterator[str]:
+    yield f"{counted(read.stored, 'verdict')} stored"
+    if read.known:
+        yield f"{read.known} known before"
+    if read.failed:
+        yield f"{len(read.failed)} failed"
+    if read.foreign:
+        yield f"{counted(read.foreign, 'line')} about requests that were not made here"
+
+
+def _reasons(read: ReadReplies) -> Iterator[str]:
+    """Yield the reasons of failed requests, each once, with the number of requests that failed for it."""
+    by_reason: dict[str, list[str]] = defaultdict(list)
+    for name, reason in read.failed.items():
+        by_reason[reason].append(name)
+    for reason, names in list(by_reason.items())[:MOST_LISTED]:
+        yield f"  {counted(len(names), 'request')} failed, first {names[0]}: {printable(reason)}"
+
+
+def _show_requests(options: Namespace) -> CommandResult:
+    with _opened(options) as requests:
+        pending = [each for each in requests.pending() if options.model in (None, each.model)]
+    if options.output is not None:
+        write_text(options.output, "".join(each.text for each in pending))
+    by_model: dict[str, list[DeferredRequest]] = defaultdict(list)
+    for request in pending:
+        by_model[request.model].append(request)
+    rows = [{"model": model, **_sums(each)} for model, each in sorted(by_model.items())]
+    cells = [[str(row["model"]), str(row["verdicts"]), str(row["input_tokens"]), _usd(row["cost_usd"])] for row in rows]
+    lines = table_lines(cells, "lrrr", ("model", "verdicts", "input tokens", "USD")) if rows else []
+    files = [display_path(path, Path.cwd()) for path in sorted(requests.folder.glob("*.jsonl"))]
+    last = f"{counted(len(pending), 'verdict')} pending" + (f" in {' and '.join(files)}" if pending else "")
+    return CommandResult(0, {"pending": len(pending), "models": rows, "files": files}, [*lines, last])
+
+
+def _sums(requests: Sequence[DeferredRequest]) -> dict[str, Any]:
+    """Return the sums of a model's requests; the cost is that of their questions at the batch rate."""
+    costs = [batch_cost_usd(each.price, Usage(each.sent_tokens, each.written_tokens or 0)) for each in requests]
+    known = [cost for cost in costs if cost is not None]
+    return {
+        "verdicts": len(requests),
+        "input_tokens": sum(each.sent_tokens for each in requests),
+        "cost_usd": sum(known) if len(known) == len(costs) else None,
+    }
+
+
+def _usd(cost: float | None) -> str:
+    return "n/a" if cost is None else f"{cost:.4f}"
