@@ -2,10 +2,11 @@
 
 import shutil
 import sys
+import uuid
 from argparse import ArgumentParser, Namespace
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.cli._console import CommandResult
 from pytest_llmeval.cli._options import SHARD_SUFFIX, add_options
@@ -62,9 +63,28 @@ def _merge(options: Namespace) -> CommandResult:
     mode = SnapshotMode(update=options.snapshot_update, anchor=options.snapshot_anchor)
     finished = finish_run(run, terms, suites, mode, recordings=_recordings(ran, root))
     result = run_result(finished, options, root, _failed_elsewhere(run))
+    if run.requests:
+        result = _with_pending(result, run.requests, root)
     if not (run.items or result.code):
         return result._replace(code=_NOTHING_RAN, errors=["found no results in any shard, expected some"])
     return result
+
+
+_CANNOT_TELL = 2
+
+
+def _with_pending(result: CommandResult, requests: "Mapping[str, Any]", root: Path) -> CommandResult:
+    """List the requests that the shards have deferred; a run that waits for them cannot tell."""
+    from pytest_llmeval.judges import DEFAULT_PLACE, list_requests
+
+    try:
+        pending = list_requests(DEFAULT_PLACE.within(root).coordination, f"merge {uuid.uuid4().hex}", requests)
+    except (OSError, ValueError) as error:
+        raise LlmevalError(f"the requests of deferred verdicts cannot be written: {error}") from None
+    text = pending.text(Path.cwd())
+    if result.code or not text:
+        return result._replace(errors=[*result.errors, *([text] if text else [])])
+    return result._replace(code=_CANNOT_TELL, errors=[*result.errors, f"exit code {_CANNOT_TELL}: {text}"])
 
 
 def run_result(

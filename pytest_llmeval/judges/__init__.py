@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         DeferredRequest,
         ReadReplies,
         Requests,
-        batch_cost_usd,
+        list_requests,
         read_result_file,
     )
     from pytest_llmeval.judges._evaluators import JudgedEvaluator
@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.judges._service import (
         CallLimit,
         JudgeService,
+        at_batch_rate,
         cost_usd,
         is_retired,
         model_cost_usd,
@@ -179,7 +180,7 @@ _HOMES = {
         "DeferredRequest",
         "ReadReplies",
         "Requests",
-        "batch_cost_usd",
+        "list_requests",
         "read_result_file",
     ),
     "_evaluators": ("JudgedEvaluator",),
@@ -236,6 +237,7 @@ _HOMES = {
     "_service": (
         "CallLimit",
         "JudgeService",
+        "at_batch_rate",
         "cost_usd",
         "is_retired",
         "model_cost_usd",

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from pytest_llmeval.core import JudgeError, counted
 from pytest_llmeval.data import display_path, make_working_folder, unique_keys, write_text
-from pytest_llmeval.judges._contract import JudgeReply, JudgeRequest, PendingVerdictError, Stopped, Usage, Verdict
+from pytest_llmeval.judges._contract import JudgeReply, JudgeRequest, PendingVerdictError, Stopped, Usage
 from pytest_llmeval.judges._panel import JurorQuestion
-from pytest_llmeval.judges._service import cost_usd, sent_tokens
+from pytest_llmeval.judges._service import at_batch_rate, cost_usd, sent_tokens
 from pytest_llmeval.judges._spec import Price
 from pytest_llmeval.judges._stored_judgement import StoredJudgement
 from pytest_llmeval.judges.clients._base import BatchFailure
@@ -169,6 +169,25 @@ class Requests(Database):
         return Pending(sum(counts.values()), tuple(self.folder / f"{name}.jsonl" for name in sorted(counts)))
 
 
+def list_requests(path: Path, run: str, data: Mapping[str, Any]) -> "Pending":
+    """List the deferred requests of a run on other machines, and write the files for the providers.
+
+    Args:
+        path: The database.
+        run: Id of the run.
+        data: What `DeferredRequest` is, as JSON data, by id.
+
+    Raises:
+        LlmevalError: The database cannot be used.
+        OSError: A file cannot be written.
+        msgspec.ValidationError: The data are something else.
+    """
+    with closing(Requests(path)) as requests:
+        for request in msgspec.convert(data, dict[str, DeferredRequest]).values():
+            requests.put(run, request)
+        return requests.list_run(run)
+
+
 class Pending(Struct, frozen=True):
     """The verdicts that a run waits for.
 
@@ -208,8 +227,8 @@ class Deferral:
     _requests: Requests | None = None
     _put: set[str] = field(default_factory=set)
 
-    def taken(self, question: JurorQuestion) -> tuple[Verdict, StoredJudgement] | None:
-        """Return the verdict in a reply that came, and what is stored of it; ``None`` without one that can be read."""
+    def taken(self, question: JurorQuestion) -> StoredJudgement | None:
+        """Return the judgement in a reply that came; ``None`` without one that can be read."""
         if not (self.defers or self.path.exists()):
             return None
         for name in attempts(question.key):
@@ -287,9 +306,9 @@ def attempts(key: str) -> tuple[str, ...]:
     return (key, *(f"{key}-{number}" for number in range(2, _ATTEMPTS + 1)))
 
 
-def _read(question: JurorQuestion, reply: DeferredReply) -> tuple[Verdict, StoredJudgement]:
+def _read(question: JurorQuestion, reply: DeferredReply) -> StoredJudgement:
     verdict = read_reply(question.question.mode, JudgeReply(reply.text, reply.usage, reply.stopped))
-    entry = StoredJudgement(
+    return StoredJudgement(
         question.key,
         question.case,
         question.components(),
@@ -299,7 +318,6 @@ def _read(question: JurorQuestion, reply: DeferredReply) -> tuple[Verdict, Store
         0.0,
         reply.cost_usd,
     )
-    return verdict, entry
 
 
 class ReadReplies(Struct):
@@ -373,11 +391,5 @@ def _reply_in(line: Mapping[str, Any], request: DeferredRequest) -> DeferredRepl
         found = score_probabilities(dialect.tokens(body), request.expected_of)
         reply = replace(reply, probabilities=found)
     reply = enveloped(JudgeRequest((), expected_of=request.expected_of), reply)
-    cost = batch_cost_usd(request.price, reply.usage)
+    cost = cost_usd(at_batch_rate(request.price), reply.usage)
     return DeferredReply(without(reply.text, secret_values()), reply.usage, reply.stopped, cost)
-
-
-def batch_cost_usd(price: Price | None, usage: Usage) -> float | None:
-    """Return what the tokens of a deferred call cost in USD; ``None`` as for `cost_usd`."""
-    cost = cost_usd(price, usage)
-    return None if cost is None or price is None else cost * price.batch

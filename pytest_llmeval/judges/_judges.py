@@ -8,6 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from msgspec import to_builtins
+
 from pytest_llmeval.core import Fault, LlmevalError, SuiteError, price_hint
 from pytest_llmeval.judges._options import JudgeOptions
 from pytest_llmeval.judges._spec import JudgeSpec, PanelSpec, jurors_of
@@ -299,6 +301,13 @@ class SuiteJudges:
             OSError: A file cannot be written.
         """
         return self.store.deferral.list() if self.options.mode == "defer" else None
+
+    def deferred_requests(self) -> dict[str, dict[str, Any]]:
+        """Return the requests that the processes of the run have deferred, by id, as JSON data."""
+        if self.options.mode != "defer" or not self.options.cache.coordination.exists():
+            return {}
+        pending = self.store.deferral.requests.pending(self.options.run)
+        return {request.id: to_builtins(request) for request in pending}
 
     def enlist(self) -> str:
         """Return the id of the run, for another process that takes part in it."""

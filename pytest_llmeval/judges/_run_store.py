@@ -195,6 +195,17 @@ class RunStore:
         Raises:
             LlmevalError: The cache cannot be used.
         """
+        stored = self.stored(question)
+        if stored is None and self.mode == "defer":
+            return JurorVerdict(self.deferral.put(question))
+        return stored
+
+    def stored(self, question: JurorQuestion) -> JurorVerdict | None:
+        """Return what is known without a call, now or later.
+
+        Raises:
+            LlmevalError: The cache cannot be used.
+        """
         if self.mode == "off":
             return JurorVerdict(JudgeOffError())
         if self.mode != "refresh":
@@ -203,20 +214,11 @@ class RunStore:
                 return _stored(question, recorded, "recorded")
         if self.mode == "replay":
             return JurorVerdict(JudgeError(_miss(question)))
-        known = self._cached(question)
-        if known is None and self.mode != "refresh":
-            known = self._deferred(question)
-        return known
-
-    def _deferred(self, question: JurorQuestion) -> JurorVerdict | None:
-        """Return the verdict in the reply to a deferred request, and store it like any other; or defer the question."""
-        if (taken := self.deferral.taken(question)) is not None:
-            verdict, entry = taken
+        cached = self._cached(question)
+        if cached is None and self.mode != "refresh" and (entry := self.deferral.taken(question)) is not None:
             self.replies.put([entry])
-            usage = entry.usage
-            call = JudgeCall(entry.key, False, usage.input_tokens, usage.output_tokens, entry.cost_usd, entry.seconds)
-            return JurorVerdict(verdict, call, entry)
-        return JurorVerdict(self.deferral.put(question)) if self.mode == "defer" else None
+            return _stored(question, entry, "deferred")
+        return cached
 
     def _cached(self, question: JurorQuestion) -> JurorVerdict | None:
         entry = self.replies.get(question.key)

@@ -79,6 +79,11 @@ def cost_usd(price: Price | None, usage: Usage) -> float | None:
     return (price.input * usage.input_tokens + price.output * usage.output_tokens) / _MILLION
 
 
+def at_batch_rate(price: Price | None) -> Price | None:
+    """Return the price of deferred calls; ``None`` where that of live ones is unknown."""
+    return price and Price(price.input * price.batch, price.output * price.batch)
+
+
 _BYTES_PER_TOKEN = 3
 
 

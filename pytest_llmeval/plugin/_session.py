@@ -396,7 +396,8 @@ class Run(Struct):
 
         assert self.finished is not None
         origin = origin_of(session, self.loader, self.finished, self.collected)
-        record = structs.replace(self.record, seconds=self.finished.report.run.duration_s)
+        requests = self.runner.judges.deferred_requests()
+        record = structs.replace(self.record, seconds=self.finished.report.run.duration_s, requests=requests)
         try:
             write_shard(path, origin, record, self.config.rootpath)
         except OSError as error:

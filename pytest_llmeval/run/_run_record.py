@@ -170,6 +170,7 @@ class RunRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, dict=T
         judgements: That items used, if these are recorded.
         used: What the processes of the run used, each with who did, if that was recorded.
         inputs: Name of a suite to what its results depend on, for runs that carry them over.
+        requests: The deferred requests by id, for another machine.
     """
 
     started: JsonNumber = msgspec.field(default_factory=time.time)
@@ -189,6 +190,7 @@ class RunRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, dict=T
     judgements: UsedJudgements = msgspec.field(default_factory=UsedJudgements)
     used: set[Use] = set()
     inputs: dict[str, dict[str, Any]] = {}
+    requests: dict[str, dict[str, Any]] = {}
 
     def __post_init__(self) -> None:
         # No fields: they mean nothing to another process.

@@ -17,7 +17,8 @@ from pytest_llmeval.judges import (
     ReadReplies,
     Requests,
     Usage,
-    batch_cost_usd,
+    at_batch_rate,
+    cost_usd,
     read_result_file,
 )
 
@@ -116,7 +117,9 @@ def _show_requests(options: Namespace) -> CommandResult:
 
 def _sums(requests: Sequence[DeferredRequest]) -> dict[str, Any]:
     """Return the sums of a model's requests; the cost is that of their questions at the batch rate."""
-    costs = [batch_cost_usd(each.price, Usage(each.sent_tokens, each.written_tokens or 0)) for each in requests]
+    costs = [
+        cost_usd(at_batch_rate(each.price), Usage(each.sent_tokens, each.written_tokens or 0)) for each in requests
+    ]
     known = [cost for cost in costs if cost is not None]
     return {
         "verdicts": len(requests),

@@ -32,6 +32,7 @@ from pytest_llmeval.judges import (
     PanelQuestion,
     Usage,
     Verdict,
+    at_batch_rate,
     case_repeat,
     cost_usd,
     is_unsure,
@@ -307,7 +308,8 @@ class Planner:
         if self.options.mode == "refresh":
             return None
         recorded, store = question.juror.recordings.get(question.key) is not None, self.judges.store
-        return store.known(question) if recorded or self._has_cache or not store.asks else None
+        needs_cache = store.asks or self.options.mode == "defer"
+        return store.stored(question) if recorded or self._has_cache or not needs_cache else None
 
     @cached_property
     def _has_cache(self) -> bool:
@@ -344,7 +346,7 @@ class Planner:
 
     def _planned_mode(self, tally: _CallTally, model: str, mode: str, calls: int, likely: int = 0) -> PlannedCalls:
         judge = tally.judges[model]
-        samples = self._past.samples(mode, judge.model, judge.price)
+        samples = self._past.samples(mode, judge.model, self._price(judge))
         if all(each.tokens is None for each in samples):
             self._reasons[f"no stored call of mode {mode!r} tells its tokens: tokens, cost and time are unknown"] = None
         if judge.price is None:
@@ -354,10 +356,18 @@ class Planner:
     def _largest(self, tally: _CallTally, models: Sequence[str], modes: Sequence[str]) -> CallSample:
         """Return what a call of one of some modes, to one of some models, takes at most; ``None`` where unknown."""
         jurors = [tally.judges[model] for model in models]
-        samples = [self._past.samples(mode, each.model, each.price) for mode in modes for each in jurors]
+        samples = [self._past.samples(mode, each.model, self._price(each)) for mode in modes for each in jurors]
         calls = [planned(1, each, concurrency=1) for each in samples]
         tokens, usd = ([getattr(each, unit).high for each in calls] for unit in ("tokens", "usd"))
         return CallSample(*(max(each) if each and None not in each else None for each in (tokens, usd)))
+
+    def _price(self, judge: Juror) -> "Price | None":
+        """Return the price of a judge's calls, live or deferred."""
+        if self.options.mode != "defer":
+            return judge.price
+        if judge.price is not None:
+            self._reasons["judges cost the rate of the batch interface: 'batch' of their price"] = None
+        return at_batch_rate(judge.price)
 
     @cached_property
     def _past(self) -> "_PastCalls":
