@@ -226,14 +226,14 @@ def normal(line: str) -> str:
 
 
 def run(command: str, folder: Path) -> str:
-    """Run ``NAME=VALUE pytest ...`` or ``llmeval ...`` as a user would, without traces of this environment."""
+    """Run ``pytest``, ``llmeval`` or ``python`` as a user would, without traces of this environment."""
     words = shlex.split(command)
     own = dict(each.split("=") for each in takewhile(lambda word: "=" in word, words))
     tool, *arguments = words[len(own) :]
-    start = {"pytest": ["-m", "pytest", *WITHOUT_UNUSED], "llmeval": ["-m", "pytest_llmeval"]}[tool]
+    start = {"pytest": ["-m", "pytest", *WITHOUT_UNUSED], "llmeval": ["-m", "pytest_llmeval"], "python": []}[tool]
     dropped = ("PYTEST_", "GITHUB_", "CI", "BUILD_NUMBER", "COVERAGE_")
     environment = {key: value for key, value in os.environ.items() if not key.startswith(dropped)}
-    done = run_python([*start, *arguments], {**environment, **own, "COLUMNS": "80"}, folder)
+    done = run_python([*start, *arguments], {**environment, **own, "COLUMNS": "80"}, folder, cold=tool == "python")
     return done.out + done.err
 
 
@@ -351,7 +351,7 @@ def test_skill_leads_from_nothing_to_a_guarded_suite_by_commands_that_all_work(
     assert len(typed) > 15
     for command in typed:
         tool, *arguments = command.split()
-        start = {"pytest": ["-m", "pytest", *WITHOUT_UNUSED], "llmeval": ["-m", "pytest_llmeval"]}[tool]
+        start = {"pytest": ["-m", "pytest", *WITHOUT_UNUSED], "llmeval": ["-m", "pytest_llmeval"], "python": []}[tool]
         done = run_python([*start, *arguments], dict(os.environ), tmp_path)
         assert done.code == 0, f"{command}: {done.out}{done.err}"
     assert len(text.splitlines()) < 300

@@ -381,7 +381,7 @@ def test_a_plan_defers_nothing_and_shows_the_batch_rate(judged: Judged) -> None:
     assert judged.project.run().code == 0
     judged.suite("s.eval.yaml", WORDS, judge=judged.judge(price=price))
     plan = judged.project.run("--llmeval-plan", DEFER)
-    assert "30.0000 USD" in plan.text  # three calls of ten tokens each, at one USD per token
+    assert "7.5000 USD" in plan.text  # three calls of ten tokens each, at a quarter of one USD per token
     assert not requests_of(judged).exists()
 
 
