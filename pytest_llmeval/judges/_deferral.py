@@ -136,7 +136,7 @@ class Requests(Database):
                 last = place[0], place[1]
                 yield msgspec.json.decode(request, type=DeferredRequest)
 
-    def list_run(self, run: str) -> "Pending":
+    def list_run(self, run: str) -> "PendingVerdicts":
         """List the requests of a run in place of those of the run before, and write the files for the providers.
 
         Raises:
@@ -146,7 +146,7 @@ class Requests(Database):
             connection.execute("UPDATE requests SET listed = (run = ?)", (run,))
         return self.write_files()
 
-    def write_files(self) -> "Pending":
+    def write_files(self) -> "PendingVerdicts":
         """Write the listed requests, one file for each provider; files that hold none any more go.
 
         Raises:
@@ -166,10 +166,10 @@ class Requests(Database):
                 write_text(path, (each.text for each in self.pending() if each.provider == provider))
             else:
                 path.unlink(missing_ok=True)
-        return Pending(sum(counts.values()), tuple(self.folder / f"{name}.jsonl" for name in sorted(counts)))
+        return PendingVerdicts(sum(counts.values()), tuple(self.folder / f"{name}.jsonl" for name in sorted(counts)))
 
 
-def list_requests(path: Path, run: str, data: Mapping[str, Any]) -> "Pending":
+def list_requests(path: Path, run: str, data: Mapping[str, Any]) -> "PendingVerdicts":
     """List the deferred requests of a run on other machines, and write the files for the providers.
 
     Args:
@@ -188,7 +188,7 @@ def list_requests(path: Path, run: str, data: Mapping[str, Any]) -> "Pending":
         return requests.list_run(run)
 
 
-class Pending(Struct, frozen=True):
+class PendingVerdicts(Struct, frozen=True):
     """The verdicts that a run waits for.
 
     Attributes:
@@ -289,10 +289,10 @@ class Deferral:
             self._requests = Requests(self.path)
         return self._requests
 
-    def list(self) -> Pending:
+    def list(self) -> PendingVerdicts:
         """List what the whole run lacks."""
         if not self.path.exists():
-            return Pending()
+            return PendingVerdicts()
         return self.requests.list_run(self.run)
 
     def close(self) -> None:

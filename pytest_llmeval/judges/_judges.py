@@ -16,7 +16,7 @@ from pytest_llmeval.judges._spec import JudgeSpec, PanelSpec, jurors_of
 from pytest_llmeval.services import Activity, Background, Refusals, RunCalls, Snapshot, process_name
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judges._deferral import Pending
+    from pytest_llmeval.judges._deferral import PendingVerdicts
     from pytest_llmeval.judges._evaluators import JudgedEvaluator
     from pytest_llmeval.judges._panel import JudgePanel, Juror
     from pytest_llmeval.judges._recordings import Judgements
@@ -293,7 +293,7 @@ class SuiteJudges:
         texts = self._working.coordination.get_answers(self.options.run, ACTIVITY)
         return Snapshot.of_all(Snapshot(*json.loads(text)) for text in texts)
 
-    def list_pending(self) -> "Pending | None":
+    def list_pending(self) -> "PendingVerdicts | None":
         """Write the requests that the processes of the run have deferred; ``None`` for a run that defers none.
 
         Raises:

@@ -25,7 +25,7 @@ COMMANDS = {
     "html": "write JSON reports as an HTML page",
     "init": "write a first suite, a CI workflow and settings for a project",
     "inputs": "print the inputs of a suite as JSONL",
-    "judge": "measure what another judge would change; read the replies to deferred questions",
+    "judge": "measure what another judge would change; read deferred verdicts",
     "modes": "print the failure modes that people noted in a review",
     "mutate": "change answers, and list what a suite does not notice",
     "power": "plan how many cases find a drop",
