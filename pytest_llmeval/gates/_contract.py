@@ -417,8 +417,9 @@ class ScoreGate(Gate):
         if decided is not None:
             return self.result(*decided)
         value = result.find(self.metric)
-        found = None if value is None else value.value
-        return self.result("undecided", found, f"cannot tell: {waiting_cases(waiting)}")
+        return self.result(
+            "undecided", None if value is None else value.value, f"cannot tell: {waiting_cases(waiting)}"
+        )
 
     def verdict_of_any(
         self, result: Result, waiting: int, metric: Metric | None

@@ -377,17 +377,17 @@ class LimitGate(ScoreGate):
     def verdict_of_any(
         self, result: Result, waiting: int, metric: Metric | None
     ) -> tuple[GateOutcome, float | None, str] | None:
-        found = result.find(self.metric)
-        if found is None or self.by is not None:
+        scored = result.find(self.metric)
+        if scored is None or self.by is not None:
             return None
-        if found.errored > self.max_errors:
+        if scored.errored > self.max_errors:
             return self.verdict(result, None)
-        if self.early_fault(metric) or self.statistic not in ("value", "mean") or found.abstained:
+        if self.early_fault(metric) or self.statistic not in ("value", "mean") or scored.abstained:
             return None
         assert metric is not None
-        value = self._statistic(found, result.case_scores.get(self.metric))
-        total = found.scored + waiting
-        ends = [((value or 0.0) * found.scored + (end or 0.0) * waiting) / total for end in (metric.low, metric.high)]
+        value = self._statistic(scored, result.case_scores.get(self.metric))
+        total = scored.scored + waiting
+        ends = [((value or 0.0) * scored.scored + (end or 0.0) * waiting) / total for end in (metric.low, metric.high)]
         holds = {all(bound.holds(end) for bound in self.bounds) for end in ends}
         never = any(not bound.holds(ends[0]) and not bound.holds(ends[1]) for bound in self.bounds)
         if len(holds) > 1 or (False in holds and not never) or total < self.min_scored:

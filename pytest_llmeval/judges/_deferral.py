@@ -227,8 +227,8 @@ class Deferral:
     _requests: Requests | None = None
     _put: set[str] = field(default_factory=set)
 
-    def taken(self, question: JurorQuestion) -> StoredJudgement | None:
-        """Return the judgement in a reply that came; ``None`` without one that can be read."""
+    def take(self, question: JurorQuestion) -> StoredJudgement | None:
+        """Return the judgement in a reply that came; ``None`` where none can be read."""
         if not (self.defers or self.path.exists()):
             return None
         for name in attempts(question.key):
@@ -388,8 +388,8 @@ def _reply_in(line: Mapping[str, Any], request: DeferredRequest) -> DeferredRepl
     if reply is None:
         raise BatchFailure("the body of the response holds no reply")
     if request.expected_of is not None:
-        found = score_probabilities(dialect.tokens(body), request.expected_of)
-        reply = replace(reply, probabilities=found)
+        probabilities = score_probabilities(dialect.tokens(body), request.expected_of)
+        reply = replace(reply, probabilities=probabilities)
     reply = enveloped(JudgeRequest((), expected_of=request.expected_of), reply)
     cost = cost_usd(at_batch_rate(request.price), reply.usage)
     return DeferredReply(without(reply.text, secret_values()), reply.usage, reply.stopped, cost)

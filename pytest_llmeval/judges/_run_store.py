@@ -215,7 +215,7 @@ class RunStore:
         if self.mode == "replay":
             return JurorVerdict(JudgeError(_miss(question)))
         cached = self._cached(question)
-        if cached is None and self.mode != "refresh" and (entry := self.deferral.taken(question)) is not None:
+        if cached is None and self.mode != "refresh" and (entry := self.deferral.take(question)) is not None:
             self.replies.put([entry])
             return _stored(question, entry, "deferred")
         return cached
