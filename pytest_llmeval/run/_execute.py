@@ -351,13 +351,15 @@ def _concluded(
     outcome: CaseOutcome = "passed"
     if reasons:
         outcome = "errored" if failed_to_compute else "failed"
-    elif nothing := _awaited(observations) or _nothing_scored(observations):
+    elif nothing := _awaited(suite, observations) or _nothing_scored(observations):
         outcome, reasons = "not_scored", [nothing]
     return outcome, presentable("; ".join(reasons), suite.secret_variables) if reasons else None, missed
 
 
-def _awaited(observations: Mapping[str, Observation]) -> str:
+def _awaited(suite: Suite, observations: Mapping[str, Observation]) -> str:
     """Return why an answer cannot be held against its limits yet; empty if no verdict is pending."""
+    if not suite.judged:
+        return ""
     from pytest_llmeval.judges import PendingVerdictError
 
     why = str(PendingVerdictError())

@@ -440,6 +440,8 @@ def _unasked(collected: CollectedSuite, judge: "JudgeMode") -> tuple[frozenset[s
         Those that stay without verdicts, and those that wait for pending ones, with the number of cases that do. What
         judges cost is known only once all of them are asked.
     """
+    if judge not in ("off", "defer"):
+        return frozenset(), {}
     from pytest_llmeval.judges import JudgeOffError, PendingVerdictError
 
     suite, costs = collected.suite, [metric.name for metric in UsageEvaluator().describe()]
