@@ -293,18 +293,18 @@ class SuiteJudges:
         texts = self._working.coordination.get_answers(self.options.run, ACTIVITY)
         return Snapshot.of_all(Snapshot(*json.loads(text)) for text in texts)
 
-    def list_pending(self) -> "PendingVerdicts | None":
-        """Write the requests that the processes of the run have deferred; ``None`` for a run that defers none.
+    def list_pending(self) -> "PendingVerdicts":
+        """Write the requests that the processes of the run have deferred.
 
         Raises:
             LlmevalError: The database of the run cannot be used.
             OSError: A file cannot be written.
         """
-        return self.store.deferral.list() if self.options.mode == "defer" else None
+        return self.store.deferral.list()
 
     def deferred_requests(self) -> dict[str, dict[str, Any]]:
         """Return the requests that the processes of the run have deferred, by id, as JSON data."""
-        if self.options.mode != "defer" or not self.options.cache.coordination.exists():
+        if not self.options.cache.coordination.exists():
             return {}
         pending = self.store.deferral.requests.pending(self.options.run)
         return {request.id: to_builtins(request) for request in pending}

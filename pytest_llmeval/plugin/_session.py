@@ -317,11 +317,11 @@ class Run(Struct):
         recordings = self.runner.recordings
         terms, mode = run_terms(self.config), SnapshotMode.from_config(self.config)
         self.finished = finish_run(self.record, terms, SessionSuites(session), mode, recordings=recordings)
-        try:
-            if (pending := self.runner.judges.list_pending()) is not None:
-                self.pending = pending.text(self.config.invocation_params.dir)
-        except (LlmevalError, OSError) as error:
-            self.shortfalls.append(f"the requests of deferred verdicts cannot be written: {error}")
+        if self.runner.options.mode == "defer":
+            try:
+                self.pending = self.runner.judges.list_pending().text(self.config.invocation_params.dir)
+            except (LlmevalError, OSError) as error:
+                self.shortfalls.append(f"the requests of deferred verdicts cannot be written: {error}")
         self.shortfalls += self.finished.shortfalls
         self.notes += self.finished.notes
         if self.record.broken and (line := self.runner.calls_line()):
@@ -396,7 +396,7 @@ class Run(Struct):
 
         assert self.finished is not None
         origin = origin_of(session, self.loader, self.finished, self.collected)
-        requests = self.runner.judges.deferred_requests()
+        requests = self.runner.judges.deferred_requests() if self.runner.options.mode == "defer" else {}
         record = structs.replace(self.record, seconds=self.finished.report.run.duration_s, requests=requests)
         try:
             write_shard(path, origin, record, self.config.rootpath)
