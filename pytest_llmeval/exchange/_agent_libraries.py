@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from pytest_llmeval.data import parse_tolerantly
+from pytest_llmeval.exchange._contract import first_text
 
 AgentMessage: TypeAlias = dict[str, Any]
 """Has a ``role``, and as far as known ``content`` (a text), ``tool_calls``, and the ``tool_call_id`` of a result."""
@@ -201,8 +202,7 @@ def _is_call(part: Any) -> bool:
 
 
 def _result(part: Mapping[str, Any]) -> AgentMessage:
-    names = ("id", "tool_call_id", "tool_use_id", "toolCallId")
-    own = next((part[name] for name in names if isinstance(part.get(name), str)), "")
+    own = first_text(part, "id", "tool_call_id", "tool_use_id", "toolCallId")
     content = next((part[name] for name in ("response", "result", "output", "content") if name in part), None)
     if isinstance(content, Mapping) and set(content) <= {"type", "value"} and "value" in content:  # of Vercel's SDK
         failed = "error" in str(content.get("type"))
@@ -230,7 +230,7 @@ def call_of(data: Any) -> dict[str, Any] | None:
     if name is None:
         return None
     arguments = next((inner[key] for key in ("arguments", "args", "input") if inner.get(key) is not None), None)
-    own = next((data[key] for key in ("id", "toolCallId", "tool_call_id") if isinstance(data.get(key), str)), "")
+    own = first_text(data, "id", "toolCallId", "tool_call_id")
     call: dict[str, Any] = {"id": own} if own else {}
     call["name"] = name
     if arguments is not None:

@@ -302,6 +302,11 @@ def as_mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
+def first_text(data: Mapping[str, Any], *names: str) -> str:
+    """Return the first of some values that is a text; an empty text where none is."""
+    return next((value for name in names if isinstance(value := data.get(name), str)), "")
+
+
 def is_scalar(value: Any) -> bool:
     """Return whether a value is text, a number or a boolean, as labels are."""
     return isinstance(value, str | int | float | bool)

@@ -28,6 +28,7 @@ from pytest_llmeval.exchange._contract import (
     SourcePath,
     as_list,
     as_mapping,
+    first_text,
     is_scalar,
     read_as,
     read_source,
@@ -596,7 +597,11 @@ def _skill_case(
             ledger.same(place, key, "the input of the case" if value is prompt else "the id of the case")
         elif key in ("expectations", "assertions"):
             for number, each in enumerate(as_list(value)):
-                text = each if isinstance(each, str) else _text_of(as_mapping(each))
+                text = (
+                    each
+                    if isinstance(each, str)
+                    else first_text(as_mapping(each), "text", "assertion", "description", "name")
+                )
                 if text.strip():
                     checks.append({"judge": text, "on": "prediction"})
                     ledger.near((*place, number), key, f"check judge; {_JUDGED}, and sees answer, calls and files")
@@ -619,9 +624,3 @@ def _skill_case(
         return None
     title = next((data[key] for key in ("name", "eval_name", "id") if isinstance(data.get(key), str | int)), None)
     return {"id": ids.next(title), "input": prompt, "checks": checks}
-
-
-def _text_of(data: Mapping[str, Any]) -> str:
-    """Return the text of an expectation that is written as an object."""
-    keys = ("text", "assertion", "description", "name")
-    return next((data[key] for key in keys if isinstance(data.get(key), str)), "")

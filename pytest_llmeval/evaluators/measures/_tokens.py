@@ -443,17 +443,15 @@ class _RougeTable(dict[str, tuple[str, ...]]):
         self._stemmer = _RougeStemmer()
 
     def __missing__(self, chunk: str) -> tuple[str, ...]:
-        if chunk.isalnum() and chunk.isascii():  # of which the tokenizer leaves nothing but the stem
-            tokens: tuple[str, ...] = (porter_stem(chunk),)
-        elif (core := chunk.strip(string.punctuation)) != chunk:  # marks are no part of a token, and come with any word
-            tokens = self[core]
+        core = chunk.strip(string.punctuation)  # marks are no part of a token, and come with any word
+        if core.isalnum() and core.isascii():  # of which the tokenizer leaves nothing but the stem
+            tokens: tuple[str, ...] = (porter_stem(core),)
         else:
-            tokens = tuple(self._tokenize(chunk, self._stemmer))
-        if len(chunk) > _LONGEST_CHUNK:
-            return tokens
-        if len(self) >= _MOST_CHUNKS:
-            self.clear()
-        self[chunk] = tokens
+            tokens = tuple(self._tokenize(core, self._stemmer))
+        if len(chunk) <= _LONGEST_CHUNK:
+            if len(self) >= _MOST_CHUNKS:
+                self.clear()
+            self[chunk] = tokens
         return tokens
 
 

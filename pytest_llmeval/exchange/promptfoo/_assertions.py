@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from pytest_llmeval.core import quotation
+from pytest_llmeval.core import is_finite_number, quotation
 from pytest_llmeval.data import FaultLog, load_yaml
 from pytest_llmeval.exchange._contract import Fate, LeftOutError, SourceLedger, SourcePath, as_mapping
 from pytest_llmeval.exchange._patterns import python_pattern
@@ -191,7 +191,7 @@ class AssertionReader:
                 outcome.entry["name"] = name
                 outcome.text += "; its metric is check[NAME], the share of these checks that are met"
         weight = raw.get("weight")
-        if isinstance(weight, int | float) and not isinstance(weight, bool) and weight not in (0, 1):
+        if is_finite_number(weight) and weight not in (0, 1):
             outcome.entry["weight"] = weight
             outcome.fate = Fate.NEAR
             outcome.text += "; its weight counts in check_rate, over all cases together and not as a mean of cases"
@@ -209,7 +209,7 @@ class AssertionReader:
 
 
 def _with_text(assertion: Assertion) -> Outcome:
-    is_number = isinstance(assertion.value, int | float) and not isinstance(assertion.value, bool)
+    is_number = is_finite_number(assertion.value)
     if not (isinstance(assertion.value, str) or (is_number and assertion.kind != "starts-with")):
         raise RefusedThereError(f"its value is {described(assertion.value)}, expected text")
     if assertion.value == "":

@@ -1,12 +1,11 @@
 """An assertion of promptfoo, and what it becomes: a check, or a metric with a limit."""
 
-import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from pytest_llmeval.core import quotation
+from pytest_llmeval.core import is_finite_number, quotation
 from pytest_llmeval.exchange._contract import Fate, LeftOutError
 from pytest_llmeval.exchange._templates import SPACES, VerdictDifference, plain_text
 
@@ -138,7 +137,7 @@ class Assertion:
             LeftOutError: There is none, or it is no number.
         """
         value = default if self.threshold is None else self.threshold
-        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        if is_finite_number(value):
             return value
         raise LeftOutError(f"its threshold is {described(value)}, expected a number")
 

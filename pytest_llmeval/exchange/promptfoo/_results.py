@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from pytest_llmeval.core import is_finite_number
 from pytest_llmeval.exchange._contract import (
     CaseIds,
     Fate,
@@ -184,6 +185,6 @@ def _prediction(response: Mapping[str, Any]) -> Any:
     names = {"prompt": "input_tokens", "completion": "output_tokens"}
     figures: dict[str, Any] = {here: usage[there] for there, here in names.items() if isinstance(usage.get(there), int)}
     cost = response.get("cost")
-    if isinstance(cost, int | float) and not isinstance(cost, bool):
+    if is_finite_number(cost):
         figures["cost_usd"] = cost
     return {"answer": output, "usage": figures} if figures else output

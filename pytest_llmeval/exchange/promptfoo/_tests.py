@@ -9,6 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from pytest_llmeval.core import is_finite_number
 from pytest_llmeval.exchange._contract import (
     LeftOutError,
     SourceLedger,
@@ -403,7 +404,7 @@ _MOST_COUNTED = 200
 
 def is_reached_always(threshold: Any) -> bool:
     """Return whether every mean score reaches the threshold of a test or a set."""
-    return isinstance(threshold, int | float) and not isinstance(threshold, bool) and threshold <= 0
+    return is_finite_number(threshold) and threshold <= 0
 
 
 def together(
@@ -421,7 +422,7 @@ def together(
     """
     if not total:
         raise LeftOutError("there is no assertion")
-    is_number = isinstance(threshold, int | float) and not isinstance(threshold, bool)
+    is_number = is_finite_number(threshold)
     if is_number and not 0 < threshold <= 1:
         decided = constant(f"its threshold is {threshold:g}", met=threshold <= 0)
         return dict(decided.entry or {}), decided.text, []
@@ -480,7 +481,7 @@ def _shares(outcomes: Sequence[tuple[Outcome, Any]], share: Fraction) -> Iterato
 
 
 def _weight(value: Any) -> Fraction:
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf:
+    if is_finite_number(value) and value >= 0:
         return Fraction(str(value))
     raise LeftOutError(f"a weight is {described(value)}, expected a number of at least 0")
 

@@ -5,6 +5,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from pytest_llmeval.core import LARGEST, is_finite_number
 from pytest_llmeval.exchange._agent_libraries import AgentMessage, call_of, items_of, messages_of, parsed_text, texts_of
+from pytest_llmeval.exchange._contract import first_text
 from pytest_llmeval.exchange.traces._spans import TraceSpan
 
 SpanKind: TypeAlias = Literal["agent", "model", "tool", "retrieval", "other"]
@@ -157,13 +158,13 @@ def tool_call_of(span: TraceSpan) -> dict[str, Any] | None:
     """Return the call that a span of a tool is, with ``result``, and with ``status`` if it failed."""
     attributes = span.attributes
     names = ("gen_ai.tool.name", "tool.name", "ai.toolCall.name", "tool_name")
-    name = next((attributes[key] for key in names if isinstance(attributes.get(key), str)), "")
+    name = first_text(attributes, *names)
     if not name:
         name = span.name.removeprefix("execute_tool ").removeprefix("running tool: ").strip()
     if not name:
         return None
     call: dict[str, Any] = {}
-    if own := next((attributes[key] for key in _CALL_IDS if isinstance(attributes.get(key), str)), ""):
+    if own := first_text(attributes, *_CALL_IDS):
         call["id"] = own
     call["name"] = name
     arguments = next((attributes[key] for key in _ARGUMENTS if attributes.get(key) is not None), None)
