@@ -8,15 +8,12 @@ from typing import Any
 import pytest
 from builders import entry, forged, origin, ran, write_suite
 
-from pytest_llmeval import Observation
-from pytest_llmeval.core import AnswerShown, CaseRecord, JudgeCall, JudgingShown, LlmevalError, TargetUsage
+from pytest_llmeval.core import CaseRecord, LlmevalError
 from pytest_llmeval.run import (
     Item,
     ItemResult,
     RunRecord,
-    ShardOptions,
     SuitePart,
-    SuiteVariant,
     read_shard,
     write_shard,
 )
@@ -64,47 +61,6 @@ def test_a_shard_is_read_as_it_was_written_wherever_the_checkout_is(tmp_path: Pa
     for name in RunRecord.__struct_fields__:
         read, expected = getattr(found.run, name), getattr(run(there), name)
         assert (list(read) == list(expected)) if name == "judgements" else (read == expected), name
-
-
-def test_a_shard_of_the_version_before_is_read() -> None:
-    found = read_shard(Path(__file__).parent / "previous_version" / "part.llmeval", Path("/there"))
-    key = SuiteKey("/there/s.eval.yaml", "s.eval.yaml", "", "gpt")
-    assert (found.origin.options, found.origin.items) == (ShardOptions(judge="replay", texts="all"), 4)
-    assert found.origin.variants == [
-        SuiteVariant(key._replace(path="s.eval.yaml"), {"judge": {"model": "openai:a"}}),
-    ]
-    run = found.run
-    assert (run.started, run.seconds, run.ended, run.crashed) == (5.5, 2.5, "bye", "a worker crashed")
-    assert (run.uncollected, run.faults, run.selected) == (True, {"x.eval.yaml": ["wrong"]}, {key.path})
-    assert (run.dropped, run.unfinished, run.unwanted) == ({key._replace(variant="old")}, {"u"}, {"v"})
-    assert (run.deselected, run.failures) == ({"d", "v"}, {"test_x.py::test_it"})
-    first, second = run.items.values()
-    (rich,), plain = first.part.records, second.part.records
-    assert (first.part.key, first.part.total, first.outcome, first.duration) == (key, 3, "failed", 1.5)
-    silent = {"judge": "no reply"}
-    assert rich == CaseRecord(
-        "a",
-        {},
-        "failed",
-        {"f1": Observation({"tp": 1, "fn": 0.5}, {"missed": ["x"]}, {"recall": "no gold"}, "not JSON", silent)},
-        {"other": "ValueError: no"},
-        "f1: 0.5 < 0.9",
-        1.25,
-        [JudgeCall("k", True, 7, 2, 0.001, 0.5, "openai:a"), JudgeCall("l", False)],
-        [0.25, 1],
-        [TargetUsage(5, 6.5, 0.1), TargetUsage()],
-        {"times": 2, "passed": 1, "pass_rate": 0.5, "status": "flaky", "spread": {"f1": 0.1}},
-        {"f1": ["missed: x"]},
-        [AnswerShown({"text": "y \ud800"}, 2)],
-        [JudgingShown("judge", "binary", {"answer": "y"}, "no", 0.0, 0.001, "openai:a")],
-        rich.recordings,
-    )
-    assert [(each["case"], each["prediction"]) for each in rich.recordings] == [("a", "y \ud800")]
-    assert plain == [
-        CaseRecord("b", observations={"f1": Observation({"tp": 2})}, duration_s=0.5),
-        CaseRecord("c", outcome="not_run", reason="budget"),
-    ]
-    assert list(run.judgements) == [(Path("/there/__llmeval__/s.judgements.jsonl"), entry())]
 
 
 def test_the_same_results_are_the_same_bytes(written: Path) -> None:

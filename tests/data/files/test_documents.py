@@ -189,6 +189,10 @@ def test_jsonl_rows_have_their_line_numbers(tmp_path: Path) -> None:
     assert faults == []
 
 
+FAULTS = Path(__file__).with_name("jsonl_faults.txt")
+"""The faults that the test below expects, in their order."""
+
+
 def test_bad_jsonl_lines_are_told_and_the_others_survive(tmp_path: Path) -> None:
     lines = [
         b'{"id": 1}',
@@ -205,18 +209,7 @@ def test_bad_jsonl_lines_are_told_and_the_others_survive(tmp_path: Path) -> None
     ]
     rows, faults = jsonl(tmp_path, b"\n".join(lines))
     assert rows == [(1, {"id": 1}), (11, {"id": 11})]
-    assert faults == [
-        'a.jsonl:2:2  found "\'", expected a key in double quotes',
-        "a.jsonl:3:9  found byte 0xff at byte offset 28, expected UTF-8",
-        "a.jsonl:4:10  a: found the key 'a' twice, expected it once (first at 4:2)",
-        "a.jsonl:5:8  a[0]: found NaN, expected a finite number (or null)",
-        "a.jsonl:5:13  a[1]: found 1e999, expected a number below 1.8e308",
-        "a.jsonl:6:7  a: found half of a surrogate pair, expected a whole character",
-        "a.jsonl:7:101  found more than 100 levels of nesting, expected fewer",
-        "a.jsonl:8:10  found '{', expected the end of the text after the value",
-        "a.jsonl:9:2  found the end of the text, expected a key in double quotes",
-        "a.jsonl:10:8  found '\\x00', expected no control character inside a text (escape it)",
-    ]
+    assert faults == FAULTS.read_text(encoding="utf-8").splitlines()
 
 
 def test_only_the_first_hundred_bad_lines_are_listed(tmp_path: Path) -> None:

@@ -152,6 +152,10 @@ def test_commas_between_digits_do_not_matter() -> None:
     assert found == [1, 1, 0]
 
 
+FAULTS = Path(__file__).with_name("tau_task_faults.txt")
+"""The faults that the test below expects, in their order."""
+
+
 def test_malformed_tasks_are_faults_with_line_and_field() -> None:
     data = [
         3,
@@ -172,21 +176,7 @@ def test_malformed_tasks_are_faults_with_line_and_field() -> None:
     text = "[\n" + ",\n".join(map(json.dumps, data)) + "\n]"
     cases, faults = tasks(text)
     assert [case.id for case in cases] == ["good"]
-    assert [each.removeprefix("tasks.json:") for each in faults] == [
-        "2:1  [0]: found the number 3, expected a task",
-        "3:1  [1]: found id, expected instruction (tau-bench) or user_scenario (tau2-bench)",
-        "4:28  [2].instruction: found a list, expected text",
-        "4:46  [2].actions: found an object, expected a list of actions",
-        "4:73  [2].outputs[0]: found the number 1, expected text",
-        "5:45  [3].actions[0]: found the text 'call', expected an action with name and kwargs",
-        "5:62  [3].actions[1].name: found the text '', expected the name of a tool",
-        "5:91  [3].actions[2].kwargs: found the number 3, expected an object",
-        "6:30  [4].user_scenario: found the text 'x', expected an object",
-        "7:47  [5].user_scenario.instructions: found no instruction, expected what the user wants",
-        "8:8  [6].id: found a list, expected text or a whole number",
-        "9:119  [7].evaluation_criteria.actions[0].compare_args: found the text 'x', expected a list of names",
-        "11:1  [9].id: found the id 'good' twice, expected it once (first in line 10)",
-    ]
+    assert [each.removeprefix("tasks.json:") for each in faults] == FAULTS.read_text(encoding="utf-8").splitlines()
 
 
 def test_python_files_are_not_executed() -> None:
