@@ -267,6 +267,7 @@ _ORDER_IN_JSON = re.compile(r"(##\w*+)\[")
 
 _MOST = 5
 _LONGEST_LIST = 300
+_LONGEST_ARGUMENTS = 120
 _WRONG, _REASONING = "wrong", "reasoning"
 
 
@@ -333,6 +334,16 @@ def joined_lines(lines: Iterable[str]) -> Iterator[str]:
     for line, equal in groupby(lines):
         times = sum(1 for _ in equal)
         yield f"{line} (x {times})" if times > 1 else line
+
+
+def call_text(name: str, arguments: Mapping[str, Any] | None) -> str:
+    """Return a call of a tool as messages show it.
+
+    >>> call_text("find", {"q": "order", "all": True}), call_text("stop", None)
+    ('find("q": "order", "all": true)', 'stop()')
+    """
+    text = "" if arguments is None else json.dumps(arguments, ensure_ascii=False, default=str)[1:-1]
+    return f"{name}({excerpt(text, _LONGEST_ARGUMENTS)})"
 
 
 def as_line(value: Any, most: int = _LONGEST_LIST) -> str:

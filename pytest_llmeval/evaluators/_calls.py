@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from pytest_llmeval.core import MISSING, Case, PredictionError, excerpt, grouped
+from pytest_llmeval.core import MISSING, Case, PredictionError, call_text, grouped
 from pytest_llmeval.evaluators._answers import NoJsonError, describe_found, read_json
 
 _FAILED: Final = frozenset(
@@ -53,7 +53,6 @@ _ASSISTANTS: Final = frozenset(("assistant", "ai", "model", "response"))
 _TEXTS: Final = frozenset(("text", "input_text", "output_text", "refusal", "user-prompt", None))
 """Types of the parts of a message that say something; parts of Gemini have none."""
 
-_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, default=str)
 _OTHER_ARGUMENTS: Final = ("args", "input")
 _FORM: Final = "an object with name and arguments"
 
@@ -81,8 +80,7 @@ class ToolCall(NamedTuple):
     turn: int = 0
 
     def __str__(self) -> str:
-        arguments = "" if self.arguments is None else _ENCODER.encode(self.arguments)[1:-1]
-        return f"{self.name}({excerpt(arguments, 120)})"
+        return call_text(self.name, self.arguments)
 
     def placed(self, line: str) -> str:
         """Return a line about the call with the turn in which it was made."""

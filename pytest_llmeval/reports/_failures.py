@@ -1,10 +1,12 @@
 """The text of a failing case, with reason, answer and findings, and what failing cases share."""
 
 import difflib
+import json
 import re
 import textwrap
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import groupby, pairwise
 from typing import Any, NamedTuple, TypeAlias
 
 from pytest_llmeval.core import (
@@ -16,37 +18,62 @@ from pytest_llmeval.core import (
     Parts,
     PredictionError,
     as_line,
+    call_text,
     counted,
     groups_of_case,
-    joined_lines,
     printable,
     width_of,
 )
 from pytest_llmeval.reports._form import CaseReport, SuiteReport
 
-_NAMED = re.compile(r"turn (\d+)\b")
+_NAMED = re.compile(r"turn (\d+)\b:? ?")
 _MOST_WRONG = 3
 _AROUND = 1
 _ALL = 3
 """Conversations up to this many turns are shown whole."""
+_ALL_STEPS = 12
+"""Lists of calls up to this many lines are shown whole."""
 
 
-def wrong_turns(lines: Mapping[str, Sequence[str]]) -> list[int]:
-    """Return the turns that lines of evaluators begin with, in order, counted from 1.
+class _Step(NamedTuple):
+    """A line of a transcript.
 
-    >>> wrong_turns({"text": ["turn 3: extra words: refunded", "turn 3: and more"], "checks": ["turn 1: found 'x'"]})
-    [1, 3]
+    Attributes:
+        text: The line.
+        call: The call that it shows, as findings name it; empty for messages.
+        tool: Its name.
     """
-    matches = (_NAMED.match(line) for findings in lines.values() for line in findings)
-    return sorted({int(match[1]) for match in matches if match is not None})
+
+    text: str
+    call: str = ""
+    tool: str = ""
+
+    def is_named(self, finding: str) -> bool:
+        """Return whether a finding is about this call."""
+        if not self.call:
+            return False
+        return self.call in finding or finding.startswith((f"{self.tool}: ", f"found {self.tool},"))
 
 
-def transcript_lines(messages: Any, wrong: Collection[int], most: int = 160) -> Iterator[str]:
+def findings_of(record: CaseRecord) -> list[str]:
+    """Return what is wrong with a case, a line each: what evaluators say, and the parts of the reason."""
+    parts = re.split(r"; |(?<=\w): (?=turn \d|found )", record.reason or "")
+    return [*(line for lines in record.lines.values() for line in lines), *parts]
+
+
+def _in_turns(findings: Iterable[str]) -> Iterator[tuple[int, str]]:
+    """Yield findings with the turns that they begin with; 0 where they name none."""
+    for finding in findings:
+        match = _NAMED.match(finding)
+        yield (int(match[1]), finding[match.end() :]) if match else (0, finding)
+
+
+def transcript_lines(messages: Any, findings: Sequence[str] = (), most: int = 160) -> Iterator[str]:
     """Yield the turns around those that are wrong, or else the last ones, and how many turns are left out.
 
     Args:
         messages: Of the conversation; for any other value, nothing is yielded.
-        wrong: Turns in which something is wrong, counted from 1; they are marked.
+        findings: What is wrong. The calls that it is about are marked, or else the turns that it begins with.
         most: Maximum number of characters of a line.
     """
     if not isinstance(messages, list) or not all(isinstance(each, Mapping) for each in messages):
@@ -55,59 +82,124 @@ def transcript_lines(messages: Any, wrong: Collection[int], most: int = 160) -> 
     turns = [messages[start:end] for start, end in pairwise([*starts, len(messages)])]
     if not turns:
         return
-    listed = _listed_turns(len(turns), [each for each in wrong if each <= len(turns)])
-    count = f"{len(turns)} turn{'s' if len(turns) != 1 else ''}"
+    in_turns = list(_in_turns(findings))
+    wrong = {turn for turn, _ in in_turns if turn}
+    listed = _listed(len(turns), [turn for turn in wrong if turn <= len(turns)], _ALL)
+    count = counted(len(turns), "turn")
     left_out = len(turns) - len(listed)
     yield f"transcript: {count}, {left_out} of them left out" if left_out else f"transcript: {count}"
     before = 0
     for turn in listed:
         if turn > before + 1:
-            yield f"  ... {_range(before + 1, turn - 1)} left out"
-        mark = ">" if turn in wrong else " "
-        yield from (as_line(f"{mark} {line}", most) for line in _turn(turn, turns[turn - 1]))
+            yield f"  ... {_range('turn', before + 1, turn - 1)} left out"
+        said = [finding for place, finding in in_turns if place in (0, turn)]
+        steps = list(_turn(turn, turns[turn - 1]))
+        marks = [any(map(step.is_named, said)) for step in steps]
+        if turn in wrong and not any(marks):
+            marks = [True] * len(steps)
+        yield from (
+            as_line(f"{'>' if mark else ' '} {step.text}", most) for step, mark in zip(steps, marks, strict=True)
+        )
         before = turn
     if before < len(turns):
-        yield f"  ... {_range(before + 1, len(turns))} left out"
+        yield f"  ... {_range('turn', before + 1, len(turns))} left out"
 
 
-def _listed_turns(count: int, wrong: Sequence[int]) -> list[int]:
-    """Return the numbers of the turns that are shown."""
-    if count <= _ALL:
+def call_lines(calls: Any, findings: Sequence[str], most: int = 160) -> Iterator[str]:
+    """Yield the calls of a trace, numbered: those around the calls that findings are about, or else the last ones.
+
+    Args:
+        calls: Of the prediction; for any other value, nothing is yielded.
+        findings: What is wrong.
+        most: Maximum number of characters of a line.
+    """
+    if not isinstance(calls, list) or not calls or not all(isinstance(each, Mapping) for each in calls):
+        return
+    said = [finding for _, finding in _in_turns(findings)]
+    numbered: list[tuple[str, _Step]] = []
+    first = 1
+    for step, equal in groupby(map(_call, calls)):
+        last = first + sum(1 for _ in equal) - 1
+        numbered.append((f"{first}" if first == last else f"{first}-{last}", _times(step, last - first + 1)))
+        first = last + 1
+    marks = [any(map(step.is_named, said)) for _, step in numbered]
+    listed = _listed(len(numbered), [place for place, mark in enumerate(marks, 1) if mark], _ALL_STEPS)
+    width = max(len(number) for number, _ in numbered)
+    yield f"calls: {len(calls)}"
+    before = 0
+    for place in listed:
+        if place > before + 1:
+            yield f"  ... {_range('line', before + 1, place - 1)} left out"
+        number, step = numbered[place - 1]
+        yield as_line(f"{'>' if marks[place - 1] else ' '} {number:>{width}} {step.text.removeprefix('call ')}", most)
+        before = place
+    if before < len(numbered):
+        yield f"  ... {_range('line', before + 1, len(numbered))} left out"
+
+
+def _listed(count: int, wrong: Sequence[int], whole: int) -> list[int]:
+    """Return the numbers of the turns or lines that are shown."""
+    if count <= whole:
         return list(range(1, count + 1))
     near = [*sorted(wrong)[:_MOST_WRONG]] or [count]
-    around = {turn for each in near for turn in range(each - _AROUND, each + _AROUND + 1)}
-    return sorted(turn for turn in around if 0 < turn <= count)
+    around = {place for each in near for place in range(each - _AROUND, each + _AROUND + 1)}
+    return sorted(place for place in around if 0 < place <= count)
 
 
-def _range(first: int, last: int) -> str:
-    return f"turn {first}" if first == last else f"turns {first} to {last}"
+def _range(noun: str, first: int, last: int) -> str:
+    return f"{noun} {first}" if first == last else f"{noun}s {first} to {last}"
 
 
-def _turn(number: int, messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _turn(number: int, messages: Sequence[Mapping[str, Any]]) -> Iterator[_Step]:
     """Yield a line for each message, and one for equal calls of a tool that follow each other."""
     name = f"turn {number} "
     for message in messages:
-        content = message.get("content")
-        if content not in (None, ""):
-            yield f"{name}{_printed(message.get('role', ''))}: {_printed(content)}"
-            name = " " * len(name)
-        calls = message.get("tool_calls")
-        for line in joined_lines(map(_call, calls if isinstance(calls, list) else ())):
-            yield f"{name}{line}"
+        for step, equal in groupby(_steps(message)):
+            shown = _times(step, sum(1 for _ in equal))
+            yield shown._replace(text=f"{name}{shown.text}")
             name = " " * len(name)
 
 
-def _call(call: Any) -> str:
+def _times(step: _Step, times: int) -> _Step:
+    return step._replace(text=f"{step.text} (x {times})") if times > 1 else step
+
+
+def _steps(message: Mapping[str, Any]) -> Iterator[_Step]:
+    """Yield what a message says and calls, in order."""
+    role, content = _printed(message.get("role", "")), message.get("content")
+    for block in content if _has_blocks(content) else [content]:
+        match block:
+            case None | "":
+                continue
+            case {"type": "text", "text": str(text)}:
+                yield _Step(f"{role}: {_printed(text)}")
+            case {"type": "tool_use", "name": _, "input": arguments}:
+                yield _call({"name": block["name"], "arguments": arguments})
+            case {"type": "tool_result"}:
+                yield _Step(f"result: {_printed(block.get('content'))}")
+            case _:
+                yield _Step(f"{role}: {_printed(block)}")
+    calls = message.get("tool_calls")
+    yield from map(_call, calls if isinstance(calls, list) else ())
+
+
+def _has_blocks(content: Any) -> bool:
+    return isinstance(content, list) and all(isinstance(each, Mapping) and "type" in each for each in content)
+
+
+def _call(call: Any) -> _Step:
     """Return name, arguments and result of a call, however it is written."""
     if not isinstance(call, Mapping):
-        return f"call {_printed(call)}"
+        return _Step(f"call {_printed(call)}")
     function = call["function"] if isinstance(call.get("function"), Mapping) else call
-    arguments = function.get("arguments")
-    if isinstance(arguments, Mapping):
-        arguments = ", ".join(f"{name}={_printed(value)}" for name, value in arguments.items())
+    name, arguments = str(function.get("name", "?")), function.get("arguments")
+    if isinstance(arguments, str):
+        with suppress(ValueError):
+            arguments = json.loads(arguments)
+    text = call_text(name, arguments) if isinstance(arguments, Mapping | None) else f"{name}({as_line(arguments)})"
     result = next((call[name] for name in ("error", "result", "output") if call.get(name) is not None), None)
     suffix = "" if result is None else f" -> {_printed(result)}"
-    return f"call {_printed(function.get('name', '?'))}({'' if arguments is None else _printed(arguments)}){suffix}"
+    return _Step(f"call {printable(text)}{suffix}", text, name)
 
 
 def _printed(value: Any) -> str:
@@ -191,11 +283,11 @@ def explain(case: Case, record: CaseRecord, place: CasePlace | None = None, widt
 
 def _values(case: Case, record: CaseRecord, width: int) -> Iterator[str]:
     """Yield input, expected and prediction, each cut to what fits, and how the prediction differs."""
+    findings, room = findings_of(record), 2 * width - _INDENT
     failing = [each for each in record.answers if each.failed] or record.answers
     answers = [(each.value, each.failed or each.times) for each in failing] or [(case.prediction, 1)]
-    transcript = list(
-        transcript_lines(_part(case, "messages", answers[0][0]), wrong_turns(record.lines), 2 * width - _INDENT)
-    )
+    transcript = list(transcript_lines(_part(case, "messages", answers[0][0]), findings, room))
+    transcript = transcript or list(call_lines(_part(case, "tool_calls", answers[0][0]), findings, room))
     for name, value in (("input", case.input), ("expected", case.expected)):
         if value is not None and not (value is case.input and isinstance(value, list) and transcript):
             yield _value(name, value, width)
@@ -227,7 +319,7 @@ def _part(case: Case, name: str, prediction: Any) -> Any:
         part = parts.find(name, prediction)
     except PredictionError:
         return None
-    if name == "messages":
+    if name in ("messages", "tool_calls"):
         return part
     if name == "contexts":
         return part if isinstance(part, list) and all(isinstance(each, str) for each in part) else None

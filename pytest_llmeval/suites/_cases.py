@@ -136,6 +136,8 @@ def _from_row(reading: SuiteReading, row: Case, source: Source) -> Case | None:
 def _case(reading: SuiteReading, data: Any, number: int) -> Case | None:
     before = len(reading.faults)
     path = ("cases", number)
+    if isinstance(data, Mapping) and isinstance(data.get("id"), float) and (name := case_id(data["id"])):
+        data = {**data, "id": name}
     entry = reading.check(CaseEntry, data, path)
     if entry is None:
         return None

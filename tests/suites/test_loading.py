@@ -172,6 +172,11 @@ def test_all_faults_of_a_file_are_told_at_once_with_line_and_column(load: Load) 
     assert str(caught.value) == GOLDEN
 
 
+@pytest.mark.parametrize(("written", "id"), [("264.0", "264"), ("1e3", "1000"), ("'264.0'", "264.0"), ("-0.0", "0")])
+def test_a_whole_number_is_an_id_however_it_is_written(load: Load, written: str, id: str) -> None:  # noqa: A002 (its name)
+    assert [each.id for each in load(f"{F1}cases: [{{id: {written}, expected: x}}]\n").cases] == [id]
+
+
 @pytest.mark.parametrize(
     ("case", "fault"),
     [
@@ -182,7 +187,8 @@ def test_all_faults_of_a_file_are_told_at_once_with_line_and_column(load: Load) 
         ),
         ("{id: 'a::b'}", "4:5  cases[1]: found the id 'a::b' with '::', which pytest splits at"),
         ("{id: ''}", "4:5  cases[1]: found an empty id"),
-        ("{id: 1.5}", "4:10  cases[1].id: found the number 1.5, expected text"),
+        ("{id: 1.5}", "4:10  cases[1].id: found the number 1.5, expected text or a whole number"),
+        ("{id: true}", "4:10  cases[1].id: found true, expected text or a whole number"),
         ("{tags: [not good]}", "4:5  cases[1]: found the tag 'not good', expected letters, digits, '-' and '_'"),
         ("{tags: [parametrize]}", "4:5  cases[1]: found the tag 'parametrize', which pytest reserves"),
         ("{tags: smoke}", "4:12  cases[1].tags: found the text 'smoke', expected a list"),

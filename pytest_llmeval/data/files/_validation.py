@@ -117,10 +117,12 @@ def _is_unicode(text: str) -> bool:
 
 _LONGEST = 60
 
+_TEXT_OR_INT = "text_or_int"
 _EXPECTED = {
     "string_type": "text",
     "float_type": "a number",
     "int_type": "a whole number",
+    _TEXT_OR_INT: "text or a whole number",
     "int_from_float": "a whole number",
     "bool_type": "true or false",
     "list_type": "a list",
@@ -364,12 +366,18 @@ def most_telling(faults: "list[ErrorDetails]") -> "list[ErrorDetails]":
     """Keep one fault per place: a union reports one for each of its branches.
 
     Of a union of words and a mapping, a mapping has the faults of the mapping, and anything else that it is no word.
+    Of a union of text and whole numbers, a value is neither.
     """
-    seen: dict[tuple[int | str, ...], ErrorDetails] = {}
+    seen: dict[tuple[int | str, ...], list[ErrorDetails]] = {}
     for fault in faults:
         if not any(_is_elsewhere(fault, other) for other in faults):
-            seen.setdefault(_place(fault), fault)
-    return list(seen.values())
+            seen.setdefault(_place(fault), []).append(fault)
+    return [
+        {**first, "type": _TEXT_OR_INT}
+        if [first["type"], *(each["type"] for each in others)] == ["string_type", "int_type"]
+        else first
+        for first, *others in seen.values()
+    ]
 
 
 def _is_elsewhere(fault: "ErrorDetails", other: "ErrorDetails") -> bool:

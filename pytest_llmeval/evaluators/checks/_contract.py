@@ -351,7 +351,8 @@ class CheckLeaf:
         if met is not self.negated:
             return MET
         text = evidence if isinstance(evidence, str) else evidence()
-        what = subject.absent or f"found {text or subject.show()}"
+        place = f" at {self.on}" if self.on is not None and self.on not in PARTS else ""
+        what = subject.absent or f"found {text or subject.show()}{place}"
         return CheckFinding(False, True, f"{what}, expected {self.written}")
 
 

@@ -66,13 +66,30 @@ def test_calls_of_tools_are_folded_to_a_line_with_arguments_and_open_to_their_re
         {"role": "assistant", "content": "There."},
     ]
     opened(browser, tmp_path, [suite([case("talk", prediction={"messages": messages})])])
-    assert browser.texts(".call summary")[0] == "find(id=7)"
+    assert browser.texts(".call summary")[0] == "1 find(id=7)"
     assert browser.run("return [...document.querySelectorAll('.call details')].map((each) => each.open)") == [
         False,
         True,
     ]
     assert "found it" in browser.texts(".call")[0]
     assert browser.texts(".turns > li > .role") == ["user", "assistant", "tool", "assistant"]
+
+
+@pytest.mark.parametrize("in_messages", [True, False], ids=["in messages", "alone"])
+def test_equal_calls_are_one_line_and_the_wrong_one_is_marked(
+    browser: Browser, tmp_path: Path, *, in_messages: bool
+) -> None:
+    calls = [*[call("find", q="order")] * 51, call("pay", sum=3, to={"name": "Ann", "ids": [1, 2]}), call("stop")]
+    messages = [{"role": "user", "content": "Pay"}, {"role": "assistant", "tool_calls": calls}]
+    prediction = {"messages": messages} if in_messages else {"tool_calls": calls}
+    reason = 'tools: found pay("sum": 3, "to": {"name": "Ann", "ids": [1, 2]}) without an earlier approve'
+    failing = case("talk", "failed", 0.5, prediction=prediction, reason=reason)
+    opened(browser, tmp_path, [suite([failing])])
+    lines = browser.texts(".timeline .call summary")
+    assert [line.split("(")[0] for line in lines] == ["1-51 find", "52 ✗ pay", "53 stop"]
+    assert lines[0].endswith("x 51")
+    assert browser.texts(".call.bad code.tool") == ["pay"]
+    assert browser.complaints() == []
 
 
 def test_repeats_stand_side_by_side_and_the_first_turn_that_differs_is_marked(browser: Browser, tmp_path: Path) -> None:

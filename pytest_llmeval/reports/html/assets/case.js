@@ -83,7 +83,7 @@ function drawAnswers(texts, before, other) {
   const difference = has("expected") && has("prediction") ? drawDifference(nearest(expected, answer), answer) : null;
   const calls = toolCalls(texts.prediction);
   const wanted = toolCalls(texts.expected);
-  const transcript = drawTranscript(texts.prediction, texts.lines);
+  const transcript = drawTranscript(texts.prediction, texts.lines, texts.reason);
   const scripted = transcript && isConversation(texts.input);
   return [
     has("input") ? section(t("Input"), copyButton(() => copiedText(texts.input)), scripted ? h("details", {}, h("summary", {}, t("the script of the conversation")), drawValue(texts.input)) : drawValue(texts.input)) : null,
@@ -97,7 +97,7 @@ function drawAnswers(texts, before, other) {
     texts.answers?.length > 1 ? drawRepeats(texts.answers) : null,
     difference ? section(t("Difference"), h("p", { class: "quiet" }, legend(t("only expected"), t("only predicted"))), difference) : null,
     calls.length || wanted.length
-      ? section(t("Tool calls"), h("div", { class: "sides" }, wanted.length ? h("div", {}, h("h3", {}, t("Expected")), drawCalls(wanted)) : null, h("div", {}, h("h3", {}, t("Prediction")), calls.length ? drawCalls(calls) : h("p", { class: "empty" }, t("none")))))
+      ? section(t("Tool calls"), h("div", { class: "sides" }, wanted.length ? h("div", {}, h("h3", {}, t("Expected")), drawCalls(wanted)) : null, h("div", {}, h("h3", {}, t("Prediction")), calls.length ? drawCalls(calls, undefined, undefined, findingsOf(texts.lines, texts.reason)) : h("p", { class: "empty" }, t("none")))))
       : null,
     before?.prediction !== undefined ? section(t("Before, in {name}", { name: sourceName(other.entry) }), drawBefore(before.prediction, texts.prediction)) : null,
   ];

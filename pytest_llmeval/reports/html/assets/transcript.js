@@ -41,23 +41,30 @@ function firstDifference(columns) {
   return 0;
 }
 
-/** @param {any} prediction @param {Object<string, string[]>} [lines] @returns {Element|null} A conversation turn by turn; those in which something is wrong are open and marked. */
-function drawTranscript(prediction, lines) {
-  const turns = turnsOf(prediction);
-  if (!turns) return null;
-  const wrong = turnLines(lines);
-  return h("div", { class: "transcript" }, turns.map((turn) => drawTurn(turn, wrong.get(turn.number), !wrong.size || turns.length < FOLDED_FROM || wrong.has(turn.number))));
+/** @param {Object<string, string[]>} [lines] @param {string} [reason] @returns {string[]} What is wrong with a case, a line each: what evaluators say, and the parts of the reason. */
+function findingsOf(lines, reason) {
+  return [...Object.values(lines || {}).flat(), ...(reason || "").split(/; |(?<=\w): (?=turn \d|found )/)];
 }
 
-/** @param {Turn} turn @param {[string, string][]|undefined} wrong @param {boolean} open @returns {Element} */
-function drawTurn(turn, wrong, open) {
+/** @param {any} prediction @param {Object<string, string[]>} [lines] @param {string} [reason] @returns {Element|null} A conversation turn by turn; those in which something is wrong are open and marked. */
+function drawTranscript(prediction, lines, reason) {
+  const turns = turnsOf(prediction);
+  if (!turns) return null;
+  const findings = findingsOf(lines, reason);
+  const parts = findingsOf({}, reason).filter((line) => !findingsOf(lines).includes(line));
+  const wrong = turnLines({ ...lines, [t("reason")]: parts });
+  return h("div", { class: "transcript" }, turns.map((turn) => drawTurn(turn, wrong.get(turn.number), !wrong.size || turns.length < FOLDED_FROM || wrong.has(turn.number), findings)));
+}
+
+/** @param {Turn} turn @param {[string, string][]|undefined} wrong @param {boolean} open @param {string[]} findings Of the case. @returns {Element} */
+function drawTurn(turn, wrong, open, findings) {
   const asked = turn.messages.find((each) => each.role === "user");
   return h(
     "details",
     { class: wrong ? "turn wrong" : "turn", open, "data-turn": turn.number },
     h("summary", {}, wrong ? [sign("failed", t("something is wrong in this turn")), " "] : null, h("b", {}, t("turn {n}", { n: turn.number })), h("span", { class: "quiet begin", dir: "auto" }, shortText(textOf(asked?.content ?? "")))),
     wrong ? h("ul", { class: "finding" }, wrong.map(([label, line]) => h("li", {}, h("code", {}, label), " ", line))) : null,
-    drawTurns(turn.messages),
+    drawTurns(turn.messages, undefined, findings.filter((line) => Number(/^turn (\d+)/.exec(line)?.[1] ?? turn.number) === turn.number).map((line) => line.replace(/^turn \d+:?\s*/, ""))),
   );
 }
 

@@ -1,4 +1,5 @@
 const LONGEST = 20000;
+const CALL_LENGTH = 120;
 
 /** @param {any} value @returns {boolean} Whether a value is a list of messages, as chats have them. */
 function isConversation(value) {
@@ -49,9 +50,10 @@ function drawText(text, kind) {
  * Draw messages: who says what, and the calls of tools, folded, with their results.
  * @param {any[]} messages
  * @param {any[]} [reference] Messages of another conversation in the same place, from which differences are marked.
+ * @param {string[]} [findings] What is wrong: the calls that it is about are marked.
  * @returns {Element}
  */
-function drawTurns(messages, reference) {
+function drawTurns(messages, reference, findings = []) {
   const results = new Map(messages.filter((each) => each.role === "tool" && each.tool_call_id !== undefined).map((each) => [each.tool_call_id, each.content]));
   const asked = new Set(messages.flatMap((each) => callsOf(each).map((call) => call?.id)));
   const known = reference && new Set(reference.flatMap(callsOf).map((call) => callLine(call)));
@@ -68,7 +70,7 @@ function drawTurns(messages, reference) {
         { class: each.role === "user" ? "user" : "other" },
         h("span", { class: "role" }, each.role),
         each.content === undefined || each.content === null || each.content === "" ? null : said(each),
-        callsOf(each).length ? drawCalls(callsOf(each), results, known) : null,
+        callsOf(each).length ? drawCalls(callsOf(each), results, known, findings) : null,
       ),
     ),
   );
@@ -97,30 +99,58 @@ function callLine(call) {
  * @param {any[]} calls
  * @param {Map<any, any>} [results] Results that are messages of their own, by the id of the call.
  * @param {Set<string>} [known] Lines of the calls of another conversation; other calls are marked.
+ * @param {string[]} [findings] What is wrong: the calls that it is about are marked.
  * @returns {Element}
  */
-function drawCalls(calls, results = new Map(), known = undefined) {
+function drawCalls(calls, results = new Map(), known = undefined, findings = []) {
   return h(
     "ol",
     { class: "timeline" },
-    calls.map((call) => {
+    equalCalls(calls, results).map(({ call, first, times }) => {
       const { name, given } = callParts(call);
       const line = callLine(call);
+      const wrong = isNamed(call, findings);
       const failed = ["error", "failed"].includes(call?.status) || call?.error;
       const found = [call?.result, call?.output, call?.error, results.get(call?.id)].filter((each) => each !== undefined && each !== null);
       return h(
         "li",
-        { class: failed ? "call bad" : "call" },
+        { class: failed || wrong ? "call bad" : "call" },
         h(
           "details",
           { open: Boolean(failed) },
-          h("summary", {}, h("code", { class: "tool" }, name), h("code", { class: "given", title: line.slice(0, 1000) }, line.slice(name.length, name.length + 300)), failed ? h("span", { class: "kind fell" }, " ", sign("failed"), " ", String(call.status || t("error"))) : null, known && !known.has(line) ? [" ", h("ins", {}, t("only here"))] : null),
+          h("summary", {}, calls.length > 1 ? h("span", { class: "quiet" }, times > 1 ? `${first}-${first + times - 1} ` : `${first} `) : null, wrong ? [sign("failed", t("something is wrong with this call")), " "] : null, h("code", { class: "tool" }, name), h("code", { class: "given", title: line.slice(0, 1000) }, line.slice(name.length, name.length + 300)), times > 1 ? h("span", { class: "kind" }, ` x ${times}`) : null, failed ? h("span", { class: "kind fell" }, " ", sign("failed"), " ", String(call.status || t("error"))) : null, known && !known.has(line) ? [" ", h("ins", {}, t("only here"))] : null),
           given === undefined ? null : drawValue(given),
           found.map((each) => [h("span", { class: "role" }, t("result")), drawValue(each)]),
         ),
       );
     }),
   );
+}
+
+/** @param {any[]} calls @param {Map<any, any>} results @returns {{call: any, first: number, times: number}[]} Calls by their numbers, equal ones that follow each other as one. */
+function equalCalls(calls, results) {
+  const grouped = [];
+  const written = (call) => JSON.stringify([callLine(call), call?.result ?? call?.output ?? call?.error ?? results.get(call?.id) ?? null]);
+  calls.forEach((call, at) => {
+    const last = grouped.at(-1);
+    if (last && written(last.call) === written(call)) last.times += 1;
+    else grouped.push({ call, first: at + 1, times: 1 });
+  });
+  return grouped;
+}
+
+/** @param {any} call @param {string[]} findings @returns {boolean} Whether what is wrong is about this call, as evaluators write it. */
+function isNamed(call, findings) {
+  const { name, given } = callParts(call);
+  const whole = `${name}(${given !== null && typeof given === "object" ? spaced(given).slice(1, -1).slice(0, CALL_LENGTH) : ""}`;
+  return findings.some((line) => line.includes(whole) || line.startsWith(`${name}: `) || line.startsWith(`found ${name},`));
+}
+
+/** @param {any} value @returns {string} JSON with spaces after commas and colons. */
+function spaced(value) {
+  if (Array.isArray(value)) return `[${value.map(spaced).join(", ")}]`;
+  if (value === null || typeof value !== "object") return JSON.stringify(value);
+  return `{${Object.entries(value).map(([key, each]) => `${JSON.stringify(key)}: ${spaced(each)}`).join(", ")}}`;
 }
 
 /** @param {any} prediction @returns {any[]} Its calls, unless they stand in a transcript. */

@@ -158,6 +158,7 @@ const inChinese = {
   "skipped": "跳过",
   "not scored": "未评分",
   "something is wrong in this turn": "此轮有问题",
+  "something is wrong with this call": "此次调用有问题",
   "stable fail": "稳定未通过",
   "stable pass": "稳定通过",
   "strength": "强度",
