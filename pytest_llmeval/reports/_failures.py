@@ -27,6 +27,7 @@ from pytest_llmeval.core import (
 from pytest_llmeval.reports._form import CaseReport, SuiteReport
 
 _NAMED = re.compile(r"turn (\d+)\b:? ?")
+_FOUND = re.compile("found (.+), expected (.+)")
 _MOST_WRONG = 3
 _AROUND = 1
 _ALL = 3
@@ -42,17 +43,24 @@ class _Step(NamedTuple):
         text: The line.
         call: The call that it shows, as findings name it; empty for messages.
         tool: Its name.
+        chosen: What it may be in a list of tools: the name, or the only argument, which names a skill.
     """
 
     text: str
     call: str = ""
     tool: str = ""
+    chosen: frozenset[str] = frozenset()
 
     def is_named(self, finding: str) -> bool:
         """Return whether a finding is about this call."""
         if not self.call:
             return False
-        return self.call in finding or finding.startswith((f"{self.tool}: ", f"found {self.tool},"))
+        found = _FOUND.match(finding)
+        return (
+            self.call in finding
+            or finding.startswith(f"{self.tool}: ")
+            or (found is not None and not self.chosen.isdisjoint({*found[1].split(", ")} - {found[2]}))
+        )
 
 
 def findings_of(record: CaseRecord) -> list[str]:
@@ -167,7 +175,7 @@ def _times(step: _Step, times: int) -> _Step:
 def _steps(message: Mapping[str, Any]) -> Iterator[_Step]:
     """Yield what a message says and calls, in order."""
     role, content = _printed(message.get("role", "")), message.get("content")
-    for block in content if _has_blocks(content) else [content]:
+    for block in _blocks(content):
         match block:
             case None | "":
                 continue
@@ -183,8 +191,10 @@ def _steps(message: Mapping[str, Any]) -> Iterator[_Step]:
     yield from map(_call, calls if isinstance(calls, list) else ())
 
 
-def _has_blocks(content: Any) -> bool:
-    return isinstance(content, list) and all(isinstance(each, Mapping) and "type" in each for each in content)
+def _blocks(content: Any) -> Sequence[Any]:
+    """Return the blocks of a message that is written in blocks; else the content is the only one."""
+    has_blocks = isinstance(content, list) and all(isinstance(each, Mapping) and "type" in each for each in content)
+    return content if has_blocks else [content]
 
 
 def _call(call: Any) -> _Step:
@@ -199,7 +209,8 @@ def _call(call: Any) -> _Step:
     text = call_text(name, arguments) if isinstance(arguments, Mapping | None) else f"{name}({as_line(arguments)})"
     result = next((call[name] for name in ("error", "result", "output") if call.get(name) is not None), None)
     suffix = "" if result is None else f" -> {_printed(result)}"
-    return _Step(f"call {printable(text)}{suffix}", text, name)
+    texts = [each for each in arguments.values() if isinstance(each, str)] if isinstance(arguments, Mapping) else []
+    return _Step(f"call {printable(text)}{suffix}", text, name, frozenset((name, *(texts if len(texts) == 1 else ()))))
 
 
 def _printed(value: Any) -> str:

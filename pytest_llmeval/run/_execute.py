@@ -345,6 +345,7 @@ def _concluded(
         reasons += [f"{label}: {why}" for why in not_computed(each.errored)]
     failed_to_compute = bool(reasons)
     reasons += [f"{label}: {each.malformed}" for label, each in observations.items() if each.malformed is not None]
+    reasons += _wrong_steps(suite, answers[0].case, evaluators, observations, missed)
     reasons += map(str, missed)
     if worst and worst not in limits:
         reasons.append(below[worst])
@@ -429,6 +430,24 @@ def _below_gates(suite: Suite, scores: Mapping[str, float | None]) -> dict[str, 
     for _, _, metric, text in sorted(misses, key=lambda each: (not each[0], -each[1])):
         texts.setdefault(metric, text)
     return texts
+
+
+def _wrong_steps(
+    suite: Suite,
+    case: Case,
+    evaluators: Mapping[str, Evaluator],
+    observations: Mapping[str, Observation],
+    missed: Sequence[Unmet],
+) -> Iterator[str]:
+    """Yield what is wrong first with a trajectory, by each evaluator of calls whose limits it does not meet."""
+    names = {each.metric for each in missed}
+    for label, each in observations.items():
+        evaluator = evaluators[label]
+        if not names or evaluator.reads.part != "tool_calls":
+            continue
+        first = next(iter(evaluator.explain(case, each)), "")
+        if first and names & _scores(suite, evaluators, {label: each}).keys():
+            yield f"{label}: {first}"
 
 
 def _unmet_names(

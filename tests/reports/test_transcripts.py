@@ -108,6 +108,8 @@ FIND, PAY = {"name": "find", "arguments": {"q": "order"}}, {"name": "pay", "argu
         ('turn 2: extra call: pay("sum": 3)', ["turn 2 user: Thanks"]),
         ("turn 1: too long", ["turn 1 user: Pay it", "call find", "assistant: Paying", "call pay"]),
         ("found pay, expected find", ["call pay"]),
+        ("found find, pay, expected find", ["call pay"]),
+        ("found order, expected none", ["call find"]),
         ("too long", []),
     ],
 )

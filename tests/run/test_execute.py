@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -36,9 +37,10 @@ def asked(answer: Any) -> Callable[[Case], Any]:
 def execute(
     suite: Suite, case: Case, predict: Callable[[Case], Any], measure: module.Measure | None = None
 ) -> Execution:
-    answering = Answering(Background(), CallLimit(1))
     job = Job(LoadedCase(suite, case, key_of(suite)), 0, lambda: lambda _: predict(case))
-    return module.execute(suite, answering.now(job), measure)
+    with closing(Background()) as background:
+        answer = Answering(background, CallLimit(1)).now(job)
+    return module.execute(suite, answer, measure)
 
 
 def run(answer: Any, *, expected: Any = "gold", **options: Any) -> Execution:

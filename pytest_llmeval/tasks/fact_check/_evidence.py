@@ -213,7 +213,7 @@ class Piece:
 
     @cached_property
     def figures(self) -> frozenset[str]:
-        """The numbers with a unit, or with separators of thousands."""
+        """The numbers with a unit, and large ones, with separators of thousands or a word such as million."""
         return frozenset(each.key for each in self._numbers if each.citable or not each.key[-1].isdigit())
 
     @cached_property

@@ -162,7 +162,7 @@ class Quantity(NamedTuple):
         key: The same for all spellings of the same number with the same unit: ``5.2%`` for ``5.20 percent``.
         start: Where it begins, sign and currency included.
         end: Where it ends, unit included.
-        citable: Whether it is a percentage, or has separators of thousands.
+        citable: Whether it is a percentage, or has separators of thousands or a word such as million.
     """
 
     key: str
@@ -194,7 +194,8 @@ def find_quantities(text: str) -> Iterator[Quantity]:
         named = named or words.get(_folded(unit or ""), "")
         value = _value(number, scale)
         minus = "-" if sign.startswith(("-", "\u2212")) and value != "0" else ""
-        citable = named in ("%", "\u2030") or ("," in number and _PLAIN.fullmatch(number) is not None)
+        is_large = scale is not None or "," in number
+        citable = named in ("%", "\u2030") or (is_large and _PLAIN.fullmatch(number) is not None)
         yield Quantity(f"{minus}{value}{named}", match.start(), match.end(), citable)
 
 

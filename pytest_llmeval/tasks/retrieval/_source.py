@@ -529,7 +529,7 @@ def _lines(text: str, columns: tuple[str, ...], faults: FaultLog) -> Iterator[_L
     whole, is_first = columns is _QRELS, True
     for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
         cells = line.split()
-        if not cells:
+        if not cells or cells[0].startswith("#"):  # trec_eval skips comments, too
             continue
         if is_first and whole and tuple(cells) == _BEIR:
             columns, is_first = ("query", "document", "relevance"), False

@@ -6,10 +6,12 @@ from statistics import NormalDist
 from typing import Any
 
 import pytest
-from project import cases_of, load_source
+from project import cases_of, load_source, load_text
 
 from pytest_llmeval import get_evaluator, score
 from pytest_llmeval.core import Case, EvaluatorError, Observation
+from pytest_llmeval.run import execute
+from pytest_llmeval.run._job import CaseAnswer
 from pytest_llmeval.tasks.agents import read_catalogue
 from pytest_llmeval.tasks.agents._routing import ToolsSource
 
@@ -151,3 +153,10 @@ def test_rows_name_tools_that_exist(here: Path) -> None:
     ]
     plain, _ = cases_of(ToolsSource(path="rows.jsonl", show=False), here)
     assert plain[0].input == "Pay back order 4"
+
+
+def test_the_reason_of_a_missed_limit_begins_with_the_wrong_call(tmp_path: Path) -> None:
+    text = "evaluators: [routing]\nthresholds: {routing_accuracy: 1}\ncases: [{id: a, input: x, expected: none}]\n"
+    suite = load_text(text, tmp_path)
+    record = execute(suite, CaseAnswer(suite.cases[0].answered(calls("pdf")))).record
+    assert record.reason == "routing: found pdf, expected none; routing_accuracy 0.0000, limit >= 1"

@@ -44,3 +44,14 @@ def test_a_number_in_words_matches_its_digits() -> None:
 )
 def test_years_in_brackets_are_citations(text: str, names: list[str]) -> None:
     assert [text[start:end] for start, end in find_attributions(text)] == names
+
+
+@pytest.mark.parametrize("text", ["覆盖1.2亿人", "It has 120 million users", "It has 120,000,000 users"])
+def test_large_numbers_are_citations_however_they_are_written(text: str) -> None:
+    matcher = EvidenceMatcher()
+    assert len(matcher.extract(text)) == 1
+    assert matcher.match(matcher.extract(text), ["1.2亿人"]).recall == 1
+
+
+def test_small_numbers_alone_are_no_citations() -> None:
+    assert EvidenceMatcher().extract("12人在2020年看了3次") == []

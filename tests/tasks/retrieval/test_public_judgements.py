@@ -153,3 +153,8 @@ def test_a_key_that_is_not_read_is_a_fault_that_spares_the_query() -> None:
     assert fault.message.startswith("found the key 'positive', expected one of: query_id, id, query, positives, labels")
     assert fault.message.endswith("(did you mean 'positives'?)")
     assert fault.spares_case
+
+
+def test_lines_of_comments_are_skipped_in_both_files() -> None:
+    (case,) = trec("# by three people\n1 0 a#b 1\n#\n# 0 c 1\n", "#run 7\n1 Q0 a#b 1 2 t\n")
+    assert score(by_id(), [case], confidence=None).metrics["gold_mrr"].value == 1

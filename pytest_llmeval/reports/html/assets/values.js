@@ -143,7 +143,13 @@ function equalCalls(calls, results) {
 function isNamed(call, findings) {
   const { name, given } = callParts(call);
   const whole = `${name}(${given !== null && typeof given === "object" ? spaced(given).slice(1, -1).slice(0, CALL_LENGTH) : ""}`;
-  return findings.some((line) => line.includes(whole) || line.startsWith(`${name}: `) || line.startsWith(`found ${name},`));
+  const texts = Object.values(given !== null && typeof given === "object" ? given : {}).filter((each) => typeof each === "string");
+  const chosen = texts.length === 1 ? [name, texts[0]] : [name];
+  return findings.some((line) => {
+    const found = /found (.+), expected (.+)/.exec(line);
+    const wrong = found?.index === 0 ? found[1].split(", ").filter((each) => each !== found[2]) : [];
+    return line.includes(whole) || line.startsWith(`${name}: `) || chosen.some((each) => wrong.includes(each));
+  });
 }
 
 /** @param {any} value @returns {string} JSON with spaces after commas and colons. */
