@@ -36,7 +36,7 @@ _ALL_STEPS = 12
 """Lists of calls up to this many lines are shown whole."""
 
 
-class _Step(NamedTuple):
+class _TraceLine(NamedTuple):
     """A line of a transcript.
 
     Attributes:
@@ -124,7 +124,7 @@ def call_lines(calls: Any, findings: Sequence[str], most: int = 160) -> Iterator
     if not isinstance(calls, list) or not calls or not all(isinstance(each, Mapping) for each in calls):
         return
     said = [finding for _, finding in _in_turns(findings)]
-    numbered: list[tuple[str, _Step]] = []
+    numbered: list[tuple[str, _TraceLine]] = []
     first = 1
     for step, equal in groupby(map(_call, calls)):
         last = first + sum(1 for _ in equal) - 1
@@ -158,7 +158,7 @@ def _range(noun: str, first: int, last: int) -> str:
     return f"{noun} {first}" if first == last else f"{noun}s {first} to {last}"
 
 
-def _turn(number: int, messages: Sequence[Mapping[str, Any]]) -> Iterator[_Step]:
+def _turn(number: int, messages: Sequence[Mapping[str, Any]]) -> Iterator[_TraceLine]:
     """Yield a line for each message, and one for equal calls of a tool that follow each other."""
     name = f"turn {number} "
     for message in messages:
@@ -168,11 +168,11 @@ def _turn(number: int, messages: Sequence[Mapping[str, Any]]) -> Iterator[_Step]
             name = " " * len(name)
 
 
-def _times(step: _Step, times: int) -> _Step:
+def _times(step: _TraceLine, times: int) -> _TraceLine:
     return step._replace(text=f"{step.text} (x {times})") if times > 1 else step
 
 
-def _steps(message: Mapping[str, Any]) -> Iterator[_Step]:
+def _steps(message: Mapping[str, Any]) -> Iterator[_TraceLine]:
     """Yield what a message says and calls, in order."""
     role, content = _printed(message.get("role", "")), message.get("content")
     for block in _blocks(content):
@@ -180,13 +180,13 @@ def _steps(message: Mapping[str, Any]) -> Iterator[_Step]:
             case None | "":
                 continue
             case {"type": "text", "text": str(text)}:
-                yield _Step(f"{role}: {_printed(text)}")
+                yield _TraceLine(f"{role}: {_printed(text)}")
             case {"type": "tool_use", "name": _, "input": arguments}:
                 yield _call({"name": block["name"], "arguments": arguments})
             case {"type": "tool_result"}:
-                yield _Step(f"result: {_printed(block.get('content'))}")
+                yield _TraceLine(f"result: {_printed(block.get('content'))}")
             case _:
-                yield _Step(f"{role}: {_printed(block)}")
+                yield _TraceLine(f"{role}: {_printed(block)}")
     calls = message.get("tool_calls")
     yield from map(_call, calls if isinstance(calls, list) else ())
 
@@ -197,10 +197,10 @@ def _blocks(content: Any) -> Sequence[Any]:
     return content if has_blocks else [content]
 
 
-def _call(call: Any) -> _Step:
+def _call(call: Any) -> _TraceLine:
     """Return name, arguments and result of a call, however it is written."""
     if not isinstance(call, Mapping):
-        return _Step(f"call {_printed(call)}")
+        return _TraceLine(f"call {_printed(call)}")
     function = call["function"] if isinstance(call.get("function"), Mapping) else call
     name, arguments = str(function.get("name", "?")), function.get("arguments")
     if isinstance(arguments, str):
@@ -210,7 +210,9 @@ def _call(call: Any) -> _Step:
     result = next((call[name] for name in ("error", "result", "output") if call.get(name) is not None), None)
     suffix = "" if result is None else f" -> {_printed(result)}"
     texts = [each for each in arguments.values() if isinstance(each, str)] if isinstance(arguments, Mapping) else []
-    return _Step(f"call {printable(text)}{suffix}", text, name, frozenset((name, *(texts if len(texts) == 1 else ()))))
+    return _TraceLine(
+        f"call {printable(text)}{suffix}", text, name, frozenset((name, *(texts if len(texts) == 1 else ())))
+    )
 
 
 def _printed(value: Any) -> str:
