@@ -27,7 +27,7 @@ from pytest_llmeval.core import (
 from pytest_llmeval.reports._form import CaseReport, SuiteReport
 
 _NAMED = re.compile(r"turn (\d+)\b:? ?")
-_FOUND = re.compile("found (.+), expected (.+)")
+_DIFFERENCE = re.compile("found (.+), expected (.+)")
 _MOST_WRONG = 3
 _AROUND = 1
 _ALL = 3
@@ -55,11 +55,11 @@ class _TraceLine(NamedTuple):
         """Return whether a finding is about this call."""
         if not self.call:
             return False
-        found = _FOUND.match(finding)
+        difference = _DIFFERENCE.match(finding)
         return (
             self.call in finding
             or finding.startswith(f"{self.tool}: ")
-            or (found is not None and not self.chosen.isdisjoint({*found[1].split(", ")} - {found[2]}))
+            or (difference is not None and not self.chosen.isdisjoint({*difference[1].split(", ")} - {difference[2]}))
         )
 
 
@@ -92,17 +92,17 @@ def transcript_lines(messages: Any, findings: Sequence[str] = (), most: int = 16
         return
     in_turns = list(_in_turns(findings))
     wrong = {turn for turn, _ in in_turns if turn}
-    listed = _listed(len(turns), [turn for turn in wrong if turn <= len(turns)], _ALL)
+    shown_places = _shown_places(len(turns), [turn for turn in wrong if turn <= len(turns)], _ALL)
     count = counted(len(turns), "turn")
-    left_out = len(turns) - len(listed)
+    left_out = len(turns) - len(shown_places)
     yield f"transcript: {count}, {left_out} of them left out" if left_out else f"transcript: {count}"
     before = 0
-    for turn in listed:
+    for turn in shown_places:
         if turn > before + 1:
             yield f"  ... {_range('turn', before + 1, turn - 1)} left out"
-        said = [finding for place, finding in in_turns if place in (0, turn)]
+        own_findings = [finding for place, finding in in_turns if place in (0, turn)]
         steps = list(_turn(turn, turns[turn - 1]))
-        marks = [any(map(step.is_named, said)) for step in steps]
+        marks = [any(map(step.is_named, own_findings)) for step in steps]
         if turn in wrong and not any(marks):
             marks = [True] * len(steps)
         yield from (
@@ -123,19 +123,19 @@ def call_lines(calls: Any, findings: Sequence[str], most: int = 160) -> Iterator
     """
     if not isinstance(calls, list) or not calls or not all(isinstance(each, Mapping) for each in calls):
         return
-    said = [finding for _, finding in _in_turns(findings)]
+    own_findings = [finding for _, finding in _in_turns(findings)]
     numbered: list[tuple[str, _TraceLine]] = []
     first = 1
     for step, equal in groupby(map(_call, calls)):
         last = first + sum(1 for _ in equal) - 1
         numbered.append((f"{first}" if first == last else f"{first}-{last}", _times(step, last - first + 1)))
         first = last + 1
-    marks = [any(map(step.is_named, said)) for _, step in numbered]
-    listed = _listed(len(numbered), [place for place, mark in enumerate(marks, 1) if mark], _ALL_STEPS)
+    marks = [any(map(step.is_named, own_findings)) for _, step in numbered]
+    shown_places = _shown_places(len(numbered), [place for place, mark in enumerate(marks, 1) if mark], _ALL_STEPS)
     width = max(len(number) for number, _ in numbered)
     yield f"calls: {len(calls)}"
     before = 0
-    for place in listed:
+    for place in shown_places:
         if place > before + 1:
             yield f"  ... {_range('line', before + 1, place - 1)} left out"
         number, step = numbered[place - 1]
@@ -145,7 +145,7 @@ def call_lines(calls: Any, findings: Sequence[str], most: int = 160) -> Iterator
         yield f"  ... {_range('line', before + 1, len(numbered))} left out"
 
 
-def _listed(count: int, wrong: Sequence[int], whole: int) -> list[int]:
+def _shown_places(count: int, wrong: Sequence[int], whole: int) -> list[int]:
     """Return the numbers of the turns or lines that are shown."""
     if count <= whole:
         return list(range(1, count + 1))
@@ -163,8 +163,8 @@ def _turn(number: int, messages: Sequence[Mapping[str, Any]]) -> Iterator[_Trace
     name = f"turn {number} "
     for message in messages:
         for step, equal in groupby(_steps(message)):
-            shown = _times(step, sum(1 for _ in equal))
-            yield shown._replace(text=f"{name}{shown.text}")
+            line = _times(step, sum(1 for _ in equal))
+            yield line._replace(text=f"{name}{line.text}")
             name = " " * len(name)
 
 
