@@ -277,21 +277,22 @@ def users_only(error: BaseException) -> None:
         link = link.__cause__ or link.__context__
 
 
-_QUOTED: Final = re.compile(r"'(?:[^'\\]|\\.)*'")
+_QUOTED: Final = re.compile(r"(?<!\\)'(?:[^'\\]|\\.)*+'")
 _NAMES: Final = "key|metric|label|system|check|evaluator|format|mutator|model|part"
 
 FAULT_CODES: Final[Mapping[str, str]] = {
     "LE101": rf"\bunknown (?:{_NAMES})\b|found (?:the )?(?:evaluator|source) '",
     "LE102": r"found nothing, expected",
     "LE103": r"\btwice\b|a second document",
-    "LE104": r"found no readable file|which cannot be read|found a directory|found a device|found more than .* MiB",
+    "LE104": r"found no readable file|which cannot be read|found a directory|found a device|found more than [\d.]+ MiB",
     "LE105": r"expected valid|malformed|found a tab|invalid escape|expected UTF-8|NUL character|an empty file"
     r"|without data",
     "LE106": r"expected METRIC OPERATOR NUMBER|without max_drop|neither min nor max|beside max_drop|beside min",
-    "LE107": r"the range of|expected a (?:whole )?number\b.*(?:from|between|of at|above|below)|expected at least",
+    "LE107": r"the range of|expected a (?:whole )?number\b(?:(?!expected).)*?(?:from|between|of at|above|below)"
+    r"|expected at least",
     "LE108": r"found no case",
     "LE109": r"apparent secret|user name or password in the address",
-    "LE110": r"\bcase '.*', evaluator '",
+    "LE110": r"\bcase '[^']*', evaluator '",
     "LE111": r"outside the folder",
     "LE112": r"regular expression|JMESPath|JSON Schema|does not compile",
     "LE113": r"expected only one|expected both|expected exactly one|expected one of prompt|expected (?:it|them) under",

@@ -312,7 +312,10 @@ def is_cut(text: str) -> bool:
 
 def without_links(text: str) -> str:
     """Return a line of Markdown with its links as plain text."""
-    return re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text)
+    return _LINK.sub(r"\1", text)
+
+
+_LINK = re.compile(r"(?<!\\)\[((?:[^][\\]|\\.)*+)\]\([^)[]*+\)")
 
 
 def listed(items: Iterable[str], most: int = _MOST, more: str = " (and {} more)", separator: str = ", ") -> str:

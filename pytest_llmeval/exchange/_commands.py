@@ -362,7 +362,7 @@ _GATE: Final = (
     "if they are worse or miss a limit, 2 if nothing could be seen, or cases are missing or errored, and else 0."
 )
 _SETTINGS: Final = (".json", ".yaml", ".yml")
-_NUMBER: Final = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_NUMBER: Final = r"[-+]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][-+]?\d++)?"
 _RANGE: Final = re.compile(rf"(?P<metric>.+)=(?P<low>{_NUMBER})\.\.(?P<high>{_NUMBER})")
 
 

@@ -71,7 +71,7 @@ def pattern_of_times(pattern: str, times: int) -> str:
     if re.search(r"\(\?\(|\\[1-9]", pattern):
         raise LeftOutError("it counts matches of a pattern with references")
     inner, options = re.sub(r"^\(\?[ai]+\)", "", pattern), "".join(re.findall(r"^\(\?[ai]+\)", pattern))
-    unnamed = re.sub(r"\(\?<(?![=!])[^>]*>", "(", inner)
+    unnamed = re.sub(r"\(\?<(?![=!])[^>(]*+>", "(", inner)
     between = rf"(?:(?!{unnamed})[\s\S])*+"
     return rf"{options}\A(?>{between}(?>{unnamed})){{{times}}}{between}\Z"
 
@@ -121,7 +121,7 @@ class _Translation:
         self.place = 0
         self.differences: dict[str, None] = {}
         self.is_ascii = False
-        bare = re.sub(r"\\.|\[(?:\\.|[^\]\\])*\]", "", pattern, flags=re.DOTALL)
+        bare = re.sub(r"\\.|\[(?:\\.|[^\]\\])*+\]?", "", pattern, flags=re.DOTALL)
         self._groups = len(re.findall(r"\((?!\?)|\(\?<(?![=!])", bare))
         self._has_names = "(?<" in re.sub(r"\(\?<[=!]", "", bare)
         self._names: dict[str, int] = {}
@@ -271,7 +271,7 @@ class _Translation:
                 self.differences[_EMOJI] = None
             return _Atom(r"\b" if character == "b" else r"(?!\b)", repeatable=False)
         if character == "k" and (self._has_names or self.unicode):
-            match = re.compile("k<([^>]+)>").match(self.pattern, self.place)
+            match = re.compile(r"k<([^<>\\]++)>").match(self.pattern, self.place)
             if match is None or match[1] not in self._names:
                 if match is not None and f"(?<{match[1]}>" in self.pattern:
                     self.place = match.end()

@@ -159,9 +159,9 @@ _OPERATORS = r"(?:cycler|false|joiner|none|not|null|range|true)\b(?![$\w])"
 """Names that mean something else in templates of Nunjucks, of which promptfoo and others make use."""
 
 _NAME = rf"(?!{_OPERATORS})[A-Za-z_$][\w$]*(?:\.(?!length\b)[A-Za-z_$][\w$]*|\[\d+\])*"
-_PLAIN = re.compile(rf"(?<!\{{)(?:\s*\{{\{{-|\{{\{{)\s*({_NAME})\s*(?:-\}}\}}\s*|\}}\}})")
-_COMMENT = re.compile(r"\{#.*?#\}", re.DOTALL)
-_CODE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
+_PLAIN = re.compile(rf"(?<!\{{)(?:(?<!\s)\s++\{{\{{-|\{{\{{-?)\s*+({_NAME})\s*(?:-\}}\}}\s*|\}}\}})")
+_COMMENT = re.compile(r"\{#.*?(?:(?P<closed>#\})|\Z)", re.DOTALL)
+_CODE = re.compile(r"\{\{.*?(?:\}\}|\Z)|\{%.*?(?:%\}|\Z)", re.DOTALL)
 _LONGEST = 60
 _DEEPEST = 8
 
@@ -177,7 +177,7 @@ def is_template(text: str) -> bool:
 
 def names_in(text: str) -> list[str]:
     """Return the plain names of a template, each once, in their order."""
-    return list(dict.fromkeys(_dotted(match[1]) for match in _PLAIN.finditer(_COMMENT.sub("", text))))
+    return list(dict.fromkeys(_dotted(match[1]) for match in _PLAIN.finditer(_without_comments(text))))
 
 
 def rewritten(text: str, write: Callable[[str], str]) -> str:
@@ -190,11 +190,15 @@ def rewritten(text: str, write: Callable[[str], str]) -> str:
         >>> rewritten("Hello {{name}}!", lambda name: f"<{name}>")
         'Hello <name>!'
     """
-    bare = _COMMENT.sub("", text)
+    bare = _without_comments(text)
     if is_template(remaining := _PLAIN.sub("", bare)):
         code = _CODE.search(remaining)
         raise TemplateError(f"the template code {excerpt(code[0] if code else remaining, _LONGEST)}")
     return _PLAIN.sub(lambda match: write(_dotted(match[1])), bare)
+
+
+def _without_comments(text: str) -> str:
+    return _COMMENT.sub(lambda match: "" if match["closed"] else match[0], text)
 
 
 def _dotted(name: str) -> str:

@@ -68,7 +68,7 @@ _FIRST: Final = "nothing to compare with yet"
 _LISTED: Final = 3
 _OUTCOME: Final = "passed"
 """The metric of runners of tests, which says of each test whether it passed."""
-_ALIKE: Final = re.compile(r"cases with the same [^;]+ change alike, [^;]+")
+_ALIKE: Final = re.compile(r"cases with the same (?:(?!cases with)[^;])+? change alike, [^;]+")
 _PASS_RATE: Final = re.compile(rf"\b{PASS_RATE}\b")
 _NUMBERS: Final = re.compile(r"; [^;]* -> ")
 

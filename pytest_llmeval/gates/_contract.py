@@ -39,7 +39,7 @@ FIGURES = frozenset(metric.name for metric in UsageEvaluator().describe())
 _CALL = re.compile(r"(?P<call>\w+)\((?P<inner>.+)\)")
 _PERCENTILE = re.compile(r"p(\d{1,3})")
 _COMPARISON = re.compile(
-    r"(?P<left>.+?)\s*(?P<operator>>=|<=|==|>|<)\s*(?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
+    r"(?P<left>.+?)(?P<operator>>=|<=|==|>|<)\s*(?P<number>[-+]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][-+]?\d++)?)"
 )
 
 
@@ -445,9 +445,10 @@ def waiting_cases(waiting: int) -> str:
 def split_comparison(text: str) -> tuple[str, str, float] | None:
     """Split ``mean(f1) >= 0.7`` at its operator; ``None`` for texts that are no comparison with a number."""
     match = _COMPARISON.fullmatch(text.strip())
-    if match is None or match["left"][-1] in "=<>!":
+    left = match["left"].rstrip() if match else ""
+    if match is None or left[-1] in "=<>!":
         return None
-    return match["left"], match["operator"], float(match["number"])
+    return left, match["operator"], float(match["number"])
 
 
 def split_call(text: str) -> tuple[str, str] | None:

@@ -55,9 +55,9 @@ _OWN = {metric.name: metric for metric in (Metric(PASS_RATE, averaged=True), *Us
 _PERCENT = 100
 
 _TOKEN = re.compile(
-    r"""(?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\s*%?)
+    r"""(?P<number>[-+]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][-+]?\d++)?\s*%?)
     |(?P<operator>at\ least|at\ most|[<>=\u2264\u2265]+(?:\s*=)?)
-    |(?P<name>[A-Za-z_][\w.-]*(?:\[[^]]*\])?)
+    |(?P<name>[A-Za-z_][\w.-]*(?:\[[^][]*+\])?)
     |[\s():,]+""",
     re.VERBOSE,
 )
@@ -69,8 +69,9 @@ _OPERATORS = {
 }
 _MIRRORED = {">=": "<=", "<=": ">=", ">": "<", "<": ">", "==": "=="}
 _ALIASES = {**{name: name for name in STATISTICS}, "avg": "mean", "average": "mean"}
-_NO_NAME = re.compile(r"[()<>=%,:\s](?![^\[]*\])")
+_NO_NAME = re.compile(r"[()<>=%,:\s]")
 """Characters that no name of a metric has outside its label."""
+_LABEL = re.compile(r"(?<![^][])[^][]*+\]")
 
 
 class _Parts:
@@ -180,7 +181,7 @@ def _share_hint(value: float, metric: Metric, text: str = "") -> str:
         return ""
     if not text:
         return _hint(limit(share), quoted=False)
-    return _hint(re.sub(r"[-+.\w]+$", "", text.strip("'\"")) + limit(share))
+    return _hint(re.sub(r"(?<![-+.\w])[-+.\w]++$", "", text.strip("'\"")) + limit(share))
 
 
 def drop_fault(key: str, name: str, allowed: float, metrics: MetricIndex) -> str | None:
@@ -216,7 +217,7 @@ def subject_fault(text: str, metric: str, metrics: MetricIndex) -> str | None:
         metric: The metric in it, as it was parsed.
         metrics: Those of the suite.
     """
-    if not _NO_NAME.search(metric):
+    if not _NO_NAME.search(_LABEL.sub("", metric)):
         return None
     if text != metric:
         return gate_form_fault(text, metrics)

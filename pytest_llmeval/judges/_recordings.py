@@ -254,7 +254,7 @@ def record_used(
 
 
 _DIGITS = 16
-_KEY = re.compile(rf"(.*)/(.*)#[0-9a-f]{{{_DIGITS}}}", re.DOTALL)
+_KEY = re.compile(rf"(.*)/([^/]*)#[0-9a-f]{{{_DIGITS}}}", re.DOTALL)
 
 
 def score_key(sample: str, question: str, parts: Sequence[str]) -> str:

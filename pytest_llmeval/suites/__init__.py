@@ -65,7 +65,7 @@ SUITE_FILES = tuple(f"*.{kind}.{language}" for kind in ("eval", "llmeval") for l
 
 _NAMED = 5
 
-_EVALUATION = re.compile(r"(?:[\W_]+|(?<=[a-z])(?=E))(?i:eval(?:uation)?s?)$")
+_EVALUATION = re.compile(r"(?:(?<![\W_])[\W_]++|(?<=[a-z])(?=E))(?i:eval(?:uation)?s?)$")
 
 
 def no_suite(place: object, patterns: Sequence[str] = SUITE_FILES) -> str:

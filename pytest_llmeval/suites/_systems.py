@@ -271,7 +271,7 @@ def _name_fault(name: str) -> str | None:
 
 
 _PLACEHOLDER = re.compile(r"\{\{\s*input((?:\.[\w-]+)*)\s*\}\}")
-_LIKE_ONE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
+_LIKE_ONE = re.compile(r"\{\{.*?(?:\}\}|\Z)|\{%(?:(?!\{%).)*?%\}", re.DOTALL)
 
 
 @dataclass(frozen=True)

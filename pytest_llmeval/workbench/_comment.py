@@ -142,7 +142,7 @@ _NAMED = 8
 _FOLDED = 10
 """Cases of one fold."""
 _LARGE = 0.1
-_TARGET = re.compile(r"\]\(http[^)]*\)")
+_TARGET = re.compile(r"\]\(http[^)\]]*+\)")
 
 _Item = TypeVar("_Item")
 _CHANGED = ("suite", "metric", "baseline", "now", "change", "95% interval", "cases")

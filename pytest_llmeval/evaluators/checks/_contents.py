@@ -174,7 +174,7 @@ def _number_text(written: str, value: float) -> str:
     if math.isnan(value):
         return quoted(written)
     number = limit(value)
-    is_plain = all(each in "0123456789.,+-$€£¥" for each in written) and not re.search(r"\..*,", written)
+    is_plain = all(each in "0123456789.,+-$€£¥" for each in written) and "," not in written.partition(".")[2]
     return number if is_plain else f"{number} ({quoted(written)})"
 
 

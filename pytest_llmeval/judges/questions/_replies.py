@@ -22,6 +22,8 @@ from pytest_llmeval.data import (
 from pytest_llmeval.judges._contract import JudgeReply, JudgeRequest, Mode, Stopped, Verdict
 
 _MARK = re.compile(r'\\[\\"]|["{}\[\]]')
+_BLOCK: Final = 1 << 16
+"""Characters whose marks are in memory at once: a mark takes as much as 100 characters."""
 _FENCE = re.compile(r"```(?:json)?$", re.IGNORECASE)
 _FENCE_LENGTH: Final = len("```json")
 _LONGEST: Final = 200
@@ -30,7 +32,7 @@ _LONGEST_KEY: Final = 40
 _BRACE = re.compile("[{}]")
 _TAKES_BACK = re.compile(
     r"(?i)\b(?:actually|correction|instead|no(?=[,.:;!])|rather|second thoughts?|sorry|wait)\b|不对|更正|其实|等等"
-    r"|\d+\s*(?:[./%]|of|out of)\s*\d+"
+    r"|(?<!\d)\d++\s*+(?:[./%]|of|out of)\s*+\d++"
 )
 """What a sentence behind a verdict may say to take it back."""
 
@@ -185,13 +187,13 @@ def _check_prose(reply: str, before: str, closing: str, verdict: Mapping[str, An
 
 def _unclosed(text: str) -> int:
     """Return where the first brace stands that no other closes, -1 if nowhere."""
-    opened: list[int] = []
+    first, depth = -1, 0
     for mark in _BRACE.finditer(text):
         if mark.group() == "{":
-            opened.append(mark.start())
-        elif opened:
-            opened.pop()
-    return opened[0] if opened else -1
+            first, depth = mark.start() if depth == 0 else first, depth + 1
+        elif depth:
+            depth -= 1
+    return first if depth else -1
 
 
 def _is_same(word: str, value: Any) -> bool:
@@ -233,8 +235,14 @@ def _start(text: str) -> tuple[int, int]:
 
 
 def _marks_from_the_end(text: str) -> Iterator[tuple[int, str]]:
-    marks = [(match.start(), match.group()) for match in _MARK.finditer(text)]
-    return ((position, mark) for position, mark in reversed(marks) if len(mark) == 1)
+    end = len(text)
+    while end > 0:
+        begin = max(end - _BLOCK, 0)
+        while begin > 0 and text[begin - 1] == "\\":  # which would read what follows it in another way
+            begin -= 1
+        found = ((match.start(), match.group()) for match in _MARK.finditer(text, begin, end))
+        yield from reversed([(position, mark) for position, mark in found if len(mark) == 1])
+        end = begin
 
 
 def _goes_on(before: str) -> bool:
@@ -268,17 +276,21 @@ _QUOTED_WORD = re.compile(
     rf"(?:(?P=quote)|[\u201d\u2019」』])[{_STOPS}]?[ \t]*(?:\n+|$)"
 )
 _LED_WORD = re.compile(
-    r"[*`]*(?:(?:(?:so|thus|hence|therefore|overall),?\s+)?(?:the|my)\s+)?(?:final\s+)?(?:answer|verdict)[*`]*"
-    r"(?:\s+is|\s*:)[*`]*:?\s*[*`]*(?P<word>yes|no)[*`]*(?:\s*[.,;:!\u2013\u2014\n][.,;:!\u2013\u2014*`\s]*|$)"
+    r"[*`]*+(?:(?:(?:so|thus|hence|therefore|overall),?\s+)?(?:the|my)\s+)?(?:final\s+)?(?:answer|verdict)[*`]*+"
+    r"(?:\s+is|\s*:)[*`]*+:?+\s*+[*`]*+(?P<word>yes|no)[*`]*+(?:\s*[.,;:!\u2013\u2014\n][.,;:!\u2013\u2014*`\s]*|$)"
 )
-_FENCED_WORD = re.compile(rf"(?is)\A```(?:\w+)?\s*\n\s*((?:{_EITHER})[{_STOPS}]?)\s*\n```(?:\Z|[ \t]*\n(.*))")
+_FENCED_WORD = re.compile(rf"(?is)\A```\w*+[^\S\n]*+\n\s*+((?:{_EITHER})[{_STOPS}]?)\s*\n```(?:\Z|[ \t]*\n(.*))")
 _ANY_WORD = re.compile(rf"\b(?P<word>{_EITHER})\b")
 _CLAUSE: Final = "actually|he|i|it|she|that|the|they|this|wait|we"
 _BARE_WORD = re.compile(
     rf"(?<![^\W_])(?P<word>yes|是|否|不|不是|不对|no(?=\W*(?:$|[^\w\s])|\s*\n|\s+(?:{_CLAUSE})\b))(?![^\W_])"
 )
 """A verdict within a sentence: not the ``no`` of "no doubt", which has a noun behind it."""
-_QUOTATION = re.compile(rf'"[^"\n]*"|“[^”\n]*”|「[^」\n]*」|『[^』\n]*』|[\'‘](?:{_EITHER})[{_STOPS}]?[\'’]')
+_QUOTATION = re.compile(
+    rf'"[^"\n]*"|“[^”\n]*+(?P<english>”?)|「[^」\n]*+(?P<single>」?)|『[^』\n]*+(?P<double>』?)'
+    rf"|['‘](?:{_EITHER})[{_STOPS}]?['’]"
+)
+"""A quotation; a group is empty if a line does not close what it opens."""
 
 
 def object_schema(**properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -393,10 +405,17 @@ def _first_word(text: str) -> re.Match[str] | None:
     return _WORD.match(text) or _LED_WORD.match(text) or _QUOTED_WORD.match(text)
 
 
+def _without_quotation(match: re.Match[str]) -> str:
+    if "" not in match.groups():
+        return " ... "
+    unclosed = match.group()  # and no other of its kind is closed behind it
+    return _QUOTATION.sub(_without_quotation, unclosed.replace(unclosed[0], " "))
+
+
 def _further_words(text: str) -> Iterator[re.Match[str]]:
     """Yield the words that may be verdicts: alone on a line, behind the end of thoughts, or outside of quotations."""
     yield from _WORD_ALONE.finditer(text.partition("\n")[2])
-    yield from _BARE_WORD.finditer(_QUOTATION.sub(" ... ", text))
+    yield from _BARE_WORD.finditer(_QUOTATION.sub(_without_quotation, text))
     for part in CLOSING_TAG.split(text)[1:]:
         if word := _WORD.match(part.lstrip()):
             yield word

@@ -183,7 +183,7 @@ ROOTS: Final = (*_ANSWERED, "expected", "input", "labels", "question", "referenc
 _WHOLE: Final = ("question", "reference")
 _VERSION: Final = "1"
 _PROMPT_VERSION: Final = "prompt"
-_LIKE_ONE = re.compile(r"\{\{.*?(?:\}\}|\Z)|\{%.*?%\}", re.DOTALL)
+_LIKE_ONE = re.compile(r"\{\{.*?(?:\}\}|\Z)|\{%(?:(?!\{%).)*?%\}", re.DOTALL)
 _PLACEHOLDER = re.compile(r"\{\{\s*([a-z_]+)((?:\.[\w-]+)*)\s*\}\}")
 
 

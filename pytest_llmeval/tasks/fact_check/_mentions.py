@@ -279,7 +279,7 @@ def _scales() -> dict[str, int]:
 
 
 _CAPITALISED = r"[A-Z][\w&\u2019-]*+"
-_INITIALS = r"(?:(?<!\w)(?:[A-Z]\.){2,}\x20)?"
+_INITIALS = r"(?:(?<!\w)(?<!\b[A-Z]\.)(?:[A-Z]\.){2,}+\x20)?"
 _NAME = re.compile(rf"{_INITIALS}{_CAPITALISED}(?:\x20(?:(?:and|for|of|the|&)\x20(?:the\x20)?)?{_CAPITALISED})*+")
 _YEAR = r"(?:\s?\(\d{4}[a-z]?\))?"
 _CITED_YEAR = re.compile(r"(?: et al\.)?(?:,?\s\(?)(?:1[6-9]|20)\d{2}[a-z]?\)")

@@ -202,14 +202,23 @@ def listed_values(value: Any, separators: str = SEPARATORS) -> list[str] | None:
 def _split(text: str, separators: str) -> Iterator[str]:
     """Yield the values in a text; separators inside square brackets may be a part of a name."""
     bare = _bare(text)
-    for part in _separator(separators, outside=bare == text.strip()).split(bare) if separators else [bare]:
+    for part in _parts(bare, _separator(separators, outside=bare == text.strip())) if separators else [bare]:
         if value := _bare(part.strip(_QUOTES)):
             yield same_id(value)
 
 
 @cache
 def _separator(separators: str, *, outside: bool) -> re.Pattern[str]:
-    return re.compile(rf"[{re.escape(separators)}]{_OUTSIDE if outside else ''}")
+    return re.compile(rf"{_LABEL if outside else ''}(?P<separator>[{re.escape(separators)}])")
+
+
+def _parts(text: str, separator: re.Pattern[str]) -> Iterator[str]:
+    start = 0
+    for match in separator.finditer(text):
+        if match["separator"]:
+            yield text[start : match.start()]
+            start = match.end()
+    yield text[start:]
 
 
 def _bare(text: str) -> str:
@@ -219,7 +228,9 @@ def _bare(text: str) -> str:
     return inner if text[:1] + text[-1:] in ("[]", "【】") and not _INNER.search(inner) else text
 
 
-_OUTSIDE: Final = r"(?![^\[]*\])"
+_LABEL: Final = r"(?<![^][])[^][]*+\]|"
+"""What a bracket ends, as a whole: its separators are none."""
+
 _INNER = re.compile(r"[\[\]【】]")
 _QUOTES = " \t\r\n\"'"
 

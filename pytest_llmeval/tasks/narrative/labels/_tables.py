@@ -129,11 +129,11 @@ _COLUMNS = {
 _BILINGUAL = frozenset(("category", "function", "label", "level1", "level2", "status", "type"))
 _MEANING = {other: name for name, others in _COLUMNS.items() for other in (name.replace("_", " "), *others)}
 
-_REMARK = re.compile(r"\s*(?:[(（][^()（）]*[)）]|[\[【［][^\[\]【】［］]*[\]】］])\s*")
-_IN_PARENTHESES = re.compile(r"\s*[(（]([^()（）]*)[)）]\s*$")
+_REMARK = re.compile(r"(?:(?<!\s)\s++)?(?:[(（][^()（）]*[)）]|[\[【［][^\[\]【】［］]*[\]】］])\s*")
+_IN_PARENTHESES = re.compile(r"(?:(?<!\s)\s++)?[(（]([^()（）]*)[)）]\s*$")
 _HAN = re.compile("[\u3400-\u9fff]")
 _HEADING = re.compile(r"#{1,6}\s+(.*?)[\s#]*")
-_NUMBERED = re.compile(r"(?:[IVXLC]+|\d+)[.)]\s+")
+_NUMBERED = re.compile(r"(?:(?<![IVXLC])[IVXLC]++|(?<!\d)\d++)[.)]\s+")
 _RULE = re.compile(r"\|?(?:\s*:?-+:?\s*\|)*\s*:?-+:?\s*\|?")
 _CELL_BORDER = re.compile(r"(?<!\\)\|")
 _MARKED_ITEM = re.compile(r"[*+-]\s+\**`([^`]+)`")
