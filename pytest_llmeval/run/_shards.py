@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -349,25 +350,37 @@ def read_shard(path: Path, root: Path) -> ShardFile:
         LlmevalError: It cannot be read, is cut, or is no shard file.
     """
     try:
-        *lines, last = _lines_of(path) or [b""]
+        count = _count_lines(path)
+        return _parsed(path, islice(_lines_of(path), count), root)
     except OSError as error:
         raise LlmevalError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (EOFError, zlib.error):
         raise LlmevalError(f"{path}: found a file that is cut or damaged, {_AGAIN}") from None
-    try:
-        end = decode(last, _End)
-    except (ValueError, RecursionError):
-        raise LlmevalError(f"{path}: found a file without its end, {_AGAIN}") from None
-    if end != _End(len(lines), sha256(b"".join(lines)).hexdigest()):
-        raise LlmevalError(f"{path}: found {len(lines)} lines that are not those that were written, {_AGAIN}")
-    try:
-        return _parsed(path, lines, root)
     except (ValueError, RecursionError) as error:
         raise LlmevalError(f"{path}: {_EXPECTED}: {error}") from None
 
 
-def _lines_of(path: Path) -> list[bytes]:
-    """Return the lines of a compressed file; what is packed more tightly than results can be is not unpacked.
+def _count_lines(path: Path) -> int:
+    """Return the number of lines before the last one, which says so; see `_lines_of`.
+
+    Raises:
+        LlmevalError: The lines are not those that were written.
+    """
+    digest, count, last = sha256(), -1, b""
+    for line in _lines_of(path):
+        digest.update(last)
+        count, last = count + 1, line
+    try:
+        end = decode(last, _End)
+    except (ValueError, RecursionError):
+        raise LlmevalError(f"{path}: found a file without its end, {_AGAIN}") from None
+    if end != _End(count, digest.hexdigest()):
+        raise LlmevalError(f"{path}: found {max(count, 0)} lines that are not those that were written, {_AGAIN}")
+    return count
+
+
+def _lines_of(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a compressed file; what is packed more tightly than results can be is not unpacked.
 
     Raises:
         LlmevalError: It is no compressed file, or holds too much.
@@ -375,47 +388,53 @@ def _lines_of(path: Path) -> list[bytes]:
         EOFError: It is cut.
     """
     with path.open("rb") as packed:
-        most = max(_SMALL, _TIGHTEST * os.fstat(packed.fileno()).st_size)
+        size = os.fstat(packed.fileno()).st_size
+        most, values = max(_SMALL, _TIGHTEST * size), _FEW + _MOST_VALUES * size
         start = packed.read(len(_GZIP))
         if start and start != _GZIP:
             raise LlmevalError(f"{path}: found something else, {_EXPECTED}")
         packed.seek(0)
-        lines: list[bytes] = []
         try:
             with gzip.GzipFile(fileobj=packed) as text:
                 while line := text.readline(_LONGEST_LINE):
-                    lines.append(line)
                     most -= len(line)
-                    if most < 0 or not line.endswith(b"\n"):
+                    values -= sum(map(line.count, _SEPARATORS))
+                    if min(most, values) < 0 or not line.endswith(b"\n"):
                         raise LlmevalError(f"{path}: found more than results can be, {_EXPECTED}")
+                    yield line
         except gzip.BadGzipFile:
             raise EOFError from None
-    return lines
 
 
 _LONGEST_LINE = 64 << 20
 _LONGEST_QUOTATION = 200
 _YEAR_3000 = 32_503_680_000
 _SMALL = 16 << 20
-_TIGHTEST = 200
+_TIGHTEST = 100
 """Times as long as when it is compressed, at most: results of cases that are alike reach 60."""
+
+_SEPARATORS = (b",", b"[", b"{")
+_FEW = 1_000_000
+_MOST_VALUES = 8
+"""Values for each compressed byte, besides `_FEW`: each takes up to 64 bytes of memory. Results reach 4."""
 
 _GZIP = b"\x1f\x8b"
 _AGAIN = "expected a whole shard file: run this shard again, or fetch its file again"
 _EXPECTED = "expected a shard file that this version of pytest-llmeval-suite wrote"
 
 
-def _parsed(path: Path, lines: Sequence[bytes], root: Path) -> ShardFile:
-    if len(lines) < 2:  # noqa: PLR2004 (where it comes from, and how it went)
+def _parsed(path: Path, lines: Iterator[bytes], root: Path) -> ShardFile:
+    first, second = next(lines, None), next(lines, None)
+    if first is None or second is None:
         raise ValueError("found no header")
-    origin, run = decode(lines[0], Origin), decode(lines[1], RunRecord)
+    origin, run = decode(first, Origin), decode(second, RunRecord)
     if not 0 <= run.started < _YEAR_3000 or run.seconds < 0:
         raise ValueError(
             f"found a run that started at {run.started} and took {run.seconds} s, expected seconds since 1970"
         )
     if origin.shard:
         shard_of(origin.shard, {})
-    for number, line in enumerate(lines[2:], 3):
+    for number, line in enumerate(lines, 3):
         try:
             _add_line(run, line)
         except ValueError as error:

@@ -209,6 +209,18 @@ def test_a_bomb_is_not_unpacked(tmp_path: Path) -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 150_000
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the address space")
+def test_values_that_take_more_memory_than_results_are_not_read(shard: Path) -> None:
+    lines = gzip.decompress(shard.read_bytes()).splitlines(keepends=True)[:-1]
+    judgement = b'{"recorded_in":"__llmeval__/s.judgements.jsonl","judgement":{"a":[' + b"[]," * 9_000_000 + b"[]]}}\n"
+    noise = b"".join(b"%d" % random.Random(n).getrandbits(64) for n in range(20_000))
+    shard.write_bytes(packed([*lines, judgement, b'{"noise":"' + noise + b'"}\n']))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(LlmevalError, match="found more than results can be"):
+        read_shard(shard, shard.parent)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000
+
+
 def test_mutated_shards_end_in_a_line_and_change_nothing(
     shard: Path, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

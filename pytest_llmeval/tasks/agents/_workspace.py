@@ -6,16 +6,18 @@ It dies with its family: all that it started, even what has left its group of pr
 import asyncio
 import contextlib
 import difflib
+import hashlib
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import uuid
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 from pytest_llmeval.core import WINDOWS, PredictionError, excerpt, shown_text
 from pytest_llmeval.evaluators import read_transcript
@@ -30,6 +32,12 @@ _INHERITED: Final = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT", "COMSPEC", "PATHEXT
 _GRACE_S: Final = 2.0
 _LONGEST_TEXT: Final = 100_000
 """Characters of a changed file, and of the diff, that an outcome keeps."""
+_BYTES: Final = 4
+"""Bytes of a character, at most."""
+_MOST_REMEMBERED: Final = 64 << 20
+"""Bytes of the files of a workspace that are in memory; of the others, a diff has the sizes."""
+_MOST_PAIRS: Final = 1_000_000
+"""Pairs of equal lines of two files that are compared line by line."""
 _NO_END: Final = "\\ No newline at end of file\n"
 _DISTINCTIVE: Final = 40
 """Characters of a line from which on it is not written twice by chance."""
@@ -101,14 +109,14 @@ class WorkspaceTarget(BatchTarget):
             self._fill(work)
         except (OSError, shutil.Error, GitError) as error:
             raise PredictionError(f"has no workspace: {error}") from None
-        before = dict(_files(work))
+        before = _read_files(work, {})
         command = [each.replace(INPUT, text) for each in self._command]
         stdin = "" if any(INPUT in each for each in self._command) else text
         with stopwatch().call():
             code, out, errors = await self._run(command, work, scratch, stdin)
         if contaminated := self._contamination(out + errors):
             raise PredictionError(f"is contaminated, so its answer does not count: {contaminated}")
-        outcome = {"exit_code": code, **_changes(before, dict(_files(work))), "stderr": errors[-_LONGEST_TEXT:]}
+        outcome = {"exit_code": code, **_changes(before, _read_files(work, before)), "stderr": errors[-_LONGEST_TEXT:]}
         outcome["after"] = [await self._after(each, work, scratch) for each in self._spec.after]
         return {**read_transcript(out), "outcome": outcome}
 
@@ -225,30 +233,79 @@ class _Program(asyncio.SubprocessProtocol):
         self.closed.set()
 
 
-def _files(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield the regular files of a folder with their content; links are not followed."""
+class _File(NamedTuple):
+    """A file of a workspace.
+
+    Attributes:
+        digest: Of its content.
+        size: In bytes.
+        beginning: What is remembered of the content.
+    """
+
+    digest: bytes
+    size: int
+    beginning: bytes
+
+    @property
+    def text(self) -> str:
+        """Its beginning, or its size if it is no text or nothing is remembered."""
+        if b"\0" in self.beginning or (self.size and not self.beginning):
+            return f"({self.size} bytes)"
+        return self.beginning.decode("utf-8", "replace")[:_LONGEST_TEXT]
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines of a whole text; of a longer one, its size."""
+        is_whole = len(self.beginning) == self.size <= _LONGEST_TEXT
+        return self.text.splitlines(keepends=True) if is_whole else [f"({self.size} bytes)"]
+
+
+_NO_FILE: Final = _File(b"", 0, b"")
+
+
+def _read_files(folder: Path, known: Mapping[str, _File]) -> dict[str, _File]:
+    """Return the regular files of a folder; links are not followed.
+
+    Args:
+        folder: The folder.
+        known: Files of which nothing is remembered, unless they have changed.
+    """
+    files: dict[str, _File] = {}
+    left = _MOST_REMEMBERED
     for path in sorted(folder.rglob("*")):
-        if path.is_file() and not path.is_symlink() and ".git" not in path.relative_to(folder).parts:
-            with contextlib.suppress(OSError):
-                yield path.relative_to(folder).as_posix(), path.read_bytes()
+        name = path.relative_to(folder)
+        if path.is_file() and not path.is_symlink() and ".git" not in name.parts:
+            with contextlib.suppress(OSError), path.open("rb") as content:
+                digest = hashlib.file_digest(content, "sha256").digest()
+                size = content.tell()
+                is_known = known.get(name.as_posix(), _NO_FILE).digest == digest
+                content.seek(0)
+                beginning = b"" if is_known else content.read(min(size, left, _LONGEST_TEXT * _BYTES))
+                files[name.as_posix()] = _File(digest, size, beginning)
+                left -= len(beginning)
+    return files
 
 
-def _changes(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> dict[str, Any]:
+def _changes(before: Mapping[str, _File], after: Mapping[str, _File]) -> dict[str, Any]:
     """Return changed and new files with their texts, deleted ones, and the difference as a text."""
-    changed = {name: data for name, data in after.items() if before.get(name) != data}
+    changed = {name: file for name, file in after.items() if before.get(name, _NO_FILE).digest != file.digest}
     deleted = sorted(before.keys() - after.keys())
     diff: list[str] = []
     for name in sorted([*changed, *deleted]):
-        old, new = (_text(side.get(name, b"")).splitlines(keepends=True) for side in (before, after))
-        lines = difflib.unified_diff(old, new, f"a/{name}", f"b/{name}")
+        old, new = (side.get(name, _NO_FILE) for side in (before, after))
+        lines = difflib.unified_diff(*_comparable(old, new), f"a/{name}", f"b/{name}")
         diff += (each if each.endswith("\n") else f"{each}\n{_NO_END}" for each in lines)
-    files = {name: _text(data)[:_LONGEST_TEXT] for name, data in changed.items()}
+    files = {name: file.text for name, file in changed.items()}
     created = sorted(changed.keys() - before.keys())
     return {"files": files, "created": created, "deleted": deleted, "diff": "".join(diff)[:_LONGEST_TEXT]}
 
 
-def _text(data: bytes) -> str:
-    return f"({len(data)} bytes)" if b"\0" in data else data.decode("utf-8", "replace")
+def _comparable(old: _File, new: _File) -> tuple[list[str], list[str]]:
+    """Return the lines of two files, or their sizes where so many lines are alike that comparing takes long."""
+    lines = old.lines, new.lines
+    counts = Counter(lines[0])
+    is_short = sum(counts[line] for line in lines[1]) <= _MOST_PAIRS
+    return lines if is_short else ([f"({old.size} bytes)"], [f"({new.size} bytes)"])
 
 
 def clone_commit(folder: Path, commit: str, target: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_llmeval.core import PredictionError
 from pytest_llmeval.targets import TargetSpec, WorkspaceSpec, target_faults
-from pytest_llmeval.tasks.agents._workspace import WorkspaceTarget
+from pytest_llmeval.tasks.agents._workspace import WorkspaceTarget, _read_files
 
 HONEST = """
 import json, os, pathlib, sys
@@ -103,6 +103,26 @@ def test_honest_program_has_a_fresh_folder_a_clean_home_and_a_declared_environme
     assert reply["usage"] == {"input_tokens": 12, "output_tokens": 3, "cost_usd": 0.01}
     assert reply["tool_calls"] == [{"name": "Write", "arguments": {"path": "report.md"}}]
     assert (folder / "fixture" / "old.txt").exists()
+
+
+def test_large_files_are_compared_and_not_kept(folder: Path) -> None:
+    for name in ("same.bin", "other.bin", "small.txt"):
+        (folder / "fixture" / name).write_bytes(b"x" * 5_000_000 if name != "small.txt" else b"1\n")
+    program = "open('other.bin', 'ab').write(b'y'); open('small.txt', 'w').write('2\\n')"
+    (folder / "write.py").write_text(program, encoding="utf-8")
+    outcome = answer(folder, "write.py", folder="fixture")["outcome"]
+    known = _read_files(folder / "fixture", {})
+    assert sum(len(file.beginning) for file in known.values()) < 1_000_000
+    assert not any(file.beginning for file in _read_files(folder / "fixture", known).values())
+    assert outcome["files"] == {"other.bin": "x" * 100_000, "small.txt": "2\n"}
+    assert "+(5000001 bytes)\n" in outcome["diff"]
+    assert "-1\n+2\n" in outcome["diff"]
+
+
+def test_files_of_lines_that_are_alike_are_compared_by_size(folder: Path) -> None:
+    (folder / "fixture" / "long.txt").write_text("a\nb\n" * 3_000, encoding="utf-8")
+    (folder / "write.py").write_text("open('long.txt', 'w').write('b\\na\\n' * 3_000)", encoding="utf-8")
+    assert "-(12000 bytes)\n" in answer(folder, "write.py", folder="fixture")["outcome"]["diff"]
 
 
 def test_arm_has_the_files_that_it_copies(folder: Path) -> None:
