@@ -6,6 +6,7 @@ import io
 import json
 import re
 import stat
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -205,7 +206,7 @@ def parse_csv(
         if surplus is None:
             while header and not header[-1].strip():
                 header.pop()
-        twice = sorted({name for name in header if header.count(name) > 1})
+        twice = sorted(name for name, times in Counter(header).items() if times > 1)
         for name in twice:
             faults.add(header_line, 1, name, f"found the column {name!r} twice, expected it once")
         rows = []
