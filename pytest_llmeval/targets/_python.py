@@ -28,6 +28,7 @@ from pytest_llmeval.core import (
     suggest,
 )
 from pytest_llmeval.services import OwnThread, awaited_for_user, in_thread, stopwatch
+from pytest_llmeval.targets._process import kept_process
 
 _T = TypeVar("_T")
 Target: TypeAlias = Callable[[Any], Any]
@@ -63,11 +64,11 @@ async def call_target(
     itself = getattr(target, "clocks_itself", False) is True
 
     def call() -> Any:
-        with watch.call(), around():
+        with watch.call(), around(), kept_process():
             return target(value)
 
     async def awaited(answer: Awaitable[Any]) -> Any:
-        with nullcontext() if itself else watch.call(), around():
+        with nullcontext() if itself else watch.call(), around(), kept_process():
             return await awaited_for_user(answer)
 
     if run is None or (timeout is not None and not can_be_left):

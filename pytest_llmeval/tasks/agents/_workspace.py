@@ -255,9 +255,14 @@ class _File(NamedTuple):
 
     @property
     def lines(self) -> list[str]:
-        """The lines of a whole text; of a longer one, its size."""
-        is_whole = len(self.beginning) == self.size <= _LONGEST_TEXT
-        return self.text.splitlines(keepends=True) if is_whole else [f"({self.size} bytes)"]
+        """The lines of a whole text; of anything else, its `summary`."""
+        is_text = len(self.beginning) == self.size <= _LONGEST_TEXT and b"\0" not in self.beginning
+        return self.text.splitlines(keepends=True) if is_text else [self.summary]
+
+    @property
+    def summary(self) -> str:
+        """Size and digest."""
+        return f"({self.size} bytes, SHA-256 {self.digest.hex()[:8]})"
 
 
 _NO_FILE: Final = _File(b"", 0, b"")
@@ -301,11 +306,11 @@ def _changes(before: Mapping[str, _File], after: Mapping[str, _File]) -> dict[st
 
 
 def _comparable(old: _File, new: _File) -> tuple[list[str], list[str]]:
-    """Return the lines of two files, or their sizes where so many lines are alike that comparing takes long."""
+    """Return the lines of two files, or their summaries where so many lines are alike that comparing takes long."""
     lines = old.lines, new.lines
     counts = Counter(lines[0])
     is_short = sum(counts[line] for line in lines[1]) <= _MOST_PAIRS
-    return lines if is_short else ([f"({old.size} bytes)"], [f"({new.size} bytes)"])
+    return lines if is_short else ([old.summary], [new.summary])
 
 
 def clone_commit(folder: Path, commit: str, target: Path) -> None:

@@ -115,14 +115,14 @@ def test_large_files_are_compared_and_not_kept(folder: Path) -> None:
     assert sum(len(file.beginning) for file in known.values()) < 1_000_000
     assert not any(file.beginning for file in _read_files(folder / "fixture", known).values())
     assert outcome["files"] == {"other.bin": "x" * 100_000, "small.txt": "2\n"}
-    assert "+(5000001 bytes)\n" in outcome["diff"]
+    assert "+(5000001 bytes, SHA-256 " in outcome["diff"]
     assert "-1\n+2\n" in outcome["diff"]
 
 
 def test_files_of_lines_that_are_alike_are_compared_by_size(folder: Path) -> None:
     (folder / "fixture" / "long.txt").write_text("a\nb\n" * 3_000, encoding="utf-8")
     (folder / "write.py").write_text("open('long.txt', 'w').write('b\\na\\n' * 3_000)", encoding="utf-8")
-    assert "-(12000 bytes)\n" in answer(folder, "write.py", folder="fixture")["outcome"]["diff"]
+    assert "-(12000 bytes, SHA-256 " in answer(folder, "write.py", folder="fixture")["outcome"]["diff"]
 
 
 def test_arm_has_the_files_that_it_copies(folder: Path) -> None:

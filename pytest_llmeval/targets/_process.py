@@ -1,0 +1,80 @@
+"""The state of the process that a call of the user's code leaves as it was."""
+
+import inspect
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Final
+
+from pytest_llmeval.core import PredictionError
+
+_STREAMS: Final = ("stdout", "stderr")
+_lock = threading.Lock()
+_restore: list[Callable[[], object]] = []
+_calls = 0
+
+
+@contextmanager
+def kept_process() -> Iterator[None]:
+    """Refuse, or undo, what would break the cases after this one; calls may overlap.
+
+    ``sys.stdout`` and ``sys.stderr`` stay open, the recursion limit is not lowered, and threads can be started.
+
+    Raises:
+        PredictionError: The call has changed what cannot be refused.
+    """
+    global _calls  # noqa: PLW0603 (of the process)
+    hook: Any = threading.excepthook or threading.__excepthook__  # type: ignore[truthy-function]  # not by users
+    with _lock:
+        if _calls == 0:
+            _restore.extend((*map(_keep_open, _STREAMS), _keep_recursion_limit()))
+        _calls += 1
+    try:
+        yield
+    finally:
+        if is_lost := threading.excepthook is None:
+            threading.excepthook = hook
+        with _lock:
+            _calls -= 1
+            while _calls == 0 and _restore:
+                _restore.pop()()
+    if is_lost:
+        raise PredictionError("the target set threading.excepthook to None, without which no thread can start")
+
+
+def _keep_open(name: str) -> Callable[[], object]:
+    """Have a stream refuse to be closed by others than pytest, which made it; return what ends that."""
+    stream = getattr(sys, name)
+    close: Callable[[], object] = getattr(stream, "close", lambda: None)
+
+    def refuse() -> None:
+        frame = inspect.currentframe()
+        caller = frame.f_back if frame else None
+        if caller is None or not str(caller.f_globals.get("__name__")).startswith("_pytest."):
+            raise ValueError(f"the target closes sys.{name}, which the cases after it need")
+        close()  # at the end of a run that leaves a call behind
+
+    def end() -> None:
+        with suppress(AttributeError):
+            del stream.close
+
+    with suppress(AttributeError):
+        stream.close = refuse
+    return end
+
+
+def _keep_recursion_limit() -> Callable[[], object]:
+    """Refuse a lower recursion limit; return what ends that."""
+    given, least = sys.setrecursionlimit, sys.getrecursionlimit()
+
+    def set_limit(limit: int, /) -> None:
+        if limit < least:
+            raise ValueError(f"the target sets a recursion limit of {limit}, below the {least} of the run")
+        given(limit)
+
+    def end() -> None:
+        sys.setrecursionlimit = given
+
+    sys.setrecursionlimit = set_limit
+    return end

@@ -1,0 +1,45 @@
+"""Targets that change the process: the case that does it fails, and no other."""
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Project
+
+BOT = """\
+import asyncio
+import sys
+import threading
+
+def harm():
+    {harm}
+
+def answer(word):
+    if word == "harms":
+        harm()
+    return word.upper()
+
+async def answer_later(word):
+    await asyncio.sleep(0)
+    return answer(word)
+"""
+
+
+@pytest.mark.parametrize("target", ["answer", "answer_later"])
+@pytest.mark.parametrize(
+    ("harm", "reason"),
+    [
+        ("sys.stdout.close()", "the target closes sys.stdout"),
+        ("sys.stderr.close()", "the target closes sys.stderr"),
+        ("sys.setrecursionlimit(60)", "the target sets a recursion limit of 60"),
+        ("threading.excepthook = None", "the target set threading.excepthook to None"),
+    ],
+)
+def test_the_case_that_changes_the_process_fails_alone(project: "Project", harm: str, reason: str, target: str) -> None:
+    project.write("bot.py", BOT.replace("{harm}", harm))
+    project.asking("s.eval.yaml", f"bot:{target}", "a", "harms", "b", "c")
+    ran = project.run("s.eval.yaml")
+    assert ran.code == 1
+    assert ran.outcomes("s") == {"a": "passed", "harms": "errored", "b": "passed", "c": "passed"}
+    assert reason in ran.text
