@@ -66,15 +66,15 @@ def _keep_open(name: str) -> Callable[[], object]:
 
 def _keep_recursion_limit() -> Callable[[], object]:
     """Refuse a lower recursion limit; return what ends that."""
-    given, least = sys.setrecursionlimit, sys.getrecursionlimit()
+    original, least = sys.setrecursionlimit, sys.getrecursionlimit()
 
     def set_limit(limit: int, /) -> None:
         if limit < least:
             raise ValueError(f"the target sets a recursion limit of {limit}, below the {least} of the run")
-        given(limit)
+        original(limit)
 
     def end() -> None:
-        sys.setrecursionlimit = given
+        sys.setrecursionlimit = original
 
     sys.setrecursionlimit = set_limit
     return end

@@ -60,8 +60,8 @@ def _history(options: Namespace) -> CommandResult:
     if history.faults:
         say([f"left out for {counted(len(history.faults), 'fault')}:", *history.faults], error=True)
     if not history.timelines:
-        say(_wrapped(f"{suite}: no runs and no approvals: they are noted for suites with 'snapshot'"), error=True)
-        return CommandResult(1, {"timelines": []})
+        reason = _wrapped(f"{suite}: no runs and no approvals: they are noted for suites with 'snapshot'")
+        return CommandResult(1, {"timelines": []}, errors=reason)
     known = dict.fromkeys(name for each in history.timelines for name in each.metrics)
     unknown = [name for name in options.metric or () if name not in known]
     if unknown:

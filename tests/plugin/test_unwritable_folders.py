@@ -130,6 +130,33 @@ def test_a_run_in_a_checkout_that_is_read_only_judges_as_elsewhere(filled: "Proj
     assert "Traceback" not in ran.stdout + asking.stdout + recording.stderr
 
 
+def test_an_unwritable_cache_has_the_same_results_with_workers(project: "Project") -> None:
+    project.write("conftest.py", _JUDGE)
+    project.write("file", "no folder")
+    cases = [{"id": f"c{number}", "input": "q", "expected": "yes", "prediction": "p"} for number in range(6)]
+    project.suite("s.eval.yaml", cases, evaluators=[{"judge": {"mode": "default_binary"}}], gates=["judge_score >= 0"])
+    found = [project.run("s.eval.yaml", "--llmeval-cache=file/c.sqlite3", workers=workers) for workers in (0, 2)]
+    alone, shared = [
+        [(case["id"], case["outcome"], case["reason"]) for case in ran.suites["s"]["cases"]] for ran in found
+    ]
+    assert alone == shared
+    assert {outcome for _, outcome, _ in alone} == {"errored"}
+    assert found[0].code == found[1].code == 1
+    assert found[0].gates("s") == found[1].gates("s")
+    assert all("the same in 5 more" in ran.text for ran in found)
+
+
+_JUDGE = """\
+import pytest
+
+@pytest.fixture(scope="session")
+def judge_client():
+    async def judge(request):
+        return "yes"
+    return judge
+"""
+
+
 def test_commands_name_what_they_cannot_write(project: "Project") -> None:
     suite = project.write(
         "evals/s.eval.yaml",

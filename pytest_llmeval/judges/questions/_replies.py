@@ -240,8 +240,8 @@ def _marks_from_the_end(text: str) -> Iterator[tuple[int, str]]:
         begin = max(end - _BLOCK, 0)
         while begin > 0 and text[begin - 1] == "\\":  # which would read what follows it in another way
             begin -= 1
-        found = ((match.start(), match.group()) for match in _MARK.finditer(text, begin, end))
-        yield from reversed([(position, mark) for position, mark in found if len(mark) == 1])
+        marks = ((match.start(), match.group()) for match in _MARK.finditer(text, begin, end))
+        yield from reversed([(position, mark) for position, mark in marks if len(mark) == 1])
         end = begin
 
 
