@@ -14,6 +14,7 @@ from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
     from pytest_llmeval.suites._cases import CaseEntry
+    from pytest_llmeval.suites._conversations import ConversationSpec, SimulatedUser, wants_of
     from pytest_llmeval.suites._entries import (
         NamedEvaluator,
         SuiteArguments,
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from pytest_llmeval.suites._keys import KEYS, Key, SuiteEntry
     from pytest_llmeval.suites._limits import LimitEntry
     from pytest_llmeval.suites._loading import ForeignFileError, SuiteMemo, is_foreign, load_suite
-    from pytest_llmeval.suites._model_settings import ConversationSpec, SimulatedUser, wants_of
     from pytest_llmeval.suites._reading import SUITE_METRICS
     from pytest_llmeval.suites._registry import (
         Command,
@@ -119,7 +119,7 @@ _HOMES = {
         "is_foreign",
         "load_suite",
     ),
-    "_model_settings": (
+    "_conversations": (
         "ConversationSpec",
         "SimulatedUser",
         "wants_of",

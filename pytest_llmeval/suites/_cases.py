@@ -12,9 +12,9 @@ from msgspec import structs
 from pytest_llmeval.core import MISSING, MODE_MARK, MODES, Case, Fault, expected_name, format_error, origin
 from pytest_llmeval.data import STRICT, Source, case_id, display_path, id_fault, json_text
 from pytest_llmeval.judges import PanelSpec
+from pytest_llmeval.suites._conversations import MessageEntry, SimulatedUser, script_fault, script_of, wants_of
 from pytest_llmeval.suites._judge_settings import without_unasked
 from pytest_llmeval.suites._limits import read_limits
-from pytest_llmeval.suites._model_settings import MessageEntry, SimulatedUser, script_fault, script_of, wants_of
 from pytest_llmeval.suites._reading import SuiteReading
 from pytest_llmeval.suites._suite import Suite
 

@@ -25,8 +25,8 @@ from pytest_llmeval.core import (
     unknown_name,
 )
 from pytest_llmeval.data import describe
+from pytest_llmeval.suites._conversations import with_user_metrics
 from pytest_llmeval.suites._judge_settings import without_judge
-from pytest_llmeval.suites._model_settings import is_expression, with_user_metrics
 from pytest_llmeval.suites._reading import SuiteReading
 from pytest_llmeval.suites._registry import build, using
 
@@ -151,7 +151,7 @@ def _read_on(reading: SuiteReading, label: str, entry: Any, place: tuple[str | i
     """Read ``on`` of an evaluator's entry."""
     if not isinstance(entry, str):
         reading.fault(place, f"found {describe(entry)}, expected a part ({', '.join(PARTS)}) or a JMESPath")
-    elif entry in (WHOLE, *PARTS) or is_expression(reading, entry, place):
+    elif entry in (WHOLE, *PARTS) or reading.is_expression(entry, place):
         reading.on[label] = entry
 
 

@@ -15,10 +15,10 @@ from pytest_llmeval.data import STRICT
 from pytest_llmeval.gates import Gate
 from pytest_llmeval.judges import JudgeSpec, PanelSpec, Reduce
 from pytest_llmeval.numbers import Limit, Repeats
+from pytest_llmeval.suites._conversations import ConversationSpec, read_conversation
 from pytest_llmeval.suites._evaluator_settings import read_evaluators
 from pytest_llmeval.suites._judge_settings import read_judge
 from pytest_llmeval.suites._limits import read_gates, read_groups, read_limits
-from pytest_llmeval.suites._model_settings import ConversationSpec, read_conversation, read_parts
 from pytest_llmeval.suites._reading import SuiteReading
 from pytest_llmeval.suites._run_settings import (
     WHEN_DECIDED,
@@ -30,7 +30,14 @@ from pytest_llmeval.suites._run_settings import (
     read_snapshot,
     read_stop,
 )
-from pytest_llmeval.suites._settings import read_compared, read_confidence, read_inputs, read_repeats, read_target
+from pytest_llmeval.suites._settings import (
+    read_compared,
+    read_confidence,
+    read_inputs,
+    read_parts,
+    read_repeats,
+    read_target,
+)
 from pytest_llmeval.suites._systems import Only, System
 
 if TYPE_CHECKING:

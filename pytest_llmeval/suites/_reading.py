@@ -5,7 +5,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_llmeval.core import PASS_RATE, Case, Evaluator, Fault, MetricIndex, SuiteError, Turn, expected_name
+from pytest_llmeval.core import (
+    PASS_RATE,
+    Case,
+    Evaluator,
+    Fault,
+    MetricIndex,
+    SuiteError,
+    Turn,
+    expected_name,
+    expression_fault,
+)
 from pytest_llmeval.data import Document, NotPlainError, check, check_regular, plain, read_json
 from pytest_llmeval.numbers import UsageEvaluator
 from pytest_llmeval.suites._registry import Registry
@@ -75,6 +85,13 @@ class SuiteReading:
     def fault_inside(self, path: Sequence[str | int], value: str, offset: int, message: str) -> None:
         """Add a fault of one character of a text."""
         self.faults.append(self.document.fault_inside(path, value, offset, message))
+
+    def is_expression(self, text: str, path: Sequence[str | int]) -> bool:
+        """Return whether a text is a JMESPath, after adding the fault if it is none."""
+        fault = expression_fault(text)
+        if fault is not None:
+            self.fault_inside(path, text, *fault)
+        return fault is None
 
     def add_metrics(self, built: MetricIndex, path: tuple[str | int, ...]) -> None:
         """Add an evaluator, unless its name or one of its metrics is taken."""

@@ -1,10 +1,10 @@
-"""Settings of a suite file with a value of their own: target, repeats, confidence, compared metrics, inputs."""
+"""Settings of a suite file that stand on their own."""
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_llmeval.core import PASS_RATE, MetricIndex
+from pytest_llmeval.core import PASS_RATE, MetricIndex, Parts
 from pytest_llmeval.data import describe, input_files, searching_within
 from pytest_llmeval.numbers import RELIABILITY, Reliability, Repeats
 from pytest_llmeval.suites._reading import SuiteReading
@@ -79,3 +79,16 @@ def read_inputs(reading: SuiteReading, patterns: tuple[str, ...]) -> tuple[str, 
         if Path(pattern).is_absolute() or not files:
             reading.fault(("inputs", number), f"found {pattern!r}, expected a relative pattern that matches a file")
     return patterns
+
+
+def read_parts(reading: SuiteReading, entry: Any) -> Parts:
+    """Read ``parts``: a JMESPath for each part."""
+    if entry is None:
+        return Parts()
+    parts: Parts | None = reading.check(Parts, entry, ("parts",))
+    if parts is None:
+        return Parts()
+    for name, path in vars(parts).items():
+        if path is not None:
+            reading.is_expression(path, ("parts", name))
+    return parts

@@ -1,4 +1,4 @@
-"""Parts of predictions, and the leader of conversations."""
+"""The leader of conversations."""
 
 import json
 import re
@@ -8,9 +8,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Final, Literal
 
 from pytest_llmeval.core import (
-    Parts,
     excerpt,
-    expression_fault,
 )
 from pytest_llmeval.data import STRICT
 from pytest_llmeval.judges import JudgeSpec
@@ -200,24 +198,3 @@ def _with_instructions(reading: SuiteReading, spec: ConversationSpec) -> Convers
     if text is not None and not (isinstance(text, str) and text.strip()):
         reading.fault(place, f"found {user.instructions!r} without a text, expected instructions")
     return replace(spec, user=replace(user, instructions=text if isinstance(text, str) else None))
-
-
-def is_expression(reading: SuiteReading, entry: str, place: tuple[str | int, ...]) -> bool:
-    """Return whether a text is a JMESPath, after adding the fault if it is none."""
-    fault = expression_fault(entry)
-    if fault is not None:
-        reading.fault_inside(place, entry, *fault)
-    return fault is None
-
-
-def read_parts(reading: SuiteReading, entry: Any) -> Parts:
-    """Read ``parts``: a JMESPath for each part."""
-    if entry is None:
-        return Parts()
-    parts: Parts | None = reading.check(Parts, entry, ("parts",))
-    if parts is None:
-        return Parts()
-    for name, path in vars(parts).items():
-        if path is not None:
-            is_expression(reading, path, ("parts", name))
-    return parts
