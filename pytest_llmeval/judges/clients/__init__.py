@@ -161,7 +161,6 @@ def connect_own(
     spec: JudgeSpec,
     *,
     on_rate_limit: OnRateLimit | None = None,
-    sleep: Sleep = asyncio.sleep,
     calls: RunCalls | None = None,
 ) -> AsyncJudge:
     """Return the client of the model that an evaluator asks in place of the judge; see `connect`.
@@ -170,10 +169,9 @@ def connect_own(
         evaluator: Asks a model of its own.
         spec: That model.
         on_rate_limit: As for `connect`.
-        sleep: As for `connect`.
         calls: As for `connect`.
     """
-    patience = Patience(spec.provider or "", spec.retries, on_rate_limit, sleep, calls or RunCalls())
+    patience = Patience(spec.provider or "", spec.retries, on_rate_limit, calls=calls or RunCalls())
     return evaluator.own_client(spec, patience)
 
 
