@@ -100,8 +100,10 @@ async def call_target(
 _BOUND_TO_THREADS: Final = (
     "There is no current event loop in thread",
     "SQLite objects created in a thread can only be used in that same thread",
+    "signal only works in main thread",
+    "cannot switch to a different thread",
 )
-"""What Python says of objects that are used in another thread than theirs."""
+"""What Python, and greenlets, say of things that are used in another thread than theirs."""
 
 
 async def _run_plain(run: CallPlain, call: Callable[[], Any]) -> Any:

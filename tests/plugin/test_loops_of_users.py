@@ -201,6 +201,8 @@ IN_THREADS = {
     "def answer(q):\n    return asyncio.get_event_loop().run_until_complete(ask(q))\n",
     "a connection": "import sqlite3\n\nbase = sqlite3.connect(':memory:')\n\n\n"
     "def answer(q):\n    return base.execute('select upper(?)', (q,)).fetchone()[0]\n",
+    "signals": "import signal\n\n\n"
+    "def answer(q):\n    signal.signal(signal.SIGALRM, signal.SIG_IGN)\n    return q.upper()\n",
     "a cursor": "import sqlite3\n\ncursor = sqlite3.connect(':memory:').cursor()\n\n\n"
     "def answer(q):\n    return cursor.execute('select upper(?)', (q,)).fetchone()[0]\n",
 }
