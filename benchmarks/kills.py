@@ -2,10 +2,10 @@
 
     python benchmarks/kills.py [--times N] [--seed N]
 
-Every combination of SIGTERM, SIGINT and SIGKILL, one process and two workers, targets and judges is killed N times
-(default 5: 60 kills). SIGTERM goes to the main process alone, as CI and ``docker stop`` send it; SIGINT to all
-processes, as a terminal does; SIGKILL to all. An answer is delivered once the target or judge has returned it, and kept
-if the next run does not ask for it again.
+Every combination of SIGTERM, SIGINT and SIGKILL, one process and two workers, and targets, worlds, approvals and judges
+is killed N times (default 5: 120 kills). SIGTERM goes to the main process alone, as CI and ``docker stop`` send it;
+SIGINT to all processes, as a terminal does; SIGKILL to all. An answer is delivered once the target or judge has
+returned it, and kept if the next run does not ask for it again.
 """
 
 import argparse
@@ -25,10 +25,12 @@ from itertools import product
 from pathlib import Path
 
 CASES = 40
+WHAT = ("target", "world", "approval", "judge")
 PATIENCE_S = 120.0
 
 APP = """\
 import asyncio
+import contextlib
 import os
 import pathlib
 import re
@@ -42,6 +44,15 @@ async def answer(word):
     os.write(file, f"{word}\\n".encode())
     os.close(file)
     return word.upper()
+
+
+@contextlib.asynccontextmanager
+async def world():
+    yield {}
+
+
+async def answer_in(word, world):
+    return await answer(word)
 
 
 async def judge(request):
@@ -61,14 +72,16 @@ def judge_client():
 
 
 def project(folder: Path, what: str) -> None:
-    """Write a suite that asks a target or a judge about every case."""
+    """Write a suite that asks a target, one in a world, or a judge about every case; the answers may be approved."""
     words = [f"w{number:03}" for number in range(CASES)]
+    called = {
+        "evaluators": [{"text": {"metrics": ["exact_match"]}}],
+        "cases": [{"id": word, "input": word, "expected": word.upper()} for word in words],
+    }
     suite = {
-        "target": {
-            "evaluators": [{"text": {"metrics": ["exact_match"]}}],
-            "target": "app:answer",
-            "cases": [{"id": word, "input": word, "expected": word.upper()} for word in words],
-        },
+        "target": {**called, "target": "app:answer"},
+        "world": {**called, "target": {"python": "app:answer_in", "world": "app:world"}},
+        "approval": {**called, "target": "app:answer", "snapshot": True},
         "judge": {
             "evaluators": [{"judge": {"mode": "default_binary"}}],
             "cases": [{"id": word, "input": word, "expected": "yes", "prediction": word} for word in words],
@@ -85,10 +98,11 @@ def delivered(folder: Path) -> list[str]:
     return path.read_text(encoding="utf-8").split() if path.exists() else []
 
 
-def start(folder: Path, workers: int) -> "subprocess.Popen[bytes]":
+def start(folder: Path, what: str, workers: int) -> "subprocess.Popen[bytes]":
     line = [sys.executable, "-m", "pytest", "--llmeval", "-q", "-pno:cacheprovider", "--llmeval-concurrency=4"]
     line += ["--llmeval-predictions=answers.jsonl", "--llmeval-report=report.json"]
     line += [f"-n{workers}"] if workers else []
+    line += ["--snapshot-update"] if what == "approval" else []
     return subprocess.Popen(
         line, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
     )
@@ -97,7 +111,7 @@ def start(folder: Path, workers: int) -> "subprocess.Popen[bytes]":
 def kill(folder: Path, what: str, number: signal.Signals, workers: int, after: int) -> Counter[str]:
     """Kill one run once so many answers are delivered, go on with it, and count."""
     project(folder, what)
-    run = start(folder, workers)
+    run = start(folder, what, workers)
     until = time.monotonic() + PATIENCE_S
     while len(delivered(folder)) < after and run.poll() is None and time.monotonic() < until:
         threading.Event().wait(0.005)
@@ -114,7 +128,7 @@ def kill(folder: Path, what: str, number: signal.Signals, workers: int, after: i
     first = delivered(folder)
     reported = (folder / "report.json").exists()
     (folder / "delivered.txt").unlink(missing_ok=True)
-    again = start(folder, workers)
+    again = start(folder, what, workers)
     complete = again.wait(PATIENCE_S) == 0
     twice = Counter(first + delivered(folder))
     return Counter(
@@ -135,9 +149,9 @@ def main() -> None:
     given = options.parse_args()
     chance = random.Random(given.seed)
     columns = ("kills", "delivered", "kept", "twice", "reported", "interrupted", "complete")
-    print(f"{'':24}" + "".join(f"{name:>13}" for name in columns))
+    print(f"{'':26}" + "".join(f"{name:>13}" for name in columns))
     total: Counter[str] = Counter()
-    for what, number, workers in product(("target", "judge"), (signal.SIGTERM, signal.SIGINT, signal.SIGKILL), (0, 2)):
+    for what, number, workers in product(WHAT, (signal.SIGTERM, signal.SIGINT, signal.SIGKILL), (0, 2)):
         found: Counter[str] = Counter()
         for _ in range(given.times):
             folder = Path(tempfile.mkdtemp(prefix="llmeval-kills-"))
@@ -146,9 +160,9 @@ def main() -> None:
             finally:
                 shutil.rmtree(folder, ignore_errors=True)
         row = "".join(f"{found[name]:13}" for name in columns)
-        print(f"{what:7}{number.name:8}{'-n 2' if workers else 'serial':9}{row}", flush=True)
+        print(f"{what:9}{number.name:8}{'-n 2' if workers else 'serial':9}{row}", flush=True)
         total += found
-    print(f"{'total':24}" + "".join(f"{total[name]:13}" for name in columns))
+    print(f"{'total':26}" + "".join(f"{total[name]:13}" for name in columns))
 
 
 if __name__ == "__main__":
