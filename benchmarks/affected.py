@@ -1,8 +1,9 @@
-"""Runs of affected cases at full size: a history of 40 commits, 500 mutations, and what selecting costs.
+"""Runs of affected cases at full size: 500 changes, a history of 40 commits, and what recording and selecting cost.
 
-Run: ``python benchmarks/affected.py [MUTATIONS] [SEED]``. The project has 12 suites of 50 cases, whose answers depend
-on files in twelve ways. Each state of it is compared with an approved run: the affected cases must be those whose row,
-answer or evaluators differ in a run of all, or more with a reason, and never fewer. Tests do the same with few cases.
+Run: ``python benchmarks/affected.py [CHANGES] [COMMITS] [SEED]``. The project has 12 suites of 50 cases, whose answers
+depend on files in twelve ways, and one of two cases for each way of ``tests/workbench/ways.py``. Each state of it is
+compared with an approved run: the affected cases must be those whose row, answer or evaluators differ in a run of all,
+or more with a reason, and never fewer. Every second change is that of a way, the others are random changes of a file.
 """
 
 import json
@@ -20,14 +21,24 @@ from typing import Any
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent / "tests"), str(HERE.parent / "tests" / "workbench")]
 
-from affected_project import STEPS, answers, approve, chosen, commit, git, make, mutate  # noqa: E402 (those of tests)
+from affected_project import STEPS, approve, chosen, commit, git, make, mutate, write  # noqa: E402 (those of tests)
+from affected_project import answers as answers_with  # noqa: E402 (those of tests)
+from sides import pytest_command, ratio_line, run_s  # noqa: E402 (beside this file)
+from ways import ALONE, WAYS, change_of, files_of  # noqa: E402 (those of tests)
 
 from pytest_llmeval.run import Checkout, ChoiceTerms  # noqa: E402
 from pytest_llmeval.suites import SuiteKey  # noqa: E402
 from pytest_llmeval.workbench._affected import choose_affected  # noqa: E402
 
-CASES, COMMITS, ROUNDS = 50, 40, 5
+CASES, ROUNDS, ITEMS = 50, 5, 2_000
+MIXED = [name for name in WAYS if name not in ALONE]
+UNFOLLOWED = {f"{name}.eval.json" for name in MIXED if not WAYS[name].followed}
 Answers = dict[str, object]
+
+
+def answers(root: Path) -> Answers:
+    """Return the row, the answer and the evaluators of every case."""
+    return answers_with(root, ())
 
 
 def different(before: Answers, now: Answers) -> set[str]:
@@ -50,11 +61,11 @@ def verdicts(root: Path, *options: str) -> dict[str, Any]:
     }
 
 
-def history(root: Path, since: str) -> None:
+def history(root: Path, since: str, commits: int) -> None:
     """Commit changes of every kind, approve a run of affected cases after each, and print what was found."""
     before, kinds, larger = answers(root), list(STEPS), Counter[str]()
     exact = missed = others = red = 0
-    for number in range(COMMITS):
+    for number in range(commits):
         kind = kinds[number % len(kinds)]
         STEPS[kind][0](root)
         commit(root, kind)
@@ -68,19 +79,34 @@ def history(root: Path, since: str) -> None:
         since, before = approve(root, may_fail=True), now
         others += sum(whole[name] != affected[name] for name in whole)
         red += sum(gate[1] == "failed" for *_, gates in whole.values() for gate in gates)
-    print(f"history: {COMMITS} commits of {len(kinds)} kinds, {len(why)} cases: {missed} missed; exactly the changed")
+    print(f"history: {commits} commits of {len(kinds)} kinds, {len(why)} cases: {missed} missed; exactly the changed")
     print(f"  cases are affected by {exact} commits, by others more:", *sorted(larger), sep="\n    ")
     print(
-        f"verdicts: {COMMITS * len(whole)} suites, {red} failed gates: {others} differ from those of runs of all cases"
+        f"verdicts: {commits * len(whole)} suites, {red} failed gates: {others} differ from those of runs of all cases"
     )
 
 
-def mutations(root: Path, since: str, count: int, seed: int) -> None:
-    """Change one file at random, many times, and print what was found."""
-    before, draw = answers(root), random.Random(seed)
-    changing = exact = wider = missed = unloadable = 0
-    for _ in range(count):
+def change(root: Path, draw: random.Random, *, by_way: bool) -> None:
+    """Make the change of a way, or change one file at random."""
+    if not by_way:
         mutate(root, draw)
+        return
+    changes = change_of(draw.choice(MIXED))
+    if not changes:
+        os.environ["WAY_OF_NOBODY"] = "two"
+    for name, text in changes.items():
+        if text is None:
+            (root / name).unlink()
+        else:
+            write(root, {name: text})
+
+
+def mutations(root: Path, since: str, count: int, seed: int) -> None:
+    """Change something many times, and print what was found."""
+    before, draw = answers(root), random.Random(seed)
+    changing = exact = wider = missed = unloadable = needless = unfollowed = cases = 0
+    for number in range(count):
+        change(root, draw, by_way=number % 2 == 0)
         try:
             why = chosen(root, since)
         except Exception:  # noqa: BLE001 (a suite that cannot be loaded fails its run)
@@ -90,13 +116,22 @@ def mutations(root: Path, since: str, count: int, seed: int) -> None:
             changed = {case for case in why if now.get(case) != before.get(case)}
             runs = {case for case, cause in why.items() if cause}
             missed += len(changed - runs)
+            without = {case for case in runs - changed if case.partition("::")[0] in UNFOLLOWED}
+            unfollowed += len(without)
+            needless += len(runs - changed - without)
+            cases += len(why)
+            runs -= without
             changing += bool(changed)
             exact += runs == changed
             wider += runs > changed
         git(root, "checkout", "-q", ".")
         git(root, "clean", "-qfd")
-    print(f"mutations: {count}, seed {seed}: {changing} change answers, {missed} cases missed; {exact} exact, {wider}")
+        os.environ.pop("WAY_OF_NOBODY", None)
+    print(f"changes: {count}, seed {seed}: {changing} change answers, {missed} cases missed; {exact} exact, {wider}")
     print(f"  with more cases than changed, {unloadable} that no run can load")
+    print(
+        f"  {needless / cases:.1%} of {cases} cases ran needlessly; {unfollowed / cases:.1%} in suites that run always"
+    )
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -125,16 +160,41 @@ def cost(root: Path) -> None:
     print(f"choosing: {choosing:.3f} s of processor time, {choosing / whole:.0%} of the {whole:.2f} s of collecting")
 
 
+UNWATCHED = "from pytest_llmeval import services\nservices.watch = lambda top: None\n"
+"""A plugin without which the run records what it uses."""
+
+
+def recording() -> None:
+    """Print what the record of uses adds to a run of cheap cases, both sides in turn."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "app.py").write_text("def answer(value):\n    return value\n", encoding="utf-8")
+        (folder / "pytest.ini").write_text("[pytest]\npythonpath = .\n", encoding="utf-8")
+        (folder / "unwatched.py").write_text(UNWATCHED, encoding="utf-8")
+        rows = [{"id": f"c{number}", "input": f"i{number}", "expected": f"i{number}"} for number in range(ITEMS)]
+        suite = {"evaluators": [{"text": {"metrics": ["exact_match"]}}], "target": "app:answer", "cases": rows}
+        (folder / "cheap.eval.json").write_text(json.dumps(suite), encoding="utf-8")
+        options = ("--llmeval", "--llmeval-affected", f"--rootdir={folder}")
+        sides = [pytest_command(folder, *options), pytest_command(folder, *options, "-p", "unwatched")]
+        sides[1][1:1] = ["-c", f"import sys; sys.path.insert(0, {name!r}); import pytest; sys.exit(pytest.main())"]
+        sides[1][3:5] = []
+        pairs = [(run_s(sides[0])[0], run_s(sides[1])[0]) for _ in range(2 * ROUNDS)]
+        print(ratio_line(f"recording, {ITEMS} cheap items", pairs))
+
+
 def main() -> None:
-    count, seed = (int(each) for each in (*sys.argv[1:], *("500", "51")[len(sys.argv) - 1 :]))
+    count, commits, seed = (int(each) for each in (*sys.argv[1:], *("500", "40", "51")[len(sys.argv) - 1 :]))
+    recording()
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder, "project").resolve()
         root.mkdir()
+        for name in MIXED:
+            write(root, files_of(name))
         make(root, CASES)
         since = approve(root)
         cost(root)
         mutations(root, since, count, seed)
-        history(root, since)
+        history(root, since, commits)
 
 
 if __name__ == "__main__":

@@ -68,16 +68,19 @@ FILES = {
 }
 
 ANSWER = """
-import importlib, json, sys
+import asyncio, importlib, inspect, json, os, re, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
+os.chdir(sys.argv[1])
 sys.dont_write_bytecode = True
 out = {}
 
 def answer(suite, row):
     try:
         target = row.get('prediction') or importlib.import_module(suite['target']['python'].split(':')[0]).answer
-        return target if isinstance(target, str) else target(row['input'])
+        said = target if isinstance(target, str) else target(row['input'])
+        said = asyncio.run(said) if inspect.iscoroutine(said) else said
+        return re.sub(' at 0x[0-9a-f]+', '', said)
     except BaseException as error:
         return [type(error).__name__, str(error)]
 
@@ -158,10 +161,15 @@ def _expecting(answers: Mapping[str, Any], name: str, row: dict[str, Any]) -> di
     return {**row, "expected": answer if int(row["id"][1:]) % 2 else "?"}
 
 
-def answers(root: Path) -> dict[str, object]:
-    """Return the row, the answer and the evaluators of every case, as a run of all of them finds them now."""
+def answers(root: Path, options: Sequence[str] = ("-S", "-E")) -> dict[str, object]:
+    """Return the row, the answer and the evaluators of every case, as a run of all of them finds them now.
+
+    Args:
+        root: The project.
+        options: Of Python; these leave libraries out.
+    """
     done = subprocess.run(
-        [sys.executable, "-S", "-E", "-c", ANSWER, str(root)], cwd=root, capture_output=True, text=True, check=True
+        [sys.executable, *options, "-c", ANSWER, str(root)], cwd=root, capture_output=True, text=True, check=True
     )
     out: dict[str, object] = json.loads(done.stdout)
     return out
