@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+import sys
 from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,6 +14,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, Final, NamedTuple
 
+from msgspec import convert
+
 from pytest_llmeval.baselines import SCORES, SuiteScores, TestScores, parse
 from pytest_llmeval.cli import CommandResult, refuse_input, suite_files, write_text
 from pytest_llmeval.core import LlmevalError, SuiteError, as_line, counted, excerpt, number
@@ -21,8 +24,16 @@ from pytest_llmeval.reports import MOST_ROWS, published, text
 from pytest_llmeval.run import Checkout
 from pytest_llmeval.services import run_git
 from pytest_llmeval.suites import Suite, load_suite
-from pytest_llmeval.workbench._guarding import Loosening, SuiteState, compare_suites
-from pytest_llmeval.workbench._project import changed_files, enclosing_repository, fork_point, write_files_of
+from pytest_llmeval.workbench._guarding import Loosening, SuiteState, case_pairs, compare_suites
+from pytest_llmeval.workbench._project import (
+    changed_files,
+    copy_files_of,
+    enclosing_repository,
+    fork_point,
+    write_files_of,
+)
+from pytest_llmeval.workbench._states import answer_apart, collect, compare_collected
+from pytest_llmeval.workbench._workflows import compare_workflows
 
 _FAILURES: Final = "failures.json"
 _TOOLS: Final = "tools.json"
@@ -31,6 +42,8 @@ _OURS: Final = ("pytest_llmeval", "llmeval")
 _EXCUSES: Final = frozenset({"skip", "skipif", "xfail"})
 _CODE: Final = "code of evaluators"
 _LONGEST: Final = 100
+_HARMLESS: Final = frozenset({*_OURS, *sys.stdlib_module_names, "pytest"})
+"""Packages whose import registers nothing."""
 
 
 @dataclass(frozen=True)
@@ -85,14 +98,25 @@ class FolderState:
         return {display_path(each, self.folder): each for each in paths}
 
 
-def compare_folders(base: FolderState, head: FolderState, changed: Iterable[str]) -> Iterator[Loosening]:
-    """Yield what the later state of a folder asks less of.
+def compare_suite_files(question: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what the suite files and approved files of a later state ask less of; run where the base's code is.
 
     Args:
-        base: The earlier state.
-        head: The later state.
-        changed: Names of the Python files that may differ, relative to the folder.
+        question: The folders ``base`` and ``head``.
+
+    Returns:
+        The ``findings``; and for each suite file that is in both states, its later name and the ids of its cases.
     """
+    base = FolderState(Path(question["base"]), Path(question["base"]))
+    head = FolderState(Path(question["head"]), base.code)
+    kept: dict[str, tuple[str, Mapping[str, str]]] = {}
+    findings = list(_compare_folders(base, head, kept))
+    return {"findings": findings, "kept": kept}
+
+
+def _compare_folders(
+    base: FolderState, head: FolderState, kept: dict[str, tuple[str, Mapping[str, str]]]
+) -> Iterator[Loosening]:
     suites: dict[str, Suite] = {}
     for name in base.suites:
         try:
@@ -113,11 +137,11 @@ def compare_folders(base: FolderState, head: FolderState, changed: Iterable[str]
             continue
         suites[now] = after.suite
         yield from compare_suites(before, after, head.checkout.registry(head.code / now))
+        if before.suite.sample is None and "sample" not in after.document.data:
+            kept[name] = now, dict(case_pairs(before, after))
     yield from _approved_scores(base, head, suites)
     yield from _approved_failures(base, head)
     yield from _approved_tools(base, head)
-    for name in changed:
-        yield from _python(base.folder / name, head.folder / name, name)
 
 
 def _renamed(before: SuiteState, base: FolderState, head: FolderState) -> str | None:
@@ -296,6 +320,8 @@ def _python(before: Path, after: Path, name: str) -> Iterator[Loosening]:
     What such a file computes is unknown without running it, so any change of what it asks is a finding.
     """
     old, new = _asking(before), _asking(after)
+    if after.name == "conftest.py":
+        yield from _registered(before, after, name)
     if old is None:
         return
     if new is None:
@@ -312,6 +338,39 @@ def _python(before: Path, after: Path, name: str) -> Iterator[Loosening]:
         if kind == "mark":
             line = new.lines[kind, within, code]
             yield Loosening(name, line, f"mark of {within or name}", "added", after=as_line(code))
+
+
+def _registered(before: Path, after: Path, name: str) -> Iterator[Loosening]:
+    """Yield what a conftest does anew when pytest imports it, such as hooks, besides fixtures and helpers."""
+    known = Counter(ast.dump(node) for node in _acting(before))
+    for node in _acting(after):
+        if known[ast.dump(node)]:
+            known[ast.dump(node)] -= 1
+        else:
+            subject = getattr(node, "name", "") or "statement"
+            yield Loosening(
+                name, node.lineno, f"conftest, {subject}", "new", after=as_line(ast.unparse(node), _LONGEST)
+            )
+
+
+def _acting(path: Path) -> Iterator[ast.stmt]:
+    """Yield the statements of a conftest that may change what pytest does."""
+    try:
+        body = ast.parse(_text(path)).body
+    except (SyntaxError, ValueError, RecursionError):
+        return
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            is_acting = node.name.startswith("pytest_") and node.name != _HOOK
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [each.name for each in node.names]
+            is_acting = any(each.partition(".")[0] not in _HARMLESS for each in names)
+        elif isinstance(node, ast.Expr):
+            is_acting = not isinstance(node.value, ast.Constant)
+        else:
+            is_acting = not isinstance(node, ast.ClassDef)
+        if is_acting:
+            yield node
 
 
 def _asking(path: Path) -> _Asking | None:
@@ -386,9 +445,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.description = (
         "Report where the evaluations of the working tree are weaker than those of the commit that a branch left. "
         "Examples: thresholds and gates lowered or removed, expected answers changed, cases deleted, checks weakened, "
-        "skips added, scores approved, judges changed. Suites are compared after loading, which imports the "
-        "conftest.py files of both states; no case is run, and no judge is asked. The exit code is 1 if there is a "
-        "finding that is not allowed, and 2 if the states cannot be compared."
+        "skips added, scores approved, judges changed, tests no longer collected. Suite files are loaded by the base's "
+        "code; pytest collects both states, each in a process of its own without secrets, which runs their conftests and "
+        "test modules. No test runs, and no target or judge is called. The exit code is 1 if there is a finding that is not "
+        "allowed, and 2 if the states cannot be compared."
     )
     parser.add_argument("folder", nargs="?", type=Path, default=Path(), metavar="FOLDER", help="default: this folder")
     parser.add_argument(
@@ -414,8 +474,9 @@ def _guard(options: Namespace) -> CommandResult:
     changed = [each for each in changed_files(folder, commit) if each.endswith(".py")]
     with TemporaryDirectory(prefix="llmeval-") as scratch:
         base = write_files_of(folder, commit, Path(scratch))
+        head = copy_files_of(folder, Path(scratch, "head"))
         allowed = () if options.allow is None else _allowed(options.allow, top, commit, Path(scratch, "tree"))
-        findings = sorted(set(compare_folders(FolderState(base, folder), FolderState(folder, folder), changed)))
+        findings = sorted({*_compare_states(base, head, Path(scratch)), *_compare_code(base, head, changed)})
     judged = [Ruling(each, _reason(each, allowed)) for each in findings]
     unused = [each for each in allowed if not any(fnmatchcase(loosening.name, each.finding) for loosening in findings)]
     if options.output is not None:
@@ -423,6 +484,30 @@ def _guard(options: Namespace) -> CommandResult:
     rows = [{**published(each.finding), "name": each.finding.name, "allowed": each.reason} for each in judged]
     code = 1 if any(each.fails for each in judged) else 0
     return CommandResult(code, {"base": commit, "findings": rows}, _lines(judged, commit, unused))
+
+
+def _compare_code(base: Path, head: Path, changed: Iterable[str]) -> Iterator[Loosening]:
+    """Yield what Python files ask less of, read and not run."""
+    for name in changed:
+        yield from _python(base / name, head / name, name)
+
+
+def _compare_states(base: Path, head: Path, scratch: Path) -> Iterator[Loosening]:
+    """Yield what two states ask less of, by what processes with their code say of them."""
+    question = {"base": str(base), "head": str(head)}
+    said = answer_apart(base, f"{compare_suite_files.__module__}:{compare_suite_files.__name__}", question, scratch)
+    yield from convert(said["findings"], list[Loosening])
+    before, why = collect(base, scratch / "tree", scratch / "base.collected")
+    if before is None:
+        yield Loosening("pytest", 0, "collection", "of the base failed, so tests are not compared", why, gone=True)
+        return
+    after, why = collect(head, scratch / "head", scratch / "head.collected")
+    if after is None:
+        yield Loosening("pytest", 0, "collection", "failed, so tests are not compared", after=why)
+        return
+    files = {each.file for each in before.items if (head / each.file).exists() and _asking(base / each.file)}
+    yield from compare_collected(before, after, said["kept"], files)
+    yield from compare_workflows(scratch / "tree", scratch / "head")
 
 
 def _allowed(path: Path, top: Path, commit: str, base: Path) -> Sequence[AllowEntry]:

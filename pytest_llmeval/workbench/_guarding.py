@@ -127,14 +127,14 @@ def compare_suites(base: SuiteState, head: SuiteState, registry: "Registry") -> 
     yield from _evaluators(base, head)
     kinds = registry.checks
     yield from _suite_checks(base, head, kinds)
-    pairs = dict(_pairs(base, head))
+    pairs = dict(case_pairs(base, head))
     yield from _cases(base, head, pairs, kinds)
     yield from _blind_cases(base, head, pairs, registry)
 
 
 def _settings(base: SuiteState, head: SuiteState) -> Iterator[Loosening]:
     old, new = base.suite, head.suite
-    loosened = {
+    asks_less = {
         "abstained": new.abstained == "allowed",
         "approve": new.approve.failures,
         "cluster_by": old.cluster_by is not None,
@@ -147,8 +147,8 @@ def _settings(base: SuiteState, head: SuiteState) -> Iterator[Loosening]:
         "target": False,  # another answer is not another demand
     }
     deciding = [name for name, key in KEYS.items() if key.carried and key.decides == "scores"]
-    for key in sorted({*loosened, *deciding}):
-        if loosened.get(key, True) and _value(base, key) != _value(head, key):
+    for key in sorted({*asks_less, *deciding}):
+        if asks_less.get(key, True) and _value(base, key) != _value(head, key):
             gone = key not in head.document.data
             line = (base if gone else head).line(key)
             before, after = (as_line(side.document.data.get(key, ""), 100) for side in (base, head))
@@ -182,14 +182,14 @@ def _value(state: SuiteState, key: str) -> Any:
 def _limits(base: SuiteState, head: SuiteState) -> Iterator[Loosening]:
     for metric, old in base.suite.thresholds.items():
         new = head.suite.thresholds.get(metric)
-        if change := _loosened(old, new):
+        if change := loosened(old, new):
             side = base if new is None else head
             line = side.line("thresholds", metric)
             after = "" if new is None else str(new)
             yield Loosening(head.file, line, f"threshold {metric}", change, str(old), after, gone=new is None)
 
 
-def _loosened(old: Limit | None, new: Limit | None) -> str:
+def loosened(old: Limit | None, new: Limit | None) -> str:
     """Return what happened to a limit if it holds for more scores; else nothing."""
     if old is None or old == Limit():
         return ""
@@ -367,7 +367,7 @@ def _is_tighter(key: str, before: Any, after: Any) -> bool:
     return False
 
 
-def _pairs(base: SuiteState, head: SuiteState) -> Iterator[tuple[str, str]]:
+def case_pairs(base: SuiteState, head: SuiteState) -> Iterator[tuple[str, str]]:
     """Yield earlier and later id of each case that is in both; a renamed one is known by its content."""
     yield from ((name, name) for name in base.cases if name in head.cases)
     old = {name: each for name, each in contents_of(base.suite).items() if name not in head.cases}
@@ -410,7 +410,7 @@ def _case(
             yield Loosening(*head.case_place(new, "tags"), f"tag {tag} {whose}", "added")
     for metric in sorted({*old.thresholds, *new.thresholds}):
         before, after = base.suite.limits(old).get(metric), head.suite.limits(new).get(metric)
-        if change := _loosened(before, after):
+        if change := loosened(before, after):
             values = (str(before), "" if after is None else str(after))
             yield Loosening(*head.case_place(new, "thresholds", metric), f"threshold {metric} {whose}", change, *values)
     if old.checks:

@@ -3,6 +3,7 @@
 import ast
 import configparser
 import os
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -257,7 +258,13 @@ class Project:
 
 
 def run_pytest(
-    arguments: Sequence[str], plugin: str, variables: Mapping[str, str], timeout: float
+    arguments: Sequence[str],
+    plugin: str,
+    variables: Mapping[str, str],
+    timeout: float,
+    *,
+    folder: Path | None = None,
+    inherited: Mapping[str, str] | None = None,
 ) -> "subprocess.CompletedProcess[str]":
     """Run pytest on a project, and return what it prints. It writes neither its cache nor compiled modules.
 
@@ -266,13 +273,16 @@ def run_pytest(
         plugin: A module with further hooks.
         variables: Of the environment.
         timeout: Seconds that it may take.
+        folder: In which it runs; default: the current one.
+        inherited: The rest of its environment; default: that of this process.
 
     Raises:
         TimeoutExpired: It took longer.
     """
     return subprocess.run(  # noqa: S603 (our own interpreter)
         [sys.executable, "-m", "pytest", "--llmeval", "--color=no", "-p", "no:cacheprovider", "-p", plugin, *arguments],
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **variables},
+        cwd=folder,
+        env={**(os.environ if inherited is None else inherited), "PYTHONDONTWRITEBYTECODE": "1", **variables},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         encoding="utf-8",
@@ -380,3 +390,24 @@ def write_files_of(folder: Path, commit: str, target: Path) -> Path:
     run_git(top, "read-tree", commit, environment=index)
     run_git(top, "checkout-index", "--all", "--force", f"--prefix={tree}/", environment=index)
     return tree / folder.resolve().relative_to(top)
+
+
+def copy_files_of(folder: Path, target: Path) -> Path:
+    """Copy the files of a working tree that git has or would add: neither ignored ones nor its own.
+
+    Args:
+        folder: A folder of the repository.
+        target: A folder that does not exist.
+
+    Returns:
+        What `folder` is, below `target`.
+    """
+    top = repository_top(folder) or folder
+    for name in filter(None, run_git(top, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")):
+        source, copy = top / name, target / name
+        if source.is_symlink() or source.is_file():
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, copy, follow_symlinks=False)
+    below = target / folder.resolve().relative_to(top)
+    below.mkdir(parents=True, exist_ok=True)
+    return below

@@ -1,0 +1,90 @@
+"""Steps of CI that evaluate, in two states of a repository: those that no longer run or no longer fail."""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from pytest_llmeval.core import LlmevalError, as_line, excerpt
+from pytest_llmeval.data import Document, display_path, read_document
+from pytest_llmeval.workbench._guarding import Loosening
+
+_FILES: Final = (".github/workflows/*.yml", ".github/workflows/*.yaml", ".gitlab-ci.yml")
+_EVALUATES: Final = re.compile(r"\b(pytest|llmeval|tox|nox)\b")
+_SCRIPTS: Final = ("run", "script")
+_CONDITIONS: Final = (
+    *("if", "continue-on-error", "on", "shell", "timeout-minutes"),
+    *("allow_failure", "rules", "when", "only", "except"),
+)
+"""Keys of a step and of what it is in that decide whether it runs, and whether its failure counts."""
+
+_LONGEST: Final = 100
+
+
+class _Step(NamedTuple):
+    """A step that evaluates: its place, its commands and what decides whether they count."""
+
+    place: tuple[str | int, ...]
+    commands: str
+    conditions: str
+
+
+def compare_workflows(base: Path, head: Path) -> Iterator[Loosening]:
+    """Yield the steps of CI that evaluate and that a later state of a repository lacks, or has otherwise.
+
+    Args:
+        base: The earlier state of the repository.
+        head: The later state.
+    """
+    for path in sorted(file for pattern in _FILES for file in base.glob(pattern)):
+        name = display_path(path, base)
+        old, new = _document(path, name), _document(head / name, name)
+        steps = [] if old is None else list(_steps(old))
+        if steps and new is None:
+            yield Loosening(name, 1, "workflow", "removed, or cannot be read", gone=True)
+        elif old is not None and new is not None:
+            yield from _compare(name, old, steps, new)
+
+
+def _compare(name: str, old: Document, steps: list[_Step], new: Document) -> Iterator[Loosening]:
+    later = list(_steps(new))
+    for step in steps:
+        subject = f"step {excerpt(step.commands, _LONGEST)}"
+        same = [each for each in later if each.commands == step.commands]
+        if not same:
+            line = old.locate(step.place)[0]
+            yield Loosening(name, line, subject, "removed or changed", gone=True)
+        elif not any(each.conditions == step.conditions for each in same):
+            line = new.locate(same[0].place)[0]
+            yield Loosening(name, line, subject, "runs or fails otherwise", step.conditions, same[0].conditions)
+
+
+def _document(path: Path, name: str) -> Document | None:
+    try:
+        return read_document(path, name)
+    except (LlmevalError, OSError):
+        return None
+
+
+def _steps(document: Document) -> Iterator[_Step]:
+    yield from _within(document.data, (), {})
+
+
+def _within(value: Any, place: tuple[str | int, ...], conditions: Mapping[str, Any]) -> Iterator[_Step]:
+    if isinstance(value, Mapping):
+        own = {str(key): each for key, each in value.items() if key in _CONDITIONS}
+        inside = {**conditions, **{f"{len(place)} {key}": each for key, each in own.items()}}
+        for key, each in value.items():
+            if key in _SCRIPTS and isinstance(each, str | list):
+                text = each if isinstance(each, str) else "\n".join(map(str, each))
+                if _EVALUATES.search(text):
+                    yield _Step((*place, key), as_line(text.strip(), 10_000), _described(inside))
+            elif key not in _CONDITIONS:
+                yield from _within(each, (*place, key), inside)
+    elif isinstance(value, list):
+        for number, each in enumerate(value):
+            yield from _within(each, (*place, number), conditions)
+
+
+def _described(conditions: Mapping[str, Any]) -> str:
+    return as_line({key.partition(" ")[2]: value for key, value in conditions.items()}, 1_000) if conditions else ""
