@@ -445,10 +445,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.description = (
         "Report where the evaluations of the working tree are weaker than those of the commit that a branch left. "
         "Examples: thresholds and gates lowered or removed, expected answers changed, cases deleted, checks weakened, "
-        "skips added, scores approved, judges changed, tests no longer collected. Suite files are loaded by the base's "
-        "code; pytest collects both states, each in a process of its own without secrets, which runs their conftests and "
-        "test modules. No test runs, and no target or judge is called. The exit code is 1 if there is a finding that is not "
-        "allowed, and 2 if the states cannot be compared."
+        "skips added, scores approved, judges changed, tests no longer collected. The base's code loads suite files; "
+        "pytest collects both states, each in a process of its own without the variables of this one, which imports "
+        "conftests and test modules. No test runs, and no target or judge is called. The exit code is 1 if there is a "
+        "finding that is not allowed, and 2 if the states cannot be compared."
     )
     parser.add_argument("folder", nargs="?", type=Path, default=Path(), metavar="FOLDER", help="default: this folder")
     parser.add_argument(

@@ -15,7 +15,7 @@ from pytest_llmeval.baselines import TestScores, render
 from pytest_llmeval.baselines._scores import Approval
 from pytest_llmeval.cli import main
 from pytest_llmeval.suites import KEYS
-from pytest_llmeval.workbench._guard import Ruling, guard_text
+from pytest_llmeval.workbench._guard import Ruling, compare_suite_files, guard_text
 from pytest_llmeval.workbench._guarding import Loosening
 
 SHOP = r"""suite: shop
@@ -173,11 +173,15 @@ def test_honest_pull_request_passes(guard: Guard, honest: str) -> None:
 
 
 def test_key_that_decides_scores_is_reported_unless_something_says_what_asks_for_less(
-    guard: Guard, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(KEYS, "description", structs.replace(KEYS["description"], decides="scores"))
-    code, printed = guard(HONEST["rewritten"])
-    assert (code, "key description: changed" in printed) == (1, True), printed
+    states = {"base": SHOP, "head": SHOP.replace("suite: shop", "suite: shop\ndescription: Of the shop", 1)}
+    for name, text in states.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "shop.eval.yaml").write_text(text, encoding="utf-8")
+    findings = compare_suite_files({name: str(tmp_path / name) for name in states})["findings"]
+    assert [(each.subject, each.change) for each in findings] == [("key description", "changed")]
 
 
 def test_every_setting_that_asks_for_less_is_found(guard: Guard) -> None:
@@ -376,3 +380,29 @@ def test_repository_inside_another_is_refused_unless_it_is_a_submodule(guard: Gu
     git(Path(), "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(tmp_path / "part"), "part")
     code, printed = guard(options=("part",))
     assert (code, "nothing asks for less" in printed) == (0, True), printed
+
+
+HOSTILE = {
+    "acquits itself": "import pytest_llmeval.workbench._guard as g\ng._lines = lambda *_: []\ng.Ruling.fails = False\n",
+    "exits": "import os\nos._exit(0)\n",
+}
+
+
+@pytest.mark.parametrize("conftest", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_conftest_does_not_reach_the_ruling(guard: Guard, conftest: str) -> None:
+    Path("conftest.py").write_text(conftest, encoding="utf-8")
+    code, printed = guard(("exact_match >= 0.7", "exact_match >= 0.5"))
+    assert (code, "gate exact_match >= 0.7: loosened" in printed) == (1, True), printed
+    assert "conftest, statement: new" in printed
+
+
+def test_conftest_reads_no_secret_from_its_environment(
+    guard: Guard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHOP_TOKEN", "secret")
+    seen = tmp_path / "seen"
+    text = f"import os, pathlib\npathlib.Path({str(seen)!r}).write_text(repr(dict(os.environ)))\n"
+    Path("conftest.py").write_text(text, encoding="utf-8")
+    guard()
+    assert "SHOP_TOKEN" not in seen.read_text(encoding="utf-8")
+    assert "PATH" in seen.read_text(encoding="utf-8")
