@@ -200,8 +200,9 @@ def _compare_facts(file: str, base: Mapping[str, str], head: Mapping[str, str], 
         if subject not in head:
             yield Loosening(file, 0, f"{subject}{whose}", "removed", excerpt(before, _LONGEST), gone=True)
         elif head[subject] != before:
-            values = ("", "") if subject.startswith("code ") else (before, head[subject])
-            yield Loosening(file, 0, f"{subject}{whose}", "changed", *(excerpt(each, _LONGEST) for each in values))
+            is_code = subject.startswith("code ")
+            old, new = ("" if is_code else excerpt(text, _LONGEST) for text in (before, head[subject]))
+            yield Loosening(file, 0, f"{subject}{whose}", "changed", old, new)
 
 
 def _compare_limits(
