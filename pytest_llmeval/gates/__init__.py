@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         subject_fault,
     )
     from pytest_llmeval.gates._rules import (
+        RULES,
         GateFault,
         add_rule,
         gate_of_text,
@@ -73,6 +74,7 @@ _HOMES = {
         "subject_fault",
     ),
     "_rules": (
+        "RULES",
         "GateFault",
         "add_rule",
         "gate_of_text",

@@ -7,6 +7,7 @@ from pytest_llmeval._lazy import lazy_names
 if TYPE_CHECKING:
     from pytest_llmeval.plugin._evaluate import Evaluate, TestScored
     from pytest_llmeval.plugin._payload import LOADER, case_of
+    from pytest_llmeval.plugin._pytest_private import fixture_functions
     from pytest_llmeval.plugin._session import planned_cases
 
 _HOMES = {
@@ -18,6 +19,7 @@ _HOMES = {
         "LOADER",
         "case_of",
     ),
+    "_pytest_private": ("fixture_functions",),
     "_session": ("planned_cases",),
 }
 """Module to the names that other packages use of it."""

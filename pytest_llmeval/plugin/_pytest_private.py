@@ -3,7 +3,7 @@
 import logging
 import sys
 import types
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from pathlib import Path
@@ -47,6 +47,11 @@ class SyntheticModule(pytest.Module):
 def fixture_info(function: pytest.Function) -> "FuncFixtureInfo":
     """Return the fixtures of a test function: ``Function`` takes them as a parameter, but has no public reader."""
     return function._fixtureinfo  # noqa: SLF001
+
+
+def fixture_functions(item: pytest.Item, name: str) -> list[Callable[..., object]]:
+    """Return the functions of a fixture that an item finds, the one that it gets last."""
+    return [each.func for each in item.session._fixturemanager.getfixturedefs(name, item) or ()]  # noqa: SLF001
 
 
 def has_fixture(session: pytest.Session, name: str) -> bool:

@@ -6,13 +6,14 @@ import os
 import re
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from inspect import getsource, getsourcefile, unwrap
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.json import encode
 
 from pytest_llmeval.baselines import comparable_of, contents_of, fingerprint
@@ -23,6 +24,8 @@ from pytest_llmeval.suites import Suite
 COLLECTED_FILE: Final = "PYTEST_LLMEVAL_COLLECTED"
 """The variable that names the file to write."""
 
+_EXCUSES: Final = frozenset({"skip", "skipif", "xfail"})
+_CLIENT: Final = re.compile(r"fixture:(\w+)")
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
@@ -32,23 +35,31 @@ class CollectedItem(Struct, frozen=True, order=True):
     Attributes:
         file: Relative to the folder that is compared.
         name: What follows the file in its node id.
-        case: Id of its case; empty if it has none.
+        suite: File of its suite, or what names the suite in its module; empty if it has none.
+        case: Id of its case.
+        variant: What tells it from other tests of its case, in Python.
+        excuses: Marks by which it does not run, or does not count, besides tags of its case.
     """
 
     file: str
     name: str
+    suite: str = ""
     case: str = ""
+    variant: str = ""
+    excuses: tuple[str, ...] = ()
 
 
 class CollectedCase(Struct, frozen=True):
     """A case of a suite that Python declares.
 
     Attributes:
+        line: Where the file has it; 0 if that is unknown.
         content: Fingerprint of what of it decides its scores.
         parts: Name of a part to its value as text.
         limits: Metric to smallest and largest value.
     """
 
+    line: int
     content: str
     parts: dict[str, str]
     limits: dict[str, tuple[float | None, float | None]]
@@ -60,12 +71,14 @@ class CollectedSuite(Struct, frozen=True):
     Attributes:
         file: That declares it, relative to the folder that is compared.
         facts: Subject of a finding to what holds for it, as text.
+        gates: Name of the class of each gate, and its fields.
         limits: Metric to smallest and largest value.
         cases: By id.
     """
 
     file: str
     facts: dict[str, str]
+    gates: list[tuple[str, dict[str, Any]]]
     limits: dict[str, tuple[float | None, float | None]]
     cases: dict[str, CollectedCase]
 
@@ -77,13 +90,17 @@ class Collected(Struct, frozen=True):
         enabled: Whether plain ``pytest`` runs suites.
         items: The tests.
         suites: Name to suite, of those that Python declares.
-        code: File and name of a test over a suite, without parameters, to the fingerprint of its code.
+        tests: File and name of a test over a suite, without parameters, to the fingerprint of its code.
+        code: File of a suite, and which of its code, to the fingerprint of that: of own evaluators and judges.
+        plugins: Files of the project that are plugins of pytest.
     """
 
     enabled: bool
     items: list[CollectedItem]
     suites: dict[str, CollectedSuite]
+    tests: dict[str, str]
     code: dict[str, str]
+    plugins: list[str]
 
 
 def pytest_collection_finish(session: Any) -> None:
@@ -92,48 +109,77 @@ def pytest_collection_finish(session: Any) -> None:
 
     folder, items = Path.cwd(), []
     suites: dict[str, CollectedSuite] = {}
+    tests: dict[str, str] = {}
     code: dict[str, str] = {}
     for item in session.items:
         file, name = display_path(item.path, folder), item.nodeid.partition("::")[2]
+        marks = {mark.name for mark in item.iter_markers()} & _EXCUSES
         loaded = case_of(item)
         if loaded is None:
-            items.append(CollectedItem(file, name))
+            items.append(CollectedItem(file, name, excuses=tuple(sorted(marks))))
             continue
-        cases = getattr(item, "bulk", ()) or (loaded.case,)
-        items += [CollectedItem(file, name, case.id) for case in cases]
         path = display_path(loaded.suite.path, folder)
-        if IN_MODULE in loaded.suite.path.name and path not in suites:
-            suites[path] = _suite(loaded.suite, path.partition(IN_MODULE)[0], folder)
+        variant = loaded.key.variant if file.endswith(".py") else ""
+        for case in getattr(item, "bulk", ()) or (loaded.case,):
+            excuses = tuple(sorted(marks - {*case.tags}))
+            items.append(CollectedItem(file, name, path, case.id, variant, excuses))
         function = getattr(item, "function", None)
         if file.endswith(".py") and isinstance(function, FunctionType):
-            code[f"{file}::{name.partition('[')[0]}"] = fingerprint(_tree(unwrap(function)))
-    collected = Collected(bool(session.config.getini("llmeval")), sorted(items), suites, code)
+            tests[f"{file}::{name.partition('[')[0]}"] = fingerprint(_tree(unwrap(function), named=False))
+        if path not in code:
+            code |= {path: "", **{f"{path}::{what}": digest for what, digest in _code(loaded.suite, item, folder)}}
+            if IN_MODULE in path:
+                suites[path] = _suite(loaded.suite, path.partition(IN_MODULE)[0])
+    plugins = {_file_of(each, folder) for _, each in session.config.pluginmanager.list_name_plugin()} - {""}
+    enabled = bool(session.config.getini("llmeval"))
+    collected = Collected(enabled, sorted(items), suites, tests, code, sorted(plugins))
     Path(os.environ[COLLECTED_FILE]).write_bytes(encode(collected))
 
 
-def _suite(suite: Suite, file: str, folder: Path) -> CollectedSuite:
-    facts = {f"gate {gate}": "" for gate in suite.gates}
+def _file_of(plugin: Any, folder: Path) -> str:
+    """Return the file of a plugin, relative to a folder; empty if it is elsewhere."""
+    file = Path(getattr(plugin, "__file__", None) or os.devnull).resolve()
+    inside = file.is_relative_to(folder.resolve()) and "site-packages" not in file.parts
+    return display_path(file, folder.resolve()) if inside else ""
+
+
+def _code(suite: Suite, item: Any, folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield the code of a project by which a suite judges: what it is, and its fingerprint."""
+    for label, evaluator in suite.evaluators.items():
+        if digest := code_digest([type(evaluator), evaluator], folder):
+            yield f"code of evaluator {label}", digest
+        for check in getattr(evaluator, "ready", ()):
+            if digest := code_digest([check], folder):
+                yield f"code of check {check.name}", digest
+    from pytest_llmeval.plugin import fixture_functions
+
+    judge = str(suite.judge)
+    judging = [value for name, value in suite.objects.items() if name in judge]
+    for name in _CLIENT.findall(judge):
+        judging += fixture_functions(item, name)
+    if digest := code_digest(judging, folder):
+        yield "code of judge", digest
+
+
+def _suite(suite: Suite, file: str) -> CollectedSuite:
+    facts = {}
     for label, each in comparable_of(suite).evaluators.items():
         noun = "judging evaluator" if suite.evaluators[label].asks else "evaluator"
         facts[f"{noun} {label}"] = _text(each.options)
-        for check in getattr(suite.evaluators[label], "ready", ()):
-            facts[f"check {check.name}"] = _text(check.entry)
-        digest = code_digest([type(suite.evaluators[label]), suite.evaluators[label]], folder)
-        facts |= {f"code of evaluator {label}": digest} if digest else {}
+        facts |= {f"check {check.name}": _text(check.entry) for check in getattr(suite.evaluators[label], "ready", ())}
     if suite.judge is not None:
         facts["judge"] = _text(str(suite.judge))
-        judging = [value for name, value in suite.objects.items() if name in str(suite.judge)]
-        facts["code of judge"] = code_digest(judging, folder)
+    gates = [(type(gate).__name__, to_builtins(gate)) for gate in suite.gates]
     contents = contents_of(suite)
     cases = {case.id: _case(case, contents[case.id]) for case in suite.cases}
-    return CollectedSuite(file, facts, _limits(suite.thresholds), cases)
+    return CollectedSuite(file, facts, gates, _limits(suite.thresholds), cases)
 
 
 def _case(case: Case, content: str) -> CollectedCase:
     parts = {"input": _text(case.input), "expected": _text(case.expected), "labels": _text(case.labels)}
     parts |= {f"tag {tag}": "" for tag in case.tags}
     parts |= {f"check {check.name}": _text(check.entry) for check in case.checks}
-    return CollectedCase(content, parts, _limits(case.thresholds))
+    return CollectedCase(case.line, content, parts, _limits(case.thresholds))
 
 
 def _text(value: Any) -> str:
@@ -146,35 +192,47 @@ def _limits(limits: Mapping[str, Any]) -> dict[str, tuple[float | None, float | 
     return {metric: (limit.min, limit.max) for metric, limit in limits.items()}
 
 
-def code_digest(values: list[Any], folder: Path) -> str:
+def code_digest(values: Sequence[Any], folder: Path) -> str:
     """Return a fingerprint of the code of objects and of what they use in a folder; empty if none of it is there.
 
     Comments and the layout of code do not count.
     """
-    seen: dict[str, str] = {}
-    waiting = list(values)
+    code: dict[str, str] = {}
+    waiting, seen = list(values), dict[int, Any]()
     while waiting:
         value = waiting.pop()
-        if isinstance(value, type):
-            waiting += [each for each in value.__mro__[1:] if each is not object]
-            waiting += [each for each in vars(value).values() if callable(each) and not isinstance(each, type)]
-        elif not isinstance(value, FunctionType):
-            waiting += [each for each in getattr(value, "__dict__", {}).values() if callable(each)]
-            waiting += [value.__func__] if hasattr(value, "__func__") else []
-            waiting += [value.func] if hasattr(value, "func") and callable(value.func) else []
+        if id(value) in seen:
             continue
-        place = _place(value, folder)
-        if not place or place in seen:
+        seen[id(value)] = value  # which keeps the id from being given to another object
+        waiting += _held_by(value, folder)
+        place = _place(value, folder) if isinstance(value, FunctionType | type) else ""
+        if not place:
             continue
-        seen[place] = _tree(value)
+        code[place] = _tree(value)
         for name, used in _used(value):
             if isinstance(used, FunctionType | type):
                 waiting.append(used)
             elif isinstance(used, str | int | float | bytes | tuple | frozenset | list | dict | set):
-                seen[f"{place} {name}"] = _text(
-                    sorted(used, key=str) if isinstance(used, set | frozenset) else str(used)
-                )
-    return fingerprint(seen) if seen else ""
+                plain_used = sorted(used, key=str) if isinstance(used, set | frozenset) else used
+                code[f"{place} {name}"] = _text(str(plain_used))
+    return fingerprint(code) if code else ""
+
+
+def _held_by(value: Any, folder: Path) -> Iterator[Any]:
+    """Yield what an object has that may have code of the project."""
+    if isinstance(value, type):
+        yield from value.__mro__[1:-1]
+        yield from (getattr(each, "__func__", each) for each in vars(value).values())
+    elif isinstance(value, FunctionType):
+        yield from (cell.cell_contents for cell in value.__closure__ or ())
+    elif isinstance(value, list | tuple):
+        yield from value
+    elif isinstance(value, MethodType | partial):
+        yield from (value.__self__, value.__func__) if isinstance(value, MethodType) else (value.func, *value.args)
+    elif type(value).__module__.partition(".")[0] == __name__.partition(".")[0] or _place(type(value), folder):
+        yield type(value)
+        names = [*getattr(value, "__dict__", ()), *getattr(value, "__struct_fields__", ())]
+        yield from (getattr(value, name) for name in names)
 
 
 def _place(value: Any, folder: Path) -> str:
@@ -187,17 +245,19 @@ def _place(value: Any, folder: Path) -> str:
     return f"{display_path(file, folder.resolve())}::{value.__qualname__}" if inside else ""
 
 
-def _parsed(value: Any) -> ast.AST | None:
+def _parsed(value: Any) -> ast.Module | None:
     try:
         return ast.parse(textwrap.dedent(getsource(value)))
     except (OSError, TypeError, SyntaxError, ValueError):
         return None
 
 
-def _tree(value: Any) -> str:
-    """Return the code of a function or class, without comments and layout."""
+def _tree(value: Any, *, named: bool = True) -> str:
+    """Return the code of a function or class, without comments and layout, and with its name if that matters."""
     tree = _parsed(value)
     if tree is not None:
+        for node in tree.body[:1] if not named else ():
+            node.name = ""  # type: ignore[attr-defined]  # a function
         return ast.dump(tree)
     code = getattr(value, "__code__", None)  # part of an expression, such as a lambda among arguments
     return "" if code is None else f"{code.co_code.hex()} {code.co_names} {code.co_consts}"
@@ -214,5 +274,5 @@ def _used(value: Any) -> Iterator[tuple[str, Any]]:
             owner = scope.get(node.value.id)
             if isinstance(owner, ModuleType) and hasattr(owner, node.attr):
                 yield f"{node.value.id}.{node.attr}", getattr(owner, node.attr)
-    for cell in getattr(value, "__closure__", None) or ():
-        yield "closure", cell.cell_contents
+    for number, cell in enumerate(getattr(value, "__closure__", None) or ()):
+        yield f"closure {number}", cell.cell_contents

@@ -1,12 +1,10 @@
 """The command ``llmeval guard``: what a pull request asks less of answers, in the files of two states."""
 
-import ast
 import json
 import re
-import sys
 from argparse import ArgumentParser, Namespace
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -18,12 +16,13 @@ from msgspec import convert
 
 from pytest_llmeval.baselines import SCORES, SuiteScores, TestScores, parse
 from pytest_llmeval.cli import CommandResult, refuse_input, suite_files, write_text
-from pytest_llmeval.core import LlmevalError, SuiteError, as_line, counted, excerpt, number
+from pytest_llmeval.core import MISSING, LlmevalError, SuiteError, counted, excerpt, listed, number
 from pytest_llmeval.data import OWN_FOLDER, STRICT, check, display_path, load_json, read_document
 from pytest_llmeval.reports import MOST_ROWS, published, text
 from pytest_llmeval.run import Checkout
 from pytest_llmeval.services import run_git
 from pytest_llmeval.suites import Suite, load_suite
+from pytest_llmeval.workbench._evidence import compare_evidence
 from pytest_llmeval.workbench._guarding import Loosening, SuiteState, case_pairs, compare_suites
 from pytest_llmeval.workbench._project import (
     changed_files,
@@ -32,18 +31,21 @@ from pytest_llmeval.workbench._project import (
     fork_point,
     write_files_of,
 )
+from pytest_llmeval.workbench._sources import SourceTree
 from pytest_llmeval.workbench._states import answer_apart, collect, compare_collected
+from pytest_llmeval.workbench._test_code import (
+    CONFTEST,
+    HOOK,
+    compare_code,
+    compare_plugins,
+    is_about_evaluations,
+    text_of,
+)
 from pytest_llmeval.workbench._workflows import compare_workflows
 
 _FAILURES: Final = "failures.json"
 _TOOLS: Final = "tools.json"
-_HOOK: Final = "pytest_llmeval_register"
-_OURS: Final = ("pytest_llmeval", "llmeval")
-_EXCUSES: Final = frozenset({"skip", "skipif", "xfail"})
-_CODE: Final = "code of evaluators"
 _LONGEST: Final = 100
-_HARMLESS: Final = frozenset({*_OURS, *sys.stdlib_module_names, "pytest"})
-"""Packages whose import registers nothing."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ class FolderState:
     @cached_property
     def checkout(self) -> Checkout:
         """The conftests that register evaluators, as pytest would import them."""
-        conftests = [each for each in self.code.rglob("conftest.py") if _HOOK in _text(each)]
+        conftests = [each for each in self.code.rglob("conftest.py") if HOOK in text_of(each)]
         plugins = {
             name: [
                 display_path(each, self.code)
@@ -102,7 +104,7 @@ def compare_suite_files(question: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return what the suite files and approved files of a later state ask less of; run where the base's code is.
 
     Args:
-        question: The folders ``base`` and ``head``.
+        question: The folders ``base`` and ``head``, and the names of Python files that ``changed``.
 
     Returns:
         The ``findings``; and for each suite file that is in both states, its later name and the ids of its cases.
@@ -110,19 +112,19 @@ def compare_suite_files(question: Mapping[str, Any]) -> Mapping[str, Any]:
     base = FolderState(Path(question["base"]), Path(question["base"]))
     head = FolderState(Path(question["head"]), base.code)
     kept: dict[str, tuple[str, Mapping[str, str]]] = {}
-    findings = list(_compare_folders(base, head, kept))
+    findings = list(_compare_folders(base, head, kept, question["changed"]))
     return {"findings": findings, "kept": kept}
 
 
 def _compare_folders(
-    base: FolderState, head: FolderState, kept: dict[str, tuple[str, Mapping[str, str]]]
+    base: FolderState, head: FolderState, kept: dict[str, tuple[str, Mapping[str, str]]], changed: Collection[str]
 ) -> Iterator[Loosening]:
     suites: dict[str, Suite] = {}
     for name in base.suites:
         try:
             before = base.load(name)
         except LlmevalError as error:
-            same = name in head.suites and _text(base.suites[name]) == _text(head.suites[name])
+            same = name in head.suites and text_of(base.suites[name]) == text_of(head.suites[name])
             fault = excerpt(str(error), _LONGEST)
             yield Loosening(name, 1, "suite", "could not be read, so it is not compared", fault, gone=True, note=same)
             continue
@@ -137,11 +139,30 @@ def _compare_folders(
             continue
         suites[now] = after.suite
         yield from compare_suites(before, after, head.checkout.registry(head.code / now))
+        yield from _changed_targets(before, after, base.folder, changed)
         if before.suite.sample is None and "sample" not in after.document.data:
             kept[name] = now, dict(case_pairs(before, after))
     yield from _approved_scores(base, head, suites)
     yield from _approved_failures(base, head)
     yield from _approved_tools(base, head)
+
+
+def _changed_targets(
+    before: SuiteState, after: SuiteState, folder: Path, changed: Collection[str]
+) -> Iterator[Loosening]:
+    """Yield, for information, targets in Python that changed: they can read what a suite expects."""
+    if not any(case.expected is not MISSING for case in before.suite.cases):
+        return
+    tree, own = SourceTree(folder, [folder, folder / "src"]), before.suite.path.parent
+    targets = {"": before.suite.target, **{name: each.target for name, each in before.suite.systems.items()}}
+    for system, target in targets.items():
+        name = None if target is None else target.python
+        files = tree.find(name.partition(":")[0], [own, *tree.folders]) if name else None
+        used = {tree.display(path) for path in tree.closure(files or (), own).files} & {*changed}
+        if used:
+            place = ("systems", system) if system else ("target",)
+            text = excerpt(listed(sorted(used)), _LONGEST)
+            yield Loosening(after.file, after.line(*place), f"target {name}", "changed", after=text, note=True)
 
 
 def _renamed(before: SuiteState, base: FolderState, head: FolderState) -> str | None:
@@ -247,151 +268,6 @@ def _tools(path: Path, name: str) -> "Mapping[str, tuple[int, str]] | None":
         return None
 
 
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, ValueError):
-        return ""
-
-
-class _Asking(ast.NodeVisitor):
-    """What a Python file asks of answers, by function: assertions, calls of this package, marks that excuse a test."""
-
-    def __init__(self) -> None:
-        self.lines: dict[tuple[str, str, str], int] = {}
-        self.counts: Counter[tuple[str, str, str]] = Counter()
-        self._names: set[str] = set()
-        self.is_about_answers = False
-        self._within: list[str] = []
-
-    @property
-    def imports(self) -> bool:
-        """Whether it imports the package, not only a module of it."""
-        return bool(self._names)
-
-    def _add(self, kind: str, node: ast.AST) -> None:
-        key = (kind, ".".join(self._within), ast.unparse(node))
-        self.counts[key] += 1
-        self.lines.setdefault(key, getattr(node, "lineno", 0))
-
-    def visit_Import(self, node: ast.Import) -> None:
-        self._names |= {each.asname or each.name for each in node.names if each.name in _OURS}
-
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
-        if node.module in _OURS:
-            self._names |= {each.asname or each.name for each in node.names}
-
-    def visit_Attribute(self, node: ast.Attribute) -> None:
-        self.is_about_answers |= node.attr == "llmeval"  # the mark of tests over a suite
-        self.generic_visit(node)
-
-    def visit_arg(self, node: ast.arg) -> None:
-        self.is_about_answers |= node.arg.startswith("llmeval")  # a fixture
-
-    def visit_FunctionDef(self, node: Any) -> None:
-        self._within.append(node.name)
-        for each in getattr(node, "decorator_list", ()):
-            if any(isinstance(name, ast.Attribute) and name.attr in _EXCUSES for name in ast.walk(each)):
-                self._add("mark", each)
-        self.generic_visit(node)
-        self._within.pop()
-
-    visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815 (ast's name)
-    visit_ClassDef = visit_FunctionDef  # noqa: N815 (ast's name)
-
-    def visit_Assert(self, node: ast.Assert) -> None:
-        self._add("assertion", node.test)
-
-    def visit_Call(self, node: ast.Call) -> None:
-        first: ast.AST = node.func
-        while isinstance(first, ast.Attribute):
-            first = first.value
-        if isinstance(first, ast.Name) and first.id in self._names:
-            self._add("call", node)
-        elif isinstance(node.func, ast.Attribute) and node.func.attr in _EXCUSES:
-            self._add("mark", node)
-        else:
-            self.generic_visit(node)
-
-
-def _python(before: Path, after: Path, name: str) -> Iterator[Loosening]:
-    """Yield what a Python file about evaluations asked for and asks no more, and the tests that it excuses.
-
-    What such a file computes is unknown without running it, so any change of what it asks is a finding.
-    """
-    old, new = _asking(before), _asking(after)
-    if after.name == "conftest.py":
-        yield from _registered(before, after, name)
-    if old is None:
-        return
-    if new is None:
-        change = "is no longer about evaluations" if after.exists() else "removed"
-        yield Loosening(name, 1, "tests", change, gone=not after.exists())
-        return
-    for kind, within, code in old.counts - new.counts:
-        if kind != "mark":
-            here = f" in {within}" if within else ""
-            line = old.lines[kind, within, code]
-            text = "" if kind == _CODE else excerpt(code, _LONGEST)
-            yield Loosening(name, line, f"{kind}{here}", "removed or changed", text, gone=True)
-    for kind, within, code in new.counts - old.counts:
-        if kind == "mark":
-            line = new.lines[kind, within, code]
-            yield Loosening(name, line, f"mark of {within or name}", "added", after=as_line(code))
-
-
-def _registered(before: Path, after: Path, name: str) -> Iterator[Loosening]:
-    """Yield what a conftest does anew when pytest imports it, such as hooks, besides fixtures and helpers."""
-    known = Counter(ast.dump(node) for node in _acting(before))
-    for node in _acting(after):
-        if known[ast.dump(node)]:
-            known[ast.dump(node)] -= 1
-        else:
-            subject = getattr(node, "name", "") or "statement"
-            yield Loosening(
-                name, node.lineno, f"conftest, {subject}", "new", after=as_line(ast.unparse(node), _LONGEST)
-            )
-
-
-def _acting(path: Path) -> Iterator[ast.stmt]:
-    """Yield the statements of a conftest that may change what pytest does."""
-    try:
-        body = ast.parse(_text(path)).body
-    except (SyntaxError, ValueError, RecursionError):
-        return
-    for node in body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            is_acting = node.name.startswith("pytest_") and node.name != _HOOK
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [each.name for each in node.names]
-            is_acting = any(each.partition(".")[0] not in _HARMLESS for each in names)
-        elif isinstance(node, ast.Expr):
-            is_acting = not isinstance(node.value, ast.Constant)
-        else:
-            is_acting = not isinstance(node, ast.ClassDef)
-        if is_acting:
-            yield node
-
-
-def _asking(path: Path) -> _Asking | None:
-    """Return what a Python file asks; ``None`` if it is not about evaluations, or no Python."""
-    text = _text(path)
-    if not any(each in text for each in _OURS):
-        return None
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
-        return None
-    asking = _Asking()
-    asking.visit(tree)
-    if any(isinstance(node, ast.FunctionDef) and node.name == _HOOK for node in tree.body):
-        asking.counts[_CODE, "", ast.dump(tree)] = 1
-        asking.lines[_CODE, "", ast.dump(tree)] = 1
-    elif not (asking.is_about_answers or asking.imports):
-        return None
-    return asking
-
-
 _OWNERS: Final = ("CODEOWNERS", ".github/CODEOWNERS", ".gitlab/CODEOWNERS", "docs/CODEOWNERS")
 _NO_REPLY: Final = re.compile(r"(?:\d+\+)?(?P<user>[^@+]+)@users\.noreply\.")
 _SPACE: Final = 6_000
@@ -471,12 +347,11 @@ def _guard(options: Namespace) -> CommandResult:
         raise LlmevalError(f"{options.folder}: found no folder, expected one in a git repository")
     top = enclosing_repository(folder)
     commit = fork_point(top, options.base)
-    changed = [each for each in changed_files(folder, commit) if each.endswith(".py")]
     with TemporaryDirectory(prefix="llmeval-") as scratch:
         base = write_files_of(folder, commit, Path(scratch))
         head = copy_files_of(folder, Path(scratch, "head"))
         allowed = () if options.allow is None else _allowed(options.allow, top, commit, Path(scratch, "tree"))
-        findings = sorted({*_compare_states(base, head, Path(scratch)), *_compare_code(base, head, changed)})
+        findings = sorted({*_compare_states(base, head, changed_files(folder, commit), Path(scratch))})
     judged = [Ruling(each, _reason(each, allowed)) for each in findings]
     unused = [each for each in allowed if not any(fnmatchcase(loosening.name, each.finding) for loosening in findings)]
     if options.output is not None:
@@ -486,28 +361,40 @@ def _guard(options: Namespace) -> CommandResult:
     return CommandResult(code, {"base": commit, "findings": rows}, _lines(judged, commit, unused))
 
 
-def _compare_code(base: Path, head: Path, changed: Iterable[str]) -> Iterator[Loosening]:
-    """Yield what Python files ask less of, read and not run."""
-    for name in changed:
-        yield from _python(base / name, head / name, name)
+def _compare_states(base: Path, head: Path, changed: Sequence[str], scratch: Path) -> Iterator[Loosening]:
+    """Yield what two states ask less of: by what their files say, then by what processes with their code say.
 
-
-def _compare_states(base: Path, head: Path, scratch: Path) -> Iterator[Loosening]:
-    """Yield what two states ask less of, by what processes with their code say of them."""
-    question = {"base": str(base), "head": str(head)}
-    said = answer_apart(base, f"{compare_suite_files.__module__}:{compare_suite_files.__name__}", question, scratch)
+    The code of the head comes last, when everything else is decided: it may change files.
+    """
+    tops = scratch / "tree", scratch / "head"
+    modules = [name for name in changed if name.endswith(".py")]
+    read = [finding for name in modules for finding in compare_code(base / name, head / name, name)]
+    yield from compare_workflows(*tops)
+    yield from compare_evidence(base, head, changed)
+    question = {"base": str(base), "head": str(head), "changed": modules}
+    function = f"{compare_suite_files.__module__}:{compare_suite_files.__name__}"
+    with ThreadPoolExecutor() as pool:
+        compared = pool.submit(answer_apart, base, tops[0], function, question, scratch / "compared")
+        collected = pool.submit(collect, base, tops[0], scratch / "base")
+        said, (before, why) = compared.result(), collected.result()
     yield from convert(said["findings"], list[Loosening])
-    before, why = collect(base, scratch / "tree", scratch / "base.collected")
+    plugins, compared_files = {name for name in modules if name.endswith(CONFTEST)}, set[str]()
     if before is None:
         yield Loosening("pytest", 0, "collection", "of the base failed, so tests are not compared", why, gone=True)
-        return
-    after, why = collect(head, scratch / "head", scratch / "head.collected")
-    if after is None:
-        yield Loosening("pytest", 0, "collection", "failed, so tests are not compared", after=why)
-        return
-    files = {each.file for each in before.items if (head / each.file).exists() and _asking(base / each.file)}
-    yield from compare_collected(before, after, said["kept"], files)
-    yield from compare_workflows(scratch / "tree", scratch / "head")
+    else:
+        about = {each.file for each in before.items if is_about_evaluations(base / each.file)}
+        after, why = collect(head, tops[1], scratch / "after", enabled=before.enabled)
+        if after is None:
+            yield Loosening("pytest", 0, "collection", "failed, so tests are not compared", after=why)
+        else:
+            plugins |= {*before.plugins, *after.plugins} & {*modules}
+            files = {name for name in about if (head / name).exists()}
+            yield from compare_collected(before, after, said["kept"], files, {each.name for each in read})
+            compared_files = {each.file for name, each in before.suites.items() if name in after.suites}
+    # A call at the top of a module declares a suite, which has been compared itself.
+    yield from (each for each in read if each.subject != "call" or each.file not in compared_files)
+    for name in sorted(plugins):
+        yield from compare_plugins(base / name, head / name, name)
 
 
 def _allowed(path: Path, top: Path, commit: str, base: Path) -> Sequence[AllowEntry]:

@@ -201,17 +201,22 @@ def loosened(old: Limit | None, new: Limit | None) -> str:
 
 
 def _gates(base: SuiteState, head: SuiteState) -> Iterator[Loosening]:
-    for number, gate in enumerate(base.suite.gates):
-        rivals = [each for each in head.suite.gates if _about(each) == _about(gate)]
+    for number, finding in compare_gates(base.suite.gates, head.suite.gates):
+        line = (base if finding.gone else head).line("gates", number)
+        yield structs.replace(finding, file=head.file, line=line)
+
+
+def compare_gates(base: Sequence[Gate], head: Sequence[Gate]) -> Iterator[tuple[int, Loosening]]:
+    """Yield the gates that are gone or weaker, without their place: the position among the gates of their state."""
+    for number, gate in enumerate(base):
+        rivals = [each for each in head if _about(each) == _about(gate)]
         best = min(rivals, key=lambda each: len(_weaker(gate, each)), default=None)
         if best is None:
-            line = base.line("gates", number)
-            yield Loosening(head.file, line, f"gate {gate}", "removed", gone=True)
+            yield number, Loosening("", 0, f"gate {gate}", "removed", gone=True)
         elif changes := _weaker(gate, best):
-            line = head.line("gates", head.suite.gates.index(best))
             before = ", ".join(f"{name} {old}" if name else str(gate) for name, old, _ in changes)
             after = ", ".join(f"{name} {new}" if name else str(best) for name, _, new in changes)
-            yield Loosening(head.file, line, f"gate {gate}", "loosened", before, after)
+            yield head.index(best), Loosening("", 0, f"gate {gate}", "loosened", before, after)
 
 
 def _about(gate: Gate) -> tuple[object, ...]:

@@ -258,13 +258,7 @@ class Project:
 
 
 def run_pytest(
-    arguments: Sequence[str],
-    plugin: str,
-    variables: Mapping[str, str],
-    timeout: float,
-    *,
-    folder: Path | None = None,
-    inherited: Mapping[str, str] | None = None,
+    arguments: Sequence[str], plugin: str, variables: Mapping[str, str], timeout: float, *, folder: Path | None = None
 ) -> "subprocess.CompletedProcess[str]":
     """Run pytest on a project, and return what it prints. It writes neither its cache nor compiled modules.
 
@@ -274,15 +268,15 @@ def run_pytest(
         variables: Of the environment.
         timeout: Seconds that it may take.
         folder: In which it runs; default: the current one.
-        inherited: The rest of its environment; default: that of this process.
 
     Raises:
         TimeoutExpired: It took longer.
     """
+    command = [sys.executable, "-m", "pytest", "--color=no", "--assert=plain", "-p", "no:cacheprovider", "-p", plugin]
     return subprocess.run(  # noqa: S603 (our own interpreter)
-        [sys.executable, "-m", "pytest", "--llmeval", "--color=no", "-p", "no:cacheprovider", "-p", plugin, *arguments],
+        [*command, *arguments],
         cwd=folder,
-        env={**(os.environ if inherited is None else inherited), "PYTHONDONTWRITEBYTECODE": "1", **variables},
+        env={"PYTHONDONTWRITEBYTECODE": "1", **variables},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         encoding="utf-8",

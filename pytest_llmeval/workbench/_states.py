@@ -4,15 +4,18 @@ import os
 import site
 import subprocess
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from msgspec import DecodeError, ValidationError
+from msgspec import DecodeError, ValidationError, convert, structs
 from msgspec.json import decode, encode
 
 from pytest_llmeval.core import LlmevalError, counted, excerpt, listed
+from pytest_llmeval.gates import RULES
 from pytest_llmeval.numbers import Limit, matched_by_content
+from pytest_llmeval.services import repository_top
 from pytest_llmeval.workbench._collecting import (
     COLLECTED_FILE,
     Collected,
@@ -20,7 +23,7 @@ from pytest_llmeval.workbench._collecting import (
     CollectedItem,
     CollectedSuite,
 )
-from pytest_llmeval.workbench._guarding import Loosening, loosened
+from pytest_llmeval.workbench._guarding import Loosening, compare_gates, loosened
 from pytest_llmeval.workbench._project import run_pytest
 
 _PATIENCE_S: Final = 600
@@ -32,7 +35,7 @@ _PASSED_ON: Final = (
 """Variables that a process needs to start, none of which holds a secret."""
 
 
-def collect(folder: Path, top: Path, scratch: Path) -> tuple[Collected | None, str]:
+def collect(folder: Path, top: Path, scratch: Path, *, enabled: bool = False) -> tuple[Collected | None, str]:
     """Return what pytest collects in a state, or why that is not known.
 
     The code of the state runs in a process of its own, with an environment that has no secrets and an empty home.
@@ -41,26 +44,17 @@ def collect(folder: Path, top: Path, scratch: Path) -> tuple[Collected | None, s
         folder: The folder that is compared, in that state.
         top: The folder of its repository, in that state.
         scratch: A folder that does not exist, for its home and what it says.
+        enabled: Whether settings of the project make plain ``pytest`` run suites.
     """
-    home = scratch / "home"
-    home.mkdir(parents=True)
     file = scratch / "collected.json"
-    places = dict.fromkeys([folder, folder / "src", top, top / "src"])
-    inherited = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-    variables = {
-        COLLECTED_FILE: str(file),
-        "HOME": str(home),
-        "USERPROFILE": str(home),
-        "PYTHONUSERBASE": site.getuserbase(),
-        "PYTHONPATH": os.pathsep.join(map(str, places)),
-        "PYTHONHASHSEED": "0",
-    }
-    arguments = ["--collect-only", "-q", "--continue-on-collection-errors"]
+    variables = {**_environment(folder, top, scratch / "home"), COLLECTED_FILE: str(file)}
+    arguments = ["--collect-only", "-q", "--continue-on-collection-errors", *([] if enabled else ["--llmeval"])]
     try:
-        done = run_pytest(arguments, Collected.__module__, variables, _PATIENCE_S, folder=folder, inherited=inherited)
+        done = run_pytest(arguments, Collected.__module__, variables, _PATIENCE_S, folder=folder)
     except subprocess.TimeoutExpired:
         return None, f"pytest took longer than {_PATIENCE_S} s"
-    printed = [line for line in (*done.stdout.splitlines(), *done.stderr.splitlines()) if line.strip()]
+    printed = [line for line in (*done.stderr.splitlines(), *done.stdout.splitlines()) if line.strip()]
+    printed = [line for line in printed if line.startswith(("E  ", "ERROR", "INTERNALERROR"))] or printed
     try:
         return decode(file.read_bytes(), type=Collected), ""
     except OSError:
@@ -69,18 +63,42 @@ def collect(folder: Path, top: Path, scratch: Path) -> tuple[Collected | None, s
         return None, excerpt(str(error), _LONGEST)
 
 
-def answer_apart(folder: Path, function: str, question: Mapping[str, Any], scratch: Path) -> Any:
+def _environment(folder: Path, top: Path, home: Path) -> dict[str, str]:
+    """Return the variables of a process for a state: none that holds a secret, and an empty home."""
+    home.mkdir(parents=True)
+    here = repository_top(Path.cwd()) or Path.cwd()
+    ours = [Path(each).resolve() for each in sys.path if each]
+    moved = [top / each.relative_to(here) for each in ours if _is_project(each, here)]
+    places = dict.fromkeys([folder, folder / "src", top, top / "src", *moved])
+    return {
+        **{name: os.environ[name] for name in _PASSED_ON if name in os.environ},
+        "HOME": str(home),
+        "USERPROFILE": str(home),
+        "PYTHONUSERBASE": site.getuserbase(),
+        "PYTHONPATH": os.pathsep.join(map(str, places)),
+        "PYTHONHASHSEED": "0",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+
+
+def _is_project(path: Path, top: Path) -> bool:
+    return path.is_relative_to(top) and not path.is_relative_to(sys.prefix) and "site-packages" not in path.parts
+
+
+def answer_apart(folder: Path, top: Path, function: str, question: Mapping[str, Any], scratch: Path) -> Any:
     """Call a function of data in a process of its own that imports the code of a folder, and return its answer.
 
     Args:
         folder: Whose code is imported.
+        top: The folder of its repository.
         function: ``module:name``.
         question: Its argument, data.
-        scratch: An existing folder.
+        scratch: A folder that does not exist.
 
     Raises:
         LlmevalError: The function did so, or the process ended otherwise.
     """
+    environment = _environment(folder, top, scratch / "home")
     asked, answered = scratch / "question.json", scratch / "answer.json"
     asked.write_bytes(encode(question))
     module, _, name = function.partition(":")
@@ -88,7 +106,7 @@ def answer_apart(folder: Path, function: str, question: Mapping[str, Any], scrat
     done = subprocess.run(  # noqa: S603 (our own interpreter)
         [sys.executable, "-c", code, str(asked), str(answered)],
         cwd=folder,
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        env=environment,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         encoding="utf-8",
@@ -115,7 +133,11 @@ def answer(function: Any) -> None:
 
 
 def compare_collected(
-    base: Collected, head: Collected, kept: Mapping[str, tuple[str, Mapping[str, str]]], files: Iterable[str]
+    base: Collected,
+    head: Collected,
+    kept: Mapping[str, tuple[str, Mapping[str, str]]],
+    files: Collection[str],
+    known: Collection[str],
 ) -> Iterator[Loosening]:
     """Yield what a later state collects no more, and what its suites in Python ask less of.
 
@@ -124,46 +146,78 @@ def compare_collected(
         head: The later state.
         kept: Suite file to its later name, and earlier to later id of the cases that are in both states.
         files: Python files about evaluations that are in both states.
+        known: Names of findings in the text of Python files: ``FILE::assertion in TEST``, ``FILE::mark of TEST``.
     """
-    if base.enabled and not head.enabled:
-        yield Loosening("pytest", 0, "option llmeval", "turned off", "true", "false")
     pairs = {name: (now, dict(cases)) for name, (now, cases) in kept.items()}
     for name, suite in base.suites.items():
         after = head.suites.get(name)
         if after is not None:
-            same = _pairs(suite, after)
-            pairs.setdefault(suite.file, (suite.file, {}))[1].update(same)
-            yield from _compare_suite(suite, after, same)
+            pairs[name] = name, _pairs(suite, after)
+            yield from _compare_suite(suite, after, pairs[name][1])
         else:
             yield Loosening(suite.file, 0, f"suite {name.rpartition(':')[2]}", "no longer collected", gone=True)
-    yield from _lost(base, head, pairs, {*files, *(each.file for each in base.suites.values())})
+    yield from _compare_items(base, head, pairs, files, known)
+    yield from _compare_code(base, head, {name: now for name, (now, _) in pairs.items()}, known)
+    for name in head.plugins:
+        if name not in base.plugins and not name.endswith("conftest.py"):
+            yield Loosening(name, 0, "plugin of pytest", "new")
+
+
+def _compare_code(
+    base: Collected, head: Collected, suites: Mapping[str, str], known: Collection[str]
+) -> Iterator[Loosening]:
+    """Yield the code that judges, and the tests over suites, that a later state has otherwise."""
     for name, digest in base.code.items():
-        if head.code.get(name, digest) != digest:
-            file, _, test = name.partition("::")
+        file, _, subject = name.partition("::code of ")
+        now = suites.get(file)
+        if now is not None and now in head.code and head.code.get(f"{now}::code of {subject}", "") != digest:
+            yield Loosening(now.partition("::")[0], 0, f"code of {subject}", "changed")
+    for name, digest in base.tests.items():
+        file, _, test = name.partition("::")
+        if head.tests.get(name, digest) != digest and not _is_known(file, test, known):
             yield Loosening(file, 0, f"code of {test}", "changed")
 
 
-def _lost(
-    base: Collected, head: Collected, kept: Mapping[str, tuple[str, Mapping[str, str]]], files: Collection[str]
+def _is_known(file: str, test: str, known: Collection[str]) -> bool:
+    within = test.partition("[")[0].replace("::", ".")
+    return any(name.startswith(f"{file}::") and name.endswith(f" {within}") for name in known)
+
+
+def _compare_items(
+    base: Collected,
+    head: Collected,
+    kept: Mapping[str, tuple[str, Mapping[str, str]]],
+    files: Collection[str],
+    known: Collection[str],
 ) -> Iterator[Loosening]:
-    """Yield, by file, the tests that are there and are no longer collected."""
-    now = {_key(each, each.file, each.case) for each in head.items}
-    lost: dict[str, list[str]] = {}
+    """Yield, by file, the tests that are there and are no longer collected, or do not count any more."""
+    renamed = {digest: name for name, digest in head.tests.items() if name not in base.tests}
+    now = {_key(each, each.suite, each.case, {}): each for each in head.items}
+    lost, excused = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
+    moved = {
+        name: renamed[digest] for name, digest in base.tests.items() if name not in head.tests and digest in renamed
+    }
     for item in base.items:
-        file, cases = kept.get(item.file, (item.file, {}))
-        is_there = item.case in cases if item.case else item.file in files
-        if is_there and _key(item, file, cases.get(item.case, "")) not in now:
-            lost.setdefault(item.file, []).append(item.name)
-    for file, names in lost.items():
-        tests = listed(dict.fromkeys(names))
-        yield Loosening(file, 0, "tests", f"{counted(len(names), 'test')} no longer collected", tests)
+        suite, cases = kept.get(item.suite, (item.suite, {}))
+        if _is_known(item.file, item.name, known) or not (item.case in cases if item.suite else item.file in files):
+            continue
+        after = now.get(_key(item, suite, cases.get(item.case, ""), moved))
+        if after is None:
+            lost[item.file].append(item.name)
+        elif {*after.excuses} - {*item.excuses}:
+            excused[item.file].append(item.name)
+    for found, change in ((lost, "no longer collected"), (excused, "excused by a mark")):
+        for file, names in found.items():
+            text = f"{counted(len(names), 'test')} {change}"
+            yield Loosening(file, 0, "tests", text, excerpt(listed(dict.fromkeys(names)), _LONGEST))
 
 
-def _key(item: CollectedItem, file: str, case: str) -> tuple[str, str, str]:
+def _key(item: CollectedItem, suite: str, case: str, moved: Mapping[str, str]) -> tuple[str, ...]:
     """Return what an item is: a case of a suite file, that of a test in Python, or a test."""
-    if not item.case:
-        return file, item.name, ""
-    return file, item.name.partition("[")[0] if file.endswith(".py") else "", case
+    if not item.suite:
+        return item.file, item.name
+    test = f"{item.file}::{item.name.partition('[')[0]}" if item.file.endswith(".py") else ""
+    return suite, moved.get(test, test), item.variant, case
 
 
 def _pairs(base: CollectedSuite, head: CollectedSuite) -> dict[str, str]:
@@ -175,38 +229,43 @@ def _pairs(base: CollectedSuite, head: CollectedSuite) -> dict[str, str]:
 
 
 def _compare_suite(base: CollectedSuite, head: CollectedSuite, pairs: Mapping[str, str]) -> Iterator[Loosening]:
-    yield from _compare_facts(base.file, base.facts, head.facts, "")
-    yield from _compare_limits(base.file, base.limits, head.limits, "")
+    yield from _compare_facts(base.file, 0, base.facts, head.facts, "")
+    known = {rule.__name__: rule for rule in RULES}
+    old, new = ([convert(gate, known[name]) for name, gate in side.gates if name in known] for side in (base, head))
+    for _, finding in compare_gates(old, new):
+        yield structs.replace(finding, file=base.file)
+    yield from _compare_limits(base.file, 0, base.limits, head.limits, "")
     for name, case in base.cases.items():
         if name not in pairs:
-            yield Loosening(
-                base.file, 0, f"case {name}", "removed", excerpt(case.parts.get("input", ""), _LONGEST), gone=True
-            )
+            before = excerpt(case.parts.get("input", ""), _LONGEST)
+            yield Loosening(base.file, case.line, f"case {name}", "removed", before, gone=True)
             continue
         yield from _compare_case(base.file, case, head.cases[pairs[name]], f" of case {pairs[name]}")
 
 
 def _compare_case(file: str, base: CollectedCase, head: CollectedCase, whose: str) -> Iterator[Loosening]:
     demands = {name: text for name, text in base.parts.items() if not name.startswith("tag ")}
-    yield from _compare_facts(file, demands, head.parts, whose)
-    yield from _compare_limits(file, base.limits, head.limits, whose)
+    yield from _compare_facts(file, head.line, demands, head.parts, whose)
+    yield from _compare_limits(file, head.line, base.limits, head.limits, whose)
     for tag in ("tag skip", "tag xfail"):
         if tag in head.parts and tag not in base.parts:
-            yield Loosening(file, 0, f"{tag}{whose}", "added")
+            yield Loosening(file, head.line, f"{tag}{whose}", "added")
 
 
-def _compare_facts(file: str, base: Mapping[str, str], head: Mapping[str, str], whose: str) -> Iterator[Loosening]:
+def _compare_facts(
+    file: str, line: int, base: Mapping[str, str], head: Mapping[str, str], whose: str
+) -> Iterator[Loosening]:
     for subject, before in base.items():
         if subject not in head:
-            yield Loosening(file, 0, f"{subject}{whose}", "removed", excerpt(before, _LONGEST), gone=True)
+            yield Loosening(file, line, f"{subject}{whose}", "removed", excerpt(before, _LONGEST), gone=True)
         elif head[subject] != before:
-            is_code = subject.startswith("code ")
-            old, new = ("" if is_code else excerpt(text, _LONGEST) for text in (before, head[subject]))
-            yield Loosening(file, 0, f"{subject}{whose}", "changed", old, new)
+            old, new = (excerpt(text, _LONGEST) for text in (before, head[subject]))
+            yield Loosening(file, line, f"{subject}{whose}", "changed", old, new)
 
 
 def _compare_limits(
     file: str,
+    line: int,
     base: Mapping[str, tuple[float | None, float | None]],
     head: Mapping[str, tuple[float | None, float | None]],
     whose: str,
@@ -216,4 +275,4 @@ def _compare_limits(
         old, new = Limit(*before), None if after is None else Limit(*after)
         if change := loosened(old, new):
             values = (str(old), "" if new is None else str(new))
-            yield Loosening(file, 0, f"threshold {metric}{whose}", change, *values, gone=new is None)
+            yield Loosening(file, line, f"threshold {metric}{whose}", change, *values, gone=new is None)

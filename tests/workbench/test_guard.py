@@ -3,13 +3,16 @@
 import json
 import shutil
 import subprocess
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 from builders import recorded_case, recorded_suite, write_run
 from msgspec import structs
+from running import warm_run
 
 from pytest_llmeval.baselines import TestScores, render
 from pytest_llmeval.baselines._scores import Approval
@@ -90,6 +93,11 @@ def origin(tmp_path_factory: pytest.TempPathFactory) -> Path:
 Guard: TypeAlias = Callable[..., tuple[int, str]]
 
 
+def _quick(run: Callable[..., Any], command: Sequence[str], **options: Any) -> Any:
+    """Start Python from a warm process, and other programs as they are."""
+    return (warm_run if command[0] == sys.executable else run)(command, **options)
+
+
 @pytest.fixture
 def guard(origin: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Guard:
     """Return a function that changes texts of a clone, commits, and runs the command."""
@@ -99,6 +107,7 @@ def guard(origin: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monk
     for name in ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_DIFF_BASE_SHA"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(folder)
+    monkeypatch.setattr("subprocess.run", partial(_quick, subprocess.run))
 
     def run(
         *changes: tuple[str, str], file: str = "evals/shop.eval.yaml", options: tuple[str, ...] = ()
@@ -180,7 +189,8 @@ def test_key_that_decides_scores_is_reported_unless_something_says_what_asks_for
     for name, text in states.items():
         (tmp_path / name).mkdir()
         (tmp_path / name / "shop.eval.yaml").write_text(text, encoding="utf-8")
-    findings = compare_suite_files({name: str(tmp_path / name) for name in states})["findings"]
+    question = {"changed": [], **{name: str(tmp_path / name) for name in states}}
+    findings = compare_suite_files(question)["findings"]
     assert [(each.subject, each.change) for each in findings] == [("key description", "changed")]
 
 

@@ -1,0 +1,173 @@
+"""What Python files ask of answers, and what plugins of pytest do, in two states: read, and not run."""
+
+import ast
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from pytest_llmeval.core import as_line, excerpt
+from pytest_llmeval.workbench._guarding import Loosening
+
+HOOK: Final = "pytest_llmeval_register"
+CONFTEST: Final = "conftest.py"
+_OURS: Final = ("pytest_llmeval", "llmeval")
+_EXCUSES: Final = frozenset({"skip", "skipif", "xfail"})
+_CODE: Final = "code of evaluators"
+_LONGEST: Final = 100
+_HARMLESS: Final = frozenset({*_OURS, *sys.stdlib_module_names, "pytest"})
+"""Packages whose import registers nothing."""
+
+
+class _Asking(ast.NodeVisitor):
+    """What a Python file asks of answers, by function: assertions, calls of this package, marks that excuse a test."""
+
+    def __init__(self) -> None:
+        self.lines: dict[tuple[str, str, str], int] = {}
+        self.counts: Counter[tuple[str, str, str]] = Counter()
+        self._names: set[str] = set()
+        self.is_about_answers = False
+        self._within: list[str] = []
+
+    @property
+    def imports(self) -> bool:
+        """Whether it imports the package, not only a module of it."""
+        return bool(self._names)
+
+    def _add(self, kind: str, node: ast.AST) -> None:
+        key = (kind, ".".join(self._within), ast.unparse(node))
+        self.counts[key] += 1
+        self.lines.setdefault(key, getattr(node, "lineno", 0))
+
+    def visit_Import(self, node: ast.Import) -> None:
+        self._names |= {each.asname or each.name for each in node.names if each.name in _OURS}
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        if node.module in _OURS:
+            self._names |= {each.asname or each.name for each in node.names}
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        self.is_about_answers |= node.attr == "llmeval"  # the mark of tests over a suite
+        self.generic_visit(node)
+
+    def visit_arg(self, node: ast.arg) -> None:
+        self.is_about_answers |= node.arg.startswith("llmeval")  # a fixture
+
+    def visit_FunctionDef(self, node: Any) -> None:
+        self._within.append(node.name)
+        for each in getattr(node, "decorator_list", ()):
+            if any(isinstance(name, ast.Attribute) and name.attr in _EXCUSES for name in ast.walk(each)):
+                self._add("mark", each)
+        self.generic_visit(node)
+        self._within.pop()
+
+    visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815 (ast's name)
+    visit_ClassDef = visit_FunctionDef  # noqa: N815 (ast's name)
+
+    def visit_Assert(self, node: ast.Assert) -> None:
+        self._add("assertion", node.test)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        first: ast.AST = node.func
+        while isinstance(first, ast.Attribute):
+            first = first.value
+        if isinstance(first, ast.Name) and first.id in self._names:
+            self._add("call", node)
+        elif isinstance(node.func, ast.Attribute) and node.func.attr in _EXCUSES:
+            self._add("mark", node)
+        else:
+            self.generic_visit(node)
+
+
+def compare_code(before: Path, after: Path, name: str) -> Iterator[Loosening]:
+    """Yield what a Python file about evaluations asked for and asks no more, and the tests that it excuses.
+
+    What such a file computes is unknown without running it, so any change of what it asks is a finding.
+    """
+    old, new = _asking(before), _asking(after)
+    if old is None:
+        return
+    if new is None:
+        change = "is no longer about evaluations" if after.exists() else "removed"
+        yield Loosening(name, 1, "tests", change, gone=not after.exists())
+        return
+    for kind, within, code in old.counts - new.counts:
+        if kind != "mark":
+            here = f" in {within}" if within else ""
+            line = old.lines[kind, within, code]
+            text = "" if kind == _CODE else excerpt(code, _LONGEST)
+            yield Loosening(name, line, f"{kind}{here}", "removed or changed", text, gone=True)
+    for kind, within, code in new.counts - old.counts:
+        if kind == "mark":
+            line = new.lines[kind, within, code]
+            yield Loosening(name, line, f"mark of {within or name}", "added", after=as_line(code))
+
+
+def compare_plugins(before: Path, after: Path, name: str) -> Iterator[Loosening]:
+    """Yield what a conftest or another plugin does anew when pytest imports it, besides fixtures and helpers."""
+    known = Counter(ast.dump(node) for node in _acting(before))
+    for node in _acting(after):
+        if known[ast.dump(node)]:
+            known[ast.dump(node)] -= 1
+        else:
+            subject = getattr(node, "name", "") or "statement"
+            yield Loosening(
+                name, node.lineno, f"{_kind(after)}, {subject}", "new", after=as_line(ast.unparse(node), _LONGEST)
+            )
+
+
+def _kind(path: Path) -> str:
+    return "conftest" if path.name == CONFTEST else "plugin"
+
+
+def _acting(path: Path) -> Iterator[ast.stmt]:
+    """Yield the statements that may change what pytest does."""
+    try:
+        body = ast.parse(text_of(path)).body
+    except (SyntaxError, ValueError, RecursionError):
+        return
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            is_acting = node.name.startswith("pytest_") and node.name != HOOK
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [each.name for each in node.names]
+            is_acting = any(each.partition(".")[0] not in _HARMLESS for each in names)
+        elif isinstance(node, ast.Expr):
+            is_acting = not isinstance(node.value, ast.Constant)
+        else:
+            is_acting = not isinstance(node, ast.ClassDef)
+        if is_acting:
+            yield node
+
+
+def is_about_evaluations(path: Path) -> bool:
+    """Return whether a Python file asks something of answers."""
+    return _asking(path) is not None
+
+
+def _asking(path: Path) -> _Asking | None:
+    """Return what a Python file asks; ``None`` if it is not about evaluations, or no Python."""
+    text = text_of(path)
+    if not any(each in text for each in _OURS):
+        return None
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    asking = _Asking()
+    asking.visit(tree)
+    if any(isinstance(node, ast.FunctionDef) and node.name == HOOK for node in tree.body):
+        asking.counts[_CODE, "", ast.dump(tree)] = 1
+        asking.lines[_CODE, "", ast.dump(tree)] = 1
+    elif not (asking.is_about_answers or asking.imports):
+        return None
+    return asking
+
+
+def text_of(path: Path) -> str:
+    """Return the text of a file; empty if it has none."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return ""
