@@ -93,6 +93,7 @@ class Collected(Struct, frozen=True):
         tests: File and name of a test over a suite, without parameters, to the fingerprint of its code.
         code: File of a suite, and which of its code, to the fingerprint of that: of own evaluators and judges.
         plugins: Files of the project that are plugins of pytest.
+        failed: Files and folders that cannot be collected.
     """
 
     enabled: bool
@@ -101,6 +102,16 @@ class Collected(Struct, frozen=True):
     tests: dict[str, str]
     code: dict[str, str]
     plugins: list[str]
+    failed: list[str]
+
+
+_failed: list[str] = []
+
+
+def pytest_collectreport(report: Any) -> None:
+    """Note what cannot be collected."""
+    if report.failed:
+        _failed.append(report.nodeid.partition("::")[0])
 
 
 def pytest_collection_finish(session: Any) -> None:
@@ -132,7 +143,7 @@ def pytest_collection_finish(session: Any) -> None:
                 suites[path] = _suite(loaded.suite, path.partition(IN_MODULE)[0])
     plugins = {_file_of(each, folder) for _, each in session.config.pluginmanager.list_name_plugin()} - {""}
     enabled = bool(session.config.getini("llmeval"))
-    collected = Collected(enabled, sorted(items), suites, tests, code, sorted(plugins))
+    collected = Collected(enabled, sorted(items), suites, tests, code, sorted(plugins), _failed)
     Path(os.environ[COLLECTED_FILE]).write_bytes(encode(collected))
 
 
@@ -231,8 +242,9 @@ def _held_by(value: Any, folder: Path) -> Iterator[Any]:
         yield from (value.__self__, value.__func__) if isinstance(value, MethodType) else (value.func, *value.args)
     elif type(value).__module__.partition(".")[0] == __name__.partition(".")[0] or _place(type(value), folder):
         yield type(value)
-        names = [*getattr(value, "__dict__", ()), *getattr(value, "__struct_fields__", ())]
-        yield from (getattr(value, name) for name in names)
+        names = {*getattr(value, "__dict__", ()), *getattr(value, "__struct_fields__", ())}
+        names |= {name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())}
+        yield from (getattr(value, name, None) for name in sorted(names))
 
 
 def _place(value: Any, folder: Path) -> str:
@@ -241,7 +253,7 @@ def _place(value: Any, folder: Path) -> str:
         file = Path(getsourcefile(value) or "").resolve()
     except (TypeError, OSError):
         return ""
-    inside = file.is_relative_to(folder.resolve()) and "site-packages" not in file.parts
+    inside = file.is_file() and file.is_relative_to(folder.resolve()) and "site-packages" not in file.parts
     return f"{display_path(file, folder.resolve())}::{value.__qualname__}" if inside else ""
 
 

@@ -158,6 +158,8 @@ def compare_collected(
             yield Loosening(suite.file, 0, f"suite {name.rpartition(':')[2]}", "no longer collected", gone=True)
     yield from _compare_items(base, head, pairs, files, known)
     yield from _compare_code(base, head, {name: now for name, (now, _) in pairs.items()}, known)
+    for name in dict.fromkeys(base.failed):
+        yield Loosening(name, 0, "tests", "could not be collected, so they are not compared", gone=True, note=True)
     for name in head.plugins:
         if name not in base.plugins and not name.endswith("conftest.py"):
             yield Loosening(name, 0, "plugin of pytest", "new")

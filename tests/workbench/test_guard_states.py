@@ -1,0 +1,328 @@
+"""Weaker evaluations that only both states themselves show: suites in Python, settings, code, workflows, evidence."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from running import warm_run
+
+from pytest_llmeval.cli import main
+from pytest_llmeval.workbench._workflows import compare_workflows
+
+SUPPORT = """\
+import pytest_llmeval as ev
+from graders import polite
+
+LIMIT = 0.4
+rows = [
+    {"id": "refund", "input": "How long do refunds take?", "expected": "30 days"},
+    {"id": "abroad", "input": "Do you ship abroad?", "expected": "yes, to Europe"},
+]
+
+
+def is_short(case):
+    return len(case.prediction) < LONGEST
+
+
+LONGEST = 90
+support = ev.suite(
+    "support",
+    cases=ev.cases(rows),
+    evaluators=[ev.text(metrics=["f1"]), ev.evaluator(polite)],
+    checks=[ev.check(is_short)],
+    thresholds={"f1": LIMIT},
+    gates=["f1 >= 0.6"],
+)
+
+
+def agent(question):
+    return "30 days" if "refund" in question else "Yes, to Europe"
+
+
+@support.test
+def test_agent(case):
+    got = agent(case.input)
+    case.score(got)
+"""
+CONFTEST = """\
+import pytest
+from graders import Length
+
+
+def pytest_llmeval_register(registry):
+    registry.register(Length)
+
+
+@pytest.fixture(scope="session")
+def judge_client():
+    async def judge(request):
+        return '{"reasoning": "good", "score": 4}'
+
+    return judge
+"""
+GRADERS = """\
+from dataclasses import dataclass
+
+from pytest_llmeval import Evaluator, Metric, Observation
+
+WORDS = ("please", "thanks")
+
+
+def polite(case):
+    return any(word in case.prediction for word in WORDS)
+
+
+@dataclass(frozen=True)
+class Length(Evaluator):
+    name = "length"
+
+    def describe(self):
+        return [Metric("length", high=None)]
+
+    def measure(self, case):
+        return Observation({"size": size_of(case.prediction), "n": 1})
+
+    def summarize(self, sums):
+        return {"length": sums["size"] / sums["n"]}
+
+
+def size_of(text):
+    return len(text.split())
+"""
+SHOP = """\
+suite: shop
+target: app:answer
+judge: {model: "fixture:judge_client"}
+evaluators:
+  - text: {metrics: [f1]}
+  - length: {}
+  - judge: {criteria: Is correct.}
+gates: [f1 >= 0.5]
+cases:
+  - {id: hours, input: When do you open?, expected: At nine}
+  - {id: order, input: Which order was it?, expected: Order 42}
+"""
+TEST = """\
+import pytest_llmeval as ev
+
+
+def test_score():
+    assert ev.score("text", []) is not None
+"""
+WORKFLOW = """\
+on: pull_request
+jobs:
+  evals:
+    runs-on: ubuntu-latest
+    steps:
+      - uses: actions/checkout@v4
+      - run: pytest --llmeval
+"""
+JUDGED = "verdicts.jsonl"
+VERDICT = {"key": "0" * 32, "case": "hours", "reply": '{"score": 1}'}
+ANSWER = {"case": "hours", "input": "0" * 16, "prediction": "At ten", "suite": "evals/shop.eval.yaml", "variant": ""}
+FILES = {
+    "test_support.py": SUPPORT,
+    "test_score.py": TEST,
+    "conftest.py": CONFTEST,
+    "graders.py": GRADERS,
+    "app.py": "def answer(question):\n    return 'At nine'\n",
+    "evals/shop.eval.yaml": SHOP,
+    "pyproject.toml": "[tool.pytest.ini_options]\nllmeval = true\n",
+    ".github/workflows/evals.yml": WORKFLOW,
+    JUDGED: f"{json.dumps(VERDICT)}\n",
+    "answers.jsonl": f"{json.dumps(ANSWER)}\n",
+}
+GIT = ("git", "-c", "user.name=n", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
+
+
+def git(folder: Path, *arguments: str) -> None:
+    subprocess.run([*GIT, *arguments], cwd=folder, check=True, capture_output=True)
+
+
+def edit(name: str, old: str, new: str) -> dict[str, str]:
+    assert old in FILES[name], (name, old)
+    return {name: FILES[name].replace(old, new)}
+
+
+IN_PYTHON = {
+    "case abroad: removed: Do you ship abroad?": ("test_support.py", SUPPORT.splitlines(keepends=True)[6], ""),
+    "expected of case refund: changed: 30 days -> 30": ("test_support.py", '"expected": "30 days"', '"expected": "30"'),
+    "threshold f1: loosened: >= 0.4 -> >= 0.1": ("test_support.py", "LIMIT = 0.4", "LIMIT = 0.1"),
+    "gate f1 >= 0.6: loosened: f1 >= 0.6 -> f1 >= 0.2": ("test_support.py", "f1 >= 0.6", "f1 >= 0.2"),
+    "code of check is_short: changed": ("test_support.py", "LONGEST = 90", "LONGEST = 900"),
+    "code of evaluator polite: changed": ("graders.py", '"please", "thanks"', '"please", "thanks", ""'),
+    "code of evaluator length: changed": ("graders.py", "len(text.split())", "1"),
+    "code of judge: changed": ("conftest.py", '"score": 4', '"score": 5'),
+    "code of test_agent: changed": ("test_support.py", "got = agent(case.input)", "got = case.expected"),
+    f"{JUDGED}:1  recorded verdict on case hours: edited by hand, or asked again": (JUDGED, "1}", "5}"),
+    "answers.jsonl:1  recorded answer to case hours: edited by hand, or asked again": ("answers.jsonl", "ten", "nine"),
+}
+"""The finding, and its change: all are made at once."""
+
+SETTINGS = "pyproject.toml"
+WEAKER: Mapping[str, tuple[Mapping[str, str | None], str]] = {
+    "check dropped": (edit("test_support.py", "checks=[ev.check(is_short)],", ""), "check is_short: removed"),
+    "suite renamed to nothing": (
+        edit("test_support.py", "def test_agent", "def agent_test"),
+        "suite support: no longer collected",
+    ),
+    "mark of a module": (
+        edit("test_score.py", "import", "import pytest\n\npytestmark = pytest.mark.skip\nimport"),
+        "test_score.py  tests: 1 test excused by a mark: test_score",
+    ),
+    "collect_ignore": (
+        edit("conftest.py", "import pytest\n", "import pytest\ncollect_ignore = ['test_score.py']\n"),
+        "test_score.py  tests: 1 test no longer collected: test_score",
+    ),
+    "pytest_ignore_collect": (
+        {"evals/conftest.py": "def pytest_ignore_collect():\n    return True\n"},
+        "evals/shop.eval.yaml  tests: 2 tests no longer collected",
+    ),
+    "items marked": (
+        {
+            "evals/conftest.py": "import pytest\n\n\ndef pytest_collection_modifyitems(items):\n"
+            "    for item in items:\n        item.add_marker(pytest.mark.xfail)\n"
+        },
+        "evals/shop.eval.yaml  tests: 2 tests excused by a mark",
+    ),
+    "addopts": (
+        {SETTINGS: f"{FILES[SETTINGS]}addopts = '-k \"not order\"'\n"},
+        "evals/shop.eval.yaml  tests: 1 test no longer collected: order",
+    ),
+    "turned off": (
+        edit(SETTINGS, "llmeval = true", "llmeval = false"),
+        "evals/shop.eval.yaml  tests: 2 tests no longer",
+    ),
+    "another file of settings": ({"pytest.ini": "[pytest]\n"}, "evals/shop.eval.yaml  tests: 2 tests no longer"),
+    "norecursedirs": (
+        {SETTINGS: f"{FILES[SETTINGS]}norecursedirs = ['evals']\n"},
+        "evals/shop.eval.yaml  tests: 2 tests no longer collected",
+    ),
+    "suite ignored": ({".gitignore": "*.yaml\n"}, "suite shop: removed"),
+    "plugin of pytest": (
+        {SETTINGS: f"{FILES[SETTINGS]}addopts = '-p green'\n", "green.py": "def pytest_runtest_makereport(): ...\n"},
+        "green.py:1  plugin, pytest_runtest_makereport: new",
+    ),
+    "module that does not load": (
+        edit("test_support.py", "LIMIT = 0.4", "LIMIT = 0.4 / 0"),
+        "suite support: no longer",
+    ),
+}
+STEP = ".github/workflows/evals.yml:7"
+WORKFLOWS = {
+    "cannot fail": (("llmeval\n", "llmeval || true\n"), f"{STEP} (base)  step pytest --llmeval: removed or changed"),
+    "does not run": (("- run: p", "- if: false\n        run: p"), "step pytest --llmeval: runs or fails otherwise"),
+    "job may fail": (("    steps", "    continue-on-error: true\n    steps"), "runs or fails otherwise"),
+    "other event": (("pull_request", "workflow_dispatch"), "runs or fails otherwise"),
+    "only a remark": (("jobs:", "# The jobs.\njobs:"), ""),
+}
+HONEST: Mapping[str, tuple[Mapping[str, str | None], str]] = {
+    "stricter, clearer and more": (
+        {
+            "test_support.py": SUPPORT.replace("LIMIT = 0.4", "LIMIT = 0.5")
+            .replace("f1 >= 0.6", "f1 >= 0.7")
+            .replace("rows = [", 'rows = [\n    {"id": "new", "input": "x", "expected": "y"},')
+            .replace("test_agent", "test_replies"),
+            "graders.py": GRADERS.replace("def polite(case):\n", "def polite(case):\n    # Says it nicely.\n\n"),
+            "evals/conftest.py": "import pytest\n\n\n@pytest.fixture\ndef shop():\n    return helper()\n\n\n"
+            "def helper():\n    return 1\n",
+            "test_other.py": "def test_other():\n    assert True\n",
+        },
+        "nothing asks for less",
+    ),
+    "target": (edit("app.py", "At nine", "At 9"), "target app:answer: changed: app.py"),
+}
+
+
+@pytest.fixture(scope="module")
+def origin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("origin")
+    git(folder, "init", "-q", "-b", "main")
+    write(folder, FILES)
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", "Begin")
+    return folder
+
+
+def write(folder: Path, files: Mapping[str, str | None]) -> None:
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if text is None:
+            path.unlink()
+        else:
+            path.write_text(text, encoding="utf-8")
+
+
+def _quick(run: Callable[..., Any], command: Any, **options: Any) -> Any:
+    """Start Python from a warm process, and other programs as they are."""
+    return (warm_run if command[0] == sys.executable else run)(command, **options)
+
+
+@pytest.fixture
+def clone(origin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A clone on a branch, in which the tests work."""
+    folder = tmp_path / "clone"
+    git(tmp_path, "clone", "-q", str(origin), str(folder))
+    git(folder, "switch", "-q", "-c", "feature")
+    for name in ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_DIFF_BASE_SHA"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def guard(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> tuple[int, str]:
+    with monkeypatch.context() as patch:
+        patch.setattr("subprocess.run", partial(_quick, subprocess.run))
+        code = main(["guard"])
+    return code, capsys.readouterr().out
+
+
+def test_suites_in_python_their_code_and_evidence_are_compared(
+    clone: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, old, new in IN_PYTHON.values():
+        text = (clone / name).read_text(encoding="utf-8")
+        assert old in text, (name, old)
+        (clone / name).write_text(text.replace(old, new), encoding="utf-8")
+    code, printed = guard(capsys, monkeypatch)
+    assert (code, [finding for finding in IN_PYTHON if finding not in printed]) == (1, []), printed
+
+
+@pytest.mark.parametrize("weaker", WEAKER)
+def test_weaker_evaluation_is_named(
+    clone: Path, weaker: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files, text = WEAKER[weaker]
+    write(clone, files)
+    if weaker == "suite ignored":
+        git(clone, "rm", "-q", "--cached", "evals/shop.eval.yaml")
+    code, printed = guard(capsys, monkeypatch)
+    assert (code, text in printed) == (1, True), printed
+
+
+@pytest.mark.parametrize("honest", HONEST)
+def test_honest_change_passes(
+    clone: Path, honest: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files, text = HONEST[honest]
+    write(clone, files)
+    code, printed = guard(capsys, monkeypatch)
+    assert (code, text in printed) == (0, True), printed
+
+
+@pytest.mark.parametrize("change", WORKFLOWS)
+def test_steps_that_no_longer_run_or_fail_are_named(tmp_path: Path, change: str) -> None:
+    (old, new), text = WORKFLOWS[change]
+    name = ".github/workflows/evals.yml"
+    write(tmp_path, {f"base/{name}": WORKFLOW, f"head/{name}": WORKFLOW.replace(old, new)})
+    findings = list(compare_workflows(tmp_path / "base", tmp_path / "head"))
+    lines = [f"{each.place}  {each.subject}: {each.change}" for each in findings]
+    assert len(lines) == bool(text)
+    assert all(text in line for line in lines), lines
