@@ -18,7 +18,7 @@ from pytest_llmeval.judges._panel import JurorQuestion, JurorVerdict
 from pytest_llmeval.judges._recordings import NOT_RECORDED
 from pytest_llmeval.judges._service import CallLimit, cost_usd, sent_tokens
 from pytest_llmeval.judges._spec import Price
-from pytest_llmeval.judges._stored_judgement import StoredJudgement
+from pytest_llmeval.judges._stored_judgement import StoredJudgement, difference
 from pytest_llmeval.judges.questions._replies import read_text
 from pytest_llmeval.services import SharedTask, Snapshot
 
@@ -211,6 +211,8 @@ class RunStore:
         if self.mode != "refresh":
             recorded = question.juror.recordings.get(question.key)
             if recorded is not None:
+                if recorded.components != (made_of := question.components()):
+                    return JurorVerdict(_foreign(question, difference(made_of, recorded.components)))
                 return _stored(question, recorded, "recorded")
         if self.mode == "replay":
             return JurorVerdict(JudgeError(_miss(question)))
@@ -377,6 +379,14 @@ def _stored(question: JurorQuestion, entry: StoredJudgement, where: str, *, fres
     except JudgeError as error:
         advice = "replace it with --llmeval-judge=refresh"
         return JurorVerdict(JudgeError(f"the {where} reply cannot be read ({advice}): {error}", entry.reply))
+
+
+def _foreign(question: JurorQuestion, differs: str) -> JudgeError:
+    """Return the error of a recording with the key of another question than its digests."""
+    return JudgeError(
+        f"case {question.case!r}: the recorded verdict with the key {question.key} belongs to another question (it "
+        f"differs in {differs}): restore the file, or replace the verdict with --llmeval-judge=refresh"
+    )
 
 
 def _miss(question: JurorQuestion) -> str:

@@ -105,6 +105,19 @@ def test_a_miss_of_replay_names_case_mode_and_what_differs(judged: "Judged") -> 
     assert judged.asked() == {}
 
 
+def test_recording_with_the_key_of_another_question_is_an_error(judged: "Judged") -> None:
+    judged.suite("s.eval.yaml", ["a", "b"])
+    judged.project.run(RECORD)
+    path = judged.project.path / "__llmeval__" / "s.judgements.jsonl"
+    first, second = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
+    first["key"], second["key"] = second["key"], first["key"]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in (first, second)), encoding="utf-8")
+    ran = judged.project.run(REPLAY)
+    assert ran.code == 1
+    for name in ("a", "b"):
+        assert "belongs to another question (it differs in the answer" in _reasons(ran)[name]
+
+
 def test_recordings_with_faults_cost_their_own_suite_only_and_are_left_alone(judged: "Judged") -> None:
     judged.suite("bad.eval.yaml", ["a"])
     judged.suite("good.eval.yaml", ["b"])
