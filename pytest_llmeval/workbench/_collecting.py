@@ -29,7 +29,7 @@ _CLIENT: Final = re.compile(r"fixture:(\w+)")
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
-class CollectedItem(Struct, frozen=True, order=True):
+class ItemDump(Struct, frozen=True, order=True):
     """A test that pytest collected.
 
     Attributes:
@@ -49,7 +49,7 @@ class CollectedItem(Struct, frozen=True, order=True):
     excuses: tuple[str, ...] = ()
 
 
-class CollectedCase(Struct, frozen=True):
+class CaseDump(Struct, frozen=True):
     """A case of a suite that Python declares.
 
     Attributes:
@@ -65,7 +65,7 @@ class CollectedCase(Struct, frozen=True):
     limits: dict[str, tuple[float | None, float | None]]
 
 
-class CollectedSuite(Struct, frozen=True):
+class SuiteDump(Struct, frozen=True):
     """A suite that Python declares.
 
     Attributes:
@@ -80,10 +80,10 @@ class CollectedSuite(Struct, frozen=True):
     facts: dict[str, str]
     gates: list[tuple[str, dict[str, Any]]]
     limits: dict[str, tuple[float | None, float | None]]
-    cases: dict[str, CollectedCase]
+    cases: dict[str, CaseDump]
 
 
-class Collected(Struct, frozen=True):
+class StateDump(Struct, frozen=True):
     """What pytest collects in one state.
 
     Attributes:
@@ -97,8 +97,8 @@ class Collected(Struct, frozen=True):
     """
 
     enabled: bool
-    items: list[CollectedItem]
-    suites: dict[str, CollectedSuite]
+    items: list[ItemDump]
+    suites: dict[str, SuiteDump]
     tests: dict[str, str]
     code: dict[str, str]
     plugins: list[str]
@@ -119,7 +119,7 @@ def pytest_collection_finish(session: Any) -> None:
     from pytest_llmeval.plugin import case_of
 
     folder, items = Path.cwd(), []
-    suites: dict[str, CollectedSuite] = {}
+    suites: dict[str, SuiteDump] = {}
     tests: dict[str, str] = {}
     code: dict[str, str] = {}
     for item in session.items:
@@ -127,13 +127,13 @@ def pytest_collection_finish(session: Any) -> None:
         marks = {mark.name for mark in item.iter_markers()} & _EXCUSES
         loaded = case_of(item)
         if loaded is None:
-            items.append(CollectedItem(file, name, excuses=tuple(sorted(marks))))
+            items.append(ItemDump(file, name, excuses=tuple(sorted(marks))))
             continue
         path = display_path(loaded.suite.path, folder)
         variant = loaded.key.variant if file.endswith(".py") else ""
         for case in getattr(item, "bulk", ()) or (loaded.case,):
             excuses = tuple(sorted(marks - {*case.tags}))
-            items.append(CollectedItem(file, name, path, case.id, variant, excuses))
+            items.append(ItemDump(file, name, path, case.id, variant, excuses))
         function = getattr(item, "function", None)
         if file.endswith(".py") and isinstance(function, FunctionType):
             tests[f"{file}::{name.partition('[')[0]}"] = fingerprint(_tree(unwrap(function), named=False))
@@ -143,7 +143,7 @@ def pytest_collection_finish(session: Any) -> None:
                 suites[path] = _suite(loaded.suite, path.partition(IN_MODULE)[0])
     plugins = {_file_of(each, folder) for _, each in session.config.pluginmanager.list_name_plugin()} - {""}
     enabled = bool(session.config.getini("llmeval"))
-    collected = Collected(enabled, sorted(items), suites, tests, code, sorted(plugins), _failed)
+    collected = StateDump(enabled, sorted(items), suites, tests, code, sorted(plugins), _failed)
     Path(os.environ[COLLECTED_FILE]).write_bytes(encode(collected))
 
 
@@ -172,7 +172,7 @@ def _code(suite: Suite, item: Any, folder: Path) -> Iterator[tuple[str, str]]:
         yield "code of judge", digest
 
 
-def _suite(suite: Suite, file: str) -> CollectedSuite:
+def _suite(suite: Suite, file: str) -> SuiteDump:
     facts = {}
     for label, each in comparable_of(suite).evaluators.items():
         noun = "judging evaluator" if suite.evaluators[label].asks else "evaluator"
@@ -183,14 +183,14 @@ def _suite(suite: Suite, file: str) -> CollectedSuite:
     gates = [(type(gate).__name__, to_builtins(gate)) for gate in suite.gates]
     contents = contents_of(suite)
     cases = {case.id: _case(case, contents[case.id]) for case in suite.cases}
-    return CollectedSuite(file, facts, gates, _limits(suite.thresholds), cases)
+    return SuiteDump(file, facts, gates, _limits(suite.thresholds), cases)
 
 
-def _case(case: Case, content: str) -> CollectedCase:
+def _case(case: Case, content: str) -> CaseDump:
     parts = {"input": _text(case.input), "expected": _text(case.expected), "labels": _text(case.labels)}
     parts |= {f"tag {tag}": "" for tag in case.tags}
     parts |= {f"check {check.name}": _text(check.entry) for check in case.checks}
-    return CollectedCase(case.line, content, parts, _limits(case.thresholds))
+    return CaseDump(case.line, content, parts, _limits(case.thresholds))
 
 
 def _text(value: Any) -> str:

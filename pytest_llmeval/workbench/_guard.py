@@ -111,13 +111,13 @@ def compare_suite_files(question: Mapping[str, Any]) -> Mapping[str, Any]:
     """
     base = FolderState(Path(question["base"]), Path(question["base"]))
     head = FolderState(Path(question["head"]), base.code)
-    kept: dict[str, tuple[str, Mapping[str, str]]] = {}
-    findings = list(_compare_folders(base, head, kept, question["changed"]))
-    return {"findings": findings, "kept": kept}
+    matched: dict[str, tuple[str, Mapping[str, str]]] = {}
+    findings = list(_compare_folders(base, head, matched, question["changed"]))
+    return {"findings": findings, "matched": matched}
 
 
 def _compare_folders(
-    base: FolderState, head: FolderState, kept: dict[str, tuple[str, Mapping[str, str]]], changed: Collection[str]
+    base: FolderState, head: FolderState, matched: dict[str, tuple[str, Mapping[str, str]]], changed: Collection[str]
 ) -> Iterator[Loosening]:
     suites: dict[str, Suite] = {}
     for name in base.suites:
@@ -141,7 +141,7 @@ def _compare_folders(
         yield from compare_suites(before, after, head.checkout.registry(head.code / now))
         yield from _changed_targets(before, after, base.folder, changed)
         if before.suite.sample is None and "sample" not in after.document.data:
-            kept[name] = now, dict(case_pairs(before, after))
+            matched[name] = now, dict(case_pairs(before, after))
     yield from _approved_scores(base, head, suites)
     yield from _approved_failures(base, head)
     yield from _approved_tools(base, head)
@@ -376,8 +376,8 @@ def _compare_states(base: Path, head: Path, changed: Sequence[str], scratch: Pat
     with ThreadPoolExecutor() as pool:
         compared = pool.submit(answer_apart, base, tops[0], function, question, scratch / "compared")
         collected = pool.submit(collect, base, tops[0], scratch / "base")
-        said, (before, why) = compared.result(), collected.result()
-    yield from convert(said["findings"], list[Loosening])
+        response, (before, why) = compared.result(), collected.result()
+    yield from convert(response["findings"], list[Loosening])
     plugins, compared_files = {name for name in modules if name.endswith(CONFTEST)}, set[str]()
     if before is None:
         yield Loosening("pytest", 0, "collection", "of the base failed, so tests are not compared", why, gone=True)
@@ -389,7 +389,7 @@ def _compare_states(base: Path, head: Path, changed: Sequence[str], scratch: Pat
         else:
             plugins |= {*before.plugins, *after.plugins} & {*modules}
             files = {name for name in about if (head / name).exists()}
-            yield from compare_collected(before, after, said["kept"], files, {each.name for each in read})
+            yield from compare_collected(before, after, response["matched"], files, {each.name for each in read})
             compared_files = {each.file for name, each in before.suites.items() if name in after.suites}
     # A call at the top of a module declares a suite, which has been compared itself.
     yield from (each for each in read if each.subject != "call" or each.file not in compared_files)

@@ -18,10 +18,10 @@ from pytest_llmeval.numbers import Limit, matched_by_content
 from pytest_llmeval.services import repository_top
 from pytest_llmeval.workbench._collecting import (
     COLLECTED_FILE,
-    Collected,
-    CollectedCase,
-    CollectedItem,
-    CollectedSuite,
+    CaseDump,
+    ItemDump,
+    StateDump,
+    SuiteDump,
 )
 from pytest_llmeval.workbench._guarding import Loosening, compare_gates, loosened
 from pytest_llmeval.workbench._project import run_pytest
@@ -35,7 +35,7 @@ _PASSED_ON: Final = (
 """Variables that a process needs to start, none of which holds a secret."""
 
 
-def collect(folder: Path, top: Path, scratch: Path, *, enabled: bool = False) -> tuple[Collected | None, str]:
+def collect(folder: Path, top: Path, scratch: Path, *, enabled: bool = False) -> tuple[StateDump | None, str]:
     """Return what pytest collects in a state, or why that is not known.
 
     The code of the state runs in a process of its own, with an environment that has no secrets and an empty home.
@@ -50,13 +50,13 @@ def collect(folder: Path, top: Path, scratch: Path, *, enabled: bool = False) ->
     variables = {**_environment(folder, top, scratch / "home"), COLLECTED_FILE: str(file)}
     arguments = ["--collect-only", "-q", "--continue-on-collection-errors", *([] if enabled else ["--llmeval"])]
     try:
-        done = run_pytest(arguments, Collected.__module__, variables, _PATIENCE_S, folder=folder)
+        done = run_pytest(arguments, StateDump.__module__, variables, _PATIENCE_S, folder=folder)
     except subprocess.TimeoutExpired:
         return None, f"pytest took longer than {_PATIENCE_S} s"
     printed = [line for line in (*done.stderr.splitlines(), *done.stdout.splitlines()) if line.strip()]
     printed = [line for line in printed if line.startswith(("E  ", "ERROR", "INTERNALERROR"))] or printed
     try:
-        return decode(file.read_bytes(), type=Collected), ""
+        return decode(file.read_bytes(), type=StateDump), ""
     except OSError:
         return None, excerpt(printed[-1] if printed else f"pytest ended with exit code {done.returncode}", _LONGEST)
     except (DecodeError, ValidationError) as error:
@@ -99,12 +99,12 @@ def answer_apart(folder: Path, top: Path, function: str, question: Mapping[str, 
         LlmevalError: The function did so, or the process ended otherwise.
     """
     environment = _environment(folder, top, scratch / "home")
-    asked, answered = scratch / "question.json", scratch / "answer.json"
-    asked.write_bytes(encode(question))
+    question_file, answer_file = scratch / "question.json", scratch / "answer.json"
+    question_file.write_bytes(encode(question))
     module, _, name = function.partition(":")
     code = f"from {__name__} import answer; from {module} import {name}; answer({name})"
     done = subprocess.run(  # noqa: S603 (our own interpreter)
-        [sys.executable, "-c", code, str(asked), str(answered)],
+        [sys.executable, "-c", code, str(question_file), str(answer_file)],
         cwd=folder,
         env=environment,
         stdin=subprocess.DEVNULL,
@@ -113,29 +113,29 @@ def answer_apart(folder: Path, top: Path, function: str, question: Mapping[str, 
         errors="replace",
         check=False,
     )
-    if not answered.exists():
+    if not answer_file.exists():
         last = done.stderr.strip().rpartition("\n")[2]
         raise LlmevalError(f"the base cannot be loaded: {last or f'exit code {done.returncode}'}")
-    said = decode(answered.read_bytes())
-    if "fault" in said:
-        raise LlmevalError(said["fault"])
-    return said["answer"]
+    response = decode(answer_file.read_bytes())
+    if "fault" in response:
+        raise LlmevalError(response["fault"])
+    return response["answer"]
 
 
 def answer(function: Any) -> None:
     """Write what a function answers to the question of a file; the other side of `answer_apart`."""
-    asked, answered = map(Path, sys.argv[1:3])
+    question_file, answer_file = map(Path, sys.argv[1:3])
     try:
-        said = {"answer": function(decode(asked.read_bytes()))}
+        response = {"answer": function(decode(question_file.read_bytes()))}
     except LlmevalError as error:
-        said = {"fault": str(error)}
-    answered.write_bytes(encode(said))
+        response = {"fault": str(error)}
+    answer_file.write_bytes(encode(response))
 
 
 def compare_collected(
-    base: Collected,
-    head: Collected,
-    kept: Mapping[str, tuple[str, Mapping[str, str]]],
+    base: StateDump,
+    head: StateDump,
+    matched: Mapping[str, tuple[str, Mapping[str, str]]],
     files: Collection[str],
     known: Collection[str],
 ) -> Iterator[Loosening]:
@@ -144,11 +144,11 @@ def compare_collected(
     Args:
         base: The earlier state.
         head: The later state.
-        kept: Suite file to its later name, and earlier to later id of the cases that are in both states.
+        matched: Suite file to its later name, and earlier to later id of the cases that are in both states.
         files: Python files about evaluations that are in both states.
         known: Names of findings in the text of Python files: ``FILE::assertion in TEST``, ``FILE::mark of TEST``.
     """
-    pairs = {name: (now, dict(cases)) for name, (now, cases) in kept.items()}
+    pairs = {name: (now, dict(cases)) for name, (now, cases) in matched.items()}
     for name, suite in base.suites.items():
         after = head.suites.get(name)
         if after is not None:
@@ -166,7 +166,7 @@ def compare_collected(
 
 
 def _compare_code(
-    base: Collected, head: Collected, suites: Mapping[str, str], known: Collection[str]
+    base: StateDump, head: StateDump, suites: Mapping[str, str], known: Collection[str]
 ) -> Iterator[Loosening]:
     """Yield the code that judges, and the tests over suites, that a later state has otherwise."""
     for name, digest in base.code.items():
@@ -186,9 +186,9 @@ def _is_known(file: str, test: str, known: Collection[str]) -> bool:
 
 
 def _compare_items(
-    base: Collected,
-    head: Collected,
-    kept: Mapping[str, tuple[str, Mapping[str, str]]],
+    base: StateDump,
+    head: StateDump,
+    matched: Mapping[str, tuple[str, Mapping[str, str]]],
     files: Collection[str],
     known: Collection[str],
 ) -> Iterator[Loosening]:
@@ -200,7 +200,7 @@ def _compare_items(
         name: renamed[digest] for name, digest in base.tests.items() if name not in head.tests and digest in renamed
     }
     for item in base.items:
-        suite, cases = kept.get(item.suite, (item.suite, {}))
+        suite, cases = matched.get(item.suite, (item.suite, {}))
         if _is_known(item.file, item.name, known) or not (item.case in cases if item.suite else item.file in files):
             continue
         after = now.get(_key(item, suite, cases.get(item.case, ""), moved))
@@ -208,13 +208,13 @@ def _compare_items(
             lost[item.file].append(item.name)
         elif {*after.excuses} - {*item.excuses}:
             excused[item.file].append(item.name)
-    for found, change in ((lost, "no longer collected"), (excused, "excused by a mark")):
-        for file, names in found.items():
+    for names_by_file, change in ((lost, "no longer collected"), (excused, "excused by a mark")):
+        for file, names in names_by_file.items():
             text = f"{counted(len(names), 'test')} {change}"
             yield Loosening(file, 0, "tests", text, excerpt(listed(dict.fromkeys(names)), _LONGEST))
 
 
-def _key(item: CollectedItem, suite: str, case: str, moved: Mapping[str, str]) -> tuple[str, ...]:
+def _key(item: ItemDump, suite: str, case: str, moved: Mapping[str, str]) -> tuple[str, ...]:
     """Return what an item is: a case of a suite file, that of a test in Python, or a test."""
     if not item.suite:
         return item.file, item.name
@@ -222,7 +222,7 @@ def _key(item: CollectedItem, suite: str, case: str, moved: Mapping[str, str]) -
     return suite, moved.get(test, test), item.variant, case
 
 
-def _pairs(base: CollectedSuite, head: CollectedSuite) -> dict[str, str]:
+def _pairs(base: SuiteDump, head: SuiteDump) -> dict[str, str]:
     """Return earlier to later id of each case that is in both; a renamed one is known by its content."""
     pairs = {name: name for name in base.cases if name in head.cases}
     old = {name: case.content for name, case in base.cases.items() if name not in head.cases}
@@ -230,7 +230,7 @@ def _pairs(base: CollectedSuite, head: CollectedSuite) -> dict[str, str]:
     return pairs | {before: now for now, before in matched_by_content(new, old).items()}
 
 
-def _compare_suite(base: CollectedSuite, head: CollectedSuite, pairs: Mapping[str, str]) -> Iterator[Loosening]:
+def _compare_suite(base: SuiteDump, head: SuiteDump, pairs: Mapping[str, str]) -> Iterator[Loosening]:
     yield from _compare_facts(base.file, 0, base.facts, head.facts, "")
     known = {rule.__name__: rule for rule in RULES}
     old, new = ([convert(gate, known[name]) for name, gate in side.gates if name in known] for side in (base, head))
@@ -245,7 +245,7 @@ def _compare_suite(base: CollectedSuite, head: CollectedSuite, pairs: Mapping[st
         yield from _compare_case(base.file, case, head.cases[pairs[name]], f" of case {pairs[name]}")
 
 
-def _compare_case(file: str, base: CollectedCase, head: CollectedCase, whose: str) -> Iterator[Loosening]:
+def _compare_case(file: str, base: CaseDump, head: CaseDump, whose: str) -> Iterator[Loosening]:
     demands = {name: text for name, text in base.parts.items() if not name.startswith("tag ")}
     yield from _compare_facts(file, head.line, demands, head.parts, whose)
     yield from _compare_limits(file, head.line, base.limits, head.limits, whose)

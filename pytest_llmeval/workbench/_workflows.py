@@ -21,7 +21,7 @@ _CONDITIONS: Final = (
 _LONGEST: Final = 100
 
 
-class _Step(NamedTuple):
+class _EvaluatingStep(NamedTuple):
     """A step that evaluates: its place, its commands and what decides whether they count."""
 
     place: tuple[str | int, ...]
@@ -46,7 +46,7 @@ def compare_workflows(base: Path, head: Path) -> Iterator[Loosening]:
             yield from _compare(name, old, steps, new)
 
 
-def _compare(name: str, old: Document, steps: list[_Step], new: Document) -> Iterator[Loosening]:
+def _compare(name: str, old: Document, steps: list[_EvaluatingStep], new: Document) -> Iterator[Loosening]:
     later = list(_steps(new))
     for step in steps:
         subject = f"step {excerpt(step.commands, _LONGEST)}"
@@ -66,11 +66,11 @@ def _document(path: Path, name: str) -> Document | None:
         return None
 
 
-def _steps(document: Document) -> Iterator[_Step]:
+def _steps(document: Document) -> Iterator[_EvaluatingStep]:
     yield from _within(document.data, (), {})
 
 
-def _within(value: Any, place: tuple[str | int, ...], conditions: Mapping[str, Any]) -> Iterator[_Step]:
+def _within(value: Any, place: tuple[str | int, ...], conditions: Mapping[str, Any]) -> Iterator[_EvaluatingStep]:
     if isinstance(value, Mapping):
         own = {str(key): each for key, each in value.items() if key in _CONDITIONS}
         inside = {**conditions, **{f"{len(place)} {key}": each for key, each in own.items()}}
@@ -78,7 +78,7 @@ def _within(value: Any, place: tuple[str | int, ...], conditions: Mapping[str, A
             if key in _SCRIPTS and isinstance(each, str | list):
                 text = each if isinstance(each, str) else "\n".join(map(str, each))
                 if _EVALUATES.search(text):
-                    yield _Step((*place, key), as_line(text.strip(), 10_000), _described(inside))
+                    yield _EvaluatingStep((*place, key), as_line(text.strip(), 10_000), _described(inside))
             elif key not in _CONDITIONS:
                 yield from _within(each, (*place, key), inside)
     elif isinstance(value, list):
