@@ -108,6 +108,10 @@ def red(formula: Callable[[Runs], bool]) -> Callable[[Runs], tuple[str, float]]:
     return lambda runs: ("red" if formula(runs) else "green", runs.now.shape[1])
 
 
+PASSES = 0.5
+"""A case with a lower score fails: in tau-bench the task is not solved, in AlpacaEval the reference is preferred."""
+
+
 def best_of_three(runs: Runs) -> tuple[str, float]:
     """Run again while the mean is below the approved one, three runs at most."""
     below = runs.now[:3].mean(axis=1) < runs.before[0].mean() - 1e-9
@@ -177,6 +181,7 @@ def weighed(runs: Runs) -> tuple[str, float]:
 
 DEFAULT, ANYTIME = DropGate("score", 0.02), AnytimeGate("score", 0.0)
 RULES = (
+    Rule("any failing case", red(lambda runs: runs.now[0].min() < PASSES)),
     Rule("any drop", red(lambda runs: runs.drops.mean() > 1e-9)),
     Rule("more than 2 points", red(lambda runs: runs.drops.mean() > 0.02 + 1e-9)),
     Rule("more than 5 points", red(lambda runs: runs.drops.mean() > 0.05 + 1e-9)),
@@ -193,7 +198,7 @@ RULES = (
     Rule("ours: `stop: when_decided`", stopped, pairs=True),
     Rule("ours: `anytime`", weighed, now=3, pairs=True),
 )
-GATES = (*RULES[10:12], RULES[13])
+GATES = (*RULES[11:13], RULES[14])
 """Gates that can be undecided."""
 
 Outcomes = dict[str, list[tuple[str, float]]]
@@ -336,12 +341,12 @@ BASES = {"below 0.08": (0.0, 0.08), "0.08 to 0.2": (0.08, 0.2)}
 @table(
     "base-rates",
     "proof.md",
-    ("approved mean", *(rule.name for rule in (RULES[0], RULES[9], RULES[11])), "ours cannot tell"),
+    ("approved mean", *(rule.name for rule in (RULES[1], RULES[10], RULES[12])), "ours cannot tell"),
     simulations=300,
 )
 def base_rates(simulations: int, seed: int) -> Iterator[Row]:
     """How often is a rule red with 100 instructions, without a fall / of a fall of 5 points, by the base rate?"""
-    rules = (RULES[0], RULES[9], RULES[11])
+    rules = (RULES[1], RULES[10], RULES[12])
     for name, base in rows(BASES.items()):
         both = [systems_compared(100, points, simulations, seed, base, rules) for points in (0, 5)]
         cells = [tuple(share(_is("red", each[rule.name]), 2) for each in both) for rule in rules]
@@ -356,7 +361,7 @@ def base_rates(simulations: int, seed: int) -> Iterator[Row]:
 )
 def cost(simulations: int, seed: int) -> Iterator[Row]:
     """How many cases are asked until the verdict, on average?"""
-    drawn = rows((RULES[0], RULES[4], RULES[5], RULES[10], RULES[13]))
+    drawn = rows((RULES[1], RULES[5], RULES[6], RULES[11], RULES[14]))
     compared = (
         *(trials_compared(50, each, simulations, seed, tuple(drawn)) for each in (0, 20)),
         *(systems_compared(300, each, simulations, seed, rules=tuple(drawn)) for each in (0, 10)),

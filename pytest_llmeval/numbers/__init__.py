@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         normal_cdf,
         normal_quantile,
         present,
+        student_quantile,
         wilson_interval,
     )
     from pytest_llmeval.numbers._mergeable import Statistics, merged_values
@@ -169,6 +170,7 @@ _HOMES = {
         "normal_cdf",
         "normal_quantile",
         "present",
+        "student_quantile",
         "wilson_interval",
     ),
     "_mergeable": (

@@ -39,7 +39,7 @@ from pytest_llmeval.judges import (
     text_under,
     unreadable,
 )
-from pytest_llmeval.numbers import wilson_interval
+from pytest_llmeval.numbers import normal_quantile, student_quantile, wilson_interval
 from pytest_llmeval.reports import rendered_page
 from pytest_llmeval.services import Background, masked, secret_values
 from pytest_llmeval.workbench._judge import judge_options
@@ -153,9 +153,8 @@ def mode_shares(notes: Sequence[ModeNote], modes: Sequence[str], cluster_by: str
         parts = [sum(mode in each.modes for each in about) / len(about) for about in drawn.values()]
         members = grouped(zip(clusters, zip(weights, parts, strict=True), strict=True)).values()
         together = [math.fsum(weight for weight, _ in each) for each in members]
-        low, high = weighted_interval(
-            together, [_weighted_mean(*zip(*each, strict=True)) for each in members], _CONFIDENCE
-        )
+        means = [_weighted_mean(*zip(*each, strict=True)) for each in members]
+        low, high = weighted_interval(together, means, _CONFIDENCE, clustered=cluster_by is not None)
         value = _weighted_mean(weights, parts)
         shares.append(ModeShare(mode, value, low, high, sum(part > 0 for part in parts)))
     return shares
@@ -180,7 +179,9 @@ def alike_answers(notes: Sequence[ModeNote], modes: Sequence[str]) -> Iterator[s
             yield f"answers with the same {label} share modes: {widens}"
 
 
-def weighted_interval(weights: Sequence[float], parts: Sequence[float], confidence: float) -> tuple[float, float]:
+def weighted_interval(
+    weights: Sequence[float], parts: Sequence[float], confidence: float, *, clustered: bool = False
+) -> tuple[float, float]:
     """Return Wilson's interval of a weighted share, with the number of cases that its variance is worth (Kish 1965).
 
     Rare cases show too little of their variance, so it is computed as if there were one more case of mean weight with
@@ -190,12 +191,18 @@ def weighted_interval(weights: Sequence[float], parts: Sequence[float], confiden
         weights: Inverse probabilities, at least one.
         parts: Of each, from 0 to 1.
         confidence: Between 0 and 1.
+        clustered: Whether the parts are means of clusters. Their variance is only estimated, from as many clusters as
+            would be worth the same if they were equally large, so the interval is Student's.
     """
     mean = math.fsum(weights) / len(weights)
     more_weights, more_parts = [*weights, mean, mean], [*parts, 0.0, 1.0]
     value, total = _weighted_mean(more_weights, more_parts), math.fsum(more_weights)
     squares = ((weight * (part - value)) ** 2 for weight, part in zip(more_weights, more_parts, strict=True))
     worth = max(value * (1 - value) * total**2 / math.fsum(squares) - 2, 1.0)
+    if clustered:
+        clusters = math.fsum(weights) ** 2 / math.fsum(weight**2 for weight in weights)
+        tail = (1 - confidence) / 2
+        worth *= (normal_quantile(tail) / student_quantile(max(clusters - 1, 1.0), tail)) ** 2
     return wilson_interval(_weighted_mean(weights, parts) * worth, worth, confidence)
 
 
