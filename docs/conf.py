@@ -11,6 +11,7 @@ author = "The pytest-llmeval authors"
 release = __version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
+root_doc = "toc"  # so that the first page has no directive, and reads well on code hosts
 exclude_patterns = ["_build"]
 
 myst_enable_extensions = ["dollarmath"]

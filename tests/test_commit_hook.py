@@ -25,3 +25,17 @@ def test_the_hook_validates_suite_files(tmp_path: Path, capsys: pytest.CaptureFi
     path.write_text(SUITE.replace("f1", "f2"), encoding="utf-8")
     assert main([*arguments, str(path)]) == 1
     assert "'f2'" in "".join(capsys.readouterr())
+
+
+def test_names_that_a_conftest_registers_are_left_to_pytest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "evals" / "shop.eval.yaml"
+    path.parent.mkdir()
+    path.write_text("evaluators: [{length: {limit: 4}}]\ncases: [{id: a, prediction: b}]\n", encoding="utf-8")
+    assert main(["validate", str(path)]) == 1
+    conftest = tmp_path / "conftest.py"
+    conftest.write_text("import absent\n\ndef pytest_llmeval_register(registry): ...\n", encoding="utf-8")
+    capsys.readouterr()
+    assert main(["validate", str(path)]) == 0
+    assert capsys.readouterr().out == f"{path}: left to pytest, for what conftest.py registers: evaluator 'length'\n"
+    path.write_text(SUITE.replace("f1", "f2"), encoding="utf-8")
+    assert main(["validate", str(path)]) == 1

@@ -6,12 +6,12 @@ import os
 import sys
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pytest_llmeval.core import Fault, LlmevalError, LogWriter, SuiteError, code_of, printable, unobeyed_json
 from pytest_llmeval.data import write_text as write_parts
@@ -130,6 +130,20 @@ def say(lines: Iterable[object], *, error: bool = False, sources: bool = False) 
     elif sources:
         lines = with_sources(lines, Path.cwd())
     LogWriter(sys.stderr if error else sys.stdout).writelines(f"{printable(str(each))}\n" for each in lines)
+
+
+_REGISTERS: Final = "pytest_llmeval_register"
+"""The hook by which a conftest.py registers evaluators, sources and checks."""
+
+
+def registering_conftest(path: Path) -> Path | None:
+    """Return the nearest conftest.py above a suite file that registers something; ``None`` if none does."""
+    for folder in path.resolve().parents:
+        conftest = folder / "conftest.py"
+        with suppress(OSError):
+            if _REGISTERS in conftest.read_text(encoding="utf-8", errors="replace"):
+                return conftest
+    return None
 
 
 def notes(path: Path, faults: Iterable[Fault]) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args, get_origin
 
 from pydantic import TypeAdapter, ValidationError
 
-from pytest_llmeval.cli import CommandResult, named_files, notes, open_noted, open_suite
+from pytest_llmeval.cli import CommandResult, named_files, notes, open_noted, open_suite, registering_conftest
 from pytest_llmeval.core import (
     EvaluatorError,
     Fault,
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 SCHEMA_URL = "https://raw.githubusercontent.com/pytest-llmeval/pytest-llmeval-suite/main/docs/suite.schema.json"
 """The address of the published schema, which covers what ships; the ``$id`` of that file."""
 
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
+DIALECT = "http://json-schema.org/draft-07/schema#"
 
 _WIDTH = 80
 _INDENT = "  "
@@ -73,7 +73,7 @@ def suite_schema(registry: Registry) -> dict[str, Any]:
         registry: The evaluators and sources that suites may name.
 
     Returns:
-        JSON Schema, draft 2020-12.
+        JSON Schema, draft 07, which the catalogue of schemas and editors read.
     """
     definitions: dict[str, Any] = {}
     suite = _schema(SuiteEntry, definitions)
@@ -85,7 +85,24 @@ def suite_schema(registry: Registry) -> dict[str, Any]:
     own = {"contains": {"required": ["checks"]}}
     branches = [{"required": ["evaluators"]}, {"required": ["checks"]}, {"properties": {"cases": own}}]
     schema = {"$schema": DIALECT, "title": "Eval suite", **suite, "anyOf": branches}
-    return {**schema, "$defs": definitions} if definitions else schema
+    converted: dict[str, Any] = _in_dialect({**schema, "$defs": definitions} if definitions else schema)
+    return converted
+
+
+_OLD_NAMES: Final = {"$defs": "definitions", "prefixItems": "items"}
+"""Keywords that pydantic writes to those of draft 07."""
+
+
+def _in_dialect(part: Any) -> Any:
+    """Return a part of a schema of draft 2020-12 as one of draft 07."""
+    if isinstance(part, list):
+        return [_in_dialect(each) for each in part]
+    if not isinstance(part, dict):
+        return part
+    keywords = {_OLD_NAMES.get(name, name): _in_dialect(value) for name, value in part.items()}
+    if isinstance(reference := keywords.get("$ref"), str):
+        keywords["$ref"] = reference.replace("#/$defs/", "#/definitions/")
+    return keywords
 
 
 def described(key: Key) -> str:
@@ -440,6 +457,10 @@ def _validate(options: Namespace) -> CommandResult:
         if str(path) in foreign:
             continue
         faults, suite = _faults(path)
+        unknown = {match[1]: each for each in faults if (match := _UNKNOWN.match(each.message)) is not None}
+        if unknown and (conftest := registering_conftest(path)) is not None:  # which this command does not run
+            faults = [each for each in faults if _UNKNOWN.match(each.message) is None]
+            lines.append(f"{path}: left to pytest, for what {conftest.name} registers: {', '.join(unknown)}")
         remarks = [f"{path}: {each}" for each in _remarks(suite)] if suite is not None else []
         if faults:
             lines += [*faults, *notes(path, faults)]
@@ -452,6 +473,10 @@ def _validate(options: Namespace) -> CommandResult:
     if number := sum(each["faults"] for each in suites):
         lines.append(counted(number, "fault"))
     return CommandResult(1 if number else 0, {"suites": suites}, lines)
+
+
+_UNKNOWN: Final = re.compile(r"found ((?:evaluator|source|check) '[^']+'), expected one of")
+"""Faults of names that a conftest.py may register."""
 
 
 def _remarks(suite: Suite) -> Iterator[str]:

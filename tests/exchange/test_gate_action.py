@@ -11,7 +11,7 @@ import yaml
 from project import ROOT
 from servers import PATIENCE
 
-ACTION = ROOT / ".github" / "actions" / "gate"
+ACTION = ROOT
 STEPS: list[dict[str, Any]] = yaml.safe_load((ACTION / "action.yml").read_text(encoding="utf-8"))["runs"]["steps"]
 HOSTILE = "`$(touch hacked)`; touch hacked #"
 
@@ -70,5 +70,5 @@ def test_the_action_judges_and_comments(tmp_path: Path) -> None:
 
 
 def test_the_job_for_gitlab_names_its_variables() -> None:
-    job = yaml.safe_load((ACTION / "gitlab.yml").read_text(encoding="utf-8"))[".llmeval-gate"]
+    job = yaml.safe_load((ROOT / ".gitlab" / "gate.yml").read_text(encoding="utf-8"))[".llmeval-gate"]
     assert all(f"${name}" in "".join(job["script"]) or name in "".join(job["script"]) for name in job["variables"])

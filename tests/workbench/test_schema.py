@@ -15,7 +15,7 @@ from pytest_llmeval.suites import SuiteEntry, default_registry, load_suite
 from pytest_llmeval.workbench._authoring import suite_schema
 
 SCHEMA = suite_schema(default_registry())
-VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+VALIDATOR = jsonschema.Draft7Validator(SCHEMA)
 
 CASES = "cases: [{id: a, expected: x, prediction: y, labels: {a: 1, b: 2, k: 3}}]\n"
 TEXT = "evaluators: [text]\n"
@@ -77,8 +77,8 @@ def loads(folder: Path, text: str) -> bool:
 
 
 def test_it_is_a_schema_of_the_dialect_that_it_names() -> None:
-    assert SCHEMA["$schema"] == "https://json-schema.org/draft/2020-12/schema"
-    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    assert SCHEMA["$schema"] == "http://json-schema.org/draft-07/schema#"
+    jsonschema.Draft7Validator.check_schema(SCHEMA)
 
 
 def test_every_reference_leads_to_a_definition() -> None:
@@ -93,7 +93,7 @@ def test_every_reference_leads_to_a_definition() -> None:
                 walk(each)
 
     walk(SCHEMA)
-    assert {each.removeprefix("#/$defs/") for each in found} <= set(SCHEMA.get("$defs", {}))
+    assert {each.removeprefix("#/definitions/") for each in found} <= set(SCHEMA.get("definitions", {}))
 
 
 @pytest.mark.parametrize("text", GOOD)
@@ -143,7 +143,7 @@ def test_a_registered_evaluator_is_there_with_its_options() -> None:
 
     registry = default_registry()
     registry.register(Mine)
-    validator = jsonschema.Draft202012Validator(suite_schema(registry))
+    validator = jsonschema.Draft7Validator(suite_schema(registry))
     assert validator.is_valid({"evaluators": ["mine", {"mine": {"share": 0.2, "as": "other"}}]})
     assert not validator.is_valid({"evaluators": [{"mine": {"share": "half"}}]})
     assert not validator.is_valid({"evaluators": [{"mine": {"shares": 0.2}}]})
