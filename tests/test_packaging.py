@@ -78,9 +78,11 @@ def test_workflows_may_only_read_and_pin_what_they_use(path: Any) -> None:
 def test_only_the_job_that_publishes_may_prove_who_it_is_and_runs_nothing_of_the_repository() -> None:
     jobs = workflow("release.yml")["jobs"]
     assert {name: job["permissions"] for name, job in jobs.items() if "permissions" in job} == {
-        "publish": {"id-token": "write"}
+        "publish": {"id-token": "write"},
+        "attach": {"contents": "write"},
     }
-    assert set(jobs["publish"]["needs"]) == set(jobs) - {"publish"}
+    assert set(jobs["publish"]["needs"]) == set(jobs) - {"publish", "attach"}
+    assert jobs["attach"]["needs"] == "publish"
     assert not [step for step in jobs["publish"]["steps"] if "run" in step or "checkout" in step["uses"]]
 
 
