@@ -521,7 +521,9 @@ class ExaminedChange(Struct, frozen=True):
         known = known_change(evidence, gate, self.metric, fell=fell, tests=adjusted.tests)
         data = evidence.estimate
         where = f"{self.group}: " if self.group else ""
-        return known.word, f"{where}{gate.subject} {number(data.baseline)} -> {number(data.value)}, {known.sentence}"
+        tally = f" ({self.worsened.tally})" if self.worsened is not None and self.worsened.ids else ""
+        moved = f"{where}{gate.subject} {number(data.baseline)} -> {number(data.value)}{tally}"
+        return known.word, f"{moved}, {known.sentence}"
 
     @property
     def undecided(self) -> bool:

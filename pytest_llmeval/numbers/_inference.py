@@ -76,6 +76,7 @@ class Worsened(NamedTuple):
         value: Its value.
         inside: Number of worse cases with this value.
         total: Number of compared cases with this value.
+        better: Number of cases that got better.
     """
 
     ids: tuple[str, ...] = ()
@@ -83,6 +84,12 @@ class Worsened(NamedTuple):
     value: str = ""
     inside: int = 0
     total: int = 0
+    better: int = 0
+
+    @property
+    def tally(self) -> str:
+        """How many cases got worse, and how many better."""
+        return f"{counted(len(self.ids), 'case')} worse, {self.better} better"
 
     def __str__(self) -> str:
         if not self.ids:
@@ -103,11 +110,12 @@ def worsened(pairing: RunPairing, rows: PairedRows, metric: str) -> Worsened:
     worse = {each.id: float(drop) for each, drop in zip(cases, drops, strict=True) if drop > TOLERANCE}
     ids = sorted(worse, key=lambda case: (-worse[case], case))
     label, value = explaining_label(labels, worse)
+    better = int((drops < -TOLERANCE).sum())
     if not label:
-        return Worsened(tuple(ids))
+        return Worsened(tuple(ids), better=better)
     alike = {case for case, own in labels.items() if own.get(label) == value}
     ids.sort(key=lambda case: case not in alike)
-    return Worsened(tuple(ids), label, value, len(alike & worse.keys()), len(alike))
+    return Worsened(tuple(ids), label, value, len(alike & worse.keys()), len(alike), better)
 
 
 _Key = TypeVar("_Key", bound=Hashable)

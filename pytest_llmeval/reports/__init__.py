@@ -96,6 +96,7 @@ _HOMES = {
         "EXCUSED",
         "NO_CASE",
         "UNKNOWN",
+        "past_limits",
         "OUTCOMES",
         "RunReport",
         "RunStart",

@@ -347,6 +347,19 @@ def gate_verdicts(gates: Iterable[GateResult]) -> dict[str, ChangeVerdict]:
 
 
 _SAME_VALUE = 1e-6
+_SLACK = 1e-9
+
+
+def is_past_limit(gate: GateResult) -> bool:
+    """Return whether a gate on a drop has passed although the drop is past its limit, as it is not significant."""
+    is_drop = bool(gate.known) and "<=" in gate.gate
+    past = is_drop and gate.value is not None and gate.limit is not None and gate.value > gate.limit + _SLACK
+    return past and gate.outcome == "passed"
+
+
+def past_limits(gates: Iterable[GateResult]) -> list[str]:
+    """Return a sentence for each gate that passed past its limit: metric, sizes, cases, and what would tell."""
+    return [f"past its limit, not significant: {gate.known}" for gate in gates if is_past_limit(gate)]
 
 
 class Changes(Struct, frozen=True):

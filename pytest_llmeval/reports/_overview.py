@@ -34,6 +34,7 @@ from pytest_llmeval.reports._form import (
     SuiteReport,
     count_text,
     gated_metrics,
+    past_limits,
 )
 from pytest_llmeval.reports._tables import Line, TextTable
 from pytest_llmeval.services import Snapshot
@@ -264,6 +265,7 @@ def warnings(suite: SuiteReport) -> Iterator[Line]:
         if each.outcome == "not_judged" or each.metric == EVERYTHING:
             yield Line(printable(f"{suite.suite}: snapshot {each.reason}"), "yellow")
     yield from not_judged(suite, f"{suite.suite}: ")
+    yield from (Line(printable(f"{suite.suite}: {each}"), "yellow") for each in past_limits(suite.gates))
     undecided = [gate for gate in suite.gates if gate.outcome == "undecided"]
     if undecided:
         why = re.split(r"[.;] ", undecided[0].reason)[0]

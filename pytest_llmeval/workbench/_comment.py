@@ -27,6 +27,7 @@ from pytest_llmeval.reports import (
     count_text,
     fall_reason,
     gate_reason,
+    past_limits,
     read_report,
     run_outcome,
     text,
@@ -180,6 +181,7 @@ def comment_text(
     sheet.add(_summary(run, comparison, changes, fates))
     if run.conclusion is not None and run.conclusion.verdict != "passed":
         sheet.items("Why", [*run.conclusion.why, f"next: {run.conclusion.next_step}"], _item, _GATES)
+    sheet.items("Past their limits", _past_limits(run), _item, _GATES)
     if uncalibrated := uncalibrated_text(run.suites):
         sheet.add(text(uncalibrated[0].upper() + uncalibrated[1:]) + ".")
     if chosen := affected_text(run.suites):
@@ -380,9 +382,21 @@ def _item(line: str) -> str:
     return f"- {text(line, cell=False)}"
 
 
+def _past_limits(run: RunReport) -> list[str]:
+    """Return a sentence for each gate that passed past its limit, unless the reasons of the verdict have it."""
+    if run.conclusion is not None and run.conclusion.verdict != "passed":
+        return []
+    return [f"{suite.suite}: {each}" for suite in run.suites for each in past_limits(suite.gates)]
+
+
 def _heading(run: RunReport, changes: ReportComparison | None, fates: CaseFates, *, compared: bool) -> str:
     """Return the verdict on the run, with what decides it."""
     outcome = _outcome(run)
+    past = sum(len(past_limits(suite.gates)) for suite in run.suites)
+    if outcome == "passed" and past:
+        return (
+            f"passed, but {counted(past, 'gate')} past {'its limit' if past == 1 else 'their limits'}, not significant"
+        )
     if outcome == "passed" and changes is not None and changes.declined:
         return f"passed, but {counted(len(changes.declined), 'metric')} declined"
     if outcome != "**failed**":

@@ -9,7 +9,15 @@ from msgspec import Struct
 from pytest_llmeval.core import BAD, PASS_RATE, GateResult, MetricChange, MetricValue, excerpt
 from pytest_llmeval.gates import ChangeGate, LimitGate, rule_of_text
 from pytest_llmeval.reports._failures import SuiteCase, cause_of, failure_key
-from pytest_llmeval.reports._form import NO_CASE, CaseReport, Changes, RunReport, SuiteReport, gated_metrics
+from pytest_llmeval.reports._form import (
+    NO_CASE,
+    CaseReport,
+    Changes,
+    RunReport,
+    SuiteReport,
+    gated_metrics,
+    past_limits,
+)
 from pytest_llmeval.reports._json import published, published_without
 from pytest_llmeval.reports._tables import Timeline
 
@@ -129,7 +137,8 @@ def _gate(gate: GateResult, metrics: Mapping[str, MetricValue]) -> dict[str, Any
         beyond = (over if line["operator"] == "<=" else -over) > _SLACK
     drawn = "within_chance" if gate.outcome == "passed" and beyond else gate.outcome
     metric = next(iter(gated_metrics([gate.gate])), None)
-    return {**published(gate), "line": line, "look": drawn, "metric": metric}
+    past = next(iter(past_limits([gate])), None)
+    return {**published(gate), "line": line, "look": drawn, "metric": metric, **({"past": past} if past else {})}
 
 
 def _nearest(text: str, limit: Any) -> str:
