@@ -392,7 +392,7 @@ def _past_limits(run: RunReport) -> list[str]:
 def _heading(run: RunReport, changes: ReportComparison | None, fates: CaseFates, *, compared: bool) -> str:
     """Return the verdict on the run, with what decides it."""
     outcome = _outcome(run)
-    past = sum(len(past_limits(suite.gates)) for suite in run.suites)
+    past = len(_past_limits(run))
     if outcome == "passed" and past:
         return (
             f"passed, but {counted(past, 'gate')} past {'its limit' if past == 1 else 'their limits'}, not significant"
