@@ -108,10 +108,10 @@ def stub() -> str:
             lines.append(f"@overload\n{check}\n@overload\n{_evaluator(name, options)}")
         else:
             lines.append(_evaluator(name, options))
-    kinds = schema["$defs"]["Check"]["anyOf"][1]["properties"]
-    bare = set(schema["$defs"]["Check"]["anyOf"][0]["enum"])
+    kinds = schema["definitions"]["Check"]["anyOf"][1]["properties"]
+    bare = set(schema["definitions"]["Check"]["anyOf"][0]["enum"])
     lines += [
-        _check(name, kinds[name], schema["$defs"], bare=name in bare)
+        _check(name, kinds[name], schema["definitions"], bare=name in bare)
         for name in default_registry().checks
         if name != "judge"
     ]
@@ -181,7 +181,8 @@ def _type(schema: Mapping[str, Any]) -> str:
     if isinstance(kind, list):
         return " | ".join(_type({**schema, "type": each}) for each in kind)
     if kind == "array":
-        return f"Sequence[{_type(schema.get('items', {}))}]"
+        items = schema.get("items", {})
+        return f"Sequence[{_type(items) if isinstance(items, Mapping) else 'Any'}]"  # of several types, any
     if kind == "object" or "$ref" in schema:
         inner = schema.get("additionalProperties")
         return f"Mapping[str, {_type(inner) if isinstance(inner, Mapping) else 'Any'}]"
