@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         SuiteReport,
         count_text,
         gate_verdicts,
+        past_limits,
     )
     from pytest_llmeval.reports._json import published, read_report, to_json, verdicts_of, write_data, write_json
     from pytest_llmeval.reports._making import (
