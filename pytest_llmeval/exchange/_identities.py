@@ -13,7 +13,7 @@ _FEWEST: Final = 3
 _DENSITY: Final = 0.5
 """Of the numbers between the first and the last, at least so many occur: some cases may be missing."""
 _LAST: Final = re.compile(r"(\d+)\D*$")
-_TAIL: Final = re.compile(r"\d+\]?$")
+_TAIL: Final = re.compile(r"(?<!\d)\d++\]?$")
 _OF_PYTEST: Final = re.compile(r"\[[^\W\d]\w*#(?:-[^\W\d]\w*#)*\]$")
 
 
