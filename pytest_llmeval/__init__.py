@@ -99,6 +99,7 @@ from typing import TYPE_CHECKING
 from pytest_llmeval._version import __version__ as __version__
 
 if TYPE_CHECKING:
+    import pytest_llmeval.suites._entries as _entries  # noqa: PLR0402 (of this form pyright reads `__all__`)
     from pytest_llmeval.core import (
         MISSING,
         BudgetError,
@@ -140,7 +141,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.run import DeclaredSuite as Suite
     from pytest_llmeval.run import DeclaredSuite as suite  # noqa: N813 (as it is called)
     from pytest_llmeval.run import PartialResult, SuiteResult, cases, score
-    from pytest_llmeval.suites import Registry, _entries, get_checks, get_evaluator, register_tokenizer
+    from pytest_llmeval.suites import Registry, get_checks, get_evaluator, register_tokenizer
     from pytest_llmeval.suites._entries import *  # noqa: F403 (names as in suite files, with the types of entries.pyi)
     from pytest_llmeval.tasks.fact_check import EvidenceMatch, EvidenceMatcher, fact_checker
     from pytest_llmeval.tasks.mcp import McpServer

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias, overload
 
 import msgspec
 from msgspec import Struct
@@ -16,6 +16,11 @@ from pytest_llmeval.core._evaluator import Evaluator, Metric
 from pytest_llmeval.core._observation import FloatArray, Observation
 from pytest_llmeval.core._tables import FrameLibrary, data_frame
 from pytest_llmeval.core.wording import counted, excerpt, interval, number, padded, printable, width_of
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
 
 CaseOutcome: TypeAlias = Literal[
     "passed", "scored", "failed", "errored", "xfailed", "known_failure", "not_scored", "skipped", "not_run"
@@ -336,6 +341,12 @@ class Result:
         """Return a metric of the suite, its pass rate or a figure of its usage."""
         return self.pass_rate if metric == PASS_RATE else self.metrics.get(metric) or self.usage.get(metric)
 
+    @overload
+    def frame(self, library: 'Literal["pandas"] | None' = None) -> "pandas.DataFrame": ...
+    @overload
+    def frame(self, library: Literal["polars"]) -> "polars.DataFrame": ...
+    @overload
+    def frame(self, library: Literal["pyarrow"]) -> "pyarrow.Table": ...
     def frame(self, library: FrameLibrary | None = None) -> Any:
         """Return a data frame with one row for each case, or for each repeat of a case.
 
@@ -355,6 +366,12 @@ class Result:
         """
         return data_frame(_wide(self.repeats or self, repeated=self.repeats is not None), library)
 
+    @overload
+    def scores(self, library: 'Literal["pandas"] | None' = None) -> "pandas.DataFrame": ...
+    @overload
+    def scores(self, library: Literal["polars"]) -> "polars.DataFrame": ...
+    @overload
+    def scores(self, library: Literal["pyarrow"]) -> "pyarrow.Table": ...
     def scores(self, library: FrameLibrary | None = None) -> Any:
         """Return a data frame of `to_dicts`: one row for each case, metric and repeat.
 

@@ -101,7 +101,15 @@ if TYPE_CHECKING:
         same_id,
         wrong_values,
     )
-    from pytest_llmeval.data.formats._frames import CaseColumns, CaseData, RowSource, cases_of, rows_of, typed_faults
+    from pytest_llmeval.data.formats._frames import (
+        CaseColumns,
+        CaseData,
+        ColumnNames,
+        RowSource,
+        cases_of,
+        rows_of,
+        typed_faults,
+    )
     from pytest_llmeval.data.formats._rows import DataRow
     from pytest_llmeval.data.labels import LabelSet, load_taxonomy, taxonomy_path
 
@@ -213,6 +221,7 @@ _HOMES = {
     "formats._frames": (
         "CaseColumns",
         "CaseData",
+        "ColumnNames",
         "RowSource",
         "cases_of",
         "rows_of",

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from pytest_llmeval.core import (
     NO_LABEL,
@@ -26,6 +26,29 @@ from pytest_llmeval.core import (
 )
 from pytest_llmeval.evaluators._answers import describe_found
 from pytest_llmeval.evaluators.measures import _confusion as confusion
+
+ClassMetric: TypeAlias = Literal[
+    "accuracy",
+    "precision_micro",
+    "recall_micro",
+    "f1_micro",
+    "precision_macro",
+    "recall_macro",
+    "f1_macro",
+    "precision_weighted",
+    "recall_weighted",
+    "f1_weighted",
+    "positive_precision",
+    "positive_recall",
+    "positive_f1",
+    "precision[label]",
+    "recall[label]",
+    "f1[label]",
+    "support[label]",
+    "cohen_kappa",
+    "mcc",
+]
+"""A metric that the evaluator knows."""
 
 _KINDS = ("micro", "macro", "weighted")
 _PARTS = ("precision", "recall", "f1")
@@ -66,7 +89,7 @@ class Classification(Evaluator):
     name = "classification"
     reads = Reads("answer")
 
-    metrics: tuple[str, ...] = ()
+    metrics: tuple[ClassMetric, ...] = ()
     labels: tuple[Label, ...] = ()
     ignore: tuple[Label, ...] = ()
     positive: Label | None = None

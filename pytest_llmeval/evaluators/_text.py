@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
@@ -38,10 +38,13 @@ from pytest_llmeval.evaluators.measures._overlap import (
 )
 from pytest_llmeval.evaluators.measures._tokens import get_tokenizer
 
-METRICS: Final = ("exact_match", "f1", *ROUGE, *BLEU, "meteor")
-"""The metrics that the evaluator knows."""
+TextMetric: TypeAlias = Literal["exact_match", "f1", "rouge1", "rouge2", "rougeL", "bleu1", "bleu2", "bleu4", "meteor"]
+"""A metric that the evaluator knows."""
 
-_DEFAULT = tuple(name for name in METRICS if name != "meteor")
+METRICS: Final = get_args(TextMetric)
+
+_DEFAULT: Final[tuple[TextMetric, ...]] = METRICS[:-1]
+"""All but ``meteor``, which needs data of a language."""
 
 _ABSENT = "no expected answer"
 
@@ -112,7 +115,7 @@ class TextEvaluator(Evaluator):
 
     name = "text"
     reads = Reads("answer")
-    metrics: tuple[str, ...] = _DEFAULT
+    metrics: tuple[TextMetric, ...] = _DEFAULT
     tokenizer: str = "auto"
     wordnet: str | None = field(default=None, metadata={"path": True})
     ignore: tuple[Literal["citations"], ...] = ()

@@ -16,6 +16,9 @@ from typing import (
     Any,
     ClassVar,
     Generic,
+    Protocol,
+    TypeAlias,
+    TypedDict,
     TypeVar,
     Unpack,
     overload,
@@ -39,6 +42,7 @@ from pytest_llmeval.data import (
     IN_MODULE,
     CaseColumns,
     CaseData,
+    ColumnNames,
     Document,
     FilePlace,
     RowSource,
@@ -63,12 +67,83 @@ from pytest_llmeval.suites import (
 if TYPE_CHECKING:
     from pytest_llmeval.judges import Judgeable
     from pytest_llmeval.run._scripts import PredictionsFile, ScriptRun, SuiteResult
-    from pytest_llmeval.suites import SuiteArguments
+    from pytest_llmeval.suites import NamedObject, SuiteArguments
+
+if TYPE_CHECKING:
+    Input_contra = TypeVar("Input_contra", contravariant=True)
+
+    class TargetOfCases(Protocol[Input_contra]):
+        """A target that takes the case by its name only."""
+
+        def __call__(self, value: Input_contra, /, *, case: Any) -> Any:
+            """Answer a case."""
+
+    Target: TypeAlias = (
+        Callable[[Input_co], Any]
+        | Callable[[Input_co, Any], Any]
+        | Callable[[Case[Input_co, Expected_co], Any], Any]
+        | TargetOfCases[Input_co]
+        | NamedObject
+    )
+    """A target: takes the input, and what it names besides, the case or a world."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Returned = TypeVar("Returned")
 
 
+class OtherColumns(TypedDict, total=False):
+    """The arguments of `cases` that say nothing about types."""
+
+    id: str | None
+    messages: str | None
+    prediction: CaseColumns
+    labels: str | Sequence[str] | Mapping[str, str] | None
+    tags: str | None
+    thresholds: str | Sequence[str] | Mapping[str, str] | None
+    checks: str | None
+    format: str | None
+    delimiter: str | None
+    items: str | None
+    split: str | None
+
+
+@overload
+def cases(
+    data: Any,
+    *,
+    input: type[Input_co],
+    expected: type[Expected_co],
+    **others: Unpack[OtherColumns],
+) -> CaseData[Input_co, Expected_co]: ...
+@overload
+def cases(
+    data: Any,
+    *,
+    input: type[Input_co],
+    expected: ColumnNames = None,
+    **others: Unpack[OtherColumns],
+) -> CaseData[Input_co, Any]: ...
+@overload
+def cases(
+    data: Any,
+    *,
+    input: ColumnNames = None,
+    expected: type[Expected_co],
+    **others: Unpack[OtherColumns],
+) -> CaseData[Any, Expected_co]: ...
+@overload
+def cases(
+    data: Iterable[Case[Input_co, Expected_co]],
+    **others: Unpack[OtherColumns],
+) -> CaseData[Input_co, Expected_co]: ...
+@overload
+def cases(
+    data: Any,
+    *,
+    input: ColumnNames = None,
+    expected: ColumnNames = None,
+    **others: Unpack[OtherColumns],
+) -> CaseData[Any, Any]: ...
 def cases(
     data: Any,
     *,
@@ -81,8 +156,11 @@ def cases(
     tags: str | None = None,
     thresholds: str | Sequence[str] | Mapping[str, str] | None = None,
     checks: str | None = None,
-    **options: Any,
-) -> CaseData:
+    format: str | None = None,  # noqa: A002 (the key of a source)
+    delimiter: str | None = None,
+    items: str | None = None,
+    split: str | None = None,
+) -> CaseData[Any, Any]:
     """Return cases for `suite`, from data as people have it.
 
     A part that is not named here is read from the column of its name, if there is one. Null, NaN and NaT are absent.
@@ -100,7 +178,10 @@ def cases(
         tags: A column with a list of tags.
         thresholds: As `labels`.
         checks: A column with a list of checks.
-        options: Of the format, where a file is read, such as ``delimiter``.
+        format: Of a file; default: by the ending of its name.
+        delimiter: Of a CSV file.
+        items: Where the list is in a JSON file: keys with dots between them.
+        split: Of a saved dataset with several.
     """
     columns = {
         "id": id,
@@ -114,7 +195,9 @@ def cases(
         "checks": checks,
     }
     named = {part: each for part, each in columns.items() if each is not None}
-    return cases_of(data, users_frame(), columns=named, options=options)
+    options = {"format": format, "delimiter": delimiter, "items": items, "split": split}
+    known = {name: value for name, value in options.items() if value is not None}
+    return cases_of(data, users_frame(), columns=named, options=known)
 
 
 def _signature() -> Signature:
@@ -142,11 +225,23 @@ class DeclaredSuite(Generic[Input_co, Expected_co]):
 
     __signature__: ClassVar = _signature()
 
+    @overload
     def __init__(
         self,
         name: str,
         *,
-        cases: "CaseData | Iterable[Any]",
+        cases: "CaseData[Input_co, Expected_co] | Iterable[Case[Input_co, Expected_co]]",
+        **keys: "Unpack[SuiteArguments]",
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: "DeclaredSuite[Any, Any]", name: str, *, cases: Iterable[Any], **keys: "Unpack[SuiteArguments]"
+    ) -> None: ...
+    def __init__(
+        self,
+        name: str,
+        *,
+        cases: "CaseData[Any, Any] | Iterable[Any]",
         **keys: "Unpack[SuiteArguments]",
     ) -> None:
         """Declare a suite; it is checked when it is first used.
@@ -171,7 +266,7 @@ class DeclaredSuite(Generic[Input_co, Expected_co]):
         if not self._file.is_file():  # a cell of a notebook, or a console
             self._file = Path.cwd() / "notebook.py"
         self.path = self._file.with_name(f"{self._file.name}{IN_MODULE}{name}")
-        self._cases = cases if isinstance(cases, CaseData) else cases_of(cases, frame, columns={}, options={})
+        self._cases = cases if isinstance(cases, CaseData) else cases_of(cases, frame, columns={})
         self._keys: dict[str, Any] = dict(keys)
         self._read_keys()
 
@@ -331,7 +426,7 @@ class DeclaredSuite(Generic[Input_co, Expected_co]):
 
     def run(
         self,
-        target: Callable[..., Any] | None = None,
+        target: "Target[Input_co, Expected_co] | None" = None,
         *,
         judge: "Judgeable | None" = None,
         system: str = "",
@@ -364,7 +459,7 @@ class DeclaredSuite(Generic[Input_co, Expected_co]):
 
     async def arun(
         self,
-        target: Callable[..., Any] | None = None,
+        target: "Target[Input_co, Expected_co] | None" = None,
         *,
         judge: "Judgeable | None" = None,
         system: str = "",

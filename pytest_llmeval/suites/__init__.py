@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.suites._conversations import ConversationSpec, SimulatedUser, wants_of
     from pytest_llmeval.suites._entries import (
         NamedEvaluator,
+        NamedObject,
         SuiteArguments,
         by_name_in_file,
         check,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
         get_checks,
         listed,
     )
-    from pytest_llmeval.suites._evaluator_settings import metric_choices
+    from pytest_llmeval.suites._evaluator_settings import widest
     from pytest_llmeval.suites._keys import KEYS, Key, SuiteEntry
     from pytest_llmeval.suites._limits import LimitEntry
     from pytest_llmeval.suites._loading import ForeignFileError, SuiteMemo, is_foreign, load_suite
@@ -100,6 +101,7 @@ def naming_hint(path: str, patterns: Sequence[str]) -> str:
 _HOMES = {
     "_entries": (
         "NamedEvaluator",
+        "NamedObject",
         "SuiteArguments",
         "by_name_in_file",
         "check",
@@ -143,7 +145,7 @@ _HOMES = {
         "ToleranceEntry",
     ),
     "_cases": ("CaseEntry",),
-    "_evaluator_settings": ("metric_choices",),
+    "_evaluator_settings": ("widest",),
     "_limits": ("LimitEntry",),
     "_reading": ("SUITE_METRICS",),
     "_suite": (

@@ -300,7 +300,29 @@ def claims(
 
 def classification(
     *,
-    metrics: Sequence[str] = ...,
+    metrics: Sequence[
+        Literal[
+            "accuracy",
+            "precision_micro",
+            "recall_micro",
+            "f1_micro",
+            "precision_macro",
+            "recall_macro",
+            "f1_macro",
+            "precision_weighted",
+            "recall_weighted",
+            "f1_weighted",
+            "positive_precision",
+            "positive_recall",
+            "positive_f1",
+            "precision[label]",
+            "recall[label]",
+            "f1[label]",
+            "support[label]",
+            "cohen_kappa",
+            "mcc",
+        ]
+    ] = ...,
     labels: Sequence[str | float | bool] = ...,
     ignore: Sequence[str | float | bool] = ...,
     positive: str | float | bool | None = ...,
@@ -1095,7 +1117,9 @@ def semantic(
 
 def text(
     *,
-    metrics: Sequence[str] = ...,
+    metrics: Sequence[
+        Literal["exact_match", "f1", "rouge1", "rouge2", "rougeL", "bleu1", "bleu2", "bleu4", "meteor"]
+    ] = ...,
     tokenizer: str = ...,
     wordnet: str | None = ...,
     ignore: Sequence[Literal["citations"]] = ...,

@@ -100,10 +100,9 @@ def _note_possible(reading: SuiteReading, label: str, evaluator: type[Evaluator]
     """Note the metrics of an evaluator without its one faulty option, so that other names are still checked."""
     for name in options:
         others = {key: value for key, value in options.items() if key != name}
-        if name == "metrics" and (every := metric_choices(evaluator)):
-            others[name] = every
         with suppress(Exception), using(reading.registry):
-            reading.possible.append(MetricIndex.from_evaluators({label: build(evaluator, others)}))
+            built = widest(evaluator, others) if name == "metrics" else build(evaluator, others)
+            reading.possible.append(MetricIndex.from_evaluators({label: built}))
             return
 
 
@@ -200,7 +199,19 @@ def _check_names(metrics: MetricIndex) -> None:
                 raise ValueError(f"{what}: {unknown_name('metric', name, known)}")
 
 
-def metric_choices(kind: type[Evaluator]) -> tuple[str, ...]:
+def widest(kind: type[Evaluator], options: Mapping[str, Any]) -> Evaluator:
+    """Return an evaluator with all of its metrics, or with the default ones where some need other options.
+
+    Raises:
+        ValueError: It cannot be made with these options.
+    """
+    choices = _metric_choices(kind)
+    with suppress(ValueError):
+        return build(kind, {**options, "metrics": choices} if choices else options)
+    return build(kind, options)
+
+
+def _metric_choices(kind: type[Evaluator]) -> tuple[str, ...]:
     """Return all values of the option ``metrics``; empty if there is no such option, or it takes any text."""
     if "metrics" not in {each.name for each in fields(kind)}:
         return ()

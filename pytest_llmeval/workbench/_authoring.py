@@ -43,13 +43,12 @@ from pytest_llmeval.suites import (
     Suite,
     SuiteEntry,
     ToleranceEntry,
-    build,
     default_registry,
     is_foreign,
     left_alone,
-    metric_choices,
     no_suite,
     stop_fault,
+    widest,
 )
 from pytest_llmeval.targets import TargetSpec
 
@@ -370,9 +369,7 @@ def _details(registry: Registry, name: str) -> Iterator[str]:
 def _metrics(registry: Registry, name: str) -> list[Metric] | str:
     """Return the metrics of an evaluator with its default options, chosen ones included, or why there are none."""
     try:
-        kind = registry.get(name)
-        chosen = metric_choices(kind)
-        return list(build(kind, {"metrics": chosen} if chosen else {}).describe())
+        return list(widest(registry.get(name), {}).describe())
     except ValidationError as error:
         faults = (option_fault(each, registry.get(name)) for each in error.errors(include_url=False))
         return f"its metrics depend on options: {'; '.join(faults)}"

@@ -191,7 +191,7 @@ def test_loud(case, loud):
         (('"f1 >= 0.6"', '"f2 >= 0.6"'), "test_capitals.py:8:1  gates[0]: found the unknown metric 'f2'"),
         (
             ('metrics=["exact_match"', 'metrics=["exactmatch"'),
-            "test_capitals.py:8:1  evaluators[0].text: found the unknown metric",
+            "test_capitals.py:8:1  evaluators[0].text.metrics[0]: found the text 'exactmatch'",
         ),
         (("target=answer", "target=answer()"), "TypeError"),
         (("target=answer", "target=lambda question: question"), "found a lambda, which has no name of its own"),

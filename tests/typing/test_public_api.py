@@ -20,10 +20,13 @@ VIEW = Path(__file__).with_name("user_view.py")
 
 
 def with_mistakes(text: str) -> str:
-    """Return the view with a wrong type, a misspelt key of a suite, and a function of other inputs."""
+    """Return the view with mistakes: a type, keys of a suite and of cases, a metric, and functions of other inputs."""
     wrong_type = text.replace("assert_type(total, Totals)", "assert_type(total, int)")
     wrong_function = wrong_type.replace("def is_new(case: ev.Case[Ask, ", "def is_new(case: ev.Case[str, ")
-    return wrong_function.replace("    snapshot=True,", "    snapshoot=True,")
+    wrong_key = wrong_function.replace("    snapshot=True,", "    snapshoot=True,")
+    wrong_column = wrong_key.replace('ev.cases([{}], id="n")', 'ev.cases([{}], idd="n")')
+    wrong_metric = wrong_column.replace('ev.text(metrics=["f1"])', 'ev.text(metrics=["f3"])')
+    return wrong_metric.replace("    typed.run(reply)", "    typed.run(len)")
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +49,10 @@ def test_a_user_with_strict_mypy_sees_no_error(said: dict[str, str]) -> None:
 
 
 def test_a_wrong_type_would_be_seen(said: dict[str, str]) -> None:
-    assert said["wrong"].count("error:") == 3
+    assert said["wrong"].count("error:") == 11  # of a suite with a misspelt key the types are unknown
+    assert 'Unexpected keyword argument "idd"' in said["wrong"]
+    assert "incompatible type \"Literal['f3']\"" in said["wrong"]
+    assert 'Argument 1 to "run" of "DeclaredSuite" has incompatible type' in said["wrong"]
     assert 'expected "Callable[[Case[Ask, Reply]], bool]"' in said["wrong"]
     assert 'Expression is of type "Totals", not "int"' in said["wrong"]
     assert 'Unexpected keyword argument "snapshoot"' in said["wrong"]
@@ -85,9 +91,12 @@ def test_a_user_with_strict_pyright_sees_no_error(by_pyright: list[dict[str, Any
 @pytest.mark.release
 def test_pyright_would_see_a_wrong_type_and_a_misspelt_key(by_pyright: list[dict[str, Any]]) -> None:
     found = [each["message"] for each in by_pyright if Path(each["file"]).name == "wrong.py"]
-    assert len(found) == 3
+    assert len(found) == 6
     assert any('"Ask" is not assignable to "str"' in each for each in found)
-    assert any('No parameter named "snapshoot"' in each for each in found)
+    assert any('No overloads for "__init__"' in each for each in found)
+    assert any('No overloads for "cases"' in each for each in found)
+    assert any('"list[str]" cannot be assigned to parameter "metrics"' in each for each in found)
+    assert any('cannot be assigned to parameter "target"' in each for each in found)
 
 
 @pytest.mark.release

@@ -323,6 +323,27 @@ def is_new(case: ev.Case[Ask, Reply]) -> bool:
     return not case.id
 
 
+def reply(ask: Ask) -> Reply:
+    return Reply(len(ask.question))
+
+
+async def reply_in(ask: Ask, case: ev.Case[Ask, Reply]) -> Reply:
+    return Reply(len(ask.question + case.id))
+
+
+def of_types() -> None:
+    both = ev.suite("both", cases=ev.cases([{}], input=Ask, expected=Reply))
+    assert_type(both, ev.Suite[Ask, Reply])
+    assert_type(ev.suite("one", cases=ev.cases([{}], input=Ask)), ev.Suite[Ask, Any])
+    assert_type(ev.suite("other", cases=ev.cases([{}], expected=Reply)), ev.Suite[Any, Reply])
+    assert_type(ev.suite("cases", cases=[Case("a", input=Ask("q"), expected=Reply(1))]), ev.Suite[Ask, Reply])
+    assert_type(ev.suite("rows", cases=[{"id": "a"}]), ev.Suite[Any, Any])
+    ev.cases([{}], id="n")
+    typed.run(reply)
+    typed.run(reply_in)
+    typed.run(ev.named(reply, "short"))
+
+
 def runner(suite: ev.Suite[Ask, Reply]) -> ev.SuiteResult:
     assert_type(suite, ev.Suite[Ask, Reply])
     return suite.run()

@@ -8,15 +8,17 @@ from dataclasses import fields as dataclass_fields
 from itertools import islice
 from pathlib import Path
 from types import FrameType
-from typing import Any, ClassVar, Final, TypeAlias, get_origin, get_type_hints, is_typeddict
+from typing import Any, ClassVar, Final, Generic, TypeAlias, get_origin, get_type_hints, is_typeddict
 
 from msgspec import Struct
 
 from pytest_llmeval.core import (
     MISSING,
     Case,
+    Expected_co,
     Fault,
     HeldObject,
+    Input_co,
     LlmevalError,
     MissingExtraError,
     are_equal,
@@ -29,8 +31,11 @@ from pytest_llmeval.data.files._validation import typed
 from pytest_llmeval.data.formats._base import PARTS, CaseFile, ColumnMap, FileSource
 from pytest_llmeval.data.formats._rows import DataRow, add_rows, is_blank
 
-CaseColumns: TypeAlias = str | Sequence[str] | Mapping[str, str] | type | None
-"""What feeds a part of a case: a column, several under their names or under others, or a type, by its fields."""
+ColumnNames: TypeAlias = str | Sequence[str] | Mapping[str, str] | None
+"""The columns that feed a part of a case: one, several under their names, or under others."""
+
+CaseColumns: TypeAlias = ColumnNames | type
+"""What feeds a part of a case: columns, or a type, by its fields."""
 
 _FORMATS: Final = {
     ".csv": "csv",
@@ -267,7 +272,7 @@ def columns_of_file(path: Path) -> list[str] | None:
     return None
 
 
-class CaseData(Struct, frozen=True):
+class CaseData(Struct, Generic[Input_co, Expected_co], frozen=True):
     """The cases of a declared suite.
 
     Attributes:
@@ -286,15 +291,15 @@ def cases_of(
     caller: FrameType,
     *,
     columns: Mapping[str, CaseColumns],
-    options: Mapping[str, Any],
-) -> CaseData:
+    options: Mapping[str, Any] = {},
+) -> CaseData[Any, Any]:
     """Return cases of data in memory or in a file.
 
     Args:
         data: As of `rows_of`, or the path of a file, relative to the caller's.
         caller: Who declares them.
         columns: Part of a case to what feeds it; parts that are not there are read from columns of their names.
-        options: Further options of the source of a file.
+        options: Of the source of a file, such as its ``format``.
     """
     file = Path(caller.f_code.co_filename)
     types = {part: each for part, each in columns.items() if _is_type(each)}
