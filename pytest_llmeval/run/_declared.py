@@ -54,6 +54,7 @@ from pytest_llmeval.evaluators import CheckKind
 from pytest_llmeval.services import LOOP
 from pytest_llmeval.suites import (
     KEYS,
+    NamedObject,
     Registry,
     Suite,
     by_name_in_file,
@@ -67,7 +68,7 @@ from pytest_llmeval.suites import (
 if TYPE_CHECKING:
     from pytest_llmeval.judges import Judgeable
     from pytest_llmeval.run._scripts import PredictionsFile, ScriptRun, SuiteResult
-    from pytest_llmeval.suites import NamedObject, SuiteArguments
+    from pytest_llmeval.suites import SuiteArguments
 
 if TYPE_CHECKING:
     Input_contra = TypeVar("Input_contra", contravariant=True)
@@ -485,10 +486,15 @@ class DeclaredSuite(Generic[Input_co, Expected_co]):
         return await self._executed(self._chosen(system, record, replay), target, judge, progress)
 
     async def _executed(
-        self, run: "ScriptRun", target: Callable[..., Any] | None, judge: "Judgeable | None", progress: bool | None
+        self,
+        run: "ScriptRun",
+        target: "Callable[..., Any] | NamedObject | None",
+        judge: "Judgeable | None",
+        progress: bool | None,
     ) -> "SuiteResult":
+        answers = target.value if isinstance(target, NamedObject) else target
         try:
-            return await run.execute(target, judge, progress)
+            return await run.execute(answers, judge, progress)
         finally:
             self.last_result = run.result
 

@@ -172,3 +172,8 @@ def test_a_target_gets_the_type_that_its_annotation_names() -> None:
     assert typed_input(untyped, {"a": 1}) == {"a": 1}
     with pytest.raises(PredictionError, match="the input is no Reply, which the target takes: total: Field required"):
         typed_input(Callable(), {})
+
+
+def test_a_named_function_answers() -> None:
+    result = suite().run(ev.named(answer, name="short"), progress=False)
+    assert result.metrics["f1"].value == suite().run(answer, progress=False).metrics["f1"].value
