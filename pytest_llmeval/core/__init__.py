@@ -60,6 +60,7 @@ if TYPE_CHECKING:
         is_typed,
         normalized,
     )
+    from pytest_llmeval.core._deferring import are_checks_deferred, deferred_checks
     from pytest_llmeval.core._errors import (
         BudgetError,
         CutShortError,
@@ -286,6 +287,10 @@ _HOMES = {
         "has_opaque",
         "is_typed",
         "normalized",
+    ),
+    "_deferring": (
+        "are_checks_deferred",
+        "deferred_checks",
     ),
     "_errors": (
         "BudgetError",

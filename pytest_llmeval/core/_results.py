@@ -434,21 +434,39 @@ class Result:
             yield "  ".join(padded(cell, width, left=not place) for place, (cell, width) in enumerate(cells)).rstrip()
         if more := len(self.metrics) - len(listed):
             yield f"and {counted(more, 'more metric')} in metrics"
-        failed = [each for each in self.records if each.outcome in BAD]
+        failed = self._shown_records()
         for record in failed[:_MOST_CASES]:
             yield excerpt(printable(f"{record.outcome} {record.id}: {record.reason}"), _LONGEST_LINE, count=True)
         if len(failed) > _MOST_CASES:
             yield f"and {counted(len(failed) - _MOST_CASES, 'more case')} that did not pass, in cases"
 
+    def _shown_records(self) -> list[CaseRecord]:
+        """Return the cases that did not pass, and those that did not run behind them."""
+        return [each for outcomes in (BAD, ("not_run",)) for each in self.records if each.outcome in outcomes]
+
     def _repr_html_(self) -> str:
-        """Return the metrics as a table, for notebooks; every text in it is escaped."""
+        """Return metrics, and the first cases that did not pass, as tables for notebooks; every text is escaped."""
         head, *rows = metric_cells(
             {**dict([*self.metrics.items()][:_MOST_METRICS]), PASS_RATE: self.pass_rate}, "interval"
         )
         table = [_html_row("th", head), *(_html_row("td", row) for row in rows)]
         more = len(self.metrics) - _MOST_METRICS
         note = f"<p>and {counted(more, 'more metric')} in <code>metrics</code></p>" if more > 0 else ""
-        return f"<table>{''.join(table)}</table>{note}"
+        return f"<table>{''.join(table)}</table>{note}{self._cases_as_html()}"
+
+    def _cases_as_html(self) -> str:
+        """Return the first cases that did not pass as a table; empty if all did."""
+        failed = self._shown_records()
+        if not failed:
+            return ""
+        lines = [
+            (each.id, each.outcome.replace("_", " "), excerpt(each.reason or "", _LONGEST_REASON))
+            for each in failed[:_MOST_CASES]
+        ]
+        rows = [_html_row("th", ("case", "outcome", "reason")), *(_html_row("td", cells) for cells in lines)]
+        more = len(failed) - _MOST_CASES
+        note = f"<p>and {counted(more, 'more case')} that did not pass, in <code>cases</code></p>" if more > 0 else ""
+        return f"<table>{''.join(rows)}</table>{note}"
 
 
 _FIGURES = ("latency_s", "tokens", "cost_usd")
@@ -462,6 +480,7 @@ _MOST_METRICS = 24
 _MOST_CASES = 5
 _WIDEST = 48
 _LONGEST_LINE = 160
+_LONGEST_REASON = 400
 
 
 def _wide(result: Result, *, repeated: bool) -> dict[str, list[Any]]:

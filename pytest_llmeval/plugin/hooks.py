@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_llmeval.cli import SHARD_SUFFIX
+from pytest_llmeval.core import deferred_checks
 from pytest_llmeval.plugin._options import (
     add_options,
     idle_settings,
@@ -57,8 +58,8 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     pluginmanager.add_hookspecs(RegistrationHook)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None, object, object]:
     """Begin to record what suites use before any conftest is imported, in a run that stores it or compares with it."""
     options = early_config.known_args_namespace
     enabled = early_config.getini("llmeval") if options.llmeval is None else options.llmeval
@@ -69,6 +70,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
         watch(repository_top(early_config.rootpath) or early_config.rootpath)
         early_config.add_cleanup(stop_watching)
+    with deferred_checks():
+        return (yield)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -110,7 +113,8 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     """Say what to add if ids are not found because suites are not collected."""
     try:
-        return (yield)
+        with deferred_checks():
+            return (yield)
     except pytest.UsageError as error:
         raise with_missing_flag(error, session.config) from None
 

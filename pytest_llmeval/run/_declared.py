@@ -2,19 +2,22 @@
 
 import asyncio
 import json
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import partial
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from inspect import Parameter, Signature
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import (
     TYPE_CHECKING,
     Any,
     ClassVar,
+    Final,
     Generic,
     Protocol,
     TypeAlias,
@@ -34,6 +37,8 @@ from pytest_llmeval.core import (
     Input_co,
     LlmevalError,
     SuiteError,
+    are_checks_deferred,
+    deferred_checks,
     format_error,
     origin,
     users_frame,
@@ -245,7 +250,7 @@ class DeclaredSuite(Generic[Input_co, Expected_co]):
         cases: "CaseData[Any, Any] | Iterable[Any]",
         **keys: "Unpack[SuiteArguments]",
     ) -> None:
-        """Declare a suite; it is checked when it is first used.
+        """Declare a suite, and check it, unless pytest does so when it collects the suite.
 
         Args:
             name: Of the suite; unique in its file.
@@ -256,6 +261,8 @@ class DeclaredSuite(Generic[Input_co, Expected_co]):
                 function has no name of its own: `named` gives it one.
 
         Raises:
+            SuiteError: A key, a column, a metric, a label or an id is wrong. A row with a wrong value is left out when
+                the suite runs.
             LlmevalError: A value is none that its key can have, or an object has no name.
         """
         frame = users_frame()
@@ -270,6 +277,25 @@ class DeclaredSuite(Generic[Input_co, Expected_co]):
         self._cases = cases if isinstance(cases, CaseData) else cases_of(cases, frame, columns={})
         self._keys: dict[str, Any] = dict(keys)
         self._read_keys()
+        if not are_checks_deferred():
+            self._check(frame.f_code)
+
+    def _check(self, declaring: CodeType) -> None:
+        """Refuse wrong names.
+
+        Args:
+            declaring: The user's code. A function that it names may yet become an evaluator, by `evaluator` or `check`.
+
+        Raises:
+            SuiteError: There are some.
+        """
+        try:
+            faults = self.load().all_faults
+        except SuiteError as error:
+            faults = error.faults
+        names = {*declaring.co_names, *declaring.co_varnames}
+        if wrong := [fault for fault in faults if not fault.case and not _may_be_added(fault, names)]:
+            raise SuiteError(wrong)
 
     def _read_keys(self) -> None:
         self._by_name = by_name_in_file(self._keys)
@@ -280,7 +306,8 @@ class DeclaredSuite(Generic[Input_co, Expected_co]):
         """Return the suite of a file, relative to the file that calls."""
         caller = Path(users_frame().f_code.co_filename)
         folder = caller.parent if caller.is_file() else Path.cwd()
-        declared = cls("", cases=CaseData(None))
+        with deferred_checks():
+            declared = cls("", cases=CaseData(None))
         declared.path = (folder / path).resolve()
         declared.name, declared._data = declared.path.stem.removesuffix(".eval"), {}
         return declared
@@ -396,7 +423,8 @@ class DeclaredSuite(Generic[Input_co, Expected_co]):
         faults, fitting = list(suite.faults), []
         for case in suite.cases:
             typed_case, wrong = typed_faults(case, self._cases.types)
-            faults += [document.fault(("cases", case.id, part), message) for part, message in wrong]
+            places = [document.fault(("cases", case.id, part), message) for part, message in wrong]
+            faults += [structs.replace(fault, case=case.id) for fault in places]
             if not wrong:
                 fitting.append(typed_case)
         if not fitting:
@@ -510,13 +538,22 @@ class DeclaredSuite(Generic[Input_co, Expected_co]):
         return ScriptRun(whole, system, record, replay)
 
 
+_ADDED: Final = re.compile(r"found nothing, expected 'evaluators'|found the unknown metric '(?:check\[)?(\w+)")
+
+
+def _may_be_added(fault: Fault, names: AbstractSet[str]) -> bool:
+    """Return whether a suite lacks an evaluator or a check that functions of these names may become."""
+    missing = _ADDED.match(fault.message)
+    return missing is not None and (missing[1] is None or missing[1] in names)
+
+
 def _in_file(keys: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keys of a suite as a file has them; unknown ones stay, for the fault that names the nearest."""
     data = {}
     for name, value in keys.items():
         listed = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
         in_file = _containers(list(value) if listed else value)
-        if in_file != [] and (in_file is not None or (name in KEYS and KEYS[name].null)):
+        if name not in KEYS or (in_file != [] and (in_file is not None or KEYS[name].null)):
             data[name] = in_file
     return data
 
@@ -587,11 +624,13 @@ def import_file(path: Path, name: str) -> ModuleType:
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))  # as pytest does
     if packages:
-        return import_module(".".join([*packages, path.stem]))
+        with deferred_checks():
+            return import_module(".".join([*packages, path.stem]))
     spec = spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)
     sys.modules[spec.name] = module  # of several conftests the last keeps the name, as in pytest
-    spec.loader.exec_module(module)
+    with deferred_checks():
+        spec.loader.exec_module(module)
     return module

@@ -19,7 +19,17 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 from msgspec import Struct, structs
 
 from pytest_llmeval.baselines import Keeper, SnapshotMode, Stamp
-from pytest_llmeval.core import MISSING, Case, CutShortError, GateResult, LlmevalError, Result, printable
+from pytest_llmeval.core import (
+    MISSING,
+    Case,
+    CaseRecord,
+    CaseResult,
+    CutShortError,
+    GateResult,
+    LlmevalError,
+    Result,
+    printable,
+)
 from pytest_llmeval.data import display_path, own_file
 from pytest_llmeval.judges import JudgeOptions
 from pytest_llmeval.numbers import draw_ahead, summarize
@@ -210,7 +220,10 @@ class ScriptRun:
             repeats = replace(of_repeats, answered=[each.case for each in parts])
         values = {each.name: getattr(result, each.name) for each in fields(Result)}
         values |= {"system": key.variant, "answered": answered, "repeats": repeats}
-        return SuiteResult(**values, suite=self.whole.name, gates=of_suite.gates)
+        whole = SuiteResult(**values, suite=self.whole.name, gates=of_suite.gates)
+        left_out = _left_out(suite)
+        more = None if repeats is None else _with_rows(repeats, left_out)
+        return replace(_with_rows(whole, left_out), repeats=more)
 
     def _recordings(self, root: Path, run: str) -> "Recordings | None":
         """Return the recordings that the run reads or writes.
@@ -238,6 +251,35 @@ class ScriptRun:
 
     def _predictions_file(self, named: PredictionsFile) -> Path:
         return own_file(self.whole.path, "predictions.jsonl") if isinstance(named, bool) else Path(named).absolute()
+
+
+def _left_out(suite: Suite) -> list[CaseRecord]:
+    """Return a record for each row whose value is wrong, which did not run."""
+    reasons: dict[str, list[str]] = {}
+    for fault in suite.faults:
+        if fault.case and not fault.spares_case:
+            reasons.setdefault(fault.case, []).append(f"{fault.path}: {fault.message}" if fault.path else fault.message)
+    return [CaseRecord(name, outcome="not_run", reason="; ".join(faults)) for name, faults in reasons.items()]
+
+
+_R = TypeVar("_R", bound=Result)
+
+
+def _with_rows(result: _R, left_out: Sequence[CaseRecord]) -> _R:
+    """Return a result with cases that did not run; its metrics count these as missing already."""
+    if not left_out:
+        return result
+    import numpy as np
+
+    rows = [CaseResult(each.id, each.outcome, {}, {}, each.reason, 0.0) for each in left_out]
+    absent = np.full(len(left_out), np.nan)
+    return replace(
+        result,
+        cases=[*result.cases, *rows],
+        records=[*result.records, *left_out],
+        answered=[*result.answered, *(Case(each.id) for each in left_out)],
+        case_scores={name: np.append(scores, absent) for name, scores in result.case_scores.items()},
+    )
 
 
 def _progress_bar(total: int, name: str, progress: bool | None) -> Any:

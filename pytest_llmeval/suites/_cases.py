@@ -75,13 +75,14 @@ def with_cases(
     for case, place in places:
         try:
             talking = _talking(case, suite.conversation.user)
-            fault = _case_fault(talking, cases, suite)
+            of_names = _name_fault(talking, cases)
+            fault = of_names or _value_fault(talking, suite)
         except ValueError as error:
-            fault = f"case {case.id!r}: {error}"
+            of_names, fault = None, f"case {case.id!r}: {error}"
         if fault is None:
             cases[talking.id] = talking
         else:
-            reading.faults.append(structs.replace(place, message=fault))
+            reading.faults.append(structs.replace(place, message=fault, case="" if of_names else case.id))
             faulty += 1
     if not places and not reading.faults:
         reading.fault((), "found no case, expected 'cases' or a 'source' with at least one case")
@@ -180,7 +181,8 @@ def _case(reading: SuiteReading, data: Any, number: int) -> Case | None:
     return case if len(reading.faults) == before else None
 
 
-def _case_fault(case: Case, earlier: Mapping[str, Case], suite: Suite) -> str | None:
+def _name_fault(case: Case, earlier: Mapping[str, Case]) -> str | None:
+    """Return what is wrong with the id or the tags of a case."""
     fault = id_fault(case.id) or _tag_fault(case.tags)
     if fault is not None:
         return fault
@@ -188,6 +190,11 @@ def _case_fault(case: Case, earlier: Mapping[str, Case], suite: Suite) -> str | 
         return f"found the id {case.id!r}, expected one that does not begin with 'gate[' or 'snapshot['"
     if case.id in earlier:
         return f"found the id {case.id!r} twice, expected it once (first in line {earlier[case.id].line})"
+    return None
+
+
+def _value_fault(case: Case, suite: Suite) -> str | None:
+    """Return what an evaluator cannot use in a case."""
     for label, evaluator in suite.evaluators.items():
         try:
             expecting = suite.readings[label].expecting(case)

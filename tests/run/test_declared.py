@@ -88,8 +88,8 @@ def test_a_row_that_is_no_data_costs_no_other(row: Any, said: str) -> None:
 
 
 def test_a_case_with_a_fault_is_warned_of_and_counts_as_missing() -> None:
-    broken = suite(cases=[*CASES, {"id": "c", "thresholds": {"f2": 1}}])
-    with pytest.warns(UserWarning, match=r"cases left out: .*test_declared\.py:\d+:1  .*unknown metric 'f2'"):
+    broken = suite(cases=[*CASES, {"id": "c", "labels": [1]}])
+    with pytest.warns(UserWarning, match=r"cases left out: .*test_declared\.py:\d+:1  .*found a list"):
         assert broken.run(answer).metrics["f1"].missing == 1
 
 

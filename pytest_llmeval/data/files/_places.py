@@ -85,11 +85,13 @@ class FaultLog:
         self.first: list[Fault] = []
         self.notes: list[Fault] = []
 
-    def add(self, line: int, column: int, path: str, message: str, *, spares_case: bool = False) -> None:
+    def add(
+        self, line: int, column: int, path: str, message: str, *, spares_case: bool = False, case: str = ""
+    ) -> None:
         """Add a fault; `line` 0 means the whole file."""
         self.count += 1
         if self.count <= MAX_LISTED:
-            self.first.append(Fault(self.file, line, column, path, message, spares_case))
+            self.first.append(Fault(self.file, line, column, path, message, spares_case, case=case))
 
     def note(self, line: int, column: int, path: str, message: str) -> None:
         """Add an oddity for which nothing fails."""
@@ -98,7 +100,7 @@ class FaultLog:
     def extend(self, faults: Iterable[Fault]) -> None:
         """Add faults that were found elsewhere."""
         for each in faults:
-            self.add(each.line, each.column, each.path, each.message, spares_case=each.spares_case)
+            self.add(each.line, each.column, each.path, each.message, spares_case=each.spares_case, case=each.case)
 
     def include(self, log: "FaultLog") -> None:
         """Add the faults of another log of the file, listed or counted."""

@@ -28,7 +28,7 @@ from pytest_llmeval.core import (
     normalized,
 )
 from pytest_llmeval.data.files._validation import typed
-from pytest_llmeval.data.formats._base import PARTS, CaseFile, ColumnMap, FileSource
+from pytest_llmeval.data.formats._base import PARTS, CaseFile, ColumnMap, FileSource, case_id
 from pytest_llmeval.data.formats._rows import DataRow, add_rows, is_blank
 
 ColumnNames: TypeAlias = str | Sequence[str] | Mapping[str, str] | None
@@ -81,10 +81,12 @@ class BadCell(Struct, frozen=True):
     Attributes:
         column: Of the cell; empty for the row as a whole.
         message: What was found, and what was expected.
+        cells: The row; empty if it is none.
     """
 
     column: str
     message: str
+    cells: Mapping[str, Any] = {}
 
 
 class ObjectRow(Struct, frozen=True):
@@ -112,7 +114,7 @@ def _object_row(row: Any) -> ObjectRow | BadCell:
             try:
                 form = normalized(value, nan_is_absent=True)
             except ValueError as error:
-                return BadCell(name, str(error))
+                return BadCell(name, str(error), cells)
         else:
             form = form_of(value, nan_is_absent=not is_case)
         if form is not None:
@@ -181,9 +183,10 @@ class RowSource(FileSource):
         for number, row in enumerate(self.rows):
             if isinstance(row, BadCell):
                 path = f"[{number}].{row.column}" if row.column else f"[{number}]"
-                file.faults.add(self.line, 1, path, row.message)
+                name = case_id(row.cells.get(getattr(self.columns, "id", None) or "id")) or str(number + 1)
+                file.faults.add(self.line, 1, path, row.message, case=name)
             elif not is_blank(row.data):
-                good.append(DataRow(dict(row.data), self.line, 1, f"[{number}]", row.objects))
+                good.append(DataRow(dict(row.data), self.line, 1, f"[{number}]", row.objects, number + 1))
         add_rows(file, good, self.columns)
 
     def faulty(self, faults: Iterable[Fault]) -> int:

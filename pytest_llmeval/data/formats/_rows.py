@@ -33,6 +33,7 @@ class DataRow(Struct, frozen=True):
         column: Its column.
         path: Its path in the file, such as ``[3]``.
         objects: Column to the object of the user's whose JSON form is in `data`.
+        number: By which its case is called without an id; 0 where rows are counted as they come.
     """
 
     data: Any
@@ -40,6 +41,7 @@ class DataRow(Struct, frozen=True):
     column: int = 1
     path: str = ""
     objects: Mapping[str, Any] = {}
+    number: int = 0
 
 
 class _RowReader:
@@ -59,11 +61,15 @@ class _RowReader:
         }
         self.met: set[str] = set()
         self.keys: dict[str, DataRow] = {}
-        self.lacking: list[tuple[DataRow, str, str]] = []
+        self.lacking: list[tuple[DataRow, str, str, str]] = []
+        self.case = ""
 
-    def fault(self, row: DataRow, path: str, message: str, *, spares_case: bool = False) -> None:
+    def fault(
+        self, row: DataRow, path: str, message: str, *, spares_case: bool = False, case: str | None = None
+    ) -> None:
         where = f"{row.path}.{path}" if row.path and path else row.path or path
-        self.file.faults.add(row.line, row.column, where, message, spares_case=spares_case)
+        about = self.case if case is None else case
+        self.file.faults.add(row.line, row.column, where, message, spares_case=spares_case, case=about)
 
     def take(self, row: DataRow, column: str) -> Any:
         value = pick(row.data, column)
@@ -82,19 +88,22 @@ class _RowReader:
 
     def add(self, number: int, row: DataRow) -> None:
         """Add the case of a row."""
+        self.case = str(number)
         if not isinstance(row.data, dict):
             self.fault(row, "", f"found {kind(row.data)}, expected an object")
             return
         for key in row.data:
             self.keys.setdefault(key, row)
+        faults_before = self.file.faults.count
+        name = self.id(row, number)
+        self.case = name or str(number)
         for part in ("id", "input"):
             column = self.columns[part]
             if isinstance(column, str) and column in self.named and pick(row.data, column) is ABSENT:
-                self.lacking.append((row, part, column))
-        faults_before = self.file.faults.count
+                self.lacking.append((row, part, column, name))
         messages = self.messages(row)
         case = Case(
-            id=self.id(row, number),
+            id=name,
             input=self.present(row, "input") if messages is None else messages,
             conversation=messages is not None,
             expected=self.expected(row),
@@ -261,12 +270,13 @@ class _RowReader:
             known = ", ".join(sorted(self.keys))
             unused = f"found no row with the column {column!r}, which `fields.{self.named[column]}` names"
             self.file.faults.add(0, 0, "", f"{unused}, expected one of: {known}{suggest(column, self.keys)}")
-        for row, part, column in self.lacking:
+        for row, part, column, case in self.lacking:
             if column in self.met:
-                self.fault(row, column, f"found no value, expected one: `fields.{part}` names it", spares_case=True)
+                message = f"found no value, expected one: `fields.{part}` names it"
+                self.fault(row, column, message, spares_case=True, case=case)
         if not self.mapped:
             for key in [key for key in self.keys if key not in PARTS]:
-                self.fault(*self.unknown(key), spares_case=True)
+                self.fault(*self.unknown(key), spares_case=True, case="")
 
     def unknown(self, key: str) -> tuple[DataRow, str, str]:
         """Return place and text of the fault of a key, or of a column, that no part of a case has."""
@@ -312,7 +322,7 @@ def add_rows(file: CaseFile, rows: Iterable[DataRow], fields: ColumnMap | None, 
     reader = _RowReader(file, fields, cells=cells)
     count = 0
     for count, row in enumerate(rows, 1):
-        reader.add(count, row)
+        reader.add(row.number or count, row)
     if count or not file.faults.count:
         reader.finish(count)
 
