@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from html import escape
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias, overload
 
 import msgspec
@@ -15,7 +14,7 @@ from pytest_llmeval.core._codec import AnyNumber, JsonNumber, WrittenField
 from pytest_llmeval.core._evaluator import Evaluator, Metric
 from pytest_llmeval.core._observation import FloatArray, Observation
 from pytest_llmeval.core._tables import FrameLibrary, data_frame
-from pytest_llmeval.core.wording import counted, excerpt, interval, number, padded, printable, width_of
+from pytest_llmeval.core.wording import counted, excerpt, html_table, interval, number, printable, text_table
 
 if TYPE_CHECKING:
     import pandas
@@ -428,10 +427,7 @@ class Result:
         yield f"{total}; pass rate {number(self.pass_rate.value)}"
         listed = [*self.metrics.items()][:_MOST_METRICS]
         table = [[excerpt(cell, _WIDEST) for cell in row] for row in metric_cells(dict(listed), "interval")]
-        widths = [max(map(width_of, column)) for column in zip(*table, strict=True)]
-        for row in table if listed else ():
-            cells = zip(row, widths, strict=True)
-            yield "  ".join(padded(cell, width, left=not place) for place, (cell, width) in enumerate(cells)).rstrip()
+        yield from text_table(table) if listed else ()
         if more := len(self.metrics) - len(listed):
             yield f"and {counted(more, 'more metric')} in metrics"
         failed = self._shown_records()
@@ -446,13 +442,11 @@ class Result:
 
     def _repr_html_(self) -> str:
         """Return metrics, and the first cases that did not pass, as tables for notebooks; every text is escaped."""
-        head, *rows = metric_cells(
-            {**dict([*self.metrics.items()][:_MOST_METRICS]), PASS_RATE: self.pass_rate}, "interval"
-        )
-        table = [_html_row("th", head), *(_html_row("td", row) for row in rows)]
+        listed = {**dict([*self.metrics.items()][:_MOST_METRICS]), PASS_RATE: self.pass_rate}
+        table = html_table(metric_cells(listed, "interval"))
         more = len(self.metrics) - _MOST_METRICS
         note = f"<p>and {counted(more, 'more metric')} in <code>metrics</code></p>" if more > 0 else ""
-        return f"<table>{''.join(table)}</table>{note}{self._cases_as_html()}"
+        return f"{table}{note}{self._cases_as_html()}"
 
     def _cases_as_html(self) -> str:
         """Return the first cases that did not pass as a table; empty if all did."""
@@ -463,10 +457,10 @@ class Result:
             (each.id, each.outcome.replace("_", " "), excerpt(each.reason or "", _LONGEST_REASON))
             for each in failed[:_MOST_CASES]
         ]
-        rows = [_html_row("th", ("case", "outcome", "reason")), *(_html_row("td", cells) for cells in lines)]
+        table = html_table([("case", "outcome", "reason"), *lines])
         more = len(failed) - _MOST_CASES
         note = f"<p>and {counted(more, 'more case')} that did not pass, in <code>cases</code></p>" if more > 0 else ""
-        return f"<table>{''.join(rows)}</table>{note}"
+        return f"{table}{note}"
 
 
 _FIGURES = ("latency_s", "tokens", "cost_usd")
@@ -528,10 +522,6 @@ def metric_cells(metrics: Mapping[str, MetricValue], interval_name: str) -> list
         for name, each in metrics.items()
     )
     return [header, *rows]
-
-
-def _html_row(kind: str, cells: Iterable[str]) -> str:
-    return f"<tr>{''.join(f'<{kind}>{escape(printable(cell))}</{kind}>' for cell in cells)}</tr>"
 
 
 class OwnedMetric(NamedTuple):

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher, get_close_matches
+from html import escape
 from itertools import groupby
 from typing import Any
 
@@ -375,3 +376,21 @@ def detail_lines(details: Mapping[str, Any]) -> list[str]:
         for name, value in details.items()
         if value not in (None, "", [], {})
     ]
+
+
+def text_table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield rows of cells as lines with aligned columns: the first to the left, all others to the right."""
+    widths = [max(map(width_of, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = zip(row, widths, strict=True)
+        yield "  ".join(padded(cell, width, left=not place) for place, (cell, width) in enumerate(cells)).rstrip()
+
+
+def html_table(rows: Sequence[Sequence[str]]) -> str:
+    """Return rows of cells, the first one the header, as a table for notebooks; every text in it is escaped."""
+    kinds = ("th", *["td"] * (len(rows) - 1))
+    cells = (
+        "".join(f"<{kind}>{escape(printable(cell))}</{kind}>" for cell in row)
+        for kind, row in zip(kinds, rows, strict=True)
+    )
+    return f"<table>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"

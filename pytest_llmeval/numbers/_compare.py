@@ -16,6 +16,10 @@ from pytest_llmeval.core import (
     Statistic,
     SystemDifference,
     counted,
+    html_table,
+    interval,
+    number,
+    text_table,
 )
 from pytest_llmeval.numbers._case_statistics import CaseStatistics
 from pytest_llmeval.numbers._estimation import Estimate, estimate
@@ -118,6 +122,39 @@ class Comparison:
     confidence: float
     method: Method
     cluster_by: str | None = None
+
+    def __str__(self) -> str:
+        return "\n".join((self._summary, *text_table(self._cells)))
+
+    def _repr_html_(self) -> str:
+        """Return the metrics as a table, for notebooks."""
+        return f"<p>{self._summary}</p>{html_table(self._cells)}"
+
+    @property
+    def _summary(self) -> str:
+        others = ((self.only_current, "only in the current run"), (self.only_baseline, "only in the baseline"))
+        apart = [f"{counted(count, 'case')} {where}" for count, where in others if count]
+        return "; ".join([f"{self.verdict.replace('_', ' ')}: {counted(self.common, 'case')} in both runs", *apart])
+
+    @property
+    def _cells(self) -> list[tuple[str, ...]]:
+        """A header, and a row for each metric that has a value in one of the runs."""
+        return [
+            ("metric", "value", "baseline", "difference", "interval", "p", "verdict"),
+            *(
+                (
+                    name,
+                    number(each.value),
+                    number(each.baseline),
+                    number(each.difference),
+                    interval(each.low, each.high),
+                    number(each.p_value),
+                    each.verdict.replace("_", " "),
+                )
+                for name, each in self.metrics.items()
+                if not each.value is each.baseline is None
+            ),
+        ]
 
     @property
     def verdict(self) -> ChangeVerdict:

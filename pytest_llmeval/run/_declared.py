@@ -315,6 +315,16 @@ class DeclaredSuite(Generic[Input_co, Expected_co]):
     def __repr__(self) -> str:
         return f"suite({self.name!r})"
 
+    @property
+    def cases(self) -> "Sequence[Case[Input_co, Expected_co]]":
+        """The cases that run, with inputs and expectations as functions get them.
+
+        Raises:
+            SuiteError: The suite has faults that concern every case.
+        """
+        suite = self.load()
+        return [suite.typed(case) for case in suite.cases]
+
     @overload
     def test(self, function: Function) -> Function: ...
 

@@ -353,11 +353,6 @@ def _check(kind: str, argument: Any = _NOTHING, **keys: Any) -> dict[str, Any]:
     return {kind: argument, **modifiers}
 
 
-def judge(criterion: str | None = None, **keys: Any) -> dict[str, Any]:
-    """Return the check of a criterion if one is given, and else the evaluator: both have this name."""
-    return _evaluator("judge", **keys) if criterion is None else _check("judge", criterion, **keys)
-
-
 class EntryFunction:
     """The function of an evaluator or a check.
 
@@ -402,6 +397,30 @@ class EntryFunction:
             options = signature(default_registry().get(self._kind)).parameters.values()
             own = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in options]
         return Signature([*own, *(Parameter(each, Parameter.KEYWORD_ONLY, default=None) for each in beside)])
+
+
+class JudgeFunction(EntryFunction):
+    """The function of the check of a criterion, if one is given, and else of the evaluator: both have this name."""
+
+    __doc__ = EntryFunction.__dict__["__doc__"]  # of an object: that of the evaluator
+
+    def __init__(self) -> None:
+        super().__init__("judge", "judge", is_check=False)
+
+    def __call__(self, criterion: str | None = None, **keys: Any) -> dict[str, Any]:
+        """Return the entry of a suite file."""
+        return _evaluator("judge", **keys) if criterion is None else _check("judge", criterion, **keys)
+
+    @property
+    def __signature__(self) -> Signature:
+        """The criterion, and what the check and the evaluator take besides."""
+        criterion = Parameter("criterion", Parameter.POSITIONAL_OR_KEYWORD, default=None)
+        own = EntryFunction("judge", "judge", is_check=False).__signature__.parameters
+        more = [Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in _MODIFIERS if name not in own]
+        return Signature([criterion, *own.values(), *more])
+
+
+judge: Final = JudgeFunction()
 
 
 def __getattr__(name: str) -> EntryFunction:

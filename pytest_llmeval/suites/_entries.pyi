@@ -560,7 +560,48 @@ def judge(
     turn: Turn | None = None,
     weight: float | None = None,
 ) -> Entry:
-    """Return the check of a criterion if one is given, and else the evaluator: both have this name."""
+    """The score that a judge gives an answer.
+
+    ``input`` is the question, or an object that has it as ``question``; ``expected`` is the right answer, or a list of
+    right answers; ``prediction`` is the answer. Lists and objects are shown to the judge as JSON, and null as the empty
+    answer, which is malformed. A blank answer is judged like any other. In mode ``explanation`` the input is a claim,
+    ``prediction`` a justification or ``{verdict, justification}``, and so is ``expected``, which may be absent.
+
+    ``judge_score`` is the mean score, in [0, 1]: grades from 0 to 100 and levels of a rubric are brought to that range,
+    lowest level 0, highest 1. A case without expected answer is undefined, except in the modes ``adversarial``,
+    ``abstention``, ``explanation`` and ``rubric``, which can do without. A reply without a verdict is an error.
+
+    With ``corrected``, some cases carry the scores of people: their ``expected`` is ``{reference, human}``, as in
+    evaluator ``judge_agreement``. ``corrected(judge_score)``, of a rubric ``corrected(judge_pass)`` too, is the mean of
+    the judge over all cases plus the mean of what people add to it over those cases (prediction-powered inference,
+    Angelopoulos et al. 2023). It may leave [0, 1], and exists for sets of cases only, with at least ten labels. Labels
+    may name the ``scored_answer``, by its text or fingerprint; those of other answers are left out. With
+    ``corrected: balanced``, labels are no random part of the cases, but some of either kind. The share of right answers
+    among the other cases is then corrected by the rates at which the judge agrees with them (Lang and Reiczigel 2014).
+
+    Args:
+        mode: How to judge; ``auto``: by the label ``question_type``, ``abstention`` where the case's id ends in
+            ``_abs``, and ``default_binary`` for cases without either.
+        language: Of the instructions; ``auto``: by the label ``language`` of the case, or by the question's script.
+        rubric: Criteria, levels and pass mark; with mode ``rubric`` only.
+        corrected: Whether cases carry scores of people, and to report what these make of the judge's; ``balanced``:
+            labels are of answers that were chosen to have enough of either kind.
+        human: Files of labels that people gave in a review; with ``corrected``.
+        prompt: File of the instructions, with placeholders such as ``{{ answer }}``, in place of a mode.
+        prompts: Question type (``abstention`` for ids that end in ``_abs``) to a file of instructions in place of ours,
+            with mode ``auto``; each asks for a reply of the form that its mode has.
+        unanswerable: ``original``: the rule of HiMGA's judge for ``adversarial``, to the letter.
+        criteria: What makes an answer good, in place of a mode: the judge writes steps once, and grades by them.
+        steps: Of criteria: the steps, if the judge is not to write them.
+        reply: Of a prompt or criteria: name of each field of the reply to what it is.
+        score: ``given``: the score that the judge names. ``expected``: the mean over the probabilities of the tokens
+            that could stand there; a reply without them is an error.
+
+    Raises:
+        ValueError: A rubric without mode ``rubric``, or that mode without a rubric; a prompt without a reply; more than
+            one of prompt, criteria and mode; scores that have no expected value; or balanced labels of a judge that
+            says more than yes or no.
+    """
 
 @overload
 def judge(
