@@ -1,4 +1,4 @@
-"""Results of agent libraries as predictions: those of pydantic-ai, the SDK of OpenAI and LangGraph.
+"""Results of agent libraries as predictions: those of pydantic-ai, the SDKs of OpenAI and LangGraph.
 
 Messages and calls of tools, which many libraries and providers write each in another form, have one form.
 """
@@ -15,7 +15,7 @@ AgentMessage: TypeAlias = dict[str, Any]
 
 
 def as_prediction(value: Any) -> Any:
-    """Return the prediction in a result of pydantic-ai, the SDK of OpenAI or LangGraph, and any other value as it is.
+    """Return the prediction in a result of pydantic-ai, the SDKs of OpenAI or LangGraph, and any other value as it is.
 
     Returns:
         For a result, a mapping with its data and the parts ``answer``, ``tool_calls``, ``usage``, and ``messages`` of
@@ -108,10 +108,33 @@ def _of_langgraph(state: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _of_agents(result: Any) -> dict[str, Any]:
+    messages = messages_of([_as_message(each) for each in result.to_input_list()])
+    usage = result.context_wrapper.usage
+    return {
+        "answer": result.final_output,
+        "messages": messages,
+        "tool_calls": _calls(messages),
+        "usage": {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens},
+    }
+
+
+def _as_message(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return an item of OpenAI's responses as a message."""
+    if item.get("type") == "function_call_output":
+        return {"role": "tool", "tool_call_id": item["call_id"], "content": item["output"]}
+    call = {**item, "id": item.get("call_id")}
+    return {"role": "assistant", "content": [call]} if _is_call(item) else item
+
+
 def _calls(messages: Sequence[AgentMessage]) -> list[dict[str, Any]]:
-    results = {each["tool_call_id"]: each["content"] for each in messages if "tool_call_id" in each}
+    results = {
+        each["tool_call_id"]: {"result": each["content"], **_failure(each)}
+        for each in messages
+        if each["role"] == "tool" and "tool_call_id" in each
+    }
     calls = (call for message in messages for call in message.get("tool_calls", ()))
-    return [{**each, "result": results[each["id"]]} if each.get("id") in results else each for each in calls]
+    return [{**each, **results.get(each.get("id"), {})} for each in calls]
 
 
 def _usage(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -122,6 +145,7 @@ _READERS: Final[Mapping[tuple[str, str], Callable[[Any], dict[str, Any]]]] = {
     ("pydantic_ai", "AgentRunResult"): _of_pydantic_ai,
     ("openai", "Response"): _of_response,
     ("openai", "ChatCompletion"): _of_completion,
+    ("agents", "RunResultBase"): _of_agents,
 }
 """Package and name of the class of a result to what reads it."""
 
@@ -165,7 +189,7 @@ def _message(data: Mapping[str, Any], role: str) -> Iterator[AgentMessage]:
     )
     own = {"tool_call_id": each} if isinstance(each := data.get("tool_call_id", data.get("id")), str) else {}
     if role == "tool" and not _has_results(content):
-        yield {"role": "tool", **own, "content": _text_of(content)}
+        yield {"role": "tool", **own, "content": _text_of(content), **_failure(data)}
         return
     calls = [call for each in items_of(parsed_text(data.get("tool_calls"))) if (call := call_of(each))]
     calls += [call for each in items_of(content) if _is_call(each) and (call := call_of(each))]
@@ -206,15 +230,15 @@ def _result(part: Mapping[str, Any]) -> AgentMessage:
     content = next((part[name] for name in ("response", "result", "output", "content") if name in part), None)
     if isinstance(content, Mapping) and set(content) <= {"type", "value"} and "value" in content:  # of Vercel's SDK
         failed = "error" in str(content.get("type"))
-        content = content["value"]
+        content, failure = content["value"], {"status": "error"} if failed else {}
     else:
-        failed = part.get("is_error") is True
-    return {
-        "role": "tool",
-        **({"tool_call_id": own} if own else {}),
-        "content": _text_of(content),
-        **({"status": "error"} if failed else {}),
-    }
+        failure = _failure(part)
+    return {"role": "tool", **({"tool_call_id": own} if own else {}), "content": _text_of(content), **failure}
+
+
+def _failure(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the status of a tool that failed, as its result says; nothing of any other."""
+    return {"status": "error"} if result.get("is_error") is True or result.get("status") == "error" else {}
 
 
 def call_of(data: Any) -> dict[str, Any] | None:

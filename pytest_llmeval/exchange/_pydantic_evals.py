@@ -67,7 +67,10 @@ def import_pydantic(path: Path, display_path: str, options: ImportOptions) -> Im
         raise ledger.fault((), "found no list under 'cases', expected a dataset of pydantic-evals")
     suite = ImportedSuite(options.suite_name(path.stem))
     reader = _DatasetReader(ledger, suite)
-    others = data.keys() - {"cases", "evaluators"}
+    empty = {key for key, value in data.items() if value in _EMPTY and key != "cases"}
+    for key in sorted(empty):
+        ledger.same((key,), key, "nothing is written there")
+    others = data.keys() - {"cases", "evaluators"} - empty
     if isinstance(data.get("name"), str):
         suite.settings["description"] = data["name"]
         ledger.same(("name",), "name", "description of the suite")
@@ -79,6 +82,10 @@ def import_pydantic(path: Path, display_path: str, options: ImportOptions) -> Im
         source.suite = None
         source.refusal = "found no case with inputs, expected at least one under 'cases'"
     return source
+
+
+_EMPTY: Final[tuple[Any, ...]] = (None, [])
+"""What the tool writes for parts that a dataset or a case does not have."""
 
 
 class _DatasetReader:
@@ -137,6 +144,8 @@ class _DatasetReader:
                 self.ledger.same(place, key, "expected, or what a check compares with")
             elif key == "metadata" and isinstance(value, Mapping):
                 self._labels(case, value, place)
+            elif value in _EMPTY:
+                self.ledger.same(place, key, "nothing is written there")
             elif key == "metadata":
                 self.ledger.lost(place, key, "labels are named")
             elif key != "evaluators":

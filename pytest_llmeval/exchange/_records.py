@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from pytest_llmeval.core import Fault, SuiteError
 from pytest_llmeval.exchange._contract import (
     CaseIds,
     ColumnPart,
@@ -288,6 +289,9 @@ def _imported(
     Raises:
         SuiteError: The file cannot be read, or lacks a column.
     """
+    if path.suffix == ".py":
+        fault = "found a Python file, expected records: save its goldens with dataset.save_as(file_type='json', ...)"
+        raise SuiteError([Fault(display_path, 0, 0, "", fault)])
     ledger, records, beside = read_records(path, display_path, keys)
     named = options.columns()
     if absent := sorted(named.keys() - ledger.data.keys()):

@@ -15,6 +15,7 @@ from pytest_llmeval.cli import main
 from pytest_llmeval.core import SuiteError
 from pytest_llmeval.exchange import ImportOptions
 from pytest_llmeval.exchange._commands import import_source
+from pytest_llmeval.exchange._contract import Fate
 from pytest_llmeval.exchange._templates import Direction
 
 
@@ -168,6 +169,21 @@ def test_an_evaluator_of_pydantic_evals_that_does_not_fit_is_lost_with_the_place
     (text,) = [each.text for each in source.constructs if each.path == ("evaluators", 0)]
     assert text == why
     assert str(source.suite.settings["checks"]) == "[{'latency_s': 2}]"
+
+
+def test_what_pydantic_evals_writes_of_absent_parts_is_no_construct(folder: Path) -> None:
+    case = {"inputs": "?", "expected_output": None, "metadata": None, "evaluators": []}
+    data = {"cases": [case], "evaluators": [{"MaxDuration": 2}], "report_evaluators": []}
+    source = import_source("pydantic-evals", write_source(folder, "x.yaml", data), "x.yaml", ImportOptions())
+    assert source is not None
+    assert {each.fate for each in source.constructs if each.kind != "MaxDuration"} == {Fate.SAME}
+
+
+def test_tests_of_deepeval_say_what_to_export(folder: Path) -> None:
+    path = folder / "test_deepeval.py"
+    path.write_text("def app(q): return {'a': 1}.get(q)\n", encoding="utf-8")
+    with pytest.raises(SuiteError, match=r"test_deepeval\.py  found a Python file.*dataset\.save_as"):
+        import_source("deepeval", path, path.name, ImportOptions())
 
 
 def test_a_sample_of_a_log_that_does_not_fit_is_lost_with_the_place_in_it(folder: Path) -> None:

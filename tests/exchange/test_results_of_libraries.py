@@ -177,3 +177,34 @@ def test_a_plugin_reads_results_of_another_library(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("pytest_llmeval.suites._registry.default_registry", lambda: registry)
     assert json_like(result) == {"answer": "Paris"}
     assert json_like(City(city="Oslo")) == {"city": "Oslo"}
+
+
+def test_a_tool_that_failed_in_a_state_of_langgraph_is_a_failed_call() -> None:
+    def message(kind: str, content: str, **more: Any) -> Any:
+        name = f"{kind.title()}Message"
+        return foreign("langchain_core", name, base="BaseMessage", type=kind, content=content, **more)
+
+    call = {"name": "book", "args": {"seats": 40}, "id": "c1", "type": "tool_call"}
+    failed = message("tool", "Error: too many seats", tool_call_id="c1", status="error")
+    messages = [message("ai", "", tool_calls=[call]), failed, message("ai", "Booked.")]
+    for state in ({"messages": messages}, {"answer": "Booked.", "messages": messages}):
+        prediction = json_like(state)
+        assert [each["status"] for each in prediction["tool_calls"]] == ["error"]
+        assert prediction["messages"][1]["status"] == "error"
+
+
+def test_a_run_of_openai_agents_is_its_output_with_messages_calls_and_usage() -> None:
+    items = [
+        {"role": "user", "content": "Book four seats"},
+        {"type": "function_call", "id": "f1", "call_id": "c1", "name": "book", "arguments": '{"seats": 4}'},
+        {"type": "function_call_output", "call_id": "c1", "output": "ok"},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Booked."}]},
+    ]
+    run = foreign("agents", "RunResult", base="RunResultBase", final_output="Booked.")
+    run.to_input_list = lambda: items
+    run.context_wrapper = SimpleNamespace(usage=SimpleNamespace(input_tokens=10, output_tokens=5))
+    prediction = json_like(run)
+    assert prediction["answer"] == "Booked."
+    assert prediction["tool_calls"] == [{"id": "c1", "name": "book", "arguments": {"seats": 4}, "result": "ok"}]
+    assert [each["role"] for each in prediction["messages"]] == ["user", "assistant", "tool", "assistant"]
+    assert prediction["usage"] == {"input_tokens": 10, "output_tokens": 5}
