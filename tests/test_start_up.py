@@ -87,7 +87,7 @@ def test_a_run_that_does_not_ask_for_suites_loads_options_and_hooks_of_ours_only
     code = RUN.replace("name.partition('.')[0] for name", "name for name")
     arguments = ["-p", "no:cacheprovider", *(part for name in OTHERS for part in ("-p", f"no:{name}"))]
     ours = {f"pytest_llmeval.plugin.{name}" for name in ("hooks", "_options")}
-    ours |= {"pytest_llmeval", "pytest_llmeval_suite"}
+    ours |= {"pytest_llmeval", "pytest_llmeval_suite", "pytest_llmeval.core", "pytest_llmeval.core._deferring"}
     ours |= {
         f"pytest_llmeval.{name}"
         for name in ("_lazy", "_version", "cli", "cli._options", "plugin", "reports", "reports._files", "suites")
