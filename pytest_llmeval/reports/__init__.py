@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.reports._terminal import agent_lines, gate_line, render
     from pytest_llmeval.reports.html._data import PageRun
     from pytest_llmeval.reports.html._page import rendered_page, to_page
+    from pytest_llmeval.reports.html._site import ListedRun, list_report, to_index
 
 _HOMES = {
     "_failures": (
@@ -167,6 +168,11 @@ _HOMES = {
     "html._page": (
         "rendered_page",
         "to_page",
+    ),
+    "html._site": (
+        "ListedRun",
+        "list_report",
+        "to_index",
     ),
 }
 """Module to the names that other packages use of it."""

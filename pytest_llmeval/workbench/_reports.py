@@ -8,10 +8,21 @@ from pathlib import Path
 from msgspec import structs
 
 from pytest_llmeval.baselines import failures_file, read_failures, write_failures
-from pytest_llmeval.cli import OPTIONS, CommandResult, add_options, write_text
-from pytest_llmeval.core import LlmevalError, suggest
+from pytest_llmeval.cli import OPTIONS, CommandResult, add_options, count, write_text
+from pytest_llmeval.core import LlmevalError, OptionError, SuiteError, counted, suggest
 from pytest_llmeval.data import display_path
-from pytest_llmeval.reports import CaseReport, Changes, PageRun, RunReport, SuiteReport, read_report, to_page
+from pytest_llmeval.reports import (
+    CaseReport,
+    Changes,
+    ListedRun,
+    PageRun,
+    RunReport,
+    SuiteReport,
+    list_report,
+    read_report,
+    to_index,
+    to_page,
+)
 from pytest_llmeval.run import with_past
 from pytest_llmeval.suites import SuiteKey
 from pytest_llmeval.workbench._report_pair import ReportPair, paired_scores, remeasured, report_changes
@@ -95,27 +106,77 @@ def _named(name: str, suites: Sequence[SuiteReport]) -> Iterator[tuple[SuiteRepo
 
 _HTML = (
     "Write JSON reports as one HTML page, which opens from disk without network. The first report is the run that the "
-    "page is about; it is compared with the baseline, or else with the second report. The exit code is 0 if the page "
-    "is written, and 2 if a file cannot be used."
+    "page is about; it is compared with the baseline, or else with the second report. Of a folder of reports, write a "
+    "folder: a list of the runs with trends, and a page for each. The exit code is 0 if all is written, and 2 if a "
+    "file cannot be used."
 )
 
 
 def add_html(parser: ArgumentParser) -> None:
     """Add the arguments."""
     parser.description = _HTML
-    parser.add_argument("reports", nargs="+", type=Path, metavar="RUN.json", help="JSON report of a run")
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="page to write (default: RUN.html)")
+    parser.add_argument(
+        "reports", nargs="+", type=Path, metavar="RUN.json", help="JSON report of a run, or a folder of them"
+    )
+    help_text = "page to write (default: RUN.html), or folder of the pages of a folder (default: FOLDER/site)"
+    parser.add_argument("-o", "--output", type=Path, metavar="PATH", help=help_text)
     parser.add_argument("--baseline", type=Path, metavar="BASE.json", help="JSON report to compare with")
+    parser.add_argument(
+        "--pages", type=count, metavar="N", help="of a folder: pages for the newest N runs (default: all)"
+    )
     parser.set_defaults(run=_html, bulk=True, code_of_faults=2)
 
 
 def _html(options: Namespace) -> CommandResult:
-
+    if any(path.is_dir() for path in options.reports):
+        return _site(options)
     output = options.output or options.reports[0].with_suffix(".html")
     page = to_page(page_runs(options.reports, options.baseline))
     write_text(output, [page.html])
     lines = [f"wrote {output}", *([f"{output}: {page.note}"] if page.note else [])]
     return CommandResult(0, {"written": [str(output)], "note": page.note}, lines)
+
+
+def _site(options: Namespace) -> CommandResult:
+    """Write the pages of a folder of reports; pages that are newer than their report stay."""
+    if len(options.reports) > 1 or options.baseline is not None:
+        raise OptionError("a folder of reports stands alone: leave out --baseline and the other reports")
+    (root,) = options.reports
+    site = options.output or root / "site"
+    faults: list[str] = []
+    runs: list[ListedRun] = []
+    for path in root.rglob("*.json"):
+        if not path.is_relative_to(site):
+            try:
+                runs.append(list_report(path, root))
+            except SuiteError as error:
+                faults += map(str, error.faults)
+    if not runs:
+        absent = f"there is no JSON report in {root}: pytest --llmeval-report=FILE.json writes one"
+        raise LlmevalError("\n".join([absent, *sorted(faults)]))
+    runs.sort(key=lambda run: run.order)
+    new = 0
+    for run in runs[-options.pages :] if options.pages else runs:
+        try:
+            new += _write_page(site / run.page, root / run.path)
+        except SuiteError as error:
+            faults += map(str, error.faults)
+    linked = {run.page for run in runs if (site / run.page).exists()}
+    site.mkdir(parents=True, exist_ok=True)
+    write_text(site / "index.html", [to_index(runs, linked, sorted(faults))])
+    lines = [f"wrote {site / 'index.html'}: {counted(len(runs), 'run')}, {counted(new, 'new page')}"]
+    data = {"written": str(site / "index.html"), "runs": len(runs), "pages": new, "faults": sorted(faults)}
+    return CommandResult(2 if faults else 0, data, lines, sorted(faults))
+
+
+def _write_page(page: Path, report: Path) -> bool:
+    """Write the page of a report unless it is newer; return whether it was written."""
+    if page.exists() and page.stat().st_mtime_ns > report.stat().st_mtime_ns:
+        return False
+    html = to_page([PageRun("", read_report(report))]).html
+    page.parent.mkdir(parents=True, exist_ok=True)
+    write_text(page, [html])
+    return True
 
 
 def page_runs(reports: Sequence[Path], baseline: Path | None) -> list[PageRun]:
