@@ -79,8 +79,8 @@ def _fault(path: Path, why: str) -> SuiteError:
 
 
 def _without_cases(suite: Mapping[str, Raw]) -> SuiteReport:
-    kept = {name: value for name, value in suite.items() if name not in _UNREAD}
-    return msgspec.json.decode(_joined({**kept, "cases": Raw(b"[]")}), type=SuiteReport)
+    parts = {name: value for name, value in suite.items() if name not in _UNREAD}
+    return msgspec.json.decode(_joined({**parts, "cases": Raw(b"[]")}), type=SuiteReport)
 
 
 def _joined(parts: Mapping[str, Raw]) -> bytes:
@@ -128,7 +128,7 @@ def to_index(runs: Sequence[ListedRun], linked: Collection[Path], faults: Sequen
 def _row(run: ListedRun, *, is_linked: bool) -> dict[str, Any]:
     start = run.report.run
     metrics = [
-        f"{suite.suite}: {name} {_shown(suite.metrics[name])}"
+        f"{suite.suite}: {name} {_with_interval(suite.metrics[name])}"
         for suite in run.report.suites
         for name in _followed(suite)
         if name in suite.metrics
@@ -148,7 +148,7 @@ def _followed(suite: SuiteReport) -> Sequence[str]:
     return suite.gated or list(suite.compared) or list(suite.metrics)[:1]
 
 
-def _shown(value: MetricValue) -> str:
+def _with_interval(value: MetricValue) -> str:
     interval = "" if value.low is None or value.high is None else f" ({number(value.low)}..{number(value.high)})"
     return f"{number(value.value)}{interval}"
 
@@ -180,4 +180,4 @@ def _drawn(metric: str, values: Sequence[MetricValue]) -> _Trend:
 
     band = " ".join([*points(highs), *reversed(points(lows))]) if lows != highs else ""
     line = " ".join(points(middle))
-    return _Trend(metric, _shown(values[-1]), line, band, number(lowest), number(highest), len(values))
+    return _Trend(metric, _with_interval(values[-1]), line, band, number(lowest), number(highest), len(values))
