@@ -164,7 +164,7 @@ def _trends(suite: str, runs: Sequence[ListedRun]) -> Iterator[_Trend]:
 
 
 def _drawn(metric: str, values: Sequence[MetricValue]) -> _Trend:
-    middle = [float(each.value or 0.0) for each in values]
+    middle = [float(each.value) for each in values if each.value is not None]
     lows = [value if each.low is None else float(each.low) for each, value in zip(values, middle, strict=True)]
     highs = [value if each.high is None else float(each.high) for each, value in zip(values, middle, strict=True)]
     lowest, highest = min(lows), max(highs)
