@@ -43,7 +43,7 @@ def test_errored_cases_fail_gates_as_in_pytest() -> None:
 
 
 def test_gates_of_a_suite_with_faulty_cases_are_not_judged_and_not_asserted() -> None:
-    faulty = suite(cases=[*CASES, {"id": "x", "thresholds": {"f2": 1}}], gates=["f1 >= 0.4"])
+    faulty = suite(cases=[*CASES, {"id": "x", "labels": [1]}], gates=["f1 >= 0.4"])
     with pytest.warns(UserWarning, match="cases left out"):
         result = faulty.run(half)
     with pytest.raises(AssertionError, match=r"gate NOT EVALUATED  f1 >= 0.4  \(not evaluated: 10 of 11 cases ran"):
