@@ -22,8 +22,7 @@ from scipy import stats
 from tables import SEED, Row, mean, rows, share, table
 
 from pytest_llmeval.core import Metric
-from pytest_llmeval.evaluators import Margins, average
-from pytest_llmeval.evaluators.measures._confusion import cohen_kappa
+from pytest_llmeval.evaluators import Margins
 from pytest_llmeval.numbers import Estimate, adjusted_gates, detectable_shift, resampled_totals, wilson_interval
 from pytest_llmeval.numbers._inference import held_tails, witnessed_tail
 from pytest_llmeval.numbers._intervals import Resampled, Tails, expanded, nominal, value_interval
@@ -290,11 +289,11 @@ def _margins(sums: Counts) -> Margins:
 
 
 def kappa(sums: Counts, _cases: int) -> Array:
-    return cohen_kappa(_margins(sums))
+    return _margins(sums).cohen_kappa()
 
 
 def macro_f1(sums: Counts, _cases: int) -> Array:
-    return average(_margins(sums), "macro")["f1"]
+    return _margins(sums).average("macro")["f1"]
 
 
 VALUES = (

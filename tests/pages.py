@@ -18,7 +18,7 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 from servers import PATIENCE
 
-from pytest_llmeval.evaluators import HumanLabel, label_line
+from pytest_llmeval.evaluators import HumanLabel
 from pytest_llmeval.reports import PageRun, RunReport, SuiteReport, read_report
 from pytest_llmeval.reports._json import completed
 from pytest_llmeval.workbench.reviews._items import Review, review_of
@@ -218,5 +218,5 @@ def labels_of(found: Review, annotator: str, say: Callable[[int], str | int | No
 
 def lines(path: Path, labels: Sequence[HumanLabel]) -> Path:
     """Write a file of labels."""
-    path.write_text("".join(map(label_line, labels)), encoding="utf-8")
+    path.write_text("".join(map(HumanLabel.line, labels)), encoding="utf-8")
     return path

@@ -48,7 +48,7 @@ from pytest_llmeval.baselines._verdicts import (
 from pytest_llmeval.core import EVERYTHING, PASS_RATE, CaseRecord, SnapshotVerdict, SuiteError, counted, interval
 from pytest_llmeval.data import has_text
 from pytest_llmeval.gates import ChangeGate, GateEvidence
-from pytest_llmeval.numbers import CaseMatching, Difference, RunPairing, differences, left_out_of
+from pytest_llmeval.numbers import CaseMatching, Difference, RunPairing, differences
 from pytest_llmeval.suites import SnapshotSettings, Suite
 
 SUITE_SNAPSHOT = "(suite)"
@@ -247,7 +247,7 @@ def _left_out(run: SuiteRun, metric: str) -> bool:
     pairing = run.pairing
     if pairing is None:
         return True
-    return metric in pairing.table.owner and left_out_of(pairing, metric, pairing.everything()).cases > 0
+    return metric in pairing.table.owner and pairing.count_left_out(metric, pairing.everything()).cases > 0
 
 
 def _warned(scores: SuiteScores) -> Iterator[SnapshotVerdict]:

@@ -275,13 +275,13 @@ class Classification(Evaluator):
         averaged = margins.only([key for key in margins.labels if self._is_averaged(key)])
         metrics = {"accuracy": confusion.ratio(margins.hits.sum(axis=0), margins.gold.sum(axis=0))}
         for kind in _KINDS:
-            average = confusion.average(averaged, kind)
+            average = averaged.average(kind)
             metrics |= {f"{part}_{kind}": column for part, column in average.items()}
         if self._has_positive:
             margins_of_two = confusion.Margins.from_cells(confusion.merged(cells, self._is_positive), sums.length)
-            binary = confusion.average(margins_of_two.only([confusion.MERGED]), "micro")
+            binary = margins_of_two.only([confusion.MERGED]).average("micro")
             metrics |= {f"positive_{part}": column for part, column in binary.items()}
-        metrics |= {"cohen_kappa": confusion.cohen_kappa(margins), "mcc": confusion.matthews(margins)}
+        metrics |= {"cohen_kappa": margins.cohen_kappa(), "mcc": confusion.matthews(margins)}
         if sums.metrics is None or any("[" in name for name in sums.metrics):
             metrics |= confusion.per_label(margins, self._closed or self._open_labels(cells, margins.labels))
         return self._reported(metrics)

@@ -8,15 +8,7 @@ from typing import Final, TypeAlias
 
 from pytest_llmeval.core import CaseRecord, counted, limit
 from pytest_llmeval.gates import ChangeGate, DropGate, LiftGate
-from pytest_llmeval.numbers import (
-    TOLERANCE,
-    CaseStatistics,
-    Evidence,
-    RunPairing,
-    found_drop,
-    units_to_find,
-    units_to_gain,
-)
+from pytest_llmeval.numbers import TOLERANCE, CaseStatistics, Evidence, RunPairing
 from pytest_llmeval.run import JudgedSuite, variants_of
 from pytest_llmeval.suites import SUITE_METRICS
 
@@ -201,9 +193,9 @@ def _power(pairing: RunPairing, gate: ChangeGate, size: float, records: Sequence
     units = evidence.estimate.units
     drops = isinstance(gate, DropGate)
     needed = (
-        units_to_find(size, evidence, gate, owned, collapses=False)
+        evidence.units_to_find(size, gate, owned, collapses=False)
         if drops
-        else units_to_gain(size, evidence, gate, owned)
+        else evidence.units_to_gain(size, gate, owned)
     )
     if needed is None:
         return "is not found in 80 of 100 runs by any number of cases that is feasible"
@@ -231,7 +223,7 @@ def _repeats_to_find(
     for times in range(2, _MOST_REPEATS):
         share = (variance - noise + noise / times) / variance
         scaled = replace(evidence, deviation=evidence.deviation * math.sqrt(share))
-        smallest = found_drop(scaled, gate, pairing.table.metric(metric), collapses=False)
+        smallest = scaled.found_drop(gate, pairing.table.metric(metric), collapses=False)
         if smallest is not None and smallest <= size:
             return times
     return None

@@ -231,9 +231,7 @@ class ChangeGate(Gate):
 
     def detectable(self, evidence: "Evidence", metric: Metric, tests: int) -> str:
         """Return which change the gate finds in 80 of 100 runs."""
-        from pytest_llmeval.numbers import detectable_drop
-
-        return detectable_drop(evidence, self, metric, tests)
+        return evidence.detectable_drop(self, metric, tests)
 
     def verdict(
         self, evidence: "Evidence", metric: Metric, *, proven: bool, collapsed: bool
@@ -400,13 +398,13 @@ class ChangeGate(Gate):
         return GateEvidence(self, judged, small)
 
     def _examine(self, pairing: "RunPairing", rows: "PairedRows", group: str = "") -> "ExaminedChange":
-        from pytest_llmeval.numbers import DropQuestion, Untestable, drop_evidence, scaled, worsened
+        from pytest_llmeval.numbers import DropQuestion, Untestable, scaled, worsened
 
         statistic: Statistic = "mean" if self.statistic == "mean" else "value"
         level = self.interval_confidence
         question = DropQuestion(pairing, rows, self.metric, statistic, self.max_drop, level, self.cluster_by)
         try:
-            evidence = drop_evidence(question, self.test, worst_case=self.proves_safety)
+            evidence = question.evidence(self.test, worst_case=self.proves_safety)
         except Untestable as error:
             return ExaminedChange(self, group, len(rows.current), fault=str(error))
         metric = scaled(pairing.table.metric(self.metric), evidence.estimate)
@@ -511,14 +509,12 @@ class ExaminedChange(Struct, frozen=True):
 
     def word(self, adjusted: Adjusted) -> tuple[ChangeWord, str]:
         """Return what is known about the change, as a word and as a sentence; neither without a test."""
-        from pytest_llmeval.numbers import known_change
-
         evidence, gate = self.evidence, self.gate
         if evidence is None or self.fault or evidence.drop is None:
             return "", ""
         collapsed = adjusted.collapsed and evidence.drop > gate.max_drop
         fell = collapsed or (gate.noun == "drop" and gate.refutes and adjusted.p_value <= 1 - gate.confidence)
-        known = known_change(evidence, gate, self.metric, fell=fell, tests=adjusted.tests)
+        known = evidence.known_change(gate, self.metric, fell=fell, tests=adjusted.tests)
         data = evidence.estimate
         where = f"{self.group}: " if self.group else ""
         tally = f" ({self.worsened.tally})" if self.worsened is not None and self.worsened.ids else ""

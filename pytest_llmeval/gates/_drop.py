@@ -131,17 +131,17 @@ class DropGate(ClaimGate):
         return self.undecided != "pass"
 
     def undecided_by(self, evidence: "Evidence", metric: Metric) -> bool:
-        from pytest_llmeval.numbers import drop_power, far_limit, lacks_scale
+        from pytest_llmeval.numbers import lacks_scale
 
         if lacks_scale(evidence.estimate):
             return True
-        power = drop_power(evidence, self, metric)
+        power = evidence.drop_power(self, metric)
         if evidence.typical and evidence.drop is not None and evidence.drop > max(self.max_drop, power.smallest or 0.0):
             return True  # the mean fell by more than a test of it would find
         if power.possible <= self.max_drop or (power.decides and not power.scatters) or self._rules_out(evidence):
             return False
         detectable = self._finds(evidence, metric)
-        return detectable is None or detectable > far_limit(self, power)
+        return detectable is None or detectable > power.far_limit(self)
 
     def _rules_out(self, evidence: "Evidence") -> bool:
         """Return whether the interval, of cases that suffice for one, excludes every drop beyond the limit."""
@@ -156,9 +156,7 @@ class DropGate(ClaimGate):
         return allowed or fallen is None or fallen >= units_needed(self)
 
     def _finds(self, evidence: "Evidence", metric: Metric) -> float | None:
-        from pytest_llmeval.numbers import found_drop
-
-        return found_drop(evidence, self, metric, collapses=self.counts_collapses)
+        return evidence.found_drop(self, metric, collapses=self.counts_collapses)
 
     def _worse(self, evidence: "Evidence", metric: Metric) -> str:
         """Say how many cases got worse."""
@@ -175,18 +173,18 @@ class DropGate(ClaimGate):
 
     def _cannot_tell(self, evidence: "Evidence", metric: Metric) -> str:
         """Say what the gate cannot find, and what to do about it: the only writer of such sentences."""
-        from pytest_llmeval.numbers import drop_power, far_limit, lacks_scale, units_of, units_to_find
+        from pytest_llmeval.numbers import lacks_scale, units_of
 
         data = evidence.estimate
         if evidence.typical and evidence.drop is not None and evidence.drop > self.max_drop:
             return f"cannot tell: the mean fell by {number(evidence.drop)}, and test {self.test} is not about it"
         detectable = self._finds(evidence, metric)
-        far = far_limit(self, drop_power(evidence, self, metric))
+        far = evidence.drop_power(self, metric).far_limit(self)
         if lacks_scale(data):
             scale = f"{self.metric} has no range, and without one 12 show its scale"
             return f"cannot tell: {units_of(data)}, and {scale}. Declare the range of {self.metric}"
         target = _two_digits(far)
-        needed = units_to_find(float(target), evidence, self, metric, collapses=self.counts_collapses)
+        needed = evidence.units_to_find(float(target), self, metric, collapses=self.counts_collapses)
         clusters = " clusters" if data.units < data.cases else ""
         steps = []
         if needed is not None and needed > data.units:
@@ -272,10 +270,8 @@ class SafeGate(TestedGate):
         return f"at least {limit(self.max_drop)}"
 
     def detectable(self, evidence: "Evidence", metric: Metric, tests: int) -> str:
-        from pytest_llmeval.numbers import safe_drop
-
         del tests
-        return safe_drop(evidence, self, metric)
+        return evidence.safe_drop(self, metric)
 
 
 def _wide_bridge(evidence: "Evidence", max_drop: float) -> str:
@@ -419,9 +415,7 @@ class GainGate(ClaimGate):
         return f"no more than {limit(self.allowed)}"
 
     def detectable(self, evidence: "Evidence", metric: Metric, tests: int) -> str:
-        from pytest_llmeval.numbers import detectable_gain
-
-        return detectable_gain(evidence, self, metric, tests)
+        return evidence.detectable_gain(self, metric, tests)
 
 
 @gate_rule
@@ -476,16 +470,16 @@ class LiftGate(GainGate):
         return tails is None or self.sides * min(tails.below, tails.above) > 1 - self.confidence
 
     def _cannot_tell(self, evidence: "Evidence", metric: Metric) -> str:
-        from pytest_llmeval.numbers import gain_guard, units_of, units_to_gain
+        from pytest_llmeval.numbers import units_of
 
         data = evidence.estimate
         text = f"cannot tell: {units_of(data)}"
         observed = 0.0 if evidence.drop is None else -evidence.drop
         if observed <= self.allowed:
             return f"{text}, and the gain that is observed is not above {limit(self.allowed)}"
-        if guard := gain_guard(evidence, self, metric):
+        if guard := evidence.gain_guard(self, metric):
             text += f": {guard}"
-        needed = units_to_gain(observed, evidence, self, metric)
+        needed = evidence.units_to_gain(observed, self, metric)
         if needed is None or needed <= data.units:
             return text
         clusters = " clusters" if data.units < data.cases else ""

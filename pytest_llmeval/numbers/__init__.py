@@ -17,24 +17,7 @@ if TYPE_CHECKING:
         differences,
         metric_changes,
     )
-    from pytest_llmeval.numbers._drop_tests import (
-        DropQuestion,
-        Evidence,
-        Untestable,
-        detectable_drop,
-        detectable_gain,
-        drop_evidence,
-        drop_power,
-        far_limit,
-        found_drop,
-        gain_guard,
-        known_change,
-        safe_drop,
-        units_needed,
-        units_of,
-        units_to_find,
-        units_to_gain,
-    )
+    from pytest_llmeval.numbers._drop_tests import DropQuestion, Evidence, Untestable, units_needed, units_of
     from pytest_llmeval.numbers._estimation import Estimate, chain_name, chain_step, columns_of, estimate
     from pytest_llmeval.numbers._inference import (
         FarChanges,
@@ -59,14 +42,13 @@ if TYPE_CHECKING:
         student_quantile,
         wilson_interval,
     )
-    from pytest_llmeval.numbers._mergeable import Statistics, merged_values
+    from pytest_llmeval.numbers._mergeable import Statistics
     from pytest_llmeval.numbers._pairing import (
         CONFIDENCE,
         CaseMatching,
         PairedRows,
         RunPairing,
         Shift,
-        left_out_of,
         matched_by_content,
         subject_of,
     )
@@ -80,7 +62,7 @@ if TYPE_CHECKING:
         unit_numbers,
     )
     from pytest_llmeval.numbers._significance import POWER, detectable_shift
-    from pytest_llmeval.numbers._table import OUTCOME, OUTCOME_EVALUATOR, Table, outcome_of, summarize, summarize_rows
+    from pytest_llmeval.numbers._table import OUTCOME, OUTCOME_EVALUATOR, Table, outcome_of, summarize
     from pytest_llmeval.numbers._usage import (
         TARGET_FIGURES,
         USAGE,
@@ -129,19 +111,8 @@ _HOMES = {
         "DropQuestion",
         "Evidence",
         "Untestable",
-        "detectable_drop",
-        "detectable_gain",
-        "drop_evidence",
-        "drop_power",
-        "far_limit",
-        "found_drop",
-        "gain_guard",
-        "known_change",
-        "safe_drop",
         "units_needed",
         "units_of",
-        "units_to_find",
-        "units_to_gain",
     ),
     "_estimation": (
         "Estimate",
@@ -173,17 +144,13 @@ _HOMES = {
         "student_quantile",
         "wilson_interval",
     ),
-    "_mergeable": (
-        "Statistics",
-        "merged_values",
-    ),
+    "_mergeable": ("Statistics",),
     "_pairing": (
         "CONFIDENCE",
         "CaseMatching",
         "PairedRows",
         "RunPairing",
         "Shift",
-        "left_out_of",
         "matched_by_content",
         "subject_of",
     ),
@@ -213,7 +180,6 @@ _HOMES = {
         "Table",
         "outcome_of",
         "summarize",
-        "summarize_rows",
     ),
     "_usage": (
         "CascadeUse",

@@ -111,6 +111,23 @@ class DropQuestion(NamedTuple):
     confidence: float
     cluster_by: str | None
 
+    def evidence(self, test: SignificanceTest, *, worst_case: bool = False) -> "Evidence":
+        """Test the drop of a metric.
+
+        Args:
+            test: ``bootstrap`` and ``bca`` work for every metric. The others test paired cases; if the runs do not have
+                the same cases, ``bootstrap`` replaces them.
+            worst_case: Whether cases that are left out count as fallen as far as they can.
+
+        Raises:
+            Untestable: The test does not apply to the metric.
+        """
+        if worst_case:
+            data = _estimate(self)
+            if data.left_out:
+                return _bounded(self, data, test)
+        return _tested(self, test)
+
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
@@ -137,24 +154,168 @@ class Evidence:
     worst: float | None = None
     typical: bool = False
 
+    def detectable_drop(self, gate: TestedChange, metric: Metric, tests: int) -> str:
+        """Say which true drop a gate finds in 80 of 100 runs; see `drop_power`."""
+        if self.typical:
+            return f"the power of test {gate.test}, which is about the typical case, is not computed"
+        power = self.drop_power(gate, metric, tests)
+        if not power.decides:
+            return f"no drop is detectable with {units_of(self.estimate)}"
+        if not power.scatters:
+            return "minimum detectable drop unknown"
+        if power.smallest is None:
+            return f"even the largest drop possible is found {_POWER_SAID}"
+        return f"minimum detectable drop {number(power.smallest)}"
 
-def drop_evidence(question: DropQuestion, test: SignificanceTest, *, worst_case: bool = False) -> Evidence:
-    """Test the drop of a metric.
+    def detectable_gain(self, gate: TestedChange, metric: Metric, tests: int) -> str:
+        """Say which true gain over another system a gate finds in 80 of 100 runs."""
+        data = self.estimate
+        level = (1 - gate.confidence) / gate.sides / tests
+        if least_tail(replace(data, changed=None if data.changed is None else data.units)) > level:
+            return f"no gain is detectable with {units_of(data)}"
+        shift = _shift_of_gain(self, gate, metric, level)
+        if shift is None:
+            return "minimum detectable gain unknown"
+        end = metric.high if metric.higher_is_better else metric.low
+        if end is not None and data.baseline is not None and abs(gate.max_drop) + shift > abs(end - data.baseline):
+            return f"even the largest gain possible is found {_POWER_SAID}"
+        return f"minimum detectable gain {number(abs(gate.max_drop) + shift)}"
 
-    Args:
-        question: What is tested.
-        test: ``bootstrap`` and ``bca`` work for every metric. The others test paired cases; if the runs do not have
-            the same cases, ``bootstrap`` replaces them.
-        worst_case: Whether cases that are left out count as fallen as far as they can.
+    def drop_power(self, gate: TestedChange, metric: Metric, tests: int = 1) -> "DropPower":
+        """Say what a gate can find.
 
-    Raises:
-        Untestable: The test does not apply to the metric.
-    """
-    if worst_case:
-        data = _estimate(question)
-        if data.left_out:
-            return _bounded(question, data, test)
-    return _tested(question, test)
+        Args:
+            gate: A gate with the rule ``significant_drop``.
+            metric: Its metric.
+            tests: By how much the level is divided: the gates that are judged together, times the groups of this one.
+        """
+        data = self.estimate
+        level = (1 - gate.confidence) / gate.sides / tests
+        end = metric.worst
+        room = math.inf if end is None or data.baseline is None else abs(data.baseline - end)
+        shift = _shift(self, metric, level, _needed(level, gate))
+        if shift is not None and data.changed is not None and (reach := span(metric)) and room <= reach:
+            # So large that the cases which would take it back could not all have gone unseen.
+            unseen = 1 - level ** (1 / max(1, data.units))
+            shift = max(shift, unseen * (reach - room + gate.max_drop) / (1 - unseen))
+        possible = room if data.bounded else math.inf
+        smallest = None if shift is None or gate.max_drop + shift > possible else gate.max_drop + shift
+        least = _least(data, gate, room, span(metric))
+        if least > level:
+            smallest = None
+        return DropPower(level, least, self.drop, room, possible, smallest, shift is not None)
+
+    def found_drop(self, gate: TestedChange, metric: Metric, *, collapses: bool) -> float | None:
+        """Return the smallest true drop by which a gate fails in 80 of 100 runs, judged by itself.
+
+        Args:
+            gate: A gate with the rule ``significant_drop``.
+            metric: Its metric.
+            collapses: Whether the gate also fails by a collapse of half of the units.
+
+        Returns:
+            ``None`` if no possible drop is found, or how much the difference scatters is not known.
+        """
+        data, power = self.estimate, self.drop_power(gate, metric)
+        drops = [] if power.smallest is None else [power.smallest]
+        if collapses and data.changed is not None and data.units and (reach := span(metric)):
+            least = (data.units + 1) // 2
+            while least <= data.units and not FarChanges(data.units, least, 0).is_collapse((), 1 - gate.confidence):
+                least += 1
+            collapse = reach * _falling_share(least, data.units)
+            if least <= data.units and gate.max_drop < collapse <= power.room:
+                drops.append(collapse)
+        return min(drops, default=None)
+
+    def gain_guard(self, gate: TestedChange, metric: Metric) -> str:
+        """Name the guard that keeps an observed gain from being significant, with the number that it needs."""
+        data, level = self.estimate, (1 - gate.confidence) / gate.sides
+        noun = "cluster" if data.units < data.cases else "case"
+        if self.drop is None or self.tails is None or data.changed is None:
+            return ""
+        if least_tail(data) > level:
+            return f"{counted(data.changed, noun)} changed, and a sign test needs {_needed(level, gate)} that rise"
+        end = metric.worst
+        if end is None or data.value is None:
+            return ""
+        excess, room = gate.max_drop - self.drop, abs(data.value - end)
+        unseen = unseen_tail(excess, room, data.units)
+        if not 0 < excess < room or not level < unseen <= self.tails.below:
+            return ""
+        needed = math.ceil(math.log(level) / math.log1p(-excess / room))
+        return f"unseen cases could take the gain back, which {needed} {noun}s would rule out"
+
+    def known_change(self, gate: WatchedChange, metric: Metric, *, fell: bool, tests: int = 1) -> KnownChange:
+        """Say what is known about a change: a fall, a rise, no drop that matters, or nothing that is clear.
+
+        Args:
+            gate: The gate.
+            metric: Its metric.
+            fell: Whether a fall is significant.
+            tests: By how much the level of a rise is divided.
+        """
+        data, bounds = self.estimate, self.interval
+        name = f"{100 * (1 - 2 * (1 - gate.confidence) / gate.sides):.6g}% interval of the drop"
+        between = f"{name} {interval(*bounds)}" if bounds is not None else "no interval"
+        if fell:
+            return KnownChange("worse", f"a fall ({between}, {units_of(data)})")
+        if bounds is None or self.tails is None or lacks_scale(data):
+            return KnownChange("cannot tell", f"nothing is known about its change ({units_of(data)})")
+        level = (1 - gate.confidence) / gate.sides
+        if self.drop is not None and bounds[1] < 0 and tests * _rise_tail(self, gate) <= level:
+            return KnownChange("better", f"a rise ({between}, {units_of(data)})")
+        size, named = _size_that_matters(gate, metric)
+        if size is None:
+            return KnownChange("cannot tell", f"{metric.name} has no range, which says what drop matters ({between})")
+        if bounds[1] <= size:
+            return KnownChange("no drop", f"a drop of {named} is ruled out ({between}, {units_of(data)})")
+        smallest = self.drop_power(gate, metric, tests).smallest
+        seen = f"find a drop of {number(smallest)}" if smallest is not None else "find no drop that is possible"
+        text = (
+            f"a drop of {named} is not ruled out ({between}): {units_of(data)} {seen} in {100 * POWER:.0f} of 100 runs"
+        )
+        text += f" as 1 of {tests} tests that are judged together" if tests > 1 else ""
+        needed = units_to_rule_out(size, self, gate, metric)
+        clusters = " clusters" if data.units < data.cases else ""
+        if needed is not None and needed > data.units:
+            text += f", {needed - data.units} more{clusters} would rule it out if there is none"
+        return KnownChange("cannot tell", text)
+
+    def safe_drop(self, gate: TestedChange, metric: Metric) -> str:
+        """Say of which `max_drop` a run as good as the baseline proves itself safe in 80 of 100 runs."""
+        data, reach = self.estimate, span(metric)
+        tail = (1 - gate.confidence) / gate.sides
+        shift = detectable_shift(self.deviation, 1 - 2 * tail, units=data.units)
+        if data.changed is not None and reach and data.units and data.value is not None:
+            from scipy.special import bdtri
+
+            few = data.changed < FEW_CHANGED
+            end = metric.worst
+            room = reach if few or end is None else min(reach, abs(data.value - end))
+            changed = data.changed if few else 0
+            shift = max(shift, room * (float(bdtri(changed, data.units, tail)) if changed < data.units else 1.0))
+        return f"smallest max_drop that an equally good run meets {number(shift) if shift else 'unknown'}"
+
+    def units_to_find(self, drop: float, gate: TestedChange, metric: Metric, *, collapses: bool) -> int | None:
+        """Return how many units, scattering as these do, a gate needs to find a drop; ``None`` if more than 20,000."""
+
+        def finds(units: int) -> bool:
+            smallest = _predicted(self, units, metric).found_drop(gate, metric, collapses=collapses)
+            return smallest is not None and smallest <= drop
+
+        return _fewest(finds, self.estimate.units)
+
+    def units_to_gain(self, gain: float, gate: TestedChange, metric: Metric) -> int | None:
+        """Return how many units, scattering as these do, a gate needs to find a gain; ``None`` as above."""
+        level = (1 - gate.confidence) / gate.sides
+
+        def finds(units: int) -> bool:
+            scaled = _scaled(self, units)
+            every = replace(scaled.estimate, changed=None if scaled.estimate.changed is None else units)
+            shift = _shift_of_gain(scaled, gate, metric, level)
+            return least_tail(every) <= level and shift is not None and abs(gate.max_drop) + shift <= gain
+
+        return _fewest(finds, self.estimate.units)
 
 
 def _bounded(question: DropQuestion, data: Estimate, test: SignificanceTest) -> Evidence:
@@ -427,31 +588,15 @@ class DropPower:
         """True if some possible drop could have been significant."""
         return self.least <= self.level
 
+    def far_limit(
+        self,
+        gate: TestedChange,
+    ) -> float:
+        """Return the largest drop that a gate which can decide may fail to find: the larger of two limits.
 
-def drop_power(evidence: Evidence, gate: TestedChange, metric: Metric, tests: int = 1) -> DropPower:
-    """Say what a gate can find.
-
-    Args:
-        evidence: What the data say.
-        gate: A gate with the rule ``significant_drop``.
-        metric: Its metric.
-        tests: By how much the level is divided: the gates that are judged together, times the groups of this one.
-    """
-    data = evidence.estimate
-    level = (1 - gate.confidence) / gate.sides / tests
-    end = metric.worst
-    room = math.inf if end is None or data.baseline is None else abs(data.baseline - end)
-    shift = _shift(evidence, metric, level, _needed(level, gate))
-    if shift is not None and data.changed is not None and (reach := span(metric)) and room <= reach:
-        # So large that the cases which would take it back could not all have gone unseen.
-        unseen = 1 - level ** (1 / max(1, data.units))
-        shift = max(shift, unseen * (reach - room + gate.max_drop) / (1 - unseen))
-    possible = room if data.bounded else math.inf
-    smallest = None if shift is None or gate.max_drop + shift > possible else gate.max_drop + shift
-    least = _least(data, gate, room, span(metric))
-    if least > level:
-        smallest = None
-    return DropPower(level, least, evidence.drop, room, possible, smallest, shift is not None)
+        One is twice `max_drop`, the other half of what the score can fall.
+        """
+        return max(_FAR * gate.max_drop, _FAR_SHARE * self.room if math.isfinite(self.room) else 0.0)
 
 
 def _least(data: Estimate, gate: TestedChange, room: float, reach: float | None) -> float:
@@ -484,51 +629,6 @@ def units_of(data: Estimate) -> str:
     if data.units == min(data.cases, data.baseline_cases):
         return counted(data.units, "case")
     return f"{counted(data.cases, 'case')} in {counted(data.units, 'cluster')}"
-
-
-def detectable_drop(evidence: Evidence, gate: TestedChange, metric: Metric, tests: int) -> str:
-    """Say which true drop a gate finds in 80 of 100 runs; see `drop_power`."""
-    if evidence.typical:
-        return f"the power of test {gate.test}, which is about the typical case, is not computed"
-    power = drop_power(evidence, gate, metric, tests)
-    if not power.decides:
-        return f"no drop is detectable with {units_of(evidence.estimate)}"
-    if not power.scatters:
-        return "minimum detectable drop unknown"
-    if power.smallest is None:
-        return f"even the largest drop possible is found {_POWER_SAID}"
-    return f"minimum detectable drop {number(power.smallest)}"
-
-
-def detectable_gain(evidence: Evidence, gate: TestedChange, metric: Metric, tests: int) -> str:
-    """Say which true gain over another system a gate finds in 80 of 100 runs."""
-    data = evidence.estimate
-    level = (1 - gate.confidence) / gate.sides / tests
-    if least_tail(replace(data, changed=None if data.changed is None else data.units)) > level:
-        return f"no gain is detectable with {units_of(data)}"
-    shift = _shift_of_gain(evidence, gate, metric, level)
-    if shift is None:
-        return "minimum detectable gain unknown"
-    end = metric.high if metric.higher_is_better else metric.low
-    if end is not None and data.baseline is not None and abs(gate.max_drop) + shift > abs(end - data.baseline):
-        return f"even the largest gain possible is found {_POWER_SAID}"
-    return f"minimum detectable gain {number(abs(gate.max_drop) + shift)}"
-
-
-def safe_drop(evidence: Evidence, gate: TestedChange, metric: Metric) -> str:
-    """Say of which `max_drop` a run as good as the baseline proves itself safe in 80 of 100 runs."""
-    data, reach = evidence.estimate, span(metric)
-    tail = (1 - gate.confidence) / gate.sides
-    shift = detectable_shift(evidence.deviation, 1 - 2 * tail, units=data.units)
-    if data.changed is not None and reach and data.units and data.value is not None:
-        from scipy.special import bdtri
-
-        few = data.changed < FEW_CHANGED
-        end = metric.worst
-        room = reach if few or end is None else min(reach, abs(data.value - end))
-        changed = data.changed if few else 0
-        shift = max(shift, room * (float(bdtri(changed, data.units, tail)) if changed < data.units else 1.0))
-    return f"smallest max_drop that an equally good run meets {number(shift) if shift else 'unknown'}"
 
 
 def _shift(evidence: Evidence, metric: Metric, tail: float, needed: int) -> float | None:
@@ -570,91 +670,11 @@ _FAR_SHARE = 0.5
 _MOST_UNITS = 20_000
 
 
-def far_limit(gate: TestedChange, power: DropPower) -> float:
-    """Return the largest drop that a gate which can decide may fail to find: the larger of two limits.
-
-    One is twice `max_drop`, the other half of what the score can fall.
-    """
-    return max(_FAR * gate.max_drop, _FAR_SHARE * power.room if math.isfinite(power.room) else 0.0)
-
-
-def found_drop(evidence: Evidence, gate: TestedChange, metric: Metric, *, collapses: bool) -> float | None:
-    """Return the smallest true drop by which a gate fails in 80 of 100 runs, judged by itself.
-
-    Args:
-        evidence: The evidence.
-        gate: A gate with the rule ``significant_drop``.
-        metric: Its metric.
-        collapses: Whether the gate also fails by a collapse of half of the units.
-
-    Returns:
-        ``None`` if no possible drop is found, or how much the difference scatters is not known.
-    """
-    data, power = evidence.estimate, drop_power(evidence, gate, metric)
-    drops = [] if power.smallest is None else [power.smallest]
-    if collapses and data.changed is not None and data.units and (reach := span(metric)):
-        least = (data.units + 1) // 2
-        while least <= data.units and not FarChanges(data.units, least, 0).is_collapse((), 1 - gate.confidence):
-            least += 1
-        collapse = reach * _falling_share(least, data.units)
-        if least <= data.units and gate.max_drop < collapse <= power.room:
-            drops.append(collapse)
-    return min(drops, default=None)
-
-
-def units_to_find(
-    drop: float, evidence: Evidence, gate: TestedChange, metric: Metric, *, collapses: bool
-) -> int | None:
-    """Return how many units, scattering as these do, a gate needs to find a drop; ``None`` if more than 20,000."""
-
-    def finds(units: int) -> bool:
-        smallest = found_drop(_predicted(evidence, units, metric), gate, metric, collapses=collapses)
-        return smallest is not None and smallest <= drop
-
-    return _fewest(finds, evidence.estimate.units)
-
-
 _MATTERS = 0.05
 """A drop by this share of the metric's range matters, unless the user says which does."""
 
 _EQUAL_RUNS = 0.9
 """The share of equally good runs for which a number of cases is to suffice."""
-
-
-def known_change(evidence: Evidence, gate: WatchedChange, metric: Metric, *, fell: bool, tests: int = 1) -> KnownChange:
-    """Say what is known about a change: a fall, a rise, no drop that matters, or nothing that is clear.
-
-    Args:
-        evidence: What the data say.
-        gate: The gate.
-        metric: Its metric.
-        fell: Whether a fall is significant.
-        tests: By how much the level of a rise is divided.
-    """
-    data, bounds = evidence.estimate, evidence.interval
-    name = f"{100 * (1 - 2 * (1 - gate.confidence) / gate.sides):.6g}% interval of the drop"
-    between = f"{name} {interval(*bounds)}" if bounds is not None else "no interval"
-    if fell:
-        return KnownChange("worse", f"a fall ({between}, {units_of(data)})")
-    if bounds is None or evidence.tails is None or lacks_scale(data):
-        return KnownChange("cannot tell", f"nothing is known about its change ({units_of(data)})")
-    level = (1 - gate.confidence) / gate.sides
-    if evidence.drop is not None and bounds[1] < 0 and tests * _rise_tail(evidence, gate) <= level:
-        return KnownChange("better", f"a rise ({between}, {units_of(data)})")
-    size, named = _size_that_matters(gate, metric)
-    if size is None:
-        return KnownChange("cannot tell", f"{metric.name} has no range, which says what drop matters ({between})")
-    if bounds[1] <= size:
-        return KnownChange("no drop", f"a drop of {named} is ruled out ({between}, {units_of(data)})")
-    smallest = drop_power(evidence, gate, metric, tests).smallest
-    seen = f"find a drop of {number(smallest)}" if smallest is not None else "find no drop that is possible"
-    text = f"a drop of {named} is not ruled out ({between}): {units_of(data)} {seen} in {100 * POWER:.0f} of 100 runs"
-    text += f" as 1 of {tests} tests that are judged together" if tests > 1 else ""
-    needed = units_to_rule_out(size, evidence, gate, metric)
-    clusters = " clusters" if data.units < data.cases else ""
-    if needed is not None and needed > data.units:
-        text += f", {needed - data.units} more{clusters} would rule it out if there is none"
-    return KnownChange("cannot tell", text)
 
 
 def _rise_tail(evidence: Evidence, gate: TestedChange) -> float:
@@ -717,38 +737,6 @@ def _predicted(evidence: Evidence, units: int, metric: Metric) -> Evidence:
         return scaled
     error = 0.5 * math.sqrt(1 / rests_on + evidence.estimate.units / (rests_on * units))
     return replace(scaled, deviation=scaled.deviation * (1 + normal_quantile(_EQUAL_RUNS) * error))
-
-
-def units_to_gain(gain: float, evidence: Evidence, gate: TestedChange, metric: Metric) -> int | None:
-    """Return how many units, scattering as these do, a gate needs to find a gain; ``None`` as above."""
-    level = (1 - gate.confidence) / gate.sides
-
-    def finds(units: int) -> bool:
-        scaled = _scaled(evidence, units)
-        every = replace(scaled.estimate, changed=None if scaled.estimate.changed is None else units)
-        shift = _shift_of_gain(scaled, gate, metric, level)
-        return least_tail(every) <= level and shift is not None and abs(gate.max_drop) + shift <= gain
-
-    return _fewest(finds, evidence.estimate.units)
-
-
-def gain_guard(evidence: Evidence, gate: TestedChange, metric: Metric) -> str:
-    """Name the guard that keeps an observed gain from being significant, with the number that it needs, if one does."""
-    data, level = evidence.estimate, (1 - gate.confidence) / gate.sides
-    noun = "cluster" if data.units < data.cases else "case"
-    if evidence.drop is None or evidence.tails is None or data.changed is None:
-        return ""
-    if least_tail(data) > level:
-        return f"{counted(data.changed, noun)} changed, and a sign test needs {_needed(level, gate)} that rise"
-    end = metric.worst
-    if end is None or data.value is None:
-        return ""
-    excess, room = gate.max_drop - evidence.drop, abs(data.value - end)
-    unseen = unseen_tail(excess, room, data.units)
-    if not 0 < excess < room or not level < unseen <= evidence.tails.below:
-        return ""
-    needed = math.ceil(math.log(level) / math.log1p(-excess / room))
-    return f"unseen cases could take the gain back, which {needed} {noun}s would rule out"
 
 
 def _scaled(evidence: Evidence, units: int) -> Evidence:

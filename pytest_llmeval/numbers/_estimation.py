@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pytest_llmeval.core import FloatArray, Metric, Statistic
 from pytest_llmeval.numbers._case_statistics import Chain
 from pytest_llmeval.numbers._intervals import in_range, present
-from pytest_llmeval.numbers._pairing import (
-    PairedRows,
-    RunPairing,
-    Shift,
-    left_out_of,
-    subject_of,
-)
+from pytest_llmeval.numbers._pairing import PairedRows, RunPairing, Shift, subject_of
 from pytest_llmeval.numbers._resample import SEED, BoolArray, IntArray, by_unit, resample_count, resampled_totals
 from pytest_llmeval.numbers._table import Table
 
@@ -364,7 +358,7 @@ class _Resampling:
         scores = [table.scores[name][own] for own in judged_rows]
         extent = _extent(scores[1])
         ends = scaled_ends(metric, extent, units)
-        left_out = left_out_of(self.pairing, name, rows)
+        left_out = self.pairing.count_left_out(name, rows)
         finite = resampled[np.isfinite(resampled)]
         lost = 1 - finite.size / resampled.size
         usable = value is not None and baseline is not None and units >= _LEAST_UNITS and lost < _LEAST_SHARE

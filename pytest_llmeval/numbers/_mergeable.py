@@ -345,86 +345,84 @@ class Statistics:
             }
         )
 
+    def values_of(
+        self,
+        label: str,
+        evaluator: Evaluator,
+        names: Sequence[str],
+        confidence: float | None,
+        missing: int = 0,
+    ) -> dict[str, tuple[MetricValue, IntervalMethod | None]]:
+        """Return an evaluator's metrics, each with how its interval was computed.
+
+        Args:
+            label: The evaluator's name in the suite.
+            evaluator: Has the formula.
+            names: Of all counts that the evaluator has in the whole suite, those of `statistics` among them.
+            confidence: Of the intervals; ``None`` leaves them out.
+            missing: Cases that did not run, which are not in `statistics`' errors.
+        """
+        import numpy as np
+
+        formula = label_formula(label, evaluator, names)
+        sums = self.summed(label, evaluator, names)
+        index = MetricIndex.from_evaluators({label: evaluator})
+
+        @cache
+        def resampled() -> Mapping[str, FloatArray]:
+            return self.resampled(formula, names)
+
+        @cache
+        def deviations() -> Mapping[str, float]:
+            with np.errstate(all="ignore"):
+                return sums.deviations(formula, names)
+
+        totals = {each: np.array([sums.totals.get(each, 0.0)]) for each in names}
+        rests = {index.full_name(label, name): each for name, each in evaluator.basis(Sums(totals, 1)).items()}
+
+        def bounds(name: str, each: CountedMetric, level: float) -> tuple[tuple[float, float] | None, IntervalMethod]:
+            known = each.pooled, each.drawn, each.ranged, level
+            if each.basis is not None:
+                if (closed := each.closed_interval(level)) is not None:
+                    return closed, "closed_form"
+                if self.moments is None:
+                    return partial_interval(resampled_deviation(resampled()[name]), each.basis, *known), "bootstrap"
+                return partial_interval(deviations()[name], each.basis, *known), "delta"
+            if each.scored and sums.binary[name] == each.scored:
+                wilson = binary_interval(each.pooled, int(each.total), each.scored, *known[1:])
+                if wilson is not None:
+                    return wilson, "wilson"
+            if self.moments is None:
+                return value_interval(resampled()[name], *known), "bootstrap"
+            return delta_interval(deviations()[name], *known), "delta"
+
+        out: dict[str, tuple[MetricValue, IntervalMethod | None]] = {}
+        for name, column in formula(np.array([[sums.totals.get(each, 0.0) for each in names]])).items():
+            owned = index.find(name)
+            metric = Metric(PASS_RATE) if owned is None else owned.metric
+            each = CountedMetric(
+                metric=metric,
+                signature=metric.signature,
+                pooled=float(column[0]),
+                total=sums.scores.get(name, 0.0),
+                cases=sums.cases,
+                judged=sums.cases - sums.absent - sums.unjudged.get(name, 0),
+                scored=sums.scored.get(name, 0),
+                errored=sums.failed.get(name, 0) + (0 if label == OUTCOME else sums.unmeasured - missing),
+                missing=missing,
+                abstained=sums.abstained.get(name, 0),
+                basis=rests.get(name),
+            )
+            interval, method = None, None
+            if confidence is not None and each.has_interval:
+                interval, method = bounds(name, each, confidence)
+            out[name] = each.metric_value(interval), method if interval else None
+        return out
+
 
 def _bounded(rows: Mapping[CountsRow, int], label: str, evaluator: Evaluator) -> Statistics:
     statistics = Statistics(rows)
     return statistics if len(rows) <= FEW else Statistics({}, statistics.summed(label, evaluator))
-
-
-def merged_values(
-    label: str,
-    evaluator: Evaluator,
-    statistics: Statistics,
-    names: Sequence[str],
-    confidence: float | None,
-    missing: int = 0,
-) -> dict[str, tuple[MetricValue, IntervalMethod | None]]:
-    """Return an evaluator's metrics, each with how its interval was computed.
-
-    Args:
-        label: The evaluator's name in the suite.
-        evaluator: Has the formula.
-        statistics: Of the cases.
-        names: Of all counts that the evaluator has in the whole suite, those of `statistics` among them.
-        confidence: Of the intervals; ``None`` leaves them out.
-        missing: Cases that did not run, which are not in `statistics`' errors.
-    """
-    import numpy as np
-
-    formula = label_formula(label, evaluator, names)
-    sums = statistics.summed(label, evaluator, names)
-    index = MetricIndex.from_evaluators({label: evaluator})
-
-    @cache
-    def resampled() -> Mapping[str, FloatArray]:
-        return statistics.resampled(formula, names)
-
-    @cache
-    def deviations() -> Mapping[str, float]:
-        with np.errstate(all="ignore"):
-            return sums.deviations(formula, names)
-
-    totals = {each: np.array([sums.totals.get(each, 0.0)]) for each in names}
-    rests = {index.full_name(label, name): each for name, each in evaluator.basis(Sums(totals, 1)).items()}
-
-    def bounds(name: str, each: CountedMetric, level: float) -> tuple[tuple[float, float] | None, IntervalMethod]:
-        known = each.pooled, each.drawn, each.ranged, level
-        if each.basis is not None:
-            if (closed := each.closed_interval(level)) is not None:
-                return closed, "closed_form"
-            if statistics.moments is None:
-                return partial_interval(resampled_deviation(resampled()[name]), each.basis, *known), "bootstrap"
-            return partial_interval(deviations()[name], each.basis, *known), "delta"
-        if each.scored and sums.binary[name] == each.scored:
-            wilson = binary_interval(each.pooled, int(each.total), each.scored, *known[1:])
-            if wilson is not None:
-                return wilson, "wilson"
-        if statistics.moments is None:
-            return value_interval(resampled()[name], *known), "bootstrap"
-        return delta_interval(deviations()[name], *known), "delta"
-
-    out: dict[str, tuple[MetricValue, IntervalMethod | None]] = {}
-    for name, column in formula(np.array([[sums.totals.get(each, 0.0) for each in names]])).items():
-        owned = index.find(name)
-        metric = Metric(PASS_RATE) if owned is None else owned.metric
-        each = CountedMetric(
-            metric=metric,
-            signature=metric.signature,
-            pooled=float(column[0]),
-            total=sums.scores.get(name, 0.0),
-            cases=sums.cases,
-            judged=sums.cases - sums.absent - sums.unjudged.get(name, 0),
-            scored=sums.scored.get(name, 0),
-            errored=sums.failed.get(name, 0) + (0 if label == OUTCOME else sums.unmeasured - missing),
-            missing=missing,
-            abstained=sums.abstained.get(name, 0),
-            basis=rests.get(name),
-        )
-        interval, method = None, None
-        if confidence is not None and each.has_interval:
-            interval, method = bounds(name, each, confidence)
-        out[name] = each.metric_value(interval), method if interval else None
-    return out
 
 
 def label_formula(label: str, evaluator: Evaluator, names: Sequence[str]) -> Formula:

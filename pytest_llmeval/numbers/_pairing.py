@@ -436,6 +436,32 @@ class RunPairing:
         """Return the cluster number of each case; a case without the label is a cluster of its own."""
         return unit_numbers([self._records[row] for row in rows], cluster_by)
 
+    def count_left_out(self, name: str, rows: PairedRows) -> "LeftOut":
+        """Count the cases that are left out, and bound them by their worst case.
+
+        A case that one run has measured falls from its score, or to it; of others only the metric's range is known.
+        """
+        import numpy as np
+
+        table, metric = self.table, self.table.metric(name)
+        failed = [table.failed[name][part] for part in rows]
+        if not self.paired:
+            count = sum(int(part.sum()) for part in failed)
+            return LeftOut(
+                count, None if metric.low is None or metric.high is None else count * (metric.high - metric.low)
+            )
+        missing = [table.missing[part] for part in rows]
+        left_out = failed[0] | failed[1] | (missing[0] != missing[1])
+        if metric.low is None or metric.high is None:
+            return LeftOut(int(left_out.sum()), None)
+        best, worst = (metric.high, metric.low) if metric.higher_is_better else (metric.low, metric.high)
+
+        def bounded(run: int, otherwise: float) -> FloatArray:
+            scores = table.scores[name][rows[run]][left_out]
+            return np.where(np.isfinite(scores), scores, otherwise)
+
+        return LeftOut(int(left_out.sum()), float(np.abs(bounded(1, best) - bounded(0, worst)).sum()))
+
 
 class LeftOut(NamedTuple):
     """Cases that are not compared.
@@ -447,28 +473,3 @@ class LeftOut(NamedTuple):
 
     cases: int
     drop: float | None
-
-
-def left_out_of(pairing: RunPairing, name: str, rows: PairedRows) -> LeftOut:
-    """Count the cases that are left out, and bound them by their worst case.
-
-    A case that one run has measured falls from its score, or to it; of others nothing is known but the metric's range.
-    """
-    import numpy as np
-
-    table, metric = pairing.table, pairing.table.metric(name)
-    failed = [table.failed[name][part] for part in rows]
-    if not pairing.paired:
-        count = sum(int(part.sum()) for part in failed)
-        return LeftOut(count, None if metric.low is None or metric.high is None else count * (metric.high - metric.low))
-    missing = [table.missing[part] for part in rows]
-    left_out = failed[0] | failed[1] | (missing[0] != missing[1])
-    if metric.low is None or metric.high is None:
-        return LeftOut(int(left_out.sum()), None)
-    best, worst = (metric.high, metric.low) if metric.higher_is_better else (metric.low, metric.high)
-
-    def bounded(run: int, otherwise: float) -> FloatArray:
-        scores = table.scores[name][rows[run]][left_out]
-        return np.where(np.isfinite(scores), scores, otherwise)
-
-    return LeftOut(int(left_out.sum()), float(np.abs(bounded(1, best) - bounded(0, worst)).sum()))

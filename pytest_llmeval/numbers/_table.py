@@ -403,6 +403,32 @@ class Table:
                 if bounds is not None:
                     yield name, bounds
 
+    def summarize_rows(
+        self,
+        rows: Sequence[int],
+        metric: str,
+        *,
+        group_by: Sequence[str] = (),
+        confidence: float | None = 0.95,
+        cluster_by: str | None = None,
+    ) -> Result:
+        """Summarise some rows of a table as `summarize` does their records, for what is asked of many mixtures of rows.
+
+        Args:
+            rows: Which of them, in order.
+            metric: Of which scores are wanted.
+            group_by: As of `summarize`, like the rest.
+            confidence: Of the intervals.
+            cluster_by: A label.
+
+        Returns:
+            Metrics of these rows and their groups, without cases, and with the scores of one metric.
+        """
+        metrics, pass_rate, usage = _split(self, self.metrics(rows, confidence, cluster_by))
+        groups = _groups(self, rows, group_by, confidence, cluster_by)
+        scores = {metric: self.scores[metric][list(rows)]} if metric in self.scores else {}
+        return Result(metrics, groups, (), pass_rate, scores, usage, self.evaluators)
+
 
 def _observation(record: CaseRecord, label: str) -> Observation | None:
     if label == USAGE:
@@ -512,34 +538,6 @@ def summarize(
         records,
         None if cluster_by is None else _clusters(table, cluster_by),
     )
-
-
-def summarize_rows(
-    table: Table,
-    rows: Sequence[int],
-    metric: str,
-    *,
-    group_by: Sequence[str] = (),
-    confidence: float | None = 0.95,
-    cluster_by: str | None = None,
-) -> Result:
-    """Summarise some rows of a table as `summarize` does their records, for what is asked of many mixtures of rows.
-
-    Args:
-        table: The rows.
-        rows: Which of them, in order.
-        metric: Of which scores are wanted.
-        group_by: As of `summarize`, like the rest.
-        confidence: Of the intervals.
-        cluster_by: A label.
-
-    Returns:
-        Metrics of these rows and their groups, without cases, and with the scores of one metric.
-    """
-    metrics, pass_rate, usage = _split(table, table.metrics(rows, confidence, cluster_by))
-    groups = _groups(table, rows, group_by, confidence, cluster_by)
-    scores = {metric: table.scores[metric][list(rows)]} if metric in table.scores else {}
-    return Result(metrics, groups, (), pass_rate, scores, usage, table.evaluators)
 
 
 def _groups(

@@ -33,7 +33,6 @@ from pytest_llmeval.run import (
     FromFixtures,
     LoadedCase,
     SuitePart,
-    as_expected,
     is_skipped,
     skipped,
 )
@@ -163,7 +162,7 @@ class CaseItem(pytest.Function):
         try:
             for number, loaded in enumerate(every, 1):
                 execution = runner.run(loaded, fixtures, _from(every, number), self.early)
-                executions.append(as_expected(runner.excused(loaded, execution)))
+                executions.append(runner.excused(loaded, execution).as_expected())
                 if isinstance(executions[-1].error, BudgetError):
                     raise executions[-1].error
                 runner.activity.done += 1

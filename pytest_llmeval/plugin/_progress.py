@@ -27,17 +27,7 @@ from pytest_llmeval.plugin._pytest_private import tear_down, terminal_file, work
 from pytest_llmeval.plugin._session import Run, SessionSuites
 from pytest_llmeval.run import CaseRunner, ChoiceTerms, Item, RunWatcher
 from pytest_llmeval.services import Activity, Snapshot, watched
-from pytest_llmeval.suites import (
-    NOT_NEEDED,
-    StopGroup,
-    Suite,
-    SuiteKey,
-    default_registry,
-    extensions_of,
-    group_of,
-    in_order,
-    stopping,
-)
+from pytest_llmeval.suites import NOT_NEEDED, StopGroup, Suite, SuiteKey, default_registry, extensions_of
 
 _FIRST_S: Final = 2.0
 _EVERY_S: Final = 0.5
@@ -291,11 +281,11 @@ def ordered(suite: Suite, config: pytest.Config, *, judges_off: bool) -> Suite:
         config: Of the session.
         judges_off: Whether no judge is asked.
     """
-    suite = stopping(suite, config.option.llmeval_stop)
+    suite = suite.stopping(config.option.llmeval_stop)
     approves = config.getoption("update_snapshots", False) or config.getoption("update_new_snapshots_only", False)
     if suite.stop is None or approves or shard_of_run(config) is not None or (judges_off and suite.judged):
         return suite
-    return in_order(suite, seed_of_order(config), option_value(config, "family"))
+    return suite.in_order(seed_of_order(config), option_value(config, "family"))
 
 
 def seed_of_order(config: pytest.Config) -> str | None:
@@ -354,7 +344,7 @@ class StopBoard:
         """Return whether a case has to run, as far as is known."""
         if suite.order is None or case not in suite.order.ranks:
             return True
-        cases = self._read(group_of(key, suite))
+        cases = self._read(key.stop_group(suite))
         return cases is None or suite.order.ranks[case] < cases
 
     def _read(self, group: StopGroup) -> int | None:

@@ -392,14 +392,12 @@ class Run(Struct):
 
     def _keep(self, session: pytest.Session, path: Path) -> str:
         """Write the shard file; return what is wrong, or nothing."""
-        from pytest_llmeval.run import write_shard
-
         assert self.finished is not None
         origin = origin_of(session, self.loader, self.finished, self.collected)
         requests = self.runner.judges.deferred_requests() if self.runner.options.mode == "defer" else {}
         record = structs.replace(self.record, seconds=self.finished.report.run.duration_s, requests=requests)
         try:
-            write_shard(path, origin, record, self.config.rootpath)
+            origin.write_shard(path, record, self.config.rootpath)
         except OSError as error:
             return f"results NOT kept in {path}: {error.strerror}"
         return ""

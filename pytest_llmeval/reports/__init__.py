@@ -55,17 +55,9 @@ if TYPE_CHECKING:
         worst_cases,
     )
     from pytest_llmeval.reports._markdown import MOST_ROWS, VERDICTS, fall_reason, gate_reason, text
-    from pytest_llmeval.reports._mutation import (
-        POWER,
-        SHOWN_FROM,
-        GateNotice,
-        KindOutcome,
-        Survival,
-        findings,
-        survival_lines,
-    )
+    from pytest_llmeval.reports._mutation import POWER, SHOWN_FROM, GateNotice, KindOutcome, Survival
     from pytest_llmeval.reports._overview import MOST_LINES, affected_text, calls_line, run_outcome, uncalibrated_text
-    from pytest_llmeval.reports._tables import Line, Point, SystemsReport, TextTable, Timeline, draw
+    from pytest_llmeval.reports._tables import Line, Point, SystemsReport, TextTable, Timeline
     from pytest_llmeval.reports._terminal import agent_lines, gate_line, render
     from pytest_llmeval.reports.html._data import PageRun
     from pytest_llmeval.reports.html._page import rendered_page, to_page
@@ -141,8 +133,6 @@ _HOMES = {
         "POWER",
         "SHOWN_FROM",
         "Survival",
-        "findings",
-        "survival_lines",
     ),
     "_overview": (
         "MOST_LINES",
@@ -157,7 +147,6 @@ _HOMES = {
         "SystemsReport",
         "TextTable",
         "Timeline",
-        "draw",
     ),
     "_terminal": (
         "agent_lines",

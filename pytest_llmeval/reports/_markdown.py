@@ -11,7 +11,7 @@ from pytest_llmeval.core import BAD, GateResult, SnapshotVerdict, as_line, count
 from pytest_llmeval.data import append_text, write_text
 from pytest_llmeval.reports._failures import repeats_line
 from pytest_llmeval.reports._form import RunReport, SuiteReport, count_text
-from pytest_llmeval.reports._mutation import SHOWN_FROM, Survival, findings
+from pytest_llmeval.reports._mutation import SHOWN_FROM, Survival
 from pytest_llmeval.reports._overview import (
     MOST_LINES,
     OverviewRow,
@@ -165,7 +165,7 @@ def _mutants(survival: Survival) -> list[str]:
         (text(each.name), text(each.why), str(each.mutants), str(each.survived), str(each.undecided))
         for each in survival.kinds
     ]
-    faults = [f"- {text(each)}" for each in findings(survival, SHOWN_FROM)]
+    faults = [f"- {text(each)}" for each in survival.weaknesses(SHOWN_FROM)]
     table = _table(rows[:MOST_ROWS], ("mutant", "why it is wrong", "made", "survive", "undecided"))
     return _folded(f"Mutants of {survival.suite}", f" {survival.mutants}{rate}", [table, "", *faults, ""])
 

@@ -112,7 +112,7 @@ class Survival(Struct, frozen=True):
     @property
     def findings(self) -> list[str]:
         """Weaknesses of the suite, a sentence each."""
-        return list(findings(self, SHOWN_FROM))
+        return list(self.weaknesses(SHOWN_FROM))
 
     @property
     def mutants(self) -> int:
@@ -130,47 +130,43 @@ class Survival(Struct, frozen=True):
         decided = self.mutants - self.undecided
         return sum(each.survived for each in self.kinds) / decided if decided else None
 
+    def weaknesses(self, limit: float) -> Iterator[str]:
+        """Yield the weaknesses of a suite, a sentence each, with advice.
 
-def findings(survival: Survival, limit: float) -> Iterator[str]:
-    """Yield the weaknesses of a suite, a sentence each, with advice.
+        Args:
+            limit: The share of a kind of mutants that may survive.
+        """
+        for kind in self.kinds:
+            if kind.rate is not None and kind.rate > limit:
+                share = f"{kind.survived} of {kind.decided}"
+                advice = f": try {kind.advice}" if kind.advice else ""
+                yield f"{kind.name}: {share} pass although {kind.why}{advice}"
+        for gate in self.gates:
+            if gate.never:
+                yield f"gate {gate.gate}: passes even if all answers are broken: raise it, or judge another metric"
+        if self.constant is not None:
+            yield f"no gate fails if every answer is {self.constant!r}: try a gate on macro F1, or on each class"
+        if self.blind_cases:
+            named = _named(self.blind_cases)
+            yield f"cases that pass with every answer: {named}: give them an expectation or checks"
+        if self.idle_limits:
+            yield f"thresholds that no broken answer misses: {_named(self.idle_limits)}: raise them"
+        for kind in self.rewrites:
+            if kind.rate is not None and kind.rate > limit:
+                yield f"{kind.name}: {kind.survived} of {kind.mutants} fail although {kind.why}: the suite cries wolf"
 
-    Args:
-        survival: Of its mutants.
-        limit: The share of a kind of mutants that may survive.
-    """
-    for kind in survival.kinds:
-        if kind.rate is not None and kind.rate > limit:
-            share = f"{kind.survived} of {kind.decided}"
-            advice = f": try {kind.advice}" if kind.advice else ""
-            yield f"{kind.name}: {share} pass although {kind.why}{advice}"
-    for gate in survival.gates:
-        if gate.never:
-            yield f"gate {gate.gate}: passes even if all answers are broken: raise it, or judge another metric"
-    if survival.constant is not None:
-        yield f"no gate fails if every answer is {survival.constant!r}: try a gate on macro F1, or on each class"
-    if survival.blind_cases:
-        named = _named(survival.blind_cases)
-        yield f"cases that pass with every answer: {named}: give them an expectation or checks"
-    if survival.idle_limits:
-        yield f"thresholds that no broken answer misses: {_named(survival.idle_limits)}: raise them"
-    for kind in survival.rewrites:
-        if kind.rate is not None and kind.rate > limit:
-            yield f"{kind.name}: {kind.survived} of {kind.mutants} fail although {kind.why}: the suite cries wolf"
+    def lines(self, limit: float = SHOWN_FROM) -> Iterator[str]:
+        """Yield the survival of mutants as text.
+
+        Args:
+            limit: The share of a kind of mutants that may survive.
+        """
+        yield from (printable(line) for line in _lines(self, limit))
 
 
 def _named(names: Sequence[str]) -> str:
     more = [f"and {len(names) - _LISTED} more"] if len(names) > _LISTED else []
     return ", ".join([*names[:_LISTED], *more])
-
-
-def survival_lines(survival: Survival, limit: float = SHOWN_FROM) -> Iterator[str]:
-    """Yield the survival of mutants as text.
-
-    Args:
-        survival: Of its mutants.
-        limit: The share of a kind of mutants that may survive.
-    """
-    yield from (printable(line) for line in _lines(survival, limit))
 
 
 def _lines(survival: Survival, limit: float) -> Iterator[str]:
@@ -197,7 +193,7 @@ def _lines(survival: Survival, limit: float) -> Iterator[str]:
         yield ""
     yield from (f"gate {each.gate}: {_noticed(each)}" for each in survival.gates)
     yield ""
-    faults = list(findings(survival, limit))
+    faults = list(survival.weaknesses(limit))
     if faults:
         yield from (f"- {each}" for each in faults)
     elif survival.rate is None:

@@ -53,35 +53,34 @@ class TextTable(Struct, frozen=True):
     texts: Sequence[int] = (0,)
     spare: Sequence[int] = ()
 
+    def draw(self, width: int, *, everything: bool = False) -> Iterator[Line]:
+        """Yield the lines of a table without its title.
 
-def draw(table: TextTable, width: int, *, everything: bool = False) -> Iterator[Line]:
-    """Yield the lines of a table without its title.
-
-    Args:
-        table: The table.
-        width: Of the terminal, in columns.
-        everything: Whether dropped columns follow in further tables; if not, they are counted.
-    """
-    columns = [[printable(cell) for cell in column] for column in zip(table.headers, *table.rows, strict=True)]
-    widths = [max(map(width_of, column)) for column in columns]
-    fixed = [place for place in range(len(columns)) if place not in table.spare]
-    spare = list(table.spare)
-    while True:
-        fitting = _fitting(fixed, spare, widths, width)
-        if everything and spare and len(fitting) == len(fixed):
-            fitting = sorted([*fixed, spare[-1]])
-        for row in zip(*(columns[place] for place in fitting), strict=True):
-            cells = (
-                padded(cell, widths[place], left=place in table.texts) for place, cell in zip(fitting, row, strict=True)
-            )
-            yield Line(_GAP.join(cells).rstrip())
-        spare = [place for place in spare if place not in fitting]
-        if not spare:
-            return
-        if not everything:
-            yield Line(f"{counted(len(spare), 'more column')}: -vv or a wider terminal")
-            return
-        yield Line("")
+        Args:
+            width: Of the terminal, in columns.
+            everything: Whether dropped columns follow in further tables; if not, they are counted.
+        """
+        columns = [[printable(cell) for cell in column] for column in zip(self.headers, *self.rows, strict=True)]
+        widths = [max(map(width_of, column)) for column in columns]
+        fixed = [place for place in range(len(columns)) if place not in self.spare]
+        spare = list(self.spare)
+        while True:
+            fitting = _fitting(fixed, spare, widths, width)
+            if everything and spare and len(fitting) == len(fixed):
+                fitting = sorted([*fixed, spare[-1]])
+            for row in zip(*(columns[place] for place in fitting), strict=True):
+                cells = (
+                    padded(cell, widths[place], left=place in self.texts)
+                    for place, cell in zip(fitting, row, strict=True)
+                )
+                yield Line(_GAP.join(cells).rstrip())
+            spare = [place for place in spare if place not in fitting]
+            if not spare:
+                return
+            if not everything:
+                yield Line(f"{counted(len(spare), 'more column')}: -vv or a wider terminal")
+                return
+            yield Line("")
 
 
 def _fitting(fixed: Sequence[int], spare: Sequence[int], widths: Sequence[int], width: int) -> list[int]:

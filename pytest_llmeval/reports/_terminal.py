@@ -12,7 +12,7 @@ from msgspec import structs
 from pytest_llmeval.core import BAD, GateResult, SnapshotVerdict, code_of, counted, excerpt, number, printable, width_of
 from pytest_llmeval.data import write_text
 from pytest_llmeval.reports._form import CaseReport, RunReport, SuiteReport
-from pytest_llmeval.reports._mutation import Survival, survival_lines
+from pytest_llmeval.reports._mutation import Survival
 from pytest_llmeval.reports._overview import (
     MOST_LINES,
     affected_text,
@@ -36,7 +36,7 @@ from pytest_llmeval.reports._overview import (
     uncalibrated_text,
     warnings,
 )
-from pytest_llmeval.reports._tables import FilledTable, Line, SystemsReport, TextTable, draw, system_tables
+from pytest_llmeval.reports._tables import FilledTable, Line, SystemsReport, TextTable, system_tables
 
 _FILE_WIDTH = 100
 _READABLE = 160
@@ -166,7 +166,7 @@ def _mutants(mutation: "Sequence[Survival]") -> Iterator[Line]:
     """Yield the survival of mutants in each suite."""
     for each in mutation:
         yield Line("")
-        yield from map(Line, survival_lines(each))
+        yield from map(Line, each.lines())
 
 
 def _systems(systems: SystemsReport, verbosity: int, width: int, *, values: bool) -> Iterator[Line]:
@@ -182,7 +182,7 @@ def _titled(table: TextTable, width: int, *, everything: bool) -> Iterator[Line]
     if table.title:
         yield Line("")
         yield Line(printable(table.title))
-    yield from draw(table, width, everything=everything)
+    yield from table.draw(width, everything=everything)
 
 
 def _suite(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
@@ -206,7 +206,7 @@ def _suite(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
     yield from _metrics(suite, verbosity, width)
     for key in suite.groups if verbosity else ():
         yield Line("")
-        yield from draw(group_table(key, suite), width, everything=everything)
+        yield from group_table(key, suite).draw(width, everything=everything)
     if errors := _errors(suite):
         yield Line(printable(f"errors: {errors}"))
     yield from _gates(suite, details=bool(verbosity))
@@ -227,7 +227,7 @@ def _metrics(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
     if listed:
         if suite.tables:
             yield Line("")
-        yield from draw(metric_table(suite, listed), width, everything=everything)
+        yield from metric_table(suite, listed).draw(width, everything=everything)
         if columns := legend(listed):
             yield Line(columns)
     if more := len(listed_metrics(suite)) - len(listed):
@@ -239,7 +239,7 @@ def _cases(suite: SuiteReport, width: int, *, everything: bool) -> Iterator[Line
     table = case_table(suite)
     if table is not None:
         yield Line("")
-        yield from draw(table, width, everything=everything)
+        yield from table.draw(width, everything=everything)
 
 
 def _worst(suite: SuiteReport, width: int) -> Iterator[Line]:

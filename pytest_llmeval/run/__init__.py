@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from pytest_llmeval.run._execute import (
         Execution,
         answered_with,
-        as_expected,
         execute,
         is_skipped,
         json_like,
@@ -46,7 +45,6 @@ if TYPE_CHECKING:
         groups_of,
         read_shard,
         shard_of,
-        write_shard,
     )
     from pytest_llmeval.run._stages import (
         CaseChoice,
@@ -95,7 +93,6 @@ _HOMES = {
     ),
     "_execute": (
         "Execution",
-        "as_expected",
         "execute",
         "is_skipped",
         "answered_with",
@@ -158,7 +155,6 @@ _HOMES = {
         "groups_of",
         "read_shard",
         "shard_of",
-        "write_shard",
     ),
     "_stages": (
         "CaseChoice",

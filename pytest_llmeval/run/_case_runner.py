@@ -22,15 +22,7 @@ from pytest_llmeval.core import (
     PredictionError,
 )
 from pytest_llmeval.judges import JudgeOptions
-from pytest_llmeval.run._execute import (
-    Execution,
-    as_approved,
-    as_expected,
-    execute_repeats,
-    is_skipped,
-    is_xfail,
-    skipped,
-)
+from pytest_llmeval.run._execute import Execution, as_approved, execute_repeats, is_skipped, is_xfail, skipped
 from pytest_llmeval.run._job import (
     CaseAnswer,
     EarlyCalls,
@@ -231,7 +223,7 @@ class CaseRunner(Struct, dict=True):
         """Run one case of a suite without judges by the prediction that it carries, or that is recorded for it."""
         if is_skipped(loaded.case):
             return skipped(loaded.case)
-        return as_expected(self._scored(loaded, self._own_answers(loaded) or self._replayed(loaded)))
+        return self._scored(loaded, self._own_answers(loaded) or self._replayed(loaded)).as_expected()
 
     def _replayed(self, loaded: LoadedCase) -> Sequence[CaseAnswer]:
         """Return the recorded answers to a case, or why there are none."""
@@ -319,7 +311,7 @@ class CaseRunner(Struct, dict=True):
     def _concluded(self, execution: Execution) -> Execution:
         if isinstance(execution.error, self.signals.ends):
             raise execution.error
-        return as_expected(execution)
+        return execution.as_expected()
 
     def _most_at_a_time(self, suite: Suite) -> int:
         own = suite.target.concurrency if suite.target is not None else None

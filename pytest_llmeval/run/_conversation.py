@@ -32,7 +32,7 @@ from pytest_llmeval.judges import (
 )
 from pytest_llmeval.run._execute import json_like
 from pytest_llmeval.run._job import Answers, CaseAnswer, Job, Next, answer_to, usage_of_target
-from pytest_llmeval.suites import ConversationSpec, SimulatedUser, SuiteKey, wants_of
+from pytest_llmeval.suites import ConversationSpec, SimulatedUser, SuiteKey
 
 if TYPE_CHECKING:
     from pytest_llmeval.judges import JudgeService, RunStore
@@ -365,7 +365,7 @@ def user_questions(job: Job) -> UserQuestions | None:
     user = job.suite.conversation.user
     if user is None or job.user is None or not job.case.conversation:
         return None
-    wants = wants_of(user, job.case.input)
+    wants = user.wants_of(job.case.input)
     return UserQuestions(user, wants, job.user.panel, job.case.id, job.repeat, asker(job))
 
 

@@ -98,6 +98,12 @@ class Execution(Struct, frozen=True):
         """Return the case's metrics by their names in the suite."""
         return _scores(suite, suite.reported, self.record.observations)
 
+    def as_expected(self) -> "Execution":
+        """Return an execution whose failure is ``xfailed`` if the case has the tag ``xfail``, where no mark does so."""
+        if not is_xfail(self.case) or self.record.outcome not in BAD:
+            return self
+        return self.with_record(outcome="xfailed")
+
 
 Measure = Callable[[Suite, str, Evaluator, Case], Observation | Exception]
 
@@ -518,13 +524,6 @@ def is_xfail(case: Case) -> bool:
 def skipped(case: Case) -> Execution:
     """Return the execution of a case that has the tag ``skip``."""
     return Execution(case, CaseRecord(case.id, case.labels, "skipped", reason="Skipped: unconditional skip"))
-
-
-def as_expected(execution: Execution) -> Execution:
-    """Return an execution whose failure is ``xfailed`` if the case has the tag ``xfail``, where no mark does so."""
-    if not is_xfail(execution.case) or execution.record.outcome not in BAD:
-        return execution
-    return execution.with_record(outcome="xfailed")
 
 
 def as_approved(record: CaseRecord, approved: Collection[str]) -> CaseRecord:

@@ -40,7 +40,7 @@ from pytest_llmeval.run._stages import (
     SuiteVerdict,
 )
 from pytest_llmeval.services import calls_that_fit
-from pytest_llmeval.suites import Suite, SuiteKey, stop_fault
+from pytest_llmeval.suites import Suite, SuiteKey
 
 if TYPE_CHECKING:
     from pytest_llmeval.baselines import ApprovedScore
@@ -188,7 +188,7 @@ def _notes(suites: Sequence[JudgedSuite], scope: RunScope) -> Iterator[str]:
     yield from dict.fromkeys(
         f"{each.key.display_path}: runs to its end: {fault}"
         for each in suites
-        if each.suite.stop is not None and (fault := stop_fault(each.suite, scope.terms.family))
+        if each.suite.stop is not None and (fault := each.suite.stop_fault(scope.terms.family))
     )
     for each in suites:
         for name, moved in each.snapshot.moved_limits.items():

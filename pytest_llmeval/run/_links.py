@@ -30,7 +30,6 @@ from pytest_llmeval.targets import (
     recorded_figures,
     recording,
     typed_input,
-    within,
 )
 
 if TYPE_CHECKING:
@@ -387,7 +386,7 @@ class InWorld:
         stays = spec.timeout is None and not inspect.iscoroutinefunction(target)
         run = self.thread.call if self.thread is not None and stays else None
         world = World(factory, job.suite.typed(job.case), run)
-        return await within(world, lambda: ask(structs.replace(job, world=world)))
+        return await world.hold(lambda: ask(structs.replace(job, world=world)))
 
 
 async def traced(job: Job, ask: Next) -> Answers:

@@ -25,7 +25,7 @@ from pytest_llmeval.run._run_record import Item, RunRecord
 from pytest_llmeval.run._shards import ShardFile, ShardOptions, SuitePrint, shard_of
 from pytest_llmeval.run._stages import collected_records
 from pytest_llmeval.services import GitError, run_git
-from pytest_llmeval.suites import Suite, SuiteKey, in_order, stopping
+from pytest_llmeval.suites import Suite, SuiteKey
 
 _LISTED = 5
 _NAMED = 100
@@ -58,7 +58,7 @@ def merge_shards(shards: Sequence[ShardFile], root: Path, *, approves: bool = Fa
     def ordered(suite: Suite) -> Suite:
         if approves or (ran.judge == "off" and suite.judged):
             return suite
-        return in_order(stopping(suite, ran.stop), commit, ran.family)
+        return suite.stopping(ran.stop).in_order(commit, ran.family)
 
     suites = Checkout(root, plugins, known, ordered)
     faults = [*_other_checkouts(shards, suites), *_other_runs(shards), *_incomplete(shards)]

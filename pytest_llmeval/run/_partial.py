@@ -19,7 +19,7 @@ from pytest_llmeval.core import (
     grouped,
     groups_of_case,
 )
-from pytest_llmeval.numbers import OUTCOME, OUTCOME_EVALUATOR, Statistics, merged_values, outcome_of
+from pytest_llmeval.numbers import OUTCOME, OUTCOME_EVALUATOR, Statistics, outcome_of
 
 _VERSION = 1
 
@@ -166,7 +166,7 @@ class PartialResult:
         methods: dict[str, IntervalMethod] = {}
         for label, evaluator in {**self.evaluators, OUTCOME: OUTCOME_EVALUATOR}.items():
             statistics = some.statistics[label]
-            merged = merged_values(label, evaluator, statistics, names[label], confidence, some.missing)
+            merged = statistics.values_of(label, evaluator, names[label], confidence, some.missing)
             for name, (value, method) in merged.items():
                 values[name] = value
                 if method is not None:

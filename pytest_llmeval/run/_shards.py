@@ -265,6 +265,27 @@ class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     format: Literal["llmeval shard"] = "llmeval shard"
     version: Literal[1] = 1
 
+    def write_shard(self, path: Path, run: RunRecord, root: Path) -> None:
+        """Write the file in one step.
+
+        Args:
+            path: The file; its folder is made.
+            run: The record of the run.
+            root: Paths of other files are written relative to this folder, if they lie inside.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        run = run.relocated(lambda file: display_path(Path(file), root))
+        if self.shard:
+            run = structs.replace(run, deselected=set(), unwanted=set())  # the other shards have them
+        course = {name: getattr(run, name) for name in run.__struct_fields__ if name not in _OWN_LINES}
+        lines = [encode(self), encode(course, order="deterministic"), *map(encode, _lines(run))]
+        content = b"".join(line + b"\n" for line in lines)
+        end = encode(_End(len(lines), sha256(content).hexdigest())) + b"\n"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_bytes(path, gzip.compress(content + end, mtime=0))
+
 
 class _ResultLine(msgspec.Struct, forbid_unknown_fields=True):
     """The line of an item."""
@@ -307,29 +328,6 @@ class ShardFile:
 
 _OWN_LINES = ("items", "judgements")
 """Fields of a `RunRecord` that have a line for each element; the others share the second line."""
-
-
-def write_shard(path: Path, origin: Origin, run: RunRecord, root: Path) -> None:
-    """Write the file in one step.
-
-    Args:
-        path: The file; its folder is made.
-        origin: What was run, and where.
-        run: The record of the run.
-        root: Paths of other files are written relative to this folder, if they lie inside.
-
-    Raises:
-        OSError: It cannot be written.
-    """
-    run = run.relocated(lambda file: display_path(Path(file), root))
-    if origin.shard:
-        run = structs.replace(run, deselected=set(), unwanted=set())  # the other shards have them
-    course = {name: getattr(run, name) for name in run.__struct_fields__ if name not in _OWN_LINES}
-    lines = [encode(origin), encode(course, order="deterministic"), *map(encode, _lines(run))]
-    content = b"".join(line + b"\n" for line in lines)
-    end = encode(_End(len(lines), sha256(content).hexdigest())) + b"\n"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_bytes(path, gzip.compress(content + end, mtime=0))
 
 
 def _lines(run: RunRecord) -> Iterator[_ResultLine | _RecordedJudgement]:

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
         delay_asked_for,
         is_transient,
         refused_by,
-        retried,
     )
     from pytest_llmeval.services._secrets import (
         SOURCE_MARK,
@@ -115,7 +114,6 @@ _HOMES = {
         "delay_asked_for",
         "is_transient",
         "refused_by",
-        "retried",
     ),
     "_secrets": (
         "Redactor",

@@ -183,45 +183,41 @@ class RunCalls(Struct, frozen=True):
     activity: Activity = field(default_factory=Activity)
     refusals: Refusals = field(default_factory=Refusals)
 
+    async def retry(self, attempt: Callable[[], Awaitable[_T]], retries: int, sleep: Sleep, address: str) -> _T:
+        """Return the first result of an attempt, repeated as long as its failures are transient.
 
-async def retried(
-    attempt: Callable[[], Awaitable[_T]], retries: int, sleep: Sleep, calls: RunCalls, address: str
-) -> _T:
-    """Return the first result of an attempt, repeated as long as its failures are transient.
+        Args:
+            attempt: Makes one.
+            retries: Most repetitions.
+            sleep: Waits between attempts: as long as the service asks, or else twice as long each time. Jitter keeps
+                concurrent calls from coming back all at once.
+            address: The service and its key; after it refuses the key, it is not called again in the run.
 
-    Args:
-        attempt: Makes one.
-        retries: Most repetitions.
-        sleep: Waits between attempts: as long as the service asks, or else twice as long each time. Jitter keeps
-            concurrent calls from coming back all at once.
-        calls: Of the run.
-        address: The service and its key; after it refuses the key, it is not called again in the run.
-
-    Raises:
-        AttemptError: That of the last attempt, or that of the call that was refused.
-    """
-    number = 1
-    with calls.activity.waiting() as waits:
-        while True:
-            if (refusal := calls.refusals.get(address)) is not None:
-                error = AttemptError(refusal)
-            else:
-                try:
-                    result = await attempt()
-                except AttemptError as failure:
-                    error = failure
+        Raises:
+            AttemptError: That of the last attempt, or that of the call that was refused.
+        """
+        number = 1
+        with self.activity.waiting() as waits:
+            while True:
+                if (refusal := self.refusals.get(address)) is not None:
+                    error = AttemptError(refusal)
                 else:
-                    calls.refusals.succeeded(address)
-                    return result
-                if error.refused:
-                    calls.refusals.put(address, error.refused, str(error))
-            error.attempts = number
-            if not error.transient or number > retries:
-                raise error
-            waits(", ".join(filter(None, (f"retrying, {ordinal(number)} of {retries}", error.brief))))
-            await sleep(_delay(error, number))
-            calls.activity.retries += 1
-            number += 1
+                    try:
+                        result = await attempt()
+                    except AttemptError as failure:
+                        error = failure
+                    else:
+                        self.refusals.succeeded(address)
+                        return result
+                    if error.refused:
+                        self.refusals.put(address, error.refused, str(error))
+                error.attempts = number
+                if not error.transient or number > retries:
+                    raise error
+                waits(", ".join(filter(None, (f"retrying, {ordinal(number)} of {retries}", error.brief))))
+                await sleep(_delay(error, number))
+                self.activity.retries += 1
+                number += 1
 
 
 def _delay(error: AttemptError, number: int) -> float:

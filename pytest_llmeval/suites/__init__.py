@@ -14,7 +14,7 @@ from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
     from pytest_llmeval.suites._cases import CaseEntry
-    from pytest_llmeval.suites._conversations import ConversationSpec, SimulatedUser, wants_of
+    from pytest_llmeval.suites._conversations import ConversationSpec, SimulatedUser
     from pytest_llmeval.suites._entries import (
         NamedEvaluator,
         NamedObject,
@@ -54,10 +54,6 @@ if TYPE_CHECKING:
         StopGroup,
         Suite,
         SuiteKey,
-        group_of,
-        in_order,
-        stop_fault,
-        stopping,
     )
     from pytest_llmeval.suites._systems import MatrixSpec, ModelSpec, ModelSystem, PredictionsSpec
 
@@ -124,7 +120,6 @@ _HOMES = {
     "_conversations": (
         "ConversationSpec",
         "SimulatedUser",
-        "wants_of",
     ),
     "_registry": (
         "Command",
@@ -153,10 +148,6 @@ _HOMES = {
         "StopGroup",
         "Suite",
         "SuiteKey",
-        "group_of",
-        "in_order",
-        "stop_fault",
-        "stopping",
     ),
     "_systems": (
         "MatrixSpec",

@@ -12,7 +12,7 @@ from msgspec import structs
 from pytest_llmeval.core import MISSING, MODE_MARK, MODES, Case, Fault, expected_name, format_error, origin
 from pytest_llmeval.data import STRICT, Source, case_id, display_path, id_fault, json_text
 from pytest_llmeval.judges import PanelSpec
-from pytest_llmeval.suites._conversations import MessageEntry, SimulatedUser, script_fault, script_of, wants_of
+from pytest_llmeval.suites._conversations import MessageEntry, SimulatedUser, script_fault, script_of
 from pytest_llmeval.suites._judge_settings import without_unasked
 from pytest_llmeval.suites._limits import read_limits
 from pytest_llmeval.suites._reading import SuiteReading
@@ -225,7 +225,7 @@ def _talking(case: Case, user: SimulatedUser | None) -> Case:
     """
     if user is None:
         return case
-    wants = wants_of(user, case.input)
+    wants = user.wants_of(case.input)
     goal = case.input if isinstance(case.input, list) else {name: each for name, each in wants.items() if each}
     return replace(case, input=goal, conversation=True, way=user.way)
 

@@ -76,6 +76,37 @@ class SimulatedUser(JudgeSpec):
         settings = [self.model, self.base_url, self.request_parameters(), self.stop, self.language, self.instructions]
         return json.dumps([*settings, self.max_turns])
 
+    def wants_of(self, value: Any) -> dict[str, Any]:
+        """Return what the user of a case wants: its persona, goal and knowledge, those of the suite where it has none.
+
+        Args:
+            value: Input of the case: the goal as text, an object of the three, or messages that begin the conversation.
+
+        Raises:
+            ValueError: It is none of these, or nobody says the goal; ``found ..., expected ...``.
+        """
+        expected = "expected the user's goal as text, or an object with goal, persona and knows"
+        own: Mapping[str, Any] = {}
+        if isinstance(value, str):
+            own = {"goal": value}
+        elif isinstance(value, Mapping):
+            own = value
+        elif value is not None and not isinstance(value, list):
+            raise ValueError(f"found {excerpt(json.dumps(value), 40)} as input, {expected}")
+        if unknown := sorted(map(str, own.keys() - set(_WANTS))):
+            raise ValueError(f"found {unknown[0]!r} in the input, {expected}")
+        wants = {name: own.get(name) if own.get(name) not in (None, "", {}) else getattr(self, name) for name in _WANTS}
+        for name, kind, expectation in (
+            ("persona", str, "text"),
+            ("goal", str, "text"),
+            ("knows", Mapping, "names with values"),
+        ):
+            if not isinstance(wants[name], kind):
+                raise ValueError(f"found {excerpt(json.dumps(wants[name]), 40)} as {name}, expected {expectation}")  # noqa: TRY004 (a fault)
+        if not str(wants["goal"]).strip():
+            raise ValueError("found no goal of the simulated user, expected one as input, or in conversation.user")
+        return wants
+
 
 @dataclass(frozen=True)
 class ConversationSpec:
@@ -99,39 +130,6 @@ class ConversationSpec:
         if self.user is None:
             return self.max_turns
         return self.user.max_turns if self.max_turns is None else min(self.max_turns, self.user.max_turns)
-
-
-def wants_of(user: SimulatedUser, value: Any) -> dict[str, Any]:
-    """Return what the user of a case wants: its persona, goal and knowledge, those of the suite where it has none.
-
-    Args:
-        user: Of the suite.
-        value: Input of the case: the goal as text, an object of the three, or messages that begin the conversation.
-
-    Raises:
-        ValueError: It is none of these, or nobody says the goal; ``found ..., expected ...``.
-    """
-    expected = "expected the user's goal as text, or an object with goal, persona and knows"
-    own: Mapping[str, Any] = {}
-    if isinstance(value, str):
-        own = {"goal": value}
-    elif isinstance(value, Mapping):
-        own = value
-    elif value is not None and not isinstance(value, list):
-        raise ValueError(f"found {excerpt(json.dumps(value), 40)} as input, {expected}")
-    if unknown := sorted(map(str, own.keys() - set(_WANTS))):
-        raise ValueError(f"found {unknown[0]!r} in the input, {expected}")
-    wants = {name: own.get(name) if own.get(name) not in (None, "", {}) else getattr(user, name) for name in _WANTS}
-    for name, kind, expectation in (
-        ("persona", str, "text"),
-        ("goal", str, "text"),
-        ("knows", Mapping, "names with values"),
-    ):
-        if not isinstance(wants[name], kind):
-            raise ValueError(f"found {excerpt(json.dumps(wants[name]), 40)} as {name}, expected {expectation}")  # noqa: TRY004 (a fault)
-    if not str(wants["goal"]).strip():
-        raise ValueError("found no goal of the simulated user, expected one as input, or in conversation.user")
-    return wants
 
 
 def script_of(messages: Sequence[str | MessageEntry]) -> list[dict[str, str]]:

@@ -19,12 +19,12 @@ def read_target(reading: SuiteReading, entry: Any) -> "TargetSpec | None":
     """Read ``target``."""
     if entry is None:
         return None
-    from pytest_llmeval.targets import TargetSpec, target_faults
+    from pytest_llmeval.targets import TargetSpec
 
     spec = TargetSpec(entry) if isinstance(entry, str) else reading.check(TargetSpec, entry, ("target",))
     if spec is None:
         return None
-    for path, message in target_faults(spec, reading.document.objects):
+    for path, message in spec.faults(reading.document.objects):
         reading.fault(("target", *path), message)
     return spec
 

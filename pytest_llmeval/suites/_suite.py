@@ -330,6 +330,47 @@ class Suite(SuiteKeys, frozen=True, dict=True):
         """Return the limits of a case: the suite's, replaced by its own."""
         return {**self.thresholds, **case.thresholds} if case.thresholds else self.thresholds
 
+    def in_order(self, seed: str | None, family: str | None = None) -> "Suite":
+        """Order the cases, if the suite stops when its gates are decided and they can be.
+
+        Cases are sorted by the digests of their ids, or of the names of their clusters, with the seed, so that a case
+        that is added or removed changes the order of no other.
+
+        Args:
+            seed: Such as the commit that is checked out; ``None``: a fingerprint of the suite's cases.
+            family: Whose gates are judged together.
+        """
+        if self.stop is None or self.stop_fault(family):
+            return self
+        if seed is None:
+            seed = _digest("\n".join(case.id for case in _every_case(self)))
+        return replace(self, order=_order(_every_case(self), self, self.stop, seed))
+
+    def stop_fault(self, family: str | None = None) -> str:
+        """Say why a suite that is to stop when its gates are decided runs to its end nevertheless, or nothing.
+
+        Args:
+            family: Whose gates are judged together.
+        """
+        gates = self.ordered_gates
+        if not gates:
+            return "it has no gates"
+        if self.bulk:
+            return "mode bulk runs all cases in one item"
+        if family == "project" and any(gate.claims for gate in gates):
+            return "its gates are judged together with those of other suites"
+        if self.all_faults:
+            return "its files have faults"
+        if self.sample is not None and self.sample.weights:
+            return "cases of its sample have different weights"
+        return "; ".join(f"{gate}: {fault}" for gate in gates if (fault := _gate_fault(self, gate)))
+
+    def stopping(self, option: str | None) -> "Suite":
+        """Return a suite as the command line has it stop: ``decided``, ``never``, or as its file says."""
+        if option is None:
+            return self
+        return replace(self, stop=(self.stop or StopSettings()) if option == "decided" else None)
+
 
 def _typed_part(kind: Any, value: Any) -> Any:
     try:
@@ -376,6 +417,10 @@ class SuiteKey(NamedTuple):
         """The name of the results in files: the same on every machine."""
         return json.dumps(self[1:])
 
+    def stop_group(self, suite: Suite) -> "StopGroup":
+        """Return what a suite, or one of its variants, stops with."""
+        return StopGroup(self.display_path, self.test, "" if suite.systems and not self.test else self.variant)
+
 
 def sampled(suite: Suite, settings: SampleSettings) -> Suite:
     """Return a suite with the cases of its sample, and so its systems."""
@@ -391,13 +436,6 @@ def sampled(suite: Suite, settings: SampleSettings) -> Suite:
     return replace(suite, cases=cases, systems=systems, sample=sample)
 
 
-def stopping(suite: Suite, option: str | None) -> Suite:
-    """Return a suite as the command line has it stop: ``decided``, ``never``, or as its file says."""
-    if option is None:
-        return suite
-    return replace(suite, stop=(suite.stop or StopSettings()) if option == "decided" else None)
-
-
 class StopGroup(NamedTuple):
     """A group that stops together: all systems of a suite, a variant of its target, or a Python test over it.
 
@@ -410,32 +448,6 @@ class StopGroup(NamedTuple):
     display_path: str
     test: str
     variant: str
-
-
-def group_of(key: SuiteKey, suite: Suite) -> StopGroup:
-    """Return what a suite, or one of its variants, stops with."""
-    return StopGroup(key.display_path, key.test, "" if suite.systems and not key.test else key.variant)
-
-
-def stop_fault(suite: Suite, family: str | None = None) -> str:
-    """Say why a suite that is to stop when its gates are decided runs to its end nevertheless, or nothing.
-
-    Args:
-        suite: The suite.
-        family: Whose gates are judged together.
-    """
-    gates = suite.ordered_gates
-    if not gates:
-        return "it has no gates"
-    if suite.bulk:
-        return "mode bulk runs all cases in one item"
-    if family == "project" and any(gate.claims for gate in gates):
-        return "its gates are judged together with those of other suites"
-    if suite.all_faults:
-        return "its files have faults"
-    if suite.sample is not None and suite.sample.weights:
-        return "cases of its sample have different weights"
-    return "; ".join(f"{gate}: {fault}" for gate in gates if (fault := _gate_fault(suite, gate)))
 
 
 def _gate_fault(suite: Suite, gate: Gate) -> str:
@@ -453,24 +465,6 @@ def _cluster_label(suite: Suite) -> str | None:
     """Return the label whose cases are ordered together."""
     own = (gate.cluster_by for gate in suite.ordered_gates if gate.cluster_by)
     return suite.cluster_by or next(own, None)
-
-
-def in_order(suite: Suite, seed: str | None, family: str | None = None) -> Suite:
-    """Return a suite with the order of its cases, if it stops when its gates are decided and they can be.
-
-    Cases have the order of the digests of their ids, or of the names of their clusters, with the seed: a case that is
-    added or removed changes the order of no other.
-
-    Args:
-        suite: The suite.
-        seed: Such as the commit that is checked out; ``None``: a fingerprint of the suite's cases.
-        family: Whose gates are judged together.
-    """
-    if suite.stop is None or stop_fault(suite, family):
-        return suite
-    if seed is None:
-        seed = _digest("\n".join(case.id for case in _every_case(suite)))
-    return replace(suite, order=_order(_every_case(suite), suite, suite.stop, seed))
 
 
 def _every_case(suite: Suite) -> list[Case]:

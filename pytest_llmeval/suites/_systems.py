@@ -150,7 +150,7 @@ class SystemReader(Struct, frozen=True):
         return [path.relative_to(folder).as_posix() for path in paths]
 
     def _system(self, name: str, entry: Any, place: tuple[str | int, ...]) -> SystemSpec | None:
-        from pytest_llmeval.targets import TargetSpec, target_faults
+        from pytest_llmeval.targets import TargetSpec
 
         if fault := _name_fault(name):
             self.reading.fault(place, fault, key=True)
@@ -169,7 +169,7 @@ class SystemReader(Struct, frozen=True):
         target: TargetSpec | None = self.reading.check(TargetSpec, entry, place)
         if target is None:
             return None
-        for path, message in target_faults(target, self.reading.document.objects):
+        for path, message in target.faults(self.reading.document.objects):
             self.reading.fault((*place, *path), message)
         return SystemSpec(name, target=target)
 

@@ -6,16 +6,7 @@ from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
     from pytest_llmeval.targets._network import CommandTarget, HttpTarget
-    from pytest_llmeval.targets._python import (
-        Target,
-        World,
-        call_target,
-        for_case,
-        in_world,
-        load_target,
-        typed_input,
-        within,
-    )
+    from pytest_llmeval.targets._python import Target, World, call_target, for_case, in_world, load_target, typed_input
     from pytest_llmeval.targets._recordings import (
         WITHHELD,
         Journal,
@@ -25,7 +16,7 @@ if TYPE_CHECKING:
         recorded_figures,
         recording,
     )
-    from pytest_llmeval.targets._spec import BatchTarget, HttpSpec, TargetSpec, WorkspaceSpec, target_faults
+    from pytest_llmeval.targets._spec import BatchTarget, HttpSpec, TargetSpec, WorkspaceSpec
 
 _HOMES = {
     "_network": (
@@ -40,7 +31,6 @@ _HOMES = {
         "in_world",
         "load_target",
         "typed_input",
-        "within",
     ),
     "_recordings": (
         "Journal",
@@ -56,7 +46,6 @@ _HOMES = {
         "HttpSpec",
         "TargetSpec",
         "WorkspaceSpec",
-        "target_faults",
     ),
 }
 """Module to the names that other packages use of it."""

@@ -25,7 +25,6 @@ from pytest_llmeval.services import (
     kind,
     redacted_url,
     refused_by,
-    retried,
     stopwatch,
 )
 from pytest_llmeval.targets._spec import (
@@ -147,8 +146,8 @@ class HttpTarget(BatchTarget):
         parameters = self._parameters(request) if content is None else ()
         try:
             address = address_of(self._url, *sorted(self._spec.headers_from_env.values()))
-            body = await retried(
-                lambda: self._attempt(exchange, content, parameters), retries, self._sleep, self._calls, address
+            body = await self._calls.retry(
+                lambda: self._attempt(exchange, content, parameters), retries, self._sleep, address
             )
         except AttemptError as error:
             self._unreachable = isinstance(error, NoReplyError) and error.cause == "unreachable"

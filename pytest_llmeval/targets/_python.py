@@ -474,39 +474,40 @@ class World:
         if self.thread is not None:
             self.thread.end()
 
+    async def hold(self, work: Callable[[], Awaitable[_T]]) -> _T:
+        """Do something in a world; it is torn down whatever comes of that.
 
-async def within(world: World, work: Callable[[], Awaitable[_T]]) -> _T:
-    """Do something in a world; it is torn down whatever comes of that.
-
-    Raises:
-        PredictionError: The world cannot be set up or torn down.
-        BaseException: Any error of `work`.
-    """
-    try:
-        await world.set_up()
+        Raises:
+            PredictionError: The world cannot be set up or torn down.
+            BaseException: Any error of `work`.
+        """
         try:
-            done = await work()
-        except Exception as error:
+            await self.set_up()
             try:
-                await world.tear_down()
-            except PredictionError as second:
-                raise PredictionError(f"{in_its_turn(error, fault_of(error, PredictionError))}; {second}") from error
-            raise
-        except BaseException:  # the run ends, or the case is skipped
-            with suppress(Exception):
-                await world.tear_down()
-            raise
-        try:
-            await world.tear_down()
-        except asyncio.CancelledError:
-            if (task := asyncio.current_task()) is None:
+                done = await work()
+            except Exception as error:
+                try:
+                    await self.tear_down()
+                except PredictionError as second:
+                    raise PredictionError(
+                        f"{in_its_turn(error, fault_of(error, PredictionError))}; {second}"
+                    ) from error
                 raise
-            # What is done is not lost: the cancellation comes again, at the next wait.
-            task.uncancel()
-            task.cancel()
-        return done
-    finally:
-        world.end()
+            except BaseException:  # the run ends, or the case is skipped
+                with suppress(Exception):
+                    await self.tear_down()
+                raise
+            try:
+                await self.tear_down()
+            except asyncio.CancelledError:
+                if (task := asyncio.current_task()) is None:
+                    raise
+                # What is done is not lost: the cancellation comes again, at the next wait.
+                task.uncancel()
+                task.cancel()
+            return done
+        finally:
+            self.end()
 
 
 def _takes_a_case(factory: Callable[..., Any]) -> bool:

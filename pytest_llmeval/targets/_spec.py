@@ -151,6 +151,39 @@ class TargetSpec:
         """The calls or requests at a time that its settings allow; ``None`` if they do not say."""
         return self.http.concurrency if self.http is not None else self.concurrency
 
+    def faults(self, objects: Container[str] = ()) -> "Iterator[SpecFault]":
+        """Yield where a target is wrong, and ``found ..., expected ...``; no message holds what may be secret.
+
+        Args:
+            objects: Names of what Python passes by value.
+        """
+        is_function = self.python is not None or self.is_for_fixture
+        if self.kind is None and not self.is_for_fixture:
+            kinds = [name for name in ("python", "http", "command") if getattr(self, name) is not None]
+            subject = f"found {' and '.join(kinds)}" if kinds else "no target given"
+            yield (), f"{subject}: set exactly one of python, http, command"
+        if self.python is not None and self.python not in objects:
+            yield from _python_faults(self.python)
+        if self.http is not None:
+            yield from ((("http", *path), message) for path, message in _http_faults(self.http))
+            if self.timeout is not None:
+                yield ("timeout",), "found a timeout beside http, expected it inside http"
+        elif self.timeout is not None:
+            yield from _timeout_faults(self.timeout)
+        if self.concurrency is not None and not is_function and self.workspace is None:
+            where = "inside http" if self.http is not None else "none: a command gets one input at a time"
+            yield ("concurrency",), f"found {self.concurrency}, expected {where}"
+        elif self.concurrency is not None and self.concurrency < 1:
+            yield ("concurrency",), f"found {self.concurrency}, expected at least 1"
+        if self.traces and not is_function:
+            yield ("traces",), f"found traces beside {self.kind or 'no target'}, expected a python target"
+        if self.world is not None:
+            if not is_function:
+                yield ("world",), f"found a world beside {self.kind or 'no target'}, expected a python target"
+            if self.world not in objects:
+                yield from ((("world",), message) for _, message in _python_faults(self.world))
+        yield from _command_faults(self)
+
 
 class BatchTarget(ABC):
     """Something that answers several inputs in one call. It belongs to the event loop that first awaits it.
@@ -369,41 +402,6 @@ SpecFault: TypeAlias = tuple[tuple[str | int, ...], str]
 _LONGEST_TIMEOUT: Final = 24 * 60 * 60
 _RANGES: Final = {"batch": (1, 10_000), "retries": (0, 10), "concurrency": (1, 64)}
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-
-
-def target_faults(spec: TargetSpec, objects: Container[str] = ()) -> Iterator[SpecFault]:
-    """Yield where a target is wrong, and ``found ..., expected ...``; no message holds what may be secret.
-
-    Args:
-        spec: The target.
-        objects: Names of what Python passes by value.
-    """
-    is_function = spec.python is not None or spec.is_for_fixture
-    if spec.kind is None and not spec.is_for_fixture:
-        kinds = [name for name in ("python", "http", "command") if getattr(spec, name) is not None]
-        subject = f"found {' and '.join(kinds)}" if kinds else "no target given"
-        yield (), f"{subject}: set exactly one of python, http, command"
-    if spec.python is not None and spec.python not in objects:
-        yield from _python_faults(spec.python)
-    if spec.http is not None:
-        yield from ((("http", *path), message) for path, message in _http_faults(spec.http))
-        if spec.timeout is not None:
-            yield ("timeout",), "found a timeout beside http, expected it inside http"
-    elif spec.timeout is not None:
-        yield from _timeout_faults(spec.timeout)
-    if spec.concurrency is not None and not is_function and spec.workspace is None:
-        where = "inside http" if spec.http is not None else "none: a command gets one input at a time"
-        yield ("concurrency",), f"found {spec.concurrency}, expected {where}"
-    elif spec.concurrency is not None and spec.concurrency < 1:
-        yield ("concurrency",), f"found {spec.concurrency}, expected at least 1"
-    if spec.traces and not is_function:
-        yield ("traces",), f"found traces beside {spec.kind or 'no target'}, expected a python target"
-    if spec.world is not None:
-        if not is_function:
-            yield ("world",), f"found a world beside {spec.kind or 'no target'}, expected a python target"
-        if spec.world not in objects:
-            yield from ((("world",), message) for _, message in _python_faults(spec.world))
-    yield from _command_faults(spec)
 
 
 def _python_faults(name: str) -> Iterator[SpecFault]:

@@ -47,7 +47,6 @@ from pytest_llmeval.suites import (
     is_foreign,
     left_alone,
     no_suite,
-    stop_fault,
     widest,
 )
 from pytest_llmeval.targets import TargetSpec
@@ -482,7 +481,7 @@ def _remarks(suite: Suite) -> Iterator[str]:
         yield f"warning: {suite.cannot_fail}"
     yield from (f"note: {each}" for each in (*suite.notes, *_never_decided(suite)))
     yield from (f"warning: {each}" for each in unmet_by_expected(suite))
-    if suite.stop is not None and (fault := stop_fault(suite)):
+    if suite.stop is not None and (fault := suite.stop_fault()):
         yield f"note: it runs to its end: {fault}"
     yield from (f"warning: {place} is retired according to the installed genai-prices" for place in _retired(suite))
 

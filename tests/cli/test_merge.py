@@ -13,7 +13,7 @@ from msgspec import structs
 from pytest_llmeval import Observation
 from pytest_llmeval.cli import main
 from pytest_llmeval.core import CaseRecord
-from pytest_llmeval.run import ShardOptions, write_shard
+from pytest_llmeval.run import ShardOptions
 from pytest_llmeval.run import _finishing as finishing
 
 COUNT = 3
@@ -31,7 +31,7 @@ def project(here: Path) -> Path:
 
 def write(root: Path, shard: str, name: str = "", only: tuple[str, ...] = (), ran_as: Any = None, **more: Any) -> Path:
     path = root / "parts" / f"{name or shard.partition('/')[0]}.llmeval"
-    write_shard(path, origin(root, shard, **more), ran(root, shard, only, **(ran_as or {})), root)
+    origin(root, shard, **more).write_shard(path, ran(root, shard, only, **(ran_as or {})), root)
     return path
 
 
@@ -186,7 +186,7 @@ def test_scores_by_other_steps_of_a_judge_are_not_merged(
             (record,) = each.part.records
             part = structs.replace(each.part, records=[CaseRecord(record.id, observations=seen)])
             run.items[item] = structs.replace(each, part=part)
-        write_shard(here / "parts" / f"{shard[0]}.llmeval", origin(here, shard), run, here)
+        origin(here, shard).write_shard(here / "parts" / f"{shard[0]}.llmeval", run, here)
     assert main(["merge", "parts"]) == (0 if same else 1)
     assert ("llmeval: found steps of judge in s.eval.json ['" in capsys.readouterr().err) != same
 
@@ -194,7 +194,7 @@ def test_scores_by_other_steps_of_a_judge_are_not_merged(
 def test_another_evaluator_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = origin(project, "2/3")
     other = structs.replace(made, suites=[structs.replace(made.suites[0], evaluators="sha256:0")])
-    write_shard(project / "parts" / "2.llmeval", other, ran(project, "2/3"), project)
+    other.write_shard(project / "parts" / "2.llmeval", ran(project, "2/3"), project)
     assert main(["merge", "parts"]) == 1
     assert "parts/2.llmeval: found a run of s.eval.json that differs in evaluators" in capsys.readouterr().err
 

@@ -7,7 +7,7 @@ from builders import binary, gate, judge, noisy, pairing, run
 from pytest_llmeval import Metric
 from pytest_llmeval.gates import ChangeGate, judge_together
 from pytest_llmeval.gates._drop import GainGate
-from pytest_llmeval.numbers import DropQuestion, Evidence, compare, drop_evidence, drop_power
+from pytest_llmeval.numbers import DropQuestion, Evidence, compare
 from pytest_llmeval.numbers._significance import (
     effective_units,
     sign_flip_tails,
@@ -89,36 +89,36 @@ def test_the_rule_of_three() -> None:
 def found(here: list[float], there: list[float], labels: list[str] | None = None, max_drop: float = 0.02) -> Evidence:
     both = pairing(run(here, labels or ()), run(there, labels or ()))
     question = DropQuestion(both, both.everything(), "score", "value", max_drop, 0.95, "talk" if labels else None)
-    return drop_evidence(question, "bootstrap")
+    return question.evidence("bootstrap")
 
 
 SCORE = Metric("score")
 
 
 def test_what_a_gate_could_have_found() -> None:
-    few = drop_power(found([0.0] * 5, [1.0] * 5), gate(0.02), SCORE)
+    few = found([0.0] * 5, [1.0] * 5).drop_power(gate(0.02), SCORE)
     assert (few.decides, few.least, few.observed, few.smallest) == (False, 1 / 32, 1.0, None)
     assert few.level == pytest.approx(0.025)
-    enough = drop_power(found([0.0] * 9, [1.0] * 9), gate(0.02), SCORE)
+    enough = found([0.0] * 9, [1.0] * 9).drop_power(gate(0.02), SCORE)
     assert enough.decides
-    beside = drop_power(found([0.0] * 9, [1.0] * 9), gate(0.02), SCORE, 21)
+    beside = found([0.0] * 9, [1.0] * 9).drop_power(gate(0.02), SCORE, 21)
     assert not beside.decides
     assert beside.level == pytest.approx(0.025 / 21)
 
 
 def test_clusters_count_and_what_is_wrong_already_cannot_fall() -> None:
     labels = [str(number % 5) for number in range(60)]
-    assert not drop_power(found([0.0] * 60, [1.0] * 60, labels), gate(0.02), SCORE).decides
-    assert drop_power(found([0.0] * 60, [1.0] * 60), gate(0.02), SCORE).decides
-    assert not drop_power(found([0.0] * 60, [1.0] * 4 + [0.0] * 56), gate(0.02), SCORE).decides
-    assert not drop_power(found([0.0] * 60, [0.01] * 60), gate(0.02), SCORE).decides
-    assert drop_power(found([0.0] * 60, [0.01] * 60), gate(0.02), SCORE).least == 1
+    assert not found([0.0] * 60, [1.0] * 60, labels).drop_power(gate(0.02), SCORE).decides
+    assert found([0.0] * 60, [1.0] * 60).drop_power(gate(0.02), SCORE).decides
+    assert not found([0.0] * 60, [1.0] * 4 + [0.0] * 56).drop_power(gate(0.02), SCORE).decides
+    assert not found([0.0] * 60, [0.01] * 60).drop_power(gate(0.02), SCORE).decides
+    assert found([0.0] * 60, [0.01] * 60).drop_power(gate(0.02), SCORE).least == 1
 
 
 def test_one_side_and_less_confidence_make_deciding_easier() -> None:
     five = found([0.0] * 5, [1.0] * 5)
-    assert drop_power(five, gate(0.02, alternative="less"), SCORE).decides
-    assert drop_power(five, gate(0.02, confidence=0.9), SCORE).decides
+    assert five.drop_power(gate(0.02, alternative="less"), SCORE).decides
+    assert five.drop_power(gate(0.02, confidence=0.9), SCORE).decides
 
 
 def test_reasons_count_clusters() -> None:

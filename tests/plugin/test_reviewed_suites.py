@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.evaluators import HumanLabel, label_line
+from pytest_llmeval.evaluators import HumanLabel
 
 if TYPE_CHECKING:
     from conftest import Project
@@ -38,7 +38,7 @@ def answers(project: "Project") -> list[dict[str, Any]]:
 def labelled(items: list[dict[str, Any]], annotator: str, path: Path) -> dict[str, float]:
     """Write that a person finds every answer perfect, and return the weights by case."""
     labels = [HumanLabel(annotator=annotator, scale="1-5", label=5, **each["line"]) for each in items]
-    path.write_text("".join(map(label_line, labels)), encoding="utf-8")
+    path.write_text("".join(map(HumanLabel.line, labels)), encoding="utf-8")
     return {each["line"]["cases"][0]: 1 / each["line"]["probability"] for each in items}
 
 

@@ -17,7 +17,6 @@ from pytest_llmeval.reports import (
     SuiteReport,
     TextTable,
     case_reports,
-    draw,
     gate_verdicts,
     render,
     suite_report,
@@ -39,7 +38,7 @@ def texts(*suites: SuiteReport, width: int = 80) -> list[str]:
 
 
 def drawn(width: int, *, everything: bool = False) -> list[str]:
-    return [line.text for line in draw(WIDE, width, everything=everything)]
+    return [line.text for line in WIDE.draw(width, everything=everything)]
 
 
 def test_a_suite_takes_one_line_with_the_metrics_of_its_gates() -> None:

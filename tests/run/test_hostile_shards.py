@@ -17,7 +17,7 @@ from msgspec import structs
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.core import LlmevalError
-from pytest_llmeval.run import read_shard, write_shard
+from pytest_llmeval.run import read_shard
 from pytest_llmeval.run._merging import _other_files
 
 EVIL = """
@@ -34,7 +34,7 @@ def shard(here: Path) -> Path:
     path = here / "parts" / "1.llmeval"
     run = ran(here, "1/1")
     run.judgements.add(here / "__llmeval__" / "s.judgements.jsonl", entry())
-    write_shard(path, origin(here, "1/1"), run, here)
+    origin(here, "1/1").write_shard(path, run, here)
     return path
 
 
@@ -104,7 +104,7 @@ def test_shards_in_the_checkout_itself_bring_only_what_the_commit_has(
     (here / "conftest.py").write_text(EVIL.format(mark=str(mark)), encoding="utf-8")
     made = origin(here, "1/1")
     suite = structs.replace(made.suites[0], plugins={"conftest.py": ""})
-    write_shard(here / "1.llmeval", structs.replace(made, suites=[suite]), ran(here, "1/1"), here)
+    structs.replace(made, suites=[suite]).write_shard(here / "1.llmeval", ran(here, "1/1"), here)
     assert main(["merge", "1.llmeval"]) == 1
     assert "conftest.py: lies where the shards do, expected a file of the commit" in capsys.readouterr().err
     assert not mark.exists()

@@ -15,7 +15,6 @@ from pytest_llmeval.run import (
     RunRecord,
     SuitePart,
     read_shard,
-    write_shard,
 )
 from pytest_llmeval.suites import SuiteKey
 
@@ -25,7 +24,7 @@ def written(tmp_path: Path) -> Path:
     """The file of a shard of a suite in the same folder."""
     write_suite(tmp_path)
     path = tmp_path / "part.llmeval"
-    write_shard(path, origin(tmp_path, "1/2"), ran(tmp_path, "1/2"), tmp_path)
+    origin(tmp_path, "1/2").write_shard(path, ran(tmp_path, "1/2"), tmp_path)
     return path
 
 
@@ -55,7 +54,7 @@ def test_a_shard_is_read_as_it_was_written_wherever_the_checkout_is(tmp_path: Pa
         return made
 
     made = origin(here)
-    write_shard(here / "new" / "part.llmeval", made, run(here), here)
+    made.write_shard(here / "new" / "part.llmeval", run(here), here)
     found = read_shard(here / "new" / "part.llmeval", there)
     assert found.origin == made
     for name in RunRecord.__struct_fields__:
@@ -66,7 +65,7 @@ def test_a_shard_is_read_as_it_was_written_wherever_the_checkout_is(tmp_path: Pa
 def test_the_same_results_are_the_same_bytes(written: Path) -> None:
     folder = written.parent
     again = folder / "again.llmeval"
-    write_shard(again, origin(folder, "1/2"), ran(folder, "1/2"), folder)
+    origin(folder, "1/2").write_shard(again, ran(folder, "1/2"), folder)
     assert again.read_bytes() == written.read_bytes()
     assert str(folder) not in gzip.decompress(again.read_bytes()).decode()
 
@@ -131,6 +130,6 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 def test_a_file_of_another_version_is_refused(written: Path) -> None:
     made = origin(written.parent, version=2)
-    write_shard(written, made, RunRecord(started=1.0), written.parent)
+    made.write_shard(written, RunRecord(started=1.0), written.parent)
     with pytest.raises(LlmevalError, match="expected a shard file that this version of pytest-llmeval-suite wrote"):
         read_shard(written, written.parent)

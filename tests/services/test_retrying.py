@@ -7,7 +7,7 @@ from email.utils import format_datetime
 
 import pytest
 
-from pytest_llmeval.services import AttemptError, Refusals, RunCalls, Snapshot, delay_asked_for, is_transient, retried
+from pytest_llmeval.services import AttemptError, Refusals, RunCalls, Snapshot, delay_asked_for, is_transient
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -45,7 +45,7 @@ async def _ask_until_given_up(failure: AttemptError, retries: int, waits: list[f
     async def sleep(seconds: float) -> None:
         waits.append(seconds)
 
-    await retried(attempt, retries, sleep, RunCalls(), "")
+    await RunCalls().retry(attempt, retries, sleep, "")
 
 
 def waits_for(failure: AttemptError, retries: int) -> list[float]:
@@ -84,7 +84,7 @@ def test_an_error_that_is_no_failed_attempt_is_raised_at_once() -> None:
         pytest.fail("waited")
 
     with pytest.raises(ValueError, match=r"^$"):
-        asyncio.run(retried(attempt, 5, sleep, RunCalls(), ""))
+        asyncio.run(RunCalls().retry(attempt, 5, sleep, ""))
 
 
 def test_while_it_retries_a_call_says_which_of_how_many_and_why() -> None:
@@ -99,7 +99,7 @@ def test_while_it_retries_a_call_says_which_of_how_many_and_why() -> None:
     async def sleep(_: float) -> None:
         said.append(calls.activity.snapshot().waits)
 
-    assert asyncio.run(retried(attempt, 5, sleep, calls, "")) == "done"
+    assert asyncio.run(calls.retry(attempt, 5, sleep, "")) == "done"
     assert said == [f"retrying, {number} of 5, status 500" for number in ("1st", "2nd", "3rd")]
     assert calls.activity.snapshot() == Snapshot(retries=3)
 
@@ -115,7 +115,7 @@ def test_after_a_refusal_nobody_asks_that_address_again() -> None:
             raise AttemptError(f"status 401 of {address}", refused="key" if address == "refused" else "")
 
         with pytest.raises(AttemptError, match=f"^status 401 of {address}$"):
-            await retried(attempt, 5, asyncio.sleep, calls, address)
+            await calls.retry(attempt, 5, asyncio.sleep, address)
 
     async def run() -> None:
         for each in (*calls, *calls):
@@ -152,7 +152,7 @@ def test_forbidden_texts_cost_no_other_call_once_the_key_has_worked(answers: str
         for number in range(len(answers)):
             with suppress(AttemptError):
                 # The first call is the first process's; all others are the last one's.
-                await retried(attempt, 5, asyncio.sleep, calls[0 if number == 0 else -1], "here")
+                await calls[0 if number == 0 else -1].retry(attempt, 5, asyncio.sleep, "here")
 
     asyncio.run(run())
     assert len(seen) == asked

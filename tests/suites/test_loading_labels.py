@@ -9,7 +9,7 @@ from project import load_text
 
 from pytest_llmeval.baselines import comparable_of
 from pytest_llmeval.core import SuiteError
-from pytest_llmeval.evaluators import HumanLabel, label_line
+from pytest_llmeval.evaluators import HumanLabel
 from pytest_llmeval.run import score
 
 SUITE = """\
@@ -28,10 +28,10 @@ def suite(human: str) -> str:
 @pytest.mark.parametrize("human", ["a.jsonl", "[a.jsonl]", "[a.jsonl, b.jsonl]"])
 def test_other_labels_are_another_measurement(tmp_path: Path, human: str) -> None:
     for name in ("a.jsonl", "b.jsonl"):
-        (tmp_path / name).write_text(label_line(LABEL), encoding="utf-8")
+        (tmp_path / name).write_text(LABEL.line(), encoding="utf-8")
     before = comparable_of(load_text(suite(human), tmp_path))
     assert comparable_of(load_text(suite(human), tmp_path)) == before
-    (tmp_path / "a.jsonl").write_text(label_line(LABEL) * 2, encoding="utf-8")
+    (tmp_path / "a.jsonl").write_text(LABEL.line() * 2, encoding="utf-8")
     after = comparable_of(load_text(suite(human), tmp_path))
     assert after.data == before.data
     assert after.evaluators != before.evaluators

@@ -16,7 +16,7 @@ from servers import PATIENCE
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.core import LlmevalError
-from pytest_llmeval.suites import default_registry, load_suite, stop_fault
+from pytest_llmeval.suites import default_registry, load_suite
 from pytest_llmeval.workbench.init._questions import AnswerShape, answer_shape, find_columns, read_questions
 
 Command = Callable[..., tuple[int, list[str]]]
@@ -121,7 +121,7 @@ def test_gates_of_a_judged_suite_can_be_decided_early_and_decide_on_falls(init: 
     suite = load_suite(path, default_registry(), root=shop)
     assert suite.all_faults == ()
     assert suite.stop is not None
-    assert stop_fault(suite) == ""
+    assert suite.stop_fault() == ""
     gates = [str(gate) for gate in suite.regressions]
     assert gates == ["drop(mean(faithfulness)) <= 0.02", "drop(mean(factual_f1)) <= 0.02"]
     assert suite.snapshot is not None

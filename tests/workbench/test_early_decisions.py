@@ -12,7 +12,7 @@ from pytest_llmeval.baselines import Keeper, SnapshotMode, Stamp
 from pytest_llmeval.core import Case, CaseRecord, Observation
 from pytest_llmeval.numbers import summarize
 from pytest_llmeval.run import Collected, CollectedSuite, RunRecord, RunScope, RunTerms
-from pytest_llmeval.suites import Suite, SuiteKey, default_registry, in_order, load_suite
+from pytest_llmeval.suites import Suite, SuiteKey, default_registry, load_suite
 from pytest_llmeval.suites._run_settings import StopSettings
 from pytest_llmeval.workbench.early._stopping import stop_early
 
@@ -44,7 +44,7 @@ def scripted(suite: Suite, seed: int, share: float) -> list[CaseRecord]:
 
 
 def run_of(suite: Suite, seed: str, records: list[CaseRecord]) -> CollectedSuite:
-    ordered = in_order(suite, seed)
+    ordered = suite.in_order(seed)
     whole = CollectedSuite(SuiteKey("/s.eval.yaml", "s.eval.yaml"), ordered, records, len(ordered.cases))
     scope = RunScope(RunRecord(), RunTerms(), KnownSuites(Path("/"), {}), Keeper(SnapshotMode()), Stamp("", None))
     (made,) = stop_early(Collected([whole]), scope).suites
@@ -92,7 +92,7 @@ def test_results_that_arrived_early_do_not_count(example: Suite) -> None:
 
 def test_a_case_that_has_not_run_before_a_look_decides_nothing(example: Suite) -> None:
     records = scripted(example, 7, 0.9)
-    order = in_order(example, "commit").order
+    order = example.in_order("commit").order
     assert order is not None
     lacking = [CaseRecord(each.id, outcome="not_run") if each.id == order.ids[3] else each for each in records]
     assert run_of(example, "commit", lacking).stop is None

@@ -10,7 +10,7 @@ import pytest
 from pytest_llmeval.cli import main, open_suite
 from pytest_llmeval.core import Case, Mutator, Neighbours
 from pytest_llmeval.numbers import wilson_interval
-from pytest_llmeval.reports import Survival, findings
+from pytest_llmeval.reports import Survival
 from pytest_llmeval.suites import default_registry, get_evaluator
 from pytest_llmeval.workbench.mutation._mutants import mutation_of
 from pytest_llmeval.workbench.mutation._survival import survival_of
@@ -100,7 +100,7 @@ def survived(folder: Path, content: Mapping[str, Any]) -> Survival:
 def test_a_sound_suite_is_left_in_peace(tmp_path: Path, content: dict[str, Any]) -> None:
     found = survived(tmp_path, content)
     assert found.mutants >= 10
-    assert list(findings(found, 0.2)) == []
+    assert list(found.weaknesses(0.2)) == []
 
 
 WORDS = ("refunds", "shipping", "open", "shop", "call", "return")
@@ -134,7 +134,7 @@ TOOTHLESS: dict[str, tuple[dict[str, Any], list[str]]] = {
 def test_the_known_hole_of_a_toothless_suite_is_named(
     tmp_path: Path, content: dict[str, Any], named: list[str]
 ) -> None:
-    said = list(findings(survived(tmp_path, content), 0.2))
+    said = list(survived(tmp_path, content).weaknesses(0.2))
     for each in named:
         assert any(each in line for line in said), (each, said)
 
@@ -223,7 +223,7 @@ def test_a_class_that_may_be_said_all_the_time_is_named(tmp_path: Path) -> None:
     content = {"evaluators": ["classification"], "cases": CLASSES}
     assert survived(tmp_path, {**content, "gates": ["accuracy >= 0.4"]}).constant == "spam"
     assert survived(tmp_path, {**content, "gates": ["accuracy >= 0.4", "f1_macro >= 0.5"]}).constant is None
-    said = list(findings(survived(tmp_path, {**content, "gates": ["accuracy >= 0.4"]}), 0.2))
+    said = list(survived(tmp_path, {**content, "gates": ["accuracy >= 0.4"]}).weaknesses(0.2))
     assert any(each.startswith("no gate fails if every answer is 'spam'") for each in said)
 
 
@@ -257,7 +257,7 @@ def test_a_text_in_a_part_has_the_mutants_of_a_text(tmp_path: Path) -> None:
     parted = [{**each, "prediction": {"text": each["prediction"], "sources": []}} for each in ANSWERS]
     found = survived(tmp_path, {**GOOD["words"], "parts": {"answer": "text"}, "cases": parted})
     assert found.mutants == survived(tmp_path, GOOD["words"]).mutants
-    assert list(findings(found, 0.2)) == []
+    assert list(found.weaknesses(0.2)) == []
 
 
 def test_retrieved_documents_of_an_answer_are_removed(tmp_path: Path) -> None:
@@ -277,7 +277,7 @@ def test_retrieved_documents_of_an_answer_are_removed(tmp_path: Path) -> None:
     }
     found = survived(tmp_path, suite)
     assert {each.name: each.survived for each in found.kinds}["relevant_removed"] == 0
-    assert not any("recall@2" in each for each in findings(found, 0.2))
+    assert not any("recall@2" in each for each in found.weaknesses(0.2))
 
 
 def test_answers_that_fail_as_they_are_are_no_originals(tmp_path: Path) -> None:

@@ -44,7 +44,6 @@ from pytest_llmeval.evaluators.judge._judged_case import (
     prompt_texts,
     reason_lines,
     unnamed_defects,
-    verdict_details,
 )
 from pytest_llmeval.evaluators.measures._confusion import rate_counts, share_basis, share_by_rates
 from pytest_llmeval.judges import (
@@ -69,7 +68,6 @@ from pytest_llmeval.judges import (
     numbered_steps,
     optional_fields,
     preset_form,
-    prompt_mode,
     prompt_of,
     prompted_mode,
     prompts_fault,
@@ -318,7 +316,7 @@ class Judge(JudgedEvaluator):
         if self.rubric is not None:
             mode = rubric_mode(self.rubric.criteria, self.rubric.levels)
         elif self.form is not None and name in (_PROMPT, _CRITERIA):
-            mode = prompt_mode(self._prompt, self.form) if name == _PROMPT else criteria_mode(self.form)
+            mode = self._prompt.mode(self.form) if name == _PROMPT else criteria_mode(self.form)
         else:
             mode = get_mode(name)
         if self.score == "given":
@@ -425,7 +423,7 @@ class Judge(JudgedEvaluator):
         if self.form is not None:
             grades = verdict.details.get(GRADES_OF_FIELDS, {})
             counts |= {f"field.{name}": each.share(grades[name]) for name, each in self.form.others.items()}
-        details = verdict_details(judged, verdict)
+        details = judged.details_of(verdict)
         details |= self._steps(verdicts)
         why = _OVER_CASES
         people = self._people_on(case, judged) if self.corrected else PeopleScores()

@@ -73,6 +73,10 @@ class HumanLabel(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=
         """The key by which a later label of the same person replaces this one."""
         return self.review, self.prints, self.annotator
 
+    def line(self) -> str:
+        """Return the line of a file; equal labels give equal lines."""
+        return f"{json.dumps(to_builtins(self), ensure_ascii=False)}\n"
+
 
 def share_of(scale: LabelScale, label: str | int) -> float:
     """Return a label as a number from 0 (worst) to 1.
@@ -82,11 +86,6 @@ def share_of(scale: LabelScale, label: str | int) -> float:
     """
     labels = SCALES[scale]
     return labels.index(label) / (len(labels) - 1)
-
-
-def label_line(label: HumanLabel) -> str:
-    """Return the line of a file; equal labels give equal lines."""
-    return f"{json.dumps(to_builtins(label), ensure_ascii=False)}\n"
 
 
 def read_labels(paths: Iterable[tuple[Path, str]]) -> list[HumanLabel]:

@@ -293,6 +293,20 @@ class JudgedCase:
         low, high = self.scale
         return (score - low) / (high - low)
 
+    def details_of(self, verdict: Verdict) -> dict[str, Any]:
+        """Return what people want to see of a verdict; what there is none of is left out."""
+        others = {name: value for name, value in verdict.details.items() if name not in _KNOWN}
+        flags = [flag for flag in FLAGS if verdict.details.get(flag)]
+        details: dict[str, Any] = {
+            "mode": self.name,
+            "reasoning": excerpt(verdict.reasoning, _LONGEST_REASONING, lines=True),
+            "flags": flags,
+            **others,
+        }
+        if self.mode is not None and self.mode.scale != (0.0, 1.0):
+            details["raw_score"] = verdict.score
+        return {name: value for name, value in details.items() if value not in ("", [])}
+
 
 def reason_lines(details: Mapping[str, Any]) -> list[str]:
     """Return the reasons of a judge, the defects that it found, and what else it replied, as lines."""
@@ -300,21 +314,6 @@ def reason_lines(details: Mapping[str, Any]) -> list[str]:
     others = [f"{name}: {as_line(value)}" for name, value in details.get("reply", {}).items()]
     reasons = juror_lines(details["jurors"]) if "jurors" in details else filter(None, [details.get("reasoning")])
     return [*reasons, *flags, *others]
-
-
-def verdict_details(judged: JudgedCase, verdict: Verdict) -> dict[str, Any]:
-    """Return what people want to see of a verdict; what there is none of is left out."""
-    others = {name: value for name, value in verdict.details.items() if name not in _KNOWN}
-    flags = [flag for flag in FLAGS if verdict.details.get(flag)]
-    details: dict[str, Any] = {
-        "mode": judged.name,
-        "reasoning": excerpt(verdict.reasoning, _LONGEST_REASONING, lines=True),
-        "flags": flags,
-        **others,
-    }
-    if judged.mode is not None and judged.mode.scale != (0.0, 1.0):
-        details["raw_score"] = verdict.score
-    return {name: value for name, value in details.items() if value not in ("", [])}
 
 
 def defect_counts(details: Mapping[str, Any]) -> dict[str, float]:

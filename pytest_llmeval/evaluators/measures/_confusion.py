@@ -74,6 +74,46 @@ class Margins:
         chosen_labels = tuple(self.labels[row] for row in rows)
         return Margins(chosen_labels, self.gold[rows], self.predicted[rows], self.hits[rows])
 
+    def average(self, kind: str) -> dict[str, FloatArray]:
+        """Average precision, recall and F1 over labels, as scikit-learn's ``precision_recall_fscore_support``.
+
+        Args:
+            kind: ``micro`` (ratio of sums), ``macro`` (mean; recall of a label without gold counts as 0, as in
+                scikit-learn) or ``weighted`` (mean weighted by gold).
+
+        Returns:
+            ``precision``, ``recall`` and ``f1``; NaN where no label takes part. Without gold, recall of ``micro``
+            and everything of ``weighted`` are also NaN.
+        """
+        import numpy as np
+
+        hits, predicted, gold = self.hits, self.predicted, self.gold
+        if kind == "micro":
+            hits, predicted, gold = (each.sum(axis=0) for each in (hits, predicted, gold))
+        each = {
+            "precision": precision(hits, predicted, gold),
+            "recall": recall(hits, gold),
+            "f1": f1(hits, predicted, gold),
+        }
+        if kind == "micro":
+            return each
+        weights = gold if kind == "weighted" else ((gold + predicted) > 0).astype(np.float64)
+        total = weights.sum(axis=0)
+        for values in each.values():
+            np.copyto(values, 0.0, where=np.isnan(values))
+            np.multiply(values, weights, out=values)
+        return {name: ratio(values.sum(axis=0), total) for name, values in each.items()}
+
+    def cohen_kappa(self) -> FloatArray:
+        """Return Cohen's kappa, (observed - expected) / (1 - expected) agreement, in [-1, 1] (Cohen 1960).
+
+        NaN where gold and predictions hold one and the same label only, so that agreement by chance is certain.
+        """
+        gold, predicted = self.gold.sum(axis=0), self.predicted.sum(axis=0)
+        by_chance = (self.gold * self.predicted).sum(axis=0)
+        disagreements = gold - self.hits.sum(axis=0)
+        return 1.0 - ratio(disagreements * predicted, gold * predicted - by_chance)
+
 
 def ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
     """Return ``part / whole``, NaN where `whole` is 0."""
@@ -100,38 +140,6 @@ def f1(hits: FloatArray, predicted: FloatArray, gold: FloatArray) -> FloatArray:
     return ratio(2 * hits, predicted + gold)
 
 
-def average(margins: Margins, kind: str) -> dict[str, FloatArray]:
-    """Average precision, recall and F1 over labels, as scikit-learn's ``precision_recall_fscore_support``.
-
-    Args:
-        margins: The labels to average over; one that is neither gold nor predicted does not take part.
-        kind: ``micro`` (ratio of sums), ``macro`` (mean; recall of a label without gold counts as 0, as in
-            scikit-learn) or ``weighted`` (mean weighted by gold).
-
-    Returns:
-        ``precision``, ``recall`` and ``f1``; NaN where no label takes part. Without gold, recall of ``micro``
-        and everything of ``weighted`` are also NaN.
-    """
-    import numpy as np
-
-    hits, predicted, gold = margins.hits, margins.predicted, margins.gold
-    if kind == "micro":
-        hits, predicted, gold = (each.sum(axis=0) for each in (hits, predicted, gold))
-    each = {
-        "precision": precision(hits, predicted, gold),
-        "recall": recall(hits, gold),
-        "f1": f1(hits, predicted, gold),
-    }
-    if kind == "micro":
-        return each
-    weights = gold if kind == "weighted" else ((gold + predicted) > 0).astype(np.float64)
-    total = weights.sum(axis=0)
-    for values in each.values():
-        np.copyto(values, 0.0, where=np.isnan(values))
-        np.multiply(values, weights, out=values)
-    return {name: ratio(values.sum(axis=0), total) for name, values in each.items()}
-
-
 def per_label(margins: Margins, labels: Iterable[str]) -> dict[str, FloatArray]:
     """Return ``precision[x]``, ``recall[x]``, ``f1[x]`` and ``support[x]`` of each label x.
 
@@ -154,17 +162,6 @@ def per_label(margins: Margins, labels: Iterable[str]) -> dict[str, FloatArray]:
         for measure, column in columns.items():
             metrics[f"{measure}[{name}]"] = absent[measure] if row is None else column[row]
     return metrics
-
-
-def cohen_kappa(margins: Margins) -> FloatArray:
-    """Return Cohen's kappa, (observed - expected) / (1 - expected) agreement, in [-1, 1] (Cohen 1960).
-
-    NaN where gold and predictions hold one and the same label only, so that agreement by chance is certain.
-    """
-    gold, predicted = margins.gold.sum(axis=0), margins.predicted.sum(axis=0)
-    by_chance = (margins.gold * margins.predicted).sum(axis=0)
-    disagreements = gold - margins.hits.sum(axis=0)
-    return 1.0 - ratio(disagreements * predicted, gold * predicted - by_chance)
 
 
 def matthews(margins: Margins) -> FloatArray:

@@ -14,16 +14,7 @@ from msgspec.structs import replace
 from pytest_llmeval.core import JudgeError
 from pytest_llmeval.judges._contract import JudgeReply, JudgeRequest, Usage
 from pytest_llmeval.judges.questions._replies import TokenChoice
-from pytest_llmeval.services import (
-    AttemptError,
-    Refused,
-    RunCalls,
-    Sleep,
-    delay_asked_for,
-    is_transient,
-    refused_by,
-    retried,
-)
+from pytest_llmeval.services import AttemptError, Refused, RunCalls, Sleep, delay_asked_for, is_transient, refused_by
 
 _MOST_TOKENS: Final = 1 << 53
 """The largest plausible count; databases and JSON of other programs cannot store more."""
@@ -317,7 +308,7 @@ class Patience:
                 raise
 
         try:
-            reply = await retried(counted, self.retries, self.sleep, self.calls, f"{self.provider} {address}")
+            reply = await self.calls.retry(counted, self.retries, self.sleep, f"{self.provider} {address}")
         except AttemptError as failure:
             text, attempts = str(failure), failure.attempts
             rejected = isinstance(failure, CallError) and failure.rejected

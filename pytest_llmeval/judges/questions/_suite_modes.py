@@ -203,6 +203,18 @@ class PromptFile:
     placeholders: tuple[str, ...]
     digest: str
 
+    def mode(self, form: ReplyForm) -> Mode:
+        """Return the mode that asks as a prompt says; its version is a digest of prompt and form."""
+        return Mode(
+            name="prompt",
+            version=f"{_VERSION}-{hashlib.sha256(f'{self.digest} {form.digest}'.encode()).hexdigest()[:8]}",
+            instructions={name: f"{self.text}\n\n{form.instructions(name)}" for name in ("en", "zh")},
+            fields=self.placeholders,
+            scale=form.scale,
+            read=form.read,
+            reply_schema=form.schema,
+        )
+
 
 def read_prompt(path: Path) -> PromptFile:
     """Read a prompt.
@@ -247,19 +259,6 @@ def _placeholder_fault(written: str) -> str | None:
     if steps and root in _WHOLE:
         return f"found {written!r}, expected '{{{{ {root} }}}}', which is a text"
     return None
-
-
-def prompt_mode(prompt: PromptFile, form: ReplyForm) -> Mode:
-    """Return the mode that asks as a prompt says; its version is a digest of prompt and form."""
-    return Mode(
-        name="prompt",
-        version=f"{_VERSION}-{hashlib.sha256(f'{prompt.digest} {form.digest}'.encode()).hexdigest()[:8]}",
-        instructions={name: f"{prompt.text}\n\n{form.instructions(name)}" for name in ("en", "zh")},
-        fields=prompt.placeholders,
-        scale=form.scale,
-        read=form.read,
-        reply_schema=form.schema,
-    )
 
 
 PROMPTED_TYPES: Final = (*(name for name, mode in MODE_OF_TYPE.items() if mode != ADVERSARIAL), ABSTENTION)

@@ -22,7 +22,7 @@ from pytest_llmeval.core import (
     label_name,
     read_cells,
 )
-from pytest_llmeval.evaluators import Margins, average, defect_counts, precision, ratio, recall, unnamed_defects
+from pytest_llmeval.evaluators import Margins, defect_counts, precision, ratio, recall, unnamed_defects
 from pytest_llmeval.judges import FLAGS
 from pytest_llmeval.reports import read_report, to_json
 from pytest_llmeval.tasks.fact_check._evidence import EvidenceMatch, MatchedPair
@@ -53,7 +53,7 @@ def verdict_scores(sums: Sums, verdicts: Sequence[str], *, every: bool = False) 
     keys = [key for verdict in verdicts if (key := label_key(verdict)) is not None]
     cells = read_cells(sums)
     margins = Margins.from_cells(cells, sums.length)
-    macro_f1 = average(margins.only(keys), "macro")["f1"]
+    macro_f1 = margins.only(keys).average("macro")["f1"]
     if every:
         macro_f1 = _macro_f1(margins, keys, sums.length)
     scores = {

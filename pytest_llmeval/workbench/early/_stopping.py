@@ -25,7 +25,7 @@ from pytest_llmeval.run import (
     qualified,
     rows_of,
 )
-from pytest_llmeval.suites import CaseOrder, StopGroup, Suite, SuiteKey, group_of
+from pytest_llmeval.suites import CaseOrder, StopGroup, Suite, SuiteKey
 from pytest_llmeval.workbench.early._evidence import EarlyVerdict, PartScores, decide_gate
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def stop_early(collected: Collected, scope: RunScope) -> Collected:
     groups: dict[StopGroup, dict[str, CollectedSuite]] = {}
     for each in collected.suites:
         if each.suite.order is not None:
-            groups.setdefault(group_of(each.key, each.suite), {})[each.key.variant] = each
+            groups.setdefault(each.key.stop_group(each.suite), {})[each.key.variant] = each
     stopped: dict[SuiteKey, CollectedSuite] = {}
     for variants in groups.values():
         decision = first_decision(variants, scope.keeper)
@@ -343,7 +343,7 @@ def foresee(
     for key, suite in suites:
         records = rows_of(suite, _approved(key), "")
         collected = CollectedSuite(key, suite, records, suite.total, judges_of(suite, judges, key.display_path))
-        groups.setdefault(group_of(key, suite), {})[key.variant] = collected
+        groups.setdefault(key.stop_group(suite), {})[key.variant] = collected
     decisions: dict[SuiteKey, int | None] = {}
     for variants in groups.values():
         decision = first_decision(variants, keeper)
@@ -414,7 +414,7 @@ class StopWatch:
             return  # the end of the run says so
         if suite.order is None:
             return
-        group = group_of(key, suite)
+        group = key.stop_group(suite)
         if group not in self._groups:
             self._groups[group] = self._begun(key, suite)
         progress = self._groups[group]

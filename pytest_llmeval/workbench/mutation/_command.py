@@ -19,7 +19,7 @@ from pytest_llmeval.cli import (
 )
 from pytest_llmeval.core import LlmevalError, counted
 from pytest_llmeval.data import display_path
-from pytest_llmeval.reports import SHOWN_FROM, findings, published, survival_lines
+from pytest_llmeval.reports import SHOWN_FROM, published
 from pytest_llmeval.suites import Suite, SuiteKey, default_registry
 from pytest_llmeval.targets import Recordings
 from pytest_llmeval.workbench._judge import judge_options
@@ -93,10 +93,10 @@ def _mutate(options: Namespace) -> CommandResult:
         raise LlmevalError("\n".join(faults))
     say(faults, error=True)
     limit = SHOWN_FROM if options.fail_over is None else options.fail_over
-    suites = [{**published(each), "findings": list(findings(each, limit))} for each in results]
+    suites = [{**published(each), "findings": list(each.weaknesses(limit))} for each in results]
     is_judged = options.changed or options.fail_over is not None
     survived = is_judged and any((each.rate or 0.0) > limit for each in results)
-    lines = [line for each in results for line in survival_lines(each, limit)]
+    lines = [line for each in results for line in each.lines(limit)]
     return CommandResult(1 if survived or (options.changed and faults) else 0, {"suites": suites}, lines)
 
 

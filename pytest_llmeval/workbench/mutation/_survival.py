@@ -12,7 +12,7 @@ from msgspec import Struct, structs
 from pytest_llmeval.core import PASS_RATE, UNFAILED, CaseRecord, Mutator, counted, fault_of, grouped
 from pytest_llmeval.gates import ScoreGate
 from pytest_llmeval.judges import JudgeOffError
-from pytest_llmeval.numbers import Table, summarize_rows, wilson_interval
+from pytest_llmeval.numbers import Table, wilson_interval
 from pytest_llmeval.reports import POWER, GateNotice, KindOutcome, Survival
 from pytest_llmeval.run import Execution, JudgedSuite, Reported, RunScope
 from pytest_llmeval.suites import Suite
@@ -141,8 +141,7 @@ class GateWatch:
 
 def fails(gate: ScoreGate, table: Table, rows: Sequence[int], cluster_by: str | None = None) -> bool:
     """Return whether a gate fails on some rows of a table."""
-    result = summarize_rows(
-        table,
+    result = table.summarize_rows(
         rows,
         gate.metric,
         group_by=(gate.by,) if gate.by else (),

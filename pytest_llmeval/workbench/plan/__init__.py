@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from pytest_llmeval.core import counted
-from pytest_llmeval.reports import Line, TextTable, draw
+from pytest_llmeval.reports import Line, TextTable
 
 _MEDIAN, _HIGH = 50, 95
 
@@ -276,7 +276,7 @@ class RunPlan:
         """
         rows = list(chain.from_iterable(map(_rows, self.suites)))
         if rows:
-            yield from draw(_table(rows), width, everything=everything)
+            yield from _table(rows).draw(width, everything=everything)
             yield Line("")
         yield from map(Line, _summary(self))
         yield from (Line(str(each)) for each in self.stops)

@@ -35,7 +35,6 @@ from pytest_llmeval.evaluators import (
     JudgedCase,
     Margins,
     PeopleScores,
-    cohen_kappa,
     describe_found,
     is_labelled,
     krippendorff_alpha,
@@ -48,7 +47,6 @@ from pytest_llmeval.evaluators import (
     spread_of,
     unit_moments,
     unseen_error,
-    verdict_details,
     weighted_kappa,
     without_people,
 )
@@ -240,7 +238,7 @@ class JudgeAgreement(Judge):
             positive = sum(level_of(each, self._levels()) >= self._positive for each in scores) / len(scores)
             counts |= rate_counts(float(level >= self._positive), positive, people.weight)
             undefined |= missing_rates(positive)
-        details = {**verdict_details(judged, verdict), "judge": verdict.score, "human": list(scores)}
+        details = {**judged.details_of(verdict), "judge": verdict.score, "human": list(scores)}
         return Observation(counts, details, undefined, judged.texts.malformed)
 
     def explain(self, case: Case, observation: Observation) -> list[str]:
@@ -265,7 +263,7 @@ class JudgeAgreement(Judge):
         numbers = {(json.loads(people), json.loads(judge)): column for (people, judge), column in cells.items()}
         return {
             "agreement": ratio(margins.hits.sum(axis=0), margins.gold.sum(axis=0)),
-            "cohen_kappa": cohen_kappa(margins),
+            "cohen_kappa": margins.cohen_kappa(),
             "weighted_kappa": weighted_kappa(numbers, sums.length),
             "krippendorff_alpha": krippendorff_alpha(sums),
             "pearson": pearson(sums),

@@ -22,7 +22,6 @@ from pytest_llmeval.evaluators import (
     HumanLabel,
     HumanLabels,
     krippendorff_alpha,
-    label_line,
     read_labels,
     unit_moments,
 )
@@ -158,7 +157,7 @@ class LabelFile:
         with _refusing(SuiteError):
             labels = self.labels()
         own = [each for each in labels if (each.annotator, each.review) == (annotator, self.review.id)]
-        return "".join(map(label_line, own))
+        return "".join(map(HumanLabel.line, own))
 
     def save(self, body: bytes) -> None:
         """Write what a person says, in place of what the person has said before of the same answers.
@@ -186,7 +185,7 @@ class LabelFile:
 
         def make() -> str:
             others = [each for each in self.labels() if each.subject not in new]
-            return "".join(map(label_line, [*others, *new.values()]))
+            return "".join(map(HumanLabel.line, [*others, *new.values()]))
 
         with _refusing(SuiteError):
             rewrite(self.path, make)

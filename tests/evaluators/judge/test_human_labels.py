@@ -17,7 +17,6 @@ from pytest_llmeval.evaluators import (
     HumanLabels,
     Judge,
     PeopleScores,
-    label_line,
     read_labels,
 )
 from pytest_llmeval.judges import Rubric, Verdict
@@ -48,7 +47,7 @@ def scored(folder: Path, cases: Sequence[Case], labels: Sequence[HumanLabel], ev
         return f'{{"score": {said}}}'
 
     path = folder / "labels.jsonl"
-    path.write_text("".join(map(label_line, labels)), encoding="utf-8")
+    path.write_text("".join(map(HumanLabel.line, labels)), encoding="utf-8")
     options: dict[str, Any] = {"corrected": True} if evaluator is Judge else {}
     return score(evaluator(mode="continuous", human=str(path), **options), cases, judge=answer)
 
@@ -160,7 +159,7 @@ def test_a_skipped_answer_is_no_label(tmp_path: Path) -> None:
 def test_grades_are_brought_to_the_scale_of_a_rubric(tmp_path: Path) -> None:
     path = tmp_path / "labels.jsonl"
     one = case(1, 0.5)
-    path.write_text(label_line(label(one, 4, reference="")), encoding="utf-8")
+    path.write_text(label(one, 4, reference="").line(), encoding="utf-8")
     levels = (Level(1, "bad"), Level(3, "fair"), Level(5, "good"))
     rubric = Rubric(criteria="Is it kind?", levels=levels, pass_mark=3)
     judge = Judge(mode="rubric", rubric=rubric, corrected=True, human=str(path))
@@ -188,7 +187,7 @@ def test_the_last_label_of_a_person_counts(tmp_path: Path) -> None:
     path = tmp_path / "labels.jsonl"
     one = case(1, 0.5)
     said = [label(one, 1), label(one, 5), label(one, 2, "ben")]
-    path.write_text("".join(map(label_line, said)), encoding="utf-8")
+    path.write_text("".join(map(HumanLabel.line, said)), encoding="utf-8")
     assert [(each.annotator, each.label) for each in read_labels([(path, "")])] == [("ana", 5), ("ben", 2)]
 
 

@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from pytest_llmeval.evaluators import Margins, average
-from pytest_llmeval.evaluators.measures._confusion import cohen_kappa, matthews
+from pytest_llmeval.evaluators import Margins
+from pytest_llmeval.evaluators.measures._confusion import matthews
 
 
 def test_measures_of_nothing_are_undefined() -> None:
     margins = Margins.from_cells({}, 2)
-    columns = [cohen_kappa(margins), matthews(margins)]
-    columns += [column for kind in ("micro", "macro", "weighted") for column in average(margins, kind).values()]
+    columns = [margins.cohen_kappa(), matthews(margins)]
+    columns += [column for kind in ("micro", "macro", "weighted") for column in margins.average(kind).values()]
     assert all(column.shape == (2,) and np.isnan(column).all() for column in columns)
 
 
@@ -18,5 +18,5 @@ def test_fractional_weights_of_a_single_label_leave_kappa_undefined_and_correlat
     margins = Margins.from_cells({("0", "0"): weights, ("1", "0"): weights / 3}, 3)
     assert matthews(margins).tolist() == [0.0, 0.0, 0.0]
     alone = Margins.from_cells({("0", "0"): weights}, 3)
-    assert np.isnan(cohen_kappa(alone)).all()
+    assert np.isnan(alone.cohen_kappa()).all()
     assert matthews(alone).tolist() == [0.0, 0.0, 0.0]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_llmeval.core import PredictionError
-from pytest_llmeval.targets import TargetSpec, WorkspaceSpec, target_faults
+from pytest_llmeval.targets import TargetSpec, WorkspaceSpec
 from pytest_llmeval.tasks.agents._workspace import WorkspaceTarget, _read_files
 
 HONEST = """
@@ -167,7 +167,7 @@ def test_workspace_at_a_commit_is_a_clone_whose_commits_stay_in_it(folder: Path)
     (reply,) = asyncio.run(WorkspaceTarget(("true",), WorkspaceSpec(commit="gone"), repository, 60).answer([""]))
     assert "has no workspace: git rev-parse: fatal: " in str(reply)
     spec = TargetSpec(command=("true",), workspace=WorkspaceSpec(commit="HEAD", folder="fixture"))
-    assert [each for each, _ in target_faults(spec)] == [("workspace", "commit")]
+    assert [each for each, _ in spec.faults()] == [("workspace", "commit")]
 
 
 def test_answer_that_shows_what_must_not_be_read_does_not_count(folder: Path) -> None:
@@ -203,6 +203,6 @@ def test_output_and_time_have_limits(folder: Path) -> None:
 
 
 def test_workspace_belongs_to_a_command() -> None:
-    faults = target_faults(TargetSpec(python="a:b", workspace="x"))
+    faults = TargetSpec(python="a:b", workspace="x").faults()
     assert list(faults) == [(("workspace",), "found a workspace beside python, expected a command")]
-    assert list(target_faults(TargetSpec(command=("a",), workspace="x", concurrency=4))) == []
+    assert list(TargetSpec(command=("a",), workspace="x", concurrency=4).faults()) == []

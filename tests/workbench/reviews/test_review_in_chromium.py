@@ -11,7 +11,7 @@ from axe_selenium_python import Axe
 from pages import Browser, answered, lines, review
 from selenium.webdriver.support.ui import WebDriverWait
 
-from pytest_llmeval.evaluators import label_line, read_labels
+from pytest_llmeval.evaluators import read_labels
 from pytest_llmeval.workbench.reviews import _command as review_module
 from pytest_llmeval.workbench.reviews._command import review_page
 from pytest_llmeval.workbench.reviews._items import Review
@@ -113,7 +113,7 @@ def test_three_labels_by_keys_outlive_a_reload_and_are_exported(
     written = [found.label(place, who, label, note) for place, (who, label, note) in enumerate(said(labels))]
     assert read_labels([(labels, "")]) == written
     assert list(map(json.loads, labels.read_text(encoding="utf-8").splitlines())) == [
-        json.loads(label_line(each)) for each in written
+        json.loads(each.line()) for each in written
     ]
     assert browser.complaints() == []
 
