@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_llmeval.core import JudgeError
-from pytest_llmeval.judges import FLAGS, GRADES, Verdict, get_mode
+from pytest_llmeval.evaluators.judge._evaluator import GRADES
+from pytest_llmeval.judges import FLAGS, Verdict, get_mode
 from pytest_llmeval.judges.questions._replies import read_rubric
 from pytest_llmeval.tasks.preference._pairwise import read_better
 

@@ -1,6 +1,7 @@
 """The rule for imports: a package imports only packages above it in one list."""
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
@@ -276,15 +277,26 @@ def room(parts: list[str]) -> list[str]:
     return parts[:3] if parts[1:2] == ["tasks"] else parts[:2]
 
 
+IMPORT_STRING = re.compile(r"(pytest_llmeval\.[\w.]+):\w+")
+
+
+def modules_named(module: str) -> Iterator[str]:
+    """Yield the modules of ours that a module imports names from, by statements and by import strings."""
+    for node in ast.walk(tree_of(module)):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("pytest_llmeval."):
+            yield node.module
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield from IMPORT_STRING.findall(node.value)
+
+
 def test_packages_import_each_other_by_their_faces() -> None:
     """Between packages, an import names the package and no module of it."""
     deep = {
-        (module, node.module)
+        (module, name)
         for module in MODULES
         if "/" in module
-        for node in ast.walk(tree_of(module))
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("pytest_llmeval.")
-        for parts in [node.module.split(".")]
+        for name in modules_named(module)
+        for parts in [name.split(".")]
         if room(parts) != room(["pytest_llmeval", *module.removesuffix(".py").split("/")])
         if parts != room(parts) and parts[1] not in ("_lazy", "_version")
     }

@@ -9,7 +9,8 @@ from typing import Any, Final
 import pytest
 from project import ROOT
 
-from pytest_llmeval.cli import main, suite_files
+from pytest_llmeval.cli import main
+from pytest_llmeval.workbench._console import suite_files
 
 EXAMPLES: Final = ROOT / "example_suites"
 FAIL_OVER: Final = 0.2

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
         fingerprint,
         head_commit,
         moment_of,
-        origin_of,
         plain,
         shown_beside,
     )
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
         statistics_file,
         texts_of,
     )
-    from pytest_llmeval.baselines._history import HISTORY, append_runs, noted_paths, read_history, timeline_of
+    from pytest_llmeval.baselines._history import HISTORY, append_runs, noted_paths, read_history
     from pytest_llmeval.baselines._runs import (
         SELECTING,
         Keeper,
@@ -51,8 +50,6 @@ if TYPE_CHECKING:
         approved_statistics,
         contents_of,
         failures_file,
-        mended,
-        next_failures,
         read_failures,
         write_failures,
     )
@@ -76,7 +73,6 @@ _HOMES = {
         "fingerprint",
         "head_commit",
         "moment_of",
-        "origin_of",
         "plain",
         "shown_beside",
     ),
@@ -99,7 +95,6 @@ _HOMES = {
         "append_runs",
         "noted_paths",
         "read_history",
-        "timeline_of",
     ),
     "_runs": (
         "Keeper",
@@ -112,8 +107,6 @@ _HOMES = {
         "approved_statistics",
         "contents_of",
         "failures_file",
-        "mended",
-        "next_failures",
         "read_failures",
         "write_failures",
     ),

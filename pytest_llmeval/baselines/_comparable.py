@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
@@ -268,29 +267,6 @@ def head_commit(root: Path) -> str | None:
         return run_git(root, "rev-parse", "HEAD").strip() or None
     except GitError:
         return None
-
-
-def origin_of(root: Path, environment: Mapping[str, str]) -> tuple[str, str]:
-    """Return the branch and the number of the pull request that a run is about; empty where they are not known.
-
-    In a job of GitHub or GitLab, the environment names both: what is checked out there has no branch.
-
-    Args:
-        root: A folder of the repository.
-        environment: Of the process.
-    """
-    from pytest_llmeval.services import GitError, run_git
-
-    pull = re.fullmatch(r"refs/pull/(\d+)/.*", environment.get("GITHUB_REF", ""))
-    number = pull[1] if pull else environment.get("CI_MERGE_REQUEST_IID", "")
-    named = ("GITHUB_HEAD_REF", "GITHUB_REF_NAME", "CI_MERGE_REQUEST_SOURCE_BRANCH_NAME", "CI_COMMIT_REF_NAME")
-    branch = next((environment[name] for name in named if environment.get(name)), "")
-    if not branch:
-        try:
-            branch = run_git(root, "symbolic-ref", "--quiet", "--short", "HEAD").strip()
-        except GitError:
-            branch = ""
-    return branch, number
 
 
 def shown_beside(key: SuiteKey, path: Path) -> str:

@@ -39,12 +39,6 @@ if TYPE_CHECKING:
 HISTORY = Path(WORKING_FOLDER, "history.jsonl")
 
 
-def timeline_of(suite: str, timelines: Iterable[Timeline]) -> Timeline | None:
-    """Return the history of a suite, or of a variant of it, by its name with the variant in brackets."""
-    named = [each for each in timelines if suite.endswith(each.variant)]
-    return max(named, key=lambda each: len(each.variant), default=None)
-
-
 def append_runs(
     root: Path,
     runs: Sequence[tuple[SuiteRun, Sequence[GateResult], RunWatch | None]],

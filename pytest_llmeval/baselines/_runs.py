@@ -337,7 +337,6 @@ KnownFailures: TypeAlias = Mapping[str, Sequence[str]]
 """Case id to the names of the limits and checks that the case is approved not to meet."""
 
 _FAILURES = "failures.json"
-_RAN = ("passed", "failed", "xfailed", "known_failure")
 
 
 class _FailuresFile(Struct, forbid_unknown_fields=True):
@@ -397,24 +396,6 @@ def _read_failures(key: SuiteKey) -> _FailuresFile:
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         message = f"found no list of known failures ({error}), expected one: restore the file, or delete it"
         raise SuiteError([Fault(display_path, 0, 0, "", message)]) from None
-
-
-def next_failures(known: KnownFailures, records: Iterable[CaseRecord]) -> dict[str, list[str]]:
-    """Return the failures that a run approves: those of the cases that ran, and the known ones of the others."""
-    following = {case: list(names) for case, names in known.items()}
-    for record in records:
-        if record.carried:
-            continue
-        if record.outcome in _RAN:
-            following.pop(record.id, None)
-        if record.outcome in ("failed", "known_failure") and record.unmet:
-            following[record.id] = sorted(set(record.unmet))
-    return following
-
-
-def mended(known: KnownFailures, records: Iterable[CaseRecord]) -> list[str]:
-    """Return the cases that are known to fail and passed."""
-    return [record.id for record in records if record.id in known and record.outcome == "passed"]
 
 
 def write_failures(key: SuiteKey, failures: KnownFailures, contents: Mapping[str, str]) -> bool:

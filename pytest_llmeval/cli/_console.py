@@ -2,21 +2,18 @@
 
 import io
 import json
-import os
 import sys
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pytest_llmeval.core import Fault, LlmevalError, LogWriter, SuiteError, code_of, printable, unobeyed_json
+from pytest_llmeval.core import Fault, LogWriter, SuiteError, code_of, printable, unobeyed_json
 from pytest_llmeval.data import write_text as write_parts
 from pytest_llmeval.services import with_sources
-from pytest_llmeval.suites import SUITE_FILES
 
 if TYPE_CHECKING:
     from pytest_llmeval.suites import Suite
@@ -146,16 +143,6 @@ def registering_conftest(path: Path) -> Path | None:
     return None
 
 
-def notes(path: Path, faults: Iterable[Fault]) -> Iterator[str]:
-    """Yield a note if faults of a suite file may come from names that a conftest registers."""
-    named = any(each.path.startswith("evaluators[") or each.path == "source.format" for each in faults)
-    if named and any((folder / "conftest.py").is_file() for folder in path.resolve().parents):
-        yield (
-            f"note: {path}: evaluators and sources that a conftest.py registers are unknown to this command: run "
-            "the suite with pytest, or register them in a distribution"
-        )
-
-
 def write_text(path: Path, parts: Iterable[str]) -> None:
     """Write a file from parts of its text; lone surrogates are escaped.
 
@@ -167,32 +154,6 @@ def write_text(path: Path, parts: Iterable[str]) -> None:
     except OSError as error:
         message = f"cannot be written ({error.strerror}), expected a file in a folder that exists"
         raise SuiteError([Fault(str(path), 0, 0, "", message)]) from None
-
-
-def refuse_input(output: Path | None, *inputs: Path | None) -> None:
-    """Refuse to write over what is read.
-
-    Raises:
-        LlmevalError: The output is one of the inputs.
-    """
-    for each in inputs:
-        if output is not None and each is not None and output.resolve() == each.resolve():
-            raise LlmevalError(f"{output}: found the file that is read, expected another one to write to")
-
-
-def table_lines(rows: Iterable[Sequence[object]], align: str, headers: Sequence[str] = ()) -> list[str]:
-    """Return a table as lines, with a rule below its headers, if any.
-
-    Args:
-        rows: The cells.
-        align: A letter for each column: ``l`` or ``r``.
-        headers: The names of the columns, unless the first row has them.
-    """
-    from tabulate import tabulate
-
-    sides = {"l": "left", "r": "right"}
-    form, columns = "simple" if headers else "plain", [sides[each] for each in align]
-    return tabulate(rows, headers, tablefmt=form, disable_numparse=True, colalign=columns).split("\n")
 
 
 def share(text: str) -> float:
@@ -226,26 +187,6 @@ def number(text: str) -> float:
         raise ArgumentTypeError(f"found {text!r}, expected a number") from None
 
 
-_PASSED_OVER = frozenset({"build", "dist", "node_modules", "venv"})
-"""Like pytest, skip these folders, and those whose names begin with a dot."""
-
-
-def suite_files(folder: Path) -> Iterator[Path]:
-    """Yield the suite files below a folder, sorted, without those of other tools."""
-    from pytest_llmeval.suites import is_foreign
-
-    yield from (path for path in named_files(folder) if not is_foreign(path))
-
-
-def named_files(folder: Path) -> Iterator[Path]:
-    """Yield the files below a folder that have names of suites, sorted."""
-    for parent, below, names in os.walk(folder):
-        below[:] = sorted(each for each in below if each not in _PASSED_OVER and not each.startswith("."))
-        for name in sorted(names):
-            if any(fnmatch(name, pattern) for pattern in SUITE_FILES):
-                yield Path(parent, name)
-
-
 def open_suite(path: Path, display_path: Path | None = None) -> "Suite":
     """Read a suite file; evaluators and sources of this package and of installed ones are known.
 
@@ -261,16 +202,3 @@ def open_suite(path: Path, display_path: Path | None = None) -> "Suite":
     here = Path.cwd()
     root = here if path.resolve().is_relative_to(here) else path.resolve().parent
     return load_suite(path, default_registry(), root=root, display_path=str(display_path or path))
-
-
-def open_noted(path: Path, display_path: Path | None = None) -> "Suite":
-    """Read a suite file; of a faulty one, print a note if the faults may come from what a conftest registers.
-
-    Raises:
-        SuiteError: As `open_suite`.
-    """
-    try:
-        return open_suite(path, display_path)
-    except SuiteError as error:
-        say(notes(display_path or path, error.faults), error=True)
-        raise

@@ -3,12 +3,14 @@
 pytest imports this module at its start, so it imports nothing of ours that is heavy.
 """
 
+import math
 import re
 from argparse import Action, ArgumentParser, Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pytest_llmeval.judges import Budget
 from pytest_llmeval.reports import ERROR_ANALYSIS
 from pytest_llmeval.suites import SUITE_FILES
 
@@ -151,8 +153,6 @@ def _cache_place(text: str) -> Any:
 
 
 def _budget(text: str) -> Any:
-    from pytest_llmeval.judges import parse_budget
-
     return parse_budget([text])
 
 
@@ -437,3 +437,30 @@ def add_options(parser: ArgumentParser, *options: str | Option) -> None:
             keywords |= {"action": _Value, "option": option}
         text = option.command_help or option.help
         parser.add_argument(*option.command_names, dest=option.attribute, default=option.absent, help=text, **keywords)
+
+
+_PART = re.compile(r"^(?P<unit>calls|tokens|usd)=(?P<amount>\d+(?:\.\d+)?)$", re.ASCII)
+
+
+def parse_budget(texts: Iterable[str]) -> Budget:
+    """Read ``calls=500``, ``tokens=200000`` or ``usd=2.50``, several of them separated by commas.
+
+    Raises:
+        ValueError: A part is something else, or a unit is limited twice.
+    """
+    limits: dict[str, float] = {}
+    for text in (part.strip() for each in texts for part in each.split(",")):
+        match = _PART.match(text)
+        if match is None or not math.isfinite(amount := float(match["amount"])):
+            raise ValueError(f"found {text!r}, expected calls=NUMBER, tokens=NUMBER or usd=AMOUNT")
+        if match["unit"] in limits:
+            raise ValueError(f"found {match['unit']} twice, expected only one limit in this unit")
+        if match["unit"] != "usd" and not amount.is_integer():
+            raise ValueError(f"found {text!r}, expected a whole number of {match['unit']}")
+        limits[match["unit"]] = amount
+    calls, tokens = limits.get("calls"), limits.get("tokens")
+    return Budget(
+        calls=None if calls is None else int(calls),
+        tokens=None if tokens is None else int(tokens),
+        usd=limits.get("usd"),
+    )

@@ -54,7 +54,6 @@ if TYPE_CHECKING:
         decode,
         encode,
         form_of,
-        has_opaque,
         is_finite_number,
         is_json,
         is_typed,
@@ -63,7 +62,6 @@ if TYPE_CHECKING:
     from pytest_llmeval.core._deferring import are_checks_deferred, deferred_checks
     from pytest_llmeval.core._errors import (
         BudgetError,
-        CutShortError,
         EvaluatorError,
         Fault,
         FieldsError,
@@ -76,7 +74,6 @@ if TYPE_CHECKING:
         PredictionError,
         SuiteError,
         code_of,
-        defined_at,
         fault_of,
         format_error,
         in_its_turn,
@@ -85,7 +82,6 @@ if TYPE_CHECKING:
         origin,
         price_hint,
         shown_path,
-        users_frame,
         users_only,
     )
     from pytest_llmeval.core._evaluator import (
@@ -99,7 +95,7 @@ if TYPE_CHECKING:
         WrappedEvaluator,
         name_of,
     )
-    from pytest_llmeval.core._observation import FloatArray, Observation, Sums, Totals, abstained_of, fits_a_byte, stack
+    from pytest_llmeval.core._observation import FloatArray, Observation, Sums, Totals, abstained_of
     from pytest_llmeval.core._results import (
         BAD,
         PASS_RATE,
@@ -134,7 +130,6 @@ if TYPE_CHECKING:
         Strength,
         Strengths,
         cell_name,
-        has_counts,
         label_key,
         label_name,
         label_order,
@@ -184,7 +179,6 @@ if TYPE_CHECKING:
         limit,
         listed,
         number,
-        ordinal,
         padded,
         printable,
         quotation,
@@ -286,7 +280,6 @@ _HOMES = {
         "is_finite_number",
         "is_json",
         "form_of",
-        "has_opaque",
         "is_typed",
         "normalized",
     ),
@@ -296,7 +289,6 @@ _HOMES = {
     ),
     "_errors": (
         "BudgetError",
-        "CutShortError",
         "EvaluatorError",
         "Fault",
         "FieldsError",
@@ -309,7 +301,6 @@ _HOMES = {
         "PredictionError",
         "SuiteError",
         "code_of",
-        "defined_at",
         "fault_of",
         "format_error",
         "in_its_turn",
@@ -318,7 +309,6 @@ _HOMES = {
         "origin",
         "price_hint",
         "shown_path",
-        "users_frame",
         "users_only",
     ),
     "_evaluator": (
@@ -338,8 +328,6 @@ _HOMES = {
         "Sums",
         "Totals",
         "abstained_of",
-        "fits_a_byte",
-        "stack",
     ),
     "_results": (
         "AnswerOrigin",
@@ -375,7 +363,6 @@ _HOMES = {
         "Strength",
         "Strengths",
         "cell_name",
-        "has_counts",
         "label_key",
         "label_name",
         "label_order",
@@ -425,7 +412,6 @@ _HOMES = {
         "limit",
         "listed",
         "number",
-        "ordinal",
         "padded",
         "printable",
         "quotation",

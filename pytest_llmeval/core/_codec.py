@@ -183,13 +183,6 @@ class Opaque(str):
         return Opaque, (self.value,)
 
 
-def has_opaque(form: Any) -> bool:
-    """Return whether a form has parts that JSON cannot say, so that it cannot be read back."""
-    if isinstance(form, dict):
-        return any(has_opaque(key) or has_opaque(each) for key, each in form.items())
-    return any(map(has_opaque, form)) if isinstance(form, list) else isinstance(form, Opaque)
-
-
 def are_equal(first: Any, second: Any) -> bool:
     """Return whether two values are equal in Python; arrays and frames are if all of their elements are."""
     if first is second:

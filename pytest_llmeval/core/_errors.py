@@ -1,14 +1,12 @@
 """Exceptions, one small class for each kind of failure; stable codes of faults; lines of users in tracebacks."""
 
-import inspect
 import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import Final
 
 from msgspec import Struct
@@ -139,13 +137,6 @@ class BudgetError(LlmevalError):
     """The budget of the run is spent; the case was not judged."""
 
 
-class CutShortError(LlmevalError):
-    """The run ended before all that a case needs had been answered."""
-
-    def __init__(self) -> None:
-        super().__init__("the run was cut short")
-
-
 class MissingDataError(LlmevalError):
     """Language data that a metric needs is not installed; the message names the command that installs it."""
 
@@ -237,15 +228,6 @@ def shown_path(path: Path) -> str:
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
-def users_frame() -> FrameType:
-    """Return the frame that has called this package."""
-    package = __name__.partition(".")[0]
-    frame = sys._getframe(1)  # noqa: SLF001 (no public function gives the frame of a caller)
-    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == package:
-        frame = frame.f_back
-    return frame
-
-
 def origin(error: BaseException) -> str:
     """Return the innermost line of the user's code that an exception passed, such as `` (app.py:3 in answer)``.
 
@@ -257,12 +239,6 @@ def origin(error: BaseException) -> str:
     last = frames[-1]
     code = last.tb_frame.f_code
     return f" ({shown_path(Path(code.co_filename))}:{last.tb_lineno} in {code.co_name})"
-
-
-def defined_at(function: object) -> str:
-    """Return where a function is defined, such as `` (app.py:3)``; empty if that is unknown."""
-    code = getattr(inspect.unwrap(function) if callable(function) else function, "__code__", None)
-    return f" ({shown_path(Path(code.co_filename))}:{code.co_firstlineno})" if code is not None else ""
 
 
 def users_only(error: BaseException) -> None:

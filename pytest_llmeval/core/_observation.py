@@ -8,7 +8,6 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
@@ -22,9 +21,6 @@ if TYPE_CHECKING:
     FloatArray: TypeAlias = npt.NDArray[np.float64]
 else:
     FloatArray: TypeAlias = Any
-
-
-_MOST_OF_A_BYTE = 127
 
 
 class Observation(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -186,46 +182,6 @@ class Sums(dict[str, FloatArray]):
         import numpy as np
 
         return np.zeros(self.length)
-
-
-def stack(observations: Sequence[Observation | None], *, compact: bool = False) -> "tuple[list[str], npt.NDArray[Any]]":
-    """Put observations into a matrix.
-
-    Args:
-        observations: One per case; ``None`` where a case has none (its row is zero).
-        compact: Whether whole numbers from 0 to 127 may come as a byte each, if there are no others.
-
-    Returns:
-        The sorted count names, and an array of shape ``(cases, names)``.
-    """
-    import numpy as np
-
-    # Most cases of an evaluator have counts of the same names, which are put into the matrix at once.
-    numbers: dict[tuple[str, ...], int] = {}
-    shapes = np.array(
-        [-1 if each is None else numbers.setdefault(tuple(each.counts), len(numbers)) for each in observations], np.intp
-    )
-    names = sorted({name for shape in numbers for name in shape})
-    position = {name: column for column, name in enumerate(names)}
-    order = np.argsort(shapes, kind="stable")
-    first = np.searchsorted(shapes[order], np.arange(len(numbers)))
-    blocks = []
-    for shape, rows in zip(numbers, np.split(order, first)[1:], strict=True):
-        counts = chain.from_iterable(each.counts.values() for row in rows if (each := observations[row]) is not None)
-        values = np.fromiter(counts, float, len(rows) * len(shape)).reshape(len(rows), len(shape))
-        blocks.append((np.ix_(rows, np.array([position[name] for name in shape], np.intp)), values))
-    small = compact and all(fits_a_byte(values) for _, values in blocks)
-    matrix = np.zeros((len(observations), len(names)), np.int8 if small else float)
-    for place, values in blocks:
-        matrix[place] = values
-    return names, matrix
-
-
-def fits_a_byte(values: "FloatArray") -> bool:
-    """Whether all numbers are whole ones from 0 to 127, so that signed bytes hold them without a change."""
-    import numpy as np
-
-    return not (np.signbit(values).any() or (values > _MOST_OF_A_BYTE).any() or (values != np.rint(values)).any())
 
 
 def mean_of_repeats(observations: Sequence[Observation]) -> Observation:

@@ -216,15 +216,6 @@ def metric_names(table: ReportTable) -> Iterator[str]:
         yield table.metrics
 
 
-def has_counts(table: ReportTable) -> bool:
-    """Return whether a table shows counts, not only metrics made of them."""
-    if isinstance(table, MetricTable):
-        return any(isinstance(cell, Count) for _, cells in table.rows for cell in cells)
-    if isinstance(table, CaseTable):
-        return any(isinstance(cell, Count) for cell in table.columns.values())
-    return isinstance(table, ConfusionMatrix)
-
-
 @dataclass(frozen=True, slots=True)
 class Strength:
     """One system.

@@ -84,17 +84,6 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def ordinal(value: int) -> str:
-    """Return a position in a row, from 1.
-
-    Example:
-        >>> [ordinal(value) for value in (1, 2, 3, 4, 11, 22)]
-        ['1st', '2nd', '3rd', '4th', '11th', '22nd']
-    """
-    ending = {1: "st", 2: "nd", 3: "rd"}.get(value % 10, "th")
-    return f"{value}{'th' if value % 100 in (11, 12, 13) else ending}"
-
-
 def seconds(value: float) -> str:
     """Write a duration.
 

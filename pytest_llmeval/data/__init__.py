@@ -7,17 +7,7 @@ from pytest_llmeval._lazy import lazy_names
 if TYPE_CHECKING:
     from pytest_llmeval.data._model_text import CLOSING_TAG, UnfinishedThoughtsError, begins_with_data, spoken_text
     from pytest_llmeval.data.files import looks_like_suite, top_level_keys
-    from pytest_llmeval.data.files._json import (
-        TOLERANT,
-        JsonParser,
-        RejectedError,
-        nests_too_deep,
-        parse_tolerantly,
-        repeated_key,
-        unique_keys,
-        visible_json,
-        without_half_pairs,
-    )
+    from pytest_llmeval.data.files._json import JsonParser, RejectedError, nests_too_deep, repeated_key, unique_keys
     from pytest_llmeval.data.files._places import (
         IN_MODULE,
         MAX_DEPTH,
@@ -43,7 +33,6 @@ if TYPE_CHECKING:
         adapter,
         check,
         describe,
-        misfit,
         most_telling,
         option_fault,
         plain,
@@ -140,13 +129,9 @@ _HOMES = {
     "files._json": (
         "JsonParser",
         "RejectedError",
-        "TOLERANT",
         "nests_too_deep",
-        "parse_tolerantly",
         "repeated_key",
         "unique_keys",
-        "visible_json",
-        "without_half_pairs",
     ),
     "files._places": (
         "FaultLog",
@@ -173,7 +158,6 @@ _HOMES = {
         "adapter",
         "check",
         "describe",
-        "misfit",
         "most_telling",
         "option_fault",
         "plain",

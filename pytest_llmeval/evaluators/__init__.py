@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         read_trace,
         read_transcript,
     )
+    from pytest_llmeval.evaluators._classification import Classification
     from pytest_llmeval.evaluators._functions import (
         ABSTAINED,
         ERROR,
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
         recorded_scores,
     )
     from pytest_llmeval.evaluators._replies import ReplyData, read_reply
+    from pytest_llmeval.evaluators._text import TextEvaluator
     from pytest_llmeval.evaluators.checks._contract import Check, CheckKind, composed, quoted
     from pytest_llmeval.evaluators.checks._evaluator import Checks, checks_evaluator
     from pytest_llmeval.evaluators.checks._kinds import SHIPPED, kind_of_function
@@ -92,7 +94,6 @@ if TYPE_CHECKING:
         with_audit,
     )
     from pytest_llmeval.evaluators.measures._confusion import (
-        RATES,
         SIDES,
         Margins,
         f1,
@@ -121,6 +122,8 @@ if TYPE_CHECKING:
     )
 
 _HOMES = {
+    "_classification": ("Classification",),
+    "_text": ("TextEvaluator",),
     "_answers": (
         "spoken_answer",
         "ChangeablePart",
@@ -226,7 +229,6 @@ _HOMES = {
     ),
     "measures._confusion": (
         "Margins",
-        "RATES",
         "SIDES",
         "f1",
         "krippendorff_alpha",

@@ -8,6 +8,7 @@ from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
     from pytest_llmeval.exchange._contract import ImportedSource, ImportedSuite, ImportOptions
+    from pytest_llmeval.exchange._report_files import write_csv, write_ctrf, write_parquet
     from pytest_llmeval.exchange._result_formats import ResultFormat, Scores
     from pytest_llmeval.exchange.gating import GateVerdict, gate
     from pytest_llmeval.extend import Registry
@@ -65,6 +66,11 @@ _HOMES = {
     "gating": (
         "GateVerdict",
         "gate",
+    ),
+    "_report_files": (
+        "write_csv",
+        "write_ctrf",
+        "write_parquet",
     ),
     "_result_formats": (
         "ResultFormat",

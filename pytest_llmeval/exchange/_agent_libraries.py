@@ -7,8 +7,8 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from pytest_llmeval.data import parse_tolerantly
 from pytest_llmeval.exchange._contract import first_text
+from pytest_llmeval.exchange._tolerant_json import parse_tolerantly
 
 AgentMessage: TypeAlias = dict[str, Any]
 """Has a ``role``, and as far as known ``content`` (a text), ``tool_calls``, and the ``tool_call_id`` of a result."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         split_statistic,
         waiting_cases,
     )
-    from pytest_llmeval.gates._drop import WATCHED_RUNS, DriftGate, DropGate, LiftGate, never_decided
+    from pytest_llmeval.gates._drop import WATCHED_RUNS, DriftGate, DropGate, LiftGate
     from pytest_llmeval.gates._limit import (
         LimitGate,
         gate_form_fault,
@@ -62,7 +62,6 @@ _HOMES = {
         "DropGate",
         "LiftGate",
         "WATCHED_RUNS",
-        "never_decided",
     ),
     "_limit": (
         "LimitGate",

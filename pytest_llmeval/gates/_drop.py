@@ -1,7 +1,7 @@
 """Rules on the drop between two runs, and on the gain of one system over another."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -363,16 +363,6 @@ class AnytimeGate(ChangeGate):
         )
         outcome: GateOutcome = "failed" if proven else "passed"
         return structs.replace(finding, examined=(), outcome=outcome, reason="; ".join(parts), value=evidence.drop), run
-
-
-def never_decided(gates: Sequence[ChangeGate], units: Callable[[str | None], int]) -> Iterator[str]:
-    """Yield the gates to which no drop is significant, however large, with the reason; those by groups aside.
-
-    Args:
-        gates: Of a suite.
-        units: Returns the number of clusters by a label, or of cases for ``None``.
-    """
-    yield from (f"{gate}: {why}" for gate in gates if (why := gate.never_decides(units)))
 
 
 @gate_rule

@@ -1,9 +1,8 @@
 """Options of the command line and the configuration for judges, and the budget of a run."""
 
-import math
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from pytest_llmeval.judges.replies import ReplyStore
 
 _CENTS = 2
-_PART = re.compile(r"^(?P<unit>calls|tokens|usd)=(?P<amount>\d+(?:\.\d+)?)$", re.ASCII)
 
 
 class StoreKind(NamedTuple):
@@ -150,30 +148,6 @@ def _amount(usd: float) -> str:
     """Return an amount with cents, and with as many further digits as it has."""
     text = f"{usd:.9f}".rstrip("0")
     return text if len(text.partition(".")[2]) > _CENTS else f"{usd:.{_CENTS}f}"
-
-
-def parse_budget(texts: Iterable[str]) -> Budget:
-    """Read ``calls=500``, ``tokens=200000`` or ``usd=2.50``, several of them separated by commas.
-
-    Raises:
-        ValueError: A part is something else, or a unit is limited twice.
-    """
-    limits: dict[str, float] = {}
-    for text in (part.strip() for each in texts for part in each.split(",")):
-        match = _PART.match(text)
-        if match is None or not math.isfinite(amount := float(match["amount"])):
-            raise ValueError(f"found {text!r}, expected calls=NUMBER, tokens=NUMBER or usd=AMOUNT")
-        if match["unit"] in limits:
-            raise ValueError(f"found {match['unit']} twice, expected only one limit in this unit")
-        if match["unit"] != "usd" and not amount.is_integer():
-            raise ValueError(f"found {text!r}, expected a whole number of {match['unit']}")
-        limits[match["unit"]] = amount
-    calls, tokens = limits.get("calls"), limits.get("tokens")
-    return Budget(
-        calls=None if calls is None else int(calls),
-        tokens=None if tokens is None else int(tokens),
-        usd=limits.get("usd"),
-    )
 
 
 JudgeMode: TypeAlias = Literal["auto", "replay", "record", "refresh", "off", "defer"]

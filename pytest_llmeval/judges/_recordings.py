@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -224,11 +223,6 @@ class Written(NamedTuple):
     fault: str = ""
 
 
-def encode_judgements(used: "Iterable[tuple[Path, StoredJudgement]]") -> str:
-    """Write judgements, each with the file that asked for it, as one line of ASCII."""
-    return json.dumps([(str(asking), entry.to_json()) for asking, entry in used])
-
-
 def record_used(
     used: "Mapping[Path, list[StoredJudgement]]", renewed: Mapping[Path, Collection[str]]
 ) -> Iterator[Written]:
@@ -277,19 +271,6 @@ def scored_ids(key: str) -> list[str]:
     """
     match = _KEY.fullmatch(key)
     return [f"{match[1]}/{match[2]}", match[2]] if match is not None else [key]
-
-
-def keys_of_ids(questions: Iterable[tuple[str, str, str]]) -> dict[str, set[str]]:
-    """Return what the questions that an id may mean are kept under.
-
-    Args:
-        questions: Id of the conversation, id of the question in it, and `score_key` of each.
-    """
-    keys: dict[str, set[str]] = defaultdict(set)
-    for sample, question, key in questions:
-        for name in (question, f"{sample}/{question}"):
-            keys[name].add(key)
-    return dict(keys)
 
 
 @dataclass

@@ -11,17 +11,20 @@ from msgspec import structs
 
 from pytest_llmeval.core import (
     Basis,
+    CaseTable,
+    ConfusionMatrix,
+    Count,
     Evaluator,
     FieldsError,
     FloatArray,
     Metric,
+    MetricTable,
     Observation,
     RecordedCounts,
     ReportTable,
     Sums,
     WrappedEvaluator,
     abstained_of,
-    has_counts,
 )
 from pytest_llmeval.numbers._case_scores import TOLERANCE
 
@@ -449,3 +452,12 @@ def spread_of(scores: Sequence[Mapping[str, float | None]]) -> dict[str, Any]:
         deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in known) / len(known))
         spread[name] = {"scores": values, "min": min(known), "max": max(known), "sd": deviation}
     return spread
+
+
+def has_counts(table: ReportTable) -> bool:
+    """Return whether a table shows counts, not only metrics made of them."""
+    if isinstance(table, MetricTable):
+        return any(isinstance(cell, Count) for _, cells in table.rows for cell in cells)
+    if isinstance(table, CaseTable):
+        return any(isinstance(cell, Count) for cell in table.columns.values())
+    return isinstance(table, ConfusionMatrix)

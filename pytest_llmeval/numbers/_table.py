@@ -25,9 +25,8 @@ from pytest_llmeval.core import (
     Result,
     Sums,
     groups_of_case,
-    stack,
 )
-from pytest_llmeval.numbers._case_scores import CaseResults, PackedColumns, ScoreColumns
+from pytest_llmeval.numbers._case_scores import CaseResults, PackedColumns, ScoreColumns, stack
 from pytest_llmeval.numbers._intervals import (
     CountedMetric,
     corrected,

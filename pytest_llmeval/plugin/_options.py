@@ -1,8 +1,9 @@
 """Command-line and ini options: definition, parsing and validation."""
 
 import os
+import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatch
 from importlib.util import find_spec
 from itertools import takewhile
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from pytest_llmeval.cli import OPTIONS, SHARD_SUFFIX, report_path
-from pytest_llmeval.reports import AGENT
+from pytest_llmeval.suites import SUITE_FILES
 
 if TYPE_CHECKING:
     from pytest_llmeval.run import Shard
@@ -187,7 +188,6 @@ def refuse_misnamed_suites(config: pytest.Config) -> None:
         pytest.UsageError: One does.
     """
     from pytest_llmeval.data import looks_like_suite
-    from pytest_llmeval.suites import naming_hint
 
     patterns = config.getini("llmeval_files")
     for argument in config.args:
@@ -250,3 +250,26 @@ def longest_test_s(config: pytest.Config) -> float | None:
         if each is not None and each != "":
             return float(each) or None
     return None
+
+
+AGENT = "agent"
+"""Stands for the report for coding agents, which is printed, where the path of a file would."""
+
+
+_EVALUATION = re.compile(r"(?:(?<![\W_])[\W_]++|(?<=[a-z])(?=E))(?i:eval(?:uation)?s?)$")
+
+
+def naming_hint(path: str, patterns: Sequence[str]) -> str:
+    """Return what is wrong with the name of a file that looks like a suite, and how to name it.
+
+    Args:
+        path: The file, as it is shown.
+        patterns: Those that names of suites match.
+    """
+    name = Path(path).name
+    remedy = ""
+    if tuple(patterns) == SUITE_FILES:
+        stem, suffix = Path(name).stem, Path(name).suffix.lower()
+        remedy = f". Rename it to {_EVALUATION.sub('', stem) or stem}.eval{suffix}"
+    names = ", ".join(patterns)
+    return f"{path} looks like an eval suite, but is not collected: its name matches none of {names}{remedy}"

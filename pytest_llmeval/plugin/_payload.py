@@ -1,5 +1,6 @@
 """Suite files, loaded once per process, and what items hand to their reports: results of cases and judgements."""
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
@@ -21,6 +22,7 @@ from pytest_llmeval.core import (
     users_only,
 )
 from pytest_llmeval.data import IN_MODULE, display_path, looks_like_suite
+from pytest_llmeval.plugin._options import naming_hint
 from pytest_llmeval.plugin._pytest_private import load_conftests, terminal_columns
 from pytest_llmeval.reports import CasePlace, explain
 from pytest_llmeval.run import CaseRunner, Execution, LoadedCase, RunRecord, SuitePart
@@ -35,7 +37,6 @@ from pytest_llmeval.suites import (
     default_registry,
     left_alone,
     load_suite,
-    naming_hint,
 )
 
 if TYPE_CHECKING:
@@ -359,8 +360,6 @@ def hand_over(item: pytest.Item, report: pytest.TestReport, *, encoded: bool) ->
     judged = item.stash.get(JUDGED, None)
     if judged:
         del item.stash[JUDGED]
-        from pytest_llmeval.judges import encode_judgements
-
         setattr(report, _JUDGED_ATTRIBUTE, encode_judgements(judged) if encoded else judged)
     return part is not None
 
@@ -515,3 +514,8 @@ def _without(ids: str, case: str) -> str:
     if ids.startswith(f"{case}-"):
         return ids.removeprefix(f"{case}-")
     return ids.removesuffix(f"-{case}") if ids.endswith(f"-{case}") else ids.replace(f"-{case}-", "-", 1)
+
+
+def encode_judgements(used: "Iterable[tuple[Path, StoredJudgement]]") -> str:
+    """Write judgements, each with the file that asked for it, as one line of ASCII."""
+    return json.dumps([(str(asking), entry.to_json()) for asking, entry in used])

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
         said_text,
     )
     from pytest_llmeval.reports._files import (
-        AGENT,
         ERROR_ANALYSIS,
         FORMATS,
         ReportFormat,
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
         gate_verdicts,
         past_limits,
     )
-    from pytest_llmeval.reports._json import published, read_report, to_json, verdicts_of, write_data, write_json
+    from pytest_llmeval.reports._json import published, read_report, to_json, verdicts_of, write_data
     from pytest_llmeval.reports._making import (
         ReportedTexts,
         affected_report,
@@ -75,7 +74,6 @@ _HOMES = {
         "said_text",
     ),
     "_files": (
-        "AGENT",
         "ERROR_ANALYSIS",
         "FORMATS",
         "ReportFormat",
@@ -106,7 +104,6 @@ _HOMES = {
         "to_json",
         "verdicts_of",
         "write_data",
-        "write_json",
     ),
     "_making": (
         "ReportedTexts",

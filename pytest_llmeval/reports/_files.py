@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
 ERROR_ANALYSIS = "errors.json"
 PERCENTAGES = "evaluate_summary.txt"
-AGENT = "agent"
-"""Stands for the report for coding agents, which is printed, where the path of a file would."""
 
 
 class ReportFormat(NamedTuple):

@@ -5,7 +5,7 @@ intervals, which metrics the tables of evaluators show, tables with a column per
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING as NO_DEFAULT
 from dataclasses import field, fields, is_dataclass, make_dataclass
 from functools import cache, reduce
@@ -18,8 +18,8 @@ from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origi
 import msgspec
 from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, structs
 
-from pytest_llmeval.core import CaseRecord, Fault, Result, SuiteError, WrittenField
-from pytest_llmeval.data import Document, check, describe, load_json, looks_like_suite, visible_json, write_text
+from pytest_llmeval.core import CaseRecord, Fault, Result, SuiteError, WrittenField, is_visible
+from pytest_llmeval.data import Document, check, describe, load_json, looks_like_suite, write_text
 from pytest_llmeval.numbers import summarize
 from pytest_llmeval.reports._form import (
     FAILING,
@@ -124,11 +124,6 @@ def _written(form: Any, left_out_key: str = "") -> Iterator[tuple[str, Any]]:
 def to_json(report: RunReport) -> dict[str, Any]:
     """Return the report as JSON data."""
     return dict(_written(report))
-
-
-def write_json(report: RunReport, path: Path) -> None:
-    """Write the report to a file."""
-    write_data(to_json(report), path)
 
 
 def write_data(data: Mapping[str, Any], path: Path) -> None:
@@ -343,3 +338,16 @@ def _table(table: FilledTable) -> FilledTable:
     columns = [all(isinstance(cell, str) for cell in cells) for cells in zip(*table.rows, strict=True)]
     names = next((place for place, is_text in enumerate(columns) if not is_text), len(columns))
     return structs.replace(table, names=max(1, names), is_matrix=bool(table.cases))
+
+
+def visible_json(chunks: Iterable[str]) -> Iterator[str]:
+    r"""Yield pieces of JSON text with escapes for characters that terminals obey or people do not see.
+
+    >>> "".join(visible_json(['["a', '\u202e', 'b"]\n']))
+    '["a\\u202eb"]\n'
+    """
+    for chunk in chunks:
+        if chunk.isascii() and "\x7f" not in chunk:
+            yield chunk
+        else:
+            yield "".join(each if each == "\n" or is_visible(each) else json.dumps(each)[1:-1] for each in chunk)

@@ -10,19 +10,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field, structs
 
-from pytest_llmeval.core import (
-    APPROVED,
-    ITSELF,
-    MISSING,
-    Case,
-    CutShortError,
-    Itself,
-    LlmevalError,
-    NoAnswer,
-    PredictionError,
-)
+from pytest_llmeval.core import APPROVED, ITSELF, MISSING, Case, Itself, LlmevalError, NoAnswer, PredictionError
 from pytest_llmeval.judges import JudgeOptions
-from pytest_llmeval.run._execute import Execution, as_approved, execute_repeats, is_skipped, is_xfail, skipped
+from pytest_llmeval.run._execute import (
+    CutShortError,
+    Execution,
+    as_approved,
+    execute_repeats,
+    is_skipped,
+    is_xfail,
+    skipped,
+)
 from pytest_llmeval.run._job import (
     CaseAnswer,
     EarlyCalls,

@@ -4,9 +4,11 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import cache, partial
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from pytest_llmeval.core import (
     MISSING,
@@ -20,15 +22,21 @@ from pytest_llmeval.core import (
     as_line,
     in_turn,
     input_digest,
+    quotation,
 )
 from pytest_llmeval.judges import (
     SIMULATED_USER,
     Judgement,
     JudgePanel,
+    Mode,
     PanelQuestion,
-    UserTurn,
-    next_turn_question,
-    read_turn,
+    Question,
+    Verdict,
+    closing_object,
+    instruction_language,
+    mode_of_file,
+    object_schema,
+    unreadable,
 )
 from pytest_llmeval.run._execute import json_like
 from pytest_llmeval.run._job import Answers, CaseAnswer, Job, Next, answer_to, usage_of_target
@@ -46,6 +54,20 @@ _USERS = ("user", "human")
 _ASSISTANTS = {"assistant", "ai", "model", "response"}
 _OWN = frozenset((*PARTS, "stop", "stop_comment", "stop_reason", "turns", "unrecorded_from", "user"))
 """Keys of a transcript, which no reply can set."""
+
+
+class UserTurn(Struct, frozen=True):
+    """The turn of a simulated user: a message, or the end of the conversation.
+
+    Attributes:
+        message: What it says; empty where it ends the conversation.
+        stop: One of the reasons of the suite; empty where it goes on.
+        reason: Why, in its own words.
+    """
+
+    message: str = ""
+    stop: str = ""
+    reason: str = ""
 
 
 @dataclass
@@ -423,3 +445,74 @@ def _sum(usages: Sequence[TargetUsage]) -> dict[str, float]:
         "cost_usd": [each.cost_usd for each in usages],
     }
     return {name: sum(filter(None, amounts)) for name, amounts in amounts_by_name.items() if None not in amounts}
+
+
+_SCHEMA_TEXT: Final = {"type": ["string", "null"]}
+
+
+def next_turn_question(
+    wants: Mapping[str, Any],
+    turns: Sequence[tuple[bool, str]],
+    stops: Sequence[str],
+    instructions: str | None = None,
+    language: str | None = None,
+) -> Question:
+    """Return the question for the next turn of a user.
+
+    Args:
+        wants: ``persona``, ``goal`` and ``knows``, as far as there are any.
+        turns: The conversation so far: whether it was the user, and the text.
+        stops: The reasons for which it may end the conversation.
+        instructions: In place of those that ship.
+        language: ``en`` or ``zh``; default: by the goal.
+    """
+    texts = {
+        "persona": str(wants.get("persona") or ""),
+        "goal": str(wants.get("goal") or ""),
+        "knows": json.dumps(wants.get("knows") or {}, ensure_ascii=False, sort_keys=True),
+        "stops": ", ".join(stops),
+        # No text can pass for a message of the other side: each is a value of its own.
+        "conversation": json.dumps([{"you" if own else "agent": text} for own, text in turns], ensure_ascii=False),
+    }
+    return Question(_mode(tuple(stops), instructions), texts, instruction_language(texts["goal"], language))
+
+
+@cache
+def _mode(stops: tuple[str, ...], instructions: str | None) -> Mode:
+    stop = {"anyOf": [{"type": "string", "enum": list(stops)}, {"type": "null"}]}
+    own: dict[str, Any] = {} if instructions is None else {"instructions": {"en": instructions, "zh": instructions}}
+    return mode_of_file(
+        SIMULATED_USER,
+        "" if instructions is None else f"-{sha256(instructions.encode()).hexdigest()[:12]}",
+        **own,
+        scale=(0.0, 1.0),
+        read=partial(_read, stops),
+        reply_schema=object_schema(message=_SCHEMA_TEXT, stop=stop, reason={"type": "string"}),
+        asks_again=True,
+        plays=True,
+    )
+
+
+def _read(stops: Sequence[str], reply: str) -> Verdict:
+    """Return a reply as a verdict: 1 for a message, 0 for an end.
+
+    Raises:
+        JudgeError: It is neither, or both.
+    """
+    data = closing_object(reply, lambda _: {})
+    message, stop, reason = (data.get(name) for name in ("message", "stop", "reason"))
+    says = isinstance(message, str) and bool(message.strip())
+    if not (message is None or isinstance(message, str)) or not (stop is None or isinstance(stop, str)):
+        raise unreadable(reply, "found a message or stop that is no text, expected text or null")
+    if says is bool(stop):
+        parts = "both a message and a stop" if says else "neither a message nor a stop"
+        raise unreadable(reply, f"found {parts}, expected one of them")
+    if stop and stop not in stops:
+        raise unreadable(reply, f"found the stop {quotation(stop, 40)}, expected one of {', '.join(stops)}")
+    why = reason if isinstance(reason, str) else ""
+    return Verdict(float(says), why, {"message": message} if says else {"stop": stop})
+
+
+def read_turn(verdict: Verdict) -> UserTurn:
+    """Return the turn that a reply was read as."""
+    return UserTurn(verdict.details.get("message", ""), verdict.details.get("stop", ""), verdict.reasoning)

@@ -12,7 +12,7 @@ from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from inspect import Parameter, Signature
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import CodeType, FrameType, ModuleType
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -41,7 +41,6 @@ from pytest_llmeval.core import (
     deferred_checks,
     format_error,
     origin,
-    users_frame,
 )
 from pytest_llmeval.data import (
     IN_MODULE,
@@ -644,3 +643,12 @@ def import_file(path: Path, name: str) -> ModuleType:
     with deferred_checks():
         spec.loader.exec_module(module)
     return module
+
+
+def users_frame() -> FrameType:
+    """Return the frame that has called this package."""
+    package = __name__.partition(".")[0]
+    frame = sys._getframe(1)  # noqa: SLF001 (no public function gives the frame of a caller)
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == package:
+        frame = frame.f_back
+    return frame

@@ -19,7 +19,6 @@ from pytest_llmeval.core import (
     Case,
     CaseOutcome,
     CaseRecord,
-    CutShortError,
     Evaluator,
     HeldObject,
     LlmevalError,
@@ -604,3 +603,10 @@ def _copied(form: Any) -> Any:
     if isinstance(form, dict):
         return {name: _copied(held) for name, held in form.items()}
     return list(map(_copied, form)) if isinstance(form, list) else form
+
+
+class CutShortError(LlmevalError):
+    """The run ended before all that a case needs had been answered."""
+
+    def __init__(self) -> None:
+        super().__init__("the run was cut short")

@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -12,16 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from pytest_llmeval._version import __version__
-from pytest_llmeval.baselines import (
-    Keeper,
-    SharedTexts,
-    SnapshotMode,
-    Stamp,
-    day_of,
-    fingerprint,
-    head_commit,
-    origin_of,
-)
+from pytest_llmeval.baselines import Keeper, SharedTexts, SnapshotMode, Stamp, day_of, fingerprint, head_commit
 from pytest_llmeval.core import (
     BAD,
     PASS_RATE,
@@ -44,6 +36,7 @@ from pytest_llmeval.reports import (
     RunStart,
     SuiteReport,
     SystemsReport,
+    Timeline,
     WrittenReports,
     affected_report,
     answer_fields,
@@ -337,7 +330,7 @@ def with_past(report: RunReport, root: Path) -> RunReport:
         report: The report.
         root: pytest's rootdir, from which it names suites, and whose history is read.
     """
-    from pytest_llmeval.baselines import read_history, timeline_of
+    from pytest_llmeval.baselines import read_history
 
     timelines = {path: read_history(root / path, root).timelines for path in {each.path for each in report.suites}}
     return structs.replace(
@@ -443,3 +436,32 @@ def _failures(judged: Judged) -> Iterator[str]:
         yield f"{counted(failed, 'case')} failed before the run ended early"
     if failed := sum(verdict.outcome == "failed" for _, verdict in judged.verdicts):
         yield f"{counted(failed, 'verdict')} on gates and snapshots failed in a run that ended early"
+
+
+def origin_of(root: Path, environment: Mapping[str, str]) -> tuple[str, str]:
+    """Return the branch and the number of the pull request that a run is about; empty where they are not known.
+
+    In a job of GitHub or GitLab, the environment names both: what is checked out there has no branch.
+
+    Args:
+        root: A folder of the repository.
+        environment: Of the process.
+    """
+    from pytest_llmeval.services import GitError, run_git
+
+    pull = re.fullmatch(r"refs/pull/(\d+)/.*", environment.get("GITHUB_REF", ""))
+    number = pull[1] if pull else environment.get("CI_MERGE_REQUEST_IID", "")
+    named = ("GITHUB_HEAD_REF", "GITHUB_REF_NAME", "CI_MERGE_REQUEST_SOURCE_BRANCH_NAME", "CI_COMMIT_REF_NAME")
+    branch = next((environment[name] for name in named if environment.get(name)), "")
+    if not branch:
+        try:
+            branch = run_git(root, "symbolic-ref", "--quiet", "--short", "HEAD").strip()
+        except GitError:
+            branch = ""
+    return branch, number
+
+
+def timeline_of(suite: str, timelines: Iterable[Timeline]) -> Timeline | None:
+    """Return the history of a suite, or of a variant of it, by its name with the variant in brackets."""
+    named = [each for each in timelines if suite.endswith(each.variant)]
+    return max(named, key=lambda each: len(each.variant), default=None)

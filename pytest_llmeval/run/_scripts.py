@@ -11,7 +11,6 @@ from dataclasses import dataclass, fields, replace
 from html import escape
 from importlib import import_module
 from importlib.util import find_spec
-from itertools import islice
 from math import lcm
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
@@ -24,7 +23,6 @@ from pytest_llmeval.core import (
     Case,
     CaseRecord,
     CaseResult,
-    CutShortError,
     GateResult,
     LlmevalError,
     Result,
@@ -34,7 +32,7 @@ from pytest_llmeval.data import display_path, own_file
 from pytest_llmeval.judges import JudgeOptions
 from pytest_llmeval.numbers import draw_ahead, summarize
 from pytest_llmeval.run._case_runner import CaseRunner, FromFixtures
-from pytest_llmeval.run._execute import Execution
+from pytest_llmeval.run._execute import CutShortError, Execution
 from pytest_llmeval.run._job import LoadedCase
 from pytest_llmeval.run._judging import judge
 from pytest_llmeval.run._run_record import Item, ItemResult, RunRecord, SuitePart
@@ -321,13 +319,6 @@ def project_root(suite: Path) -> Path:
     """
     above = (folder for folder in suite.parents if any((folder / name).is_file() for name in _CONFIGURATION))
     return next(above, suite.parent)
-
-
-def in_blocks(cases: Iterable[Case], size: int) -> Iterator[list[Case]]:
-    """Cut a stream of cases into lists."""
-    left = iter(cases)
-    while some := list(islice(left, size)):
-        yield some
 
 
 def in_order(task: Callable[[_B], _T], blocks: Iterable[_B], executor: Executor | None, in_flight: int) -> Iterator[_T]:

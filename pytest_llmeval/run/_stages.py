@@ -17,14 +17,13 @@ from msgspec import Struct, structs
 
 from pytest_llmeval.baselines import (
     Keeper,
+    KnownFailures,
     RunWatch,
     SnapshotJudgement,
     Stamp,
     SuiteRun,
     contents_of,
     failures_file,
-    mended,
-    next_failures,
     read_failures,
     write_failures,
 )
@@ -676,3 +675,24 @@ def _lacking(judged: Judged) -> dict[Path, set[str]]:
 def _lacks(record: CaseRecord) -> bool:
     """Return whether a case has no score, or not all of them, because something failed or it did not run."""
     return bool(record.errors) or not record.observations or any(each.errored for each in record.observations.values())
+
+
+_RAN = ("passed", "failed", "xfailed", "known_failure")
+
+
+def next_failures(known: KnownFailures, records: Iterable[CaseRecord]) -> dict[str, list[str]]:
+    """Return the failures that a run approves: those of the cases that ran, and the known ones of the others."""
+    following = {case: list(names) for case, names in known.items()}
+    for record in records:
+        if record.carried:
+            continue
+        if record.outcome in _RAN:
+            following.pop(record.id, None)
+        if record.outcome in ("failed", "known_failure") and record.unmet:
+            following[record.id] = sorted(set(record.unmet))
+    return following
+
+
+def mended(known: KnownFailures, records: Iterable[CaseRecord]) -> list[str]:
+    """Return the cases that are known to fail and passed."""
+    return [record.id for record in records if record.id in known and record.outcome == "passed"]

@@ -8,7 +8,6 @@ from typing import Final, Literal, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct, field
 
-from pytest_llmeval.core import ordinal
 from pytest_llmeval.services._background import Activity
 
 Refused: TypeAlias = Literal["", "key", "access"]
@@ -226,3 +225,14 @@ def _delay(error: AttemptError, number: int) -> float:
     if error.retry_after is not None:
         shortest, jitter = error.retry_after, max(_JITTER / 10, error.retry_after / 10)
     return shortest + random.uniform(0, jitter)  # noqa: S311 (no secret)
+
+
+def ordinal(value: int) -> str:
+    """Return a position in a row, from 1.
+
+    Example:
+        >>> [ordinal(value) for value in (1, 2, 3, 4, 11, 22)]
+        ['1st', '2nd', '3rd', '4th', '11th', '22nd']
+    """
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(value % 10, "th")
+    return f"{value}{'th' if value % 100 in (11, 12, 13) else ending}"

@@ -384,23 +384,6 @@ def without_key(text: str, key: str) -> str:
     return without(text, spelt([key])) if _is_secret(key) else text
 
 
-def kind(value: Any) -> str:
-    """Say of what kind JSON data is, without its content."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true or false"
-        case int() | float():
-            return "a number"
-        case str():
-            return "text" if value else "an empty text"
-        case Mapping():
-            return f"an object with {', '.join(map(repr, list(value)[:3]))}" if value else "an empty object"
-        case _:
-            return f"a list of {len(value)}"
-
-
 _LONGEST_SHOWN: Final = 100
 
 

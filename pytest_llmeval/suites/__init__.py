@@ -1,9 +1,6 @@
-"""The suite file: keys, validation, loading, and the registry of evaluators and sources.
+"""The suite file: keys, validation, loading, and the registry of evaluators and sources."""
 
-It also says how files are named that look like suites although their names are not those of suites.
-"""
-
-__all__ = ("SUITE_FILES", "left_alone", "naming_hint", "no_suite")
+__all__ = ("SUITE_FILES", "left_alone", "no_suite")
 
 import re
 from collections.abc import Sequence
@@ -62,8 +59,6 @@ SUITE_FILES = tuple(f"*.{kind}.{language}" for kind in ("eval", "llmeval") for l
 
 _NAMED = 5
 
-_EVALUATION = re.compile(r"(?:(?<![\W_])[\W_]++|(?<=[a-z])(?=E))(?i:eval(?:uation)?s?)$")
-
 
 def no_suite(place: object, patterns: Sequence[str] = SUITE_FILES) -> str:
     """Return what is missing in a folder without suite files."""
@@ -76,22 +71,6 @@ def left_alone(files: Sequence[str]) -> str:
     which = "of another tool and was" if len(files) == 1 else "of other tools and were"
     names = ", ".join([*files[:_NAMED], *(["..."] if len(files) > _NAMED else [])])
     return f"{count} {which} left alone: {names} (the setting llmeval_files names the files of suites)"
-
-
-def naming_hint(path: str, patterns: Sequence[str]) -> str:
-    """Return what is wrong with the name of a file that looks like a suite, and how to name it.
-
-    Args:
-        path: The file, as it is shown.
-        patterns: Those that names of suites match.
-    """
-    name = Path(path).name
-    remedy = ""
-    if tuple(patterns) == SUITE_FILES:
-        stem, suffix = Path(name).stem, Path(name).suffix.lower()
-        remedy = f". Rename it to {_EVALUATION.sub('', stem) or stem}.eval{suffix}"
-    names = ", ".join(patterns)
-    return f"{path} looks like an eval suite, but is not collected: its name matches none of {names}{remedy}"
 
 
 _HOMES = {

@@ -39,19 +39,19 @@ EVALUATORS_GROUP = "pytest_llmeval.evaluators"
 PLUGINS_GROUP = "pytest_llmeval.plugins"
 
 _SHIPPED = {
-    "classification": "pytest_llmeval.evaluators._classification:Classification",
-    "judge": "pytest_llmeval.evaluators.judge._evaluator:Judge",
-    "recorded": "pytest_llmeval.evaluators._functions:RecordedScores",
-    "text": "pytest_llmeval.evaluators._text:TextEvaluator",
+    "classification": "pytest_llmeval.evaluators:Classification",
+    "judge": "pytest_llmeval.evaluators:Judge",
+    "recorded": "pytest_llmeval.evaluators:RecordedScores",
+    "text": "pytest_llmeval.evaluators:TextEvaluator",
 }
 
 _EXTENSIONS = ("pytest_llmeval.workbench:register",)
 """What ships and joins every run; it registers as the plugins of users do."""
 
 _REPORTS = {
-    ".csv": ReportFormat("pytest_llmeval.exchange._report_files:write_csv"),
-    ".parquet": ReportFormat("pytest_llmeval.exchange._report_files:write_parquet"),
-    "ctrf.json": ReportFormat("pytest_llmeval.exchange._report_files:write_ctrf", "ctrf(?:[_-]report)?"),
+    ".csv": ReportFormat("pytest_llmeval.exchange:write_csv"),
+    ".parquet": ReportFormat("pytest_llmeval.exchange:write_parquet"),
+    "ctrf.json": ReportFormat("pytest_llmeval.exchange:write_ctrf", "ctrf(?:[_-]report)?"),
 }
 """Formats of reports that ship beside the kernel: a run that writes another format imports nothing for them."""
 
@@ -206,8 +206,8 @@ class Registry:
 
     Example:
         >>> registry = Registry()
-        >>> registry.register("pytest_llmeval.evaluators._text:TextEvaluator", name="text")
-        'pytest_llmeval.evaluators._text:TextEvaluator'
+        >>> registry.register("pytest_llmeval.evaluators:TextEvaluator", name="text")
+        'pytest_llmeval.evaluators:TextEvaluator'
         >>> list(registry), registry.get("text").__name__
         (['text'], 'TextEvaluator')
     """

@@ -21,10 +21,10 @@ from pytest_llmeval.core import (
     Case,
     LlmevalError,
     PredictionError,
-    defined_at,
     fault_of,
     format_error,
     in_its_turn,
+    shown_path,
     suggest,
 )
 from pytest_llmeval.services import OwnThread, awaited_for_user, in_thread, stopwatch
@@ -518,3 +518,9 @@ def _takes_a_case(factory: Callable[..., Any]) -> bool:
     except ValueError:  # a callable written in C has no signature
         return True
     return True
+
+
+def defined_at(function: object) -> str:
+    """Return where a function is defined, such as `` (app.py:3)``; empty if that is unknown."""
+    code = getattr(inspect.unwrap(function) if callable(function) else function, "__code__", None)
+    return f" ({shown_path(Path(code.co_filename))}:{code.co_firstlineno})" if code is not None else ""

@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from pytest_llmeval.core import MISSING, Case, Fault, PredictionError, SuiteError, has_opaque, input_digest
+from pytest_llmeval.core import MISSING, Case, Fault, Opaque, PredictionError, SuiteError, input_digest
 from pytest_llmeval.data import (
     MAX_LINE_BYTES,
     STALE_S,
@@ -443,3 +443,10 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return row if isinstance(row, dict) else None
+
+
+def has_opaque(form: Any) -> bool:
+    """Return whether a form has parts that JSON cannot say, so that it cannot be read back."""
+    if isinstance(form, dict):
+        return any(has_opaque(key) or has_opaque(each) for key, each in form.items())
+    return any(map(has_opaque, form)) if isinstance(form, list) else isinstance(form, Opaque)

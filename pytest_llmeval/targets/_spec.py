@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final, Literal, NoReturn, TypeAlias
 
 from pytest_llmeval.core import PredictionError, expected_name
 from pytest_llmeval.data import ABSENT, STRICT, TOO_DEEP, nests_too_deep, pick, unique_keys
-from pytest_llmeval.services import Redactor, address_fault, is_secret_name, kind, variable_fault
+from pytest_llmeval.services import Redactor, address_fault, is_secret_name, variable_fault
 
 
 @dataclass(frozen=True)
@@ -493,3 +493,20 @@ def _response_faults(spec: HttpSpec) -> Iterator[SpecFault]:
 def url_fault(url: str) -> str | None:
     """Return what is wrong with the address of a service; the message holds no part that may be secret."""
     return address_fault(url, "http://HOST/PATH or https://HOST/PATH", "the secret under headers_from_env")
+
+
+def kind(value: Any) -> str:
+    """Say of what kind JSON data is, without its content."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true or false"
+        case int() | float():
+            return "a number"
+        case str():
+            return "text" if value else "an empty text"
+        case Mapping():
+            return f"an object with {', '.join(map(repr, list(value)[:3]))}" if value else "an empty object"
+        case _:
+            return f"a list of {len(value)}"

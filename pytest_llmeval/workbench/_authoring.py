@@ -3,7 +3,7 @@
 import json
 import re
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from textwrap import wrap
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args, get_origin
 
 from pydantic import TypeAdapter, ValidationError
 
-from pytest_llmeval.cli import CommandResult, named_files, notes, open_noted, open_suite, registering_conftest
+from pytest_llmeval.cli import CommandResult, open_suite, registering_conftest
 from pytest_llmeval.core import (
     EvaluatorError,
     Fault,
@@ -26,7 +26,7 @@ from pytest_llmeval.core import (
     without_links,
 )
 from pytest_llmeval.data import option_fault, read_document
-from pytest_llmeval.gates import gate_schema, never_decided
+from pytest_llmeval.gates import ChangeGate, gate_schema
 from pytest_llmeval.judges import CascadeRule, JudgeSpec, is_retired, jurors_of
 from pytest_llmeval.run import unmet_by_expected
 from pytest_llmeval.suites import (
@@ -50,6 +50,7 @@ from pytest_llmeval.suites import (
     widest,
 )
 from pytest_llmeval.targets import TargetSpec
+from pytest_llmeval.workbench._console import named_files, notes, open_noted
 
 if TYPE_CHECKING:
     from pytest_llmeval.evaluators import CheckKind
@@ -545,3 +546,13 @@ def _inputs(options: Namespace) -> CommandResult:
     every = [*suite.cases, *(case for each in suite.systems.values() for case in each.cases)]
     inputs = [{"id": name, "input": value} for name, value in {case.id: case.input for case in every}.items()]
     return CommandResult(0, {"inputs": inputs}, text="".join(f"{unobeyed_json(json.dumps(each))}\n" for each in inputs))
+
+
+def never_decided(gates: Sequence[ChangeGate], units: Callable[[str | None], int]) -> Iterator[str]:
+    """Yield the gates to which no drop is significant, however large, with the reason; those by groups aside.
+
+    Args:
+        gates: Of a suite.
+        units: Returns the number of clusters by a label, or of cases for ``None``.
+    """
+    yield from (f"{gate}: {why}" for gate in gates if (why := gate.never_decides(units)))

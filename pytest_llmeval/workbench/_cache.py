@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pytest_llmeval.cli import CommandResult, add_options, amount, open_noted, say, table_lines
+from pytest_llmeval.cli import CommandResult, add_options, amount, say
 from pytest_llmeval.core import MISSING, Case, JudgeError, LlmevalError, counted, printable
 from pytest_llmeval.judges import (
     OWN_JUDGE,
@@ -37,6 +37,7 @@ from pytest_llmeval.judges import (
     write_judgements,
 )
 from pytest_llmeval.suites import Suite
+from pytest_llmeval.workbench._console import open_noted, table_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

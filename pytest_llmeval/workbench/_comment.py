@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from pytest_llmeval.baselines import moment_of
-from pytest_llmeval.cli import CommandResult, refuse_input, say, write_text
+from pytest_llmeval.cli import CommandResult, say, write_text
 from pytest_llmeval.core import BAD, SuiteError, counted, interval, number, seconds
 from pytest_llmeval.data import read_text
 from pytest_llmeval.gates import split_statistic
@@ -52,6 +52,7 @@ from pytest_llmeval.workbench._comment_parts import (
     repository_url,
     source_links,
 )
+from pytest_llmeval.workbench._console import refuse_input
 from pytest_llmeval.workbench._report_pair import ReportPair
 
 

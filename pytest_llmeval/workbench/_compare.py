@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from msgspec import to_builtins
 
-from pytest_llmeval.cli import CommandResult, amount, open_noted, say, share, table_lines
+from pytest_llmeval.cli import CommandResult, amount, say, share
 from pytest_llmeval.core import (
     BAD,
     PASS_RATE,
@@ -36,6 +36,7 @@ from pytest_llmeval.gates import DropGate, GateEvidence, ScoreGate, judge_togeth
 from pytest_llmeval.numbers import Abstained, abstained_metrics, metric_changes, summarize, unmet
 from pytest_llmeval.reports import CaseReport, SuiteReport, published, read_report
 from pytest_llmeval.suites import Suite
+from pytest_llmeval.workbench._console import open_noted, table_lines
 from pytest_llmeval.workbench._report_pair import PairedScores, ReportPair, paired_scores, report_changes
 from pytest_llmeval.workbench._reports import results_of
 

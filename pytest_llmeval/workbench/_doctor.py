@@ -20,7 +20,7 @@ from typing import Any, Final, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from pytest_llmeval._version import __version__
-from pytest_llmeval.cli import CommandResult, notes, open_suite, say, suite_files
+from pytest_llmeval.cli import CommandResult, open_suite, say
 from pytest_llmeval.core import (
     MISSING,
     JudgeError,
@@ -49,6 +49,7 @@ from pytest_llmeval.plugin import planned_cases
 from pytest_llmeval.services import proxy_for
 from pytest_llmeval.suites import Suite
 from pytest_llmeval.targets import load_target
+from pytest_llmeval.workbench._console import notes, suite_files
 from pytest_llmeval.workbench._project import Project, run_pytest
 
 

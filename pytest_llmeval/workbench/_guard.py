@@ -15,7 +15,8 @@ from typing import Any, ClassVar, Final, NamedTuple
 from msgspec import convert
 
 from pytest_llmeval.baselines import SCORES, SuiteScores, TestScores, parse
-from pytest_llmeval.cli import CommandResult, refuse_input, suite_files, write_text
+from pytest_llmeval.cli import CommandResult, write_text
+from pytest_llmeval.workbench._console import refuse_input, suite_files
 from pytest_llmeval.core import MISSING, LlmevalError, SuiteError, counted, excerpt, listed, number
 from pytest_llmeval.data import OWN_FOLDER, STRICT, check, display_path, load_json, read_document
 from pytest_llmeval.reports import MOST_ROWS, published, text

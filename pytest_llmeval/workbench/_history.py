@@ -11,7 +11,7 @@ from unicodedata import east_asian_width
 from msgspec import to_builtins
 
 from pytest_llmeval.baselines import HISTORY, noted_paths, read_history
-from pytest_llmeval.cli import CommandResult, count, say, suite_files, table_lines, write_text
+from pytest_llmeval.cli import CommandResult, count, say, write_text
 from pytest_llmeval.core import (
     LlmevalError,
     SuiteError,
@@ -25,6 +25,7 @@ from pytest_llmeval.core import (
 )
 from pytest_llmeval.data import read_document, stem_of
 from pytest_llmeval.reports import Point, Timeline
+from pytest_llmeval.workbench._console import suite_files, table_lines
 
 _WIDTH = 80
 _LAST = 20

@@ -12,12 +12,13 @@ from typing import Any
 from msgspec import to_builtins
 
 from pytest_llmeval.baselines import Stamp, SuiteScores, day_of, head_commit, read_if_there, score_file, shown_beside
-from pytest_llmeval.cli import OPTIONS, CommandResult, add_options, open_noted, say, table_lines
+from pytest_llmeval.cli import OPTIONS, CommandResult, add_options, say
 from pytest_llmeval.core import FieldsError, LlmevalError, OptionError, SuiteError, counted, interval, number
 from pytest_llmeval.data import display_path
 from pytest_llmeval.judges import Budget, JudgeOptions, JudgeSpec, PanelSpec
 from pytest_llmeval.suites import Suite, SuiteKey
 from pytest_llmeval.targets import Recordings
+from pytest_llmeval.workbench._console import open_noted, table_lines
 from pytest_llmeval.workbench._migration import Migration, approve_migration, judged_labels, migrate
 from pytest_llmeval.workbench._requests import add_actions
 

@@ -14,11 +14,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from pytest_llmeval.cli import named_files
 from pytest_llmeval.core import LlmevalError, suggest
 from pytest_llmeval.data import display_path
 from pytest_llmeval.services import GitError, repository_top, run_git
 from pytest_llmeval.suites import is_foreign
+from pytest_llmeval.workbench._console import named_files
 
 _ROOTS: Final = (".", "src")
 """Folders of a project that modules are imported from."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, fields
+from itertools import islice
 from operator import attrgetter
 from pathlib import Path
 from threading import Thread
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from msgspec import structs
 
-from pytest_llmeval.cli import OPTIONS, CommandResult, add_options, notes, say
+from pytest_llmeval.cli import OPTIONS, CommandResult, add_options, say
 from pytest_llmeval.core import (
     Case,
     CaseResult,
@@ -38,12 +39,12 @@ from pytest_llmeval.run import (
     SharedRecords,
     by_name,
     cases_in_forms,
-    in_blocks,
     in_order,
     measure_each,
     run_predicted,
 )
 from pytest_llmeval.suites import Suite
+from pytest_llmeval.workbench._console import notes
 
 if TYPE_CHECKING:
     from pytest_llmeval.reports import RunReport
@@ -404,3 +405,10 @@ def _record(options: Namespace, path: Path, checkout: "Checkout") -> "RunRecord"
             for part in run_predicted(system, key, executor, recordings, explains_all=explains):
                 run.items[Item(file, f"{name}::{len(run.items)}")] = ItemResult(part, "passed", 0.0)
     return run
+
+
+def in_blocks(cases: Iterable[Case], size: int) -> Iterator[list[Case]]:
+    """Cut a stream of cases into lists."""
+    left = iter(cases)
+    while some := list(islice(left, size)):
+        yield some

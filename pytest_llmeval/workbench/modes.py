@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import structs
 
-from pytest_llmeval.cli import CommandResult, add_options, refuse_input, say, table_lines, write_text
+from pytest_llmeval.cli import CommandResult, add_options, say, write_text
 from pytest_llmeval.core import (
     JudgeError,
     LlmevalError,
@@ -42,6 +42,7 @@ from pytest_llmeval.judges import (
 from pytest_llmeval.numbers import normal_quantile, student_quantile, wilson_interval
 from pytest_llmeval.reports import rendered_page
 from pytest_llmeval.services import Background, masked, secret_values
+from pytest_llmeval.workbench._console import refuse_input, table_lines
 from pytest_llmeval.workbench._judge import judge_options
 from pytest_llmeval.workbench.reviews.modes import MODES_FILE, ModeBook, ModeNote, ModeProposed, add_lines, read_modes
 

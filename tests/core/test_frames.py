@@ -6,7 +6,8 @@ import traceback
 import pytest
 
 from pytest_llmeval import get_evaluator
-from pytest_llmeval.core import defined_at, origin, users_only
+from pytest_llmeval.core import origin, users_only
+from pytest_llmeval.targets._python import defined_at
 
 HERE = "test_frames.py"
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pytest_llmeval import Observation, Sums, Totals
-from pytest_llmeval.core import stack
+from pytest_llmeval.numbers._case_scores import stack
 
 
 def test_empty_parts_are_left_out_of_json() -> None:

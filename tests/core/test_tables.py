@@ -11,10 +11,10 @@ from pytest_llmeval.core import (
     Detail,
     LabelTable,
     MetricTable,
-    has_counts,
     metric_names,
     read_cells,
 )
+from pytest_llmeval.numbers._repeats import has_counts
 
 METRICS = MetricTable("t", ("task", "value", "cases"), [(("gold",), ("f1", Count("n"))), (("tags",), ("f2", "f3"))])
 LABELS = LabelTable("t", "label", {"F1": "f1[label]"})

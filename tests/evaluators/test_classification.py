@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from project import CONFORMANCE
 from sklearn import metrics
 
-from pytest_llmeval.core import MISSING, NO_LABEL, Case, Observation, Sums, Totals, read_cells, stack
+from pytest_llmeval.core import MISSING, NO_LABEL, Case, Observation, Sums, Totals, read_cells
 from pytest_llmeval.evaluators._classification import Classification
+from pytest_llmeval.numbers._case_scores import stack
 
 RECORDED = CONFORMANCE / "emotion_cause" / "builtin.jsonl"
 EMOTIONS = ("neutral", "anger", "disgust", "fear", "joy", "sadness", "surprise")

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from pytest_llmeval.judges import Budget, parse_budget
+from pytest_llmeval.cli._options import parse_budget
+from pytest_llmeval.judges import Budget
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,8 @@ from pathlib import Path
 from builders import entry
 from msgspec.structs import replace
 
-from pytest_llmeval.judges import Judgements, StoredJudgement, Written, encode_judgements, judgements_of
+from pytest_llmeval.judges import Judgements, StoredJudgement, Written, judgements_of
+from pytest_llmeval.plugin._payload import encode_judgements
 from pytest_llmeval.run._run_record import UsedJudgements
 
 

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from strategies import AWKWARD, SplitAverage, counted, observations, records, totals
 
 from pytest_llmeval import Observation, Totals
-from pytest_llmeval.core import CaseRecord, MetricValue, stack
+from pytest_llmeval.core import CaseRecord, MetricValue
 from pytest_llmeval.numbers import summarize
+from pytest_llmeval.numbers._case_scores import stack
 
 lists = st.lists(counted, max_size=10)
 

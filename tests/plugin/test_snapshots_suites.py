@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_llmeval.baselines import origin_of
 from pytest_llmeval.cli import main
+from pytest_llmeval.run._finishing import origin_of
 
 if TYPE_CHECKING:
     from conftest import Project, Ran

@@ -28,6 +28,7 @@ from pytest_llmeval.core import (
     SnapshotVerdict,
     SuiteError,
 )
+from pytest_llmeval.exchange._commands import write_json
 from pytest_llmeval.numbers import UsageReport, compare_systems, summarize, usage_report
 from pytest_llmeval.reports import (
     PageRun,
@@ -43,7 +44,6 @@ from pytest_llmeval.reports import (
     to_json,
     to_page,
     worst_cases,
-    write_json,
 )
 from pytest_llmeval.reports._json import form_fields
 from pytest_llmeval.reports._markdown import to_markdown

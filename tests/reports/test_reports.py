@@ -12,6 +12,7 @@ from wcwidth import wcswidth
 
 from pytest_llmeval import Case, Observation, get_evaluator, score
 from pytest_llmeval.core import CaseRecord
+from pytest_llmeval.exchange._commands import write_json
 from pytest_llmeval.numbers import summarize
 from pytest_llmeval.reports import (
     KindOutcome,
@@ -22,7 +23,6 @@ from pytest_llmeval.reports import (
     suite_report,
     text,
     to_json,
-    write_json,
     write_reports,
 )
 from pytest_llmeval.reports._markdown import append_markdown, to_markdown, write_markdown

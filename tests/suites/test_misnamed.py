@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from pytest_llmeval.data import looks_like_suite
-from pytest_llmeval.suites import SUITE_FILES, naming_hint
+from pytest_llmeval.plugin._options import naming_hint
+from pytest_llmeval.suites import SUITE_FILES
 
 SUITE = {"suite": "x", "evaluators": ["text"], "cases": [{"prediction": "a", "expected": "a"}]}
 BLOCK = "suite: x\nevaluators: [text]\ncases:\n- {prediction: a}\n"

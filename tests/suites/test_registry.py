@@ -200,7 +200,7 @@ LAZY = "collections:OrderedDict"
 def test_a_class_given_by_an_import_string_is_imported_when_it_is_asked_for() -> None:
     some = Registry()
     assert some.register("no_such_package:Thing", name="thing") == "no_such_package:Thing"
-    some.register("pytest_llmeval.evaluators._text:TextEvaluator", name="text")
+    some.register("pytest_llmeval.evaluators:TextEvaluator", name="text")
     some.register_source("pytest_llmeval.data.formats._rows:CsvSource", name="csv")
     assert (list(some), some.sources) == (["text", "thing"], ("csv",))
     assert (some.get("text").name, some.source("csv").format) == ("text", "csv")
@@ -225,9 +225,9 @@ def test_an_evaluator_that_fails_on_import_names_the_users_line(
 @pytest.mark.parametrize(
     ("given", "name", "message"),
     [
-        ("pytest_llmeval.evaluators._text:TextEvaluator", "", "expected 'package.module:Class' and its name"),
+        ("pytest_llmeval.evaluators:TextEvaluator", "", "expected 'package.module:Class' and its name"),
         ("pytest_llmeval.evaluators._text.TextEvaluator", "text", "expected 'package.module:Class' and its name"),
-        ("pytest_llmeval.evaluators._text:TextEvaluator", "words", "registered as 'words', expected 'text', its name"),
+        ("pytest_llmeval.evaluators:TextEvaluator", "words", "registered as 'words', expected 'text', its name"),
         (LAZY, "dict", "found <class 'collections.OrderedDict'>, expected a subclass of pytest_llmeval.Evaluator"),
     ],
 )
@@ -244,11 +244,11 @@ def test_an_import_string_that_leads_to_no_evaluator_is_refused(given: str, name
 
 def test_an_import_string_and_its_class_are_the_same_evaluator() -> None:
     some = default_registry()
-    some.register("pytest_llmeval.evaluators._text:TextEvaluator", name="text")
+    some.register("pytest_llmeval.evaluators:TextEvaluator", name="text")
     some.register(some.get("text"))
-    some.register("pytest_llmeval.evaluators._text:TextEvaluator", name="text")
+    some.register("pytest_llmeval.evaluators:TextEvaluator", name="text")
     with pytest.raises(EvaluatorError, match="the evaluator name 'text' is taken by TextEvaluator"):
-        some.register("pytest_llmeval.evaluators._classification:Classification", name="text")
+        some.register("pytest_llmeval.evaluators:Classification", name="text")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A strict JSON parser that keeps the positions of values, and a tolerant one for what other programs wrote.
+"""A strict JSON parser that keeps the positions of values.
 
 The json module reads; only when it meets something suspect, or when somebody asks for a place, does a slower
 scanner walk over the text.
@@ -8,10 +8,10 @@ import json
 import math
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, Final
 
-from pytest_llmeval.core import is_visible, quotation
+from pytest_llmeval.core import quotation
 from pytest_llmeval.data.files._places import (
     HALF_PAIR,
     MAX_DEPTH,
@@ -203,19 +203,6 @@ def repeated_key(pairs: Iterable[tuple[str, Any]]) -> str:
     raise ValueError("no key occurs twice")
 
 
-def visible_json(chunks: Iterable[str]) -> Iterator[str]:
-    r"""Yield pieces of JSON text with escapes for characters that terminals obey or people do not see.
-
-    >>> "".join(visible_json(['["a', '\u202e', 'b"]\n']))
-    '["a\\u202eb"]\n'
-    """
-    for chunk in chunks:
-        if chunk.isascii() and "\x7f" not in chunk:
-            yield chunk
-        else:
-            yield "".join(each if each == "\n" or is_visible(each) else json.dumps(each)[1:-1] for each in chunk)
-
-
 class _JsonFrame:
     """A list or object that is still open."""
 
@@ -324,38 +311,3 @@ def scan_json(text: str, faults: FaultLog | None = None, line: int = 1, depth: i
         depth: Deepest level of lists and objects whose insides get places.
     """
     return _Scanner(text, faults, line, depth).run()
-
-
-def _finite(literal: str) -> float | None:
-    value = float(literal)
-    return value if math.isfinite(value) else None
-
-
-TOLERANT: Final = json.JSONDecoder(parse_constant=lambda _: None, parse_float=_finite)
-"""Reads numbers that are not finite as ``None``."""
-
-
-def parse_tolerantly(text: str) -> Any:
-    """Return JSON data without what no report can hold: numbers that are not finite, and halves of surrogate pairs.
-
-    Raises:
-        ValueError: It is no JSON.
-        RecursionError: It is nested too deeply.
-    """
-    return without_half_pairs(TOLERANT.decode(text), text)
-
-
-def without_half_pairs(value: Any, text: str) -> Any:
-    """Return JSON data that was read from a text, without halves of surrogate pairs."""
-    return _whole(value) if r"\ud" in text.lower() else value
-
-
-def _whole(value: Any) -> Any:
-    match value:
-        case str():
-            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        case dict():
-            return {_whole(name): _whole(each) for name, each in value.items()}
-        case list():
-            return [_whole(each) for each in value]
-    return value

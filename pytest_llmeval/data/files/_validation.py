@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -160,42 +159,6 @@ def describe(value: Any) -> str:
             return f"a list of {len(value)}"
         case _:
             return type(value).__name__
-
-
-_WORDS = {
-    "array": "a list",
-    "bool": "true or false",
-    "float": "a number",
-    "int": "a whole number",
-    "null": "null",
-    "object": "a mapping",
-    "str": "text",
-}
-"""Types of msgspec in messages."""
-_STEP = re.compile(r"\.([^.\[\]`]+)|\[(\d+)\]")
-
-
-def misfit(error: msgspec.ValidationError, data: Any) -> str:
-    """Return what does not fit a type of msgspec: the place in the data, what was found there, and what is expected.
-
-    >>> try:
-    ...     msgspec.convert({"labels": ["a", 5]}, msgspec.defstruct("Grader", [("labels", list[str])]))
-    ... except msgspec.ValidationError as error:
-    ...     misfit(error, {"labels": ["a", 5]})
-    'labels[1]: found the number 5, expected text'
-    """
-    text, _, place = str(error).partition(" - at ")
-    steps: list[str | int] = [key or int(number) for key, number in _STEP.findall(place)]
-    for step in steps:
-        data = data[step]
-    if text.startswith("Object missing required field"):
-        message = f"{text.split('`')[1]} is missing"
-    else:
-        names = text.split("`")[1].split(" | ") if text.startswith("Expected `") else []
-        words = [_WORDS.get(name, name) for name in names if name != "int" or "float" not in names]
-        expected = " or ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
-        message = f"found {describe(data)}, expected {expected}" if expected else f"found {describe(data)}"
-    return f"{render_path(steps)}: {message}" if steps else message
 
 
 def expectation(error: "ErrorDetails") -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import structs
 
@@ -48,7 +48,6 @@ from pytest_llmeval.evaluators.judge._judged_case import (
 from pytest_llmeval.evaluators.measures._confusion import rate_counts, share_basis, share_by_rates
 from pytest_llmeval.judges import (
     ADVERSARIAL,
-    GRADES,
     MODE_OF_TYPE,
     PRESETS,
     JudgedEvaluator,
@@ -64,13 +63,11 @@ from pytest_llmeval.judges import (
     get_mode,
     instruction_language,
     is_abstention,
-    levels_fault,
-    numbered_steps,
-    optional_fields,
     preset_form,
     prompt_of,
     prompted_mode,
     prompts_fault,
+    read_mode_file,
     read_prompt,
     route,
     rubric_mode,
@@ -496,3 +493,27 @@ class Judge(JudgedEvaluator):
 
 def _version(mode: Mode | None) -> str:
     return _RULE_VERSION if mode is None else mode.version
+
+
+def optional_fields(name: str) -> frozenset[str]:
+    """Return the fields of a mode, ``rubric`` included, that a question may lack."""
+    return frozenset(read_mode_file(name).get("optional", ()))
+
+
+_HIGHEST: Final = 9
+
+
+def levels_fault(levels: Sequence[float]) -> str | None:
+    """Say why the scores of a mode have no expected value: each must be one token."""
+    if all(each.is_integer() and 0 <= each <= _HIGHEST for each in levels):
+        return None
+    return f"expected a score of whole numbers from 0 to {_HIGHEST} (integer: true), each of which is one token"
+
+
+GRADES: Final = ReplyForm({"reasoning": "text", "score": ReplyField(min=1, max=5, integer=True)})
+"""The reply to a question by criteria, if the user says nothing else."""
+
+
+def numbered_steps(steps: Sequence[str]) -> str:
+    """Return steps as the judge is shown them, one a line."""
+    return "\n".join(f"{number}. {' '.join(step.split())}" for number, step in enumerate(steps, 1))

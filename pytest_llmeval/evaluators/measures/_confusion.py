@@ -265,8 +265,6 @@ def weighted_kappa(cells: Mapping[tuple[float, float], FloatArray], length: int)
     return 1.0 - ratio(observed * people.sum(axis=0), expected)
 
 
-RATES = ("tpr", "tnr", "balanced_accuracy")
-
 LEAST_OF_EACH = 10
 """With fewer labels of either kind, the rates of a judge are too uncertain to correct a share by them."""
 
@@ -290,7 +288,7 @@ def rate_counts(judge: float, positive: float, weight: float = 1.0) -> dict[str,
 
 
 def rates(sums: Sums) -> dict[str, FloatArray]:
-    """Return `RATES`; not finite without labels of the kind."""
+    """Return the true positive rate, the true negative rate and their mean; not finite without labels of the kind."""
     tpr, tnr = (ratio(sums[side + _HIT], sums[side]) for side in SIDES.values())
     return {"tpr": tpr, "tnr": tnr, "balanced_accuracy": (tpr + tnr) / 2}
 

@@ -16,7 +16,8 @@ from typing import Any, BinaryIO, Final, NamedTuple
 from msgspec import Struct, field
 
 from pytest_llmeval.core import Fault, SuiteError
-from pytest_llmeval.data import MAX_LINE_BYTES, TOLERANT, FaultLog, check_regular, without_half_pairs
+from pytest_llmeval.data import MAX_LINE_BYTES, FaultLog, check_regular
+from pytest_llmeval.exchange._tolerant_json import TOLERANT, without_half_pairs
 
 _PIECE: Final = 1 << 16
 _NEAR_THE_END: Final = 16

@@ -2,27 +2,21 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from functools import cache, partial
-from hashlib import sha256
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from msgspec import Struct
-
-from pytest_llmeval.core import quotation, unknown_name
+from pytest_llmeval.core import unknown_name
 from pytest_llmeval.data import load_taxonomy, read_document
-from pytest_llmeval.judges._contract import Message, Mode, Question, Verdict
+from pytest_llmeval.judges._contract import Message, Mode, Question
 from pytest_llmeval.judges.questions._forms import ReplyField, ReplyForm
 from pytest_llmeval.judges.questions._replies import (
     EXPLANATION_SCHEMA,
     SCORE_SCHEMA,
-    closing_object,
-    object_schema,
     read_explanation,
     read_score,
     read_yes_no,
-    unreadable,
 )
 
 PRESETS: Final = (
@@ -113,11 +107,6 @@ def preset_form(name: str) -> ReplyForm:
     """Return the form of the replies to one of `PRESETS`."""
     entries = read_mode_file(name)["reply"]
     return ReplyForm({name: "text" if entry == "text" else ReplyField(**entry) for name, entry in entries.items()})
-
-
-def optional_fields(name: str) -> frozenset[str]:
-    """Return the fields of a mode, ``rubric`` included, that a question may lack."""
-    return frozenset(read_mode_file(name).get("optional", ()))
 
 
 ADVERSARIAL: Final = "adversarial"
@@ -300,87 +289,3 @@ def render(question: Question) -> tuple[Message, ...]:
 
 SIMULATED_USER: Final = "simulated_user"
 """The name of the mode."""
-
-_SCHEMA_TEXT: Final = {"type": ["string", "null"]}
-
-
-class UserTurn(Struct, frozen=True):
-    """The turn of a simulated user: a message, or the end of the conversation.
-
-    Attributes:
-        message: What it says; empty where it ends the conversation.
-        stop: One of the reasons of the suite; empty where it goes on.
-        reason: Why, in its own words.
-    """
-
-    message: str = ""
-    stop: str = ""
-    reason: str = ""
-
-
-def next_turn_question(
-    wants: Mapping[str, Any],
-    turns: Sequence[tuple[bool, str]],
-    stops: Sequence[str],
-    instructions: str | None = None,
-    language: str | None = None,
-) -> Question:
-    """Return the question for the next turn of a user.
-
-    Args:
-        wants: ``persona``, ``goal`` and ``knows``, as far as there are any.
-        turns: The conversation so far: whether it was the user, and the text.
-        stops: The reasons for which it may end the conversation.
-        instructions: In place of those that ship.
-        language: ``en`` or ``zh``; default: by the goal.
-    """
-    texts = {
-        "persona": str(wants.get("persona") or ""),
-        "goal": str(wants.get("goal") or ""),
-        "knows": json.dumps(wants.get("knows") or {}, ensure_ascii=False, sort_keys=True),
-        "stops": ", ".join(stops),
-        # No text can pass for a message of the other side: each is a value of its own.
-        "conversation": json.dumps([{"you" if own else "agent": text} for own, text in turns], ensure_ascii=False),
-    }
-    return Question(_mode(tuple(stops), instructions), texts, instruction_language(texts["goal"], language))
-
-
-@cache
-def _mode(stops: tuple[str, ...], instructions: str | None) -> Mode:
-    stop = {"anyOf": [{"type": "string", "enum": list(stops)}, {"type": "null"}]}
-    own: dict[str, Any] = {} if instructions is None else {"instructions": {"en": instructions, "zh": instructions}}
-    return mode_of_file(
-        SIMULATED_USER,
-        "" if instructions is None else f"-{sha256(instructions.encode()).hexdigest()[:12]}",
-        **own,
-        scale=(0.0, 1.0),
-        read=partial(_read, stops),
-        reply_schema=object_schema(message=_SCHEMA_TEXT, stop=stop, reason={"type": "string"}),
-        asks_again=True,
-        plays=True,
-    )
-
-
-def _read(stops: Sequence[str], reply: str) -> Verdict:
-    """Return a reply as a verdict: 1 for a message, 0 for an end.
-
-    Raises:
-        JudgeError: It is neither, or both.
-    """
-    data = closing_object(reply, lambda _: {})
-    message, stop, reason = (data.get(name) for name in ("message", "stop", "reason"))
-    says = isinstance(message, str) and bool(message.strip())
-    if not (message is None or isinstance(message, str)) or not (stop is None or isinstance(stop, str)):
-        raise unreadable(reply, "found a message or stop that is no text, expected text or null")
-    if says is bool(stop):
-        parts = "both a message and a stop" if says else "neither a message nor a stop"
-        raise unreadable(reply, f"found {parts}, expected one of them")
-    if stop and stop not in stops:
-        raise unreadable(reply, f"found the stop {quotation(stop, 40)}, expected one of {', '.join(stops)}")
-    why = reason if isinstance(reason, str) else ""
-    return Verdict(float(says), why, {"message": message} if says else {"stop": stop})
-
-
-def read_turn(verdict: Verdict) -> UserTurn:
-    """Return the turn that a reply was read as."""
-    return UserTurn(verdict.details.get("message", ""), verdict.details.get("stop", ""), verdict.reasoning)

@@ -498,7 +498,8 @@ def text_under(data: Mapping[str, Any], name: str) -> str:
 
 
 _DIGITS: Final = 9
-_HIGHEST: Final = 9
+
+
 _LEVEL = re.compile(r"[^\w.+-]*([0-9])[^\w.]*")
 _REPLY, _PROBABILITIES = "reply", "probabilities"
 
@@ -513,13 +514,6 @@ class TokenChoice(NamedTuple):
 
     text: str
     alternatives: Mapping[str, float]
-
-
-def levels_fault(levels: Sequence[float]) -> str | None:
-    """Say why the scores of a mode have no expected value: each must be one token."""
-    if all(each.is_integer() and 0 <= each <= _HIGHEST for each in levels):
-        return None
-    return f"expected a score of whole numbers from 0 to {_HIGHEST} (integer: true), each of which is one token"
 
 
 def score_probabilities(tokens: Sequence[TokenChoice], field: str) -> dict[str, float] | None:

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from pytest_llmeval.core import Fault, SuiteError, excerpt, suggest, unknown_name
 from pytest_llmeval.data import read_text
 from pytest_llmeval.judges._contract import Mode, Question, Verdict
-from pytest_llmeval.judges.questions._forms import ReplyField, ReplyForm
+from pytest_llmeval.judges.questions._forms import ReplyForm
 from pytest_llmeval.judges.questions._modes import (
     ABSTENTION,
     ADVERSARIAL,
@@ -38,29 +38,8 @@ from pytest_llmeval.judges.questions._replies import (
     unreadable,
 )
 
-GRADES: Final = ReplyForm({"reasoning": "text", "score": ReplyField(min=1, max=5, integer=True)})
-"""The reply to a question by criteria, if the user says nothing else."""
-
 _MOST_STEPS: Final = 12
 _STEPS: Final = "steps"
-
-
-@cache
-def _steps_mode() -> Mode:
-    return mode_of_file(
-        "criteria_steps",
-        scale=(1.0, float(_MOST_STEPS)),
-        read=read_steps,
-        reply_schema=object_schema(steps={"type": "array", "items": {"type": "string"}}),
-        asks_again=True,
-        asks_one=True,
-    )
-
-
-def steps_question(criteria: str, form: ReplyForm, language: str) -> Question:
-    """Return the question for the steps, which is the same for all cases and repeats."""
-    texts = {"criteria": criteria, "grades": form.graded[form.score].expected(language)}
-    return Question(_steps_mode(), texts, language, shared=True, foreseen=Verdict(1.0, details={_STEPS: ["a step"]}))
 
 
 def read_steps(reply: str) -> Verdict:
@@ -78,11 +57,6 @@ def read_steps(reply: str) -> Verdict:
         value_text = excerpt(json.dumps(steps, ensure_ascii=False), 60)
         raise unreadable(reply, f"found {value_text} as steps, expected a list of 1 to {_MOST_STEPS} texts")
     return Verdict(float(len(texts)), "", {_STEPS: texts})
-
-
-def numbered_steps(steps: Sequence[str]) -> str:
-    """Return steps as the judge is shown them, one a line."""
-    return "\n".join(f"{number}. {' '.join(step.split())}" for number, step in enumerate(steps, 1))
 
 
 def criteria_mode(form: ReplyForm) -> Mode:
@@ -288,3 +262,21 @@ def prompted_mode(mode: Mode, prompt: PromptFile) -> Mode:
         instructions=dict.fromkeys(("en", "zh"), prompt.text),
         fields=prompt.placeholders,
     )
+
+
+@cache
+def _steps_mode() -> Mode:
+    return mode_of_file(
+        "criteria_steps",
+        scale=(1.0, float(_MOST_STEPS)),
+        read=read_steps,
+        reply_schema=object_schema(steps={"type": "array", "items": {"type": "string"}}),
+        asks_again=True,
+        asks_one=True,
+    )
+
+
+def steps_question(criteria: str, form: ReplyForm, language: str) -> Question:
+    """Return the question for the steps, which is the same for all cases and repeats."""
+    texts = {"criteria": criteria, "grades": form.graded[form.score].expected(language)}
+    return Question(_steps_mode(), texts, language, shared=True, foreseen=Verdict(1.0, details={_STEPS: ["a step"]}))

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -296,8 +297,6 @@ def _keys(results: Sequence[AnsweredQuestion], tasks: "Sequence[_AnswerTask]") -
 
 
 def _keys_of_ids(results: Sequence[AnsweredQuestion], tasks: "Sequence[_AnswerTask]") -> dict[str, set[str]]:
-    from pytest_llmeval.judges import keys_of_ids
-
     keys = _keys(results, tasks)
     return keys_of_ids((each.sample_id, each.question_id, key) for each, key in zip(results, keys, strict=True))
 
@@ -438,3 +437,16 @@ def _check_judge(llm: Judgeable | Panel | None, tasks: Iterable[_AnswerTask]) ->
     needy = [task.mode for task in tasks if task.by_rule() is None]
     if llm is None and needy:
         raise ValueError(f"found no judge: mode {needy[0]!r} needs one, pass llm")
+
+
+def keys_of_ids(questions: Iterable[tuple[str, str, str]]) -> dict[str, set[str]]:
+    """Return what the questions that an id may mean are kept under.
+
+    Args:
+        questions: Id of the conversation, id of the question in it, and `score_key` of each.
+    """
+    keys: dict[str, set[str]] = defaultdict(set)
+    for sample, question, key in questions:
+        for name in (question, f"{sample}/{question}"):
+            keys[name].add(key)
+    return dict(keys)

@@ -6,22 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_llmeval.cli import (
-    OPTIONS,
-    CommandResult,
-    add_options,
-    number,
-    open_noted,
-    open_suite,
-    refuse_input,
-    say,
-    suite_files,
-)
+from pytest_llmeval.cli import OPTIONS, CommandResult, add_options, number, open_suite, say
 from pytest_llmeval.core import LlmevalError, counted
 from pytest_llmeval.data import display_path
 from pytest_llmeval.reports import SHOWN_FROM, published
 from pytest_llmeval.suites import Suite, SuiteKey, default_registry
 from pytest_llmeval.targets import Recordings
+from pytest_llmeval.workbench._console import open_noted, refuse_input, suite_files
 from pytest_llmeval.workbench._judge import judge_options
 from pytest_llmeval.workbench._project import changed_files, fork_point
 from pytest_llmeval.workbench.mutation._mutants import JudgedScorer, Mutation, mutation_of

@@ -8,10 +8,11 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from pytest_llmeval.cli import CommandResult, amount, count, open_noted, share, table_lines, write_text
+from pytest_llmeval.cli import CommandResult, amount, count, share, write_text
 from pytest_llmeval.core import PASS_RATE, GateOutcome, LlmevalError, counted, limit, number, unknown_name
 from pytest_llmeval.gates import WATCHED_RUNS, split_statistic
 from pytest_llmeval.suites import Suite
+from pytest_llmeval.workbench._console import open_noted, table_lines
 from pytest_llmeval.workbench.plan._simulation import RepeatedScores
 from pytest_llmeval.workbench.plan._spread import EARLIER_RUNS, Plan, Planned, Sources, planned
 

@@ -29,7 +29,6 @@ from pytest_llmeval.core import (
 )
 from pytest_llmeval.evaluators import (
     OTHER_ANSWER,
-    RATES,
     SIDES,
     Judge,
     JudgedCase,
@@ -383,3 +382,6 @@ def _balanced(
     above = math.hypot(*(high - value for value, (_, high) in zip(values, bounds, strict=True)))
     middle = sum(values) / 2
     return middle - below / 2, middle + above / 2
+
+
+RATES = ("tpr", "tnr", "balanced_accuracy")

@@ -14,7 +14,7 @@ from typing import Any, get_args
 
 from msgspec import Struct, to_builtins
 
-from pytest_llmeval.cli import OPTIONS, CommandResult, add_options, count, refuse_input, say, write_text
+from pytest_llmeval.cli import OPTIONS, CommandResult, add_options, count, say, write_text
 from pytest_llmeval.core import LlmevalError, Observation, SuiteError, Totals, counted, decode, listed, number
 from pytest_llmeval.data import rewrite
 from pytest_llmeval.evaluators import (
@@ -27,6 +27,7 @@ from pytest_llmeval.evaluators import (
 )
 from pytest_llmeval.reports import RunReport, SuiteReport, rendered_page
 from pytest_llmeval.services import masked, secret_values
+from pytest_llmeval.workbench._console import refuse_input
 from pytest_llmeval.workbench.reviews._items import FAILED, Review, ReviewItem, read_answers, review_items, review_of
 from pytest_llmeval.workbench.reviews._loopback import LoopbackServer, RefusedError
 from pytest_llmeval.workbench.reviews.modes import (

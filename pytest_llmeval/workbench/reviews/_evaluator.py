@@ -13,12 +13,13 @@ from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-from pytest_llmeval.cli import CommandResult, refuse_input, say, write_text
+from pytest_llmeval.cli import CommandResult, say, write_text
 from pytest_llmeval.core import MODE_MARK, Case, LlmevalError, Observation, Totals, counted, interval, number
 from pytest_llmeval.evaluators import rate_counts, rates
 from pytest_llmeval.reports import SuiteReport, read_report
 from pytest_llmeval.run import score
 from pytest_llmeval.suites import get_checks
+from pytest_llmeval.workbench._console import refuse_input
 from pytest_llmeval.workbench.reviews._agreement import rates_basis
 from pytest_llmeval.workbench.reviews._items import ReviewItem, review_items
 from pytest_llmeval.workbench.reviews.modes import MODES_FILE, ModeBook, SplitOpened, add_lines, read_modes

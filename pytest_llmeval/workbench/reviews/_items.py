@@ -9,7 +9,6 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pytest_llmeval.cli import open_noted
 from pytest_llmeval.core import (
     MISSING,
     Case,
@@ -31,6 +30,7 @@ from pytest_llmeval.gates import LimitGate
 from pytest_llmeval.reports import CaseReport, RunReport, SuiteReport, read_report
 from pytest_llmeval.suites import default_registry
 from pytest_llmeval.targets import Recordings
+from pytest_llmeval.workbench._console import open_noted
 from pytest_llmeval.workbench.reviews.draws import drawn, shuffled
 from pytest_llmeval.workbench.reviews.modes import Draw, ModeNote
 

@@ -9,6 +9,7 @@ import sys
 import jsonschema  # type: ignore[import-untyped]  # its types are a distribution of their own
 import pytest
 
+from pytest_llmeval.evaluators.judge._evaluator import optional_fields
 from pytest_llmeval.judges import (
     ADVERSARIAL,
     FLAGS,
@@ -19,7 +20,6 @@ from pytest_llmeval.judges import (
     Mode,
     Rubric,
     get_mode,
-    optional_fields,
     read_mode_file,
     route,
     rubric_mode,

@@ -8,15 +8,8 @@ from typing import Any
 import pytest
 
 from pytest_llmeval.core import JudgeError
-from pytest_llmeval.judges import (
-    GRADES,
-    JudgeReply,
-    JudgeRequest,
-    criteria_mode,
-    expected_mode,
-    levels_fault,
-    rubric_mode,
-)
+from pytest_llmeval.evaluators.judge._evaluator import GRADES, levels_fault
+from pytest_llmeval.judges import JudgeReply, JudgeRequest, criteria_mode, expected_mode, rubric_mode
 from pytest_llmeval.judges.questions._replies import TokenChoice, enveloped, score_probabilities
 from pytest_llmeval.judges.questions._suite_modes import Level
 

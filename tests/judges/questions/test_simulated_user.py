@@ -7,8 +7,9 @@ import pytest
 from scripted_judges import INJECTIONS
 
 from pytest_llmeval.core import JudgeError
-from pytest_llmeval.judges import UserTurn, Verdict, next_turn_question, read_turn
+from pytest_llmeval.judges import Verdict
 from pytest_llmeval.judges.questions._modes import render
+from pytest_llmeval.run._conversation import UserTurn, next_turn_question, read_turn
 
 STOPS = ("goal_reached", "gave_up", "out_of_scope")
 WANTS = {"persona": "Terse.", "goal": "Get a refund.", "knows": {"order": 7}}

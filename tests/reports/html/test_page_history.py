@@ -7,10 +7,10 @@ from pathlib import Path
 from msgspec import structs
 from pages import Browser, case, head_of, page_run, report, suite
 
-from pytest_llmeval.baselines import timeline_of
 from pytest_llmeval.cli import main
 from pytest_llmeval.reports import Point, Timeline, to_page
 from pytest_llmeval.reports.html._data import past_points
+from pytest_llmeval.run._finishing import timeline_of
 
 
 def point(day: int, f1: float, *, data: str = "a", approved: bool = False) -> Point:

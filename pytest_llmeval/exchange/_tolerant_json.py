@@ -1,0 +1,40 @@
+"""JSON as other tools write it: with numbers that are not finite, and with halves of characters."""
+
+import json
+import math
+from typing import Any, Final
+
+
+def _finite(literal: str) -> float | None:
+    value = float(literal)
+    return value if math.isfinite(value) else None
+
+
+TOLERANT: Final = json.JSONDecoder(parse_constant=lambda _: None, parse_float=_finite)
+"""Reads numbers that are not finite as ``None``."""
+
+
+def parse_tolerantly(text: str) -> Any:
+    """Return JSON data without what no report can hold: numbers that are not finite, and halves of surrogate pairs.
+
+    Raises:
+        ValueError: It is no JSON.
+        RecursionError: It is nested too deeply.
+    """
+    return without_half_pairs(TOLERANT.decode(text), text)
+
+
+def without_half_pairs(value: Any, text: str) -> Any:
+    """Return JSON data that was read from a text, without halves of surrogate pairs."""
+    return _whole(value) if r"\ud" in text.lower() else value
+
+
+def _whole(value: Any) -> Any:
+    match value:
+        case str():
+            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        case dict():
+            return {_whole(name): _whole(each) for name, each in value.items()}
+        case list():
+            return [_whole(each) for each in value]
+    return value
