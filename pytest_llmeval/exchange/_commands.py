@@ -21,8 +21,8 @@ from pytest_llmeval.exchange._result_suites import names_of
 from pytest_llmeval.exchange._templates import Direction
 from pytest_llmeval.exchange.gating import CODES, GateOptions, GateVerdict, judge_results
 from pytest_llmeval.exchange.results import FIELDS, ResultRow
-from pytest_llmeval.reports import RunReport, to_json, write_data
 from pytest_llmeval.reports import text as markdown
+from pytest_llmeval.reports import write_json
 from pytest_llmeval.run import unmet_by_expected, write_run
 from pytest_llmeval.suites import default_registry
 
@@ -555,8 +555,3 @@ def _settings(gates: Sequence[str]) -> Document:
         raise SuiteError(faults)
     more = {"gates": [*(document.data.get("gates") or ()), *texts]} if texts else {}
     return replace(document, data={**document.data, **more})
-
-
-def write_json(report: RunReport, path: Path) -> None:
-    """Write the report to a file."""
-    write_data(to_json(report), path)

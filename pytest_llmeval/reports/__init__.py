@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         gate_verdicts,
         past_limits,
     )
-    from pytest_llmeval.reports._json import published, read_report, to_json, verdicts_of, write_data
+    from pytest_llmeval.reports._json import published, read_report, to_json, verdicts_of, write_data, write_json
     from pytest_llmeval.reports._making import (
         ReportedTexts,
         affected_report,
@@ -104,6 +104,7 @@ _HOMES = {
         "to_json",
         "verdicts_of",
         "write_data",
+        "write_json",
     ),
     "_making": (
         "ReportedTexts",

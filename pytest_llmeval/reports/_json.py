@@ -351,3 +351,8 @@ def visible_json(chunks: Iterable[str]) -> Iterator[str]:
             yield chunk
         else:
             yield "".join(each if each == "\n" or is_visible(each) else json.dumps(each)[1:-1] for each in chunk)
+
+
+def write_json(report: RunReport, path: Path) -> None:
+    """Write the report to a file."""
+    write_data(to_json(report), path)

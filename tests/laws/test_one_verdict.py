@@ -12,8 +12,8 @@ from builders import finished
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.core import MetricChange, number
-from pytest_llmeval.exchange._commands import write_json
 from pytest_llmeval.reports import RunReport, read_report, render
+from pytest_llmeval.reports._json import write_json
 from pytest_llmeval.reports.html._data import changes_json
 from pytest_llmeval.run import Checkout, Item, ItemResult, RunRecord, SuitePart, execute
 from pytest_llmeval.run._job import CaseAnswer

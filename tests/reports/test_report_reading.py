@@ -28,7 +28,6 @@ from pytest_llmeval.core import (
     SnapshotVerdict,
     SuiteError,
 )
-from pytest_llmeval.exchange._commands import write_json
 from pytest_llmeval.numbers import UsageReport, compare_systems, summarize, usage_report
 from pytest_llmeval.reports import (
     PageRun,
@@ -45,7 +44,7 @@ from pytest_llmeval.reports import (
     to_page,
     worst_cases,
 )
-from pytest_llmeval.reports._json import form_fields
+from pytest_llmeval.reports._json import form_fields, write_json
 from pytest_llmeval.reports._markdown import to_markdown
 from pytest_llmeval.reports.html._data import entry_of
 

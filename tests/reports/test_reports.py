@@ -12,7 +12,6 @@ from wcwidth import wcswidth
 
 from pytest_llmeval import Case, Observation, get_evaluator, score
 from pytest_llmeval.core import CaseRecord
-from pytest_llmeval.exchange._commands import write_json
 from pytest_llmeval.numbers import summarize
 from pytest_llmeval.reports import (
     KindOutcome,
@@ -25,6 +24,7 @@ from pytest_llmeval.reports import (
     to_json,
     write_reports,
 )
+from pytest_llmeval.reports._json import write_json
 from pytest_llmeval.reports._markdown import append_markdown, to_markdown, write_markdown
 
 EVALUATORS = {"text": get_evaluator("text", metrics=["exact_match", "f1"])}

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.exchange._commands import write_json
 from pytest_llmeval.numbers import summarize
 from pytest_llmeval.reports import RunReport, RunStart, suite_report
+from pytest_llmeval.reports._json import write_json
 from pytest_llmeval.run._execute import execute_repeats
 from pytest_llmeval.run._job import CaseAnswer
 from pytest_llmeval.suites import default_registry, load_suite
