@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_llmeval.judges import Budget
 from pytest_llmeval.reports import ERROR_ANALYSIS
 from pytest_llmeval.suites import SUITE_FILES
 
 if TYPE_CHECKING:
+    from pytest_llmeval.judges import Budget
     from pytest_llmeval.suites import Registry
 
 SHARD_SUFFIX = ".llmeval"
@@ -442,12 +442,14 @@ def add_options(parser: ArgumentParser, *options: str | Option) -> None:
 _PART = re.compile(r"^(?P<unit>calls|tokens|usd)=(?P<amount>\d+(?:\.\d+)?)$", re.ASCII)
 
 
-def parse_budget(texts: Iterable[str]) -> Budget:
+def parse_budget(texts: Iterable[str]) -> "Budget":
     """Read ``calls=500``, ``tokens=200000`` or ``usd=2.50``, several of them separated by commas.
 
     Raises:
         ValueError: A part is something else, or a unit is limited twice.
     """
+    from pytest_llmeval.judges import Budget
+
     limits: dict[str, float] = {}
     for text in (part.strip() for each in texts for part in each.split(",")):
         match = _PART.match(text)
