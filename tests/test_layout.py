@@ -303,6 +303,35 @@ def test_packages_import_each_other_by_their_faces() -> None:
     assert deep == set()
 
 
+def bound_names(module: str) -> Iterator[str]:
+    """Yield the names at the top of a module, also those that only type checkers import."""
+    for node in tree_of(module).body:
+        for bound in node.body if isinstance(node, ast.If) else (node,):
+            match bound:
+                case ast.ImportFrom() | ast.Import():
+                    yield from (alias.asname or alias.name for alias in bound.names)
+                case ast.FunctionDef() | ast.ClassDef():
+                    yield bound.name
+                case ast.Assign() | ast.AnnAssign():
+                    yield from (name.id for name in ast.walk(bound) if isinstance(name, ast.Name))
+
+
+def test_faces_have_what_is_imported_from_them() -> None:
+    """Type checkers do not see this: a package that loads names lazily could have any."""
+    faces = {f"pytest_llmeval.{module.removesuffix('/__init__.py').replace('/', '.')}": module for module in MODULES}
+    lacking = {
+        (module, node.module, alias.name)
+        for module in MODULES
+        for node in ast.walk(tree_of(module))
+        if isinstance(node, ast.ImportFrom) and node.module in faces
+        for alias in node.names
+        if alias.name not in set(bound_names(faces[node.module]))
+        if f"{node.module}.{alias.name}".removeprefix("pytest_llmeval.").replace(".", "/") + ".py" not in MODULES
+        if f"{node.module}.{alias.name}" not in faces
+    }
+    assert lacking == set()
+
+
 @pytest.mark.parametrize("face", [module for module in MODULES if module.endswith("/__init__.py")])
 def test_a_face_loads_the_names_that_type_checkers_see(face: str) -> None:
     body = tree_of(face).body

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
 
-from pytest_llmeval.cli import CommandResult, add_options, table_lines, write_text
+from pytest_llmeval.cli import CommandResult, add_options, write_text
 from pytest_llmeval.core import MOST_LISTED, LlmevalError, counted, printable
 from pytest_llmeval.data import display_path
 from pytest_llmeval.judges import (
@@ -21,6 +21,7 @@ from pytest_llmeval.judges import (
     cost_usd,
     read_result_file,
 )
+from pytest_llmeval.workbench._console import table_lines
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
