@@ -16,13 +16,13 @@ from msgspec import convert
 
 from pytest_llmeval.baselines import SCORES, SuiteScores, TestScores, parse
 from pytest_llmeval.cli import CommandResult, write_text
-from pytest_llmeval.workbench._console import refuse_input, suite_files
 from pytest_llmeval.core import MISSING, LlmevalError, SuiteError, counted, excerpt, listed, number
 from pytest_llmeval.data import OWN_FOLDER, STRICT, check, display_path, load_json, read_document
 from pytest_llmeval.reports import MOST_ROWS, published, text
 from pytest_llmeval.run import Checkout
 from pytest_llmeval.services import run_git
 from pytest_llmeval.suites import Suite, load_suite
+from pytest_llmeval.workbench._console import refuse_input, suite_files
 from pytest_llmeval.workbench._evidence import compare_evidence
 from pytest_llmeval.workbench._guarding import Loosening, SuiteState, case_pairs, compare_suites
 from pytest_llmeval.workbench._project import (
