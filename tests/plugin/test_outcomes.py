@@ -70,7 +70,8 @@ def test_the_state_beside_the_answer_is_read_by_checks_and_fields(
     fields = {name: value for name, value in cases["order"]["metrics"].items() if "status" in name}
     assert fields
     assert set(fields.values()) == {0}
-    assert "refunded: found 'open' at state.orders[0].status, expected equals: 'refunded'" in found.text
+    place = "state" if entry == "input" else "outcome"
+    assert f"refunded: found 'open' at {place}.orders[0].status, expected equals: 'refunded'" in found.text
     again = project.run("--llmeval-predictions=p.jsonl", "--llmeval-predictions-mode=replay", workers=workers)
     assert again.suites["s"]["cases"] != []
     assert [each["metrics"] for each in again.suites["s"]["cases"]] == [each["metrics"] for each in cases.values()]
