@@ -27,7 +27,7 @@ _MESSAGE: Final = 6
 _CODE: Final = re.compile(r"^(```+|~~~+).*?^\1\s*$|<!--.*?-->|^ *>>>.*?(?:\n\s*\n|\Z)", re.MULTILINE | re.DOTALL)
 _LINK: Final = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 _END: Final = re.compile(r"(?<=[.!?])[\"')*_`]*\s+|\n\s*\n|\n(?=\s*(?:[-*#]|\d+\.) )|\s*\|\s*|\n\s*\w+:\s|:\n")
-_PROMPT: Final = re.compile(r"judges/questions/|/prompts?\.py|fact_check/target\.py|CREATE TABLE")
+_PROMPT: Final = re.compile(r"judges/questions/|/_?prompts?\.py|fact_check/_target\.py|CREATE TABLE")
 
 
 class Passage(NamedTuple):

@@ -11,7 +11,7 @@ _DEFERRED: Final = ContextVar("deferred", default=False)
 
 
 def are_checks_deferred() -> bool:
-    """Return whether whoever imports the user's module checks the suites in it, and reports their faults."""
+    """Return whether the importer of the user's module checks the suites in it, and reports their faults."""
     return _DEFERRED.get()
 
 

@@ -147,7 +147,7 @@ def summary_line(constructs: Sequence[Construct]) -> str:
 
 
 def direction_line(constructs: Iterable[Construct]) -> str:
-    """Return how many constructs judge some answers otherwise, by direction; empty if none does."""
+    """Return how many constructs judge some answers differently, by direction; empty if none does."""
     counts = Counter(direction for each in constructs for direction in {each.direction} if direction is not None)
     return ", ".join(f"{counts[direction]} {direction.value}" for direction in Direction if counts[direction])
 
@@ -403,7 +403,7 @@ def add_gate(parser: ArgumentParser) -> None:
         nargs="+",
         metavar="METRIC",
         default=(),
-        help="metrics of which more is better, whatever their names say",
+        help="metrics of which more is better, against what their names say",
     )
     parser.add_argument(
         "--range",

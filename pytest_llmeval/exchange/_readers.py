@@ -327,7 +327,7 @@ _MOST_MAPPED: Final = 3
 
 
 def _map_hint(data: Any) -> str:
-    """Return the option that names the columns of rows, as far as they can be told; empty for other data."""
+    """Return the option that names the columns of rows, as far as they are recognised; empty for other data."""
     rows = [row for row in data if isinstance(row, Mapping)] if isinstance(data, list) else []
     columns = list(dict.fromkeys(str(name) for row in rows for name in row))
     case = next((name for usual in ("case", *_ID_COLUMNS) for name in columns if name.lower() == usual), None)
@@ -405,7 +405,7 @@ def read_files(paths: Sequence[Path], format_name: str, columns: Mapping[str, st
 
 
 def _matching(path: Path) -> list[Path]:
-    """Return the files that a pattern means, where no shell has replaced it; a path itself otherwise."""
+    """Return the files that a pattern means, where no shell has replaced it; of a path, the path itself."""
     if path.exists() or not _is_pattern(path):
         return [path]
     parts = path.parts[len(Path(path.anchor).parts) :]

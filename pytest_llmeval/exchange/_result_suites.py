@@ -187,7 +187,7 @@ def suite_of_results(
         expected: Ids of cases that must be there.
         ranges: Metric to its smallest and largest value.
         lower_is_better: Metrics for which lower is better, besides those whose rows say so.
-        higher_is_better: Metrics for which higher is, whatever rows say.
+        higher_is_better: Metrics for which higher is, against what rows say.
 
     Raises:
         SuiteError: Gates or other settings do not fit the results; all faults are listed.

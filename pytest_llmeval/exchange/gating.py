@@ -88,7 +88,7 @@ class GateOptions(Struct, frozen=True):
     Attributes:
         settings: Keys of a suite file, among them gates.
         lower_is_better: Metrics of which less is better.
-        higher_is_better: Metrics of which more is, whatever their name says.
+        higher_is_better: Metrics of which more is, against what their name says.
         approve: Whether the results are approved.
         anchor: Whether the approved results become the anchor, from which drift is measured.
         min_cases: How many cases must be able to tell two arms apart.
@@ -659,14 +659,13 @@ def gate(
     """Judge the results of another runner, and raise unless they pass.
 
     Args:
-        results: The report of pydantic-evals, deepeval or another tool that is known, a data frame or rows of the
-            fields of `llmeval schema results`, or the path of a file of results.
+        results: The report of pydantic-evals, deepeval or another tool that is known; a data frame or rows; or a path.
         gates: Such as ``accuracy >= 0.8``, ``drop(accuracy) <= 0.05`` or ``lift(accuracy) >= 0.1``, or mappings as in
             suite files. Default: is anything worse than the baseline, and could we have seen it?
         baseline: Results to compare with; default: the approved ones.
         name: Of the suite, by which approved scores are found; default: that of the results, which several keep.
         lower_is_better: Metrics of which less is better, besides costs and errors, which are known by their names.
-        higher_is_better: Metrics of which more is better, whatever their names say.
+        higher_is_better: Metrics of which more is better, against what their names say.
         undecided: What an undecided verdict does; results that are missing or errored never pass.
         folder: Of approved scores and history; default: the current one.
         approve: Approve the results.

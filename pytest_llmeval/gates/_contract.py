@@ -424,7 +424,7 @@ class ScoreGate(Gate):
     def verdict_of_any(
         self, result: Result, waiting: int, metric: Metric | None
     ) -> tuple[GateOutcome, float | None, str] | None:
-        """Return the verdict that holds whatever the missing scores are; ``None`` if it depends on them."""
+        """Return the verdict that no missing score can change; ``None`` if one can."""
         del result, waiting, metric
         return None
 

@@ -395,7 +395,7 @@ class LimitGate(ScoreGate):
             return None
         low, high = map(number, ends)
         outcome: GateOutcome = "passed" if holds == {True} else "failed"
-        reason = f"{self.subject} is between {low} and {high}, whatever the pending verdicts say"
+        reason = f"{self.subject} is between {low} and {high} with any pending verdicts"
         return outcome, value, f"{reason}: {waiting_cases(waiting)}"
 
     def _groups(self, result: Result, by: str, counted_as: Metric | None) -> tuple[GateOutcome, float | None, str]:

@@ -218,7 +218,7 @@ class Deferral:
     Attributes:
         path: The database of the processes of a run.
         run: Id of the run.
-        defers: Whether the run asks nobody; otherwise it only takes replies.
+        defers: Whether the run asks nobody; if not, it only takes replies.
     """
 
     path: Path

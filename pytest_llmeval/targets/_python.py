@@ -475,7 +475,7 @@ class World:
             self.thread.end()
 
     async def hold(self, work: Callable[[], Awaitable[_T]]) -> _T:
-        """Do something in a world; it is torn down whatever comes of that.
+        """Do something in a world; it is torn down in any case.
 
         Raises:
             PredictionError: The world cannot be set up or torn down.

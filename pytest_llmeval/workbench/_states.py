@@ -96,7 +96,7 @@ def answer_apart(folder: Path, top: Path, function: str, question: Mapping[str, 
         scratch: A folder that does not exist.
 
     Raises:
-        LlmevalError: The function did so, or the process ended otherwise.
+        LlmevalError: The function did so, or the process ended early.
     """
     environment = _environment(folder, top, scratch / "home")
     question_file, answer_file = scratch / "question.json", scratch / "answer.json"
@@ -168,7 +168,7 @@ def compare_collected(
 def _compare_code(
     base: StateDump, head: StateDump, suites: Mapping[str, str], known: Collection[str]
 ) -> Iterator[Loosening]:
-    """Yield the code that judges, and the tests over suites, that a later state has otherwise."""
+    """Yield the code that judges, and the tests over suites, that a later state has changed."""
     for name, digest in base.code.items():
         file, _, subject = name.partition("::code of ")
         now = suites.get(file)

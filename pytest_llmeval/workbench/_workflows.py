@@ -30,7 +30,7 @@ class _EvaluatingStep(NamedTuple):
 
 
 def compare_workflows(base: Path, head: Path) -> Iterator[Loosening]:
-    """Yield the steps of CI that evaluate and that a later state of a repository lacks, or has otherwise.
+    """Yield the steps of CI that evaluate and that a later state of a repository lacks or has changed.
 
     Args:
         base: The earlier state of the repository.

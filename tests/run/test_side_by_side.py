@@ -121,7 +121,6 @@ def test_one_system_alone_has_no_table() -> None:
 @pytest.mark.parametrize(
     ("entry", "fault"),
     [
-        ({"min_gain": 0.1}, "found min_gain without against"),
         ({"system": "a", "against": "a", "max_drop": 0.1}, "found 'a' as system and as against"),
         ({"against": "a", "max_drop": 0.1, "min_gain": 0.1}, "found max_drop beside min_gain"),
         ({"against": "a", "min": 0.1, "max_drop": 0.1}, "found min beside max_drop"),

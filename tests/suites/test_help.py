@@ -28,7 +28,29 @@ def test_help_on_a_check_says_when_it_is_met() -> None:
     [
         (ev.max_words, ["argument", "name", "on", "turn", "weight"]),
         (ev.any_of, ["checks"]),
-        (ev.judge, ["criterion", "keys"]),
+        (
+            ev.judge,
+            [
+                "criterion",
+                "mode",
+                "language",
+                "rubric",
+                "corrected",
+                "human",
+                "prompt",
+                "prompts",
+                "unanswerable",
+                "criteria",
+                "steps",
+                "reply",
+                "score",
+                "as_",
+                "on",
+                "turn",
+                "name",
+                "weight",
+            ],
+        ),
     ],
 )
 def test_signatures_have_the_real_parameters(function: object, parameters: list[str]) -> None:

@@ -286,8 +286,8 @@ def _begins_a_step(path: Path) -> bool:
 
 
 Form: TypeAlias = Literal["internal", "official", "text", "step2", "step2-gold"]
-"""Spelling of pairs: as numbers, as in a submission, with the words of their spans as in official gold files, or the
-predicted or the gold pairs of what Step 2 writes.
+"""Spelling of pairs: as numbers, as in a submission, or with the words of their spans, as in official gold files.
+Of what Step 2 writes: the predicted or the gold pairs.
 """
 
 
