@@ -65,7 +65,7 @@ OTHER_TOOLS = {
 }
 OTHER_TOOLS |= {"--ablation", "--allowed", "--model", "--plugin-dir"}
 OTHER_TOOLS |= {"--body-file", "--field", "--jq", "--method", "--paginate", "--repo"}
-OTHER_TOOLS |= {"--full", "--reruns"}
+OTHER_TOOLS |= {"--full", "--generate-notes", "--reruns", "--verify-tag"}
 OTHER_TOOLS |= {"--fill", "--no-edit", "--private", "--push", "--source"}
 OTHER_TOOLS |= {"--message"}
 OTHER_TOOLS |= {"--filter-failing", "--official", "--resume", "--use-cache"}

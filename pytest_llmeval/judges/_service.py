@@ -420,13 +420,14 @@ class JudgeService:
 
     async def _ask(self, question: JurorQuestion) -> JurorVerdict:
         """Ask, and once more if the reply cannot be read and the mode wants that."""
-        first = await self._ask_once(question)
-        if isinstance(first.verdict, Verdict) or not question.question.mode.asks_again:
-            return first
-        try:
-            return replace(await self._ask_once(question), unread=first.call)
-        except LlmevalError as error:
-            return JurorVerdict(error, first.call)
+        async with self.limit.slot():  # what is asked again goes before the next question
+            first = await self._ask_once(question)
+            if isinstance(first.verdict, Verdict) or not question.question.mode.asks_again:
+                return first
+            try:
+                return replace(await self._ask_once(question), unread=first.call)
+            except LlmevalError as error:
+                return JurorVerdict(error, first.call)
 
     async def _ask_once(self, question: JurorQuestion) -> JurorVerdict:
         juror = question.juror

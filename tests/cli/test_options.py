@@ -32,6 +32,8 @@ REQUIRED = {
     "cache import": ("v.jsonl",),
     "cache explain": ("s.eval.yaml",),
     "judge migrate": ("s.eval.yaml", "--to", "openai:m"),
+    "judge replies": ("results.jsonl",),
+    "judge requests": (),
     "gate": ("results.jsonl",),
     "merge": ("shards",),
     "modes": (),

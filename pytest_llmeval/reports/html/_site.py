@@ -168,7 +168,7 @@ def _drawn(metric: str, values: Sequence[MetricValue]) -> _Trend:
     lows = [value if each.low is None else float(each.low) for each, value in zip(values, middle, strict=True)]
     highs = [value if each.high is None else float(each.high) for each, value in zip(values, middle, strict=True)]
     lowest, highest = min(lows), max(highs)
-    span = highest - lowest or 1.0
+    span = highest - lowest if highest > lowest else 1.0
 
     def points(numbers: Sequence[float]) -> list[str]:
         step = (_WIDTH - 2 * _MARGIN) / (len(numbers) - 1)
