@@ -91,6 +91,13 @@ def unjudged_gates(project: "Project") -> list[str]:
     return ["--llmeval-require-gates", "-k", "first"]
 
 
+def pending_verdict(project: "Project") -> list[str]:
+    judge = {"model": "openai:m", "base_url": "http://127.0.0.1:9/v1"}
+    cases = [{"id": "a", "input": "a", "expected": "A", "prediction": "A"}]
+    project.suite("s.eval.yaml", cases, evaluators=[{"judge": {"mode": "continuous"}}], judge=judge)
+    return ["--llmeval-judge=defer"]
+
+
 REASONS: dict[Callable[["Project"], list[str]], tuple[int, str]] = {
     unwritable: (1, "exit code 1: report NOT written to"),
     unwritable_shard: (1, "exit code 1: results NOT kept in"),
@@ -100,6 +107,7 @@ REASONS: dict[Callable[["Project"], list[str]], tuple[int, str]] = {
     ended_by_a_target: (1, "exit code 1: 1 selected test of eval suites did not run: bye"),
     ended_in_collection: (1, "exit code 1: the run ended while tests were collected: bye"),
     unjudged_gates: (1, "exit code 1: --llmeval-require-gates:"),
+    pending_verdict: (2, "exit code 2: 1 verdict pending: send .llmeval/requests/openai.jsonl"),
 }
 """What changes an exit code: how a project comes to it, the exit code, and the beginning of the line that says why."""
 
@@ -108,6 +116,7 @@ def test_every_call_that_changes_an_exit_code_is_tried_below() -> None:
     assert callers() == [
         ("plugin", "reasons"),  # an empty shard
         ("plugin", "missing"),  # shortfalls of the run, and files that are not written
+        ("plugin", "[self.pending]"),
         ("plugin", "[_EMPTY_SHARD]"),
         ("plugin", "[_OVER_BUDGET]"),
     ]

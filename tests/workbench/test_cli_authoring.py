@@ -27,7 +27,7 @@ def test_evaluators_lists_every_evaluator_with_its_metrics_and_every_source(caps
     assert heads[-2:] == ["checks", "sources"]
     checks = " ".join(lines[lines.index("checks") + 1 : lines.index("sources") - 1]).replace(",", "").split()
     assert set(checks) == set(default_registry().checks)
-    assert lines[lines.index("text") + 1] == "  exact_match, f1, rouge1, rouge2, rougeL, bleu1, bleu2, bleu4"
+    assert lines[lines.index("text") + 1] == "  exact_match, f1, rouge1, rouge2, rougeL, bleu1, bleu2, bleu4, meteor"
     assert lines[lines.index("claims") + 1].startswith("  faithfulness, hallucination_rate (-), context_recall")
     assert "near_misses (-), " in out
     assert set(" ".join(lines[lines.index("sources") + 1 : -2]).replace(",", "").split()) == set(
