@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -23,6 +23,9 @@ from pytest_llmeval.judges.clients._http import DIALECTS
 from pytest_llmeval.judges.questions._replies import enveloped, read_reply, score_probabilities
 from pytest_llmeval.judges.replies._sqlite import Database
 from pytest_llmeval.services import secret_values, without
+
+if TYPE_CHECKING:
+    from pytest_llmeval.judges._run_store import WorkingCache
 
 BATCH_PROVIDERS: Final = tuple(sorted(DIALECTS))
 _FOLDER: Final = "requests"
@@ -216,20 +219,17 @@ class Deferral:
     """The deferred questions of one process of a run.
 
     Attributes:
-        path: The database of the processes of a run.
-        run: Id of the run.
+        working: The working cache.
         defers: Whether the run asks nobody; if not, it only takes replies.
     """
 
-    path: Path
-    run: str
+    working: "WorkingCache"
     defers: bool
-    _requests: Requests | None = None
     _put: set[str] = field(default_factory=set)
 
     def take(self, question: JurorQuestion) -> StoredJudgement | None:
         """Return the judgement in a reply that came; ``None`` where none can be read."""
-        if not (self.defers or self.path.exists()):
+        if not (self.defers or self.working.place.coordination.exists()):
             return None
         for name in attempts(question.key):
             reply = self.requests.reply_to(name)
@@ -257,7 +257,7 @@ class Deferral:
             if reply is None:
                 if name not in self._put:
                     self._put.add(name)
-                    self.requests.put(self.run, self._request(name, question))
+                    self.requests.put(self.working.run, self._request(name, question))
                 return PendingVerdictError()
             try:
                 _read(question, reply)
@@ -280,25 +280,18 @@ class Deferral:
 
     @property
     def requests(self) -> Requests:
-        """The requests.
+        """The requests of all runs.
 
         Raises:
             LlmevalError: Their database cannot be used.
         """
-        if self._requests is None:
-            self._requests = Requests(self.path)
-        return self._requests
+        return self.working.requests
 
     def list(self) -> PendingVerdicts:
         """List what the whole run lacks."""
-        if not self.path.exists():
+        if not self.working.place.coordination.exists():
             return PendingVerdicts()
-        return self.requests.list_run(self.run)
-
-    def close(self) -> None:
-        """Close the database."""
-        if self._requests is not None:
-            self._requests.close()
+        return self.requests.list_run(self.working.run)
 
 
 def attempts(key: str) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from pytest_llmeval.services import SharedTask, Snapshot
 
 if TYPE_CHECKING:
     from pytest_llmeval.judges._coordination import Coordination, Reservation
-    from pytest_llmeval.judges._deferral import Deferral
+    from pytest_llmeval.judges._deferral import Deferral, Requests
     from pytest_llmeval.judges.replies import ReplyStore
 
 LEASE_S = 30.0
@@ -56,6 +56,7 @@ class WorkingCache:
     ceiling: int = 1
     _replies: "ReplyStore | None" = None
     _coordination: "Coordination | None" = None
+    _requests: "Requests | None" = None
 
     @property
     def replies(self) -> "ReplyStore":
@@ -86,6 +87,22 @@ class WorkingCache:
             except LlmevalError as error:
                 raise _with_option(error) from error
         return self._coordination
+
+    @property
+    def requests(self) -> "Requests":
+        """The deferred requests.
+
+        Raises:
+            LlmevalError: They cannot be used.
+        """
+        if self._requests is None:
+            from pytest_llmeval.judges._deferral import Requests
+
+            try:
+                self._requests = Requests(self.place.coordination)
+            except LlmevalError as error:
+                raise _with_option(error) from error
+        return self._requests
 
     @property
     def is_coordinated(self) -> bool:
@@ -119,7 +136,7 @@ class WorkingCache:
 
     def close(self) -> None:
         """Close what is open."""
-        for each in (self._replies, self._coordination):
+        for each in (self._replies, self._coordination, self._requests):
             if each is not None:
                 each.close()
 
@@ -177,7 +194,7 @@ class RunStore:
         """The questions that are put off, in this run or an earlier one."""
         from pytest_llmeval.judges._deferral import Deferral
 
-        return Deferral(self.working.place.coordination, self.working.run, self.mode == "defer")
+        return Deferral(self.working, self.mode == "defer")
 
     @cached_property
     def heart(self) -> "Heartbeat":

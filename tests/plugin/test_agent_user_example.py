@@ -57,7 +57,11 @@ WRONG = {
     "lies about a refund": (
         ('made = call("refund", ticket=int(found[1]))', "made = {}"),
         "refund",
-        ["turn 3: found", "has been refunded", "refunded: found 'valid' at state.tickets[0].status, expected equals: 'refunded'"],
+        [
+            "turn 3: found",
+            "has been refunded",
+            "refunded: found 'valid' at state.tickets[0].status, expected equals: 'refunded'",
+        ],
     ),
     "loops": (
         (
