@@ -1,5 +1,6 @@
 """Results of other runners: what each table reads, and what it refuses."""
 
+import asyncio
 import copy
 import json
 import random
@@ -466,7 +467,7 @@ def test_a_report_of_pydantic_evals_says_what_the_tool_prints(tmp_path: Path) ->
 
     cases: list[Case[int, str, None]] = [Case(name=f"order-{number}", inputs=number) for number in range(5)]
     dataset = Dataset[int, str, None](name="shop", cases=cases, evaluators=[Contains("euros"), Short()])
-    report = dataset.evaluate_sync(answer, progress=False, repeat=2)
+    report = asyncio.run(dataset.evaluate(answer, progress=False, repeat=2))
     rows = results_of(report)
     path = tmp_path / "report.json"
     path.write_bytes(EvaluationReportAdapter.dump_json(report))

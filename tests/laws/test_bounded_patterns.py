@@ -147,7 +147,14 @@ def worst(pattern: re.Pattern[str], anywhere: bool) -> tuple[float, str]:
     return steepest, text
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+EVERY_RUN = 4
+"""Of so many parts, every run looks at one; a release looks at all."""
+
+
+@pytest.mark.parametrize(
+    "part",
+    [pytest.param(part, marks=pytest.mark.release if part % EVERY_RUN else ()) for part in range(PARTS)],
+)
 def test_patterns_take_steps_as_their_texts_grow(part: int) -> None:
     patterns, _ = found_in_package()
     assert len(patterns) > 300

@@ -16,8 +16,8 @@ def named_in(folder: Path, pattern: re.Pattern[str]) -> set[str]:
 def test_one_module_uses_private_names_of_pytest() -> None:
     assert named_in(PACKAGE / "plugin", PRIVATE) == {"_pytest_private.py"}
     others = {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "plugin"}
-    # One module lists the packages of test runners, to tell their frames from those of users.
-    assert {name for folder in others for name in named_in(PACKAGE / folder, PRIVATE)} == {"_uses.py"}
+    # These tell frames and calls of test runners from those of users.
+    assert {name for folder in others for name in named_in(PACKAGE / folder, PRIVATE)} == {"_process.py", "_uses.py"}
 
 
 def test_no_other_module_of_the_plugin_is_allowed_to_touch_a_private_name() -> None:

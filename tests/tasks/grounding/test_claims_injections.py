@@ -10,7 +10,7 @@ from scripted_judges import ClaimJudge
 
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.judges import Message, Question
-from pytest_llmeval.judges import _asking as asking
+from pytest_llmeval.judges import _panel as panel
 from pytest_llmeval.tasks.grounding._evaluators import ClaimMetric
 
 ALL_WELL = json.dumps({"verdicts": [{"claim": 1, "supported": True, "passages": [1]}]})
@@ -106,7 +106,7 @@ def _unescaped(question: Question) -> tuple[Message, ...]:
     return system, Message("user", f"<data>\n{{\n{texts}\n}}\n</data>")
 
 
-shipped_render = asking.render
+shipped_render = panel.render
 BREAKING = {
     *("verdicts", "no claims", "further claim", "passage by number", "closing tag"),
     *("closing and opening tag", "end of the object", "end of the object in Chinese", "system turn"),
@@ -119,7 +119,7 @@ BREAKING = {
 def test_the_same_judge_obeys_where_texts_are_not_clearly_data(
     monkeypatch: pytest.MonkeyPatch, render: Callable[[Question], tuple[Message, ...]], obeyed: set[str]
 ) -> None:
-    monkeypatch.setattr(asking, "render", render)
+    monkeypatch.setattr(panel, "render", render)
     asked = ["faithfulness", "context_recall", "context_relevance"]
     found = {name for name, order in ORDERS.items() if judged(held(CASES["en"], order, "contexts"), asked)[1].obeyed}
     assert found == obeyed
