@@ -12,7 +12,7 @@ _FEWEST: Final = 3
 """Ids that count are at least so many."""
 _DENSITY: Final = 0.5
 """Of the numbers between the first and the last, at least so many occur: some cases may be missing."""
-_LAST: Final = re.compile(r"(\d+)\D*$")
+_NUMBER: Final = re.compile(r"\d++")
 _TAIL: Final = re.compile(r"(?<!\d)\d++\]?$")
 _OF_PYTEST: Final = re.compile(r"\[[^\W\d]\w*#(?:-[^\W\d]\w*#)*\]$")
 
@@ -21,8 +21,8 @@ def _template(case: str) -> tuple[str, int] | None:
     """Return an id with its last number left open, and the number; ``None`` if it does not end with one."""
     if not _TAIL.search(case):
         return None
-    digits = _LAST.findall(case)[-1]
-    return re.sub(rf"(?<!\d){digits}(?!\d)", "#", case), int(digits)
+    digits = _NUMBER.findall(case)[-1]
+    return _NUMBER.sub(lambda number: "#" if number[0] == digits else number[0], case), int(digits)
 
 
 def counters_of(cases: Iterable[str]) -> dict[str, list[str]]:

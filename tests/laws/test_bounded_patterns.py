@@ -32,7 +32,6 @@ ON_DEMAND: Mapping[str, str | Callable[[ModuleType], object]] = {
     "evaluators.measures._tokens:_character": lambda module: module._character(),
     "evaluators.measures._tokens:_compiled": lambda module: [re.compile(text) for text, _ in module._CONTRACTIONS],
     "evaluators.measures._tokens:_mark": lambda module: module._mark(),
-    "exchange._identities:_template": OF_NAMES,
     "exchange._readers:_case": "a pattern of a declared table: positions such as 'Case 4'",
     "exchange._readers:_score": "a pattern of a declared table: parts of names of metrics",
     "exchange.promptfoo._assertions:written": OF_USERS,
