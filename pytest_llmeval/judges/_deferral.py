@@ -1,11 +1,11 @@
 """Deferred questions: requests in the form of a provider's batch interface, and the replies to them."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -23,9 +23,6 @@ from pytest_llmeval.judges.clients._http import DIALECTS
 from pytest_llmeval.judges.questions._replies import enveloped, read_reply, score_probabilities
 from pytest_llmeval.judges.replies._sqlite import Database
 from pytest_llmeval.services import secret_values, without
-
-if TYPE_CHECKING:
-    from pytest_llmeval.judges._run_store import WorkingCache
 
 BATCH_PROVIDERS: Final = tuple(sorted(DIALECTS))
 _FOLDER: Final = "requests"
@@ -219,17 +216,21 @@ class Deferral:
     """The deferred questions of one process of a run.
 
     Attributes:
-        working: The working cache.
+        path: The database of the processes of a run.
+        run: Id of the run.
         defers: Whether the run asks nobody; if not, it only takes replies.
+        opened: Returns the requests in the database, which others close.
     """
 
-    working: "WorkingCache"
+    path: Path
+    run: str
     defers: bool
+    opened: Callable[[], Requests]
     _put: set[str] = field(default_factory=set)
 
     def take(self, question: JurorQuestion) -> StoredJudgement | None:
         """Return the judgement in a reply that came; ``None`` where none can be read."""
-        if not (self.defers or self.working.place.coordination.exists()):
+        if not (self.defers or self.path.exists()):
             return None
         for name in attempts(question.key):
             reply = self.requests.reply_to(name)
@@ -257,7 +258,7 @@ class Deferral:
             if reply is None:
                 if name not in self._put:
                     self._put.add(name)
-                    self.requests.put(self.working.run, self._request(name, question))
+                    self.requests.put(self.run, self._request(name, question))
                 return PendingVerdictError()
             try:
                 _read(question, reply)
@@ -285,13 +286,13 @@ class Deferral:
         Raises:
             LlmevalError: Their database cannot be used.
         """
-        return self.working.requests
+        return self.opened()
 
     def list(self) -> PendingVerdicts:
         """List what the whole run lacks."""
-        if not self.working.place.coordination.exists():
+        if not self.path.exists():
             return PendingVerdicts()
-        return self.requests.list_run(self.working.run)
+        return self.requests.list_run(self.run)
 
 
 def attempts(key: str) -> tuple[str, ...]:

@@ -194,7 +194,8 @@ class RunStore:
         """The questions that are put off, in this run or an earlier one."""
         from pytest_llmeval.judges._deferral import Deferral
 
-        return Deferral(self.working, self.mode == "defer")
+        working = self.working
+        return Deferral(working.place.coordination, working.run, self.mode == "defer", lambda: working.requests)
 
     @cached_property
     def heart(self) -> "Heartbeat":
