@@ -386,7 +386,7 @@ class Prefetch:
         return True
 
     def considered(self, loaded: LoadedCase) -> bool:
-        """Return whether a case to come has been considered already."""
+        """Return whether a case has been considered already, or has had its turn."""
         return loaded.place in self._considered
 
     def take(self, jobs: Sequence[Job], following: Iterable[Sequence[Job]], early: EarlyCalls) -> list[CaseAnswer]:
@@ -400,7 +400,8 @@ class Prefetch:
         __tracebackhide__ = True
         try:
             own = list(map(self._own, jobs, itertools.repeat(early)))  # a comprehension would show in tracebacks
-            self._considered -= {job.loaded.place for job in jobs}
+            # In place of a crashed worker, cases run out of order: those after them may have had their turn here.
+            self._considered |= {job.loaded.place for job in jobs}
             for job in (job for each in following for job in each):
                 self._considered.add(job.loaded.place)
                 started = self._start(job, early)

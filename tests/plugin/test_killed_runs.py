@@ -143,18 +143,13 @@ def answer(word):
 """Kills its worker once, when all answers that it gave are on the disk."""
 
 
-CONCURRENCY = 4
-
-
-def test_the_worker_in_place_of_a_killed_one_asks_for_no_answer_of_it_again(project: "Project") -> None:
+def test_the_worker_in_place_of_a_killed_one_asks_for_no_answer_again(project: "Project") -> None:
     project.asking("s.eval.yaml", "bot:answer", *WORDS)
     project.write("bot.py", PLAIN)
     (project.path / "asked.txt").touch()
-    project.run(FILE, f"--llmeval-concurrency={CONCURRENCY}", workers=2, replacements=2)
+    project.run(FILE, "--llmeval-concurrency=4", workers=2, replacements=2)
     asked = _asked(project)
-    assert {*asked} == {*WORDS}
-    # Cases that the worker which lives has called early may go to the new one, which reads journals of the dead alone.
-    assert len(asked) - len({*asked}) <= CONCURRENCY
+    assert sorted({*asked}) == asked
     assert (project.path / "killed").exists()
 
 

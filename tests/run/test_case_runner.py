@@ -109,6 +109,16 @@ def test_the_next_cases_are_asked_for_early_only_where_nothing_forbids_it(
     assert [value for value, _ in bot.asked].count("b") == 1
 
 
+def test_a_case_that_runs_late_asks_for_none_that_had_its_turn(make: Callable[..., CaseRunner]) -> None:
+    runner, bot = make(), Bot()
+    first, *others = loaded(asking("a", "b", "c"))
+    for place, case in enumerate(others):
+        runner.run(case, FromFixtures(bot), others[place + 1 :], EARLY)
+    runner.run(first, FromFixtures(bot), others, EARLY)
+    runner.finish()
+    assert sorted(value for value, _ in bot.asked) == ["a", "b", "c"]
+
+
 @pytest.mark.parametrize(("may_stop", "called"), [(True, 5), (False, 9)])
 def test_a_run_looks_far_ahead_unless_it_may_stop_at_a_failure(
     make: Callable[..., CaseRunner], may_stop: bool, called: int

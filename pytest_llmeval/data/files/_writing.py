@@ -36,7 +36,16 @@ def has_ended(name: str) -> bool:
         return True
     except (OSError, OverflowError):
         return False
-    return False
+    return _waits_to_be_reaped(number)
+
+
+def _waits_to_be_reaped(process: str) -> bool:
+    """Return whether a process has ended though its parent has not noticed; it writes nothing any more."""
+    try:
+        status = Path("/proc", process, "stat").read_bytes()
+    except OSError:  # there is no /proc, or it has ended meanwhile
+        return False
+    return status.rpartition(b")")[2].split()[:1] in ([b"Z"], [b"X"])
 
 
 @cache

@@ -176,6 +176,14 @@ def test_a_scratch_name_is_used_once_and_names_its_process(tmp_path: Path) -> No
     assert not has_ended("00000000-1")
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only /proc tells")
+def test_a_process_that_waits_to_be_reaped_has_ended() -> None:
+    machine = writer_name().partition("-")[0]
+    with subprocess.Popen([sys.executable, "-c", ""]) as child:
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert has_ended(f"{machine}-{child.pid}")
+
+
 def test_rewriting_at_the_same_time_loses_nothing_and_leaves_no_lock(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "lines.txt"
 
