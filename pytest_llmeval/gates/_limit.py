@@ -391,7 +391,7 @@ class LimitGate(ScoreGate):
         ends = [((value or 0.0) * scored.scored + (end or 0.0) * waiting) / total for end in (metric.low, metric.high)]
         holds = {all(bound.holds(end) for bound in self.bounds) for end in ends}
         never = any(not bound.holds(ends[0]) and not bound.holds(ends[1]) for bound in self.bounds)
-        if len(holds) > 1 or (False in holds and not never) or total < self.min_scored:
+        if len(holds) > 1 or (False in holds and not never) or scored.scored < self.min_scored:
             return None
         low, high = map(number, ends)
         outcome: GateOutcome = "passed" if holds == {True} else "failed"

@@ -1,9 +1,12 @@
 """Deferred questions: requests in the form of a provider's batch interface, and the replies to them."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,15 +14,15 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pytest_llmeval.core import JudgeError, counted
-from pytest_llmeval.data import display_path, make_working_folder, unique_keys, write_text
+from pytest_llmeval.core import Fault, JudgeError, counted, decode, encode
+from pytest_llmeval.data import display_path, make_working_folder, write_text
 from pytest_llmeval.judges._contract import JudgeReply, JudgeRequest, PendingVerdictError, Stopped, Usage
 from pytest_llmeval.judges._panel import JurorQuestion
 from pytest_llmeval.judges._service import at_batch_rate, cost_usd, sent_tokens
 from pytest_llmeval.judges._spec import Price
 from pytest_llmeval.judges._stored_judgement import StoredJudgement
 from pytest_llmeval.judges.clients._base import BatchFailure
-from pytest_llmeval.judges.clients._http import DIALECTS
+from pytest_llmeval.judges.clients._http import DIALECTS, LARGEST_REPLY, parse_body
 from pytest_llmeval.judges.questions._replies import enveloped, read_reply, score_probabilities
 from pytest_llmeval.judges.replies._sqlite import Database
 from pytest_llmeval.services import secret_values, without
@@ -99,25 +102,26 @@ class Requests(Database):
 
     def put(self, run: str, request: DeferredRequest) -> None:
         """Add a request of a run."""
-        self._rows(_PUT, (request.id, request.provider, run, msgspec.json.encode(request)))
+        self._rows(_PUT, (request.id, request.provider, run, encode(request)))
 
     def find(self, name: str) -> DeferredRequest | None:
         """Return the request with a ``custom_id``."""
         rows = self._rows("SELECT request FROM requests WHERE id = ?", (name,))
-        return msgspec.json.decode(rows[0][0], type=DeferredRequest) if rows else None
+        return decode(rows[0][0], DeferredRequest) if rows else None
 
     def reply_to(self, name: str) -> DeferredReply | None:
         """Return the reply to a request."""
         rows = self._rows("SELECT reply FROM requests WHERE id = ? AND reply IS NOT NULL", (name,))
-        return msgspec.json.decode(rows[0][0], type=DeferredReply) if rows else None
+        return decode(rows[0][0], DeferredReply) if rows else None
 
     def answer(self, name: str, reply: DeferredReply) -> None:
         """Store the reply to a request."""
-        self._rows("UPDATE requests SET reply = ? WHERE id = ?", (msgspec.json.encode(reply), name))
+        self._rows("UPDATE requests SET reply = ? WHERE id = ?", (encode(reply), name))
 
-    def is_form_refused(self, name: str) -> bool:
-        """Return whether the provider refused the form of reply that a request asks for."""
-        return bool(self._rows("SELECT 1 FROM requests WHERE id = ? AND form_refused", (name,)))
+    def is_form_refused(self, key: str) -> bool:
+        """Return whether the provider refused the form of reply that a request for a verdict asked for."""
+        refused = "SELECT 1 FROM requests WHERE id = ? AND form_refused"
+        return any(self._rows(refused, (name,)) for name in attempts(key))
 
     def refuse_form(self, name: str) -> None:
         """Note that the provider refused the form of reply that a request asks for."""
@@ -134,7 +138,7 @@ class Requests(Database):
         while rows := self._rows(statement, (*values, *last)):
             for *place, request in rows:
                 last = place[0], place[1]
-                yield msgspec.json.decode(request, type=DeferredRequest)
+                yield decode(request, DeferredRequest)
 
     def list_run(self, run: str) -> "PendingVerdicts":
         """List the requests of a run in place of those of the run before, and write the files for the providers.
@@ -160,13 +164,15 @@ class Requests(Database):
         }
         if counts:
             make_working_folder(self.folder)
+        for provider, requests in groupby(self.pending(), attrgetter("provider")):
+            write_text(self._file(provider), (request.text for request in requests))
         for provider in BATCH_PROVIDERS:
-            path = self.folder / f"{provider}.jsonl"
-            if provider in counts:
-                write_text(path, (each.text for each in self.pending() if each.provider == provider))
-            else:
-                path.unlink(missing_ok=True)
-        return PendingVerdicts(sum(counts.values()), tuple(self.folder / f"{name}.jsonl" for name in sorted(counts)))
+            if provider not in counts:
+                self._file(provider).unlink(missing_ok=True)
+        return PendingVerdicts(sum(counts.values()), tuple(map(self._file, sorted(counts))))
+
+    def _file(self, provider: str) -> Path:
+        return self.folder / f"{provider}.jsonl"
 
 
 def list_requests(path: Path, run: str, data: Mapping[str, Any]) -> "PendingVerdicts":
@@ -270,10 +276,12 @@ class Deferral:
         juror, request = question.juror, question.request()
         dialect, spec = DIALECTS[str(juror.spec.provider)], juror.spec
         structured = spec.structured == "auto" and request.reply_schema is not None
-        if structured and self.requests.is_form_refused(question.key):
-            structured = False
+        structured = structured and not self.requests.is_form_refused(question.key)
+        hidden = secret_values()
+        messages = tuple(replace(each, content=without(each.content, hidden)) for each in request.messages)
+        request = replace(request, messages=messages)  # a batch file stays on the disk
         body = dialect.body(request, structured=structured, base=(spec.base_url or dialect.base_url).rstrip("/"))
-        sent = sent_tokens(question.messages)
+        sent = sent_tokens(messages)
         line = dialect.batch_line(name, body)
         most = juror.parameters.get("max_tokens")
         written = most if isinstance(most, int) else None
@@ -288,7 +296,7 @@ class Deferral:
         """
         return self.opened()
 
-    def list(self) -> PendingVerdicts:
+    def list_run(self) -> PendingVerdicts:
         """List what the whole run lacks."""
         if not self.path.exists():
             return PendingVerdicts()
@@ -322,52 +330,57 @@ class ReadReplies(Struct):
         known: Replies that were there before.
         failed: ``custom_id`` to the reason for which the provider gave no reply.
         foreign: Lines that answer no request of this machine.
-        faults: Lines that cannot be read, with their number.
+        faults: Lines that cannot be read.
     """
 
     stored: int = 0
     known: int = 0
     failed: dict[str, str] = msgspec.field(default_factory=dict)
     foreign: int = 0
-    faults: list[tuple[int, str]] = msgspec.field(default_factory=list)
+    faults: list[Fault] = msgspec.field(default_factory=list)
 
 
-def read_result_file(requests: Requests, lines: Iterable[bytes]) -> ReadReplies:
+def read_result_file(requests: Requests, path: Path) -> ReadReplies:
     """Read the result file of a provider, in any order, complete or not.
 
     Args:
         requests: What was asked; gets the replies.
-        lines: Of the file.
+        path: The file.
+
+    Raises:
+        OSError: It cannot be read.
     """
     read = ReadReplies()
-    for number, raw in enumerate(lines, 1):
-        if not raw.strip():
-            continue
-        try:
-            line = json.loads(raw, object_pairs_hook=unique_keys)
-        except (ValueError, RecursionError) as error:
-            read.faults.append((number, f"not JSON: {error}"))
-            continue
-        name = line.get("custom_id") if isinstance(line, Mapping) else None
-        if not isinstance(name, str):
-            read.faults.append((number, "custom_id is missing"))
-            continue
-        request = requests.find(name)
-        if request is None:
-            read.foreign += 1
-            continue
-        if requests.reply_to(name) is not None:
-            read.known += 1
-            continue
-        try:
-            requests.answer(name, _reply_in(line, request))
-        except BatchFailure as failure:
-            read.failed[name] = str(failure)
-            if DIALECTS[request.provider].refuses_form(str(failure)):
-                requests.refuse_form(name)
-        else:
-            read.stored += 1
+    with path.open("rb") as file:
+        # A longer piece holds no reply that a live call would take.
+        for number, piece in enumerate(iter(partial(file.readline, LARGEST_REPLY), b""), 1):
+            if piece.strip():
+                _take_line(read, requests, Fault(str(path), number, 1, "", ""), parse_body(piece))
     return read
+
+
+def _take_line(read: ReadReplies, requests: Requests, place: Fault, line: Any) -> None:
+    """Store the reply in a line, and count what became of it."""
+    name = line.get("custom_id") if isinstance(line, Mapping) else None
+    if not isinstance(name, str):
+        why = "custom_id is missing" if isinstance(line, Mapping) else "found no JSON object, expected one"
+        read.faults.append(replace(place, message=why))
+        return
+    request = requests.find(name)
+    if request is None:
+        read.foreign += 1
+        return
+    if requests.reply_to(name) is not None:
+        read.known += 1
+        return
+    try:
+        requests.answer(name, _reply_in(line, request))
+    except BatchFailure as failure:
+        read.failed[name] = str(failure)
+        if DIALECTS[request.provider].refuses_form(str(failure)):
+            requests.refuse_form(name)
+    else:
+        read.stored += 1
 
 
 def _reply_in(line: Mapping[str, Any], request: DeferredRequest) -> DeferredReply:

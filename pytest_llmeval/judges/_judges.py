@@ -300,7 +300,7 @@ class SuiteJudges:
             LlmevalError: The database of the run cannot be used.
             OSError: A file cannot be written.
         """
-        return self.store.deferral.list()
+        return self.store.deferral.list_run()
 
     def deferred_requests(self) -> dict[str, dict[str, Any]]:
         """Return the requests that the processes of the run have deferred, by id, as JSON data."""

@@ -270,20 +270,20 @@ _ITEMS = "items"
 """Name of the file with the tests over cases that workers have collected."""
 
 
-def ordered(suite: Suite, config: pytest.Config, *, judges_off: bool) -> Suite:
+def ordered(suite: Suite, config: pytest.Config, *, unasked: bool) -> Suite:
     """Return a suite as a run orders its cases.
 
     All cases run, in the order of the file, where scores are to be approved, of a shard, which does not know the
-    results of the others, and where judges are off.
+    results of the others, and where judges are not asked.
 
     Args:
         suite: As loaded.
         config: Of the session.
-        judges_off: Whether no judge is asked.
+        unasked: Whether judges are off, or their questions deferred.
     """
     suite = suite.stopping(config.option.llmeval_stop)
     approves = config.getoption("update_snapshots", False) or config.getoption("update_new_snapshots_only", False)
-    if suite.stop is None or approves or shard_of_run(config) is not None or (judges_off and suite.judged):
+    if suite.stop is None or approves or shard_of_run(config) is not None or (unasked and suite.judged):
         return suite
     return suite.in_order(seed_of_order(config), option_value(config, "family"))
 

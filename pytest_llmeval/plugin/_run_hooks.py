@@ -120,8 +120,8 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
     remember_secrets()
     config.add_cleanup(forget_secrets)
     runner = make_runner(config)
-    judges_off = runner.options.mode == "off"
-    loader = SuiteLoader(config, runner, partial(ordered, config=config, judges_off=judges_off))
+    unasked = runner.options.mode in ("off", "defer")
+    loader = SuiteLoader(config, runner, partial(ordered, config=config, unasked=unasked))
     config.stash[RUNNER], config.stash[LOADER], config.stash[USER_LOOPS] = runner, loader, UserLoops()
     register(config.stash[USER_LOOPS], "llmeval_user_loops")
     items = ItemHooks(config, runner, loader)

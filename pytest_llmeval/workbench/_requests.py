@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import to_builtins
 
 from pytest_llmeval.cli import CommandResult, add_options, write_text
-from pytest_llmeval.core import MOST_LISTED, LlmevalError, counted, printable
+from pytest_llmeval.core import MOST_LISTED, Fault, LlmevalError, counted, printable
 from pytest_llmeval.data import display_path
 from pytest_llmeval.judges import (
     DeferredRequest,
@@ -59,20 +59,19 @@ def _opened(options: Namespace) -> Iterator[Requests]:
 
 def _read_replies(options: Namespace) -> CommandResult:
     lines: list[str] = []
-    faults: list[str] = []
+    faults: list[Fault] = []
     data: dict[str, Any] = {}
     with _opened(options) as requests:
         for path in options.files:
             try:
-                with path.open("rb") as file:
-                    read = read_result_file(requests, file)
+                read = read_result_file(requests, path)
             except OSError as error:
-                faults.append(f"{path}: {error.strerror}")
+                faults.append(Fault(str(path), 0, 0, "", f"cannot be read: {error.strerror}"))
                 continue
             data[str(path)] = to_builtins(read)
             lines.append(f"{path}: {', '.join(_counts(read))}")
             lines += _reasons(read)
-            faults += [f"{path}:{number}: {fault}" for number, fault in read.faults]
+            faults += read.faults
         try:
             pending = requests.write_files()
         except OSError as error:
@@ -110,14 +109,14 @@ def _show_requests(options: Namespace) -> CommandResult:
         by_model[request.model].append(request)
     rows = [{"model": model, **_sums(each)} for model, each in sorted(by_model.items())]
     cells = [[str(row["model"]), str(row["verdicts"]), str(row["input_tokens"]), _usd(row["cost_usd"])] for row in rows]
-    lines = table_lines(cells, "lrrr", ("model", "verdicts", "input tokens", "USD")) if rows else []
+    lines = table_lines(cells, "lrrr", ("model", "verdicts", "input tokens", "USD, at least")) if rows else []
     files = [display_path(path, Path.cwd()) for path in sorted(requests.folder.glob("*.jsonl"))]
     last = f"{counted(len(pending), 'verdict')} pending" + (f" in {' and '.join(files)}" if pending else "")
     return CommandResult(0, {"pending": len(pending), "models": rows, "files": files}, [*lines, last])
 
 
 def _sums(requests: Sequence[DeferredRequest]) -> dict[str, Any]:
-    """Return the sums of a model's requests; the cost is that of their questions at the batch rate."""
+    """Return the sums of a model's requests; the cost, at the batch rate, has no tokens of replies without a limit."""
     costs = [
         cost_usd(at_batch_rate(each.price), Usage(each.sent_tokens, each.written_tokens or 0)) for each in requests
     ]

@@ -2,20 +2,23 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from conftest import Ran
 from running import Finished, run_python
 from scripted_judges import ClaimJudge, Judged, case, shown_to
-from servers import Call, Sent, reply, status
+from servers import Call, Sent, data, reply, status
 from test_cascades import LARGE, SMALL, says
+
+if TYPE_CHECKING:
+    from conftest import Ran
 
 DEFER = "--llmeval-judge=defer"
 WORDS = ("ant", "bee", "cat", "dog")
@@ -69,7 +72,7 @@ def llmeval(judged: Judged, *args: object) -> Finished:
     return run_python(["-m", "pytest_llmeval", *map(str, args)], os.environ, judged.project.path)
 
 
-def deferred(judged: Judged, provider: str = "openai", workers: int = 0, rounds: int = 9) -> tuple[Ran, int]:
+def deferred(judged: Judged, provider: str = "openai", workers: int = 0, rounds: int = 9) -> "tuple[Ran, int]":
     """Run, send and read until nothing is pending; return the last run, and how often something was sent."""
     for sent in range(rounds):
         ran = judged.project.run(DEFER, workers=workers)
@@ -214,9 +217,9 @@ def test_failed_lines_have_a_reason_and_stay_pending(judged: Judged) -> None:
     assert "3 verdicts stored, 1 failed, 1 line about requests that were not made here" in read.out
     assert "1 request failed" in read.out
     assert "status 400" in read.out
-    assert "results.jsonl:6: not JSON" in read.err
-    assert "results.jsonl:8: custom_id is missing" in read.err
-    assert "absent.jsonl: No such file" in read.err
+    assert re.search(r"results.jsonl:6:1 .*found no JSON object", read.err)
+    assert re.search(r"results.jsonl:8:1 .*custom_id is missing", read.err)
+    assert re.search(r"absent.jsonl .*cannot be read: No such file", read.err)
     assert len(lines_of(requests_of(judged))) == 1
     again = llmeval(judged, "judge", "replies", results)
     assert "0 verdicts stored, 3 known before, 1 failed" in again.out
@@ -407,3 +410,43 @@ def test_a_killed_run_loses_nothing(judged: Judged) -> None:
     assert len(lines_of(requests_of(judged))) == 4
     ran, sent = deferred(judged)
     assert (ran.code, sent) == (0, 1)
+
+
+def test_half_of_a_surrogate_pair_is_sent_and_read(judged: Judged, workers: int) -> None:
+    judged.server.script(reply('{"reasoning": "\ud800", "score": 1}'))
+    judged.project.ini("pythonpath = .")
+    judged.project.write("bot.py", "def answer(word):\n    return word + chr(0xD800)\n")
+    evaluators = [{"judge": {"mode": "continuous"}}]
+    judged.project.asking("s.eval.yaml", "bot:answer", *WORDS, evaluators=evaluators, judge=judged.judge())
+    ran, sent = deferred(judged, workers=workers)
+    assert (ran.code, sent) == (0, 1), ran.text
+
+
+def test_secrets_are_in_no_batch_file(judged: Judged, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SERVICE_TOKEN", "tok-1234567890abcdef")
+    judged.suite("s.eval.yaml", [{**case("x"), "prediction": "the key is tok-1234567890abcdef"}])
+    judged.project.run(DEFER)
+    assert "tok-1234567890abcdef" not in requests_of(judged).read_text(encoding="utf-8")
+    assert b"tok-1234567890abcdef" not in judged.cache.read_bytes()
+
+
+def test_a_suite_that_may_stop_early_runs_to_its_end(judged: Judged) -> None:
+    words = [f"w{number:03}" for number in range(90)]
+    stops = {"gates": ["judge_score >= 0.2"], "stop": "when_decided", "confidence": 0.95}
+    judged.suite("s.eval.yaml", words[:80], **stops)
+    assert deferred(judged)[0].code == 0
+    judged.suite("s.eval.yaml", words, **stops)
+    ran = judged.project.run(DEFER)
+    assert "10 verdicts pending" in ran.text, ran.text
+
+
+def test_a_form_that_the_provider_refuses_is_not_asked_for_again(judged: Judged) -> None:
+    def answer(call: Call) -> Sent:
+        if "response_format" in call.body:
+            return data({"error": {"message": "response_format is not supported"}}, 400)(call)
+        return reply('{"reasoning": "r", "score": 1}')(call)
+
+    judged.server.script(answer)
+    judged.suite("s.eval.yaml", WORDS[:2], evaluators=[{"judge": {"mode": "continuous"}}])
+    ran, sent = deferred(judged)
+    assert (ran.code, sent) == (0, 2)

@@ -28,7 +28,7 @@ from pytest_llmeval.judges.clients._base import (
 from pytest_llmeval.judges.questions._replies import TokenChoice, plain, score_probabilities
 from pytest_llmeval.services import Exchange, NoReplyError, Redactor, Reply, address_of, redacted_url, without_key
 
-_LARGEST_REPLY: Final = 10 << 20
+LARGEST_REPLY: Final = 10 << 20
 _NO_REPLY_ADVICE: Final = {"slow": TOO_SLOW, "too large": "check the judge's base_url"}
 
 
@@ -50,7 +50,7 @@ class HttpJudge:
         url = self.dialect.url(self._base)
         self._where = redacted_url(url)
         self._address = address_of(url, self._variable)
-        self._exchange = Exchange(url, timeout=self.spec.timeout, largest=_LARGEST_REPLY)
+        self._exchange = Exchange(url, timeout=self.spec.timeout, largest=LARGEST_REPLY)
 
     async def complete(self, request: JudgeRequest) -> JudgeReply:
         """Return the model's reply; ``stopped`` marks one that was refused or truncated.
@@ -93,7 +93,7 @@ class HttpJudge:
         key = self._key()
         redactor = Redactor([key])
         answer = await self._answer(request, key, redactor, structured=structured)
-        data = _parsed(answer.body)
+        data = parse_body(answer.body)
         text = answer.body.decode("utf-8", "replace")
         if not answer.ok:
             if structured and answer.status in FORM_REFUSED and self.dialect.refuses_form(text):
@@ -136,7 +136,7 @@ def connect(spec: JudgeSpec, patience: Patience) -> HttpJudge:
     return HttpJudge(spec, DIALECTS[spec.provider or ""], patience)
 
 
-def _parsed(raw: bytes) -> Any:
+def parse_body(raw: bytes) -> Any:
     """Return the JSON in a body; ``None`` without valid JSON, or if a key is there twice."""
     try:
         return json.loads(raw, object_pairs_hook=unique_keys)

@@ -18,6 +18,7 @@ _UNREAD = frozenset({"cases", "tables", "groups", "worst", "error_buckets", "usa
 """Parts of a suite in a report that no list needs; they stay unparsed."""
 
 _SHORT_COMMIT = 8
+_PAGES = Path("runs")
 
 
 class ListedRun(NamedTuple):
@@ -38,8 +39,8 @@ class ListedRun(NamedTuple):
 
     @property
     def page(self) -> Path:
-        """The page of the run, relative to the folder of the site."""
-        return self.path.with_suffix(".html")
+        """The page of the run, relative to the folder of the site: in a folder, since a report may be called index."""
+        return _PAGES / self.path.with_suffix(".html")
 
 
 class _Whole(Struct):

@@ -49,7 +49,7 @@ def test_the_list_has_each_run_newest_first_with_verdict_metric_and_link(
     assert len(str(browser.find("polyline").get_attribute("points")).split()) == 3
     assert len(str(browser.find("polygon").get_attribute("points")).split()) == 6
     browser.find("tbody a").click()
-    assert "night%203/report.html" in browser.driver.current_url
+    assert "runs/night%203/report.html" in browser.driver.current_url
     assert browser.complaints() == []
 
 
@@ -97,7 +97,7 @@ def test_pages_are_written_once_and_again_for_a_newer_report(
     main(["html", str(runs), "-o", str(site)])
     assert "0 new pages" in capsys.readouterr().out
     assert (site / "index.html").read_bytes() == before
-    later = (site / "night 2" / "report.html").stat().st_mtime_ns + 10**9
+    later = (site / "runs" / "night 2" / "report.html").stat().st_mtime_ns + 10**9
     os.utime(runs / "night 2" / "report.json", ns=(later, later))
     main(["html", str(runs), "-o", str(site)])
     assert "1 new page\n" in capsys.readouterr().out
@@ -106,7 +106,7 @@ def test_pages_are_written_once_and_again_for_a_newer_report(
 def test_only_the_newest_runs_may_have_pages(runs: Path, tmp_path: Path) -> None:
     main(["html", str(runs), "-o", str(tmp_path / "site"), "--pages", "1"])
     pages = [path.relative_to(tmp_path / "site").as_posix() for path in (tmp_path / "site").rglob("*.html")]
-    assert sorted(pages) == ["index.html", "night 3/report.html"]
+    assert sorted(pages) == ["index.html", "runs/night 3/report.html"]
     assert (tmp_path / "site" / "index.html").read_text(encoding="utf-8").count("<a href=") == 1
 
 
@@ -123,8 +123,8 @@ def test_a_folder_stands_alone(runs: Path, tmp_path: Path, capsys: pytest.Captur
 
 
 def test_runs_of_one_time_are_in_the_order_of_their_files(tmp_path: Path) -> None:
-    for name in ("b", "a", "c"):
+    for name in ("b", "a", "index"):
         written(tmp_path / "runs" / f"{name}.json", 1, 0.9)
     main(["html", str(tmp_path / "runs"), "-o", str(tmp_path / "site")])
     page = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
-    assert page.index("c.html") < page.index("b.html") < page.index("a.html")
+    assert page.index("runs/index.html") < page.index("runs/b.html") < page.index("runs/a.html")
