@@ -211,14 +211,15 @@ def test_failed_lines_have_a_reason_and_stay_pending(judged: Judged) -> None:
     judged.project.run(DEFER)
     results = work_off(judged)
     with results.open("a", encoding="utf-8") as file:
-        file.write("\nnot json\n" + json.dumps({"custom_id": "elsewhere", "response": {}}) + "\n[]\n")
+        file.write("\nnot json\n" + json.dumps({"custom_id": "elsewhere", "response": {}}) + "\n[]\n{}\n")
     read = llmeval(judged, "judge", "replies", results, "absent.jsonl")
     assert read.code == 1
     assert "3 verdicts stored, 1 failed, 1 line about requests that were not made here" in read.out
     assert "1 request failed" in read.out
     assert "status 400" in read.out
     assert re.search(r"results.jsonl:6:1 .*found no JSON object", read.err)
-    assert re.search(r"results.jsonl:8:1 .*custom_id is missing", read.err)
+    assert re.search(r"results.jsonl:8:1 .*found no JSON object", read.err)
+    assert re.search(r"results.jsonl:9:1 .*custom_id is missing", read.err)
     assert re.search(r"absent.jsonl .*cannot be read: No such file", read.err)
     assert len(lines_of(requests_of(judged))) == 1
     again = llmeval(judged, "judge", "replies", results)
