@@ -13,20 +13,17 @@ PUBLISHED = Path(__file__).parents[1] / "docs/keep-your-runner.md"
 _BEGIN, _END = "<!-- begin: written by .ci/results_page.py -->\n", "<!-- end -->"
 _TOP = """## Formats of results
 
-Each list has the names of cases, systems and metrics. Paths have dots, and `*` is each item of a list or object; of
-several paths, the first that is present counts. A metric has the name of its key, or that by another path. Errors,
-suites, costs, latencies and labels come from where the tool writes them.
+Paths have dots; `*` is each item of a list or object; the first path that is present counts. A metric is named by its
+key, or by the path behind *by*.
 
-- **A case has the id of the file.** A name that the tool made of a position, such as `test_case_3` or `Case 4`, is no
-  id: the content names the case. A file with neither is refused.
+- **Ids** that the tool made of a position, such as `test_case_3` or `Case 4`, are ignored: the content identifies the
+  case. A file with neither is refused.
 - **Repeats** are results of the same case and system, in the order of the file.
 - **Errors** have no score, even if the tool writes 0. A score that is null or not finite is an error, unless the list
   has another rule.
-- **Types are strict.** A text, a list or `true` in place of a number is a fault with its line and path, and the file
-  is refused.
+- **Wrong types**, such as a text in place of a number, are faults with line and path, and the file is refused.
 
-JSON reports of `--llmeval-report` are read as format `llmeval`: a case has its value over all repeats, and the
-direction of each metric is known.
+Reports of `--llmeval-report=report.json` are the format `llmeval`, with one value per case over all repeats.
 """
 
 
@@ -35,15 +32,15 @@ def text() -> str:
     parts = [_TOP]
     for name, table in FORMATS.items():
         rows = "".join(f"- {field}: {where}\n" for field, where in _rows(table) if where)
-        parts.append(f"\n### {name}\n\n{table.written_by}. Made from: {table.read}.\n\n{rows}")
+        parts.append(f"\n### {name}\n\n{table.written_by}. Tested with {table.read}.\n\n{rows}")
     before, start, remaining = PUBLISHED.read_text(encoding="utf-8").partition(_BEGIN)
     return f"{before}{start}\n{''.join(parts)}\n{_END}{remaining.partition(_END)[2]}"
 
 
 def _rows(table: ResultFormat) -> Iterator[tuple[str, str]]:
     names = _paths(table.case)
-    made = f", unless it is made of the position (`{table.position}`)" if table.position else ""
-    content = f"content of {_paths(table.content)}" if table.content else ""
+    made = f", except `{table.position}`" if table.position else ""
+    content = f"the content of {_paths(table.content)}" if table.content else ""
     yield "case", "; else ".join(each for each in (f"{names}{made}" if names else "", content) if each)
     yield "repeat", _paths(table.repeat) + (", counted from 0" if table.first == 0 else "")
     first, *others = [*table.system, ""]
@@ -53,10 +50,6 @@ def _rows(table: ResultFormat) -> Iterator[tuple[str, str]]:
     yield "words", ", ".join(f"`{word}`: {value}" for word, value in table.codes.items() if isinstance(word, str))
     yield "null", str(table.codes.get(None, ""))
     yield "not finite", str(table.codes.get(inf, ""))
-    rule = table.adapt.__doc__ or table.prepare.__doc__
-    yield "expected answer", _paths(table.expected)
-    yield "answer", _paths(table.output)
-    yield "reader", (rule or "").split("\n\n")[0].replace("\n", " ").replace("``", "`").strip()
 
 
 def _score(scores: Scores) -> str:
@@ -70,7 +63,7 @@ def _score(scores: Scores) -> str:
 
 def _paths(spec: str) -> str:
     paths = [each.strip() for each in spec.split("|")] if spec else []
-    return " or ".join({"@1": "key of the arm"}.get(each, f"`{each}`") for each in paths)
+    return " or ".join({"@1": "its key"}.get(each, f"`{each}`") for each in paths)
 
 
 if __name__ == "__main__":

@@ -157,13 +157,17 @@ def write_files(folder: Path, page: Path, before: int | None = None) -> None:
     for block in blocks(page):
         wanted = not is_broken(block) if before is None else block.line < before
         if block.name is not None and wanted:
-            path = folder / block.name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(block.text, encoding="utf-8")
-            if path.name == "pyproject.toml":
-                install(path.parent, block.text)
+            write_block(folder, block)
         for path in FETCHED.findall(block.text):
             shutil.copy(ROOT / path, folder)
+
+
+def write_block(folder: Path, block: Block) -> None:
+    path = folder / str(block.name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(block.text, encoding="utf-8")
+    if path.name == "pyproject.toml":
+        install(path.parent, block.text)
 
 
 def install(folder: Path, project: str) -> None:
@@ -255,7 +259,12 @@ def check_commands(block: Block, folder: Path) -> None:
     "block", [each for each in every("console") if each.page not in (TUTORIAL, RAG_TUTORIAL, AFTERNOON, SKILL)], ids=str
 )
 def test_command_in_the_docs_prints_what_is_shown(block: Block, tmp_path: Path) -> None:
-    write_files(tmp_path, block.page, before=block.line)
+    if block is blocks(block.page)[0]:  # what the page leads to, above its files
+        files = {other.name: other for other in reversed(blocks(block.page)) if other.name and not is_broken(other)}
+        for file in files.values():
+            write_block(tmp_path, file)
+    else:
+        write_files(tmp_path, block.page, before=block.line)
     check_commands(block, tmp_path)
 
 
