@@ -8,11 +8,11 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from pytest_llmeval.baselines import moment_of
 from pytest_llmeval.cli import CommandResult, say, write_text
-from pytest_llmeval.core import BAD, SuiteError, counted, interval, number, seconds
+from pytest_llmeval.core import BAD, GateResult, SnapshotVerdict, SuiteError, counted, interval, number, seconds
 from pytest_llmeval.data import read_text
 from pytest_llmeval.gates import split_statistic
 from pytest_llmeval.reports import (
@@ -188,11 +188,10 @@ def comment_text(
     if chosen := affected_text(run.suites):
         sheet.add(text(chosen[0].upper() + chosen[1:]) + ".")
     sheet.add(" ".join([*_costs(run, baseline), _origin(run, baseline, absent, links)]))
-    verdicts = [each for suite in run.suites for each in _verdicts(suite)]
-    verdicts.sort(key=lambda each: each[0] != "failed")
-    open_gates = [each for each in verdicts if each[0] != "passed"]
-    failed = sum(each[0] == "failed" for each in verdicts)
-    more_gates = sheet.table("Gates", _JUDGED, open_gates, _verdict, _GATES, least=min(failed, _FAILED))
+    verdicts = sorted(_verdicts(run.suites), key=lambda verdict: verdict.outcome != "failed")
+    open_gates = [verdict for verdict in verdicts if verdict.outcome != "passed"]
+    failed = sum(verdict.outcome == "failed" for verdict in verdicts)
+    more_gates = sheet.table("Gates", _JUDGED, open_gates, _Verdict.cells, _GATES, least=min(failed, _FAILED))
     faults = [f"{path}: {each}" for path, listed in run.faults.items() for each in listed]
     more_faults = sheet.items("Faulty files", faults, _item, _FAULTS)
     sheet.items(
@@ -215,8 +214,8 @@ def comment_text(
 
     if guard:
         sheet.add(guard)
-    passed = [each for each in verdicts if each[0] == "passed"]
-    sheet.fold_table("More gates" if open_gates else "Gates", _JUDGED, [*more_gates, *passed], _verdict)
+    passed = [verdict for verdict in verdicts if verdict.outcome == "passed"]
+    sheet.fold_table("More gates" if open_gates else "Gates", _JUDGED, [*more_gates, *passed], _Verdict.cells)
     sheet.fold_items("More faulty files", more_faults, _item)
     sheet.fold_table("Also declined", _CHANGED, more_declined, _changed)
     sheet.fold_items(
@@ -402,8 +401,8 @@ def _heading(run: RunReport, changes: ReportComparison | None, fates: CaseFates,
         return f"passed, but {counted(len(changes.declined), 'metric')} declined"
     if outcome != "**failed**":
         return outcome
-    verdicts = [each for suite in run.suites for each in _verdicts(suite)]
-    scores = sum(each[0] == "failed" for each in verdicts) - (gates := _gates(run).count("failed"))
+    gates = _gates(run).count("failed")
+    scores = sum(score.outcome == "failed" for suite in run.suites for score in suite.snapshot)
     among = f" {text(str(cause_of(run.suites, fates.new)))}"
     counts = [(len(fates.new), "new failure" if compared else "failure", among), (gates, "gate", "")]
     counts += [(scores, "approved score", ""), (len(run.faults), "faulty file", "")]
@@ -527,18 +526,30 @@ def _age(run: RunReport, baseline: RunReport) -> str:
     return ""
 
 
-def _verdicts(suite: SuiteReport) -> Iterator[tuple[str, str, str, str]]:
+class _Verdict(NamedTuple):
+    """The verdict on a gate or on an approved score; the reason looks at all cases, and is written for its row alone."""
+
+    suite: SuiteReport
+    judged: GateResult | SnapshotVerdict
+
+    @property
+    def outcome(self) -> str:
+        return self.judged.outcome
+
+    def cells(self) -> Sequence[str]:
+        """Return the row."""
+        if isinstance(self.judged, GateResult):
+            name, reason = self.judged.gate, gate_reason(self.suite, self.judged)
+        else:
+            name, reason = f"snapshot {self.judged.metric}", fall_reason(self.suite, self.judged)
+        return (VERDICTS[self.outcome], text(self.suite.suite), text(name), text(reason))
+
+
+def _verdicts(suites: Iterable[SuiteReport]) -> Iterator[_Verdict]:
     """Yield the verdicts on gates, and on scores that differ from the approved ones and did not pass."""
-    for gate in suite.gates:
-        yield gate.outcome, suite.suite, gate.gate, gate_reason(suite, gate)
-    for each in suite.snapshot:
-        if each.outcome != "passed":
-            yield each.outcome, suite.suite, f"snapshot {each.metric}", fall_reason(suite, each)
-
-
-def _verdict(cells: Sequence[str]) -> Sequence[str]:
-    outcome, *others = cells
-    return (VERDICTS[outcome], *map(text, others))
+    for suite in suites:
+        yield from (_Verdict(suite, gate) for gate in suite.gates)
+        yield from (_Verdict(suite, score) for score in suite.snapshot if score.outcome != "passed")
 
 
 def _changed(change: Change) -> tuple[str, ...]:
