@@ -527,7 +527,7 @@ def _age(run: RunReport, baseline: RunReport) -> str:
 
 
 class _Verdict(NamedTuple):
-    """The verdict on a gate or on an approved score; the reason looks at all cases, and is written for its row alone."""
+    """The verdict on a gate or an approved score; its reason, which takes a look at all cases, is written for a row."""
 
     suite: SuiteReport
     judged: GateResult | SnapshotVerdict
