@@ -8,6 +8,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from datetime import UTC, datetime
 from enum import Enum
 from hashlib import sha256
+from json.encoder import encode_basestring_ascii
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
@@ -94,6 +95,8 @@ class SharedTexts:
 
     def json(self, value: Any, depth: int) -> str:
         """Return the text of a value whose objects are large `depth` levels down."""
+        if type(value) is str:
+            return encode_basestring_ascii(value)
         if type(value) is list and depth:
             return f"[{', '.join([self.json(each, depth - 1) for each in value])}]"
         if type(value) is not dict or not all(type(name) is str for name in value):
@@ -103,7 +106,7 @@ class SharedTexts:
             self._texts[id(value)] = self._texts.pop(id(value))  # the one that is used longest ago goes first
             return known[1]
         if depth:
-            parts = (f"{_SORTED.encode(name)}: {self.json(value[name], depth - 1)}" for name in sorted(value))
+            parts = (f"{encode_basestring_ascii(name)}: {self.json(value[name], depth - 1)}" for name in sorted(value))
             text = f"{{{', '.join(parts)}}}"
         else:
             text = _json(value)

@@ -414,7 +414,7 @@ class DeclaredSuite(Generic[Input_co, Expected_co]):
         place = FilePlace(self._line, 1)
         source = None if isinstance(self._cases.source, RowSource) else self._cases.source
         data = dict(self._data if source is None else {**self._data, "source": source})
-        document = Document(display_path(self._file, root), data, lambda: place, objects=self._by_name.objects)
+        document = Document(display_path(self._file, root), data, lambda _: place, objects=self._by_name.objects)
         faults = []
         for key, value in list(data.items()):
             try:

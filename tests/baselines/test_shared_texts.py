@@ -28,4 +28,4 @@ def test_a_conversation_is_written_once_for_all_its_questions(monkeypatch: pytes
     monkeypatch.setattr(comparable, "plain", lambda value: written.append(value) or value)
     shared = SharedTexts()
     assert len({fingerprint(each, shared) for each in inputs}) == 200
-    assert len(written) == 220  # the questions, and each turn
+    assert len(written) == 20  # each turn, once

@@ -24,7 +24,8 @@ from pytest_llmeval.data.files._places import (
 )
 
 _WORD = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]|[^\s\[\]{}:,"]+', re.DOTALL)
-_BRACKET = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
+_BEHIND = json.JSONDecoder().raw_decode
+"""A value that needs no places inside, and the offset behind it: decoding in C is quicker than looking for the end."""
 _TOKEN = re.compile(r"[\w.+-]+|.", re.DOTALL)
 _EXPECTED = {
     "Expecting value": "a JSON value",
@@ -253,23 +254,13 @@ class _Scanner:
             elif len(self.frames) <= self.depth:
                 self.frames.append(_JsonFrame(place, is_list=word == "["))
             elif self.faults is None:
-                offset = self.skip(match.start())
+                _, offset = _BEHIND(self.text, match.start())
                 self.put(frame, place)
             else:
                 self.faults.add(place.line, place.column, "", TOO_DEEP)
                 break
         children = self.frames[0].children
         return children[0] if isinstance(children, list) and children else FilePlace(1, 1)
-
-    def skip(self, offset: int) -> int:
-        """Return the offset behind the list or object at `offset`."""
-        level = 0
-        for match in _BRACKET.finditer(self.text, offset):
-            word = match.group()
-            level += (word in "[{") - (word in "]}")
-            if level == 0:
-                return match.end()
-        return len(self.text)
 
     def put(self, frame: _JsonFrame, place: FilePlace) -> None:
         if isinstance(frame.children, list):

@@ -260,14 +260,22 @@ class Document:
 
     file: str
     data: Any
-    _find_places: Callable[[], FilePlace | None] = field(default=lambda: None, repr=False, compare=False)
+    _find_places: Callable[[int], FilePlace | None] = field(default=lambda _: None, repr=False, compare=False)
     text: str = field(default="", repr=False, compare=False)
     objects: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
-    def _places(self) -> FilePlace | None:
-        with collector_paused():
-            return self._find_places()
+    def _found(self) -> dict[int, FilePlace | None]:
+        """What was located so far, by the number of levels that have places."""
+        return {}
+
+    def _places(self, depth: int) -> FilePlace | None:
+        """Return the place of the data, with places inside down to so many levels at least: most calls ask for rows."""
+        known = next((level for level in sorted(self._found) if level >= depth), None)
+        if known is None:
+            with collector_paused():
+                self._found[known := depth] = self._find_places(depth)
+        return self._found[known]
 
     def locate(self, path: Sequence[str | int], *, key: bool = False) -> tuple[int, int]:
         """Return line and column, counted from 1, of the value at `path`.
@@ -279,16 +287,17 @@ class Document:
         Returns:
             Its position, or that of its nearest ancestor if it does not exist; ``(0, 0)`` if unknown.
         """
-        if self._places is None:
+        places = self._places(len(path))
+        if places is None:
             return 0, 0
-        place = self._places.find(path, key=key)
+        place = places.find(path, key=key)
         return place.line, place.column
 
     def under(self, key: str) -> "Document":
         """Return the document of an object that has this data under a key."""
 
-        def places() -> FilePlace | None:
-            place = self._places
+        def places(depth: int) -> FilePlace | None:
+            place = self._places(depth)
             return None if place is None else FilePlace(place.line, place.column, {key: (place, place)})
 
         return Document(self.file, {key: self.data}, places)
@@ -338,7 +347,7 @@ def _yaml_document(text: str, display_path: str) -> Document:
     faults.check()
     if data is None:
         raise SuiteError([Fault(display_path, 0, 0, "", f"found a file without data, expected {_SUITE}")])
-    return Document(display_path, data, lambda: place, text)
+    return Document(display_path, data, lambda _: place, text)
 
 
 def read_front_matter(path: Path, display_path: str, expected: str) -> tuple[Document, str]:
@@ -367,7 +376,7 @@ def read_front_matter(path: Path, display_path: str, expected: str) -> tuple[Doc
     faults.check()
     if data is not None and not isinstance(data, Mapping):
         raise _fault(display_path, "found no mapping between the lines ---, expected one such as type: regex", 2)
-    return Document(display_path, data or {}, lambda: place), "\n".join(lines[end + 1 :])
+    return Document(display_path, data or {}, lambda _: place), "\n".join(lines[end + 1 :])
 
 
 def _json_document(text: str, display_path: str, depth: int, *, nan: bool = False) -> Document:
@@ -377,7 +386,7 @@ def _json_document(text: str, display_path: str, depth: int, *, nan: bool = Fals
             data = JsonParser(faults, nan=nan).parse(text)
         except RejectedError:
             raise SuiteError(faults.listed()) from None
-    return Document(display_path, data, lambda: scan_json(text, depth=depth), text)
+    return Document(display_path, data, lambda level: scan_json(text, depth=min(level, depth)), text)
 
 
 def load_json(path: Path, display_path: str, depth: int = MAX_DEPTH, *, nan: bool = False) -> Document:

@@ -196,7 +196,7 @@ class _StepReader:
                 entries.append(entry)
                 places.append(FilePlace(start, 1))
             self._at += 1
-        return Document(self._faults.file, entries, lambda: FilePlace(1, 1, places))
+        return Document(self._faults.file, entries, lambda _: FilePlace(1, 1, places))
 
     def _conversation(self) -> dict[str, Any] | None:
         line, header = self._lines[self._at], _HEADER.fullmatch(self._lines[self._at])

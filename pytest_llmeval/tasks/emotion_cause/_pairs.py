@@ -2,10 +2,10 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from string import punctuation
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from pytest_llmeval.core import excerpt, suggest
 from pytest_llmeval.tasks.emotion_cause._scores import EMOTIONS
@@ -269,7 +269,8 @@ def quoted(value: Any) -> str:
     return excerpt(text, _LONGEST)
 
 
-_Items = TypeVar("_Items", str, list[str])
+_AROUND: Final = punctuation + "".join(filter(str.isspace, map(chr, range(0x3001))))
+"""ASCII punctuation and all white space, whose last character is U+3000."""
 
 _UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 """Thai, Lao, Burmese, Khmer, Kana and Han: their words have no spaces between them."""
@@ -305,13 +306,7 @@ def clean_span(text: str) -> str:
         >>> clean_span("What ? !")
         'What'
     """
-    return _trimmed(text, lambda character: character in punctuation or character.isspace())
-
-
-def _trimmed(items: _Items, is_outer: Callable[[str], bool]) -> _Items:
-    """Return characters or tokens without the outer ones around them."""
-    inner = [place for place, each in enumerate(items) if not is_outer(each)]
-    return items[inner[0] : inner[-1] + 1] if inner else items[:0]
+    return text.strip(_AROUND)
 
 
 def locate_span(span_text: str, utterance_text: str) -> tuple[int, int]:
@@ -330,7 +325,9 @@ def locate_span(span_text: str, utterance_text: str) -> tuple[int, int]:
     """
     utterance = tokens(utterance_text)
     if _is_unspaced(utterance_text):
-        span = _trimmed(_TOKEN.findall(span_text), lambda token: not token.isalnum())
+        found = _TOKEN.findall(span_text)
+        inner = [place for place, token in enumerate(found) if token.isalnum()]
+        span = found[inner[0] : inner[-1] + 1] if inner else []
     else:
         span = clean_span(span_text).split()
     size = len(span)
