@@ -1,5 +1,6 @@
 """Files of tests: the checkout, suites in folders, imported suites, targets, and traces."""
 
+import ast
 import importlib.util
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,6 +33,13 @@ def script(name: str) -> Any:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def modules_that_say(word: str) -> Iterator[tuple[Path, ast.Module]]:
+    """Yield the modules of the package whose text has a word, as Python parses them."""
+    for path in sorted((ROOT / "pytest_llmeval").rglob("*.py")):
+        if word in (text := path.read_text(encoding="utf-8")):
+            yield path, ast.parse(text)
 
 
 Loaded: TypeAlias = tuple[list[Case], list[str]]

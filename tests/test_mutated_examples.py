@@ -70,7 +70,14 @@ def name_of(path: Path) -> str:
 SUITES: Final = {name_of(path): path for path in suite_files(EXAMPLES)}
 
 
-@pytest.mark.parametrize("name", [each for each in SUITES if each not in LIVE])
+SELDOM = {"case_retrieval/bm25", "emotion_cause/systems"}
+"""Suites whose mutants take seconds, and whose evaluators others have."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.release] * (name in SELDOM)) for name in SUITES if name not in LIVE],
+)
 def test_what_survives_in_an_example_is_explained(name: str, here: Path) -> None:
     assert main(["mutate", str(SUITES[name]), "--json", "m.json"]) == 0
     suites: list[Any] = json.loads((here / "m.json").read_text(encoding="utf-8"))["suites"]

@@ -58,8 +58,15 @@ def test_every_table_has_its_place(tables: Any) -> None:
     assert sorted(MARKED) == sorted((each.page, name) for name, each in tables.published_tables().items())
 
 
+SELDOM = {"bridges", "changed_answers", "falls", "intervals", "power", "systems"}
+"""Tables that take seconds."""
+
+
 @pytest.mark.timeout(300)  # each table has its own time, and with it an item of its own, which workers share
-@pytest.mark.parametrize(("page", "name"), MARKED, ids=[name for _, name in MARKED])
+@pytest.mark.parametrize(
+    ("page", "name"),
+    [pytest.param(*place, id=place[1], marks=[pytest.mark.release] * (place[1] in SELDOM)) for place in MARKED],
+)
 def test_a_page_agrees_with_the_code_of_today(page: str, name: str, tables: Any) -> None:
     assert list(tables.published_tables()[name].disagreements(PAGES[page])) == []
 

@@ -4,7 +4,7 @@ import ast
 from pathlib import Path
 
 import pytest
-from project import ROOT
+from project import ROOT, modules_that_say
 
 from pytest_llmeval.cli import main
 
@@ -13,8 +13,8 @@ def results() -> list[tuple[str, ast.Call]]:
     """Return every place that makes the result of a command, with its call."""
     return [
         (f"{path.relative_to(ROOT)}:{node.lineno}", node)
-        for path in sorted((ROOT / "pytest_llmeval").rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for path, module in modules_that_say("CommandResult")
+        for node in ast.walk(module)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "CommandResult"
     ]
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
-from project import ROOT
+from project import modules_that_say
 
 if TYPE_CHECKING:
     from conftest import Project
@@ -16,8 +16,8 @@ SETTER = "change_exit_code"
 def setters() -> set[tuple[str, str]]:
     """Return the file and the function of every place in the package that sets the exit code of a session."""
     places = set()
-    for path in sorted((ROOT / "pytest_llmeval").rglob("*.py")):
-        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for path, module in modules_that_say("exitstatus"):
+        for function in ast.walk(module):
             if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
                 continue
             for node in ast.walk(function):
@@ -31,8 +31,8 @@ def callers() -> list[tuple[str, str]]:
     """Return the file and the source of the reasons of every call that changes an exit code."""
     return [
         (path.parent.name, ast.unparse(node.args[2]))
-        for path in sorted((ROOT / "pytest_llmeval").rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for path, module in modules_that_say(SETTER)
+        for node in ast.walk(module)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == SETTER
     ]
 

@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits the size of files")
-@pytest.mark.parametrize("limit", [12_000, 60_000, 140_000])
+@pytest.mark.parametrize(
+    "limit",
+    [12_000, pytest.param(60_000, marks=pytest.mark.release), pytest.param(140_000, marks=pytest.mark.release)],
+)
 def test_nothing_is_damaged_where_nothing_can_be_written(
     project: "Project", monkeypatch: pytest.MonkeyPatch, limit: int
 ) -> None:

@@ -81,11 +81,19 @@ def test_equally_good_suites_fail_alone_and_not_as_one_family(project: "Project"
     assert HINT not in ran.text
     assert " by Holm over 25 gates in 25 files; minimum detectable drop" in reason(ran, "s32")
 
+
+@pytest.mark.release
+def test_shards_carry_the_family_that_they_ran_with(project: "Project") -> None:
+    write_suites(project, seed=0)
+    assert project.run("--snapshot-update", without=WITHOUT).code == 0
+    write_suites(project, seed=4)
+    project.ini("llmeval_family = project")
+    ran = project.run(without=WITHOUT)
     for number, workers in ((1, 2), (2, 0)):
         to = f"--llmeval-report={number}.llmeval"
         shard = project.run(f"--llmeval-shard={number}/2", to, workers=workers, without=WITHOUT)
         assert (shard.code, failed(shard)) == (0, [])
-    project.ini()  # the shards carry what they ran with
+    project.ini()
     line = ["-m", "pytest_llmeval", "merge", "1.llmeval", "2.llmeval", "--report=m.json"]
     done = run_python(line, os.environ, Path.cwd())
     assert done.code == 0, done.out + done.err

@@ -30,6 +30,7 @@ FIXTURES = {
     "anyio": (("-p", "anyio.pytest_plugin"), "module"),
 }
 """Options, and scope of the fixture and of its loop."""
+SELDOM = {"asyncio, module", "asyncio, function"}
 
 TARGETS = {
     "a target": """
@@ -54,7 +55,10 @@ def judge_client(client):
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("fixture", FIXTURES)
+@pytest.mark.parametrize(
+    "fixture",
+    [pytest.param(name, marks=[pytest.mark.release] * (name in SELDOM)) for name in FIXTURES],
+)
 def test_what_uses_an_async_fixture_runs_in_its_loop(
     project: "Project", fixture: str, target: str, workers: int
 ) -> None:

@@ -109,6 +109,7 @@ def test_a_checkout_is_reached_through_a_link(project: "Project", monkeypatch: p
     assert not [each for each in folder.rglob("*") if each.is_symlink()]
 
 
+@pytest.mark.release
 def test_the_rootdir_is_elsewhere(project: "Project", tmp_path_factory: pytest.TempPathFactory) -> None:
     folder, root = write(project, "evals"), tmp_path_factory.mktemp("root")
     arguments = (f"--rootdir={root}", "-c", os.devnull, str(folder))

@@ -78,7 +78,9 @@ NAMED = {
 """What a run says of each folder that it cannot write to."""
 
 
-@pytest.mark.parametrize("folders", [(".llmeval",), ("__llmeval__", "out")], ids="-".join)
+@pytest.mark.parametrize(
+    "folders", [pytest.param((".llmeval",), marks=pytest.mark.release), ("__llmeval__", "out")], ids="-".join
+)
 def test_nothing_in_a_read_only_folder_is_damaged(
     filled: "Project", monkeypatch: pytest.MonkeyPatch, folders: Sequence[str]
 ) -> None:
