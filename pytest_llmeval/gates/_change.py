@@ -109,15 +109,15 @@ class ChangeGate(Gate):
         default=None,
         cluster_by=GateKey(
             str,
-            "a label; cases with the same value are one unit, such as those of one conversation",
-            "`cluster_by` of the suite, or every case is a unit",
+            "a label: cases with the same value, such as one conversation, are one unit",
+            "`cluster_by` of the suite",
         ),
     )
     max_left_out: int | None = owned(
         default=None,
         max_left_out=GateKey(
             int,
-            "the gate fails if more cases are [left out](#what-is-compared) of the comparison",
+            "most cases [left out](#what-is-compared) of the comparison",
             "0 for `non_inferiority`, else no limit",
             least=0,
         ),

@@ -97,22 +97,18 @@ def gate_rule(cls: type[_Rule]) -> type[_Rule]:
     return dataclass(frozen=True, kw_only=True)(cls)
 
 
-BY = GateKey(
-    str, "a label; the gate is about every group of cases with the same value of this label", "the whole suite"
-)
-MIN_CASES = GateKey(int, "with `by`: groups with fewer cases are listed, not evaluated", least=1, looser="more")
-PARTIAL = GateKey(bool, "whether to judge the gate even if some cases did not run", looser="more")
+BY = GateKey(str, "a label: every group of cases with the same value must pass", "the whole suite")
+MIN_CASES = GateKey(int, "with `by`: smaller groups are listed, not evaluated", least=1, looser="more")
+PARTIAL = GateKey(bool, "judge the gate even if some cases did not run", looser="more")
 MIN_SCORED = GateKey(
     int,
-    "the gate fails if fewer cases have a score, or can be compared; 30 keeps three lucky answers from passing",
+    "fewest cases with a score, or compared; with 30, three lucky answers cannot pass the gate",
     "none",
     least=1,
     looser="less",
 )
-MAX_ERRORS = GateKey(int, "number of errored cases that are tolerated", least=0, looser="more")
-_MAX_SKIPPED = (
-    "number of cases that may be skipped at run time, by a target, a fixture or a mark; the tag `skip` is free"
-)
+MAX_ERRORS = GateKey(int, "errored cases that are tolerated", least=0, looser="more")
+_MAX_SKIPPED = "cases that may be skipped at run time; cases tagged `skip` do not count"
 
 
 class ScoreSide(NamedTuple):
@@ -168,7 +164,7 @@ class Gate:
         line: In its file; 0 if it has none.
     """
 
-    metric: str = owned(kw_only=False, metric=GateKey(str, "a metric, or a statistic of one, such as `mean(f1)`"))
+    metric: str = owned(kw_only=False, metric=GateKey(str, "metric, or a statistic such as `mean(f1)`"))
     statistic: str = owned(default="value")
     by: str | None = owned(default=None)
     min_cases: int = owned(default=1)
@@ -177,9 +173,7 @@ class Gate:
     max_skipped: int = owned(default=0, max_skipped=GateKey(int, _MAX_SKIPPED, least=0, looser="more"))
     partial: bool = owned(default=False)
     cluster_by: str | None = owned(default=None)
-    system: str = owned(
-        default="", system=GateKey(str, "the [system](systems.md#gates) that the gate is about", "every one")
-    )
+    system: str = owned(default="", system=GateKey(str, "[system](systems.md#gates) to judge", "every one"))
     against: str = owned(default="")
     line: int = field(default=0, repr=False, compare=False, kw_only=True)
 

@@ -32,16 +32,15 @@ _DRIFT = 3
 
 MAX_DROP = GateKey(
     float,
-    "the largest drop allowed, in the unit of the metric; where lower is better, a rise counts as a drop",
+    "largest drop allowed, in the unit of the metric; where lower is better, largest rise",
     looser="more",
 )
 MAX_DRIFT = GateKey(
-    float, "the largest drop allowed [below the anchor](#slow-drift)", "three times `max_drop`", looser="more"
+    float, "largest drop allowed [below the anchor](#slow-drift)", "three times `max_drop`", looser="more"
 )
-_SIDES = "`two_sided`: the level is shared by drops and rises. `less`: [it is spent on drops](#sides-and-families)"
+_SIDES = "`two_sided`, or `less`: [only drops are tested](#sides-and-families)"
 _ADJUST = (
-    "with `by`: `familywise` bounds the chance of any false alarm among the groups, `fdr` the expected share of false "
-    "alarms among the groups that fail"
+    "with `by`: `familywise` bounds the chance of any false alarm, `fdr` the share of false alarms among failed groups"
 )
 
 
@@ -54,7 +53,7 @@ class TestedGate(ChangeGate):
     partial: bool = owned(default=False, partial=PARTIAL)
     against: str = owned(
         default="",
-        against=GateKey(str, "the [system](systems.md#gates) that it is compared with", "the approved run"),
+        against=GateKey(str, "[system](systems.md#gates) to compare with", "the approved run"),
     )
     test: SignificanceTest = owned(default="bootstrap", test=GateKey(SignificanceTest, "the [test](#tests)"))
     alternative: Alternative = owned(default="two_sided", alternative=GateKey(Alternative, _SIDES))
@@ -66,7 +65,7 @@ class ClaimGate(TestedGate):
 
     primary: bool = owned(
         default=False,
-        primary=GateKey(bool, "whether the gate is [judged at the full level](#sides-and-families)"),
+        primary=GateKey(bool, "adjust only [for other primary gates](#sides-and-families)"),
     )
     adjust: Adjustment = owned(default="familywise", adjust=GateKey(Adjustment, _ADJUST))
 
@@ -96,8 +95,7 @@ class DropGate(ClaimGate):
         default="observed",
         undecided=GateKey(
             Undecided,
-            "what counts [without proof](#when-a-gate-cannot-decide): `observed`, that half of the cases got worse; "
-            "`pass`, nothing; `fail`, also that the gate cannot tell",
+            "what to do [without proof](#when-a-gate-cannot-decide): `observed`, `pass` or `fail`",
             looser=("fail", "observed", "pass"),
         ),
     )

@@ -296,8 +296,8 @@ class LimitGate(ScoreGate):
 
     bounds: tuple[ScoreLimit, ...] = owned(
         kw_only=False,
-        min=GateKey(float, "the least value that passes", "no limit; one of the two is required"),
-        max=GateKey(float, "the largest value that passes", "as above"),
+        min=GateKey(float, "minimum, inclusive", "none (`min` or `max` is required)"),
+        max=GateKey(float, "maximum, inclusive", "none"),
     )
     by: str | None = owned(default=None, by=BY)
     min_cases: int = owned(default=1, min_cases=MIN_CASES)

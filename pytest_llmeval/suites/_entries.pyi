@@ -20,59 +20,59 @@ class SuiteArguments(TypedDict, total=False):
     evaluators: Sequence[EvaluatorEntry] | EvaluatorEntry | None
     """list of evaluators; required unless there are checks"""
     description: str | None
-    """a text for readers, which JSON, Markdown and HTML reports show"""
+    """text for readers of reports"""
     target: str | Mapping[str, Any] | Callable[..., Any] | NamedObject | None
     """what answers the cases: a Python function, service or command"""
     systems: Mapping[str, Any] | None
-    """several systems that answer the cases, by name: Systems side by side"""
+    """several systems that answer the cases, by name"""
     reference: str | None
-    """the system that the others are compared with"""
+    """system to compare the others with"""
     compare_by: Sequence[str] | None
-    """list of metrics by which systems are compared in groups"""
+    """metrics by which systems are compared"""
     only: Literal["predicted"] | None
     """`predicted`: leave out the cases without prediction"""
     parts: Mapping[str, Any] | None
-    """where the parts of a prediction are: Parts"""
+    """places of the parts of a prediction"""
     conversation: Mapping[str, Any] | None
-    """who leads conversations and when they end: `{user: {model: ..., goal: ...}}`, `{stop: script or target, max_turns: N}`: Conversations"""
+    """who leads conversations: `{user: {model: ..., goal: ...}}`, `{stop: target, max_turns: N}`"""
     group_by: Sequence[str] | None
-    """list of labels; the report has the metrics for each value of each label"""
+    """labels for whose values the report has metrics"""
     cluster_by: str | None
-    """a label; cases with the same value belong together, for every interval and test: Clusters"""
+    """a label: cases with the same value are one cluster"""
     abstained: Literal["fell", "allowed"] | None
-    """what an answer that leaves nothing to score counts as in thresholds, and where the baseline has a score: `fell`, the worst value; `allowed`, nothing"""
+    """an answer that leaves nothing to score counts as the worst value (`fell`), or not at all (`allowed`)"""
     mode: Literal["items", "bulk", "test"] | None
-    """`items`: one test per case; `bulk`: one test for the whole suite: Large suites; `test`: none, since only Python tests run the cases"""
+    """`items`: one test per case; `bulk`: one test per suite; `test`: only Python tests run the cases"""
     repeats: int | Mapping[str, Any] | None
-    """how many times each case runs, 1 to 1000, or a mapping: Repeats"""
+    """runs of each case, 1 to 1000, or a mapping"""
     judge: str | Mapping[str, Any] | Judgeable | NamedObject | None
-    """the model that judges, as `PROVIDER:NAME` or a mapping: Models; or a cascade"""
+    """model that judges, as `PROVIDER:NAME` or a mapping, or a cascade"""
     judges: Sequence[str | Mapping[str, Any] | Judgeable | NamedObject] | None
-    """several judges, a panel, in place of `judge`"""
+    """a panel, in place of `judge`"""
     reduce: Literal["mean", "median", "majority", "unanimous"] | None
-    """how the verdicts of `judges` become one: Panels"""
+    """how their verdicts become one"""
     min_judges: int | None
-    """how many verdicts of `judges` a question needs"""
+    """verdicts of `judges` that a question needs"""
     confidence: float | None
-    """level of the intervals, between 0 and 1; `null` for no intervals"""
+    """level of intervals and tests; `null` for no intervals"""
     checks: Sequence[Check] | Check | None
-    """assertions on every answer: Checks"""
+    """assertions on every answer"""
     thresholds: Mapping[str, float | Mapping[str, Any]] | None
-    """limits for every case: Thresholds and gates"""
+    """limits for every case"""
     gates: Sequence[str | Mapping[str, Any]] | None
-    """limits for the suite: Thresholds and gates"""
+    """limits for the suite"""
     snapshot: bool | Mapping[str, Any] | None
-    """whether and how scores are compared with approved ones: Score snapshots"""
+    """`true`, or settings: compare scores with approved ones"""
     approve: Mapping[str, Any] | None
     """`{failures: true}`: `--snapshot-update` also approves failing cases"""
     uncalibrated: Literal["report", "fail", "allow"] | None
-    """what happens if no labels confirm a judge that has gates or thresholds: `report`, `fail`, or `allow`"""
+    """`report`, `fail` or `allow` a judge that no labels confirm"""
     stop: Literal["when_decided", "never"] | Mapping[str, Any] | None
-    """`when_decided`: cases run in a random order, until all gates are decided: Stop when it is decided"""
+    """`when_decided`: run in random order until all gates are decided"""
     sample: Mapping[str, Any] | None
-    """`{cases: N, by: LABEL, seed: NUMBER}`: a part of the cases runs: Sample the cases"""
+    """run a part of the cases: `{cases: N, by: LABEL, seed: NUMBER}`"""
     inputs: Sequence[str] | None
-    """list of files and patterns such as `prompts/**`, relative to the suite, on which its answers depend: Run what a change can affect"""
+    """files and patterns such as `prompts/**` on which answers depend"""
 
 class NamedEvaluator(Struct, frozen=True):
     evaluator: Evaluator

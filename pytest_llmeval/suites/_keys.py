@@ -115,7 +115,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
     description: Annotated[
         str,
         Key(
-            "a text for readers, which JSON, Markdown and HTML reports show",
+            "text for readers of reports",
             type=str | None,
             read=lambda _, text: text or "",
             decides="form",
@@ -133,7 +133,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
     systems: Annotated[
         Mapping[str, System],
         Key(
-            "several systems that answer the cases, by name: [Systems side by side](systems.md)",
+            "[several systems](systems.md) that answer the cases, by name",
             "one, without a name",
             forms=("systems", None),
             python="Mapping[str, Any]",
@@ -142,13 +142,13 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
     ] = {}
     reference: Annotated[
         str | None,
-        Key("the [system](systems.md#the-tables) that the others are compared with", "the first", decides="verdicts"),
+        Key("[system](systems.md#the-tables) to compare the others with", "the first", decides="verdicts"),
     ] = None
     compare_by: Annotated[
         tuple[str, ...],
         Key(
-            "list of metrics by which [systems](systems.md#the-tables) are compared in groups",
-            "those of the gates, or the first",
+            "metrics by which [systems](systems.md#the-tables) are compared",
+            "metrics of gates, or the first",
             read=read_compared,
             decides="verdicts",
         ),
@@ -162,7 +162,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
     parts: Annotated[
         Parts,
         Key(
-            "where the parts of a prediction are: [Parts](predictions.md#parts)",
+            "places of the [parts](predictions.md#parts) of a prediction",
             "the keys of the same names",
             read=read_parts,
             forms=(Parts, None),
@@ -171,8 +171,8 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
     conversation: Annotated[
         ConversationSpec,
         Key(
-            "who leads conversations and when they end: `{user: {model: ..., goal: ...}}`, "
-            "`{stop: script or target, max_turns: N}`: [Conversations](testing-agents.md#conversations)",
+            "who leads [conversations](testing-agents.md#conversations): `{user: {model: ..., goal: ...}}`, "
+            "`{stop: target, max_turns: N}`",
             "the script",
             read=read_conversation,
             forms=(ConversationSpec, None),
@@ -181,7 +181,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
     group_by: Annotated[
         tuple[str, ...],
         Key(
-            "list of labels; the report has the metrics for each value of each label",
+            "labels for whose values the report has metrics",
             read=read_groups,
             decides="verdicts",
         ),
@@ -189,25 +189,24 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
     cluster_by: Annotated[
         str | None,
         Key(
-            "a label; cases with the same value belong together, for every interval and test: "
-            "[Clusters](statistics.md#clusters)",
-            "every case is on its own",
+            "a label: cases with the same value are one [cluster](statistics.md#clusters)",
+            "none",
             decides="verdicts",
         ),
     ] = None
     abstained: Annotated[
         Abstention,
         Key(
-            "what an answer that [leaves nothing to score](regressions.md#what-is-compared) counts as in thresholds, "
-            "and where the baseline has a score: `fell`, the worst value; `allowed`, nothing",
+            "an answer that [leaves nothing to score](regressions.md#what-is-compared) counts as the worst value "
+            "(`fell`), or not at all (`allowed`)",
             "`fell`",
         ),
     ] = "fell"
     mode: Annotated[
         SuiteMode,
         Key(
-            "`items`: one test per case; `bulk`: one test for the whole suite: [Large suites](scale.md#bulk-mode); "
-            "`test`: none, since only [Python tests](python-api.md#tests-over-a-suite) run the cases",
+            "`items`: one test per case; [`bulk`](scale.md#bulk-mode): one test per suite; `test`: only "
+            "[Python tests](python-api.md#tests-over-a-suite) run the cases",
             "`items`",
             decides="form",
         ),
@@ -215,7 +214,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
     repeats: Annotated[
         Repeats,
         Key(
-            "how many times each case runs, 1 to 1000, or a mapping: [Repeats](judge-runs.md#repeats)",
+            "[runs of each case](judge-runs.md#repeats), 1 to 1000, or a mapping",
             "1",
             default=1,
             read=read_repeats,
@@ -225,8 +224,8 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
     judge: Annotated[
         JudgeSpec | PanelSpec,
         Key(
-            "the model that judges, as `PROVIDER:NAME` or a mapping: [Models](judges.md#models-and-clients); "
-            "or a [cascade](judge-runs.md#cascades)",
+            "[model that judges](judges.md#models-and-clients), as `PROVIDER:NAME` or a mapping, or a "
+            "[cascade](judge-runs.md#cascades)",
             read=read_judge,
             forms=(str, JudgeSpec, "cascade", None),
             python="str | Mapping[str, Any] | Judgeable | NamedObject",
@@ -236,7 +235,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
         Annotated[
             list[Any] | None,
             Key(
-                "several judges, a [panel](judge-runs.md#panels), in place of `judge`",
+                "a [panel](judge-runs.md#panels), in place of `judge`",
                 forms=(str, JudgeSpec),
                 least=2,
                 python="Sequence[str | Mapping[str, Any] | Judgeable | NamedObject]",
@@ -247,16 +246,16 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
         Annotated[
             Reduce | None,
             Key(
-                "how the verdicts of `judges` become one: [Panels](judge-runs.md#combining-verdicts)",
+                "how [their verdicts become one](judge-runs.md#combining-verdicts)",
                 "majority or mean",
             ),
         ]
     ] = None
-    min_judges: ClassVar[Annotated[int | None, Key("how many verdicts of `judges` a question needs", "all")]] = None
+    min_judges: ClassVar[Annotated[int | None, Key("verdicts of `judges` that a question needs", "all")]] = None
     confidence: Annotated[
         float | None,
         Key(
-            "level of the intervals, between 0 and 1; `null` for no intervals",
+            "level of intervals and tests; `null` for no intervals",
             "0.95",
             read=read_confidence,
             null=True,
@@ -267,7 +266,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
         Annotated[
             list[Any],
             Key(
-                "assertions on every answer: [Checks](evaluators.md#checks)",
+                "[assertions](evaluators.md#checks) on every answer",
                 forms=("check",),
                 python="Sequence[Check] | Check",
             ),
@@ -276,7 +275,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
     thresholds: Annotated[
         "Mapping[str, Limit]",
         Key(
-            "limits for every case: [Thresholds and gates](thresholds-and-gates.md)",
+            "[limits](thresholds-and-gates.md#thresholds) for every case",
             type=dict[str, Any],
             read=lambda reading, limits: read_limits(reading, limits, ("thresholds",)),
             forms=("limits",),
@@ -286,7 +285,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
     gates: Annotated[
         "tuple[Gate, ...]",
         Key(
-            "limits for the suite: [Thresholds and gates](thresholds-and-gates.md)",
+            "[limits](thresholds-and-gates.md#gates) for the suite",
             type=list[Any],
             read=read_gates,
             forms=(str, "gate"),
@@ -296,7 +295,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
     snapshot: Annotated[
         SnapshotSettings | None,
         Key(
-            "whether and how scores are compared with approved ones: [Score snapshots](snapshots.md)",
+            "`true`, or [settings](snapshots.md#settings): compare scores with approved ones",
             "the ini option `llmeval_snapshots`",
             read=read_snapshot,
             forms=(bool, "snapshot", None),
@@ -315,8 +314,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
     uncalibrated: Annotated[
         Literal["report", "fail", "allow"],
         Key(
-            "what happens if [no labels confirm](review.md#uncalibrated-judges) a judge that has gates or thresholds: "
-            "`report`, `fail`, or `allow`",
+            "`report`, `fail` or `allow` a judge that [no labels confirm](review.md#uncalibrated-judges)",
             "`report`",
             decides="verdicts",
         ),
@@ -324,8 +322,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
     stop: Annotated[
         StopSettings | None,
         Key(
-            f"`{WHEN_DECIDED}`: cases run in a random order, until all gates are decided: "
-            "[Stop when it is decided](planning.md#stop-when-it-is-decided)",
+            f"[`{WHEN_DECIDED}`](planning.md#stop-when-it-is-decided): run in random order until all gates are decided",
             "`never`",
             read=read_stop,
             forms=({"enum": [WHEN_DECIDED, "never"]}, StopSettings, None),
@@ -335,8 +332,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
     sample: Annotated[
         CaseSample | None,
         Key(
-            "`{cases: N, by: LABEL, seed: NUMBER}`: a part of the cases runs: "
-            "[Sample the cases](planning.md#sample-the-cases)",
+            "[run a part of the cases](planning.md#sample-the-cases): `{cases: N, by: LABEL, seed: NUMBER}`",
             "all cases",
             read=read_sample,
             forms=(SampleSettings, None),
@@ -346,8 +342,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
     inputs: Annotated[
         tuple[str, ...],
         Key(
-            "list of files and patterns such as `prompts/**`, relative to the suite, on which its answers depend: "
-            "[Run what a change can affect](planning.md#inputs)",
+            "files and patterns such as `prompts/**` on which [answers depend](planning.md#inputs)",
             "what is found",
             read=read_inputs,
             decides="form",
@@ -360,7 +355,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
         Annotated[
             Any,
             Key(
-                "a data file with cases, instead of or in addition to `cases`: [Sources](sources.md)",
+                "[data file](sources.md) with cases, besides or in place of `cases`",
                 forms=("source", None),
                 python=None,
             ),

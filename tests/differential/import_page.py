@@ -1,4 +1,4 @@
-"""Write the tables of docs/import.md: what importers declare, and what was tried against the tools."""
+"""Write the tables of benchmarks/imports.md: what importers declare, and what was tried against the tools."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ from replay import IMPORTED, Imported, kept
 from pytest_llmeval.exchange._contract import Fate
 from pytest_llmeval.exchange.promptfoo._assertions import KINDS, TYPES
 
-PAGE: Final = Path(__file__).parents[2] / "docs/import.md"
+PAGE: Final = Path(__file__).parents[2] / "benchmarks/imports.md"
 _BEGIN, _END = "<!-- begin: written by tests/differential/import_page.py -->", "<!-- end -->"
 
 
