@@ -414,6 +414,7 @@ class SuiteReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
         clusters: Of cases that intervals draw together; ``None`` where every case is drawn alone.
         shared_inputs: Number of cases that repeat the input of an earlier one, if these are many and not clustered.
         uncalibrated: Metrics with limits whose judge no labels of people confirm.
+        can_fail: Whether some score would fail a case or the suite.
         left_out: Number of cases without a prediction, skipped by option.
         abstained: What cases count as, in comparisons, that had a score and abstain now: ``fell`` or ``allowed``.
         sample: Of how many cases its cases are a sample; ``None`` if they are all.
@@ -449,6 +450,7 @@ class SuiteReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
     clusters: Clusters | None = None
     shared_inputs: int = 0
     uncalibrated: Sequence[str] = ()
+    can_fail: bool = True
     left_out: int = 0
     abstained: Abstention = "fell"
     sample: SampleReport | None = None

@@ -26,6 +26,7 @@ from pytest_llmeval.core import (
     SuiteError,
     counted,
     fault_of,
+    number,
 )
 from pytest_llmeval.judges import PanelSpec
 from pytest_llmeval.numbers import CascadeUse, Money, Table, money_of, usage_report
@@ -51,7 +52,7 @@ from pytest_llmeval.reports import (
     worst_cases,
     write_reports,
 )
-from pytest_llmeval.run._judging import judge, left_to_others, variants_of
+from pytest_llmeval.run._judging import can_fail, judge, left_to_others, variants_of
 from pytest_llmeval.run._records import different_answers, shown_value
 from pytest_llmeval.run._run_record import RunRecord
 from pytest_llmeval.run._stages import (
@@ -97,6 +98,8 @@ def report(judged: Judged, scope: RunScope) -> Reported:
             why = f"not reported: {fault_of(error)}"
             failures.append((each.key, GateResult("summary", "failed", None, None, why)))
             notes.append(f"{each.key.display_path}: {why}")
+    if scope.keeper.mode.update and not scope.keeper.mode.refused:
+        notes += [note for each, suite in reported for note in _floor_notes(each, suite)]
     compared = []
     for variants in variants_of(judged.suites):
         try:
@@ -116,6 +119,19 @@ def report(judged: Judged, scope: RunScope) -> Reported:
     if failures:
         judged = structs.replace(judged, suites=[each for each, _ in reported])
     return Reported(judged, run, [*judged.verdicts, *failures], notes)
+
+
+def _floor_notes(judged: JudgedSuite, reported: SuiteReport) -> Iterator[str]:
+    """Yield a line for each metric that is approved at the worst value that it can have."""
+    is_approved = any(verdict.outcome == "passed" for verdict in judged.snapshot.verdicts)
+    for name in reported.compared if is_approved else ():
+        owned, value = judged.suite.metrics.find(name), reported.metrics.get(name, reported.pass_rate).value
+        worst = 0.0 if owned is None else owned.metric.worst
+        if value is not None and value == worst:
+            yield (
+                f"{judged.key.display_path}: {name} is approved at {number(value)}, the worst that it can be, so no "
+                "later fall can be found: approve a run whose answers are scored better"
+            )
 
 
 def report_suite(judged: JudgedSuite, scope: RunScope) -> SuiteReport:
@@ -143,6 +159,7 @@ def report_suite(judged: JudgedSuite, scope: RunScope) -> SuiteReport:
         ranges=suite.metrics.ranges(result.metrics),
         shared_inputs=_shared_inputs(suite),
         uncalibrated=judged.uncalibrated,
+        can_fail=can_fail(judged, scope),
         left_out=suite.left_out,
         abstained=suite.abstained,
         worst=worst_cases(result, suite.metrics, suite.judged_metrics),

@@ -163,18 +163,16 @@ def _family_notes(claims: Sequence[_Claims], family: Family | None) -> Iterator[
         )
 
 
-def _has_failed(suite: JudgedSuite) -> bool:
+def can_fail(suite: JudgedSuite, scope: RunScope) -> bool:
+    """Return whether some score would fail a suite: a Python test has assertions of its own, and what failed could."""
+    if suite.key.test or suite.suite.can_fail or scope.keeper.settings(suite.suite):
+        return True
     return any(case.outcome in BAD for case in suite.result.cases)
 
 
 def _notes(suites: Sequence[JudgedSuite], scope: RunScope) -> Iterator[str]:
     """Yield lines about suites that pass with any scores, or not as their files say."""
-    toothless = (
-        f"{each.key.display_path}: {each.suite.cannot_fail}"
-        for each in suites
-        # A Python test has assertions of its own. What failed in this run could fail.
-        if not (each.key.test or each.suite.can_fail or scope.keeper.settings(each.suite) or _has_failed(each))
-    )
+    toothless = (f"{each.key.display_path}: {each.suite.cannot_fail}" for each in suites if not can_fail(each, scope))
     yield from dict.fromkeys(toothless)
     yield from dict.fromkeys(str(note) for each in suites for note in each.suite.notes)
     for notes_on in (_idle_thresholds, partial(_lowered, most=scope.terms.concurrency)):

@@ -168,4 +168,15 @@ def test_a_suite_in_which_nothing_can_fail_says_so_in_one_line(
     project: "Project", top: dict[str, Any], told: bool
 ) -> None:
     project.suite("s.eval.yaml", HALF, **top)
-    assert project.run().text.count("s.eval.yaml: nothing can fail here: found no thresholds, checks, gates") == told
+    ran = project.run()
+    assert ran.text.count("s.eval.yaml: nothing can fail here: found no thresholds, checks, gates") == told
+    assert ran.suites["s"].get("can_fail", True) is not told
+
+
+@pytest.mark.parametrize(("answers", "told"), [(("no", "nothing"), 2), (("no", "Paris"), 0)], ids=["all wrong", "one"])
+def test_an_approval_of_the_worst_scores_is_warned_of(project: "Project", answers: tuple[str, ...], told: int) -> None:
+    cases = [{"id": answer, "expected": "Paris", "prediction": answer} for answer in answers]
+    project.suite("s.eval.yaml", cases, snapshot=True)
+    line = "is approved at 0.0000, the worst that it can be, so no later fall can be found"
+    assert project.run("--snapshot-update").text.count(line) == told
+    assert line not in project.run().text

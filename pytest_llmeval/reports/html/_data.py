@@ -21,7 +21,7 @@ from pytest_llmeval.reports._form import (
 from pytest_llmeval.reports._json import published, published_without
 from pytest_llmeval.reports._tables import Timeline
 
-_DRAWN = {"incomplete": "not_judged", "undecided": "not_judged"}
+_DRAWN = {"incomplete": "not_judged"}
 """Verdict on a suite or a run to how the page draws it, where that differs."""
 
 _BY = " by "
@@ -91,6 +91,7 @@ def entry_of(suite: SuiteReport, run: int) -> dict[str, Any]:
         "pass_rate": {name: getattr(suite.pass_rate, name) for name in _PASS_RATE},
         "gates": [_gate(each, metrics) for each in suite.gates],
         "verdict": _DRAWN.get(suite.verdict, suite.verdict),
+        "can_fail": suite.can_fail,
         "cases": len(suite.cases),
         **({"changes": changes_json(suite.changes)} if suite.changes else {}),
         **({"history": history} if (history := past_points(suite.past)) else {}),

@@ -288,6 +288,32 @@ def systems_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+def open_gates(*outcomes: str) -> list[dict[str, Any]]:
+    return [
+        {"gate": f"f1 >= 0.{n}", "outcome": outcome, "reason": "few cases"} for n, outcome in enumerate(outcomes, 1)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("more", "look", "words"),
+    [
+        ({"can_fail": False}, "not_judged", "Nothing can fail here"),
+        ({"gates": open_gates("passed", "undecided", "passed")}, "undecided", "Passed; 1 of 3 gates could not decide"),
+        ({"gates": open_gates("undecided", "undecided")}, "undecided", "2 of 2 gates could not decide"),
+        ({"gates": open_gates("not_judged")}, "not_judged", "Not evaluated as a whole"),
+    ],
+    ids=["no limits", "some undecided", "all undecided", "not evaluated"],
+)
+def test_the_head_says_what_could_not_be_told(
+    browser: Browser, tmp_path: Path, more: Mapping[str, Any], look: str, words: str
+) -> None:
+    path = tmp_path / "page.html"
+    path.write_text(to_page([page_run("", report(suite([case("a", "passed", 1.0)], **more)))]).html, encoding="utf-8")
+    browser.open(path)
+    assert browser.find("h1").text.startswith(words)
+    assert browser.find(f".banner.{look}")
+
+
 def test_the_cause_and_the_systems_come_first_and_old_failures_are_apart(browser: Browser, systems_page: Path) -> None:
     browser.open(systems_page)
     cause = "10 new failures in 40 cases x 2 systems, 10 of them topic=billing; 2 cases failed before as well"

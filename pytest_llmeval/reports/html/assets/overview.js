@@ -2,7 +2,19 @@ const VERDICTS = {
   passed: "All gates and cases passed",
   failed: "Failed",
   not_judged: "Not evaluated as a whole",
+  toothless: "Nothing can fail here",
 };
+
+/** @param {any} run @returns {[string, string]} How the verdict is drawn, and the words for it. */
+function verdictOf(run) {
+  const own = head.entries.filter((each) => each.run === 0);
+  if (run.verdict === "passed" && own.length && own.every((each) => each.can_fail === false)) return ["not_judged", t(VERDICTS.toothless)];
+  if (run.verdict !== "undecided") return [run.verdict, t(VERDICTS[run.verdict])];
+  const gates = own.flatMap((each) => [...each.gates, ...(each.snapshot || [])]);
+  const count = (outcome) => gates.filter((gate) => gate.outcome === outcome).length;
+  const open = { n: count("undecided"), of: gates.length };
+  return [run.verdict, count("passed") ? t("Passed; {n} of {of} gates could not decide", open) : t("{n} of {of} gates could not decide", open)];
+}
 
 /** @returns {Element} What the page is about, and whether to merge. */
 function drawHeader() {
@@ -16,10 +28,11 @@ function drawHeader() {
     run.version && h("span", {}, `pytest-llmeval-suite ${run.version}`),
     head.runs.length > 1 && run.label && h("span", {}, run.label),
   ];
+  const [look, words] = verdictOf(run);
   return h(
     "header",
-    { class: `banner ${run.verdict}` },
-    h("div", { class: "verdict" }, sign(run.verdict), h("h1", {}, t(VERDICTS[run.verdict]), " ", h("small", {}, reasons(run)))),
+    { class: `banner ${look}` },
+    h("div", { class: "verdict" }, sign(look), h("h1", {}, words, " ", h("small", {}, reasons(run)))),
     h("p", { class: "meta" }, meta),
   );
 }
@@ -36,7 +49,7 @@ function reasons(run) {
   const said = [
     [gates("failed"), "{n} gate failed", "{n} gates failed"],
     [approved, "{n} approved score not kept", "{n} approved scores not kept"],
-    [gates("undecided"), "{n} gate undecided", "{n} gates undecided"],
+    [run.verdict === "undecided" ? 0 : gates("undecided"), "{n} gate undecided", "{n} gates undecided"],
     [gates("not_judged"), "{n} gate not evaluated", "{n} gates not evaluated"],
     [before, "{n} case failed before as well", "{n} cases failed before as well"],
     [cases("errored"), "{n} case without a score because of an error", "{n} cases without a score because of errors"],
