@@ -47,6 +47,7 @@ FENCE = re.compile(r"^```(?P<language>[\w-]*)\n(?P<text>.*?)^```$", re.MULTILINE
 FILE_NAME = re.compile(r".*`(?P<name>[\w./-]+\.(?:yaml|toml|jsonl?|csv|md|py|txt))`.*:\Z", re.DOTALL)
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 FETCHED = re.compile(r"^curl -sSO \"https://\S+/main/(?P<path>\S+)\"$", re.MULTILINE)
+LINKED = re.compile(r"\[[\w-]+\.jsonl\]\((?P<path>[\w/.-]+)\)")
 LINK = re.compile(r"\]\((?P<target>[^)#\s]*)(?:#(?P<anchor>[^)\s]*))?\)")
 
 OTHER_TOOLS = {
@@ -162,6 +163,12 @@ def write_files(folder: Path, page: Path, before: int | None = None) -> None:
             shutil.copy(ROOT / path, folder)
 
 
+def write_linked(folder: Path, page: Path) -> None:
+    """Copy the data files that a page links by their names."""
+    for path in LINKED.findall(page.read_text(encoding="utf-8")):
+        shutil.copy(page.parent / path, folder)
+
+
 def write_block(folder: Path, block: Block) -> None:
     path = folder / str(block.name)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -259,6 +266,7 @@ def check_commands(block: Block, folder: Path) -> None:
     "block", [each for each in every("console") if each.page not in (TUTORIAL, RAG_TUTORIAL, AFTERNOON, SKILL)], ids=str
 )
 def test_command_in_the_docs_prints_what_is_shown(block: Block, tmp_path: Path) -> None:
+    write_linked(tmp_path, block.page)
     if block is blocks(block.page)[0]:  # what the page leads to, above its files
         files = {other.name: other for other in reversed(blocks(block.page)) if other.name and not is_broken(other)}
         for file in files.values():
