@@ -107,6 +107,12 @@ class Coordination(Database):
         dead = {owner for owner in {owner for _, owner in leases} if is_dead(owner.rpartition(" ")[2])}
         return {key for key, owner in leases if owner not in dead}
 
+    def held_by(self, owner: str) -> int:
+        """Return how many leases an owner has; its last word may be left out."""
+        begins = f"{owner} "
+        rows = self._rows("SELECT COUNT(*) FROM leases WHERE substr(owner, 1, ?) = ?", (len(begins), begins))
+        return int(rows[0][0])
+
     def is_orphaned(self, key: str) -> bool:
         """Return whether an owner died during its call: its lease has expired and has no new owner."""
         return bool(self._rows("SELECT 1 FROM leases WHERE key = ? AND expires <= ?", (key, self.ticks())))

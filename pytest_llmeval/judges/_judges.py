@@ -314,11 +314,17 @@ class SuiteJudges:
         self.has_others = True
         return self.options.run
 
-    def bury(self, worker: str) -> None:
-        """Release the leases of a dead process, so that others of the run can make its calls."""
+    def bury(self, worker: str) -> int:
+        """Release the leases of a dead process, so that others of the run can make its calls; return how many it had.
+
+        Its own item has one of them if its target was asked early, as those of the next items are.
+        """
+        held = 0
         if self.options.cache.coordination.exists():
             with suppress(LlmevalError):  # its leases expire anyway
+                held = self._working.coordination.held_by(self.options.owner(worker))
                 self._working.coordination.end(self.options.owner(worker))
+        return held
 
     def close(self, *, whole_run: bool) -> None:
         """Close the cache, and delete the run's messages in it.

@@ -18,6 +18,7 @@ from pytest_llmeval.plugin._payload import (
     LOADER,
     RESULT,
     RUNNER,
+    SUSPECT,
     carried_records,
     choices_of,
     conclude,
@@ -146,7 +147,8 @@ class CaseItem(pytest.Function):
 
     def _run_alone(self, fixtures: FromFixtures) -> None:
         __tracebackhide__ = True
-        following = takewhile(before_next_look(self.loaded), (each.loaded for each in _from(self.queue, self.position)))
+        queue = () if self.stash.get(SUSPECT, False) else _from(self.queue, self.position)
+        following = takewhile(before_next_look(self.loaded), (each.loaded for each in queue))
         execution = self.config.stash[RUNNER].run(self.loaded, fixtures, following, self.early)
         conclude(self, self.loaded, execution)
 

@@ -227,11 +227,17 @@ CATEGORY = "llmeval_category"
 UNNEEDED = pytest.StashKey[bool]()
 """Whether an item was skipped because the gates of its suite are decided."""
 
+SUSPECT = pytest.StashKey[bool]()
+"""Whether an item runs with nothing beside it, as calls under way have ended the worker that ran it."""
+
 UNREPORTED = pytest.StashKey[bool]()
 """Whether an item began before its turn and may still fail, so that its results are not those of its test."""
 
 UNNEEDED_CATEGORY = "not needed"
 """The category of such items."""
+
+RERUN = "rerun"
+"""The category, and the outcome, of items that a worker did not end and another one runs."""
 
 CARRIED_CATEGORY = "carried"
 """The category of items whose cases have the results of the approved run."""

@@ -7,7 +7,7 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Collection, Generator
+from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,7 +22,16 @@ import pytest
 from pytest_llmeval.baselines import Keeper, SnapshotMode, head_commit
 from pytest_llmeval.core import MISSING, WINDOWS, Case, LlmevalError, PredictionError, counted
 from pytest_llmeval.plugin._options import WorkerTerms, option_value, shard_of_run
-from pytest_llmeval.plugin._payload import UNNEEDED, SuiteLoader, carried_records, carry, case_of, keys_of
+from pytest_llmeval.plugin._payload import (
+    RUNNER,
+    SUSPECT,
+    UNNEEDED,
+    SuiteLoader,
+    carried_records,
+    carry,
+    case_of,
+    keys_of,
+)
 from pytest_llmeval.plugin._pytest_private import tear_down, terminal_file, worker_process
 from pytest_llmeval.plugin._session import Run, SessionSuites
 from pytest_llmeval.run import CaseRunner, ChoiceTerms, Item, RunWatcher
@@ -298,10 +307,11 @@ def seed_of_order(config: pytest.Config) -> str | None:
 
 @dataclass
 class StopBoard:
-    """The suites that stop, each with its number of cases, for all processes of a run on one machine.
+    """What the processes of a run on one machine tell each other: suites that stop, each with its number of cases.
 
     A process that cannot read the board runs cases that are not needed, and changes nothing else. Workers post which
-    Python tests run over cases: the main process, which collects nothing, can then miss their reports.
+    Python tests run over cases: the main process, which collects nothing, can then miss their reports. It posts tests
+    that run again, with nothing beside them, after the end of a worker.
 
     Attributes:
         folder: Where processes read it; ``None`` if there is one process.
@@ -340,6 +350,18 @@ class StopBoard:
                 return list(json.loads((self.folder / _ITEMS).read_text(encoding="ascii")))
         return []
 
+    def isolate(self, nodeid: str) -> bool:
+        """Have a test run again with nothing beside it; return whether that is new, and can be told."""
+        if self.folder is None or self.isolates(nodeid):
+            return False
+        with suppress(OSError):
+            self._file((nodeid,)).touch()
+        return self.isolates(nodeid)
+
+    def isolates(self, nodeid: str) -> bool:
+        """Return whether a test runs with nothing beside it."""
+        return self.folder is not None and self._file((nodeid,)).exists()
+
     def needs(self, key: SuiteKey, suite: Suite, case: str) -> bool:
         """Return whether a case has to run, as far as is known."""
         if suite.order is None or case not in suite.order.ranks:
@@ -353,7 +375,7 @@ class StopBoard:
                 self._known[group] = int(self._file(group).read_text(encoding="ascii"))
         return self._known.get(group)
 
-    def _file(self, group: StopGroup) -> Path:
+    def _file(self, group: Sequence[str]) -> Path:
         assert self.folder is not None
         return self.folder / sha256("\n".join(group).encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -389,7 +411,10 @@ class StopHooks:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        """Skip a case that is not needed any more."""
+        """Skip a case that is not needed any more; run one alone that may have ended a worker."""
+        if self._is_worker and self.board.isolates(item.nodeid):
+            item.stash[SUSPECT] = True
+            item.config.stash[RUNNER].finish()
         loaded = case_of(item)
         if loaded is not None and not self.board.needs(loaded.key, loaded.suite, loaded.case.id):
             item.stash[UNNEEDED] = True

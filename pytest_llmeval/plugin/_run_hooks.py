@@ -7,6 +7,7 @@ import sys
 import uuid
 import warnings
 from collections.abc import Generator, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -33,9 +34,11 @@ from pytest_llmeval.plugin._options import (
 )
 from pytest_llmeval.plugin._payload import (
     CARRIED_CATEGORY,
+    CATEGORY,
     KNOWN,
     LOADER,
     NOT_SCORED,
+    RERUN,
     RUNNER,
     UNNEEDED_CATEGORY,
     CollectedItems,
@@ -105,6 +108,7 @@ _WORDS: Final = {
     NOT_SCORED: ("n", "NOT SCORED"),
     UNNEEDED_CATEGORY: ("", "NOT NEEDED"),
     CARRIED_CATEGORY: ("", "CARRIED"),
+    RERUN: ("R", "RERUN"),
 }
 """The categories of cases that neither passed nor failed, with the letter and the word that pytest prints for each."""
 
@@ -392,6 +396,7 @@ class ControllerHooks:
         self._run = run
         self._paths = paths
         self._board = board
+        self._under_way = 0
         self._written: list[Path] = []
 
     @pytest.hookimpl(tryfirst=True)
@@ -448,11 +453,20 @@ class ControllerHooks:
     def pytest_testnodedown(self, node: Any, error: object) -> None:
         """Release the calls of a crashed worker; note what a worker left out."""
         if error:
-            self._run.runner.judges.bury(node.gateway.id)
+            self._under_way = self._run.runner.judges.bury(node.gateway.id)
             self._run.record.used.add(LOST)
         self._run.record.used |= {*map(tuple, getattr(node, "workeroutput", {}).get(_USES, ()))}
         if left_out := getattr(node, "workeroutput", {}).get(_LEFT_OUT):
             self._run.note_left_out(decode(left_out, CollectedItems))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport, sched: Any) -> None:
+        """Have a test run again, alone, if any of the calls under way may have ended its worker; then it is named."""
+        if self._under_way and self._board.isolate(crashitem):
+            with suppress(NotImplementedError):  # those that keep files or groups together run it again anyway
+                sched.mark_test_pending(crashitem)
+            report.outcome = RERUN  # type: ignore[assignment]  # as pytest-rerunfailures has it
+            setattr(report, CATEGORY, RERUN)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:

@@ -86,8 +86,8 @@ class Answering:
         self.batched = Batched(self.recorded)
         self._conversations = Conversations(self.judges, self.store, self.recordings)
         self._limited = Limited(self.limit, self.store)
-        shared = () if self.store is None else (Shared(self.store, self.recorded),)
-        self._ask = self._calling((self.opponents, self.recorded, self.batched, *shared))
+        self._shared = () if self.store is None else (Shared(self.store, self.recorded),)
+        self._ask = self._calling((self.opponents, self.recorded, self.batched, *self._shared))
 
     def _calling(self, links: Sequence[Link], thread: ThisThread | None = None) -> Next:
         """Return a chain of some links and of those that call a target.
@@ -109,6 +109,10 @@ class Answering:
         if thread is None or job.opponents or batch_target(job) is not None:
             return self._ask
         return self._calling((self.recorded,), thread)
+
+    def is_orphaned(self, job: Job) -> bool:
+        """Return whether a process of the run died while it asked for the answer."""
+        return any(link.is_orphaned(job) for link in self._shared)
 
     def at_once(self, job: Job) -> "CaseAnswer | PendingAnswer | None":
         """Return the answer if it requires no call, or what judges must be asked; ``None`` if a target must be."""
@@ -398,6 +402,9 @@ class Prefetch:
             early: What may be called for them, and in the background for this one.
         """
         __tracebackhide__ = True
+        if any(map(self.answering.is_orphaned, jobs)):  # if one of them ends this process, it does so alone
+            self.finish()
+            following = ()
         try:
             own = list(map(self._own, jobs, itertools.repeat(early)))  # a comprehension would show in tracebacks
             # In place of a crashed worker, cases run out of order: those after them may have had their turn here.

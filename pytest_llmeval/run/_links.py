@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -154,16 +154,7 @@ class Shared:
         """
         if not job.shared:
             return await ask(job)
-        case = job.case
-        parts = (
-            self.store.working.run,
-            job.key.display_path,
-            job.key.variant,
-            case.id,
-            str(job.repeat),
-            input_digest(case.input),
-        )
-        key = " ".join(("answer", *parts))
+        key = self._key(job)
         if key in self._answered:
             return await ask(job)  # the case runs again, to get another answer
         answers = await self._answers(key, job, ask)
@@ -171,6 +162,19 @@ class Shared:
         if isinstance(answers, PredictionError):
             raise answers
         return answers
+
+    def is_orphaned(self, job: Job) -> bool:
+        """Return whether a process died while it asked for the answer."""
+        if not job.shared:
+            return False
+        with suppress(LlmevalError):  # reported when a lease is asked for
+            return self.store.coordination.is_orphaned(self._key(job))
+        return False
+
+    def _key(self, job: Job) -> str:
+        run, case = self.store.working.run, job.case
+        parts = (run, job.key.display_path, job.key.variant, case.id, str(job.repeat), input_digest(case.input))
+        return " ".join(("answer", *parts))
 
     async def _answers(self, key: str, job: Job, ask: Next) -> Answers | PredictionError:
         store = self.store
