@@ -361,14 +361,14 @@ def _review(folder: Path, given: Kill) -> Counter[str]:
     kept = _labels(folder)
     broken = half_written(folder)
     run, address = serve()
-    done = sent["done"]
+    begun, done = sent["begun"], sent["done"]
     save(address, range(kept, CASES))
     os.killpg(run.pid, signal.SIGINT)
     end(run)
     return Counter(
         kills=1,
         done=done,
-        in_flight=sent["begun"] - done if done < CASES else 0,
+        in_flight=begun - done,
         lost=max(done - kept, 0),
         halves=len(broken) + len(half_written(folder)) + len(left_over(folder)),
         incomplete=_labels(folder) != CASES,
