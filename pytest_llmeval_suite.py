@@ -8,6 +8,8 @@ import pytest
 
 FOREIGN = "pytest-llmeval"
 OURS = "pytest-llmeval-suite"
+SOURCE = "git+https://github.com/pytest-llmeval/pytest-llmeval-suite"
+"""What pip installs: no package index has this distribution."""
 
 
 def refuse_foreign_distribution() -> None:
@@ -22,7 +24,7 @@ def refuse_foreign_distribution() -> None:
         return
     raise pytest.UsageError(
         f"the distribution {FOREIGN} {found} is installed beside {OURS}, and both provide the package pytest_llmeval. "
-        f"Fix: pip uninstall -y {FOREIGN} && pip install --force-reinstall --no-deps {OURS}"
+        f"Fix: pip uninstall -y {FOREIGN} && pip install --force-reinstall --no-deps {SOURCE}"
     )
 
 

@@ -98,6 +98,9 @@ from typing import TYPE_CHECKING
 
 from pytest_llmeval._version import __version__ as __version__
 
+pytest_plugins = ("pytest_llmeval.plugin.hooks",)
+"""What ``-p pytest_llmeval`` loads, as the entry point does."""
+
 if TYPE_CHECKING:
     import pytest_llmeval.suites._entries as _entries  # noqa: PLR0402 (of this form pyright reads `__all__`)
     from pytest_llmeval.core import (

@@ -56,6 +56,10 @@ def test_ci_runs_with_every_python_from_the_oldest_that_is_supported() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert project["project"]["requires-python"] == f">={versions[0]}"
     assert versions == ["3.11", "3.12", "3.13", "3.14"]
+    known = {each.rpartition(" :: ")[2] for each in project["project"]["classifiers"]}
+    assert {each for each in known if each.startswith("3.")} == {*versions}
+    systems = workflow("ci.yml")["jobs"]["systems"]["strategy"]["matrix"]["system"]
+    assert {each.partition("-")[0] for each in systems} == {each.lower() for each in known & {"MacOS", "Windows"}}
     assert "${{ matrix.python }}" in job["container"]
     assert [step["run"] for step in job["steps"] if "run" in step] == [".ci/run"]
     assert (ROOT / ".ci" / "run").stat().st_mode & 0o111

@@ -50,7 +50,7 @@ from pytest_llmeval.services import proxy_for
 from pytest_llmeval.suites import Suite
 from pytest_llmeval.targets import load_target
 from pytest_llmeval.workbench._console import notes, suite_files
-from pytest_llmeval.workbench._project import Project, run_pytest
+from pytest_llmeval.workbench._project import SOURCE, Project, run_pytest
 
 
 class Finding(NamedTuple):
@@ -106,7 +106,7 @@ def environment_findings() -> Iterator[Finding]:
     foreign = _version(_FOREIGN)
     if foreign is not None:
         text = f"the distribution {_FOREIGN} {foreign} is also installed; both provide the package pytest_llmeval"
-        fix = f"pip uninstall -y {_FOREIGN} && pip install --force-reinstall --no-deps {_OURS}"
+        fix = f"pip uninstall -y {_FOREIGN} && pip install --force-reinstall --no-deps {SOURCE}"
         yield Finding("failing", text, [fix])
     yield from _dependencies()
 
@@ -125,7 +125,7 @@ def _dependencies() -> Iterator[Finding]:
     try:
         listed = metadata.requires(_OURS) or []
     except metadata.PackageNotFoundError:
-        fix = f"pip install {_OURS}"
+        fix = f"pip install {SOURCE}"
         yield Finding(
             "warning", f"{_OURS} is not installed, only importable: pytest does not load it as a plugin", [fix]
         )

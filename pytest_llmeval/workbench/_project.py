@@ -34,6 +34,9 @@ _INI_FILES: Final = (
 """Files that can hold pytest's settings, and the section they need for that."""
 
 
+SOURCE: Final = "git+https://github.com/pytest-llmeval/pytest-llmeval-suite"
+"""What pip installs as this distribution, which no package index has."""
+
 NO_PACKAGES: Final = frozenset(
     (
         *("benchmark", "benchmarks", "bin", "build", "changelog", "ci", "debian", "dist", "doc", "docs"),

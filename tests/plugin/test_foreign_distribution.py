@@ -18,7 +18,7 @@ def test_the_foreign_distribution_is_a_usage_error_that_names_the_fix(
     ran = capitals.run(llmeval=llmeval, cold=True)
     assert ran.code == pytest.ExitCode.USAGE_ERROR
     assert "the distribution pytest-llmeval 1.0 is installed beside pytest-llmeval-suite" in ran.text
-    assert "Fix: pip uninstall -y pytest-llmeval && pip install " in ran.text
+    assert "Fix: pip uninstall -y pytest-llmeval && pip install --force-reinstall --no-deps git+https://" in ran.text
     assert "Traceback" not in ran.text
 
 

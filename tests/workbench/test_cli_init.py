@@ -11,6 +11,7 @@ import yaml
 from running import WITHOUT_UNUSED, run_python
 
 from pytest_llmeval.cli import main
+from pytest_llmeval.workbench._project import SOURCE
 
 Init = Callable[..., list[str]]
 
@@ -90,7 +91,7 @@ def test_a_project_with_src_layout_and_settings_gets_a_conftest_and_passes(
     assert "wrote    tests/evals/conftest.py" in lines
     assert (tmp_path / "pyproject.toml").read_text(encoding="utf-8") == settings
     assert "target: shop.bot:answer\n" in (tmp_path / "tests" / "evals" / "first.eval.yaml").read_text(encoding="utf-8")
-    assert "pip install -e . pytest-llmeval-suite\n" in files(tmp_path)[".github/workflows/evals.yml"]
+    assert f"pip install -e . {SOURCE}\n" in files(tmp_path)[".github/workflows/evals.yml"]
     assert "3 passed in " in evaluate(tmp_path, *arguments)
 
 
@@ -255,19 +256,19 @@ def test_the_workflow_names_the_main_branch_of_the_repository(init: Init, tmp_pa
     workflow = yaml.safe_load(files(tmp_path)[".github/workflows/evals.yml"])
     assert workflow[True]["push"]["branches"] == ["trunk"]
     steps = {step.get("name"): step for step in workflow["jobs"]["evaluate"]["steps"]}
-    assert steps["Install"]["run"] == "pip install -r requirements.txt pytest-llmeval-suite"
+    assert steps["Install"]["run"] == f"pip install -r requirements.txt {SOURCE}"
 
 
 @pytest.mark.parametrize(
     ("folders", "more", "install"),
     [
-        (("app", "static"), "", "pip install uv && uv pip install --system -r pyproject.toml pytest-llmeval-suite"),
-        (("app", "docs", "eval-reports", ".venv"), "", "pip install -e . pytest-llmeval-suite"),
-        (("app", "static"), '[tool.setuptools]\npackages = ["app"]\n', "pip install -e . pytest-llmeval-suite"),
+        (("app", "static"), "", f"pip install uv && uv pip install --system -r pyproject.toml {SOURCE}"),
+        (("app", "docs", "eval-reports", ".venv"), "", f"pip install -e . {SOURCE}"),
+        (("app", "static"), '[tool.setuptools]\npackages = ["app"]\n', f"pip install -e . {SOURCE}"),
         (
             ("app", "static"),
             '[build-system]\nbuild-backend = "hatchling.build"\n',
-            "pip install -e . pytest-llmeval-suite",
+            f"pip install -e . {SOURCE}",
         ),
     ],
 )

@@ -15,7 +15,7 @@ from running import WITHOUT_UNUSED
 from servers import PATIENCE
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.workbench._project import NO_PACKAGES
+from pytest_llmeval.workbench._project import NO_PACKAGES, SOURCE
 
 Shell = Callable[[Path, str], tuple[int, str]]
 
@@ -86,7 +86,7 @@ def write(folder: Path, **files: str) -> None:
                 "pyproject.toml": PROJECT.replace("NAME", "shop-api"),
             },
             f"--target shop_api.main:answer {JUDGE}",
-            "pip install -e . pytest-llmeval-suite",
+            f"pip install -e . {SOURCE}",
             0,
             "questions: 2 of 3 gates not evaluated: judges are off",
             id="flat layout",
@@ -95,7 +95,7 @@ def write(folder: Path, **files: str) -> None:
         pytest.param(
             {"src/shop_bot/__init__.py": APP, "pyproject.toml": PROJECT.replace("NAME", "shop-bot")},
             f"--target shop_bot:answer {JUDGE} --judge-in-ci replay",
-            "pip install -e . pytest-llmeval-suite",
+            f"pip install -e . {SOURCE}",
             1,
             "replay: 4 cases lack recorded verdicts: pytest --llmeval tests/evals/questions.eval.yaml "
             "--llmeval-judge=record, then commit tests/evals/__llmeval__/questions.judgements.jsonl",
@@ -104,7 +104,7 @@ def write(folder: Path, **files: str) -> None:
         pytest.param(
             {"bot.py": APP, "requirements.txt": "pyyaml\n"},
             "--target bot:answer",
-            "pip install -r requirements.txt pytest-llmeval-suite",
+            f"pip install -r requirements.txt {SOURCE}",
             0,
             "4 passed, 2 gates passed",
             id="requirements",
@@ -131,7 +131,8 @@ def test_the_steps_of_the_workflow_work_in_typical_projects(
     run = steps(tmp_path)
     assert run["Install"] == install
     for name in ("Install", "Evaluate", *(["Compare"] if "--judge" not in arguments else [])):
-        ended, text = shell(tmp_path, f"GITHUB_STEP_SUMMARY=summary.md\n{run[name]}")
+        command = run[name].replace(SOURCE, "pytest-llmeval-suite")  # which this environment has, and no network
+        ended, text = shell(tmp_path, f"GITHUB_STEP_SUMMARY=summary.md\n{command}")
         assert ended == (code if name == "Evaluate" else 0), text
         assert name != "Evaluate" or text.count(printed) == 1, text
 

@@ -12,7 +12,7 @@ from pytest_llmeval.cli import CommandResult, open_suite, say
 from pytest_llmeval.core import LlmevalError, SuiteError
 from pytest_llmeval.judges import key_variable
 from pytest_llmeval.suites import is_foreign
-from pytest_llmeval.workbench._project import Project, TargetPlace, find_target
+from pytest_llmeval.workbench._project import SOURCE, Project, TargetPlace, find_target
 from pytest_llmeval.workbench.init._rag import RagSuite, add_rag_arguments, rag_suite
 
 _SUITES = "tests/evals"
@@ -25,7 +25,6 @@ _NEXT = (
     f"pytest --llmeval {_SUITES} --llmeval-report={_REPORT}",
     f"llmeval comment {_REPORT}",
 )
-_PACKAGE = "pytest-llmeval-suite"
 _CONFTEST = '''\
 """Lets suites name the modules of the project."""
 
@@ -165,7 +164,7 @@ def _workflow(project: Project, host: str, rag: RagSuite | None) -> Iterator[_St
         yield _Step(place, left=f"it exists: add the line 'include: {included}'")
         place = included
     text = _template(f"{host}.yml").replace('"main"', json.dumps(project.branch))
-    text = text.replace(f"pip install {_PACKAGE}", project.installation(_PACKAGE))
+    text = text.replace(f"pip install {SOURCE}", project.installation(SOURCE))
     yield _Step(place, text if rag is None or rag.judge is None else _with_judge(text, rag, host))
 
 
