@@ -164,10 +164,20 @@ class GateVerdict(Struct, frozen=True):
         return CODES["passed" if self.is_measured else "undecided"]
 
     def lines(self) -> Iterator[str]:
-        """Yield the verdict for people."""
+        """Yield the verdict for people, at the end, as a terminal shows it."""
+        yield from self._context()
+        yield from self._decision()
+
+    def failure(self) -> str:
+        """Return the verdict for a test that fails, at the beginning, which pytest's summary shows."""
+        return "\n".join([*self._decision(), *self._context()])
+
+    def _context(self) -> Iterator[str]:
         yield from (f"missing: {each}" for each in self.missing)
         yield from self.assumed
         yield from self.notes
+
+    def _decision(self) -> Iterator[str]:
         head, *others = self.why
         yield f"{self.word}: {head}"
         yield from (f"  {each}" for each in others[:_LISTED])
@@ -559,7 +569,8 @@ def _verdict(
     ]
     failed = [sentences[id(each)] for each in refused if each not in unmeasured]
     failed = [
-        f"{each}; {options.approving} --snapshot-anchor accepts it" if "drift(" in each else each for each in failed
+        f"{each.removesuffix('.')}; {options.approving} --snapshot-anchor accepts it" if "drift(" in each else each
+        for each in failed
     ]
     failed += [f"{counted(failing, 'case')} below its thresholds"] if failing else []
     open_ = [*facts.opens]
@@ -693,7 +704,7 @@ def gate(
     verdict = judge_results(rows, before, (), options, Path(folder or Path.cwd()).resolve())
     __tracebackhide__ = True  # of pytest: the sentence is what failed, and not this line
     if verdict.code(undecided):
-        raise AssertionError("\n".join(verdict.lines()))
+        raise AssertionError(verdict.failure())
     return verdict
 
 

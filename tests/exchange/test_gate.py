@@ -199,6 +199,37 @@ def test_results_are_approved_and_compared(capsys: pytest.CaptureFixture[str]) -
     assert gate(half, "--undecided", "pass") == 2
 
 
+def test_a_fall_that_is_approved_names_the_option_that_accepts_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert gate(written("new.jsonl", GOOD), "--snapshot-update") == 0
+    bad = written("bad.jsonl", BAD)
+    for options in (["--snapshot-update"], []):  # approving it and judging it again have one verdict
+        assert gate(bad, *options) == 1
+        last = capsys.readouterr().out.splitlines()[-2]
+        assert last.startswith("worse: drift(accuracy) <= 0: accuracy fell 0.9000 -> 0.4000 (limit 0). 20 cases worse")
+        assert last.endswith("below 0.0001; llmeval gate bad.jsonl --snapshot-update --snapshot-anchor accepts it")
+    assert gate(bad, "--snapshot-update", "--snapshot-anchor") == 0
+    assert gate(bad) != 1
+
+
+@pytest.mark.parametrize("demand", ["gain(accuracy) >= 0.02", "gates: [{metric: accuracy, min_gain: 0.02}]"])
+@pytest.mark.parametrize("approved", [False, True], ids=["beside a file", "beside approved results"])
+def test_a_gain_over_a_baseline_can_be_demanded(
+    demand: str, approved: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old, new = written("old.jsonl", BAD), written("new.jsonl", GOOD)
+    if demand.startswith("gates"):
+        Path("g.yaml").write_text(demand, encoding="utf-8")
+        demand = "g.yaml"
+    against = [] if approved else ["--baseline", old]
+    if approved:
+        assert gate(old, "--gates", demand, "--snapshot-update") == 0
+    capsys.readouterr()
+    assert gate(new, "--gates", demand, *against) == 0
+    assert "\nbetter: accuracy 0.4000 -> 0.9000, a rise" in capsys.readouterr().out
+    assert gate(old, "--gates", demand, *against) == 1
+    assert "failed: gain(accuracy) >= 0.02: accuracy 0.4000 -> 0.4000" in capsys.readouterr().out
+
+
 def test_what_cannot_be_judged_is_exit_code_2_with_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert gate(written("empty.jsonl", []), "--gates", "accuracy >= 0.8") == 2
     assert "empty.jsonl  found an empty file" in capsys.readouterr().err
