@@ -4,6 +4,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pages import head_of
 
 from pytest_llmeval.reports import read_report
 from pytest_llmeval.workbench._comment import comment_text
@@ -260,3 +261,21 @@ def test_a_failed_gate_names_the_lost_cases_everywhere_and_lf_reruns_them(projec
     assert "12 cases worse, 7 of 7 with topic=api: c00, c01" in (project.path / "r.md").read_text(encoding="utf-8")
     again = project.run("--lf", "-v", workers=workers, without=WITH_SYRUPY)
     assert again.counts["passed"] == len(gate["fallen"]) == 12
+
+
+def test_a_fall_past_its_limit_has_one_sentence_in_terminal_comment_and_page(
+    project: "Project", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    approve(project, wrong=9)
+    write_suite(project, wrong=14)
+    ran = project.run("--llmeval-report=r.html")
+    (sentence,) = (line for line in ran.text.splitlines() if line.startswith("s: past its limit, not significant: f1"))
+    assert " 0.8500 -> 0.7667 (5 cases worse, 0 better), a drop of 0.05 is not ruled out" in sentence
+    assert re.search(r": 60 cases find a drop of [\d.]+ in 80 of 100 runs, \d+ more would rule it out", sentence)
+    comment = comment_text(read_report(project.path / "report.json"))
+    assert f"- {sentence}\n" in comment.replace("\\", "")
+    entry = head_of((project.path / "r.html").read_text(encoding="utf-8"))["entries"][
+        0
+    ]  # the second is what was approved
+    assert [f"s: {gate['past']}" for gate in entry["gates"]] == [sentence]
