@@ -1,4 +1,4 @@
-"""Write the formats of results into docs/keep-your-runner.md: run it after a change of their tables."""
+"""Write the formats of results into benchmarks/results.md: run it after a change of their tables."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from pathlib import Path
 from pytest_llmeval.exchange import ResultFormat, Scores
 from pytest_llmeval.exchange._result_formats import FORMATS
 
-PUBLISHED = Path(__file__).parents[1] / "docs/keep-your-runner.md"
+PUBLISHED = Path(__file__).parents[1] / "benchmarks/results.md"
 _BEGIN, _END = "<!-- begin: written by .ci/results_page.py -->\n", "<!-- end -->"
-_TOP = """## Formats of results
-
-Paths have dots; `*` is each item of a list or object; the first path that is present counts. A metric is named by its
+_TOP = """Paths have dots; `*` is each item of a list or object; the first path that is present counts. A metric is named by its
 key, or by the path behind *by*.
 
 - **Ids** that the tool made of a position, such as `test_case_3` or `Case 4`, are ignored: the content identifies the
@@ -32,7 +30,7 @@ def text() -> str:
     parts = [_TOP]
     for name, table in FORMATS.items():
         rows = "".join(f"- {field}: {where}\n" for field, where in _rows(table) if where)
-        parts.append(f"\n### {name}\n\n{table.written_by}. Tested with {table.read}.\n\n{rows}")
+        parts.append(f"\n## {name}\n\n{table.written_by}. Tested with {table.read}.\n\n{rows}")
     before, start, remaining = PUBLISHED.read_text(encoding="utf-8").partition(_BEGIN)
     return f"{before}{start}\n{''.join(parts)}\n{_END}{remaining.partition(_END)[2]}"
 
