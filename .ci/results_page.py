@@ -11,8 +11,8 @@ from pytest_llmeval.exchange._result_formats import FORMATS
 
 PUBLISHED = Path(__file__).parents[1] / "benchmarks/results.md"
 _BEGIN, _END = "<!-- begin: written by .ci/results_page.py -->\n", "<!-- end -->"
-_TOP = """Paths have dots; `*` is each item of a list or object; the first path that is present counts. A metric is named by its
-key, or by the path behind *by*.
+_TOP = """Paths have dots; `*` is each item of a list or object; the first path that is present counts. A metric is
+named by its key, or by the path behind *by*.
 
 - **Ids** that the tool made of a position, such as `test_case_3` or `Case 4`, are ignored: the content identifies the
   case. A file with neither is refused.
