@@ -1,14 +1,16 @@
 """Growth of commands that read rows: steps are counted, at n rows and at four times as many."""
 
 import json
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import numpy as np
 import pytest
+from running import WITHOUT_UNUSED, run_python
 
 from pytest_llmeval.cli import main
 
@@ -65,6 +67,41 @@ def write_reports(rows: int) -> None:
     assert main(["score", "s.eval.yaml", "--report=new.json"]) == 0
 
 
+def write_families(rows: int) -> None:
+    """Write the scores of two runs in a quarter as many metrics, whose gates are one family."""
+    for name, shift in (("new.jsonl", 0), ("old.jsonl", 3)):
+        values = ((case, f"m{n}", float((n + case * 7 + shift) % 5 > 0)) for n in range(rows // 4) for case in range(8))
+        lines = (json.dumps({"case": f"c{case}", "metric": metric, "score": value}) for case, metric, value in values)
+        Path(name).write_text("\n".join(lines), encoding="utf-8")
+
+
+def write_promptfoo(rows: int) -> None:
+    """Write a configuration of another tool."""
+    tests = [
+        {"vars": {"q": f"Where is {n}?"}, "assert": [{"type": "contains", "value": f"at {n}"}, {"type": "is-json"}]}
+        for n in range(rows)
+    ]
+    data = {"prompts": ["{{q}}"], "providers": ["openai:gpt-4o-mini"], "tests": tests}
+    Path("promptfooconfig.json").write_text(json.dumps(data), encoding="utf-8")
+
+
+def write_shards(rows: int) -> None:
+    """Run a suite in two parts."""
+    write_suite(rows)
+    Path("pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    for part in (1, 2):
+        options = (f"--llmeval-shard={part}/2", f"--llmeval-report={part}.llmeval")
+        done = run_python(["-m", "pytest", "--llmeval", *WITHOUT_UNUSED, *options], os.environ, Path.cwd())
+        assert done.code == 0, done.out
+
+
+def write_snapshot(rows: int) -> None:
+    """Write a suite whose scores are approved."""
+    write_suite(rows)
+    Path("pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    Path("s.eval.yaml").write_text(f"{SUITE}snapshot: true\n", encoding="utf-8")
+
+
 def counted_steps(arguments: list[str]) -> int:
     """Return the calls that a command makes, with the numbers of each column that one of them returns.
 
@@ -94,10 +131,21 @@ COMMANDS: dict[str, tuple[Callable[[int], None], list[str]]] = {
     "compare": (write_reports, ["compare", "new.json", "--baseline", "old.json"]),
     "comment": (write_reports, ["comment", "new.json", "--baseline", "old.json"]),
     "html": (write_reports, ["html", "new.json", "--output=page.html"]),
+    "merge": (write_shards, ["merge", "1.llmeval", "2.llmeval", "--report=run.json"]),
+    "import": (write_promptfoo, ["import", "promptfoo", "promptfooconfig.json", "--to=imported", "--force"]),
+    "a family of gates": (write_families, ["gate", "new.jsonl", "--baseline", "old.jsonl"]),
 }
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+SELDOM = {"merge", "snapshots"}
+"""What runs thousands of cases first."""
+
+
+def rows_of(table: Iterable[str]) -> list[Any]:
+    return [pytest.param(name, marks=[pytest.mark.release] * (name in SELDOM)) for name in table]
+
+
+@pytest.mark.parametrize("command", rows_of(COMMANDS))
 def test_steps_grow_with_rows(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write, arguments = COMMANDS[command]
@@ -106,4 +154,37 @@ def test_steps_grow_with_rows(command: str, tmp_path: Path, monkeypatch: pytest.
         write(rows)
         steps.append(counted_steps(arguments))
     _, few, many = steps
+    assert many <= MOST * few, f"{few} steps for {SMALL} rows, {many} for {TIMES * SMALL}"
+
+
+RUNS: dict[str, tuple[Callable[[int], None], list[str]]] = {
+    "collection": (write_suite, ["--collect-only", "-q"]),
+    "snapshots": (write_snapshot, ["--snapshot-update"]),
+}
+COUNTED = """\
+import sys
+import pytest
+steps = 0
+def note(_, event, given):
+    global steps
+    steps += event in ("call", "c_call")
+sys.setprofile(note)
+code = pytest.main(sys.argv[1:])
+sys.setprofile(None)
+print("steps", int(code), steps)
+"""
+
+
+@pytest.mark.parametrize("run", rows_of(RUNS))
+def test_steps_of_pytest_grow_with_rows(run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write, options = RUNS[run]
+    found = []
+    for rows in (SMALL, TIMES * SMALL):
+        write(rows)
+        done = run_python(["-c", COUNTED, "--llmeval", *WITHOUT_UNUSED, *options], os.environ, tmp_path)
+        *_, said, code, steps = done.out.split()
+        assert (said, code) == ("steps", "0"), done.out
+        found.append(int(steps))
+    few, many = found
     assert many <= MOST * few, f"{few} steps for {SMALL} rows, {many} for {TIMES * SMALL}"
