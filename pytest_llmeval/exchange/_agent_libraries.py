@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from pytest_llmeval.exchange._contract import first_text
+from pytest_llmeval.exchange._contract import as_list, as_mapping, as_text, first_text, fit_items
 from pytest_llmeval.exchange._tolerant_json import parse_tolerantly
 
 AgentMessage: TypeAlias = dict[str, Any]
@@ -22,8 +22,8 @@ def as_prediction(value: Any) -> Any:
         agents.
     """
     if isinstance(value, Mapping):
-        listed = value.get("messages")
-        is_state = isinstance(listed, list) and listed and ("langchain_core", "BaseMessage") in _names(listed[-1])
+        listed = as_list(value.get("messages"))
+        is_state = listed and ("langchain_core", "BaseMessage") in _names(listed[-1])
         return _of_langgraph(value) if is_state else value
     readers = (_READERS[each] for each in _names(value) if each in _READERS)
     return next((read(value) for read in readers), value)
@@ -165,13 +165,9 @@ def messages_of(value: Any, role: str = "assistant") -> list[AgentMessage]:
 
 def _messages(value: Any, role: str) -> Iterator[AgentMessage]:
     value = parsed_text(value)
-    if isinstance(value, str):
-        if value:
-            yield {"role": role, "content": value}
-        return
     if isinstance(value, Mapping):
         value = items_of(value) or value.get("messages", [value])
-    for each in items_of(value):
+    for each in [value] if as_text(value) else items_of(value):
         if isinstance(each, str):
             yield {"role": role, "content": each}
         elif isinstance(each, Mapping):
@@ -179,15 +175,13 @@ def _messages(value: Any, role: str) -> Iterator[AgentMessage]:
 
 
 def _message(data: Mapping[str, Any], role: str) -> Iterator[AgentMessage]:
-    if isinstance(data.get("kwargs"), Mapping):  # of LangChain
-        data = data["kwargs"]
-    label = data.get("role", data.get("type", role))
-    role = _ROLES.get(label, label) if isinstance(label, str) and label else role
+    data = as_mapping(data.get("kwargs")) or data  # of LangChain
+    label = first_text(data, "role", "type") or role
+    role = _ROLES.get(label, label)
     content = next((data[name] for name in ("parts", "content", "contents") if data.get(name) is not None), None)
-    content = (
-        parsed_text(content) if isinstance(content, str) and content[:2] in ("[{", '{"') and role == "tool" else content
-    )
-    own = {"tool_call_id": each} if isinstance(each := data.get("tool_call_id", data.get("id")), str) else {}
+    if role == "tool" and as_text(content)[:2] in ("[{", '{"'):
+        content = parsed_text(content)
+    own = {"tool_call_id": each} if (each := first_text(data, "tool_call_id", "id")) else {}
     if role == "tool" and not _has_results(content):
         yield {"role": "tool", **own, "content": _text_of(content), **_failure(data)}
         return
@@ -213,8 +207,13 @@ _CALL_TYPES: Final = (
 )
 
 
+def _type_of(part: Any) -> Any:
+    fields = as_mapping(part)
+    return fields.get("type", fields.get("part_kind"))
+
+
 def _is_result(part: Any) -> bool:
-    return isinstance(part, Mapping) and part.get("type", part.get("part_kind")) in _RESULT_TYPES
+    return _type_of(part) in _RESULT_TYPES
 
 
 def _has_results(content: Any) -> bool:
@@ -222,15 +221,16 @@ def _has_results(content: Any) -> bool:
 
 
 def _is_call(part: Any) -> bool:
-    return isinstance(part, Mapping) and part.get("type", part.get("part_kind")) in _CALL_TYPES
+    return _type_of(part) in _CALL_TYPES
 
 
 def _result(part: Mapping[str, Any]) -> AgentMessage:
     own = first_text(part, "id", "tool_call_id", "tool_use_id", "toolCallId")
     content = next((part[name] for name in ("response", "result", "output", "content") if name in part), None)
-    if isinstance(content, Mapping) and set(content) <= {"type", "value"} and "value" in content:  # of Vercel's SDK
-        failed = "error" in str(content.get("type"))
-        content, failure = content["value"], {"status": "error"} if failed else {}
+    typed = as_mapping(content)
+    if "value" in typed and set(typed) <= {"type", "value"}:  # of Vercel's SDK
+        failed = "error" in str(typed.get("type"))
+        content, failure = typed["value"], {"status": "error"} if failed else {}
     else:
         failure = _failure(part)
     return {"role": "tool", **({"tool_call_id": own} if own else {}), "content": _text_of(content), **failure}
@@ -243,15 +243,13 @@ def _failure(result: Mapping[str, Any]) -> dict[str, Any]:
 
 def call_of(data: Any) -> dict[str, Any] | None:
     """Return a call of a tool in one form; ``None`` where it has no name."""
-    if not isinstance(data, Mapping):
-        return None
-    if isinstance(data.get("tool_call"), Mapping):  # of OpenInference
-        data = data["tool_call"]
+    data = as_mapping(data)
+    data = as_mapping(data.get("tool_call")) or data  # of OpenInference
     inner = data.get("function", data)
     if not isinstance(inner, Mapping):
         inner = {**data, "name": inner}
-    name = next((inner[key] for key in ("name", "toolName", "tool_name") if isinstance(inner.get(key), str)), None)
-    if name is None:
+    name = first_text(inner, "name", "toolName", "tool_name")
+    if not name:
         return None
     arguments = next((inner[key] for key in ("arguments", "args", "input") if inner.get(key) is not None), None)
     own = first_text(data, "id", "toolCallId", "tool_call_id")
@@ -264,7 +262,7 @@ def call_of(data: Any) -> dict[str, Any] | None:
 
 def parsed_text(value: Any) -> Any:
     """Return the data of JSON text; other values unchanged."""
-    if not isinstance(value, str) or value[:1] not in ("[", "{", '"'):
+    if as_text(value)[:1] not in ("[", "{", '"'):
         return value
     try:
         return parse_tolerantly(value)
@@ -283,18 +281,13 @@ def items_of(value: Any) -> Iterable[Any]:
 
 def texts_of(content: Any) -> Iterator[str]:
     """Yield the texts of a message's content, without calls of tools and their results."""
-    if isinstance(content, str):
-        yield content
-        return
-    for part in items_of(content):
+    for part in [content] if isinstance(content, str) else items_of(content):
         if isinstance(part, str):
             yield part
-        elif isinstance(part, Mapping) and not _is_call(part) and not _is_result(part):
-            inner = part.get("message_content", part)
-            if isinstance(inner, Mapping) and inner.get("type", "text") in ("text", "input_text", "output_text", None):
-                text = inner.get("text", inner.get("content"))
-                if isinstance(text, str):
-                    yield text
+        elif not _is_call(part) and not _is_result(part):
+            inner = as_mapping(as_mapping(part).get("message_content", part))
+            if inner.get("type", "text") in ("text", "input_text", "output_text", None):
+                yield from fit_items(str, [inner.get("text", inner.get("content"))])
 
 
 def _text_of(content: Any) -> str:

@@ -292,6 +292,19 @@ def read_as(kind: type[T], data: Any) -> T:
         raise LeftOutError(misfit(error, data)) from None
 
 
+def fit(kind: type[T], data: Any) -> T | None:
+    """Return data as an object of a declared type; ``None`` where it does not fit."""
+    try:
+        return msgspec.convert(data, kind)
+    except msgspec.ValidationError:
+        return None
+
+
+def fit_items(kind: type[T], data: Any) -> list[T]:
+    """Return the items of a list as objects of a declared type; those that do not fit are left out."""
+    return [item for each in as_list(data) if (item := fit(kind, each)) is not None]
+
+
 def as_list(value: Any) -> list[Any]:
     """Return a list unchanged, and an empty one for anything else."""
     return value if isinstance(value, list) else []
@@ -302,9 +315,14 @@ def as_mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
+def as_text(value: Any) -> str:
+    """Return a text unchanged, and an empty one for anything else."""
+    return value if isinstance(value, str) else ""
+
+
 def first_text(data: Mapping[str, Any], *names: str) -> str:
-    """Return the first of some values that is a text; an empty text where none is."""
-    return next((value for name in names if isinstance(value := data.get(name), str)), "")
+    """Return the first of some values that is a text and not empty; an empty text where none is."""
+    return next(filter(None, (as_text(data.get(name)) for name in names)), "")
 
 
 def is_scalar(value: Any) -> bool:

@@ -25,6 +25,7 @@ from pytest_llmeval.exchange._contract import (
     as_list,
     as_mapping,
     file_fault,
+    first_text,
     is_scalar,
     read_as,
     read_records,
@@ -84,7 +85,7 @@ def import_inspect(path: Path, display_path: str, options: ImportOptions) -> Imp
         ledger = read_source(path, display_path)
     else:
         return _of_dataset(path, display_path, options)
-    if not isinstance(ledger.data, Mapping) or not {"eval", "status"} <= ledger.data.keys():
+    if not {"eval", "status"} <= as_mapping(ledger.data).keys():
         return _of_dataset(path, display_path, options)
     return _LogReader(ledger, ImportedSuite(options.suite_name(path.stem))).imported()
 
@@ -252,8 +253,7 @@ class _LogReader:
         """Return the suite of the samples of a log."""
         data = self.ledger.data
         source = ImportedSource(self.ledger.file, ledgers=[self.ledger])
-        task = as_mapping(data["eval"]).get("task")
-        if isinstance(task, str):
+        if task := first_text(as_mapping(data["eval"]), "task"):
             self.suite.settings["description"] = task
             self.ledger.same(("eval", "task"), "task", "description of the suite")
         self._read_scorers(data)

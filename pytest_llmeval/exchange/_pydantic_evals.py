@@ -1,6 +1,5 @@
 """Datasets of pydantic-evals: cases, and evaluators as checks."""
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any, Final
 
 from msgspec import Struct, structs
 
+from pytest_llmeval.data import json_text
 from pytest_llmeval.exchange._contract import (
     CaseIds,
     Fate,
@@ -18,6 +18,8 @@ from pytest_llmeval.exchange._contract import (
     SourceLedger,
     SourcePath,
     as_list,
+    as_mapping,
+    first_text,
     is_scalar,
     read_as,
     read_source,
@@ -63,7 +65,7 @@ def import_pydantic(path: Path, display_path: str, options: ImportOptions) -> Im
     """
     ledger = read_source(path, display_path)
     data = ledger.data
-    if not isinstance(data, Mapping) or not isinstance(data.get("cases"), list):
+    if not isinstance(as_mapping(data).get("cases"), list):
         raise ledger.fault((), "found no list under 'cases', expected a dataset of pydantic-evals")
     suite = ImportedSuite(options.suite_name(path.stem))
     reader = _DatasetReader(ledger, suite)
@@ -71,8 +73,8 @@ def import_pydantic(path: Path, display_path: str, options: ImportOptions) -> Im
     for key in sorted(empty):
         ledger.same((key,), key, "nothing is written there")
     others = data.keys() - {"cases", "evaluators"} - empty
-    if isinstance(data.get("name"), str):
-        suite.settings["description"] = data["name"]
+    if name := first_text(data, "name"):
+        suite.settings["description"] = name
         ledger.same(("name",), "name", "description of the suite")
         others -= {"name"}
     ledger.note_keys(others, (), "", _TOP, "a suite has no such setting")
@@ -130,7 +132,7 @@ class _DatasetReader:
             self.shared.append(check)
 
     def _case(self, raw: Any, path: SourcePath, ids: CaseIds) -> None:
-        if not isinstance(raw, Mapping) or "inputs" not in raw:
+        if "inputs" not in as_mapping(raw):
             self.ledger.lost(path, "case", "found no mapping with inputs")
             return
         case: dict[str, Any] = {"id": ids.next(raw.get("name")), "input": raw["inputs"]}
@@ -301,8 +303,7 @@ class _LLMJudge(_Evaluator):
         if self.include_expected_output:
             expected = case.get("expected_output")
             if expected is not None:
-                text = expected if isinstance(expected, str) else json.dumps(expected, ensure_ascii=False)
-                rubric += f"\nThe expected answer is: {text}"
+                rubric += f"\nThe expected answer is: {json_text(expected)}"
             else:
                 notes.append("the expected output is left out")
         if self.score:
@@ -346,7 +347,7 @@ def _evaluator(name: str, arguments: Any) -> _Evaluator:
 
 def _contains_text(value: Any, *, folded: bool, as_strings: bool) -> _Check:
     """Return the check that an answer contains a value as text."""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = json_text(value)
     differences = [*of_composing(text), *(of_folding(text) if folded else ())]
     if as_strings:
         differences.append(

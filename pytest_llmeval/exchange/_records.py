@@ -19,6 +19,8 @@ from pytest_llmeval.exchange._contract import (
     SourceLedger,
     as_list,
     as_mapping,
+    as_text,
+    fit_items,
     is_scalar,
     read_records,
 )
@@ -99,8 +101,8 @@ def _case(record: Mapping[str, Any], columns: Mapping[str, Column], ids: CaseIds
     for name, column in columns.items():
         value = record.get(name)
         if value is not None and value != "":
-            if column.alone and isinstance(value, Mapping) and len(value) == 1 and "answer" not in value:
-                (inner,) = value.values()
+            if column.alone and len(fields := as_mapping(value)) == 1 and "answer" not in fields:
+                (inner,) = fields.values()
                 value = inner if isinstance(inner, str) else value
             parts.setdefault(column.part, {})[name] = value
     case: dict[str, Any] = {"id": ids.next(_first(parts, "id"))}
@@ -137,7 +139,7 @@ def _first(parts: Mapping[ColumnPart, Mapping[str, Any]], part: ColumnPart) -> A
 
 def _written(value: Any) -> Any:
     """Return the data that a cell of a table holds as JSON, or as Python writes its literals."""
-    if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
+    if not as_text(value).lstrip().startswith(("[", "{")):
         return value
     try:
         return json.loads(value)
@@ -175,16 +177,16 @@ def _script(value: Any) -> list[Any] | None:
     """Return the turns of a conversation as a script: what the user says."""
     turns = map(as_mapping, as_list(_written(value)))
     contents = [each.get("content") for each in turns if each.get("role") == "user"]
-    return [each for each in contents if isinstance(each, str) and each.strip()] or None
+    return [text for text in fit_items(str, contents) if text.strip()] or None
 
 
 def add_evaluators(suite: ImportedSuite) -> None:
     """Add evaluators that suit the right answers of a suite, or a check if it has none."""
     expected = [case["expected"] for case in suite.cases if case.get("expected") is not None]
     evaluators: list[Any] = []
-    if any(isinstance(each, Mapping) and "tool_calls" in each for each in expected):
+    if any("tool_calls" in as_mapping(each) for each in expected):
         evaluators.append({"tools": {"order": "any_order", "arguments": "partial"}})
-    if any(_is_text(each) or (isinstance(each, Mapping) and "answer" in each) for each in expected):
+    if any(_is_text(each) or "answer" in as_mapping(each) for each in expected):
         evaluators.append({"text": {"metrics": ["exact_match", "f1"]}})
     for case in suite.cases:
         if "expected" in case and not _is_text(case["expected"]) and not _has_part(case["expected"]):
@@ -196,7 +198,7 @@ def add_evaluators(suite: ImportedSuite) -> None:
 
 
 def _has_part(value: Any) -> bool:
-    return isinstance(value, Mapping) and bool({"answer", "tool_calls"} & value.keys())
+    return bool({"answer", "tool_calls"} & as_mapping(value).keys())
 
 
 def _is_text(value: Any) -> bool:

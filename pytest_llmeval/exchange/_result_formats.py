@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from pytest_llmeval.core import excerpt
 from pytest_llmeval.data import json_text
-from pytest_llmeval.exchange._contract import value_at, values_at
+from pytest_llmeval.exchange._contract import as_mapping, as_text, first_text, fit, fit_items, value_at, values_at
 from pytest_llmeval.exchange.results import cell_number
 
 FileResult: TypeAlias = Mapping[str, Any]
@@ -137,13 +137,13 @@ def _promptfoo(item: FileResult) -> FileResult:
     own = value_at(item, "response.error")
     failures: dict[Any, FileResult] = {}
     for each in values_at(item, "gradingResult.componentResults.*"):
-        raised = isinstance(reason := value_at(each, "reason"), str) and _PROMPTFOO_RAISED.match(reason)
+        raised = _PROMPTFOO_RAISED.match(as_text(value_at(each, "reason")))
         if raised or value_at(each, "metadata.graderError") is True:
-            metrics = [each for each in values_at(each, "assertion.metric") if isinstance(each, str)]
+            metrics = fit_items(str, values_at(each, "assertion.metric"))
             failures |= dict.fromkeys(("score", "success", *metrics), each)
     scores = item.get("namedScores")
-    if failures and isinstance(scores, Mapping):
-        scores = {key: each for key, each in scores.items() if key not in failures}
+    if failures and (known := as_mapping(scores)):
+        scores = {key: each for key, each in known.items() if key not in failures}
     return {
         **{key: each for key, each in item.items() if key not in failures},
         "error": item.get("error") or own or "error" if own or item.get("failureReason") == _PROMPTFOO_ERROR else None,
@@ -162,7 +162,7 @@ _PROMPTFOO_RAISED: Final = re.compile(
 
 def _pydantic_evals(item: FileResult) -> FileResult:
     """Read the number of the repeat from the name: ``capital [2/3]``."""
-    match = _REPEATED.fullmatch(name) if isinstance(name := item.get("name"), str) else None
+    match = _REPEATED.fullmatch(first_text(item, "name"))
     return {**item, "repeat": int(match[1])} if match and item.get("source_case_name") else item
 
 
@@ -324,13 +324,13 @@ def _ctrf(item: FileResult) -> FileResult:
 
     So is a failure of a fixture, which pytest-json-ctrf counts as failed; a test that is still to be written is none.
     """
-    test = item["test"] if isinstance(item.get("test"), Mapping) else item
-    suite, name, raw = test.get("suite"), test.get("name"), item.get("rawStatus")
-    parents = [each for each in suite if isinstance(each, str)] if isinstance(suite, list) else [suite] if suite else []
-    named = {"case": " > ".join(map(str, (*parents, name)))} if isinstance(name, str) and name else {}
-    status = _CTRF_STATUS.get(raw if isinstance(raw, str) else "", item.get("status"))
-    retries, listed = item.get("retries"), values_at(item, "retryAttempts.*")
-    if status == "passed" and isinstance(retries, int) and retries > len(listed):
+    test = as_mapping(item.get("test")) or item
+    suite, name = test.get("suite"), first_text(test, "name")
+    parents = fit_items(str, suite) if isinstance(suite, list) else [suite] if suite else []
+    named = {"case": " > ".join(map(str, (*parents, name)))} if name else {}
+    status = _CTRF_STATUS.get(first_text(item, "rawStatus"), item.get("status"))
+    listed = values_at(item, "retryAttempts.*")
+    if status == "passed" and (fit(int, item.get("retries")) or 0) > len(listed):
         status, named["message"] = "other", "it ran again, and the file does not say how earlier runs ended"
     return {**item, "labels": test.get("labels"), "status": status, **named}
 

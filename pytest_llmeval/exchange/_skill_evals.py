@@ -28,7 +28,9 @@ from pytest_llmeval.exchange._contract import (
     SourcePath,
     as_list,
     as_mapping,
+    as_text,
     first_text,
+    fit_items,
     is_scalar,
     read_as,
     read_source,
@@ -127,8 +129,7 @@ def import_plugin_evals(path: Path, display_path: str, options: ImportOptions) -
     data = read_source(manifest, manifest.name).data if manifest else {}
     if plugin == root.resolve() and not _is_case(root):
         root = root / str(as_mapping(as_mapping(data).get("experimental")).get("evals", "evals"))
-    named = as_mapping(data).get("name")
-    suite = ImportedSuite(options.suite_name(named if isinstance(named, str) else root.resolve().name))
+    suite = ImportedSuite(options.suite_name(first_text(as_mapping(data), "name") or root.resolve().name))
     agent = _Agent(options.folder)
     source = ImportedSource(display_path, suite)
     reader = _CaseReader(suite, agent, source.ledgers, CaseIds(), plugin if options.arms else None)
@@ -237,7 +238,7 @@ class _CaseReader:
             self.agent.must_not_read.append(self.agent.place(folder / "graders"))
         settings = self._settings(parts)
         case: dict[str, Any] = {"id": self.ids.next(settings.get("name", folder.resolve().name)), "input": prompt}
-        if tags := [each for each in as_list(settings.get("tags")) if isinstance(each, str) and _TAG.fullmatch(each)]:
+        if tags := [tag for tag in fit_items(str, settings.get("tags")) if _TAG.fullmatch(tag)]:
             case["tags"] = tags
         return {**case, "checks": checks}
 
@@ -290,7 +291,7 @@ class _CaseReader:
 
     def _note(self, key: str, value: Any, ledger: SourceLedger, place: SourcePath) -> None:
         if key == "tags":
-            bad = [each for each in as_list(value) if not isinstance(each, str) or not _TAG.fullmatch(each)]
+            bad = [each for each in as_list(value) if not _TAG.fullmatch(as_text(each))]
             if bad or not isinstance(value, list):
                 ledger.lost(place, key, f"found {bad[0] if bad else value!r}: tags are letters, digits, - and _")
             else:
@@ -552,8 +553,7 @@ def import_skill_evals(path: Path, display_path: str, options: ImportOptions) ->
     if not isinstance(listed, list):
         raise ledger.fault((), "found no list under 'evals', expected evals.json of the skill-creator")
     skill = next((each for each in path.resolve().parents[:2] if (each / "SKILL.md").is_file()), None)
-    name = as_mapping(data).get("skill_name")
-    name = name if isinstance(name, str) and name else skill.name if skill else path.stem
+    name = first_text(as_mapping(data), "skill_name") or (skill.name if skill else path.stem)
     suite = ImportedSuite(options.suite_name(name))
     agent = _Agent(options.folder, tools=[*_READ_ONLY[:3], "Skill"])
     if isinstance(data, Mapping):
@@ -597,11 +597,7 @@ def _skill_case(
             ledger.same(place, key, "the input of the case" if value is prompt else "the id of the case")
         elif key in ("expectations", "assertions"):
             for number, each in enumerate(as_list(value)):
-                text = (
-                    each
-                    if isinstance(each, str)
-                    else first_text(as_mapping(each), "text", "assertion", "description", "name")
-                )
+                text = as_text(each) or first_text(as_mapping(each), "text", "assertion", "description", "name")
                 if text.strip():
                     checks.append({"judge": text, "on": "prediction"})
                     ledger.near((*place, number), key, f"check judge; {_JUDGED}, and sees answer, calls and files")
@@ -615,11 +611,11 @@ def _skill_case(
             ledger.note(place, key, *_FOR_PEOPLE)
         elif key != "files":
             ledger.lost(place, key, "a case has no such setting")
-    expected = data.get("expected_output")
-    if not checks and isinstance(expected, str) and expected.strip():
+    expected = first_text(data, "expected_output")
+    if not checks and expected.strip():
         checks = [{"judge": f"The answer is as described: {expected}", "on": "prediction"}]
         ledger.near((*path, "expected_output"), "expected_output", f"check judge; {_JUDGED}; there is no other")
-    if not isinstance(prompt, str) or not prompt.strip() or not checks:
+    if not as_text(prompt).strip() or not checks:
         ledger.lost(path, "eval", "found no prompt" if checks else "found neither expectations nor expected_output")
         return None
     title = next((data[key] for key in ("name", "eval_name", "id") if isinstance(data.get(key), str | int)), None)

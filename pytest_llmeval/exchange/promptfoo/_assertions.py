@@ -8,7 +8,16 @@ from typing import Any, Final
 
 from pytest_llmeval.core import is_finite_number, quotation
 from pytest_llmeval.data import FaultLog, load_yaml
-from pytest_llmeval.exchange._contract import Fate, LeftOutError, SourceLedger, SourcePath, as_mapping
+from pytest_llmeval.exchange._contract import (
+    Fate,
+    LeftOutError,
+    SourceLedger,
+    SourcePath,
+    as_mapping,
+    as_text,
+    first_text,
+    fit,
+)
 from pytest_llmeval.exchange._patterns import python_pattern
 from pytest_llmeval.exchange._templates import (
     Direction,
@@ -119,7 +128,7 @@ class AssertionReader:
             ledger: Of its file.
             changed: A change of the answers before assertions see them, which is not imported.
         """
-        kind = str(raw.get("type", "")) if isinstance(raw, Mapping) else ""
+        kind = str(as_mapping(raw).get("type", ""))
         if not kind:
             ledger.lost(path, "assertion", f"found {described(raw)}, expected an assertion with a type")
             return None
@@ -185,11 +194,10 @@ class AssertionReader:
     def decorate(self, outcome: Outcome, raw: Mapping[str, Any], variables: Mapping[str, Any]) -> None:
         """Add name and weight to a check."""
         assert outcome.entry is not None  # the caller looks
-        if isinstance(metric := raw.get("metric"), str):
-            name = " ".join(filled(metric, variables).replace("[", "(").replace("]", ")").split())
-            if name:
-                outcome.entry["name"] = name
-                outcome.text += "; its metric is check[NAME], the share of these checks that are met"
+        metric = filled(first_text(raw, "metric"), variables)
+        if name := " ".join(metric.replace("[", "(").replace("]", ")").split()):
+            outcome.entry["name"] = name
+            outcome.text += "; its metric is check[NAME], the share of these checks that are met"
         weight = raw.get("weight")
         if is_finite_number(weight) and weight not in (0, 1):
             outcome.entry["weight"] = weight
@@ -267,7 +275,7 @@ def _json(assertion: Assertion) -> Outcome:
         raise LeftOutError("promptfoo refuses the schema true for answers in JSON")
     if schema is True:
         return constant("promptfoo refuses the schema true", met=False)
-    if isinstance(schema, str) and schema.strip():
+    if as_text(schema).strip():
         schema = _parsed(schema)
     notes: list[str] = []
     argument = True if schema is False or schema in (None, "") else json_schema(_with_patterns(schema, notes))
@@ -381,7 +389,7 @@ def _judged(assertion: Assertion) -> Outcome:
     value = assertion.value
     if assertion.kind == "answer-relevance":
         criteria = [words]
-    elif isinstance(value, list) and value and all(isinstance(each, str) for each in value):
+    elif value and fit(list[str], value) is not None:
         criteria = [words + each for each in value]
     elif isinstance(value, list | Mapping):
         criteria = [words + json.dumps(value, ensure_ascii=False)]

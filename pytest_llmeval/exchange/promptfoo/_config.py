@@ -17,6 +17,7 @@ from pytest_llmeval.exchange._contract import (
     SourcePath,
     as_list,
     as_mapping,
+    fit,
     numbered,
     read_source,
 )
@@ -84,7 +85,7 @@ def import_promptfoo(path: Path, display_path: str, options: ImportOptions) -> I
     ledger = read_source(path, display_path)
     if is_results(ledger.data):
         return import_results(ledger, path, options)
-    if not isinstance(ledger.data, Mapping) or not _KNOWN & ledger.data.keys():
+    if not _KNOWN & as_mapping(ledger.data).keys():
         message = "found no prompts, providers or tests, expected a configuration of promptfoo or its results"
         raise ledger.fault((), message)
     return _ConfigImport(path, ledger, options).imported()
@@ -171,8 +172,7 @@ class _ConfigImport:
     def _read_run_options(self, value: Mapping[str, Any], path: SourcePath) -> None:
         for name, each in value.items():
             place = (*path, name)
-            is_count = isinstance(each, int) and not isinstance(each, bool) and 1 <= each <= _MOST_REPEATS
-            if name == "repeat" and is_count:
+            if name == "repeat" and 1 <= (fit(int, each) or 0) <= _MOST_REPEATS:
                 self.suite.settings["repeats"] = each
                 self.ledger.near(place, f"option {name}", "repeats; a case has the mean of its scores")
             elif name == "maxConcurrency":
@@ -204,7 +204,7 @@ class _ConfigImport:
 
     def _of_scenario(self, scenario: Any, path: SourcePath) -> Iterator[TestRow]:
         """Yield each test of a scenario with each of its sets of variables."""
-        if not isinstance(scenario, Mapping) or not {"config", "tests"} <= scenario.keys():
+        if not {"config", "tests"} <= as_mapping(scenario).keys():
             self.ledger.lost(path, "scenario", "found no mapping with config and tests")
             return
         for key in scenario.keys() - {"config", "tests"}:
@@ -259,7 +259,7 @@ class _ConfigImport:
 
     def _for_all(self, noted: Noted, changed: str) -> bool:
         """Make an assertion a check of the suite; return whether cases can ignore it."""
-        is_set = isinstance(noted.value, Mapping) and noted.value.get("type") == "assert-set"
+        is_set = as_mapping(noted.value).get("type") == "assert-set"
         if is_set or is_template(json.dumps(noted.value)):
             return False
         outcome = self.assertions.read(noted.value, {}, noted.path, noted.ledger, changed)

@@ -7,9 +7,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec import Struct
+
 from pytest_llmeval.core import SuiteError
 from pytest_llmeval.data import FaultLog, load_yaml, matching_files, parse_csv, read_text
-from pytest_llmeval.exchange._contract import LeftOutError, SourceLedger, SourcePath, each_of, read_source
+from pytest_llmeval.exchange._contract import (
+    LeftOutError,
+    SourceLedger,
+    SourcePath,
+    as_mapping,
+    each_of,
+    fit,
+    read_source,
+)
 from pytest_llmeval.exchange._templates import names_in, rewritten
 
 CODE_SUFFIXES = frozenset({".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".py", ".rb", ".go", ".sh"})
@@ -268,12 +278,12 @@ def _prompt(text: str, label: str) -> ImportedPrompt:
     if messages is None:
         parts = {"user": text}
     else:
-        roles = [each.get("role") for each in messages]
+        roles = [message.role for message in messages]
         if roles not in (["user"], ["system", "user"], ["developer", "user"]):
             raise LeftOutError(
                 f"its messages are {', '.join(map(str, roles))}; a prompt here is one system and one user message"
             )
-        contents = [_content(each.get("content")) for each in messages]
+        contents = [message.text() for message in messages]
         parts = {"user": contents[-1], **({"system": contents[0]} if contents[1:] else {})}
     names = dict.fromkeys(name for part in parts.values() for name in names_in(part))
     if env := next((name for name in names if name.split(".")[0] in ("env", "_conversation")), None):
@@ -284,22 +294,32 @@ def _prompt(text: str, label: str) -> ImportedPrompt:
     return ImportedPrompt(label, written["user"], written.get("system", ""), list(names), text)
 
 
-def _content(content: Any) -> str:
-    """Return the text of a message.
+class _TextPart(Struct):
+    """A part of a message."""
 
-    Raises:
-        LeftOutError: It has parts that are no text.
-    """
-    if isinstance(content, str):
-        return content
-    if isinstance(content, list) and all(
-        isinstance(each, Mapping) and isinstance(each.get("text"), str) for each in content
-    ):
-        return "\n".join(each["text"] for each in content)
-    raise LeftOutError("a message has parts that are no text, such as images")
+    text: str
 
 
-def _messages(text: str) -> list[Mapping[str, Any]] | None:
+class _PromptMessage(Struct):
+    """A message of a prompt."""
+
+    role: Any
+    content: Any = None
+
+    def text(self) -> str:
+        """Return its text.
+
+        Raises:
+            LeftOutError: It has parts that are no text.
+        """
+        if (text := fit(str, self.content)) is not None:
+            return text
+        if (parts := fit(list[_TextPart], self.content)) is not None:
+            return "\n".join(part.text for part in parts)
+        raise LeftOutError("a message has parts that are no text, such as images")
+
+
+def _messages(text: str) -> list[_PromptMessage] | None:
     """Return the messages that a prompt is in JSON or YAML; ``None`` for plain text.
 
     Raises:
@@ -320,8 +340,4 @@ def _messages(text: str) -> list[Mapping[str, Any]] | None:
         data, _ = load_yaml(text, log)
         if log.count:
             raise LeftOutError(f"its messages are no YAML before they are filled; {_INSTEAD}")
-    if isinstance(data, Mapping) and isinstance(data.get("messages"), list):
-        data = data["messages"]
-    if isinstance(data, list) and data and all(isinstance(each, Mapping) and "role" in each for each in data):
-        return data
-    return None
+    return fit(list[_PromptMessage], as_mapping(data).get("messages", data)) or None

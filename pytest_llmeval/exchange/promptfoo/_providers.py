@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pytest_llmeval.core import FieldsError, excerpt
 from pytest_llmeval.data import adapter
-from pytest_llmeval.exchange._contract import Fate, LeftOutError, SourceLedger, SourcePath, each_of
+from pytest_llmeval.exchange._contract import Fate, LeftOutError, SourceLedger, SourcePath, as_mapping, as_text, each_of
 from pytest_llmeval.exchange._templates import is_template, rewritten
 from pytest_llmeval.exchange.promptfoo._prompts import ConfigFiles
 from pytest_llmeval.exchange.promptfoo._services import SCHEMES, ImportedService, read_service
@@ -202,15 +202,14 @@ def embeddings_of(value: Any) -> Any:
 
 def text_grader(value: Any) -> Any:
     """Return the provider that grades texts in the provider of a test's options; ``None`` for none."""
-    if isinstance(value, Mapping) and isinstance(value.get("text"), str | Mapping):
-        return value["text"]
+    text = as_mapping(value).get("text")
+    if isinstance(text, str | Mapping):
+        return text
     return value if embeddings_of(value) is None else None
 
 
 def _is_embedding(identifier: Any) -> bool:
-    return isinstance(identifier, str) and bool(
-        {"embedding", "embeddings", "sentence-similarity"} & {*identifier.split(":")}
-    )
+    return bool({"embedding", "embeddings", "sentence-similarity"} & {*as_text(identifier).split(":")})
 
 
 def grader_of(value: Any) -> tuple[dict[str, Any], str]:
@@ -223,8 +222,7 @@ def grader_of(value: Any) -> tuple[dict[str, Any], str]:
     settings, differs = model_of(str(entry.get("id")))
     _refuse_other_routes(entry)
     notes = [differs] if differs else []
-    config = entry.get("config", {})
-    for option, each in config.items() if isinstance(config, Mapping) else ():
+    for option, each in as_mapping(entry.get("config")).items():
         try:
             added = _settings_of(option, each)
         except LeftOutError:
@@ -250,8 +248,7 @@ def _refuse_other_routes(entry: Mapping[str, Any]) -> None:
     Raises:
         LeftOutError: They would.
     """
-    config = entry.get("config")
-    options = config if isinstance(config, Mapping) else {}
+    options = as_mapping(entry.get("config"))
     faults = dict.fromkeys(_ROUTING & entry.keys(), "set it in the environment")
     for option in _ROUTING & options.keys():
         try:
@@ -348,7 +345,7 @@ class ProviderReader:
         """Note one option of a model, and set it if it can be."""
         kind = f"option {option}"
         with ledger.losing(path, kind):
-            if isinstance(value, str) and value.startswith("file://"):
+            if as_text(value).startswith("file://"):
                 value = self.files.value(value)
             if option in _SYSTEM and isinstance(value, str):
                 rewritten(value, str)
@@ -415,9 +412,8 @@ def _refuse_code(entry: Mapping[str, Any]) -> None:
     Raises:
         LeftOutError: They are.
     """
-    config = entry.get("config")
     for key in ("transform", "transformResponse"):
-        if key in entry or (isinstance(config, Mapping) and key in config):
+        if key in entry or key in as_mapping(entry.get("config")):
             why = f"its {key} changes answers by code, which is never executed"
             raise LeftOutError(f"{why}; write a target: python: MODULE:FUNCTION")
 

@@ -18,6 +18,7 @@ from pytest_llmeval.exchange._contract import (
     SourcePath,
     as_list,
     as_mapping,
+    fit,
 )
 from pytest_llmeval.exchange.promptfoo._assertions import AssertionReader
 from pytest_llmeval.exchange.promptfoo._prompts import ConfigFiles
@@ -36,13 +37,13 @@ _LONGEST_NAME = 80
 
 def is_results(data: Any) -> bool:
     """Return whether a file holds results and no configuration."""
-    return isinstance(data, Mapping) and bool(_path_of(data))
+    return bool(_path_of(as_mapping(data)))
 
 
 def _path_of(data: Mapping[str, Any]) -> SourcePath:
     """Return the path of the results; empty if there are none."""
     results = data.get("results")
-    if isinstance(results, Mapping) and isinstance(results.get("results"), list):
+    if isinstance(as_mapping(results).get("results"), list):
         return "results", "results"
     return ("results",) if isinstance(results, list) else ()
 
@@ -132,9 +133,9 @@ class _ResultReader:
         """Note the parts of a result that was read."""
         for key, value in result.items():
             place = (*path, key)
-            if key == "testCase" and isinstance(value, Mapping):
-                self.ledger.note_keys(value.keys() - {"assert"}, place, "result ", _PARTS, _ANEW)
-                if not isinstance(value.get("assert"), list | None):
+            if key == "testCase" and (test := as_mapping(value)):
+                self.ledger.note_keys(test.keys() - {"assert"}, place, "result ", _PARTS, _ANEW)
+                if not isinstance(test.get("assert"), list | None):
                     self.ledger.lost((*place, "assert"), "assertions", "found no list")
             else:
                 self.ledger.note_keys([key], path, "result ", _PARTS, _ANEW)
@@ -183,7 +184,8 @@ def _prediction(response: Mapping[str, Any]) -> Any:
     if not isinstance(output, str):
         return output
     names = {"prompt": "input_tokens", "completion": "output_tokens"}
-    figures: dict[str, Any] = {here: usage[there] for there, here in names.items() if isinstance(usage.get(there), int)}
+    counts = {here: fit(int, usage.get(there)) for there, here in names.items()}
+    figures: dict[str, Any] = {name: count for name, count in counts.items() if count is not None}
     cost = response.get("cost")
     if is_finite_number(cost):
         figures["cost_usd"] = cost

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from pytest_llmeval.exchange._contract import LeftOutError, SourceLedger, SourcePath, as_mapping, numbered
+from pytest_llmeval.exchange._contract import LeftOutError, SourceLedger, SourcePath, as_mapping, fit, numbered
 from pytest_llmeval.exchange._templates import (
     Direction,
     TemplateError,
@@ -130,8 +130,7 @@ def read_service(entry: Mapping[str, Any], path: SourcePath, ledger: SourceLedge
         **({"response": response} if response else {}),
         "timeout": _TIMEOUT,
     }
-    retries = config.get("maxRetries")
-    if isinstance(retries, int) and not isinstance(retries, bool):
+    if (retries := fit(int, config.get("maxRetries"))) is not None:
         settings["retries"] = retries
     sent = dict(as_mapping(config.get("queryParams"))) if method == "GET" else _body(config)
     for option, value in config.items():
@@ -168,7 +167,8 @@ def _address(url: str, config: Mapping[str, Any], method: str) -> str:
     if is_template(url):
         raise LeftOutError("its url has a template, and decides where texts go")
     fixed = {} if method == "GET" else as_mapping(config.get("queryParams"))
-    if fixed and any(not isinstance(each, str) or is_template(each) for each in fixed.values()):
+    texts = fit(dict[str, str], fixed)
+    if texts is None or any(map(is_template, texts.values())):
         raise LeftOutError(f"its queryParams have templates, which only a GET request fills here; {_INSTEAD}")
     if any(map(is_secret_name, as_mapping(config.get("queryParams")))):
         raise LeftOutError("its queryParams have a key; keys are read from the environment only: headers_from_env")

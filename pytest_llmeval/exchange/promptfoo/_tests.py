@@ -14,7 +14,10 @@ from pytest_llmeval.exchange._contract import (
     LeftOutError,
     SourceLedger,
     SourcePath,
+    as_mapping,
+    as_text,
     each_of,
+    first_text,
     is_scalar,
     read_records,
 )
@@ -118,8 +121,7 @@ class TestRow:
         """Return the path of a variable of this test."""
         assert self.place is not None  # a test without a place has no variables
         _, path, ledger = self.place
-        in_table = isinstance(ledger.data, Mapping) and path[:1] and isinstance(ledger.data.get(path[0]), Mapping)
-        if in_table and path[1:] and path[1] in ledger.data[path[0]]:
+        if path[1:] and path[1] in as_mapping(as_mapping(ledger.data).get(str(path[0]))):  # a table
             return name, path[1]
         return *path, "vars", name
 
@@ -157,8 +159,8 @@ class TestReader:
         for each, place in each_of(value, path):
             if isinstance(each, str):
                 yield from self._named(each, place, ledger)
-            elif isinstance(each, Mapping) and isinstance(each.get("path"), str) and "vars" not in each:
-                ledger.lost(place, "tests", f"{each['path']} is code, which is never executed; save its cases as JSONL")
+            elif (code := first_text(as_mapping(each), "path")) and "vars" not in each:
+                ledger.lost(place, "tests", f"{code} is code, which is never executed; save its cases as JSONL")
             elif isinstance(each, Mapping):
                 yield self.row(each, place, ledger)
             else:
@@ -258,14 +260,14 @@ class TestReader:
     def _asserts(self, value: Any, path: SourcePath, ledger: SourceLedger) -> list[Noted]:
         assertions = []
         for each, place in each_of(value, path):
-            if isinstance(each, str) and each.startswith("file://"):
+            if as_text(each).startswith("file://"):
                 with ledger.losing(place, f"assertions {each}"):
                     inner = self.files.data(self.files.path(each))
                     assertions += self._asserts(inner.data, (), inner)
                     ledger.same(place, f"assertions {each}", "its content is read")
                 continue
-            reference = each.get("$ref") if isinstance(each, Mapping) else None
-            if isinstance(reference, str) and len(each) == 1:
+            reference = first_text(as_mapping(each), "$ref")
+            if reference and len(each) == 1:
                 name = reference.removeprefix("#/assertionTemplates/")
                 if name not in self.templates:
                     ledger.lost(place, f"assertion {reference}", "there is no such template")
@@ -304,7 +306,7 @@ class TestReader:
                 ledger.lost(place, f"option {name}", _OPTIONS.get(name, "a case has no such setting"))
 
     def _variables(self, value: Any, path: SourcePath, ledger: SourceLedger) -> dict[str, Any]:
-        if isinstance(value, str) and value.startswith("file://"):
+        if as_text(value).startswith("file://"):
             try:
                 value = self.files.value(value)
             except LeftOutError as error:
@@ -333,15 +335,15 @@ class TestReader:
             final, faulty = {}, dict(lost)
             for name, value in raw.items():
                 try:
-                    final[name] = _resolved(value, raw) if isinstance(value, str) and is_template(value) else value
+                    final[name] = _resolved(value, raw) if is_template(as_text(value)) else value
                 except TemplateError as error:
                     faulty[name] = f"it needs {error}, which is never executed"
             yield {name: "" if value is None else value for name, value in final.items()}, faulty
 
     def _alternatives(self, value: Any) -> list[Any]:
-        if isinstance(value, list) and all(isinstance(each, str | int | float) for each in value):
+        if isinstance(value, list) and all(map(is_scalar, value)):
             return [alternative for each in value for alternative in self._alternatives(each)] or [""]
-        if isinstance(value, str) and value.startswith("file://"):
+        if as_text(value).startswith("file://"):
             return [self._content(path) for path in self.files.paths(value)]
         return [value]
 

@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias
 
+from msgspec import Struct
+
 from pytest_llmeval.core import LARGEST, is_finite_number
 from pytest_llmeval.exchange._agent_libraries import AgentMessage, call_of, items_of, messages_of, parsed_text, texts_of
-from pytest_llmeval.exchange._contract import first_text
+from pytest_llmeval.exchange._contract import as_mapping, as_text, first_text, fit_items
 from pytest_llmeval.exchange.traces._spans import TraceSpan
 
 SpanKind: TypeAlias = Literal["agent", "model", "tool", "retrieval", "other"]
@@ -40,14 +42,11 @@ _VERCEL: Final[dict[str, SpanKind]] = {
 def kind_of(span: TraceSpan) -> SpanKind:
     """Return what a span is the work of."""
     attributes = span.attributes
-    operation = attributes.get("gen_ai.operation.name")
-    if isinstance(operation, str) and operation in _OPERATIONS:
-        return _OPERATIONS[operation]
-    inference = attributes.get("openinference.span.kind")
-    if isinstance(inference, str):
+    if operation := _OPERATIONS.get(first_text(attributes, "gen_ai.operation.name")):
+        return operation
+    if inference := first_text(attributes, "openinference.span.kind"):
         return _OPENINFERENCE.get(inference.upper(), "other")
-    vercel = attributes.get("ai.operationId")
-    if isinstance(vercel, str):
+    if vercel := first_text(attributes, "ai.operationId"):
         return _VERCEL.get(vercel, "other")
     if "gen_ai.tool.name" in attributes:
         return "tool"
@@ -98,8 +97,7 @@ def _openinference(span: TraceSpan) -> tuple[list[AgentMessage], list[AgentMessa
     inputs, answered = (
         [
             message
-            for each in items_of(attributes.get(name))
-            if isinstance(each, Mapping)
+            for each in filter(None, map(as_mapping, items_of(attributes.get(name))))
             for message in messages_of([each.get("message", each)], role)
         ]
         for name, role in (("input_messages", "user"), ("output_messages", "assistant"))
@@ -112,15 +110,14 @@ def _vercel(span: TraceSpan) -> tuple[list[AgentMessage], list[AgentMessage]]:
     if not any(name.startswith("ai.") for name in attributes):
         return [], []
     inputs = messages_of(attributes.get("ai.prompt.messages"), "user")
-    prompt = parsed_text(attributes.get("ai.prompt"))
-    if not inputs and isinstance(prompt, Mapping):
-        system = prompt.get("system")
-        inputs = [{"role": "system", "content": system}] if isinstance(system, str) else []
+    prompt = as_mapping(parsed_text(attributes.get("ai.prompt")))
+    if not inputs and prompt:
+        system = first_text(prompt, "system")
+        inputs = [{"role": "system", "content": system}] if system else []
         inputs += messages_of(prompt.get("messages", prompt.get("prompt")), "user")
     calls = [call for each in items_of(parsed_text(attributes.get("ai.response.toolCalls"))) if (call := call_of(each))]
-    text = attributes.get("ai.response.text", attributes.get("ai.response.object"))
     answer: AgentMessage = {"role": "assistant"}
-    if isinstance(text, str) and text:
+    if text := first_text(attributes, "ai.response.text", "ai.response.object"):
         answer["content"] = text
     if calls:
         answer["tool_calls"] = calls
@@ -146,8 +143,8 @@ def _events(span: TraceSpan) -> tuple[list[AgentMessage], list[AgentMessage]]:
             case "gen_ai.content.completion":
                 answered += messages_of(content.get("gen_ai.completion"), "assistant")
             case "gen_ai.choice":
-                message = parsed_text(content.get("message"))
-                answered += messages_of([message if isinstance(message, Mapping) else dict(content)], "assistant")
+                message = as_mapping(parsed_text(content.get("message")))
+                answered += messages_of([message or dict(content)], "assistant")
             case _ if event.name.startswith("gen_ai.") and event.name.endswith(".message"):
                 role = event.name.removeprefix("gen_ai.").removesuffix(".message")
                 inputs += messages_of([{"role": role, **content}], role)
@@ -189,11 +186,16 @@ _ARGUMENTS: Final = (
 _TOOL_RESULTS: Final = ("gen_ai.tool.call.result", "tool_response", "ai.toolCall.result", "output.value")
 
 
+class _DeclaredTool(Struct):
+    """A tool in the parameters of a request."""
+
+    name: str
+
+
 def output_tools_of(span: TraceSpan) -> set[str]:
     """Return the names of the tools by whose call a model gives its answer, as pydantic-ai declares them."""
-    declared = parsed_text(span.attributes.get("model_request_parameters"))
-    tools = declared.get("output_tools") if isinstance(declared, Mapping) else None
-    return {each["name"] for each in items_of(tools) if isinstance(each, Mapping) and isinstance(each.get("name"), str)}
+    declared = as_mapping(parsed_text(span.attributes.get("model_request_parameters")))
+    return {tool.name for tool in fit_items(_DeclaredTool, declared.get("output_tools"))}
 
 
 def documents_of(span: TraceSpan) -> list[str]:
@@ -202,11 +204,9 @@ def documents_of(span: TraceSpan) -> list[str]:
     documents = documents if documents is not None else parsed_text(span.attributes.get("gen_ai.retrieval.documents"))
     passages = []
     for each in items_of(parsed_text(documents)):
-        inner = each.get("document", each) if isinstance(each, Mapping) else each
-        if isinstance(inner, Mapping):
-            inner = next((inner[name] for name in ("content", "text", "page_content") if name in inner), None)
-        if isinstance(inner, str) and inner:
-            passages.append(inner)
+        document = as_mapping(each).get("document", each)
+        if text := as_text(document) or first_text(as_mapping(document), "content", "text", "page_content"):
+            passages.append(text)
     return passages
 
 
@@ -218,7 +218,7 @@ def figures_of(span: TraceSpan) -> dict[str, Any]:
         value = next((attributes[key] for key in keys if _is_amount(attributes.get(key))), None)
         if value is not None:
             figures[name] = value
-    model = next((attributes[key] for key in _MODELS if isinstance(attributes.get(key), str) and attributes[key]), None)
+    model = first_text(attributes, *_MODELS)
     return {**figures, "model": model} if model else figures
 
 
@@ -251,17 +251,14 @@ def value_of(span: TraceSpan, which: Literal["input", "output"]) -> str:
     }
     value = next((span.attributes[name] for name in names[which] if span.attributes.get(name) is not None), None)
     parsed = parsed_text(value)
-    if isinstance(parsed, Mapping) and len(parsed) == 1:  # one argument or field: what it holds
-        (parsed,) = parsed.values()
-    return parsed if isinstance(parsed, str) else value if isinstance(value, str) else ""
+    if len(fields := as_mapping(parsed)) == 1:  # one argument or field: what it holds
+        (parsed,) = fields.values()
+    return next(iter(fit_items(str, [parsed, value])), "")
 
 
 def _nested(attributes: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     """Return the attributes below a prefix as a tree: ``llm.input_messages.0.message.role`` and so on."""
-    tree: dict[str, Any] = {}
-    whole = attributes.get(prefix)
-    if isinstance(whole, Mapping):
-        tree = dict(whole)
+    tree = dict(as_mapping(attributes.get(prefix)))
     for name, value in attributes.items():
         if not name.startswith(f"{prefix}."):
             continue

@@ -17,6 +17,7 @@ from msgspec import Struct, field
 
 from pytest_llmeval.core import Fault, SuiteError
 from pytest_llmeval.data import MAX_LINE_BYTES, FaultLog, check_regular
+from pytest_llmeval.exchange._contract import as_list, as_mapping, as_text, first_text, fit_items
 from pytest_llmeval.exchange._tolerant_json import TOLERANT, without_half_pairs
 
 _PIECE: Final = 1 << 16
@@ -315,17 +316,13 @@ class _Reader:
             return
         attributes = _attributes(data.get("attributes"))
         body = _value(data.get("body"))
-        name = data.get("eventName") or attributes.get("event.name")
-        if isinstance(name, str):
+        if name := first_text(data, "eventName") or first_text(attributes, "event.name"):
             fields = body if isinstance(body, Mapping) else {} if body is None else {"content": body}
-            self.logs.append(
-                (_hex(data.get("traceId")), _hex(data.get("spanId")), Event(name, {**fields, **attributes}))
-            )
+            self.logs.append((_hex(data, "traceId"), _hex(data, "spanId"), Event(name, {**fields, **attributes})))
 
     def _add_span(self, data: Mapping[str, Any], line: int, path: str, resource: Mapping[str, Any]) -> bool:
-        context = next((data[name] for name in ("context", "spanContext") if isinstance(data.get(name), Mapping)), data)
-        trace = _hex(next((context[name] for name in ("traceId", "trace_id") if context.get(name)), ""))
-        own = _hex(next((context[name] for name in ("spanId", "span_id") if context.get(name)), ""))
+        context = as_mapping(data.get("context")) or as_mapping(data.get("spanContext")) or data
+        trace, own = _hex(context, "traceId", "trace_id"), _hex(context, "spanId", "span_id")
         attribute_data: Any = data.get("attributes")
         if not own and attribute_data is None and any(_MEANT.match(name) for name in data if "." in name):
             attribute_data, own, trace = (
@@ -337,21 +334,19 @@ class _Reader:
             return False
         attributes = _attributes(attribute_data)
         long = tuple(name for name, value in attributes.items() if not (_MEANT.match(name) or is_short(value)))
-        status = data.get("status")
-        parent = data.get("parentSpanId", data.get("parent_id", data.get("parentSpanContext")))
-        if isinstance(parent, Mapping):
-            parent = parent.get("spanId")
+        status = as_mapping(data.get("status"))
+        parent = as_mapping(data.get("parentSpanContext"))
         span = TraceSpan(
             trace,
             own,
-            _hex(parent),
+            _hex(data, "parentSpanId", "parent_id") or _hex(parent, "spanId"),
             str(data.get("name", "")),
             _time(data, "start"),
             _time(data, "end"),
             {name: value for name, value in attributes.items() if name not in long},
             long,
-            [_event(each) for each in _listed(data.get("events")) if isinstance(each, Mapping)],
-            isinstance(status, Mapping) and _is_error(status.get("code", status.get("status_code"))),
+            [_event(event) for event in fit_items(dict, data.get("events"))],
+            _is_error(status.get("code", status.get("status_code"))),
             str(_resource_of(data, resource).get("service.name", "")),
             line,
         )
@@ -382,12 +377,8 @@ def _weight(span: TraceSpan) -> tuple[bool, int, int]:
 
 
 def _resource_of(span: Mapping[str, Any], resource: Mapping[str, Any]) -> Mapping[str, Any]:
-    own = span.get("resource")
-    return _attributes(own.get("attributes")) if isinstance(own, Mapping) else resource
-
-
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+    own = as_mapping(span.get("resource"))
+    return _attributes(own.get("attributes")) if own else resource
 
 
 def _brief(value: Any) -> str:
@@ -401,22 +392,26 @@ def _event(data: Mapping[str, Any]) -> Event:
 
 
 def _is_error(code: Any) -> bool:
-    return code in (2, "2") or (isinstance(code, str) and code.rpartition("_")[2].upper() == "ERROR")
+    return code in (2, "2") or as_text(code).rpartition("_")[2].upper() == "ERROR"
 
 
-def _hex(value: Any) -> str:
-    return value.removeprefix("0x") if isinstance(value, str) else ""
+def _hex(data: Mapping[str, Any], *names: str) -> str:
+    """Return the first id that data has under some names; empty without one."""
+    return first_text(data, *names).removeprefix("0x")
+
+
+class _KeyValue(Struct):
+    """An attribute in OTLP's list."""
+
+    key: str
+    value: Any = None
 
 
 def _attributes(data: Any) -> dict[str, Any]:
     """Return attributes by name, from OTLP's list of keys and values or from an object."""
     if isinstance(data, Mapping):
         return {intern(str(name)): _value(each) if _is_any_value(each) else each for name, each in data.items()}
-    return {
-        intern(each["key"]): _value(each.get("value"))
-        for each in _listed(data)
-        if isinstance(each, Mapping) and isinstance(each.get("key"), str)
-    }
+    return {intern(pair.key): _value(pair.value) for pair in fit_items(_KeyValue, data)}
 
 
 _KINDS: Final = frozenset(
@@ -431,12 +426,12 @@ def _is_any_value(value: Any) -> bool:
 def _value(data: Any) -> Any:
     """Return the plain value of OTLP's ``AnyValue``."""
     if not _is_any_value(data):
-        return data if not isinstance(data, Mapping) or data else None
+        return None if data == {} else data
     ((kind, value),) = data.items()
-    within = value.get("values") if isinstance(value, Mapping) else None
+    within = as_mapping(value).get("values")
     match kind:
         case "arrayValue":
-            return [_value(each) for each in _listed(within)]
+            return [_value(each) for each in as_list(within)]
         case "kvlistValue":
             return _attributes(within)
         case "intValue" | "bytesValue":
