@@ -1,4 +1,4 @@
-"""Conversational-memory QA in Python: agents as targets, programs with their own loop, and metrics of their answers."""
+"""The Python interface of conversational-memory QA."""
 
 __all__ = (
     "ALL_METRICS",

@@ -1,4 +1,4 @@
-"""Score snapshots: approved scores of a suite, and comparison with them."""
+"""Score snapshots: the approved scores of a suite."""
 
 from typing import TYPE_CHECKING
 

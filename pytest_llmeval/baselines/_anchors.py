@@ -1,4 +1,4 @@
-"""Baselines of several runs: the best run of each metric (anchors), and the last runs of equal data (the pool)."""
+"""Baselines made of several runs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

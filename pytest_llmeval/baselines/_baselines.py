@@ -1,4 +1,4 @@
-"""Runs against approved scores: evidence for regression gates, verdicts on snapshots, the file to be approved."""
+"""Runs against approved scores."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Identity of runs: their day and commit, and whether cases, evaluators, thresholds and judges are comparable."""
+"""Identity of runs."""
 
 import json
 import os

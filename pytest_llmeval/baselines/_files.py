@@ -1,4 +1,4 @@
-"""The files of a suite with approved scores and answers: their paths, and when and how they are written."""
+"""The files of a suite with approved scores and answers."""
 
 import errno
 import json

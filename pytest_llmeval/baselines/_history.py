@@ -1,4 +1,4 @@
-"""The history of suites, from a local file with a line per judged suite and run, and from score files."""
+"""The history of suites."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence

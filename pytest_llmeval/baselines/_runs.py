@@ -1,4 +1,4 @@
-"""Runs of suites, each beside its approved run, how a run treats snapshots, and the known failures of cases."""
+"""Runs of suites beside their approved runs."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Score files: their content with bridges between judges, and its text, JSON with one line per metric."""
+"""Score files."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Verdicts on snapshots: approved scores beside those of the run, also where cases were added or edited since."""
+"""Verdicts on snapshots."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Shared parts of commands: types of options, suites that they read, and output to standard streams and files."""
+"""Shared parts of commands."""
 
 import io
 import json

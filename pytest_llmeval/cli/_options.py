@@ -1,4 +1,4 @@
-"""The table of options: each is declared once, for pytest, its configuration and every command that has it.
+"""The table of options.
 
 pytest imports this module at its start, so it imports nothing of ours that is heavy.
 """

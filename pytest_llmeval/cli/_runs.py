@@ -1,4 +1,4 @@
-"""The end of a run without pytest, and ``llmeval merge``, the command that ends one for shards."""
+"""The end of a run without pytest."""
 
 import shutil
 import sys

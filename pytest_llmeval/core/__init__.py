@@ -1,4 +1,4 @@
-"""The vocabulary of the package: cases, observations, evaluators, results, errors, wording."""
+"""The vocabulary of the package."""
 
 __all__ = ("WINDOWS", "grouped", "resolve", "with_value")
 

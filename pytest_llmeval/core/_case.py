@@ -1,4 +1,4 @@
-"""A case (input, expected answer, prediction), the parts of its prediction, and fingerprints of its texts."""
+"""A case and its prediction."""
 
 __all__ = ("MISSING", "Case", "Missing")
 

@@ -1,4 +1,4 @@
-"""Exceptions, one small class for each kind of failure; stable codes of faults; lines of users in tracebacks."""
+"""Exceptions, one small class for each kind of failure."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

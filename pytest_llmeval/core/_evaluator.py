@@ -1,4 +1,4 @@
-"""The evaluator contract: options, `measure` for one case, and `summarize` for sums."""
+"""The evaluator contract."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence

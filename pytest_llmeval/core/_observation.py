@@ -1,4 +1,4 @@
-"""Observations: named sums and counts of one case, and their addition.
+"""Observations: the named sums and counts of a case.
 
 Everything else builds on this module. An evaluator turns a case into an `Observation`; a suite, a
 group, a resample or a shard is a sum of observations; a formula over sums is a metric. Nothing else aggregates.

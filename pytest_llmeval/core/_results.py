@@ -1,4 +1,4 @@
-"""The input and output of summaries: case records, metrics and their index by name, groups, results."""
+"""Results of cases and of suites."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

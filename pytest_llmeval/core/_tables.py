@@ -1,4 +1,4 @@
-"""Tables of results as data: declared by an evaluator, and drawn alike by every report; labels as counts name them.
+"""Tables of results as data.
 
 Names of metrics and counts are those of the evaluator itself; a suite may put a prefix before them.
 """

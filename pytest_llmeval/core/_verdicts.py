@@ -1,4 +1,4 @@
-"""Verdicts on metrics: of gates, of snapshots, and of comparisons."""
+"""Verdicts on metrics."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The views of a case: of an evaluator, by part and turn, and of a mutator, which changes the answer."""
+"""The views that evaluators and mutators have of a case."""
 
 import random
 from collections.abc import Callable, Mapping, Sequence

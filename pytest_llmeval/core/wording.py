@@ -1,4 +1,4 @@
-"""Wording of messages: counts, numbers, excerpts, suggestions, and lines that say what is wrong with an answer."""
+"""Wording of messages."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Reading user files: documents, case formats, label sets."""
+"""Readers of user files."""
 
 from typing import TYPE_CHECKING
 

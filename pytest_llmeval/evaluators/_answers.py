@@ -1,4 +1,4 @@
-"""Reading answers: text, references or JSON, bare or in a fence; searches, JSON Schema, and answers to be changed."""
+"""The content of an answer as text or JSON."""
 
 import json
 import math

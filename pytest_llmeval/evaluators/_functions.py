@@ -1,4 +1,4 @@
-"""Evaluators whose scores come from elsewhere: functions of a case, plain or async, and recorded scores."""
+"""Evaluators whose scores come from elsewhere."""
 
 import inspect
 import math

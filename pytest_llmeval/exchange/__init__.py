@@ -1,4 +1,4 @@
-"""Other tools: importers that make suites of their files, and what takes scores to them; one module per tool."""
+"""Exchange of files with other tools."""
 
 __all__ = ("register",)
 

@@ -1,4 +1,4 @@
-"""Results of agent libraries as predictions: those of pydantic-ai, the SDKs of OpenAI and LangGraph.
+"""Results of agent libraries as predictions.
 
 Messages and calls of tools, which many libraries and providers write each in another form, have one form.
 """

@@ -1,4 +1,4 @@
-"""Assumptions about metrics: the direction of those that nobody declared, and whether they have one at all."""
+"""Assumptions about metrics."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

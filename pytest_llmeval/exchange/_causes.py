@@ -1,4 +1,4 @@
-"""The causes of verdicts on results: what tells them apart, in words, and the one next step of each."""
+"""The causes of verdicts on results."""
 
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The results of an importer: suites, and the fate of every construct of a source."""
+"""The contract of importers."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The identity of cases whose ids count: their content names them, and without it they are positions."""
+"""The identity of cases whose ids only count."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

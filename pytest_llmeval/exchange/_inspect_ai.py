@@ -1,4 +1,4 @@
-"""Logs and datasets of inspect_ai: samples with targets, recorded outputs and scores."""
+"""Logs and datasets of inspect_ai."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Datasets of pydantic-evals: cases, and evaluators as checks."""
+"""Datasets of pydantic-evals."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Records with columns of known names: datasets of deepeval, ragas, braintrust and LangSmith, and tables."""
+"""Records with columns of known names."""
 
 import ast
 import json

@@ -1,4 +1,4 @@
-"""Reports for other programs: CSV, Parquet, the Common Test Report Format (CTRF), and MLflow."""
+"""Reports for other programs."""
 
 import io
 import re

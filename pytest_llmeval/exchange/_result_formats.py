@@ -1,4 +1,4 @@
-"""The tables of the formats of other runners: where their files hold cases, repeats, systems, scores and errors.
+"""The tables of the formats of other runners.
 
 A path is written with dots; ``*`` is each item of a list or object, ``|`` separates alternatives, of which the first
 that is present counts. A path that begins with ``$.`` is of the whole file, with the ``*`` of the result; ``@1`` is the

@@ -1,4 +1,4 @@
-"""Suites of results: rows of any runner as cases with recorded scores, for gates, snapshots, history and reports."""
+"""Suites of results."""
 
 import math
 import re

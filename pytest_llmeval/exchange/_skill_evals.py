@@ -1,4 +1,4 @@
-"""Evals of plugins and skills of coding agents: folders of cases with graders, and lists of evals of a skill.
+"""Evals of plugins and skills of coding agents.
 
 Read are the forms that https://code.claude.com/docs/en/plugin-evals describes (schema 1.1, November 2026), and
 ``evals.json`` of the skill-creator in https://github.com/anthropics/skills, with lists of triggers.

@@ -1,4 +1,4 @@
-"""What importers share: templates, entries of checks, and differences from the verdicts of another tool."""
+"""Templates and checks in the suites of other tools."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""JSON as other tools write it: with numbers that are not finite, and with halves of characters."""
+"""JSON as other tools write it."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""The verdict on the results of any runner: passed, failed or undecided, with what is missing and the next step."""
+"""The verdict on the results of any runner."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""Gates: limits, changes against a baseline or another system, their verdicts and the statistics they rest on."""
+"""Gates."""
 
 from typing import TYPE_CHECKING
 

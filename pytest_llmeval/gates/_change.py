@@ -1,4 +1,4 @@
-"""Gates on a change, against a baseline or another system: what is allowed, what is significant, and in which words."""
+"""Gates on a change, against a baseline or another system."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence

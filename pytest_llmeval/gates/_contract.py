@@ -1,4 +1,4 @@
-"""The contract of a gate: the keys that its rule owns, what it compares, its words and its verdict."""
+"""The contract of a gate."""
 
 import math
 import re

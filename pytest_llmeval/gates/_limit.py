@@ -1,4 +1,4 @@
-"""Gates with a limit on one statistic of one metric: grammar, verdicts, and the faults of those that users write."""
+"""Gates with a limit on one statistic of one metric."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""The rules of gates as a whole: their table, what comes from their keys, and the verdicts on gates judged together."""
+"""The rules of gates as a whole."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence

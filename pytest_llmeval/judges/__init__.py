@@ -1,4 +1,4 @@
-"""Judges, models that grade answers: questions, clients, stored verdicts, limits."""
+"""Judges: models that grade answers."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Questions on their way to judges: what an evaluator asks about a case, round by round, and who gets it."""
+"""Questions on their way to judges."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""The contract of judges: modes, questions, requests, replies, verdicts. No I/O."""
+"""The contract of judges. No I/O."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeAlias

@@ -1,4 +1,4 @@
-"""Coordination of the processes of a run: leases of calls, slots, budgets, and messages."""
+"""Coordination of the processes of a run."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Deferred questions: requests in the form of a provider's batch interface, and the replies to them."""
+"""Deferred questions in the form of a provider's batch interface."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping

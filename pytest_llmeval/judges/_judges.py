@@ -1,4 +1,4 @@
-"""The judges of a process: one service, and a panel for each suite or test file."""
+"""The judges of a process."""
 
 import json
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""Files of verdicts that people commit: judgements next to a suite, and JSON objects of scores."""
+"""Files of verdicts that people commit."""
 
 import json
 import re

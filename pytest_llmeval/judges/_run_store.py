@@ -1,4 +1,4 @@
-"""The verdicts of a run, and what its processes share: who asks what, what failed, what may still be spent."""
+"""The verdicts that the processes of a run share."""
 
 import asyncio
 import hashlib

@@ -1,4 +1,4 @@
-"""The judges of a suite file, checked: a model with its address and parameters, a panel of several, or a cascade."""
+"""The judges of a suite file, checked."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""A stored judgement: question, reply and cost."""
+"""A stored judgement."""
 
 import hashlib
 import json

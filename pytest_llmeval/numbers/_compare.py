@@ -1,4 +1,4 @@
-"""Comparison of a run with a baseline: differences of metrics, intervals and p-values."""
+"""Comparison of a run with a baseline."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Two runs, matched case by case: by id, or by equal input, expectation and labels; and what is left out."""
+"""The cases of two runs in pairs."""
 
 import re
 from collections import Counter

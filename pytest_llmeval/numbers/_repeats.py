@@ -1,4 +1,4 @@
-"""Repeated cases: reduction of several scores to one, and their spread."""
+"""Repeated cases."""
 
 import math
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Tests and intervals for differences: BCa, McNemar, Wilcoxon; the difference that a test finds."""
+"""Tests and intervals for differences."""
 
 import math
 from collections.abc import Sequence

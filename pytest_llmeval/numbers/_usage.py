@@ -1,4 +1,4 @@
-"""Usage as counts that add up: calls, tokens, money and seconds."""
+"""Usage as counts that add up."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

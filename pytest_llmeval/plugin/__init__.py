@@ -1,4 +1,4 @@
-"""The pytest plugin: options, hooks, collection, items, fixtures. The only package that imports pytest."""
+"""The pytest plugin. The only package that imports pytest."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Command-line and ini options: definition, parsing and validation."""
+"""Command-line and ini options."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Suite files, loaded once per process, and what items hand to their reports: results of cases and judgements."""
+"""The data that items hand to their reports."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

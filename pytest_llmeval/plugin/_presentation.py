@@ -1,4 +1,4 @@
-"""Output of a run: failing cases, verdicts as test reports, and the summary."""
+"""Output of a run."""
 
 import copy
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Hooks of runs that collect suites: of every process, which runs items, and of the one to which all reports come."""
+"""Hooks of runs that collect suites."""
 
 import errno
 import gc

@@ -1,4 +1,4 @@
-"""The main process: a run with its items, shards, results and report files, or a plan of what it would call."""
+"""The run in the main process."""
 
 import itertools
 import json

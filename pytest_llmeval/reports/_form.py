@@ -1,4 +1,4 @@
-"""The report of a run: the JSON report is these structs, and every other report is drawn from them.
+"""The report of a run.
 
 A field stands where the JSON has it, and is left out where it has its default, if the class says ``omit_defaults``.
 `WrittenField` marks exceptions. Fields whose JSON name is in parentheses serve reports of a run that has just ended:

@@ -1,4 +1,4 @@
-"""The JSON report, which is the form in full precision, read back as it was written; and the error analysis.
+"""The JSON report, which is the form in full precision.
 
 A JSON report lacks some things that a run knows: counts of cases (so nothing can be resampled), the confidence of
 intervals, which metrics the tables of evaluators show, tables with a column per system, and usage as metrics.

@@ -1,4 +1,4 @@
-"""Reports from results of suites: cases with their texts, buckets of errors, worst cases, tables and systems."""
+"""Reports from results of suites."""
 
 import json
 import math

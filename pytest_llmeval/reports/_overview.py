@@ -1,4 +1,4 @@
-"""Parts that terminal and Markdown reports share: a run at a glance, sentences and tables of one suite."""
+"""Parts that terminal and Markdown reports share."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""Tables of reports: text that fits a width, filled tables of evaluators, and systems side by side."""
+"""Tables of reports."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The summary of a run as lines: for a terminal, one screen when all is well; and for a coding agent."""
+"""The summary of a run as lines."""
 
 import shlex
 from collections import Counter

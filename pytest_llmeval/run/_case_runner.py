@@ -1,4 +1,4 @@
-"""Running the cases of a process: calling targets and judges, some of them early, and scoring the answers."""
+"""The runner of the cases of a process."""
 
 import time
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence

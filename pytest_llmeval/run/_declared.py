@@ -1,4 +1,4 @@
-"""Suites declared in Python: the same suites as those of files, with tests, scripts and notebooks around them."""
+"""Suites declared in Python."""
 
 import asyncio
 import json

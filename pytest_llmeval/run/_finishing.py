@@ -1,4 +1,4 @@
-"""The end of a run, without pytest: its record becomes suites, verdicts, files and the report."""
+"""The end of a run, without pytest."""
 
 import math
 import os

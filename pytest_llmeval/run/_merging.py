@@ -1,4 +1,4 @@
-"""Merging the files of shards: refusing what does not belong together, and putting the rest together."""
+"""Merging of shard files."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Records of cases: made of what evaluators measured, explained, and cut to what reports show."""
+"""Records of cases."""
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""All that the main process of a run learns: results by item, and how the run went."""
+"""The record of a run in its main process."""
 
 import json
 import time

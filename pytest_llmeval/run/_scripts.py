@@ -1,4 +1,4 @@
-"""Runs without pytest, by its engine and stages: declared suites in scripts and notebooks, and known predictions."""
+"""Runs without pytest, by its engine and stages."""
 
 import asyncio
 import sys

@@ -1,4 +1,4 @@
-"""Shards: the selection of their cases, and their files, which are the run's record as compressed lines of JSON."""
+"""Shards and their files."""
 
 import gzip
 import os

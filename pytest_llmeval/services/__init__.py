@@ -1,4 +1,4 @@
-"""Access to the outside world: an event loop, HTTP, other processes, secrets."""
+"""Access to the outside world."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""One HTTP exchange for judges and targets: session, proxy, time limit, size limit."""
+"""One HTTP exchange for judges and targets."""
 
 import asyncio
 import re

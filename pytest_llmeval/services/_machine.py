@@ -1,4 +1,4 @@
-"""This machine: time and processes since it was started, its limit of open files, and its git."""
+"""Facts about this machine."""
 
 import hashlib
 import os

@@ -1,4 +1,4 @@
-"""Retries: which failures are temporary, and how long to wait."""
+"""Retries of calls that failed."""
 
 import random
 from collections.abc import Awaitable, Callable, Mapping

@@ -1,4 +1,4 @@
-"""Redaction of foreign text, of lines with faults and of addresses: without keys, printable, short."""
+"""Redaction of foreign text, of lines with faults and of addresses."""
 
 import base64
 import hashlib

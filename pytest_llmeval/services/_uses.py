@@ -1,4 +1,4 @@
-"""The record of what code uses while it runs: files, folders, modules, variables, other programs and hosts."""
+"""The record of what code uses while it runs."""
 
 import builtins
 import importlib

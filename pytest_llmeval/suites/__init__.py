@@ -1,4 +1,4 @@
-"""The suite file: keys, validation, loading, and the registry of evaluators and sources."""
+"""The suite file."""
 
 __all__ = ("SUITE_FILES", "left_alone", "no_suite")
 

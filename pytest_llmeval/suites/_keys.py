@@ -1,4 +1,4 @@
-"""The keys of a suite file, each declared once: its type, its meaning, how it is read, and its form in Python.
+"""The keys of a suite file.
 
 The validated top level, the JSON Schema, the types for Python and the table in the documentation come from here.
 """

@@ -1,4 +1,4 @@
-"""The registry: evaluators, sources, mutators, commands and extensions of the package, tasks, plugins, conftests."""
+"""The registry of everything that can be added."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence

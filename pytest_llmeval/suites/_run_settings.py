@@ -1,4 +1,4 @@
-"""Settings about the runs of a suite: sample and order of its cases, early stops, comparison with approved scores."""
+"""Settings about the runs of a suite."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""A suite: the checked content of a suite file, as a whole, of one system, as a sample, and in an order."""
+"""A suite."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The systems of a suite: who answers its cases, side by side; targets, recorded predictions, models with prompts."""
+"""The systems of a suite."""
 
 import json
 import re

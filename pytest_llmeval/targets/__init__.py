@@ -1,4 +1,4 @@
-"""Targets: Python functions, HTTP services, and commands that exchange JSON lines."""
+"""Targets."""
 
 from typing import TYPE_CHECKING
 

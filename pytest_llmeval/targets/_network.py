@@ -1,4 +1,4 @@
-"""HTTP services and commands as targets: batches of inputs, and failures that affect only their batch."""
+"""HTTP services and commands as targets."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Python callables as targets: how they are loaded and called, and the worlds that agents act in."""
+"""Python callables as targets."""
 
 import asyncio
 import importlib

@@ -1,4 +1,4 @@
-"""Predictions of earlier runs: a file that is committed, and a journal to which answers are written as they arrive."""
+"""Recorded predictions."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The workbench beside the kernel: commands with which people make suites, compare runs and try what suites notice."""
+"""The commands with which people make suites, compare runs and try what suites notice."""
 
 from typing import TYPE_CHECKING
 

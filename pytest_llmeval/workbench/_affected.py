@@ -1,4 +1,4 @@
-"""Runs of affected cases: what has changed since an approved run, what is carried over from it, and why others run."""
+"""Runs of affected cases."""
 
 import json
 import math

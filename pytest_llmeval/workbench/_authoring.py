@@ -1,4 +1,4 @@
-"""For authors of suites: faults and what they mean, inputs, evaluators with metrics, JSON Schema of suite files."""
+"""Help for authors of suites."""
 
 import json
 import re

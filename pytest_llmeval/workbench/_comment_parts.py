@@ -1,4 +1,4 @@
-"""The parts of a comment: changes against a baseline, answers that differ, links to source and commits."""
+"""The parts of a comment."""
 
 import re
 from argparse import ArgumentTypeError

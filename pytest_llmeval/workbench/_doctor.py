@@ -1,4 +1,4 @@
-"""The command ``llmeval doctor``: what would keep a run from working, and its cost."""
+"""The command ``llmeval doctor``."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Two states of a suite compared: thresholds, gates, checks, cases, evaluators and judges that ask for less."""
+"""Comparison of two states of a suite."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence

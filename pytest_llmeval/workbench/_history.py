@@ -1,4 +1,4 @@
-"""The command ``llmeval history``: the last runs and approvals of a suite, as tables and as an image."""
+"""The command ``llmeval history``."""
 
 import textwrap
 from argparse import ArgumentParser, Namespace

@@ -1,4 +1,4 @@
-"""What the scores of a suite depend on besides its rows: files, packages, keys of the suite, versions, judges."""
+"""Everything but rows that the scores of a suite depend on."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""The command ``llmeval judge``: another judge for a suite, and deferred questions."""
+"""The command ``llmeval judge``."""
 
 import json
 import uuid

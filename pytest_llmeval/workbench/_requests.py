@@ -1,4 +1,4 @@
-"""The actions of ``llmeval judge`` on deferred questions: what is pending, and the replies of a provider."""
+"""The actions of ``llmeval judge`` on deferred questions."""
 
 from argparse import ArgumentParser, Namespace
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""Two states of a project: loaded in processes of their own, and what these say compared as data."""
+"""Two states of a project."""
 
 import os
 import site

@@ -1,4 +1,4 @@
-"""What Python files ask of answers, and what plugins of pytest do, in two states: read, and not run."""
+"""Python test files in two states, read and not run."""
 
 import ast
 import sys

@@ -1,4 +1,4 @@
-"""The command ``llmeval modes``: failure modes with their shares, agreement of people, and whether more notes help."""
+"""The command ``llmeval modes``."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Places: of faults in texts and data, of our folders, and of files by patterns that never leave the root."""
+"""Places in files and data."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""Writing of all our files: to a temporary file, synced and renamed, never through a symbolic link, under a lock."""
+"""Writing of all our files: atomic, and never through a symbolic link."""
 
 import errno
 import os

@@ -265,17 +265,17 @@ class Document:
     objects: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
-    def _found(self) -> dict[int, FilePlace | None]:
+    def _places_by_depth(self) -> dict[int, FilePlace | None]:
         """What was located so far, by the number of levels that have places."""
         return {}
 
     def _places(self, depth: int) -> FilePlace | None:
         """Return the place of the data, with places inside down to so many levels at least: most calls ask for rows."""
-        known = next((level for level in sorted(self._found) if level >= depth), None)
+        known = next((level for level in sorted(self._places_by_depth) if level >= depth), None)
         if known is None:
             with collector_paused():
-                self._found[known := depth] = self._find_places(depth)
-        return self._found[known]
+                self._places_by_depth[known := depth] = self._find_places(depth)
+        return self._places_by_depth[known]
 
     def locate(self, path: Sequence[str | int], *, key: bool = False) -> tuple[int, int]:
         """Return line and column, counted from 1, of the value at `path`.

@@ -1,4 +1,4 @@
-"""Data frames, Arrow tables and datasets as rows of plain data and as cases; Arrow and Parquet files as a source."""
+"""Data frames, Arrow tables and datasets as rows of plain data."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""Cases from rows: CSV files, JSON lists and JSON lines, whose columns a suite may name."""
+"""Cases from rows."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,1 +1,1 @@
-"""Checks: assertions on one answer, written as data."""
+"""Checks: assertions on one answer."""

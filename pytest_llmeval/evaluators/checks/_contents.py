@@ -1,4 +1,4 @@
-"""Checks of what an answer holds: a number, a language, a refusal, quotations, personal data."""
+"""Checks of what an answer holds."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""The kinds of checks: the shipped ones, those of JSON, those that a judge decides, and functions of users."""
+"""The kinds of checks."""
 
 import inspect
 import json

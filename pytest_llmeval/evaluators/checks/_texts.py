@@ -1,4 +1,4 @@
-"""Checks of a text: what it says, how it begins and ends, how long it is; its spans and tool calls."""
+"""Checks of a text."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence

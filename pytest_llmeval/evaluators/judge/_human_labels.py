@@ -1,4 +1,4 @@
-"""What people say of answers: files of labels, as the review page exports them, and their scores beside a judge's."""
+"""Labels that people give to answers."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""One case as a judge sees it: its texts, evidence among them, the values of a prompt, and the reasons of verdicts."""
+"""One case as a judge sees it."""
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence

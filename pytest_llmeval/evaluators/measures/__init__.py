@@ -1,1 +1,1 @@
-"""Arithmetic shared by evaluators: tokens, overlaps, counts. It knows no cases, pytest or suite files."""
+"""Arithmetic shared by evaluators. It knows no cases, pytest or suite files."""

@@ -1,4 +1,4 @@
-"""Token F1 by the rules of LoCoMo's own scorer: Porter stems, without articles, by the category of the question."""
+"""Token F1 by the rules of LoCoMo's own scorer."""
 
 import re
 import string

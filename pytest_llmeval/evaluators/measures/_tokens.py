@@ -1,4 +1,4 @@
-"""Tokenizers of F1, ROUGE, BLEU and METEOR in any script, and Porter stems, as in NLTK; sentences and citations."""
+"""Tokenizers of the text metrics."""
 
 import re
 import string

@@ -294,7 +294,7 @@ def _prompt(text: str, label: str) -> ImportedPrompt:
     return ImportedPrompt(label, written["user"], written.get("system", ""), list(names), text)
 
 
-class _TextPart(Struct):
+class _PromptPart(Struct):
     """A part of a message."""
 
     text: str
@@ -314,7 +314,7 @@ class _PromptMessage(Struct):
         """
         if (text := fit(str, self.content)) is not None:
             return text
-        if (parts := fit(list[_TextPart], self.content)) is not None:
+        if (parts := fit(list[_PromptPart], self.content)) is not None:
             return "\n".join(part.text for part in parts)
         raise LeftOutError("a message has parts that are no text, such as images")
 

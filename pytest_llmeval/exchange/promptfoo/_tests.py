@@ -1,4 +1,4 @@
-"""Test cases of promptfoo: from YAML, JSON, JSONL and CSV."""
+"""Test cases of promptfoo."""
 
 import math
 import re

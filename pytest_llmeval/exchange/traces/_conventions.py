@@ -1,4 +1,4 @@
-"""The content of spans: messages, tool calls, passages and usage, by the conventions in which libraries write them."""
+"""The content of spans."""
 
 from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias

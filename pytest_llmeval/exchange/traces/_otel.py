@@ -1,4 +1,4 @@
-"""The SDK of OpenTelemetry: scores sent to a collector, and the spans that a target emits while it answers.
+"""The SDK of OpenTelemetry.
 
 Scores are events by the conventions for generative AI, and a run is a span.
 """

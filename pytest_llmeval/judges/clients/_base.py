@@ -1,4 +1,4 @@
-"""The contract of clients, and the attempts of a call: kinds of failures, advice, and total usage."""
+"""The contract of clients."""
 
 import asyncio
 import json

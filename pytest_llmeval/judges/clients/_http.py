@@ -1,4 +1,4 @@
-"""Judges behind HTTP: the APIs of Anthropic, OpenAI and compatible servers."""
+"""Judges behind HTTP."""
 
 import json
 import os

@@ -1,1 +1,1 @@
-"""Questions to judges: modes, prompts, rubrics, rules, and the reading of replies."""
+"""Questions to judges."""

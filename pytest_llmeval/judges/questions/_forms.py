@@ -1,4 +1,4 @@
-"""Forms of replies as data: a JSON object whose fields are numbers, choices, true or false, and text."""
+"""Forms of replies as data."""
 
 import hashlib
 import json

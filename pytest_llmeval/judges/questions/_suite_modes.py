@@ -1,4 +1,4 @@
-"""Modes that suites declare: instructions, criteria, rubrics, and prompts of their own.
+"""Modes that suites declare.
 
 Criteria work as in G-Eval (Liu et al. 2023): the judge writes steps once, and grades every answer by them.
 """

@@ -1,4 +1,4 @@
-"""The JSON data of a page: suites with verdicts, gates and history, cases in columns, and the cases of the overview."""
+"""The JSON data of a page."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

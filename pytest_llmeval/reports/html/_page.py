@@ -1,4 +1,4 @@
-"""The HTML page: template, style, script and compressed data in one file that opens from disk, without network."""
+"""The HTML page."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""The list of many runs as a static site: one page with their verdicts and trends, and a page for each run."""
+"""The list of many runs as a static site."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from importlib.resources import files

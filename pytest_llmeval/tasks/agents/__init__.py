@@ -1,4 +1,4 @@
-"""Agents: the calls of tools that they make, the conversations that they lead, and the tools that they choose.
+"""Agents.
 
 `tools` compares calls by `arguments` and `policies`, `conversation` has the evaluators of conversations and of their
 simulated users, and the tasks of tau-bench, and `routing` measures whether a request reaches the right one of the tools

@@ -1,4 +1,4 @@
-"""Tools as files: published lists of tools and skills, schemas of the arguments of calls, and recorded results."""
+"""Published tools and skills as files."""
 
 import json
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Conversations: their lengths and ends (``conversation``), simulated users (``user_drift``), and tasks (``tau``)."""
+"""Evaluators of conversations."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Policies of agents: what must be approved before it is done, what may not be claimed undone, and limits on calls."""
+"""Policies of agents."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""A command per case in a fresh folder, with a clean home: coding agents, and what they change in files.
+"""A coding agent run as a command in a fresh folder.
 
 It dies with its family: all that it started, even what has left its group of processes.
 """

@@ -1,4 +1,4 @@
-"""Evaluator ``emotion_cause``: emotions in conversations and their causes (SemEval-2024 Task 3), and its mutators."""
+"""Evaluator ``emotion_cause``."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Files of emotion-cause pairs: their forms, conversion, and the command ``llmeval emotion-cause``."""
+"""Files of emotion-cause pairs."""
 
 import json
 import re

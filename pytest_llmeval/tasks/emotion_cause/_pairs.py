@@ -1,4 +1,4 @@
-"""Emotion-cause pairs: parsing, the official spelling, spans located among tokens, and validation of submissions."""
+"""Emotion-cause pairs."""
 
 import json
 import re
@@ -325,9 +325,9 @@ def locate_span(span_text: str, utterance_text: str) -> tuple[int, int]:
     """
     utterance = tokens(utterance_text)
     if _is_unspaced(utterance_text):
-        found = _TOKEN.findall(span_text)
-        inner = [place for place, token in enumerate(found) if token.isalnum()]
-        span = found[inner[0] : inner[-1] + 1] if inner else []
+        parts = _TOKEN.findall(span_text)
+        inner = [place for place, token in enumerate(parts) if token.isalnum()]
+        span = parts[inner[0] : inner[-1] + 1] if inner else []
     else:
         span = clean_span(span_text).split()
     size = len(span)

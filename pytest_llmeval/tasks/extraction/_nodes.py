@@ -1,4 +1,4 @@
-"""Comparators of structures: objects field by field, lists element by element, and what they found."""
+"""Comparators of structures."""
 
 import json
 from abc import ABC, abstractmethod

@@ -1,4 +1,4 @@
-"""Comparators of single values, dates included: two agree if their normal forms are equal, or numbers are close."""
+"""Comparators of single values."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""Fact checks: verdict, cited evidence and explanation.
+"""Fact checks.
 
 `target` asks a model, and reads the claim and the reply, `mentions` finds sources in texts, `evidence` matches them,
 `scores` counts, and `evaluator` puts them together.

@@ -1,4 +1,4 @@
-"""Matching of cited evidence with listed sources, each piece by its kind: precision, recall and F1."""
+"""Matching of cited evidence with listed sources."""
 
 import math
 import re

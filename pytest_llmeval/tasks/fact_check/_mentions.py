@@ -1,4 +1,4 @@
-"""What a text cites: addresses of web pages, quantities with scale and unit, names of sources, by both definitions."""
+"""What a text cites."""
 
 import re
 from collections import deque

@@ -1,4 +1,4 @@
-"""Fact checkers: a target that prompts a model; answers read without repair; verdict labels and the ground truth."""
+"""Fact checkers as targets."""
 
 import json
 import os

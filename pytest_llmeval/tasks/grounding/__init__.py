@@ -1,4 +1,4 @@
-"""Answers judged part by part: claims against the passages that they rest on, and the instructions of a checklist.
+"""Answers judged part by part.
 
 `questions` asks the judge and reads the replies, `steps` says which questions a case needs, `evaluators` count.
 """

@@ -1,4 +1,4 @@
-"""Evaluators that judge an answer part by part: ``claims`` against passages, and the instructions of ``checklist``."""
+"""Evaluators ``claims`` and ``checklist``."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Judging claims: what is read of a case, which questions it needs, in which order, what people see of the verdicts."""
+"""The questions about claims, step by step."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Servers of the Model Context Protocol: their tools approved and linted, and the servers themselves as worlds."""
+"""Servers of the Model Context Protocol."""
 
 __all__ = ("register",)
 

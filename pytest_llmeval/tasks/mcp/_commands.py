@@ -1,4 +1,4 @@
-"""The command ``llmeval mcp``: the tools of a server as a file that is approved and compared, and their lint.
+"""The command ``llmeval mcp``.
 
 Lint reports what keeps a model from choosing the right tool or skill, and what its context must not have.
 """

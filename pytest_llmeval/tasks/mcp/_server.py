@@ -1,4 +1,4 @@
-"""A server of the Model Context Protocol: connections over stdio and HTTP, and the server as a world with recordings.
+"""A server of the Model Context Protocol.
 
 The protocol is that of the official SDK; this module starts the server, limits it, and leaves nothing of it behind.
 """

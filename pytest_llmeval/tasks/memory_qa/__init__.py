@@ -1,4 +1,4 @@
-"""Conversational-memory QA: LoCoMo, LongMemEval, and functions for programs with their own loop."""
+"""Conversational-memory QA."""
 
 __all__ = ("register",)
 

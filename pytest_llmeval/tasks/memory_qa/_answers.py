@@ -1,4 +1,4 @@
-"""Judging answers in Python: a single one, or the results of a benchmark."""
+"""Judging answers in Python."""
 
 import json
 import logging

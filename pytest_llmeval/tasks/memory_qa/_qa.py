@@ -1,4 +1,4 @@
-"""Conversational-memory QA in Python: running an agent over samples, and aggregating its answers.
+"""Conversational-memory QA in Python.
 
 Thin functions over the same core as suites, for programs that drive their own loop. Predicting, judging and
 aggregating are separate steps, so that metrics can be computed again without running the model.

@@ -1,4 +1,4 @@
-"""Story annotations in JSON v3: characters, relationships, sentiments, action layer, text spans.
+"""Story annotations in JSON v3.
 
 From document to metric: `document` reads, `alignment` pairs characters, events and relationships (`names` says which
 names are one), each component counts, `composite` puts them together, `report` writes. `segmentation`

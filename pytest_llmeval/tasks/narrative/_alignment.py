@@ -1,4 +1,4 @@
-"""Alignment of two annotations: characters, events, and relationships within an event."""
+"""Alignment of two annotations."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""Evaluator ``narrative``: all components of a story annotation, and an overall score."""
+"""Evaluator ``narrative``."""
 
 import math
 from collections.abc import Mapping, Sequence

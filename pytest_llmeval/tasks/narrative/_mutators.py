@@ -1,4 +1,4 @@
-"""Mutators of story annotations: characters, events, relationships, labels and spans."""
+"""Mutators of story annotations."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Evaluator ``segmentation``: segment boundaries compared with the expected ones, and the arithmetic of boundaries.
+"""Evaluator ``segmentation``.
 
 Boundary i lies after sentence i, counted from 0. Lists of boundaries are sets: order and repetition do not matter.
 """

@@ -1,4 +1,4 @@
-"""Story annotations in JSON v3: the format, its validation, and the source of cases."""
+"""The source of story annotations in JSON v3."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Preference: which of two answers a judge finds better, and how strong the systems are that gave them."""
+"""Preferences between answers."""
 
 __all__ = ("register",)
 

@@ -1,4 +1,4 @@
-"""Evaluator ``pairwise``: which of two answers is better, asked in both orders; strengths of several systems."""
+"""Evaluator ``pairwise``: which of two answers is better."""
 
 import hashlib
 import math

@@ -1,4 +1,4 @@
-"""Retrieval: ranked results compared with gold ids, and with gold lists and attributes of cases."""
+"""Retrieval."""
 
 __all__ = ("register",)
 

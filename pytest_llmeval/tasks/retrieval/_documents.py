@@ -1,4 +1,4 @@
-"""Evaluator ``document_ids``: ids of retrieved documents, compared with those of a gold list."""
+"""Evaluator ``document_ids``."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Ranked lists: the rules by which a result is relevant, counts of one list, and scores from summed counts."""
+"""Ranked lists."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Queries, positives and ranked results: read from cases, and cases from a JSONL file or the qrels and runs of TREC."""
+"""Queries, positives and ranked results."""
 
 import math
 import sys

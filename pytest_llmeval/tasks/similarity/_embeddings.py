@@ -1,4 +1,4 @@
-"""Similarity by a model of embeddings over HTTP: the question to it, and its client, which embeds texts in batches."""
+"""Similarity by a model of embeddings over HTTP."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""The command ``llmeval init``: a first suite, a workflow and settings for a project; nothing is overwritten."""
+"""The command ``llmeval init``."""
 
 import json
 import shlex

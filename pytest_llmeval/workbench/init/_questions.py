@@ -1,14 +1,15 @@
 """The questions of a project, their columns, and the form of one answer of its application."""
 
 import asyncio
+import json
 import re
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from pytest_llmeval.core import (
-    MISSING,
     Fault,
     LlmevalError,
     PredictionError,
@@ -41,8 +42,10 @@ _NAMES: Final[Mapping[str, Sequence[str]]] = {
     "label": ("category", "topic", "question_type", "type", "类别"),
 }
 """Part of a case to the names of columns that are its default, the most usual first."""
+_QUESTIONS: Final = {"question": "the question", "expected": "the right answer"}
+"""Parts that the user is asked for where no column has a usual name."""
+_NONE: Final = "-"
 _SEPARATORS = (";", "|", ",")
-_MOST_GROUPS = 12
 
 
 class QuestionColumns(NamedTuple):
@@ -138,25 +141,27 @@ def find_columns(file: QuestionFile, chosen: Mapping[str, str | None]) -> Questi
 
     Args:
         file: The file.
-        chosen: Part to the column that the user named.
+        chosen: Part to the column that the user named; ``-`` for none.
 
     Raises:
         LlmevalError: A column that was named does not exist, or which one has the question is not clear.
     """
     names = file.columns
-    named = {part: column for part, column in chosen.items() if column is not None}
-    columns: dict[str, str] = {}
+    columns = {part: column for part, column in chosen.items() if column is not None}
     for part, usual in _NAMES.items():
-        free = [name for name in names if name not in (*columns.values(), *named.values())]
-        column = named.get(part, "") or next((name for each in usual for name in free if _folded(name) == each), "")
-        if not column and part in _QUESTIONS:
-            column = ask(f"Which column has {_QUESTIONS[part]}: {', '.join(free)}? ('-' for none)", "-")
-            column = column.removeprefix("-")
-        if column and column not in names:
+        if part not in columns:
+            free = [name for name in names if name not in columns.values()]
+            columns[part] = next((name for known in usual for name in free if _folded(name) == known), "")
+            if not columns[part] and part in _QUESTIONS:
+                question = f"Which column has {_QUESTIONS[part]}: {', '.join(free)}? ('{_NONE}' for none)"
+                columns[part] = ask(question, _NONE)
+            if part == "id" and not _are_ids(file, columns[part]):
+                columns[part] = _NONE
+        column = columns[part]
+        if column not in (*names, _NONE, ""):
             reason = f"found the columns {several(names)}"
             raise LlmevalError(f"--{part} {column}: {reason} in {file.path}{suggest(column, names)}")
-        fits = part in named or part not in _FITS or _FITS[part](file, column)
-        columns[part] = column if fits and file.values(column) else ""
+    columns = {part: column if file.values(column) else "" for part, column in columns.items()}
     question = columns["question"]
     if not question:
         message = f"{file.path}: found the columns {several(names)}; name the one with the question: --question COLUMN"
@@ -168,10 +173,6 @@ def find_columns(file: QuestionFile, chosen: Mapping[str, str | None]) -> Questi
             "or remove them"
         )
     return QuestionColumns(**columns)
-
-
-_QUESTIONS: Final = {"question": "the question", "expected": "the right answer"}
-"""Parts that the user is asked for where no column has a usual name."""
 
 
 def _folded(name: str) -> str:
@@ -194,17 +195,6 @@ def _are_ids(file: QuestionFile, column: str) -> bool:
     return len({*ids}) == len(ids) and all(each and not id_fault(each) for each in ids)
 
 
-def _are_labels(file: QuestionFile, column: str) -> bool:
-    values = [row.get(column) for row in file.rows]
-    if not all(isinstance(each, str) and each for each in values):
-        return False
-    return 1 < len({*values}) <= min(_MOST_GROUPS, len(values) // 2)
-
-
-_FITS: Final = {"id": _are_ids, "label": _are_labels}
-"""What the values of a column must be for its name to make it a default."""
-
-
 _TIMEOUT_S = 120.0
 _DEEPEST = 3
 _ANSWERS = ("answer", "text", "output_text", "output", "response", "result", "content", "message", "答案", "回答")
@@ -212,7 +202,6 @@ _PASSAGES = (
     *("contexts", "context", "passages", "source_documents", "source_nodes", "documents", "sources", "hits", "chunks"),
     *("上下文", "来源"),
 )
-_IDS = ("id", "doc_id", "document_id", "source")
 _PLAIN = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
@@ -251,7 +240,7 @@ def ask_once(target: TargetPlace, folder: Path, value: Any) -> Any:
         sys.dont_write_bytecode = writes
 
 
-def answer_shape(prediction: Any, parts: Mapping[str, str], ids: Collection[str] = ()) -> AnswerShape:
+def answer_shape(prediction: Any, parts: Mapping[str, str], ids: AbstractSet[str] = frozenset()) -> AnswerShape:
     """Return where an answer has its text and its passages.
 
     Args:
@@ -264,100 +253,85 @@ def answer_shape(prediction: Any, parts: Mapping[str, str], ids: Collection[str]
     """
     if isinstance(prediction, str) and not parts:
         return AnswerShape()
-    places = list(_places([prediction])) if isinstance(prediction, Mapping) else []
-    answer = parts.get("answer") or _answer_place(places)
-    if not answer:
+    places = dict(_places([prediction])) if isinstance(prediction, Mapping) else {}
+    lists = [path for path, values in places.items() if "[]" in path and not ids.isdisjoint(map(str, values))]
+    paths = {
+        "answer": parts.get("answer") or _answer_place(places),
+        "contexts": parts.get("contexts") or _passages_place(places, ids),
+        "documents": parts.get("documents") or next(iter(lists), "").removesuffix("[]"),
+    }
+    if not paths["answer"]:
         keys = describe_prediction(prediction).replace("the prediction", "the answer", 1)
         raise LlmevalError(
             f"{keys}; no text was found in it: name its place by --part answer=PATH, such as output.text"
         )
-    if not isinstance(_part("answer", answer, prediction), str):
-        raise LlmevalError(f"--part answer={answer}: found no text there; {describe_prediction(prediction)}")
-    contexts = parts.get("contexts") or _passages_place(places, ids)
-    passages = _part("contexts", contexts, prediction) if contexts else None
-    if "contexts" in parts and not isinstance(passages, list | str):
-        raise LlmevalError(f"--part contexts={contexts}: found no passages there; {describe_prediction(prediction)}")
-    number = len(passages) if isinstance(passages, list) else 1 if isinstance(passages, str) else None
-    documents = parts.get("documents") or (_ids_place(places, ids) if ids else "")
-    if "documents" in parts and not isinstance(_part("documents", documents, prediction), list):
-        raise LlmevalError(f"--part documents={documents}: found no list there; {describe_prediction(prediction)}")
+    values = {part: _part(part, path, prediction) for part, path in paths.items() if path}
+    passages = values.get("contexts")
     return AnswerShape(
-        "" if answer == "answer" else answer, "" if contexts == "contexts" else contexts, number, documents
+        "" if paths["answer"] == "answer" else paths["answer"],
+        "" if paths["contexts"] == "contexts" else paths["contexts"],
+        len(passages) if isinstance(passages, list) else None if passages is None else 1,
+        paths["documents"],
     )
 
 
+_PARTS: Final = {"answer": (str, "text"), "contexts": ((list, str), "passages"), "documents": (list, "list")}
+"""Part of an answer to what it is, and its name in messages."""
+
+
 def _part(part: str, path: str, prediction: Any) -> Any:
+    """Return a part of an answer.
+
+    Raises:
+        LlmevalError: It is not at this path.
+    """
     try:
         value = search(path, prediction)
     except PredictionError as error:
         raise LlmevalError(f"--part {part}={path}: {error}") from None
-    return None if value is MISSING else value
+    kind, name = _PARTS[part]
+    if not isinstance(value, kind):
+        raise LlmevalError(f"--part {part}={path}: found no {name} there; {describe_prediction(prediction)}")
+    return value
 
 
-class _PlaceInAnswer(NamedTuple):
-    """A place in an answer.
-
-    Attributes:
-        path: JMESPath of it.
-        keys: The keys on the way to it.
-        values: The texts and numbers there: one, or those of a list.
-    """
-
-    path: str
-    keys: tuple[str, ...]
-    values: Sequence[Any]
-
-    @property
-    def is_text(self) -> bool:
-        """Whether there are texts only."""
-        return all(isinstance(value, str) for value in self.values)
-
-
-def _places(values: Sequence[Any], path: str = "", keys: tuple[str, ...] = ()) -> Iterator[_PlaceInAnswer]:
-    """Yield the places below a path that has these values: several below a list, which is ``[]`` in the path."""
-    if all(isinstance(value, Mapping) for value in values) and len(keys) <= _DEEPEST:
+def _places(values: Sequence[Any], path: str = "", depth: int = 0) -> Iterator[tuple[str, Sequence[Any]]]:
+    """Yield paths with the texts and numbers there: several below a list, which is ``[]`` in the path."""
+    if all(isinstance(value, Mapping) for value in values) and depth <= _DEEPEST:
         for key in values[0]:
-            below = f"{path}.{_key(key)}" if path else _key(key)
-            yield from _places([value.get(key) for value in values], below, (*keys, key))
+            name = key if _PLAIN.fullmatch(key) else json.dumps(key, ensure_ascii=False)
+            yield from _places([value.get(key) for value in values], f"{path}.{name}".lstrip("."), depth + 1)
     elif len(values) == 1 and isinstance(values[0], list) and values[0] and "[]" not in path:
-        yield from _places(values[0], f"{path}[]", keys)
+        yield from _places(values[0], f"{path}[]", depth)
     elif all(isinstance(value, str | int) for value in values):
-        yield _PlaceInAnswer(path, keys, values)
+        yield path, values
 
 
-def _answer_place(places: Sequence[_PlaceInAnswer]) -> str:
+def _keys(path: str) -> list[str]:
+    return [key.strip('"') for key in path.replace("[]", "").split(".")]
+
+
+def _are_texts(values: Sequence[Any]) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
+def _answer_place(places: Mapping[str, Sequence[Any]]) -> str:
     """Return the path of the text of an answer: the usual one, the only one, or the one that the user says."""
-    texts = [place for place in places if place.is_text and len(place.values) == 1]
-    texts = [place for place in texts if "[]" not in place.path] or texts  # as in choices[0].message.content
-    paths = [place.path.replace("[]", "[0]") for place in texts]
-    usual = [path for key in _ANSWERS for path, place in zip(paths, texts, strict=True) if place.keys[-1] == key]
+    texts = [path for path, values in places.items() if _are_texts(values) and len(values) == 1]
+    texts = [path for path in texts if "[]" not in path] or texts  # as in choices[0].message.content
+    usual = [path for key in _ANSWERS for path in texts if _keys(path)[-1] == key]
+    paths = [path.replace("[]", "[0]") for path in usual or texts]
     if usual or len(paths) == 1:
-        return (usual or paths)[0]
+        return paths[0]
     return ask(f"Where is its text: {', '.join(paths)}?", paths[0]) if paths else ""
 
 
-def _passages_place(places: Sequence[_PlaceInAnswer], ids: Collection[str]) -> str:
+def _passages_place(places: Mapping[str, Sequence[Any]], ids: AbstractSet[str]) -> str:
     """Return the path of the longest texts below a usual key that are not ids."""
-    passages = [
-        place
-        for place in places
-        if any(key in _PASSAGES for key in place.keys)
-        and place.is_text
-        and ("[]" in place.path or place.keys[-1].startswith("context"))
-        and not any(value in ids for value in place.values)
-    ]
-    longest = max(passages, key=lambda place: sum(map(len, place.values)), default=None)
-    return "" if longest is None else longest.path.removesuffix("[]")
-
-
-def _ids_place(places: Sequence[_PlaceInAnswer], ids: Collection[str]) -> str:
-    """Return the path of a list that has one of the ids, or else of one with a usual key."""
-    lists = [place for place in places if "[]" in place.path]
-    matching = [place.path for place in lists if any(str(value) in ids for value in place.values)]
-    usual = [place.path for key in _IDS for place in lists if place.keys[-1] == key]
-    return next(iter([*matching, *usual]), "").removesuffix("[]")
-
-
-def _key(name: str) -> str:
-    quoted = name.replace("\\", "\\\\").replace('"', '\\"')
-    return name if _PLAIN.fullmatch(name) else f'"{quoted}"'
+    passages = {
+        path: sum(map(len, values))
+        for path, values in places.items()
+        if _are_texts(values) and ids.isdisjoint(values)
+        if not set(_PASSAGES).isdisjoint(_keys(path)) and ("[]" in path or _keys(path)[-1].startswith("context"))
+    }
+    return max(passages, key=passages.__getitem__, default="").removesuffix("[]")

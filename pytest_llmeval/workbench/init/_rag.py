@@ -133,8 +133,11 @@ def add_rag_arguments(parser: ArgumentParser) -> None:
         ("expected", "the right answer"),
         ("contexts", "passages, which the target then receives with the question"),
         ("documents", "ids of the documents that should be retrieved"),
+        ("id", "the ids of the cases"),
+        ("label", "a label, by whose values every metric is grouped"),
     ):
-        group.add_argument(f"--{part}", metavar="COLUMN", help=f"column with {what}; default: by its name")
+        text = f"column with {what}; default: the one with a usual name; - for none"
+        group.add_argument(f"--{part}", metavar="COLUMN", help=text)
     group.add_argument(
         "--part",
         action="append",
@@ -182,7 +185,7 @@ def rag_suite(options: Namespace, folder: Path, suites: str, target: TargetPlace
         )
     judge = _judge(options)
     file = read_questions(options.rag)
-    chosen = {part: getattr(options, part) for part in ("question", "expected", "contexts", "documents")}
+    chosen = {part: getattr(options, part) for part in QuestionColumns._fields}
     columns = find_columns(file, chosen)
     say([f"read     {options.rag}: {counted(len(file.rows), 'question')}; {_columns(columns)}"])
     if columns.contexts and options.contexts is None:

@@ -1,1 +1,1 @@
-"""Mutants: answers that are wrong by construction, and whether suites notice them."""
+"""Mutants: answers that are wrong by construction."""

@@ -1,4 +1,4 @@
-"""The mutators that ship: what makes answers wrong, and rewrites that keep them right."""
+"""The mutators that ship."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Which mutants of answers a suite notices: by its cases, its evaluators and its gates."""
+"""The mutants that a suite notices."""
 
 import math
 import random

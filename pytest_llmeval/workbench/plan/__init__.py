@@ -1,4 +1,4 @@
-"""The plan of a run: the calls it would make, as text and as JSON data."""
+"""The plan of a run."""
 
 import math
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""The plan of a run: which calls of targets and judges are missing. Nothing is called, and no file is made."""
+"""The making of a plan, without a call."""
 
 import json
 from collections import Counter, defaultdict

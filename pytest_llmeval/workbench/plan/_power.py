@@ -1,4 +1,4 @@
-"""The command ``llmeval power``: how many cases find a drop, and how often gates are wrong."""
+"""The command ``llmeval power``."""
 
 import math
 from argparse import ArgumentParser, Namespace

@@ -1,4 +1,4 @@
-"""The spread of the scores of a suite: from its approved run, from reports, or as stated."""
+"""The spread of the scores of a suite."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence

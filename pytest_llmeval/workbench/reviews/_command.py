@@ -1,4 +1,4 @@
-"""The command ``llmeval review``: a page on which people label answers, and what labels say of a run."""
+"""The command ``llmeval review``."""
 
 import json
 import math

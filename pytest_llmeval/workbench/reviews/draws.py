@@ -1,4 +1,4 @@
-"""Random choices of answers: with which probability each is drawn, and which are."""
+"""Random choices of answers."""
 
 from bisect import bisect_left
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Files of notes: what went wrong with answers, in the words of people, and the failure modes that they were put into.
+"""Files of notes on failure modes.
 
 A file is a log: lines are added, none is changed. It says the same in any order of its lines, so two branches of a
 project join theirs as the union of the lines.

@@ -1,4 +1,4 @@
-"""Label sets of story annotations, shipped or from users; labels folded to those of a set and checked against it."""
+"""Label sets of story annotations."""
 
 __all__ = (
     "NarrativeTaxonomy",
