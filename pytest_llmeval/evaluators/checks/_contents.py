@@ -101,8 +101,8 @@ _TO_DIGITS = str.maketrans(_SUPERSCRIPTS + "⁺⁻", "0123456789+-")
 _AS_THEY_ARE: Final = frozenset(_SUPERSCRIPTS + "⁺⁻" + _FRACTIONS + _SPACES)
 
 
-def numbers_in(text: str) -> list[float]:
-    """Return the numbers of a text in order, full-width digits, fractions and words of scale included.
+def numbers_in(text: str) -> list[tuple[str, float]]:
+    """Return each number of a text as it is written, with its value: full-width digits, fractions, words of scale.
 
     Commas may group thousands, and so may spaces that do not break; ``1.250,50`` has points and a comma. A raised
     number is a power of 10, else the mark of a footnote if it is 1. Digits that belong to a name, as in ``GPT-4`` or
@@ -110,15 +110,10 @@ def numbers_in(text: str) -> list[float]:
     have a footnote, such as ``5²``, is NaN.
 
     >>> numbers_in("It costs $1,234.50, or 3.5万 in all; see GPT-4.")
-    [1234.5, 35000.0]
+    [('$1,234.50', 1234.5), ('3.5万', 35000.0)]
     >>> numbers_in("2½, 10³ and $1.2 million")
-    [2.5, 1000.0, 1200000.0]
+    [('2½', 2.5), ('10³', 1000.0), ('$1.2 million', 1200000.0)]
     """
-    return [value for _, value in _read_numbers(text)]
-
-
-def _read_numbers(text: str) -> list[tuple[str, float]]:
-    """Return each number of a text as it is written, with its value."""
     # A raised digit and a fraction are digits like others once they are normalized.
     characters = (each if each in _AS_THEY_ARE else unicodedata.normalize("NFKC", each) for each in text)
     plain = "".join(characters).translate(_MINUS)
@@ -155,7 +150,7 @@ def _number(argument: float | Number) -> CheckTest:
             number = float(subject.value) if is_finite_number(subject.value) else math.inf
             numbers = {number: limit(number)}
         else:
-            numbers = {value: _number_text(written, value) for written, value in _read_numbers(subject.text)}
+            numbers = {value: _number_text(written, value) for written, value in numbers_in(subject.text)}
         if any(map(math.isinf, numbers)):
             raise UnreadableError(f"{subject.show()}, which has a number that is too large to be compared")
         if unclear := [text for value, text in numbers.items() if math.isnan(value)]:
