@@ -275,7 +275,11 @@ def answer_shape(prediction: Any, parts: Mapping[str, str], ids: AbstractSet[str
     )
 
 
-_PARTS: Final = {"answer": (str, "text"), "contexts": ((list, str), "passages"), "documents": (list, "list")}
+_PARTS: Final[Mapping[str, tuple[tuple[type, ...], str]]] = {
+    "answer": ((str,), "text"),
+    "contexts": ((list, str), "passages"),
+    "documents": ((list,), "list"),
+}
 """Part of an answer to what it is, and its name in messages."""
 
 
