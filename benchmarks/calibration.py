@@ -224,7 +224,7 @@ def _mcnemar(before: Array, after: Array, *, mid_p: bool) -> Array:
 
 @table(
     "comparisons",
-    "statistics.md",
+    "../benchmarks/calibration.md",
     ("metric", "cases", "false alarms", "McNemar", "mid-p", "coverage", "2", "5", "10"),
     simulations=SIMULATIONS,
 )
@@ -263,7 +263,7 @@ def detectable(simulations: int, seed: int) -> Iterator[Row]:
         yield (world.name, size, replace(mean(drops), value=drop), share(found, 2))
 
 
-@table("shares", "statistics.md", ("cases", "0.5", "0.8", "0.9", "0.95", "0.99"))
+@table("shares", "../benchmarks/calibration.md", ("cases", "0.5", "0.8", "0.9", "0.95", "0.99"))
 def shares(_simulations: int, _seed: int) -> Iterator[Row]:
     """Coverage of Wilson's interval, computed without simulation."""
     for cases in (10, 30, 100, 1000):
@@ -306,7 +306,7 @@ VALUES = (
 
 @table(
     "values",
-    "statistics.md",
+    "../benchmarks/calibration.md",
     ("metric", "cases", "coverage", "plain percentiles"),
     simulations=SIMULATIONS,
 )
@@ -330,7 +330,7 @@ def values(simulations: int, seed: int) -> Iterator[Row]:
         yield (name, size, share(inside), share(plain))
 
 
-@table("families", "statistics.md", ("gates", "share"), simulations=1_000)
+@table("families", "../benchmarks/calibration.md", ("gates", "share"), simulations=1_000)
 def families(simulations: int, seed: int) -> Iterator[Row]:
     """How a gate fares next to 19 clean ones: a drop of 5 points of a bounded score of 200 cases."""
     worse = simulate(WORLDS[1], 200, 0.05, simulations, seed).p_values
@@ -343,7 +343,7 @@ def families(simulations: int, seed: int) -> Iterator[Row]:
 
 @table(
     "projects",
-    "statistics.md",
+    "../benchmarks/calibration.md",
     ("files", "red, each a family", "red, one family", "drop found, each a family", "drop found, one family"),
     simulations=1_000,
 )

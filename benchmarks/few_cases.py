@@ -251,7 +251,7 @@ def any_collapse(now: Array, before: Array) -> bool:
 
 @table(
     "without-proof",
-    "statistics.md",
+    "../benchmarks/calibration.md",
     ("scores", "cases", *(f"{gates} gate{'s' * (gates > 1)}" for gates in ALIKE_GATES)),
     simulations=1000,
 )
@@ -296,7 +296,7 @@ def corrected_interval(judge: Array, people: Array, labels: int) -> tuple[float,
     return (float("nan"), float("nan")) if found.low is None or found.high is None else (found.low, found.high)
 
 
-@table("labels", "statistics.md", ("judge", "labels", "coverage", "width"), simulations=1_000)
+@table("labels", "../benchmarks/calibration.md", ("judge", "labels", "coverage", "width"), simulations=1_000)
 def labelled(simulations: int, seed: int) -> Iterator[Row]:
     """Coverage of the intervals of corrected scores; 0.95 is promised."""
     for kind, labels in rows(product(("continuous", "yes or no"), LABELS)):

@@ -211,7 +211,7 @@ POLICIES: tuple[tuple[str, Callable[[Array, Array], bool], int], ...] = (
 
 @table(
     "luck",
-    "statistics.md",
+    "../benchmarks/calibration.md",
     ("approved", "first run alarms", "60th run alarms", "histories with an alarm"),
     simulations=400,
 )

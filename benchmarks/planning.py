@@ -23,7 +23,7 @@ Array = np.ndarray
 
 @table(
     "plans",
-    "statistics.md",
+    "../benchmarks/calibration.md",
     ("drop", "repeats", "true variances: cases", "found", "pilots: cases on average", "found"),
     simulations=100,
 )
@@ -118,7 +118,7 @@ WATCHED_DROPS = {50: 0.2, 100: 0.15, 200: 0.1, 1000: 0.05}
 
 @table(
     "anytime",
-    "statistics.md",
+    "../benchmarks/calibration.md",
     ("cases", "true drop", "begins with run", "single test", "anytime: 1 run", "3 runs", "10 runs"),
     simulations=400,
 )
@@ -131,7 +131,7 @@ def anytime(simulations: int, seed: int) -> Iterator[Row]:
         yield (size, f"{drop:g}", begins, first, *(share(found[runs - 1], 2) for runs in (1, 3, 10)))
 
 
-@table("watched", "statistics.md", ("cases", "single tests", "anytime"), simulations=400)
+@table("watched", "../benchmarks/calibration.md", ("cases", "single tests", "anytime"), simulations=400)
 def watched(simulations: int, seed: int) -> Iterator[Row]:
     """Histories of fifty equally good runs that alarm."""
     for size in rows((50, 100, 200, 1000)):

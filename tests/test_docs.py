@@ -38,6 +38,7 @@ PAGES = sorted(
     [
         *ROOT.glob("docs/*.md"),
         *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "AGENTS.md", "ARCHITECTURE.md")),
+        ROOT / ".github" / "RELEASING.md",
         SKILL,
     ],
     key=lambda path: path.name,

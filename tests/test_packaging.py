@@ -91,7 +91,7 @@ def test_only_the_job_that_publishes_may_prove_who_it_is_and_runs_nothing_of_the
 
 
 def test_a_release_does_what_its_page_says() -> None:
-    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    page = (ROOT / ".github" / "RELEASING.md").read_text(encoding="utf-8")
     written = {line.strip() for line in page.splitlines()}
     done = [line.strip() for step in steps("release.yml") for line in step.get("run", "").splitlines()]
     assert [line for line in done if line not in written] == [done[0]]

@@ -62,7 +62,7 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
         **{f"GIT_{who}_{what}": "x@x" for who in ("AUTHOR", "COMMITTER") for what in ("EMAIL", "NAME")},
         "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}",
     }
-    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    page = (ROOT / ".github" / "RELEASING.md").read_text(encoding="utf-8")
     commands = re.findall(r"^```sh\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[0]
     script = f"set -eu\ngit init -q\ngit add --all\ngit commit -qm Release --date 2026-01-01T00:00:00Z\n{commands}"
     done = subprocess.run(
@@ -184,7 +184,7 @@ def test_what_ships_is_ours_and_has_its_licence(wheel: dict[str, bytes]) -> None
 def test_the_sbom_lists_all_that_an_installation_brings_with_licences(tmp_path: Path) -> None:
     pytest.importorskip("cyclonedx_py", reason="installed for releases: what it needs makes jsonschema load slowly")
     path = tmp_path / "sbom.cdx.json"
-    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    page = (ROOT / ".github" / "RELEASING.md").read_text(encoding="utf-8")
     (line,) = re.findall(r"^cyclonedx-py (environment .*)$", page, re.MULTILINE)
     arguments = line.replace("plain/bin/python", sys.executable).replace("sbom.cdx.json", str(path)).split()
     # its validation parses each address by a grammar for 20 s; a release does that

@@ -48,7 +48,7 @@ def percent(part: Array) -> str:
     return f"{100 * float(part.mean()):.0f} %"
 
 
-@table("judges", "proof.md", ("judge", *SUBSETS, "order decides"))
+@table("judges", "../benchmarks/calibration.md", ("judge", *SUBSETS, "order decides"))
 def judges(_simulations: int, _seed: int) -> Iterator[Row]:
     """Pairs on which a judge is right in both orders, by subset, and those on which the order decides."""
     for judge in JUDGES:
@@ -99,7 +99,11 @@ WAYS: tuple[tuple[str, Callable[[], Chosen]], ...] = (
 )
 
 
-@table("ways", "proof.md", ("asked", "right", "wrong", "no choice", "wrong on Neighbor", "calls per pair"))
+@table(
+    "ways",
+    "../benchmarks/calibration.md",
+    ("asked", "right", "wrong", "no choice", "wrong on Neighbor", "calls per pair"),
+)
 def ways(_simulations: int, _seed: int) -> Iterator[Row]:
     """What panels, a swap of the answers and cascades win and cost."""
     subset, people, _, _ = verdicts("GPT-4")
@@ -175,7 +179,12 @@ INTERVALS: tuple[tuple[str, Callable[[str, int, np.random.Generator], bool | Non
 )
 
 
-@table("intervals", "proof.md", ("95 % interval of", *(f"{each} labels" for each in LABELS)), simulations=500)
+@table(
+    "intervals",
+    "../benchmarks/calibration.md",
+    ("95 % interval of", *(f"{each} labels" for each in LABELS)),
+    simulations=500,
+)
 def intervals(simulations: int, seed: int) -> Iterator[Row]:
     """How often our intervals hold the truth, with labels (or audits) of so many of the pairs."""
     for number, (name, holds, judge) in rows(enumerate(INTERVALS)):
@@ -225,7 +234,7 @@ RECIPES = ("labels resampled, rate fixed", "Lang and Reiczigel", "ours: `correct
 
 @table(
     "recipes",
-    "proof.md",
+    "../benchmarks/calibration.md",
     ("judge passes right / refuses wrong", "labels", *RECIPES),
     simulations=500,
 )
