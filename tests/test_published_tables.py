@@ -208,6 +208,27 @@ def test_the_proof_stays_short_and_its_pictures_show_its_tables() -> None:
         assert (ROOT / "docs" / name).read_text(encoding="utf-8") == drawn, "python benchmarks/real/proof.py --full"
 
 
+def test_the_front_page_and_the_proof_say_what_the_tables_say(tables: Any) -> None:
+    every = tables.published_tables()
+    alarms, falls = ({row["rule"]: row for row in rows_of(every[name])} for name in ("alarms", "falls"))
+    rule = "ours: `max_drop: 0`"
+
+    def percent(cell: str, of: int = 0) -> int:
+        return round(100 * float(cell.split(" / ")[of]))
+
+    def found(size: str, points: int) -> int:
+        return 100 - percent(falls[rule][size], points) - percent(falls[f"{rule} cannot tell"][size], points)
+
+    proof, readme = PAGES["proof.md"], (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"*any drop is red* fails {percent(alarms['any drop']['n = 100'])} of 100 equal candidates" in proof
+    ours = percent(alarms[rule]["n = 100"])
+    assert f"`max_drop: 0` fails {ours}, finds {found('n = 100', 2)} of 100 falls of ten points, and" in proof
+    assert f"and {found('n = 100', 1)} of five." in proof
+    unknown = percent(falls[f"{rule} cannot tell"]["n = 30"], 2)
+    assert f"cannot tell in {unknown} of 100 falls of ten points" in proof
+    assert f"could not tell in {unknown} of 100 falls of ten" in " ".join(readme.split())
+
+
 def test_the_default_of_each_tool_has_its_version_and_the_line_that_documents_it() -> None:
     _, _, after = PAGES["comparison.md"].partition("| tool | verdict without settings | place |\n|---|---|---|\n")
     tools = [line for line in after.partition("\n\n")[0].splitlines() if ", a service |" not in line]
