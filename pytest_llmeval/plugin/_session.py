@@ -327,18 +327,21 @@ class Run(Struct):
         if self.record.broken and (line := self.runner.calls_line()):
             self.notes.append(line)
         emit(session, [verdict_report(*each) for each in self.finished.verdicts])
-        rerun_last_failed(self.config, self._fallen())
+        rerun_last_failed(self.config, self._suspects())
 
-    def _fallen(self) -> Iterator[str]:
-        """Yield the items of cases whose fall failed a gate."""
+    def _suspects(self) -> Iterator[str]:
+        """Yield the items that a failed gate rests on: cases that fell, else all of a suite whose cases passed."""
         assert self.finished is not None
-        gates = ((key, each) for key, each in self.finished.verdicts if isinstance(each, GateResult))
+        gates = [(key, each) for key, each in self.finished.verdicts if isinstance(each, GateResult)]
         fallen = {(key, case) for key, gate in gates for case in gate.fallen}
-        if not fallen:
+        whole = {key for key, gate in gates if gate.outcome == "failed" and not gate.fallen}
+        if not fallen and not whole:
             return
-        for item, result in self.record.items.items():
-            if any((result.part.key, record.id) in fallen for record in result.part.records):
-                yield item.nodeid
+        items = {item.nodeid: result.part for item, result in self.record.items.items()}
+        whole -= {part.key for part in items.values() if any(each.outcome != "passed" for each in part.records)}
+        for nodeid, part in items.items():
+            if part.key in whole or any((part.key, record.id) in fallen for record in part.records):
+                yield nodeid
 
     @property
     def rerun(self) -> Sequence[str]:

@@ -88,6 +88,17 @@ def test_last_failed_after_a_failed_gate_alone_runs_and_judges_its_suite_again(p
     assert again.gates("gated") == {"f1 >= 0.9": "failed"}
 
 
+def test_last_failed_leaves_suites_out_whose_gates_passed(project: "Project", workers: int) -> None:
+    project.suite("gated.eval.yaml", WEAK, gates=["f1 >= 0.9"])
+    project.suite("good.eval.yaml", WEAK, gates=["f1 >= 0.1"])
+    project.suite("weak.eval.yaml", WEAK, thresholds=LIMIT, gates=["f1 >= 0.9"])
+    project.run(workers=workers)
+    again = project.run("--lf", workers=workers)
+    assert {*again.suites} == {"gated", "weak"}
+    assert again.gates("gated") == {"f1 >= 0.9": "failed"}
+    assert again.counts["failed"] == 4  # the gate, and three cases of the weak suite, whose gate needs the others
+
+
 def test_stepwise_stops_at_the_first_failure_and_goes_on_from_there(project: "Project") -> None:
     project.suite("weak.eval.yaml", WEAK, thresholds=LIMIT, gates=["pass_rate >= 0.1"])
     first = project.run("--sw")
