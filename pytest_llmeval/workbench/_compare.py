@@ -17,14 +17,12 @@ from pytest_llmeval.core import (
     Case,
     CaseOutcome,
     CaseRecord,
-    Fault,
     FloatArray,
     GateResult,
     GroupResult,
     LlmevalError,
     MetricChange,
     Result,
-    SuiteError,
     counted,
     grouped,
     interval,
@@ -38,7 +36,7 @@ from pytest_llmeval.reports import CaseReport, SuiteReport, published, read_repo
 from pytest_llmeval.suites import Suite
 from pytest_llmeval.workbench._console import open_noted, table_lines
 from pytest_llmeval.workbench._report_pair import PairedScores, ReportPair, paired_scores, report_changes
-from pytest_llmeval.workbench._reports import results_of
+from pytest_llmeval.workbench._reports import read_suites, results_of
 
 _COMPARE = (
     "Compare two runs over the cases that ran in both, by the metrics that the suite gates or names. The exit code is "
@@ -78,7 +76,7 @@ def _compare(options: Namespace) -> CommandResult:
         named = "one" if options.baseline is None else "three"
         raise LlmevalError(f"found {named} reports, expected two: llmeval compare --baseline OLD NEW")
     reports = (options.report, options.baseline or options.second)
-    pair = ReportPair.from_suites(*map(_chosen, reports), named=any("#" in name for name in reports))
+    pair = ReportPair.from_suites(*map(read_suites, reports), named=any("#" in name for name in reports))
     lines = [f"run {reports[0]} against baseline {reports[1]}"]
     for suites, report in zip(pair.alone, reports, strict=True):
         lines += [f"{each.suite} ({each.path}): only in {report}" for each in suites]
@@ -108,26 +106,6 @@ def _compare(options: Namespace) -> CommandResult:
         say((f"{name}: nothing compared" for name in uncompared), error=True)
     rows = [{"suite": each.name, "metrics": published(each.changes), "vanished": each.vanished} for each in every]
     return CommandResult(code, {"reports": reports, "suites": rows, "failed": to_builtins(failed)}, lines)
-
-
-def _chosen(report: str) -> list[SuiteReport]:
-    """Return the suites of a report; with ``FILE#NAME``, those of one system.
-
-    Raises:
-        SuiteError: The report cannot be read, or has no such system.
-    """
-    file, separator, name = report.partition("#") if not Path(report).exists() else (report, "", "")
-    suites = list(read_report(Path(file)).suites)
-    chosen = [each for each in suites if _is_variant(each, name)] if separator else suites
-    if not chosen:
-        known = [each.variant or each.suite for each in suites]
-        raise SuiteError([Fault(file, 0, 0, "", unknown_name("system", name, known))])
-    return chosen
-
-
-def _is_variant(suite: SuiteReport, name: str) -> bool:
-    """Return whether a suite is the system or variant of a name, or, without any, the suite of this name."""
-    return (suite.variant or suite.suite) == name
 
 
 class _ComparedSuite(NamedTuple):

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from pytest_llmeval.baselines import failures_file, read_failures, write_failures
 from pytest_llmeval.cli import OPTIONS, CommandResult, add_options, count, write_text
-from pytest_llmeval.core import LlmevalError, OptionError, SuiteError, counted, suggest
+from pytest_llmeval.core import Fault, LlmevalError, OptionError, SuiteError, counted, suggest, unknown_name
 from pytest_llmeval.data import display_path
 from pytest_llmeval.reports import (
     CaseReport,
@@ -26,6 +26,21 @@ from pytest_llmeval.reports import (
 from pytest_llmeval.run import with_past
 from pytest_llmeval.suites import SuiteKey
 from pytest_llmeval.workbench._report_pair import ReportPair, paired_scores, remeasured, report_changes
+
+
+def read_suites(report: str) -> list[SuiteReport]:
+    """Return the suites of a report; with ``FILE#NAME``, those of one system.
+
+    Raises:
+        SuiteError: The report cannot be read, or has no such system.
+    """
+    file, separator, name = report.partition("#") if not Path(report).exists() else (report, "", "")
+    suites = list(read_report(Path(file)).suites)
+    chosen = [suite for suite in suites if (suite.variant or suite.suite) == name] if separator else suites
+    if not chosen:
+        known = [suite.variant or suite.suite for suite in suites]
+        raise SuiteError([Fault(file, 0, 0, "", unknown_name("system", name, known))])
+    return chosen
 
 
 def results_of(suites: Sequence[SuiteReport], path: Path) -> list[SuiteReport]:

@@ -197,6 +197,20 @@ def test_what_cannot_be_planned_is_refused(
     assert message in capsys.readouterr().err
 
 
+def test_a_report_of_several_systems_names_the_one_to_plan(suite: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = Path(report("r.json", scores(1)))
+    data = json.loads(path.read_text(encoding="utf-8"))
+    alone = data["suites"][0]
+    data["suites"] = [{**alone, "suite": f"s[{name}]", "variant": name} for name in ("small", "large")]
+    path.write_text(json.dumps(data), encoding="utf-8")
+    assert main(["power", suite, "--report", "r.json"]) == 2
+    assert "found 2 results of s.eval.yaml, expected one (name a system: FILE#NAME)" in capsys.readouterr().err
+    assert main(["power", suite, "--report", "r.json#large"]) == 0
+    assert "exact_match" in capsys.readouterr().out
+    assert main(["power", suite, "--report", "r.json#lrge"]) == 2
+    assert "did you mean 'large'" in capsys.readouterr().err
+
+
 def test_what_is_not_possible_is_not_promised(suite: str, capsys: pytest.CaptureFixture[str]) -> None:
     cases = [{"id": str(n), "expected": "x", "prediction": "x"} for n in range(6)]
     write_suite(cases=cases, gates=[{"metric": "exact_match", "max_drop": 0.02}])

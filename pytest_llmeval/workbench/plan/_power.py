@@ -48,7 +48,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--metric", action="append", metavar="NAME", help="only this metric; may be repeated")
     parser.add_argument(
-        "--report", type=Path, action="append", metavar="FILE", help="JSON report of the suite; may be repeated"
+        "--report",
+        type=Path,
+        action="append",
+        metavar="FILE",
+        help="JSON report of the suite, or FILE#SYSTEM; may be repeated",
     )
     parser.add_argument("--confidence", type=share, metavar="SHARE", help="of the test; default: that of the gate")
     parser.add_argument(

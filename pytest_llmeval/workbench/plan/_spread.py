@@ -21,10 +21,10 @@ from pytest_llmeval.numbers import (
     present,
     weighted_ratios,
 )
-from pytest_llmeval.reports import SuiteReport, read_report
+from pytest_llmeval.reports import SuiteReport
 from pytest_llmeval.suites import Suite, SuiteKey
 from pytest_llmeval.workbench._report_pair import with_ids_of
-from pytest_llmeval.workbench._reports import results_of
+from pytest_llmeval.workbench._reports import read_suites, results_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -291,9 +291,10 @@ class Sources:
         """
         recorded: list[tuple[str, SuiteReport]] = []
         for report in reports:
-            results = results_of(read_report(report).suites, path)
+            results = results_of(read_suites(str(report)), path)
             if len(results) != 1:
-                message = f"found {counted(len(results), 'result')} of {path}, expected one"
+                named = " (name a system: FILE#NAME)" if results else ""
+                message = f"found {counted(len(results), 'result')} of {path}, expected one{named}"
                 raise SuiteError([Fault(str(report), 0, 0, "", message)])
             renamed = with_ids_of(recorded[0][1], results[0])[0] if recorded else results[0]
             recorded.append((str(report), renamed))
