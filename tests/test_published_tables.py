@@ -236,6 +236,19 @@ def test_the_default_of_each_tool_has_its_version_and_the_line_that_documents_it
     assert [line for line in tools if not re.match(r"\| [\w-]+ \d+(\.\d+)+ \|.*`[\w/.]+`, line \d+", line)] == []
 
 
+@pytest.mark.release
+@pytest.mark.usefixtures("tables")
+def test_the_gate_says_of_the_compared_runs_what_the_comparison_says() -> None:
+    deciders = importlib.import_module("deciders")
+    _, _, after = PAGES["comparison.md"].partition("\n| pair of runs |")
+    rows = [line.strip("| ").split(" | ") for line in after.partition("\n\n")[0].splitlines()[2:]]
+    situations = deciders.situations()
+    assert [row[0] for row in rows] == list(situations)
+    for situation, *_, ours in rows:
+        code, word = re.findall(r"^(exit code \d): ([a-z ]+)", deciders.this_package(situations[situation]))[0]
+        assert (ours.startswith(f"`{word}"), ours.endswith(code)) == (True, True), situation
+
+
 NEIGHBOURS = re.compile(
     r"Of (\d+) [\w ]+ and a (?:rate|mode) of ([\d.]+)( %)?, 0 to (\d) [\w ]+ have a probability of (0\.\d+), "
     r"0 to (\d) have (0\.\d+)"
