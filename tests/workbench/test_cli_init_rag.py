@@ -17,7 +17,13 @@ from servers import PATIENCE
 from pytest_llmeval.cli import main
 from pytest_llmeval.core import LlmevalError
 from pytest_llmeval.suites import default_registry, load_suite
-from pytest_llmeval.workbench.init._questions import AnswerShape, answer_shape, find_columns, read_questions
+from pytest_llmeval.workbench.init._questions import (
+    AnswerShape,
+    QuestionColumns,
+    answer_shape,
+    find_columns,
+    read_questions,
+)
 
 Command = Callable[..., tuple[int, list[str]]]
 
@@ -383,6 +389,15 @@ def test_a_column_that_is_not_known_is_asked_for(tmp_path: Path) -> None:
     with pytest.raises(LlmevalError, match=r"name the one with the question: --question COLUMN"):
         find_columns(file, {})
     assert find_columns(file, {"question": "b1", "expected": "c1"})[:2] == ("b1", "c1")
+
+
+def test_columns_that_the_user_names_come_first_and_a_hyphen_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "q.csv"
+    write_questions(path, 3, "id,question,answer,topic")
+    columns = find_columns(read_questions(path), {"id": "-", "label": "answer", "expected": "topic"})
+    assert columns == QuestionColumns("question", expected="topic", label="answer")
+    with pytest.raises(LlmevalError, match=r"--label topics: found the columns .* did you mean 'topic'"):
+        find_columns(read_questions(path), {"label": "topics"})
 
 
 def test_ids_that_repeat_name_no_cases_and_empty_questions_are_faults(tmp_path: Path) -> None:
