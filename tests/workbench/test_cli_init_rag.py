@@ -396,7 +396,7 @@ def test_columns_that_the_user_names_come_first_and_a_hyphen_is_none(tmp_path: P
     write_questions(path, 3, "id,question,answer,topic")
     columns = find_columns(read_questions(path), {"id": "-", "label": "answer", "expected": "topic"})
     assert columns == QuestionColumns("question", expected="topic", label="answer")
-    with pytest.raises(LlmevalError, match=r"--label topics: found the columns .* did you mean 'topic'"):
+    with pytest.raises(LlmevalError, match=r"--label topics: found the columns .*did you mean 'topic'"):
         find_columns(read_questions(path), {"label": "topics"})
 
 
