@@ -4,6 +4,8 @@ Run as ``python benchmarks/published_scorers.py FOLDER``. The folder has what ma
 comparison whose files are absent is left out, and the line says which they are:
 
 * ``evaluate.py``, ``gold.json``, ``answers.json``: the script and files of SemEval-2024 Task 3, Subtask 1;
+* ``dev.json``, ``submission.json``: claims of AVeriTeC and answers to them in the same order; its ``eval.py`` calls
+  scikit-learn, if it is installed;
 * ``evaluation.py``, ``locomo_output.json``: the scorer of LoCoMo, and a file that its scripts write;
 * ``qrels.txt``, ``run.txt``: judgements and a run; the scorer is ``pytrec_eval``, if it is installed.
 """
@@ -23,10 +25,14 @@ from pytest_llmeval import get_evaluator, score
 from pytest_llmeval.core import Fault
 from pytest_llmeval.evaluators.measures._locomo import locomo_f1, refuses
 from pytest_llmeval.tasks.emotion_cause.package import evaluate_1_2
+from pytest_llmeval.tasks.fact_check._source import FactCheckSource
 from pytest_llmeval.tasks.retrieval._source import TrecSource
 
 Numbers = Mapping[str, tuple[float, float]]
 """Name of a number to its value of the published scorer, and the value here."""
+
+
+AVERITEC = ("Supported", "Refuted", "Not Enough Evidence", "Conflicting Evidence/Cherrypicking")
 
 
 def load(path: Path) -> ModuleType:
@@ -45,6 +51,23 @@ def emotion_cause(folder: Path) -> Numbers:
     return {
         f"{row}.{place}": pair for row in (0, 1) for place, pair in enumerate(zip(theirs[row], ours[row], strict=True))
     }
+
+
+def fact_check(folder: Path) -> Numbers:
+    scorer: Any = import_module("sklearn.metrics")
+    faults: list[Fault] = []
+    source = FactCheckSource(path="dev.json", fields={"verdict": "label"}, predictions="submission.json")
+    cases = source.load(folder, faults)
+    result = score(get_evaluator("fact_check", explanation="omit", verdicts=AVERITEC), cases, confidence=None)
+    gold, labels = (
+        [row["label"] for row in json.loads((folder / name).read_text("utf-8"))]
+        for name in ("dev.json", "submission.json")
+    )
+    theirs = {
+        "verdict_accuracy": scorer.accuracy_score(gold, labels),
+        "verdict_macro_f1": scorer.f1_score(gold, labels, labels=AVERITEC, average="macro"),
+    }
+    return {name: (value, result.metrics[name].value or 0.0) for name, value in theirs.items()}
 
 
 def locomo(folder: Path) -> Numbers:
@@ -76,6 +99,7 @@ def retrieval(folder: Path) -> Numbers:
 
 COMPARISONS: Mapping[str, tuple[Callable[[Path], Numbers], tuple[str, ...], str]] = {
     "emotion_cause": (emotion_cause, ("evaluate.py", "gold.json", "answers.json"), ""),
+    "fact_check": (fact_check, ("dev.json", "submission.json"), "sklearn"),
     "locomo": (locomo, ("evaluation.py", "locomo_output.json"), ""),
     "retrieval": (retrieval, ("qrels.txt", "run.txt"), "pytrec_eval"),
 }

@@ -1,8 +1,7 @@
 """Collection of suite files: each case becomes a test function, so that all pytest features apply."""
 
-import inspect
 import types
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
@@ -13,6 +12,7 @@ from msgspec import Struct, structs
 
 from pytest_llmeval.core import BAD, MISSING, BudgetError, Case, LlmevalError, SuiteError, origin, printable
 from pytest_llmeval.data import IN_MODULE
+from pytest_llmeval.plugin._blocking import FACTORIES, InstalledPlugins, blocking_fixture, is_ours, outlives_its_test
 from pytest_llmeval.plugin._payload import (
     CASE_FIXTURES,
     LOADER,
@@ -44,62 +44,6 @@ if TYPE_CHECKING:
     from pytest_llmeval.targets import Target
 
 
-_FACTORIES = ("llmeval_target", "judge_client")
-
-
-def blocking_fixture(names: Iterable[str], fixtures: "Mapping[str, Sequence[pytest.FixtureDef[object]]]") -> str:
-    """Return the first fixture that lives for one test only and can matter to a call of the target; empty if none.
-
-    Args:
-        names: Of the fixtures that a case's test uses, autouse ones included.
-        fixtures: Their definitions, the one that holds last.
-    """
-    for name in names:
-        if name == "request":
-            # A target that is made from the parameter of a model matrix is the same for all cases.
-            if any("request" in each.argnames and not each.params for each in fixtures.get("llmeval_target", ())[-1:]):
-                return "llmeval_target"
-            continue
-        for defined in fixtures.get(name, ())[-1:]:
-            if defined.scope != "function" or _is_plain(defined):
-                continue
-            return name
-    return ""
-
-
-def _is_ours(defined: "pytest.FixtureDef[object]") -> bool:
-    return defined.func.__module__.startswith("pytest_llmeval.")
-
-
-def _is_plain(defined: "pytest.FixtureDef[object]") -> bool:
-    """Return whether a fixture leaves nothing to undo after its test: it is ours, or it just returns something."""
-    if _is_ours(defined):
-        return defined.argname != "eval_case"
-    return defined.argname in _FACTORIES and not inspect.isgeneratorfunction(defined.func)
-
-
-def outlives_its_test(
-    name: str, fixtures: "Mapping[str, Sequence[pytest.FixtureDef[object]]]", overrides: int = 0
-) -> bool:
-    """Return whether what a fixture returns can be used after its test, as far as pytest knows.
-
-    Args:
-        name: Of the fixture.
-        fixtures: The definitions of all fixtures that it uses, directly or not.
-        overrides: How many definitions of that name, which use the one before them, are left aside.
-    """
-    known = fixtures.get(name, ())
-    for defined in known[len(known) - 1 - overrides :][:1] if overrides < len(known) else ():
-        if defined.scope != "function":
-            return True
-        used = all(
-            argument != "request" and outlives_its_test(argument, fixtures, overrides + 1 if argument == name else 0)
-            for argument in defined.argnames
-        )
-        return _is_plain(defined) and used
-    return True
-
-
 _LISTED = 20
 _EXPLAINED = 5
 _T = TypeVar("_T")
@@ -110,11 +54,13 @@ class CaseItem(pytest.Function):
 
     Attributes:
         early: What may be called for it before its turn.
+        resting: The fixture of a plugin that may matter to early calls once a case has a mark; empty if none.
         queue: The items of its suite and variant that may be called for early, once the session knows them.
         position: Where its followers begin in that queue.
     """
 
     early = EarlyCalls()
+    resting = ""
     queue: "Sequence[CaseItem]" = ()
     position = 0
 
@@ -194,7 +140,7 @@ class CaseItem(pytest.Function):
 def _has_own_target(variant: pytest.Function) -> bool:
     """Return whether a fixture of the user answers the cases."""
     defined = fixture_info(variant).name2fixturedefs.get("llmeval_target", ())[-1:]
-    return any(not _is_ours(each) for each in defined)
+    return any(not is_ours(each) for each in defined)
 
 
 def _line(suite: Suite, case: Case) -> int:
@@ -267,7 +213,7 @@ class EvalModule(SyntheticModule):
             raise loader.refuse(error) from None
         module = types.ModuleType("llmeval_" + "".join(c if c.isalnum() else "_" for c in self.name))
         module.__file__ = str(self.path)
-        asks_target = not self._suite.systems and self._lacks_predictions()
+        asks_target = not self._suite.systems and _lacks_predictions(self._suite)
         template = _TEMPLATES[asks_target, self._suite.asks_models]
         prototypes = {"case": self._function(module.__name__, template.__code__, "case", 1)}
         if self._suite.asks_models:
@@ -284,10 +230,7 @@ class EvalModule(SyntheticModule):
             return True
         declared = suite.target is not None or suite.model is not None
         has_target = declared or any(map(_has_own_target, variants[:1]))
-        return has_target and self._lacks_predictions()
-
-    def _lacks_predictions(self) -> bool:
-        return any(case.prediction is MISSING for case in self._suite.cases)
+        return has_target and _lacks_predictions(suite)
 
     def _function(self, module: str, template: types.CodeType, name: str, line: int) -> types.FunctionType:
         code = template.replace(co_filename=str(self.path), co_firstlineno=line, co_name=name)
@@ -337,21 +280,26 @@ class EvalModule(SyntheticModule):
             for variant in variants
             for name in (suite.systems or [_variant_of(variant)])
         ]
-        return [_Way(variant, own, key, self._early_calls(own, variant, judge_client)) for variant, own, key in ways]
+        return [_Way(variant, own, key, *self._early_calls(own, variant, judge_client)) for variant, own, key in ways]
 
-    def _early_calls(self, suite: Suite, variant: pytest.Function, judge_client: list[pytest.Function]) -> EarlyCalls:
-        """Return which calls may start before a case's test is set up."""
+    def _early_calls(
+        self, suite: Suite, variant: pytest.Function, judge_client: list[pytest.Function]
+    ) -> tuple[EarlyCalls, str]:
+        """Return which calls may start before a case's test is set up, and the fixture for which a mark forbids it."""
         if not self._makes_calls([variant]):
-            return EarlyCalls()  # looking for calls to make would cost each case time
+            return EarlyCalls(), ""  # looking for calls to make would cost each case time
         info = fixture_info(variant)
         judge = all(outlives_its_test("judge_client", fixture_info(item).name2fixturedefs) for item in judge_client)
         if suite.model is not None and not _has_own_target(variant):
-            return EarlyCalls(judge, judge)  # as for judges, what fixtures do to this process is no concern of a model
-        blocking = blocking_fixture(info.names_closure, info.name2fixturedefs)
-        if blocking and blocking not in _FACTORIES and len(suite.cases) > 1 and self._lacks_predictions():
-            loader = self.config.stash[LOADER]
-            loader.left_out.serial.add((loader.display_path(suite.path), blocking))
-        return EarlyCalls(judge and not blocking, judge)
+            # As for judges, what fixtures do to this process is no concern of a model.
+            return EarlyCalls(judge, judge), ""
+        concerning = InstalledPlugins.beside(self.config).concerning(info)
+        blocking = blocking_fixture(concerning, info.name2fixturedefs)
+        if blocking:
+            if blocking not in FACTORIES:
+                _say_serial(self.config, suite, blocking)
+            return EarlyCalls(target=False, judge=judge), ""
+        return EarlyCalls(judge, judge), blocking_fixture(info.names_closure, info.name2fixturedefs)
 
     def _item(self, way: "_Way", case: Case) -> CaseItem:
         suite, variant = way.suite, way.prototype
@@ -372,7 +320,7 @@ class EvalModule(SyntheticModule):
             loaded=LoadedCase(suite, case, way.key),
             cases=suite.cases if suite.bulk else (),
         )
-        item.early = way.early
+        item.early, item.resting = way.early, way.resting
         function.__defaults__ = (item, _has_users_lines)
         return item
 
@@ -385,23 +333,50 @@ class _Way(Struct, frozen=True):
         suite: With the cases of the system, if it is one.
         key: What the results are gathered under.
         early: What may be called for a case before its turn.
+        resting: The fixture of a plugin that may matter to early calls once a case has a mark; empty if none.
     """
 
     prototype: pytest.Function
     suite: Suite
     key: SuiteKey
     early: EarlyCalls
+    resting: str
 
 
 def link_followers(items: Iterable[pytest.Item]) -> None:
     """Link the items of suites to their successors, except those that a mark may skip: they get no early calls."""
+    cases = [item for item in items if isinstance(item, CaseItem)]
+    _heed_marks([item for item in cases if item.resting])
     queues: dict[SuiteKey, list[CaseItem]] = {}
-    for item in items:
-        if isinstance(item, CaseItem) and any(item.early) and carried_records(item) is None:
+    for item in cases:
+        if any(item.early) and carried_records(item) is None:
             queue = queues.setdefault(item.loaded.key, [])
             if item.get_closest_marker("skip") is None and item.get_closest_marker("skipif") is None:
                 queue.append(item)
             item.queue, item.position = queue, len(queue)
+
+
+def _heed_marks(items: Sequence[CaseItem]) -> None:
+    """Make the calls of those suites wait for each other in which a case has a mark that a plugin may act on."""
+    if not items:
+        return
+    known = InstalledPlugins.beside(items[0].config).marks()
+    marked = {item.loaded.key for item in items if any(mark.name in known for mark in item.iter_markers())}
+    for item in items:
+        if item.loaded.key in marked:
+            item.early = EarlyCalls(target=False, judge=item.early.judge)
+            _say_serial(item.config, item.loaded.suite, item.resting)
+
+
+def _say_serial(config: pytest.Config, suite: Suite, fixture: str) -> None:
+    """Note that the calls of a suite wait for each other, if there are several."""
+    if len(suite.cases) > 1 and _lacks_predictions(suite):
+        loader = config.stash[LOADER]
+        loader.left_out.serial.add((loader.display_path(suite.path), fixture))
+
+
+def _lacks_predictions(suite: Suite) -> bool:
+    return any(case.prediction is MISSING for case in suite.cases)
 
 
 def _from(items: Sequence[_T], start: int) -> Iterable[_T]:
@@ -458,7 +433,7 @@ def over_suite(metafunc: pytest.Metafunc, named: "str | DeclaredSuite", *, enabl
         metafunc.parametrize(names[0], [pytest.param(None, marks=skip)], ids=["llmeval"])
         return
     definitions = fixture_info(node).name2fixturedefs
-    ours = (name for name in names if _is_ours(definitions[name][-1]))
+    ours = (name for name in names if is_ours(definitions[name][-1]))
     fixture = next(ours, None)
     if fixture is None:
         raise pytest.Collector.CollectError(

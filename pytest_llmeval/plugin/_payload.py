@@ -22,6 +22,7 @@ from pytest_llmeval.core import (
     users_only,
 )
 from pytest_llmeval.data import IN_MODULE, display_path, looks_like_suite
+from pytest_llmeval.plugin._blocking import TAG
 from pytest_llmeval.plugin._options import naming_hint
 from pytest_llmeval.plugin._pytest_private import load_conftests, terminal_columns
 from pytest_llmeval.reports import CasePlace, explain
@@ -123,7 +124,7 @@ class SuiteLoader(Struct):
             self.runner.judges.user_of(path, suite.conversation.user, file)
         self.check_answers(suite, suite.systems or [""])
         for tag in sorted({tag for case in suite.cases for tag in case.tags}):
-            self.config.addinivalue_line("markers", f"{tag}: a tag of evaluation cases")
+            self.config.addinivalue_line("markers", f"{tag}: {TAG}")
         return self.ordered(suite)
 
     def registry(self, path: Path) -> Registry:

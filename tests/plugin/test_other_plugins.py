@@ -1,5 +1,6 @@
 """Suites beside other plugins of pytest: whatever reports or repeats an item, its last attempt counts."""
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -175,6 +176,84 @@ def test_a_fixture_that_makes_calls_wait_for_each_other_is_named(project: "Proje
         "conftest.py", "import pytest\n\n@pytest.fixture(autouse=True, scope='session')\ndef guarded():\n    yield\n"
     )
     assert "one after the other" not in project.run(workers=workers).text
+
+
+GUARDS = """
+import pytest
+
+def pytest_addoption(parser, pluginmanager):
+    parser.getgroup("guards").addoption("--guarded", action="store_true", help="Guard all tests.")
+    parser.addini("guarded_hosts", "Hosts.", type="args", default=["localhost"])
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "guarded(hosts): guard a test")
+
+@pytest.fixture
+def hosts():
+    return []
+
+@pytest.fixture(autouse=True)
+def guard(request, hosts, monkeypatch):
+    yield hosts
+"""
+
+TOGETHER = """
+from threading import Barrier
+
+both = Barrier(2)
+
+def answer(word):
+    both.wait(timeout=30)
+    return word.upper()
+"""
+
+OWN = """
+import pytest
+
+@pytest.fixture
+def llmeval_target(guard):
+    return str.upper
+"""
+
+MARKED = """
+import pytest
+
+def pytest_collection_modifyitems(items):
+    items[-1].add_marker(pytest.mark.guarded)
+"""
+
+CONCERNED = {
+    "nothing": ("", (), {}, ""),
+    "an option": ("", ("--guarded",), {}, "guard"),
+    "a line of the configuration": ("[pytest]\nguarded_hosts = example.org\n", (), {}, "guard"),
+    "a mark": ("", (), {"conftest.py": MARKED}, "guard"),
+    "the target": ("", (), {"conftest.py": OWN}, "guard"),
+    "a fixture of the project": (
+        "",
+        (),
+        {"conftest.py": "import pytest\n\n@pytest.fixture(autouse=True)\ndef own(guard):\n    yield\n"},
+        "guard",
+    ),
+}
+"""What asks an installed plugin to act: configuration, arguments, files, and the fixture that is named."""
+
+
+@pytest.mark.parametrize("asker", CONCERNED)
+def test_calls_wait_for_a_fixture_of_an_installed_plugin_only_if_something_asks_it_to_act(
+    project: "Project", monkeypatch: pytest.MonkeyPatch, asker: str, workers: int
+) -> None:
+    configuration, arguments, files, fixture = CONCERNED[asker]
+    project.write("site/guards.py", GUARDS)
+    project.write("site/guards-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: guards\nVersion: 1.0\n")
+    project.write("site/guards-1.0.dist-info/entry_points.txt", "[pytest11]\nguards = guards\n")
+    monkeypatch.setenv("PYTHONPATH", str(project.path / "site"))
+    for name, text in {"pytest.ini": configuration, **files}.items():
+        project.write(name, text)
+    project.write("app.py", TOGETHER if not (fixture or workers) else TOGETHER.replace("both.", "# "))
+    project.asking("s.eval.yaml", "app:answer", "one", "two")
+    ran = project.run(*arguments, workers=workers)
+    named = re.findall("one after the other, due to the fixture '(.*)'", ran.text)
+    assert (ran.code, named) == (0, [fixture] if fixture else []), ran.text
 
 
 def test_calls_of_judges_wait_for_no_fixture(project: "Project", workers: int) -> None:

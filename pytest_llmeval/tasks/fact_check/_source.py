@@ -30,6 +30,7 @@ _MEANT: Final = {"label": "verdict", "gold_label": "verdict", "evidence": "evide
 _ANSWER_ID_KEYS = (*_ID_KEYS, "question_id")
 _EXPECTED_KEYS = ("verdict", "justification", "evidence_sources")
 _ANSWER_KEYS = ("prediction", "answer")
+_READ_KEYS = (*_ANSWER_KEYS, "verdict")
 _RESULT_KEYS = (
     {
         "verdict": "llm_verdict",
@@ -57,12 +58,13 @@ class FactCheckSource(FileSource):
     Answers belong to cases by id, as in all formats (or ``claim_id``), or by ``claim`` where they have no id. An object
     that has no answer under ``prediction`` or ``answer`` is itself the answer of a fact checker, one with an id only if
     it has a verdict. An answer that is null is missing: the call failed. The results of ``enhanced_test_results.json``
-    are answers as well.
+    are answers as well. An answer with the id of another claim belongs to its ``claim``: AVeriTeC counts from 0.
 
     Attributes:
         labels: More keys of the objects that become labels.
         fields: Keys of the objects for ``id``, ``claim``, ``verdict``, ``justification`` and ``evidence_sources`` with
-            other names, such as ``{verdict: label}``; further keys are then ignored.
+            other names, such as ``{verdict: label}``; further keys are then ignored. Answers may have these names as
+            well.
         ignore: Keys of the objects that are not read on purpose.
     """
 
@@ -119,24 +121,31 @@ class FactCheckSource(FileSource):
         """Return the recorded answers; of claims that are there several times, the answers come in the same order."""
         waiting = grouped((_key(case.input), name) for name, case in reversed(list(cases.items())))
 
+        def is_of_another(name: object, claim: object) -> bool:
+            if not isinstance(claim, str) or _key(claim) not in waiting:
+                return False
+            return str(name) not in cases or _key(cases[str(name)].input) != _key(claim)
+
         def with_id(row: Any) -> Any:
             if not isinstance(row, dict):
                 return row
             if known := next((each for each in _RESULT_KEYS if each["verdict"] in row), None):
                 reply = {key: row[name] for key, name in known.items() if row.get(name) is not None}
                 row = {**row, "prediction": reply if "verdict" in reply else None}
+            elif not any(key in row for key in _READ_KEYS):
+                row = self._renamed(row)
             answer = next((row[key] for key in _ANSWER_KEYS if key in row), row)
             key = next((key for key in _ANSWER_ID_KEYS if row.get(key) is not None), None)
-            if key is not None:
+            claim = row.get("claim")
+            if key is not None and not is_of_another(row[key], claim):
                 lacks_answer = answer is row and "verdict" not in row
                 return {**row, "id": row[key]} if lacks_answer else {"id": row[key], "prediction": answer}
-            claim = row.get("claim")
             if not isinstance(claim, str):
                 return row
             names = waiting.get(_key(claim), [claim])
             return {"id": names.pop() if len(names) > 1 else names[0], "prediction": answer}
 
-        answers = read_answers(path, faults, with_id, rows_key="results", answer_keys=(*_ANSWER_KEYS, "verdict"))
+        answers = read_answers(path, faults, with_id, rows_key="results", answer_keys=_READ_KEYS)
         return [answer for answer in answers if answer.value is not None]
 
 

@@ -417,6 +417,14 @@ def test_a_data_set_declares_its_labels_and_macro_f1_is_over_all_of_them() -> No
     assert metrics[f"verdict_accuracy[{AVERITEC[3]}]"].value == 1
 
 
+def test_the_four_examples_of_averitec_have_the_numbers_of_its_scorer() -> None:
+    from pytest_llmeval import Case, get_evaluator, score
+
+    cases = [Case(gold, expected={"verdict": gold}, prediction={"verdict": "Refuted"}) for gold in AVERITEC]
+    metrics = score(get_evaluator("fact_check", explanation="omit", verdicts=AVERITEC), cases, confidence=None).metrics
+    assert (metrics["verdict_accuracy"].value, metrics["verdict_macro_f1"].value) == (0.25, pytest.approx(0.1))
+
+
 @pytest.mark.parametrize("predicted", ["CONTRADICT", "谣言", "pants-fire", "REFUTES", "refuted", "Contradicted"])
 def test_names_of_other_data_sets_are_synonyms(predicted: str) -> None:
     from pytest_llmeval import get_evaluator

@@ -146,6 +146,15 @@ def test_a_call_that_failed_is_no_answer(tmp_path: Path) -> None:
     assert predictions(tmp_path, {"1": None, "2": "Hm."}) == [MISSING, "Hm."]
 
 
+def test_a_submission_with_the_keys_of_its_data_set_belongs_to_claims_by_their_text(tmp_path: Path) -> None:
+    claims = [{"claim": name, "label": "Refuted"} for name in "abc"]
+    submitted = [{"claim_id": n, "claim": name, "label": f"{name}!"} for n, name in enumerate("abc")]
+    for answers in (submitted, [{key: row[key] for key in ("claim", "label")} for row in submitted]):
+        cases, faults = load(tmp_path, claims, answers, fields={"verdict": "label"})
+        assert faults == []
+        assert [(case.id, case.prediction["verdict"]) for case in cases] == [("1", "a!"), ("2", "b!"), ("3", "c!")]
+
+
 def test_answers_to_a_claim_that_is_there_twice_come_in_order(tmp_path: Path) -> None:
     claims = [{"id": name, "claim": "same"} for name in ("a", "b")]
     answers = [{"claim": "same", "answer": text} for text in ("first", "second")]

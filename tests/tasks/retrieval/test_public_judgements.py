@@ -36,6 +36,23 @@ def trec(qrels: str, run: str, **options: Any) -> list[Case]:
     return cases
 
 
+GRADES = {0: {"D0": 0, "D1": 1, "D2": 1, "D3": 2, "D4": 0}, 1: {"D0": 1, "D3": 2, "D5": 2}}
+SIMILARITIES = {0: {"D0": 8, "D2": 7, "D1": 3, "D3": 4, "D4": 1}, 1: {"D1": 8, "D3": 7, "D4": 3, "D2": 4}}
+"""Of the tests of ir_measures, which calls trec_eval; that ranks by similarity and not by the order of lines."""
+
+
+def test_what_trec_eval_prints_for_public_judgements_is_printed_here() -> None:
+    cases = trec(
+        "".join(f"{query} 0 {name} {grade}\n" for query, row in GRADES.items() for name, grade in row.items()),
+        "".join(
+            f"{query} 0 {name} 1 0.{best} run\n" for query, row in SIMILARITIES.items() for name, best in row.items()
+        ),
+    )
+    metrics = score(by_id(k=[10]), cases, confidence=None).metrics
+    printed = {"ndcg@10": 0.4969, "map@10": 0.4028, "mrr": 0.5, "precision@10": 0.2, "recall@10": 0.6667}
+    assert {name: round(metrics[f"gold_{name}"].value or 0, 4) for name in printed} == printed
+
+
 @pytest.mark.parametrize("grades", ["0", "-1", "-2"])
 def test_a_judged_query_without_a_relevant_document_counts_in_every_metric(grades: str) -> None:
     cases = trec(f"1 0 a 1\n2 0 b {grades}\n", "1 Q0 a 1 2 t\n2 Q0 b 1 2 t\n2 Q0 c 2 1 t\n")
