@@ -96,6 +96,7 @@ if TYPE_CHECKING:
         name_of,
     )
     from pytest_llmeval.core._observation import FloatArray, Observation, Sums, Totals, abstained_of
+    from pytest_llmeval.core._rereading import form_as
     from pytest_llmeval.core._results import (
         BAD,
         PASS_RATE,
@@ -329,6 +330,7 @@ _HOMES = {
         "Totals",
         "abstained_of",
     ),
+    "_rereading": ("form_as",),
     "_results": (
         "AnswerOrigin",
         "AnswerShown",

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from pytest_llmeval.core._codec import are_equal, form_of, is_json
 from pytest_llmeval.core._errors import LlmevalError, PredictionError
+from pytest_llmeval.core._rereading import form_as
 from pytest_llmeval.core.wording import listed, printable
 
 if TYPE_CHECKING:
@@ -476,12 +477,18 @@ class Case(Generic[Input_co, Expected_co]):
         return getattr(self, name) if known is None else known.behind(getattr(self, name))
 
     def with_equal_forms(self) -> "Case[Input_co, Expected_co]":
-        """Return this case with one form for expectation and prediction if they are equal as objects."""
+        """Return this case with one form for expectation and prediction if they are equal as objects.
+
+        An expectation that is JSON data is read as the type of a prediction that is an object.
+        """
         if not self.objects or self.prediction is MISSING or self.expected is None:
             return self
         value, expected = self.object_of("prediction"), self.object_of("expected")
-        if (is_json(value) and is_json(expected)) or not are_equal(expected, value):
+        if is_json(value) and is_json(expected):
             return self
+        if not are_equal(expected, value):
+            form = form_as(self.expected, value) if is_json(expected) else self.expected
+            return self if form is self.expected else replace(self, expected=form)
         objects = {**self.objects, "prediction": HeldObject(self.expected, value)}
         return replace(self, prediction=self.expected, objects=objects)
 

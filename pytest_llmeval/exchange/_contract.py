@@ -116,6 +116,11 @@ class SourceLedger:
         self.data = data
         self.line = line_of
         self._by_path: dict[SourcePath, Construct] = {}
+        self._absent: set[SourcePath] = set()
+
+    def pass_over(self, path: SourcePath) -> None:
+        """List no construct for an empty value, which a tool writes for what is absent."""
+        self._absent.add(path)
 
     def note(
         self,
@@ -199,7 +204,7 @@ class SourceLedger:
 
     def constructs(self) -> list[Construct]:
         """Return all constructs in the order of the file; those that the importer does not know are not imported."""
-        holders = {path[:end] for path in self._by_path for end in range(len(path))}
+        holders = {path[:end] for path in (*self._by_path, *self._absent) for end in range(len(path))}
         unknown = [
             Construct(
                 self.file,
@@ -209,7 +214,7 @@ class SourceLedger:
                 Fate.NOT_IMPORTED,
                 "the importer does not know this key",
             )
-            for path in _uncovered(self.data, (), self._by_path.keys(), holders)
+            for path in _uncovered(self.data, (), self._by_path.keys() | self._absent, holders)
         ]
         listed = [*self._by_path.values(), *unknown]
         return sorted(listed, key=lambda each: (each.line, [str(step).zfill(9) for step in each.path]))

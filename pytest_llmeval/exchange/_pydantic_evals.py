@@ -69,9 +69,9 @@ def import_pydantic(path: Path, display_path: str, options: ImportOptions) -> Im
         raise ledger.fault((), "found no list under 'cases', expected a dataset of pydantic-evals")
     suite = ImportedSuite(options.suite_name(path.stem))
     reader = _DatasetReader(ledger, suite)
-    empty = {key for key, value in data.items() if value in _EMPTY and key != "cases"}
-    for key in sorted(empty):
-        ledger.same((key,), key, "nothing is written there")
+    empty = {key for key, value in data.items() if value in (None, [])} - {"cases"}
+    for key in empty:
+        ledger.pass_over((key,))
     others = data.keys() - {"cases", "evaluators"} - empty
     if name := first_text(data, "name"):
         suite.settings["description"] = name
@@ -84,10 +84,6 @@ def import_pydantic(path: Path, display_path: str, options: ImportOptions) -> Im
         source.suite = None
         source.refusal = "found no case with inputs, expected at least one under 'cases'"
     return source
-
-
-_EMPTY: Final[tuple[Any, ...]] = (None, [])
-"""What the tool writes for parts that a dataset or a case does not have."""
 
 
 class _DatasetReader:
@@ -138,16 +134,15 @@ class _DatasetReader:
         case: dict[str, Any] = {"id": ids.next(raw.get("name")), "input": raw["inputs"]}
         for key, value in raw.items():
             place = (*path, key)
-            if key in ("inputs", "name"):
+            if key != "inputs" and (value is None or (value == [] and key != "expected_output")):
+                self.ledger.pass_over(place)
+            elif key in ("inputs", "name"):
                 self.ledger.same(place, key, "the input of the case" if key == "inputs" else "the id of the case")
             elif key == "expected_output":
-                if value is not None:
-                    case["expected"] = value
+                case["expected"] = value
                 self.ledger.same(place, key, "expected, or what a check compares with")
             elif key == "metadata" and isinstance(value, Mapping):
                 self._labels(case, value, place)
-            elif value in _EMPTY:
-                self.ledger.same(place, key, "nothing is written there")
             elif key == "metadata":
                 self.ledger.lost(place, key, "labels are named")
             elif key != "evaluators":

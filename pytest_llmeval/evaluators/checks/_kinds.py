@@ -33,6 +33,7 @@ _LINES_PER_READ = 100
 
 _OPENING = re.compile(r'\{(?=\s*+["}])|\[(?=\s*+[]\[{"\-0-9tfn])')
 _SCALARS = (str, int, float, bool)
+_SCALAR_KINDS = {str: "text", int: "number", float: "number", bool: "boolean"}
 
 
 def _refuse(name: str) -> Any:
@@ -165,7 +166,8 @@ def _contains_json(schema: Any) -> CheckTest:
 
 def _json_compared(expected: Any, *, subset: bool) -> CheckTest:
     def test(subject: Subject) -> CheckOutcome:
-        difference = _difference(expected, _whole(subject), "$", subset=subset)
+        wanted = expected if subset else subject.expectation(expected)
+        difference = _difference(wanted, _whole(subject), "$", subset=subset)
         return CheckOutcome(difference is None, difference or "")
 
     return test
@@ -185,11 +187,21 @@ def _difference(expected: Any, actual: Any, place: str, *, subset: bool) -> str 
             return f"{place} with {len(actual)} items, not {len(expected)}"
         pairs = enumerate(zip(expected, actual, strict=True))
         return next((why for n, (a, b) in pairs if (why := _difference(a, b, f"{place}[{n}]", subset=False))), None)
+    return _scalar_difference(expected, actual, place)
+
+
+def _scalar_difference(expected: Any, actual: Any, place: str) -> str | None:
+    """Return where a scalar, or a value of another kind, differs; the kinds are named if both are scalars."""
     if isinstance(expected, str) and isinstance(actual, str):
         same = composed(expected) == composed(actual)
     else:
         same = isinstance(expected, bool) is isinstance(actual, bool) and expected == actual
-    return None if same else f"{place}: {_value_text(actual)}"
+    if same:
+        return None
+    kinds = _SCALAR_KINDS.get(type(expected)), _SCALAR_KINDS.get(type(actual))
+    if None in kinds or kinds[0] == kinds[1]:
+        return f"{place}: {_value_text(actual)}"
+    return f"{place}: {describe_found(actual)}, not {describe_found(expected)}"
 
 
 def _mapping_difference(

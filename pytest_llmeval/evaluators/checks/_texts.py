@@ -82,9 +82,20 @@ def _needles(values: Text | Sequence[Text], fold: Callable[[Text], str]) -> list
     return needles
 
 
+def _is_read_as(value: Text, subject: Subject) -> bool:
+    """Return whether a text, such as ``"1.50"``, is that of the object that was returned."""
+    form = subject.expectation(value)
+    return form is not value and bool(form == subject.value)
+
+
 def _equals(value: Text) -> CheckTest:
     expected = _plain(value)
-    return lambda subject: _MET if subject.text == expected else _UNMET
+
+    def test(subject: Subject) -> CheckOutcome:
+        met = subject.text == expected or _is_read_as(value, subject)
+        return _MET if met else _UNMET
+
+    return test
 
 
 def _empty(_: None) -> CheckTest:
