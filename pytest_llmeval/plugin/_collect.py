@@ -436,8 +436,10 @@ def over_suite(metafunc: pytest.Metafunc, named: "str | DeclaredSuite", *, enabl
     ours = (name for name in names if is_ours(definitions[name][-1]))
     fixture = next(ours, None)
     if fixture is None:
+        free = [name for name in CASE_FIXTURES if name not in names]
+        way = f"take the fixture {free[0]}" if free else "rename one of the two"
         raise pytest.Collector.CollectError(
-            f"{node.nodeid} {over}, and a fixture of yours is called {names[0]}: take the fixture eval_case"
+            f"{node.nodeid} {over}, and a fixture of yours is called {' and one '.join(names)}: {way}"
         )
     loader = metafunc.config.stash[LOADER]
     try:

@@ -3,9 +3,13 @@
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from importlib import import_module
+from inspect import unwrap
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from pytest_llmeval.plugin._pytest_private import fixture_functions
 
 if TYPE_CHECKING:
     from pytest_llmeval.core import Evaluator
@@ -161,3 +165,29 @@ FIXTURES = {
     "score_snapshot": score_snapshot,
 }
 """Name to fixture."""
+
+
+_FOR_TESTS = ("case", "eval_case", "evaluate", "evaluators", "gate", "judge", "score_snapshot")
+"""Fixtures that tests use, while users override the others."""
+
+
+def replacement_notes(item: pytest.Function, error: BaseException) -> Iterator[str]:
+    """Name the fixtures of the user's that a failing test used as ours of the same name."""
+    if not isinstance(error, TypeError | AttributeError):
+        return
+    for name in _FOR_TESTS:
+        function = fixture_functions(item, name)[-1:]
+        if name not in item.funcargs or not function or function[0].__module__.startswith("pytest_llmeval."):
+            continue
+        if _is_about(error, item.funcargs[name]):
+            code = unwrap(function[0]).__code__
+            place = f"{Path(code.co_filename).name}:{code.co_firstlineno}"
+            yield f"{name} is your fixture in {place}, which replaces that of pytest-llmeval: rename yours"
+
+
+def _is_about(error: TypeError | AttributeError, value: object) -> bool:
+    """Return whether an error says that a value lacks an attribute, or cannot be called so."""
+    if isinstance(error, AttributeError):
+        return error.obj is value
+    name = getattr(value, "__qualname__", "")
+    return str(error).startswith(f"{name}(" if name else f"'{type(value).__name__}' object is not")

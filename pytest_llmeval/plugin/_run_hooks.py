@@ -19,7 +19,7 @@ from pytest_llmeval.core import FieldsError, LlmevalError, decode, encode
 from pytest_llmeval.data import OWN_FOLDER, collector_paused
 from pytest_llmeval.judges import Budget, CachePlace, JudgeOptions, JudgeSpec
 from pytest_llmeval.plugin._collect import EvalModule, link_followers
-from pytest_llmeval.plugin._fixtures import FIXTURES
+from pytest_llmeval.plugin._fixtures import FIXTURES, replacement_notes
 from pytest_llmeval.plugin._options import (
     WorkerTerms,
     is_suite_file,
@@ -376,6 +376,9 @@ class ItemHooks:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: "pytest.CallInfo[None]") -> Generator[None, Any, Any]:
         """Put an item's result on its last report."""
+        if call.excinfo is not None and isinstance(item, pytest.Function):
+            for note in replacement_notes(item, call.excinfo.value):
+                item.add_report_section(call.when, "llmeval", note)
         report = yield
         make_presentable(item, report)
         # Plugins such as pytest-forked run an item in a child, and send its report here as plain data.

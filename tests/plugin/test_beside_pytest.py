@@ -109,6 +109,51 @@ def test_a_fixture_called_case_leaves_eval_case_to_suites(capitals: "Project") -
     assert "and a fixture of yours" not in capitals.run("test_over.py").text
 
 
+REPLACING = """
+import pytest
+import pytest_llmeval as ev
+
+CASES = [{"id": "a", "input": "q", "expected": "x"}]
+suite = ev.suite("s", cases=CASES, evaluators=[ev.text(metrics=["exact_match"])], gates=["exact_match >= 1"])
+
+@pytest.fixture(autouse=True)
+def case(): yield "mine"
+
+@pytest.fixture
+def judge(): return 1
+
+@pytest.fixture
+def gate(): return lambda report: report
+
+@pytest.fixture
+def evaluate(): return len
+
+@suite.test
+def test_suite(eval_case): eval_case.score("x")
+def test_own(case, judge): assert (case, judge) == ("mine", 1)
+def test_case(case): case.score("x")
+def test_judge(judge): judge("q", "a")
+def test_gate(gate): gate({"a": 1}, "a >= 1")
+def test_evaluate(evaluate): evaluate.text("a", "b")
+def test_else(judge): judge + "a"
+"""
+
+
+def test_a_fixture_of_the_users_that_is_used_as_ours_is_named(capitals: "Project") -> None:
+    capitals.write("test_own.py", REPLACING)
+    ran = capitals.run("test_own.py")
+    assert ran.counts == {"passed": 3, "failed": 5}  # test_suite, its gate, and test_own
+    for name, line in {"case": 8, "judge": 11, "gate": 14, "evaluate": 17}.items():
+        note = f"{name} is your fixture in test_own.py:{line}, which replaces that of pytest-llmeval"
+        assert ran.text.count(note) == 1
+    for name in ("case", "eval_case", "case, eval_case"):
+        suite_test = REPLACING.replace("def test_suite(eval_case): eval_case", f"def test_suite({name}): eval_case")
+        also = "@pytest.fixture\ndef eval_case(): return 2\n" if name != "case" else ""
+        capitals.write("test_own.py", suite_test.replace("@suite.test", f"{also}@suite.test"))
+        way = "take the fixture eval_case" if not also else "rename one of the two"
+        assert f"a fixture of yours is called case{' and one eval_case' if also else ''}: {way}" in capitals.run().text
+
+
 def test_strict_settings_and_warnings_as_errors_find_nothing_to_complain_of(capitals: "Project", workers: int) -> None:
     ran = capitals.run("--strict-markers", "--strict-config", "-W", "error", workers=workers)
     assert ran.counts == {"passed": 4, "failed": 2}
