@@ -254,6 +254,8 @@ def compiled(pattern: str, *, ignore_case: bool = False) -> "regex.Pattern[str]"
         offset = int(position) if position.isdecimal() else 0
         message = f"found the pattern {pattern!r}, which does not compile ({why} at character {offset + 1})"
         raise PatternError(f"{message}, expected a regular expression", offset) from None
+    except RecursionError:
+        raise PatternError("found a pattern that is nested too deeply", 0) from None
 
 
 def found_by(pattern: "regex.Pattern[str]", text: str, seconds: float | None = None) -> "regex.Match[str] | None":
@@ -384,8 +386,8 @@ def schema_errors(validator: "Validator", value: Any) -> "list[ValidationError]"
     """Return how a value disagrees with a schema.
 
     Raises:
-        EvaluatorError: The comparison takes longer than a second, the schema refers to another document, or one of the
-            two is nested too deeply.
+        EvaluatorError: The comparison takes longer than a second, the schema refers to another document, one of the two
+            is nested too deeply, or a number of the value is too large.
     """
     from referencing.exceptions import Unresolvable
 
@@ -396,6 +398,8 @@ def schema_errors(validator: "Validator", value: Any) -> "list[ValidationError]"
         raise EvaluatorError(f"the schema refers to {error.ref!r}, which is not in it") from None
     except RecursionError:
         raise EvaluatorError("the value or its schema is nested too deeply") from None
+    except OverflowError:
+        raise EvaluatorError("a number of the value is too large to be compared with its schema") from None
     except PatternError as error:
         raise EvaluatorError(str(error)) from None
     finally:

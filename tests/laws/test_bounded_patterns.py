@@ -3,7 +3,7 @@
 import ast
 import importlib
 import re
-from collections.abc import Callable, Iterator, KeysView, Mapping
+from collections.abc import Callable, Collection, Iterator, KeysView, Mapping
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -13,7 +13,7 @@ from project import ROOT
 from regex_steps import Matcher, TooManyStepsError, attacks, steps
 
 SHORT, LONG = 16, 32
-PARTS = 4
+PARTS = 16
 STEEPEST = 2.6
 """Most times as many steps for a text of twice the length: linear is 2, quadratic 4."""
 
@@ -146,19 +146,21 @@ def worst(pattern: re.Pattern[str], anywhere: bool) -> tuple[float, str]:
     return steepest, text
 
 
-EVERY_RUN = 4
-"""Of so many parts, every run looks at one; a release looks at all."""
-
-
-@pytest.mark.parametrize(
-    "part",
-    [pytest.param(part, marks=pytest.mark.release if part % EVERY_RUN else ()) for part in range(PARTS)],
+in_parts = pytest.mark.parametrize(
+    "part", [pytest.param(part, marks=pytest.mark.release if part else ()) for part in range(PARTS)]
 )
+"""Has every run look at the first of the parts, and a release at all."""
+
+
+def part_of(names: Collection[str], part: int) -> list[str]:
+    return sorted(names)[part::PARTS]
+
+
+@in_parts
 def test_patterns_take_steps_as_their_texts_grow(part: int) -> None:
     patterns, _ = found_in_package()
     assert len(patterns) > 300
-    looked_at = sorted(patterns)[part::PARTS]
-    growths = {name: worst(*patterns[name]) for name in looked_at}
+    growths = {name: worst(*patterns[name]) for name in part_of(patterns, part)}
     assert {name: text for name, (growth, text) in growths.items() if growth > STEEPEST} == {}
 
 
@@ -167,9 +169,10 @@ def test_slow_patterns_are_found(pattern: str) -> None:
     assert worst(re.compile(pattern, re.DOTALL), anywhere=True)[0] > STEEPEST
 
 
-def test_the_matcher_finds_what_python_does() -> None:
+@in_parts
+def test_the_matcher_finds_what_python_does(part: int) -> None:
     patterns, _ = found_in_package()
-    for pattern, _ in patterns.values():
+    for pattern, _ in (patterns[name] for name in part_of(patterns, part)):
         for make in attacks(pattern):
             text = make(3)
             found = pattern.match(text)

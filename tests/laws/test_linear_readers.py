@@ -6,6 +6,8 @@ import inspect
 import sys
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from functools import cache
 from types import FrameType
 from typing import Any
 
@@ -13,7 +15,7 @@ import pytest
 from project import ROOT
 
 from pytest_llmeval import get_evaluator
-from pytest_llmeval.core import LlmevalError, MetricIndex
+from pytest_llmeval.core import Case, LlmevalError, MetricIndex, Neighbours
 from pytest_llmeval.data import FaultLog
 from pytest_llmeval.data.files._json import scan_json
 from pytest_llmeval.exchange._contract import LeftOutError
@@ -22,8 +24,24 @@ SHORT, LONG = 150, 300
 STEEPEST = 2.6
 """Most times as many steps for a text of twice the length: linear is 2, quadratic 4."""
 
-READS = {"content", "data", "document", "markdown", "prediction", "reply", "source", "text", "written"}
+READS = {
+    *("_text", "answer", "block", "body", "cell", "chunk", "claim", "data", "figure", "head", "line", "literal"),
+    *("message", "number", "numerals", "output", "prediction", "prompt", "quotation", "quote", "raw", "reply"),
+    *("sentence", "span_text", "template", "text", "utterance", "value", "word", "written"),
+}
 """Names of a first parameter that is a text from outside."""
+
+NAMES = {
+    *("_outcome", "address", "approved", "assertion", "base", "before", "canonical", "case", "case_id"),
+    *("character", "characters", "checkout", "code", "commit", "component", "criteria", "digest"),
+    *("display_path", "emotion", "expected", "extra", "file", "flag", "folder", "format_name", "gold"),
+    *("group", "identifier", "ids", "indent", "key", "kind", "label", "left", "location", "lower"),
+    *("mark", "metric", "mode", "model", "module", "name", "names", "needed_by", "noun", "old", "option"),
+    *("out", "outcome", "package", "part", "path", "pattern", "place", "plugin", "point", "process"),
+    *("question", "reason", "report", "sample", "scorer", "separators", "signature", "spec", "stem"),
+    *("suite", "tag", "task", "title", "tool", "truth", "unit", "url", "what", "why", "workflow"),
+}
+"""Names of a first parameter that is a name, a part of a declared text, or a text of the package itself."""
 
 UNITS = [
     *("a", "a ", "A.", "0", "0 ", "1,", " ", "\n", "-", "- a\n", ".", ". ", ",", ";", ":", "'", '"', '\\"', "\\", "|"),
@@ -65,38 +83,121 @@ UNITS = [
         "!a ",
     ),
 ]
+FEW_UNITS = ["a ", "0 ", "A. ", "[", '{"a":1,', "```\n", '"', "\\", "- a\n", "日"]
+"""Those that every run tries, `FEW` times; a release tries all."""
+
+FEW = 104
+"""Even, and beyond the number of brackets from which a depth is counted."""
+
 FRAMES = ["{}", '{{"a":1,{}"a":2}}', "```\n{}\n```", "[{}1]"]
 
+CASE = Case("a", input="q", expected="b", prediction="a")
+NEAR = Neighbours([Case("b", input="q", expected="c d", prediction="c d")], ["b", "c d"], "b", {}, "1")
+
 GIVEN: Mapping[str, Callable[[], Any]] = {
+    "_case": lambda: CASE,
+    "_near": lambda: NEAR,
+    "case": lambda: CASE,
     "chosen": list,
+    "claims": lambda: (1,),
+    "columns": lambda: ("a", "b"),
+    "concludes": lambda: str,
+    "context": lambda: "a",
     "count": lambda: 2,
     "delimiter": lambda: ",",
+    "depth": lambda: 2,
+    "display_path": lambda: "s.yaml",
+    "end": lambda: 1,
     "environment": dict,
+    "expected": lambda: "b",
+    "fault_of": lambda: str.strip,
     "faults": lambda: FaultLog("file"),
     "ground_truth": lambda: "b",
+    "ids": lambda: ["a", "b"],
+    "indent": lambda: "  ",
+    "index": lambda: 1,
+    "item": dict,
     "keep_marks": lambda: False,
     "key": lambda: "a",
+    "kind": lambda: object,
+    "known": lambda: None,
+    "label": lambda: "a",
     "levels": lambda: [0.0, 1.0],
     "limit": lambda: 60,
     "listed": list,
     "message": lambda: "found nothing",
     "metric": lambda: "f1",
     "metrics": lambda: MetricIndex.from_evaluators({"text": get_evaluator("text")}),
+    "most": lambda: 3.0,
+    "name": lambda: "a",
+    "names": lambda: ["a", "b"],
+    "near": lambda: NEAR,
+    "no_names": frozenset,
+    "now": lambda: datetime.now(UTC),
+    "numbers": lambda: (1,),
+    "options": lambda: ["a", "b"],
+    "other": lambda: "0123456789abcdef",
+    "others": lambda: ["a", "b"],
+    "passages": lambda: (1,),
+    "place": lambda: 0,
+    "places": lambda: [(1,), (2,)],
     "rank": lambda: _rank,
     "reference": lambda: "b",
     "references": lambda: ["b"],
+    "rule": lambda: "pair form",
+    "scale": lambda: None,
+    "secret": lambda: "0123456789abcdef",
     "secrets": lambda: ["0123456789abcdef"],
+    "separators": lambda: ";",
+    "shape": lambda: "Aa",
+    "span": lambda: (0, 1),
+    "spans": lambda: [(0, 1)],
     "split": lambda: str.split,
+    "start": lambda: 0,
     "tag": lambda: "tag:yaml.org,2002:int",
+    "text": lambda: "a b",
+    "texts": lambda: 2,
+    "tokenizer": lambda: "words",
+    "truth": lambda: "a",
+    "utterance_text": lambda: "a b",
+    "value": lambda: 1.0,
     "values": dict,
+    "variables": lambda: {"a": "b"},
+    "what": lambda: "a",
     "whole": lambda: True,
     "width": lambda: 80,
     "write": lambda: str,
 }
 """What further parameters get, by their names: a reader with another one needs an entry."""
 
+REACHED: Mapping[str, str] = {
+    "data.files._json._has_lone_surrogate": "read_json",
+    "data.files._json._syntax_message": "read_json",
+    "data.files._json._too_deep": "read_json",
+    "data.files._yaml._character_fault": "load_yaml",
+    "data.files._yaml._load": "load_yaml",
+    "data.files._yaml._syntax_fault": "load_yaml",
+    "evaluators._answers._is_truncated": "json_in",
+    "evaluators._replies._at_trailing_comma": "closing_object",
+    "evaluators._replies._likeliest": "closing_object",
+    "evaluators._replies._values": "closing_object",
+    "evaluators.checks._kinds._verdict_text": "text of a verdict that has been read",
+    "evaluators.measures._tokens._is_end": "sentence_spans",
+    "evaluators.measures._tokens._replaced": "treebank_tokens",
+    "gates._limit._unknown": "gate_form_fault",
+    "judges.questions._replies._check_prose": "read_text",
+    "judges.questions._replies._read_expected": "read_text",
+    "tasks.fact_check._mentions._is_host": "find_citations",
+    "tasks.fact_check._mentions._stretch": "find_citations",
+    "tasks.fact_check._mentions._whole_number": "find_names",
+    "tasks.retrieval._ranking._parts": "split_ranking",
+    "workbench.mutation._mutators._substituted": "the mutators that change a word",
+}
+"""Private readers that need what another reader has found in the same text, and which that is."""
+
 NO_TEXT_FROM_OUTSIDE = {
     "add_yaml_fault": "`load_yaml` calls it with the fault that it found",
+    "_flipped": "the bytes of an array of the package's own",
     "scan_json": "valid JSON only: `read_document` and parsers call it with what they have read",
 }
 """Readers whose text is no text from outside as it comes, and why."""
@@ -106,20 +207,36 @@ def _rank(value: object) -> int:
     return isinstance(value, dict)
 
 
-def readers() -> Iterator[tuple[str, Callable[..., Any]]]:
-    """Yield every public function whose first parameter is a text from outside."""
+KINDS = {"str": str, "bytes": str.encode, "bytes | str": str, "str | bytes": str}
+"""What makes a first parameter of a text, by its annotation."""
+
+
+@cache
+def first_parameters() -> list[tuple[str, str, str]]:
+    """Return every function of a module whose first parameter is a text: its name, that parameter, its annotation."""
+    found = []
     for path in sorted((ROOT / "pytest_llmeval").rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        for node in tree.body:
-            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and node.args.args:
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef) and node.args.args:
                 first = node.args.args[0]
-                is_text = first.annotation is not None and ast.unparse(first.annotation) == "str"
-                if is_text and first.arg in READS:
-                    module = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-                    yield f"{module}.{node.name}", getattr(importlib.import_module(module), node.name)
+                if first.annotation is not None and (kind := ast.unparse(first.annotation)) in KINDS:
+                    found.append((f"{module}.{node.name}", first.arg, kind))
+    return found
 
 
-READERS = {name: reader for name, reader in readers() if name.rpartition(".")[2] not in NO_TEXT_FROM_OUTSIDE}
+def named(name: str) -> Any:
+    module, _, function = name.rpartition(".")
+    return getattr(importlib.import_module(module), function)
+
+
+READERS = {
+    name: kind
+    for name, parameter, kind in first_parameters()
+    if parameter in READS
+    and name.removeprefix("pytest_llmeval.") not in REACHED
+    and name.rpartition(".")[2] not in NO_TEXT_FROM_OUTSIDE
+}
 
 
 def further(reader: Callable[..., Any]) -> dict[str, Any]:
@@ -128,7 +245,7 @@ def further(reader: Callable[..., Any]) -> dict[str, Any]:
     return {each.name: GIVEN[each.name]() for each in others if each.default is each.empty}
 
 
-def steps_of(reader: Callable[..., Any], text: str) -> int:
+def steps_of(reader: Callable[..., Any], text: str | bytes) -> int:
     """Return the lines and calls that reading takes, with the elements that a list is searched for or counted in."""
     steps = 0
 
@@ -161,14 +278,16 @@ def steps_of(reader: Callable[..., Any], text: str) -> int:
     return steps
 
 
+@pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.release)])
 @pytest.mark.parametrize("name", READERS)
-def test_a_reader_takes_steps_as_its_text_grows(name: str) -> None:
-    reader = READERS[name]
+def test_a_reader_takes_steps_as_its_text_grows(name: str, whole: bool) -> None:
+    reader, make = named(name), KINDS[READERS[name]]
+    frames, units, times = (FRAMES, UNITS, (SHORT, LONG)) if whole else (FRAMES[:1], FEW_UNITS, (FEW, 2 * FEW))
     steep = {}
-    for frame in FRAMES:
-        for unit in UNITS:
-            few, many = (steps_of(reader, frame.format(unit * times)) for times in (SHORT, LONG))
-            if many > STEEPEST * max(few, SHORT):
+    for frame in frames:
+        for unit in units:
+            few, many = (steps_of(reader, make(frame.format(unit * count))) for count in times)
+            if many > STEEPEST * max(few, times[0]):
                 steep[frame, unit] = few, many
     assert steep == {}
 
@@ -177,6 +296,12 @@ def test_a_reader_takes_steps_as_its_text_grows(name: str) -> None:
 def test_places_of_json_take_steps_as_it_grows(unit: str) -> None:
     few, many = (steps_of(scan_json, f"[{unit * times}1]") for times in (SHORT, LONG))
     assert many <= STEEPEST * few
+
+
+def test_every_first_parameter_that_is_a_text_is_known() -> None:
+    parameters = {parameter for _, parameter, _ in first_parameters()}
+    assert parameters == READS | NAMES
+    assert {name.removeprefix("pytest_llmeval.") for name, *_ in first_parameters()} >= REACHED.keys()
 
 
 def test_readers_are_found() -> None:

@@ -26,6 +26,7 @@ from pytest_llmeval.evaluators import Checks
         ({"contains_any": []}, "[0].contains_any: found an empty list"),
         ({"contains_any": "a"}, "[0].contains_any: found the text 'a', expected a list"),
         ({"regex": "("}, "[0].regex: found the pattern '(', which does not compile (missing ) at character 2)"),
+        ({"regex": "(" * 5000 + ")" * 5000}, "[0].regex: found a pattern that is nested too deeply"),
         ({"max_words": "a"}, "[0].max_words: found the text 'a', expected a whole number"),
         ({"max_words": -1}, "[0].max_words: found -1, expected a whole number of at least 0"),
         ({"levenshtein": {"to": "a"}}, "[0].levenshtein: found neither max nor min_similarity"),

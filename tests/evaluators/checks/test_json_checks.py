@@ -132,6 +132,11 @@ def test_the_searches_of_one_value_share_their_time(monkeypatch: pytest.MonkeyPa
     assert "searched for 0.05 s" in found.errored["check_rate"]
 
 
+def test_a_number_that_cannot_be_divided_is_an_error_of_its_case() -> None:
+    found = observed({"json_schema": {"items": {"multipleOf": 0.5}}}, {"answer": [10**400]})
+    assert "too large to be compared with its schema" in found.errored["check_rate"]
+
+
 @given(strategies.lists(JSON_VALUES, max_size=4))
 def test_items_are_unique_as_jsonschema_defines_it(items: list[Any]) -> None:
     from jsonschema import Draft202012Validator
