@@ -11,9 +11,9 @@ Single runs: is the true value in the interval that a report shows?
 """
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from pytest_llmeval.evaluators import Margins
 from pytest_llmeval.numbers import Estimate, adjusted_gates, detectable_shift, resampled_totals, wilson_interval
 from pytest_llmeval.numbers._inference import held_tails, witnessed_tail
 from pytest_llmeval.numbers._intervals import Resampled, Tails, expanded, nominal, value_interval
-from pytest_llmeval.numbers._significance import mcnemar_tails, two_sided
+from pytest_llmeval.numbers._significance import mcnemar_tails, sign_tails, two_sided
 
 SIZES = (20, 50, 200, 1000)
 DROPS = (0.0, 0.02, 0.05, 0.1)
@@ -35,6 +35,7 @@ LEVEL = 0.05
 RESOLVED = 25
 """Of so many resamples on a side, `Resampled` takes quantiles; beyond, a normal distribution."""
 CLUSTER = 5
+TINY = 1e-9
 EASIEST = 0.2
 """The smallest chance of a right answer, so that no larger drop can be simulated."""
 LABELS = ('"a"', '"b"', '"c"')
@@ -148,6 +149,10 @@ def _chunk(world: World, rng: np.random.Generator, weights: Array, size: int, dr
     exact, mid_p = (_mcnemar(before[0], after[0], mid_p=way) for way in (False, True))
     if world.answer is not binary or world.clustered:
         exact = mid_p = np.full(pairs, np.nan)
+    else:  # changes of one size are counted, and not resampled
+        alarms, p_values = (guards <= LEVEL / 2).any(axis=0), guards[1]
+        low = np.where(guards[0] <= LEVEL / 2, np.maximum(low, TINY), low)
+        high = np.where(guards[1] <= LEVEL / 2, np.minimum(high, -TINY), high)
     covered = (low <= -drop) & (high >= -drop)
     return [estimate, resampled.std(axis=0), alarms, alarms & (high < 0), covered, exact, mid_p, p_values]
 
@@ -232,14 +237,36 @@ def comparisons(simulations: int, seed: int) -> Iterator[Row]:
     """Comparisons: false alarms, coverage of a drop of 5 points, and which drops are found, by an oracle as well."""
     for world, size in rows(product(WORLDS, SIZES)):
         same = simulate(world, size, 0.0, simulations, seed)
-        exact = ("", "") if np.isnan(same.exact).all() else (share(same.exact), share(same.mid_p))
+        alarms, exact = share(same.alarms), ("", "")
+        if not np.isnan(same.exact).all():
+            alarms, *exact = map(share, _counted(world, size, COUNTED * simulations, seed))
         if world.rare:
-            yield (world.name, size, share(same.alarms), *exact, "", "", "", "")
+            yield (world.name, size, alarms, *exact, "", "", "", "")
             continue
         found = [simulate(world, size, drop, simulations, seed) for drop in DROPS[1:]]
         beyond = stats.norm.ppf(LEVEL / 2) * same.estimates.std()
         power = [(share(each.falls, 2), share(each.estimates < beyond, 2)) for each in found]
-        yield (world.name, size, share(same.alarms), *exact, share(found[1].covered), *power)
+        yield (world.name, size, alarms, *exact, share(found[1].covered), *power)
+
+
+COUNTED = 10
+"""Pairs of runs of which only changes are counted, for each pair that is resampled."""
+
+
+def _counted(world: World, size: int, simulations: int, seed: int) -> Iterator[Array]:
+    """Yield how often equally good runs of answers of 0 and 1 are found to differ, by our test and by McNemar's."""
+    rng = np.random.default_rng([seed, size, WORLDS.index(world), COUNTED])
+    changes = []
+    for done in range(0, simulations, CHUNK):
+        shape = (size, min(CHUNK, simulations - done))
+        chance = 0.96 + 0.04 * rng.random(shape) if world.rare else difficulty(rng, shape)
+        (before,), (after,) = (_answers(world, rng, chance) for _ in range(2))
+        changes.append(np.stack([(before > after).sum(axis=0), (after > before).sum(axis=0)]))
+    pairs, which = np.unique(np.concatenate(changes, axis=1), axis=1, return_inverse=True)
+    exact = partial(mcnemar_tails, pairs=size, at=0.0)
+    for tails in (sign_tails, exact, partial(exact, mid_p=True)):
+        found = np.array([two_sided(min(tails(int(worse), int(better)))) <= LEVEL for worse, better in pairs.T])
+        yield found[which.ravel()]
 
 
 @table(
@@ -261,6 +288,42 @@ def detectable(simulations: int, seed: int) -> Iterator[Row]:
         drop = round(drops[9], 3)
         found = simulate(world, size, drop, simulations, seed).falls
         yield (world.name, size, replace(mean(drops), value=drop), share(found, 2))
+
+
+ANSWERED = ((0.95, 0.85), (0.67, 0.57))
+
+
+@table(
+    "answers",
+    "../benchmarks/calibration.md",
+    ("cases", "equally good runs red", *(f"{old} to {new}: ours / McNemar / mid-p" for old, new in ANSWERED)),
+)
+def answers(_simulations: int, _seed: int) -> Iterator[Row]:
+    """How often falls of answers of 0 and 1 are found, computed without simulation."""
+    for cases in (10, 20, 50, 100, 200):
+        exact = partial(mcnemar_tails, pairs=cases, at=0.0)
+        ways = [_least_falls(cases, tails) for tails in (sign_tails, exact, partial(exact, mid_p=True))]
+        red = max(_found(cases, ways[0], change, 0.5) for change in np.linspace(0.005, 0.5, 100))
+        cells = []
+        for old, new in ANSWERED:
+            fall, rise = old * (1 - new), new * (1 - old)
+            found = (_found(cases, least, fall + rise, fall / (fall + rise)) for least in ways)
+            cells.append(" / ".join(f"{each:.2f}" for each in found))
+        yield (cases, f"{red:.4f}", *cells)
+
+
+def _least_falls(cases: int, tails: Callable[[int, int], Tails]) -> list[int]:
+    """Return for every number of changes how many of them must fall to be significant."""
+    return [
+        next((falls for falls in range(changed + 1) if tails(falls, changed - falls).above <= LEVEL / 2), changed + 1)
+        for changed in range(cases + 1)
+    ]
+
+
+def _found(cases: int, least: Sequence[int], change: float, falls: float) -> float:
+    """Return how often so many fall, by the shares of cases that change and of changes that are falls."""
+    changed = np.arange(cases + 1)
+    return float(stats.binom.pmf(changed, cases, change) @ stats.binom.sf(np.array(least) - 1, changed, falls))
 
 
 @table("shares", "../benchmarks/calibration.md", ("cases", "0.5", "0.8", "0.9", "0.95", "0.99"))

@@ -38,6 +38,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 MODULES = (
     *("calibration", "few_cases", "histories", "modes", "planning", "real.judges", "real.proof", "reviews"),
     "validation",
+    "verdicts",
 )
 """The modules of this folder that declare tables."""
 

@@ -10,7 +10,7 @@ from pytest_llmeval.core import CaseRecord, counted, limit
 from pytest_llmeval.gates import ChangeGate, DropGate, LiftGate
 from pytest_llmeval.numbers import TOLERANCE, CaseStatistics, Evidence, RunPairing
 from pytest_llmeval.run import JudgedSuite, variants_of
-from pytest_llmeval.suites import SUITE_METRICS
+from pytest_llmeval.suites import SUITE_METRICS, Suite
 
 PROOFS: Final = {
     "discriminates": "the arms differ",
@@ -166,8 +166,8 @@ def power_lines(judged: Sequence[JudgedSuite], metrics: Sequence[str], size: flo
         size: Of the difference.
         reference: Of `reference_among`.
     """
-    pairs: list[tuple[RunPairing, ChangeGate, str, tuple[Sequence[CaseRecord], Sequence[CaseRecord]]]] = [
-        (each.measured.run.pairing, DropGate("", 0.0), "", (each.records, each.collected.baseline or ()))
+    pairs: list[tuple[RunPairing, ChangeGate, JudgedSuite, str, Sequence[CaseRecord]]] = [
+        (each.measured.run.pairing, DropGate("", 0.0), each, "", each.collected.baseline or ())
         for each in judged
         if each.measured.run.pairing is not None
     ]
@@ -175,11 +175,21 @@ def power_lines(judged: Sequence[JudgedSuite], metrics: Sequence[str], size: flo
         run, other = (CaseStatistics.exact(each.records) for each in (arm, base))
         pairing = RunPairing(run, other, arm.suite.metrics, abstained=arm.suite.abstained)
         lift = LiftGate("", 0.0, against=base.key.variant)
-        pairs.append((pairing, lift, f" of {arm.key.variant}", (arm.records, base.records)))
-    for pairing, gate, whose, records in pairs:
+        pairs.append((pairing, lift, arm, f" of {arm.key.variant}", base.records))
+    for pairing, default, run_suite, whose, others in pairs:
         for metric in metrics:
+            gate = _deciding_gate(run_suite.suite, replace(default, metric=metric))
             what = f"power: a difference of {limit(size)} in {metric}{whose}"
-            yield f"{what} {_power(pairing, replace(gate, metric=metric, max_errors=UNLIMITED), size, records)}"
+            tolerant = replace(gate, max_errors=UNLIMITED)
+            yield f"{what} {_power(pairing, tolerant, size, (run_suite.records, others))}"
+
+
+def _deciding_gate(suite: Suite, default: ChangeGate) -> ChangeGate:
+    """Return the gate of a suite that decides on a metric as the default one does, or that if it has none."""
+    for gate in suite.gates:
+        if isinstance(gate, type(default)) and (gate.metric, gate.against) == (default.metric, default.against):
+            return gate
+    return default.clustered(suite.cluster_by)
 
 
 def _power(pairing: RunPairing, gate: ChangeGate, size: float, records: Sequence[Sequence[CaseRecord]]) -> str:
@@ -191,6 +201,7 @@ def _power(pairing: RunPairing, gate: ChangeGate, size: float, records: Sequence
     if evidence is None or owned is None or not evidence.estimate.units:
         return "needs an unknown number of cases: none has a score in both runs"
     units = evidence.estimate.units
+    noun = "cluster" if units < evidence.estimate.cases else "case"
     drops = isinstance(gate, DropGate)
     needed = (
         evidence.units_to_find(size, gate, owned, collapses=False)
@@ -200,10 +211,10 @@ def _power(pairing: RunPairing, gate: ChangeGate, size: float, records: Sequence
     if needed is None:
         return "is not found in 80 of 100 runs by any number of cases that is feasible"
     if needed <= units:
-        return f"is found in 80 of 100 runs by the {counted(units, 'case')} that there are"
+        return f"is found in 80 of 100 runs by the {counted(units, noun)} that there are"
     times = _repeats_to_find(size, evidence, gate, records, metric, pairing) if drops else None
     repeats = f", or each case {times} times as often" if times else ""
-    return f"needs {needed - units} more cases ({needed} in all){repeats}, to be found in 80 of 100 runs"
+    return f"needs {needed - units} more {noun}s ({needed} in all){repeats}, to be found in 80 of 100 runs"
 
 
 def _repeats_to_find(

@@ -182,7 +182,7 @@ class DropGate(ClaimGate):
             scale = f"{self.metric} has no range, and without one 12 show its scale"
             return f"cannot tell: {units_of(data)}, and {scale}. Declare the range of {self.metric}"
         target = _two_digits(far)
-        needed = evidence.units_to_find(float(target), self, metric, collapses=self.counts_collapses)
+        needed = evidence.units_to_decide(self, metric, collapses=self.counts_collapses)
         clusters = " clusters" if data.units < data.cases else ""
         steps = []
         if needed is not None and needed > data.units:

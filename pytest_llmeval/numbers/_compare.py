@@ -22,6 +22,7 @@ from pytest_llmeval.core import (
     text_table,
 )
 from pytest_llmeval.numbers._case_statistics import CaseStatistics
+from pytest_llmeval.numbers._drop_tests import AnyDrop, Evidence
 from pytest_llmeval.numbers._estimation import Estimate, estimate
 from pytest_llmeval.numbers._inference import (
     Bootstrap,
@@ -31,12 +32,12 @@ from pytest_llmeval.numbers._inference import (
     held_interval,
     held_tails,
     holm_of_tested,
-    span,
+    scaled,
     witnessed_tail,
 )
 from pytest_llmeval.numbers._intervals import Tails
 from pytest_llmeval.numbers._pairing import PairedRows, RunPairing
-from pytest_llmeval.numbers._significance import detectable_shift, two_sided
+from pytest_llmeval.numbers._significance import two_sided
 from pytest_llmeval.numbers._usage import UsageEvaluator
 
 _USAGE: Final = frozenset(metric.name for metric in UsageEvaluator().describe())
@@ -57,8 +58,8 @@ class Difference:
         cases: Cases compared: paired, those with a part in the metric in either run; else those of the current run.
         baseline_cases: Cases of the baseline.
         higher_is_better: The metric's direction.
-        detectable: The smallest true difference that such a comparison finds in 80 of 100 runs, by normal theory;
-            ``None`` if the results of no case differ, or if the range of the metric is smaller.
+        detectable: The smallest true drop that such a comparison finds in 80 of 100 runs; ``None`` if no drop that is
+            possible is found, or how much the difference scatters is not known.
         notes: What to keep in mind when reading the numbers.
         errored: Cases that errored in either run, and so are not among `cases`.
     """
@@ -299,25 +300,38 @@ def differences(
     method: Method = "percentile",
     statistic: Statistic = "value",
     cluster_by: str | None = None,
+    tests: int = 1,
 ) -> dict[str, Difference]:
-    """Compare metrics over some of the cases; see `compare`."""
+    """Compare metrics over some of the cases; see `compare`.
+
+    Args:
+        pairing: The runs.
+        rows: The cases.
+        names: The metrics.
+        confidence: Of the intervals.
+        method: Of the intervals.
+        statistic: Of the metrics.
+        cluster_by: The label whose cases are drawn together.
+        tests: By how much the level of a drop that is found is divided.
+    """
     estimates = estimate(pairing, rows, names, statistic=statistic, cluster_by=cluster_by, jackknife=method == "bca")
-    return {name: _difference(each, pairing, name, confidence, method, cluster_by) for name, each in estimates.items()}
+    gate = AnyDrop(confidence)
+    return {name: _difference(each, pairing, name, method, cluster_by, gate, tests) for name, each in estimates.items()}
 
 
 def _difference(
-    data: Estimate, pairing: RunPairing, name: str, confidence: float, method: Method, cluster_by: str | None
+    data: Estimate, pairing: RunPairing, name: str, method: Method, cluster_by: str | None, gate: AnyDrop, tests: int
 ) -> Difference:
     low = high = p_value = detectable = None
-    metric = pairing.table.metric(name)
+    metric, confidence = pairing.table.metric(name), gate.confidence
     if bootstrap := Bootstrap.from_estimate(data, method, metric):
         held = zip(held_tails(data, metric, bootstrap.tails(0.0), 0.0), witnessed_tail(data), strict=True)
         tails = Tails(*map(max, held))
         interval = held_interval(data, metric, bootstrap.interval(confidence), confidence)
         low, high = agreeing(interval, tails, 0.0, (1 - confidence) / 2)
         p_value = two_sided(min(tails))
-        shift, reach = detectable_shift(bootstrap.deviation, confidence, units=data.units), span(metric)
-        detectable = shift if shift and (reach is None or shift <= reach) else None
+        evidence = Evidence(data, None, None, None, bootstrap.deviation, ())
+        detectable = evidence.drop_power(gate, scaled(metric, data), tests).smallest
     return Difference(
         data.value,
         data.baseline,
@@ -354,7 +368,7 @@ def metric_changes(
         statistics: Metric to the statistic that its value is, if it is not ``value``.
         cluster_by: The label whose cases are drawn together.
     """
-    compared = differences(pairing, rows, names, confidence=confidence, cluster_by=cluster_by)
+    compared = differences(pairing, rows, names, confidence=confidence, cluster_by=cluster_by, tests=len(names))
     adjusted = holm_of_tested([each.p_value for each in compared.values()])
     changes = {}
     for (name, each), p_value in zip(compared.items(), adjusted, strict=True):

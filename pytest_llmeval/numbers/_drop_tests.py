@@ -19,6 +19,7 @@ from pytest_llmeval.core import (
 from pytest_llmeval.numbers._estimation import Columns, Estimate, columns_of, estimate
 from pytest_llmeval.numbers._inference import (
     FEW_CHANGED,
+    AlikeCases,
     Bootstrap,
     FarChanges,
     agreeing,
@@ -83,6 +84,15 @@ class WatchedChange(TestedChange, Protocol):
         """The size of a drop that matters; ``None``: `max_drop`, or a share of the range if that is 0."""
 
 
+class AnyDrop(NamedTuple):
+    """The tested change of a comparison without a gate: any drop."""
+
+    confidence: float
+    max_drop: float = 0.0
+    sides: int = 2
+    test: SignificanceTest = "bootstrap"
+
+
 class KnownChange(NamedTuple):
     """What is known about a change, as a word and as a sentence."""
 
@@ -143,6 +153,7 @@ class Evidence:
         worst: The drop if every case that is left out fell as far as it can; ``None`` if that was not requested, or
             has no bound.
         typical: Whether the test is about the typical case, and not about the mean.
+        alike: The cases that change alike by the label that tells most of it; ``None`` if none does.
     """
 
     estimate: Estimate
@@ -153,6 +164,7 @@ class Evidence:
     notes: tuple[str, ...]
     worst: float | None = None
     typical: bool = False
+    alike: AlikeCases | None = None
 
     def detectable_drop(self, gate: TestedChange, metric: Metric, tests: int) -> str:
         """Say which true drop a gate finds in 80 of 100 runs; see `drop_power`."""
@@ -256,9 +268,12 @@ class Evidence:
         """
         data, bounds = self.estimate, self.interval
         name = f"{100 * (1 - 2 * (1 - gate.confidence) / gate.sides):.6g}% interval of the drop"
-        between = f"{name} {interval(*bounds)}" if bounds is not None else "no interval"
         if fell:
+            between = f"{name} {interval(*bounds)}" if bounds is not None else "no interval"
             return KnownChange("worse", f"a fall ({between}, {units_of(data)})")
+        bounds = self._interval_of_alike()
+        between = f"{name} {interval(*bounds)}" if bounds is not None else "no interval"
+        between += f" by {self.alike.label}" if self.alike is not None else ""
         if bounds is None or self.tails is None or lacks_scale(data):
             return KnownChange("cannot tell", f"nothing is known about its change ({units_of(data)})")
         level = (1 - gate.confidence) / gate.sides
@@ -269,17 +284,28 @@ class Evidence:
             return KnownChange("cannot tell", f"{metric.name} has no range, which says what drop matters ({between})")
         if bounds[1] <= size:
             return KnownChange("no drop", f"a drop of {named} is ruled out ({between}, {units_of(data)})")
-        smallest = self.drop_power(gate, metric, tests).smallest
-        seen = f"find a drop of {number(smallest)}" if smallest is not None else "find no drop that is possible"
-        text = (
-            f"a drop of {named} is not ruled out ({between}): {units_of(data)} {seen} in {100 * POWER:.0f} of 100 runs"
-        )
+        why = self._unseen_drop(size, gate, metric, tests) if self.alike is None else str(self.alike)
+        return KnownChange("cannot tell", f"a drop of {named} is not ruled out ({between}): {why}")
+
+    def _unseen_drop(self, size: float, gate: WatchedChange, metric: Metric, tests: int) -> str:
+        """Say which drop would have been found, and how many units rule one out."""
+        data, smallest = self.estimate, self.drop_power(gate, metric, tests).smallest
+        power = f"find a drop of {number(smallest)}" if smallest is not None else "find no drop that is possible"
+        text = f"{units_of(data)} {power} in {100 * POWER:.0f} of 100 runs"
         text += f" as 1 of {tests} tests that are judged together" if tests > 1 else ""
         needed = units_to_rule_out(size, self, gate, metric)
         clusters = " clusters" if data.units < data.cases else ""
         if needed is not None and needed > data.units:
             text += f", {needed - data.units} more{clusters} would rule it out if there is none"
-        return KnownChange("cannot tell", text)
+        return text
+
+    def _interval_of_alike(self) -> tuple[float, float] | None:
+        """Return the interval of the drop, as wide as it is if cases that change alike are drawn together."""
+        if self.interval is None or self.drop is None or self.alike is None:
+            return self.interval
+        low, high = self.interval
+        wider = math.sqrt(self.alike.effect)
+        return self.drop - wider * (self.drop - low), self.drop + wider * (high - self.drop)
 
     def safe_drop(self, gate: TestedChange, metric: Metric) -> str:
         """Say of which `max_drop` a run as good as the baseline proves itself safe in 80 of 100 runs."""
@@ -305,12 +331,29 @@ class Evidence:
 
         return _fewest(finds, self.estimate.units)
 
+    def units_to_decide(self, gate: TestedChange, metric: Metric, *, collapses: bool) -> int | None:
+        """Return how many units decide a gate in 9 of 10 equally good runs; ``None`` if more than 20,000.
+
+        What more units show may also move the score, and with it half of what it can fall.
+        """
+        data, reach, room = self.estimate, span(metric), self.drop_power(gate, metric).room
+        spread = math.sqrt(room * (reach - room)) if reach and room < reach else 0.0
+
+        def decides(units: int) -> bool:
+            luck = normal_quantile(_EQUAL_RUNS) * spread * math.sqrt(max(0.0, 1 / data.units - 1 / units))
+            predicted = _predicted(self, units, metric)
+            power = replace(predicted.drop_power(gate, metric), room=max(room / 2, room - luck))
+            smallest = predicted.found_drop(gate, metric, collapses=collapses)
+            return smallest is not None and smallest <= power.far_limit(gate)
+
+        return _fewest(decides, data.units)
+
     def units_to_gain(self, gain: float, gate: TestedChange, metric: Metric) -> int | None:
         """Return how many units, scattering as these do, a gate needs to find a gain; ``None`` as above."""
         level = (1 - gate.confidence) / gate.sides
 
         def finds(units: int) -> bool:
-            scaled = _scaled(self, units)
+            scaled = _predicted(self, units, metric)
             every = replace(scaled.estimate, changed=None if scaled.estimate.changed is None else units)
             shift = _shift_of_gain(scaled, gate, metric, level)
             return least_tail(every) <= level and shift is not None and abs(gate.max_drop) + shift <= gain
@@ -367,10 +410,8 @@ def _estimate(question: DropQuestion, *, jackknife: bool = False) -> Estimate:
 def _bootstrap(question: DropQuestion, *, corrected: bool) -> Evidence:
     pairing, name = question.pairing, question.metric
     data = _estimate(question, jackknife=corrected)
-    notes = (
-        *doubts(data, pairing, question.cluster_by),
-        *alike_cases(data, pairing, question.rows, question.cluster_by),
-    )
+    alike = list(alike_cases(data, pairing, question.rows, question.cluster_by))
+    notes = (*doubts(data, pairing, question.cluster_by), *map(str, alike))
     difference = data.difference
     if difference is None:
         return Evidence(data, None, None, None, 0.0, notes)
@@ -389,6 +430,7 @@ def _bootstrap(question: DropQuestion, *, corrected: bool) -> Evidence:
         Tails(below, above) if falls else Tails(above, below),
         bootstrap.deviation,
         notes,
+        alike=max(alike, key=lambda cases: cases.effect, default=None),
     )
 
 
@@ -706,6 +748,8 @@ def units_to_rule_out(size: float, evidence: Evidence, gate: TestedChange, metri
 
     def rules_out(units: int) -> bool:
         deviation = _predicted(evidence, units, metric).deviation
+        if data.changed == 0:
+            deviation = reach * math.sqrt(_most_changed(0, data.units) / units)
         luck = normal_quantile(_EQUAL_RUNS) * deviation
         width = -student_quantile(max(units, 2) - 1, tail) * deviation
         return luck + max(width, unseen_rest(room, units, tail)) <= size
@@ -723,20 +767,26 @@ def _predicted(evidence: Evidence, units: int, metric: Metric) -> Evidence:
     A deviation is an estimate itself, which rests on as many units as its squares do, now and then. That of yes and no
     is one of the share of cases that change, of which few cases may have shown none.
     """
-    from scipy.special import bdtri
-
     data, reach = evidence.estimate, span(metric)
     scaled, values = _scaled(evidence, units), data.contributions
     if data.binary and reach and data.changed is not None and data.units == data.cases:
-        share = float(bdtri(data.changed, data.units, _MOST_CHANGED)) if data.changed < data.units else 1.0
-        return replace(scaled, deviation=reach * math.sqrt(share / units))
-    if not len(values):
-        return scaled
-    rests_on = effective_units(values - values.mean())
+        return replace(scaled, deviation=reach * math.sqrt(_most_changed(data.changed, data.units) / units))
+    rests_on = effective_units(values - values.mean()) if len(values) else 0.0
     if not rests_on:
         return scaled
-    error = 0.5 * math.sqrt(1 / rests_on + evidence.estimate.units / (rests_on * units))
-    return replace(scaled, deviation=scaled.deviation * (1 + normal_quantile(_EQUAL_RUNS) * error))
+    error = 0.5 * math.sqrt(1 / rests_on + data.units / (rests_on * units))
+    deviation = scaled.deviation * (1 + normal_quantile(_EQUAL_RUNS) * error)
+    if data.changed and data.changed < FEW_CHANGED and data.units == data.cases:
+        size = math.sqrt(float((values**2).sum()) / data.changed)
+        deviation = max(deviation, size * math.sqrt(_most_changed(data.changed, data.units) / units))
+    return replace(scaled, deviation=deviation)
+
+
+def _most_changed(changed: int, units: int) -> float:
+    """Return the largest share of units that change in truth, if so many of some did."""
+    from scipy.special import bdtri
+
+    return float(bdtri(changed, units, _MOST_CHANGED)) if changed < units else 1.0
 
 
 def _scaled(evidence: Evidence, units: int) -> Evidence:

@@ -22,6 +22,7 @@ from pytest_llmeval.numbers._significance import (
     net_fall_tail,
     sign_flip_tails,
     sign_tail,
+    sign_tails,
     skewed_tails,
     unseen_rest,
     unseen_tail,
@@ -282,7 +283,11 @@ class Bootstrap:
         else:
             low, high = resampled_interval(self.resampled, confidence, self.estimate.units)
         reach = math.inf if self.reach is None else self.reach
-        return max(low, -reach), min(high, reach)
+        low, high = max(low, -reach), min(high, reach)
+        if self.corrected or (equal := equal_changes(self.estimate)) is None:
+            return low, high
+        tails, tail = sign_tails(*equal), (1 - confidence) / 2
+        return max(low, _SLACK) if tails.above <= tail else low, min(high, -_SLACK) if tails.below <= tail else high
 
     def _of_equal_resamples(self, confidence: float) -> tuple[float, float]:
         """Return what Tango's interval (1998) of paired shares is if all cases changed alike, or none did."""
@@ -298,7 +303,12 @@ class Bootstrap:
         return (inner, reach) if value > 0 else (-reach, -inner)
 
     def tails(self, at: float) -> Tails:
-        """Return one-sided p-values of the difference around a number, by the same method as the interval."""
+        """Return one-sided p-values of the difference around a number, by the same method as the interval.
+
+        Around 0, those of changes of one size are counted: see `sign_tails`.
+        """
+        if not at and not self.corrected and (equal := equal_changes(self.estimate)) is not None:
+            return sign_tails(*equal)
         shares = self.resampled.tails(at)
         if self.corrected:
             return Tails(bca_share(shares.above, self.z0, self.a), bca_share(shares.below, -self.z0, -self.a))
@@ -416,10 +426,28 @@ def witnessed_tail(data: Estimate) -> Tails:
     values = data.contributions
     if not _is_witnessed(data):
         return Tails(least, least)
+    if (equal := equal_changes(data)) is not None:
+        return sign_tails(*equal)
     if len(values) >= _WITNESSED and effective_units(values) >= _CONCENTRATED:
         return Tails(least, least)
     flipped = sign_flip_tails(values)
     return Tails(max(least, flipped.above), max(least, flipped.below))
+
+
+def equal_changes(data: Estimate) -> tuple[int, int] | None:
+    """Return how many cases rise and fall, if each has a score of 0 or 1 and the difference is the mean of these.
+
+    ``None`` for others.
+    """
+    import numpy as np
+
+    if not data.binary or data.units != data.cases or not _is_witnessed(data):
+        return None
+    values = data.contributions
+    moved = np.abs(values[np.abs(values) > _SLACK])
+    if len(moved) and float(np.ptp(moved)) > _SLACK:
+        return None
+    return int((values > _SLACK).sum()), int((values < -_SLACK).sum())
 
 
 def least_tail(estimate: Estimate) -> float:
@@ -468,12 +496,31 @@ def doubts(estimate: Estimate, pairing: RunPairing, cluster_by: str | None) -> I
         yield f"undefined in {estimate.lost_resamples:.0%} of the resamples"
 
 
-def alike_cases(data: Estimate, pairing: RunPairing, rows: PairedRows, cluster_by: str | None) -> Iterator[str]:
-    """Yield the labels whose cases change alike, although every case counts as one that was drawn by itself.
+class AlikeCases(NamedTuple):
+    """Cases that change alike with those of the same label, although each counts as one that was drawn by itself.
 
-    The design effect of a label (Kish 1965) is that of its totals: by how much more the difference scatters if cases
-    with the same value are drawn together.
+    Attributes:
+        label: The label.
+        units: The cases.
+        effect: By how much more the difference scatters if cases with the same value are drawn together: the design
+            effect of the totals (Kish 1965).
     """
+
+    label: str
+    units: int
+    effect: float
+
+    def __str__(self) -> str:
+        return f"cases with the same {self.label} change alike, and {self.worth}: set cluster_by: {self.label}"
+
+    @property
+    def worth(self) -> str:
+        """The number of independent cases that tell as much."""
+        return f"{self.units} are worth {round(self.units / self.effect)}"
+
+
+def alike_cases(data: Estimate, pairing: RunPairing, rows: PairedRows, cluster_by: str | None) -> Iterator[AlikeCases]:
+    """Yield the labels whose cases change alike, unless cases are drawn by one."""
     import numpy as np
 
     if cluster_by is not None or not pairing.paired or not 0 < len(data.contributions) == len(data.contributing):
@@ -487,8 +534,7 @@ def alike_cases(data: Estimate, pairing: RunPairing, rows: PairedRows, cluster_b
         groups = int((np.bincount(clusters) > 1).sum())
         effect = float((np.bincount(clusters, weights=values) ** 2).sum()) / total
         if groups >= _LEAST_GROUPS and effect > 1 + _SURE * math.sqrt(2 / groups):
-            worth = f"{len(values)} are worth {round(len(values) / effect)}"
-            yield f"cases with the same {label} change alike, and {worth}: set cluster_by: {label}"
+            yield AlikeCases(label, len(values), effect)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

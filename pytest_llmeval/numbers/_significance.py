@@ -100,6 +100,24 @@ def sign_tail(worse: int, better: int) -> float:
     return float(bdtrc(worse - 1, worse + better, 0.5)) if worse else 1.0
 
 
+def sign_tails(rises: int, falls: int) -> Tails:
+    """Test changes that are all of one size around 0, by the sign test whose p-value counts what was seen by half.
+
+    Of equally good runs whose cases change with a probability of at most one half, which is the largest that two
+    independent answers of 0 and 1 have, it refutes no more than its level for any number of cases. Given the number of
+    changes, it may (Fagerland et al. 2013): so it never finds what the fewest changes that its level takes all show.
+    """
+    from scipy.special import bdtr
+
+    changed = rises + falls
+    if not changed:
+        return Tails(1.0, 1.0)
+    least = 0.5**changed
+    up, down = sign_tail(rises, falls), float(bdtr(rises, changed, 0.5))
+    seen = up + down - 1
+    return Tails(max(least, up - seen / 2), max(least, down - seen / 2))
+
+
 def net_fall_tail(net: int, units: int, share: float) -> float:
     """Return how probably falls exceed rises by `net` or more if each unit falls, or rises, with probability `share`.
 

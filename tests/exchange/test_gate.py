@@ -347,7 +347,7 @@ def test_records_of_skills_are_undecided_and_say_what_is_missing(capsys: pytest.
         assert said in data["why"][0], skill
         (cases,) = data["cases"].values()
         assert [len(cases[name]) for name in ("discriminates", "always_passes")] == [record[0] + record[2], record[1]]
-    assert "25 more would make the observed gain significant" in data["why"][0]
+    assert "33 more would make the observed gain significant" in data["why"][0]
 
 
 def test_a_lift_is_established_or_refuted(capsys: pytest.CaptureFixture[str]) -> None:

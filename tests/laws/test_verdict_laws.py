@@ -1,5 +1,6 @@
 """Laws of verdicts on results: no unit, nothing that was not written and no other file makes one better."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from pytest_llmeval.exchange import GateVerdict
 from pytest_llmeval.exchange.gating import GateOptions, judge_results
 from pytest_llmeval.exchange.results import ResultRow
 from pytest_llmeval.gates._drop import LiftGate
+from pytest_llmeval.numbers import compare
 
 RULES: Sequence[Mapping[str, Any]] = (
     {},
@@ -306,3 +308,28 @@ def test_a_test_of_the_typical_case_passes_no_collapse(tmp_path: Path) -> None:
 def test_a_lift_that_a_guard_stops_names_the_guard(olds: list[float], guard: str) -> None:
     found = judge(LiftGate("score", 0.0, against="other"), run([1.0] * 30), run(olds))
     assert (found.outcome, guard in found.reason) == ("undecided", True), found.reason
+
+
+def test_gate_table_and_plan_have_one_detectable_drop(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    for olds in ((rng.random(60) < 0.8) * 1.0, rng.beta(4, 2, 60)):
+        news = np.where(rng.random(60) < 0.3, rng.permutation(olds), olds)
+        (found,) = gates_of(judged(rows(news), rows(olds), tmp_path, {"metric": "m", "max_drop": 0}))
+        table = compare(run(news.tolist()), run(olds.tolist())).metrics["score"]
+        assert table.detectable is not None
+        assert f"minimum detectable drop {table.detectable:.4f}" in found.reason
+
+
+def test_the_power_of_a_drop_is_that_of_the_gate_which_decides(tmp_path: Path) -> None:
+    """Of documents, whose cases move together, more cases are needed than of cases."""
+    olds = [1.0] * 36
+    news = [float(place // 3 % 4 > 0) for place in range(36)]
+    needed = []
+    for more in ({}, {"cluster_by": "doc"}):
+        verdict = judged(rows(news), rows(olds), tmp_path, {"metric": "m", "max_drop": 0, **more}, power=0.3)
+        (note,) = (note for note in verdict.notes if note.startswith("power: "))
+        needed.append(note)
+    assert "needs 28 more cases (64 in all)" in needed[0]
+    clusters = re.search(r"needs \d+ more clusters \((\d+) in all\)", needed[1])
+    assert clusters is not None
+    assert int(clusters[1]) > 64 / 3

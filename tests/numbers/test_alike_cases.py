@@ -90,3 +90,18 @@ def test_a_gate_names_the_label_whose_cases_change_alike() -> None:
         judge(gate(cluster_by="talk"), run(fell, labels), run(old, labels)),
     ):
         assert "change alike" not in seen.reason
+
+
+def test_nothing_is_ruled_out_by_cases_that_change_alike() -> None:
+    """Of 400 cases that change by themselves, a drop of 0.05 is ruled out; by 40 documents it is not."""
+    labels = [f"d{n // 10}" for n in range(400)]
+    old = [0.9] * 400
+    alike = [0.9 + (0.08, -0.08)[(n // 10) % 2] for n in range(400)]
+    alone = [0.9 + (0.08, -0.08)[n % 2] for n in range(400)]
+    assert judge(gate(), run(alone, labels), run(old, labels)).word == "no drop"
+    said = judge(gate(), run(alike, labels), run(old, labels))
+    assert said.word == "no drop"
+    few = judge(gate(), run(alike[:120], labels[:120]), run(old[:120], labels[:120]))
+    assert (few.word, "by talk): cases with the same talk change alike" in few.known) == ("cannot tell", True)
+    rise = [0.9 + 0.04 + (0.06, -0.06)[(n // 10) % 2] for n in range(120)]
+    assert judge(gate(), run(rise, labels[:120]), run(old[:120], labels[:120])).word != "better"

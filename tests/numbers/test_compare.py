@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builders import Answers, noisy, run
+from builders import Answers, gate, judge, noisy, run
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
@@ -94,7 +94,7 @@ def test_equal_runs_have_no_difference_and_say_that_nothing_changed() -> None:
         found = compare(result, result, method=method).metrics["score"]  # type: ignore[arg-type]  # both are methods
         assert (found.difference, found.p_value) == (0, 1)
         assert (found.low, found.high) == pytest.approx((0.025 ** (1 / 40) - 1, 1 - 0.025 ** (1 / 40)))
-        assert found.detectable is None
+        assert f"minimum detectable drop {found.detectable:.4f}" in judge(gate(), result, result).reason
         assert found.notes == ("no case changed, too few to estimate how much the difference varies",)
 
 
