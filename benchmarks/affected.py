@@ -1,9 +1,10 @@
 """Runs of affected cases at full size: 500 changes, a history of 40 commits, and what recording and selecting cost.
 
 Run: ``python benchmarks/affected.py [CHANGES] [COMMITS] [SEED]``. The project has 12 suites of 50 cases, whose answers
-depend on files in twelve ways, and one of two cases for each way of ``tests/workbench/ways.py``. Each state of it is
-compared with an approved run: the affected cases must be those whose row, answer or evaluators differ in a run of all,
-or more with a reason, and never fewer. Every second change is that of a way, the others are random changes of a file.
+depend on files in twelve ways, and one of two cases for each way of ``tests/workbench/ways.py``; a way that concerns a
+whole project has one of its own. Each state is compared with an approved run: the affected cases must be those whose
+row, answer or evaluators differ in a run of all, or more with a reason, and never fewer. Every second change is that of
+a way, the others are random changes of a file.
 """
 
 import json
@@ -87,12 +88,9 @@ def history(root: Path, since: str, commits: int) -> None:
     )
 
 
-def change(root: Path, draw: random.Random, *, by_way: bool) -> None:
-    """Make the change of a way, or change one file at random."""
-    if not by_way:
-        mutate(root, draw)
-        return
-    changes = change_of(draw.choice(MIXED))
+def change(root: Path, way: str) -> None:
+    """Make the change of a way."""
+    changes = change_of(way)
     if not changes:
         os.environ["WAY_OF_NOBODY"] = "two"
     for name, text in changes.items():
@@ -102,19 +100,37 @@ def change(root: Path, draw: random.Random, *, by_way: bool) -> None:
             write(root, {name: text})
 
 
-def mutations(root: Path, since: str, count: int, seed: int) -> None:
+def project_of(way: str, folder: Path) -> tuple[Path, str]:
+    """Make and approve a project with the suite of one way; return its folder and the commit of the approval."""
+    root = folder / way
+    settings = f"[pytest]\n{WAYS[way].settings}"
+    write(root, {**files_of(way), ".gitignore": "__pycache__\n.llmeval\n", "pytest.ini": settings})
+    git(root, "init", "-qb", "main")
+    commit(root, "begin")
+    return root, approve(root)
+
+
+def mutations(project: Path, approved: str, count: int, seed: int) -> None:
     """Change something many times, and print what was found."""
-    before, draw = answers(root), random.Random(seed)
+    whole, draw, ways = answers(project), random.Random(seed), Counter[str]()
+    own = {name: project_of(name, project.parent) for name in ALONE}
     changing = exact = wider = missed = unloadable = needless = unfollowed = cases = 0
     for number in range(count):
-        change(root, draw, by_way=number % 2 == 0)
+        way = "" if number % 2 else draw.choice([*WAYS])
+        root, since = own.get(way, (project, approved))
+        ways[way] += 1
+        if way:
+            change(root, way)
+        else:
+            mutate(root, draw)
         try:
             why = chosen(root, since)
         except Exception:  # noqa: BLE001 (a suite that cannot be loaded fails its run)
             unloadable += 1
         else:
-            now = answers(root)
-            changed = {case for case in why if now.get(case) != before.get(case)}
+            now = {} if way in ALONE else answers(root)
+            # Only pytest imports the plugins of a project: all of its answers change with them.
+            changed = {*why} if way in ALONE else {case for case in why if now.get(case) != whole.get(case)}
             runs = {case for case, cause in why.items() if cause}
             missed += len(changed - runs)
             without = {case for case in runs - changed if case.partition("::")[0] in UNFOLLOWED}
@@ -128,7 +144,8 @@ def mutations(root: Path, since: str, count: int, seed: int) -> None:
         git(root, "checkout", "-q", ".")
         git(root, "clean", "-qfd")
         os.environ.pop("WAY_OF_NOBODY", None)
-    print(f"changes: {count}, seed {seed}: {changing} change answers, {missed} cases missed; {exact} exact, {wider}")
+    print(f"changes: {count}, seed {seed}, {count - ways['']} in {len(ways) - 1} of {len(WAYS)} ways")
+    print(f"  {changing} change answers, {missed} cases missed; {exact} exact, {wider}")
     print(f"  with more cases than changed, {unloadable} that no run can load")
     print(
         f"  {needless / cases:.1%} of {cases} cases ran needlessly; {unfollowed / cases:.1%} in suites that run always"

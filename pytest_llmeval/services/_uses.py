@@ -46,6 +46,7 @@ class UseRecord:
         environment: The variables that the process started with.
         uses: What was used.
         aside: Files of modules that tests are collected from, which nobody uses for that alone.
+        foreign: Modules that are not the project's, of those that were imported again.
     """
 
     def __init__(self, top: Path) -> None:
@@ -60,7 +61,7 @@ class UseRecord:
         self._code: dict[str, Any] = {__file__: _PYTHON}
         self._read: set[str] = set()
         self._written: set[str] = set()
-        self._modules: dict[str, bool] = {}
+        self.foreign: set[str] = set()
         self._package, self._python = f"{Path(__file__).parent.parent}{os.sep}", f"{Path(os.__file__).parent}{os.sep}"
         early = (f"unknown {name} was imported before the run could watch it" for name in self._own_modules())
         self.uses |= {("", text) for text in early}
@@ -79,8 +80,10 @@ class UseRecord:
     def name(self, path: Any) -> str | None:
         """Return the name of a file of the project; ``None`` for others, and for what is no input."""
         text = os.fsdecode(path)
-        if text not in self._names or not text.startswith(os.sep):  # a relative one depends on the current folder
-            self._names[text] = self._name(os.path.normpath(Path.cwd() / text))
+        if not text.startswith(os.sep):
+            text = os.path.join(os.getcwd(), text)  # noqa: PTH109, PTH118 (many calls, for which paths are slow)
+        if text not in self._names:
+            self._names[text] = self._name(os.path.normpath(text))
         return self._names[text]
 
     def _name(self, path: str) -> str | None:
@@ -183,11 +186,11 @@ class UseRecord:
 
     def take_module(self, name: str) -> None:
         """Record that a module was imported which may have been loaded before."""
-        if name not in self._modules and name in sys.modules:
-            file = getattr(sys.modules[name], "__file__", None)
-            self._modules[name] = isinstance(file, str) and self.name(file) is not None
-        if self._modules.get(name):
+        file = getattr(sys.modules[name], "__file__", None)
+        if isinstance(file, str) and self.name(file) is not None:
             self.note(f"module {name}", sys._getframe(2))  # noqa: SLF001
+        else:
+            self.foreign.add(name)
 
 
 def is_own(name: str) -> bool:
@@ -245,8 +248,7 @@ class _Watch:
             setattr(*self._undo.pop())
 
     def _hook(self, event: str, arguments: tuple[Any, ...]) -> None:
-        record = self.record
-        if record is None or event not in _EVENTS or self.busy.get():
+        if event not in _EVENTS or (record := self.record) is None or self.busy.get():
             return
         token = self.busy.set(True)
         try:
@@ -256,7 +258,7 @@ class _Watch:
 
     def _looking(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def looking(path: Any, *arguments: Any, **options: Any) -> Any:
-            if not isinstance(path, int):
+            if self.record is not None and not isinstance(path, int):
                 self._hook("open", (path, None, 0))
             return call(path, *arguments, **options)
 
@@ -264,8 +266,9 @@ class _Watch:
 
     def _importing(self, load: Callable[..., Any]) -> Callable[..., Any]:
         def importing(name: str, *arguments: Any, **options: Any) -> Any:
-            if self.record is not None and name in sys.modules and not self.busy.get():
-                self.record.take_module(name)
+            record = self.record
+            if record is not None and name not in record.foreign and name in sys.modules and not self.busy.get():
+                record.take_module(name)
             return load(name, *arguments, **options)
 
         return importing

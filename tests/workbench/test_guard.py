@@ -4,9 +4,10 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
 
 import pytest
@@ -18,7 +19,7 @@ from pytest_llmeval.baselines import TestScores, render
 from pytest_llmeval.baselines._scores import Approval
 from pytest_llmeval.cli import main
 from pytest_llmeval.suites import KEYS
-from pytest_llmeval.workbench._guard import Ruling, compare_suite_files, guard_text
+from pytest_llmeval.workbench._guard import Ruling, _lines, compare_suite_files, guard_text
 from pytest_llmeval.workbench._guarding import Loosening
 
 SHOP = r"""suite: shop
@@ -112,17 +113,45 @@ def guard(origin: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monk
     def run(
         *changes: tuple[str, str], file: str = "evals/shop.eval.yaml", options: tuple[str, ...] = ()
     ) -> tuple[int, str]:
-        for old, new in changes:
-            text = Path(file).read_text(encoding="utf-8")
-            assert old in text
-            Path(file).write_text(text.replace(old, new), encoding="utf-8")
         if changes:
+            Path(file).write_text(changed(Path(file).read_text(encoding="utf-8"), *changes), encoding="utf-8")
             commit(folder, "Change")
         code = main(["guard", *options])
         printed = capsys.readouterr()
         return code, printed.out + printed.err
 
     return run
+
+
+SUITE = "evals/shop.eval.yaml"
+Compare: TypeAlias = Callable[[Mapping[str, str], Mapping[str, str]], tuple[int, str]]
+
+
+@pytest.fixture
+def compare(tmp_path: Path) -> Compare:
+    """Return a function that says of suite files and approved files in two states what the command says."""
+
+    def run(base: Mapping[str, str], head: Mapping[str, str]) -> tuple[int, str]:
+        with TemporaryDirectory(dir=tmp_path) as folder:
+            states = {"base": base, "head": head}
+            for state, files in states.items():
+                for name, text in files.items():
+                    path = Path(folder, state, name)
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_text(text, encoding="utf-8")
+            question = {"changed": [], **{state: str(Path(folder, state)) for state in states}}
+            judged = [Ruling(finding, "") for finding in sorted(compare_suite_files(question)["findings"])]
+        return int(any(ruling.fails for ruling in judged)), "\n".join(_lines(judged, "0" * 40, ()))
+
+    return run
+
+
+def changed(text: str, *changes: tuple[str, str]) -> str:
+    """Return a text with others in it."""
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    return text
 
 
 def line_of(text: str, part: str) -> int:
@@ -154,12 +183,12 @@ CHEATS = {
 
 
 @pytest.mark.parametrize("cheat", CHEATS)
-def test_cheating_pull_request_is_named_with_file_and_line(guard: Guard, cheat: str) -> None:
+def test_cheating_pull_request_is_named_with_file_and_line(compare: Compare, cheat: str) -> None:
     change, text, part = CHEATS[cheat]
-    code, printed = guard(change)
+    code, printed = compare({SUITE: SHOP}, {SUITE: changed(SHOP, change)})
     assert code == 1
     line = line_of(SHOP, part) + ("tags" in change[1])
-    place = f"evals/shop.eval.yaml:{line}"
+    place = f"{SUITE}:{line}"
     assert any(each.startswith(place) and text in each for each in printed.splitlines()), printed
     if cheat == "regex widened":
         assert "mutants of case refund" in printed, "answers that the pattern noticed before must pass now"
@@ -176,26 +205,25 @@ HONEST = {
 
 
 @pytest.mark.parametrize("honest", HONEST)
-def test_honest_pull_request_passes(guard: Guard, honest: str) -> None:
-    code, printed = guard(HONEST[honest])
+def test_honest_pull_request_passes(compare: Compare, honest: str) -> None:
+    code, printed = compare({SUITE: SHOP}, {SUITE: changed(SHOP, HONEST[honest])})
     assert (code, "nothing asks for less" in printed) == (0, True), printed
 
 
 def test_key_that_decides_scores_is_reported_unless_something_says_what_asks_for_less(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    compare: Compare, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(KEYS, "description", structs.replace(KEYS["description"], decides="scores"))
-    states = {"base": SHOP, "head": SHOP.replace("suite: shop", "suite: shop\ndescription: Of the shop", 1)}
-    for name, text in states.items():
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "shop.eval.yaml").write_text(text, encoding="utf-8")
-    question = {"changed": [], **{name: str(tmp_path / name) for name in states}}
-    findings = compare_suite_files(question)["findings"]
-    assert [(each.subject, each.change) for each in findings] == [("key description", "changed")]
+    described = changed(SHOP, ("suite: shop", "suite: shop\ndescription: Of the shop"))
+    findings = [line for line in compare({SUITE: SHOP}, {SUITE: described})[1].splitlines() if line.startswith(SUITE)]
+    assert [line.partition("  ")[2].partition(": ")[::2] for line in findings] == [
+        ("key description", "changed: Of the shop")
+    ]
 
 
-def test_every_setting_that_asks_for_less_is_found(guard: Guard) -> None:
-    code, printed = guard(
+def test_every_setting_that_asks_for_less_is_found(compare: Compare) -> None:
+    head = changed(
+        SHOP,
         ("thresholds: {f1: 0.5}\n", "abstained: allowed\nsample: {cases: 2}\n"),
         ("max_drop: 0.02", "max_drop: 0.2, undecided: pass"),
         ("strict", "lenient"),
@@ -203,6 +231,7 @@ def test_every_setting_that_asks_for_less_is_found(guard: Guard) -> None:
         ("topic: orders", "topic: other"),
         ("Which order was it?", "Which order?"),
     )
+    code, printed = compare({SUITE: SHOP}, {SUITE: head})
     assert code == 1
     subjects = [
         "threshold f1: removed",
@@ -218,36 +247,29 @@ def test_every_setting_that_asks_for_less_is_found(guard: Guard) -> None:
     assert "case hours: removed" not in printed, "a sample that leaves a case out deletes none"
 
 
-def test_gate_on_a_gain_that_asks_for_less_is_named_by_its_key(guard: Guard) -> None:
+def test_gate_on_a_gain_that_asks_for_less_is_named_by_its_key(compare: Compare) -> None:
     systems = "suite: shop\nsystems: {old: {predictions: a.jsonl}, new: {predictions: a.jsonl}}\n"
     gain = "gates:\n  - {metric: f1, system: new, against: old, min_gain: 0.1}\n"
-    text = SHOP.replace("suite: shop\n", systems).replace("gates:\n", gain)
-    Path("evals/a.jsonl").write_text('{"id": "refund", "prediction": "Refunds take 30 days"}\n', encoding="utf-8")
-    Path("evals/shop.eval.yaml").write_text(text, encoding="utf-8")
-    commit(Path(), "Compare systems")
-    git(Path(), "branch", "-f", "main")
-    assert guard(("min_gain: 0.1", "min_gain: 0.2"))[0] == 0
-    git(Path(), "branch", "-f", "main")
-    code, printed = guard(("min_gain: 0.2", "min_gain: 0.05"))
+    text = changed(SHOP, ("suite: shop\n", systems), ("gates:\n", gain))
+    answers = {"evals/a.jsonl": '{"id": "refund", "prediction": "Refunds take 30 days"}\n'}
+    more, less = (changed(text, ("min_gain: 0.1", f"min_gain: {each}")) for each in (0.2, 0.05))
+    assert compare({**answers, SUITE: text}, {**answers, SUITE: more})[0] == 0
+    code, printed = compare({**answers, SUITE: more}, {**answers, SUITE: less})
     assert (code, "loosened: min_gain 0.2 -> min_gain 0.05" in printed) == (1, True), printed
 
 
-def test_arm_that_may_read_what_it_must_not_is_named(guard: Guard) -> None:
+def test_arm_that_may_read_what_it_must_not_is_named(compare: Compare) -> None:
     arms = "suite: shop\nsystems:\n  without: {command: [a], workspace: {must_not_read: [skills]}}\n"
-    Path("evals/shop.eval.yaml").write_text(SHOP.replace("suite: shop\n", arms), encoding="utf-8")
-    commit(Path(), "Add an arm")
-    git(Path(), "branch", "-f", "main")
-    assert "evals/shop.eval.yaml:3  must_not_read: removed" in guard(("must_not_read: [skills]", ""))[1]
+    text = changed(SHOP, ("suite: shop\n", arms))
+    printed = compare({SUITE: text}, {SUITE: changed(text, ("must_not_read: [skills]", ""))})[1]
+    assert f"{SUITE}:3  must_not_read: removed" in printed
 
 
-def test_suite_that_moves_is_compared_and_one_that_is_gone_or_broken_is_named(guard: Guard) -> None:
-    Path("quality").mkdir()
-    Path("evals/shop.eval.yaml").rename("quality/service.eval.yaml")
-    assert guard()[0] == 0
-    Path("quality/service.eval.yaml").write_text("evaluators: nothing\n", encoding="utf-8")
-    assert "evals/shop.eval.yaml:1 (base)  suite shop: removed" in guard()[1]
-    Path("evals/shop.eval.yaml").write_text("evaluators: nothing\n", encoding="utf-8")
-    assert "suite: cannot be read" in guard()[1]
+def test_suite_that_moves_is_compared_and_one_that_is_gone_or_broken_is_named(compare: Compare) -> None:
+    moved, broken = "quality/service.eval.yaml", "evaluators: nothing\n"
+    assert compare({SUITE: SHOP}, {moved: SHOP})[0] == 0
+    assert f"{SUITE}:1 (base)  suite shop: removed" in compare({SUITE: SHOP}, {moved: broken})[1]
+    assert "suite: cannot be read" in compare({SUITE: SHOP}, {moved: broken, SUITE: broken})[1]
 
 
 def test_python_tests_that_assert_less_are_named(guard: Guard) -> None:
@@ -258,40 +280,31 @@ def test_python_tests_that_assert_less_are_named(guard: Guard) -> None:
     assert "mark of test_score: added" in printed
 
 
-def test_approved_scores_and_failures_are_compared(guard: Guard) -> None:
-    folder = Path("evals/__llmeval__")
-    folder.mkdir()
-    scores, failures = folder / "app.scores.json", folder / "shop.failures.json"
-
-    def approve(value: float, unmet: str) -> None:
+def test_approved_scores_and_failures_are_compared(compare: Compare) -> None:
+    def approved(value: float, unmet: str) -> dict[str, str]:
         approval = Approval("2026-11-01", None, {"test_score: f1": value})
         content = TestScores("test_app.py", {"test_score": {"f1": value}}, (approval,))
-        scores.write_text(render(content), encoding="utf-8")
-        failures.write_text(json.dumps({"cases": {"order": [unmet]}, "schema": 1}), encoding="utf-8")
+        failures = json.dumps({"cases": {"order": [unmet]}, "schema": 1})
+        return {"__llmeval__/app.scores.json": render(content), "__llmeval__/shop.failures.json": failures}
 
-    approve(0.8, "f1")
-    commit(Path(), "Approve")
-    git(Path(), "branch", "-f", "main")
-    assert guard()[0] == 0
-    approve(0.2, "exact_match")
-    printed = guard()[1]
+    before = approved(0.8, "f1")
+    assert compare(before, before)[0] == 0
+    code, printed = compare(before, approved(0.2, "exact_match"))
+    assert code == 1
     assert "app.scores.json:9  approved test_score: f1: approved lower: 0.8000 -> 0.2000" in printed
     assert "shop.failures.json:1  failure of case order: approved: exact_match" in printed
 
 
-def test_approved_tools_that_are_gone_are_named_and_changed_ones_are_noted(guard: Guard) -> None:
-    tools = [{"name": "refund", "description": "Pay back."}, {"name": "status"}]
-    Path("tools.json").write_text(json.dumps({"tools": tools}, indent=1), encoding="utf-8")
-    commit(Path(), "Approve tools")
-    git(Path(), "branch", "-f", "main")
-    code, text = guard(("Pay back.", "Pay back an order."), file="tools.json")
+def test_approved_tools_that_are_gone_are_named_and_changed_ones_are_noted(compare: Compare) -> None:
+    text = json.dumps({"tools": [{"name": "refund", "description": "Pay back."}, {"name": "status"}]}, indent=1)
+    before = {"tools.json": text}
+    code, printed = compare(before, {"tools.json": changed(text, ("Pay back.", "Pay back an order."))})
     assert code == 0
-    assert "tools.json:3  approved tool refund: approved otherwise: " in text
-    code, text = guard((',\n  {\n   "name": "status"\n  }', ""), file="tools.json")
+    assert "tools.json:3  approved tool refund: approved otherwise: " in printed
+    code, printed = compare(before, {"tools.json": changed(text, (',\n  {\n   "name": "status"\n  }', ""))})
     assert code == 1
-    assert "tools.json:7 (base)  approved tool status: removed" in text
-    Path("tools.json").unlink()
-    assert "tools.json:1 (base)  approved tools: removed, or cannot be read" in guard()[1]
+    assert "tools.json:7 (base)  approved tool status: removed" in printed
+    assert "tools.json:1 (base)  approved tools: removed, or cannot be read" in compare(before, {})[1]
 
 
 def test_allowed_finding_needs_a_reason_and_an_owner(guard: Guard, tmp_path: Path) -> None:
@@ -378,7 +391,6 @@ def test_repository_hidden_in_the_folder_neither_runs_nor_becomes_the_base(guard
 
 
 def test_repository_inside_another_is_refused_unless_it_is_a_submodule(guard: Guard, tmp_path: Path) -> None:
-    assert guard(("exact_match >= 0.7", "exact_match >= 0.6"))[0] == 1
     git(Path("evals"), "init", "-q", "-b", "main")
     commit(Path("evals"), "Begin")
     code, printed = guard(options=("evals",))
@@ -394,25 +406,20 @@ def test_repository_inside_another_is_refused_unless_it_is_a_submodule(guard: Gu
 
 HOSTILE = {
     "acquits itself": "import pytest_llmeval.workbench._guard as g\ng._lines = lambda *_: []\ng.Ruling.fails = False\n",
-    "exits": "import os\nos._exit(0)\n",
+    "exits": "os._exit(0)\n",
 }
 
 
 @pytest.mark.parametrize("conftest", HOSTILE.values(), ids=HOSTILE)
-def test_hostile_conftest_does_not_reach_the_ruling(guard: Guard, conftest: str) -> None:
-    Path("conftest.py").write_text(conftest, encoding="utf-8")
-    code, printed = guard(("exact_match >= 0.7", "exact_match >= 0.5"))
-    assert (code, "gate exact_match >= 0.7: loosened" in printed) == (1, True), printed
-    assert "conftest, statement: new" in printed
-
-
-def test_conftest_reads_no_secret_from_its_environment(
-    guard: Guard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_hostile_conftest_reaches_neither_the_ruling_nor_secrets_of_the_environment(
+    guard: Guard, conftest: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SHOP_TOKEN", "secret")
     seen = tmp_path / "seen"
-    text = f"import os, pathlib\npathlib.Path({str(seen)!r}).write_text(repr(dict(os.environ)))\n"
-    Path("conftest.py").write_text(text, encoding="utf-8")
-    guard()
-    assert "SHOP_TOKEN" not in seen.read_text(encoding="utf-8")
+    reading = f"import os, pathlib\npathlib.Path({str(seen)!r}).write_text(repr(dict(os.environ)))\n"
+    Path("conftest.py").write_text(reading + conftest, encoding="utf-8")
+    code, printed = guard(("exact_match >= 0.7", "exact_match >= 0.5"))
+    assert (code, "gate exact_match >= 0.7: loosened" in printed) == (1, True), printed
+    assert "conftest, statement: new" in printed
     assert "PATH" in seen.read_text(encoding="utf-8")
+    assert "SHOP_TOKEN" not in seen.read_text(encoding="utf-8")

@@ -12,6 +12,8 @@ import pytest
 from running import warm_run
 
 from pytest_llmeval.cli import main
+from pytest_llmeval.workbench._collecting import StateDump
+from pytest_llmeval.workbench._states import collect, compare_collected
 from pytest_llmeval.workbench._workflows import compare_workflows
 
 SUPPORT = """\
@@ -204,11 +206,6 @@ WEAKER: Mapping[str, tuple[Mapping[str, str | None], str]] = {
         {SETTINGS: f"{FILES[SETTINGS]}norecursedirs = ['evals']\n"},
         "evals/shop.eval.yaml  tests: 2 tests no longer collected",
     ),
-    "suite ignored": ({".gitignore": "*.yaml\n"}, "suite shop: removed"),
-    "plugin of pytest": (
-        {SETTINGS: f"{FILES[SETTINGS]}addopts = '-p green'\n", "green.py": "def pytest_runtest_makereport(): ...\n"},
-        "green.py:1  plugin, pytest_runtest_makereport: new",
-    ),
     "module that does not load": (
         edit("test_support.py", "LIMIT = 0.4", "LIMIT = 0.4 / 0"),
         "suite support: no longer",
@@ -295,16 +292,43 @@ def test_suites_in_python_their_code_and_evidence_are_compared(
     assert (code, [finding for finding in IN_PYTHON if finding not in printed]) == (1, []), printed
 
 
+def collected_of(folder: Path, scratch: Path) -> StateDump:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("subprocess.run", partial(_quick, subprocess.run))
+        patch.chdir(folder)
+        state, why = collect(folder, folder, scratch)
+    assert state is not None, why
+    return state
+
+
+@pytest.fixture(scope="module")
+def before(origin: Path, tmp_path_factory: pytest.TempPathFactory) -> StateDump:
+    """What pytest collects in the earlier state."""
+    return collected_of(origin, tmp_path_factory.mktemp("before") / "scratch")
+
+
 @pytest.mark.parametrize("weaker", WEAKER)
-def test_weaker_evaluation_is_named(
-    clone: Path, weaker: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_weaker_evaluation_is_named(before: StateDump, weaker: str, tmp_path: Path) -> None:
     files, text = WEAKER[weaker]
-    write(clone, files)
-    if weaker == "suite ignored":
-        git(clone, "rm", "-q", "--cached", "evals/shop.eval.yaml")
+    write(tmp_path / "head", {**FILES, **files})
+    after = collected_of(tmp_path / "head", tmp_path / "scratch")
+    cases = {name: name for name in ("hours", "order")}
+    matched = {"evals/shop.eval.yaml": ("evals/shop.eval.yaml", cases)}
+    findings = list(compare_collected(before, after, matched, {"test_support.py", "test_score.py"}, ()))
+    lines = [f"{each.place}  {each.subject}: {each.change}: {each.after}" for each in findings if not each.note]
+    assert any(text in line for line in lines), lines
+
+
+def test_ignored_suite_and_new_plugin_of_pytest_are_named(
+    clone: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = f"{FILES[SETTINGS]}addopts = '-p green'\n"
+    plugin = "def pytest_runtest_makereport(): ...\n"
+    write(clone, {SETTINGS: settings, "green.py": plugin, ".gitignore": "*.yaml\n"})
+    git(clone, "rm", "-q", "--cached", "evals/shop.eval.yaml")
     code, printed = guard(capsys, monkeypatch)
-    assert (code, text in printed) == (1, True), printed
+    texts = ["suite shop: removed", "green.py:1  plugin, pytest_runtest_makereport: new"]
+    assert (code, [text for text in texts if text not in printed]) == (1, []), printed
 
 
 @pytest.mark.parametrize("honest", HONEST)
