@@ -24,7 +24,7 @@ sys.path[:0] = [str(HERE.parent / "tests"), str(HERE.parent / "tests" / "workben
 
 from affected_project import STEPS, approve, chosen, commit, git, make, mutate, write  # noqa: E402 (those of tests)
 from affected_project import answers as answers_with  # noqa: E402 (those of tests)
-from sides import pytest_command, ratio_line, run_s  # noqa: E402 (beside this file)
+from sides import clean_environment, pytest_command  # noqa: E402 (beside this file)
 from ways import ALONE, WAYS, change_of, files_of  # noqa: E402 (those of tests)
 
 from pytest_llmeval.run import Checkout, ChoiceTerms  # noqa: E402
@@ -181,25 +181,41 @@ def cost(root: Path) -> None:
 UNWATCHED = "from pytest_llmeval import services\nservices.watch = lambda top: None\n"
 """A plugin without which the run records what it uses."""
 
+MEASURED = (50, 250)
+"""Cheap cases of the two runs by whose difference a case is measured."""
+
+
+def instructions(command: list[str]) -> int:
+    """Return how many instructions a command takes, which, unlike time, other programs do not change."""
+    counted = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", *command]
+    environment = {**clean_environment(), "PYTHONHASHSEED": "0"}
+    done = subprocess.run(counted, env=environment, capture_output=True, text=True, check=True)
+    return int(done.stderr.rpartition("Collected : ")[2].split()[0])
+
 
 def recording() -> None:
-    """Print what the record of uses adds to a run of cheap cases, both sides in turn."""
+    """Print what the record of uses adds to a run of cheap cases, in instructions."""
+    counts: dict[bool, list[int]] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "app.py").write_text("def answer(value):\n    return value\n", encoding="utf-8")
         (folder / "pytest.ini").write_text("[pytest]\npythonpath = .\n", encoding="utf-8")
         (folder / "unwatched.py").write_text(UNWATCHED, encoding="utf-8")
-        rows = [{"id": f"c{number}", "input": f"i{number}", "expected": f"i{number}"} for number in range(ITEMS)]
-        suite = {"evaluators": [{"text": {"metrics": ["exact_match"]}}], "target": "app:answer", "cases": rows}
-        (folder / "cheap.eval.json").write_text(json.dumps(suite), encoding="utf-8")
-        options = ("--llmeval", "--llmeval-affected", f"--rootdir={folder}")
-        sides = [pytest_command(folder, *options), pytest_command(folder, *options, "-p", "unwatched")]
-        sides[1][1:1] = ["-c", f"import sys; sys.path.insert(0, {name!r}); import pytest; sys.exit(pytest.main())"]
-        sides[1][3:5] = []
-        for side in sides:
-            run_s(side)  # which compiles modules
-        pairs = [(run_s(sides[0])[0], run_s(sides[1])[0]) for _ in range(2 * ROUNDS)]
-        print(ratio_line(f"recording, {ITEMS} cheap items", pairs))
+        command = pytest_command(folder, "--llmeval", "--llmeval-affected", f"--rootdir={folder}")
+        command[1:3] = ["-c", f"import sys; sys.path.insert(0, {name!r}); import pytest; sys.exit(pytest.main())"]
+        for watched in (True, False):
+            for cases in MEASURED:
+                rows = [
+                    {"id": f"c{number}", "input": f"i{number}", "expected": f"i{number}"} for number in range(cases)
+                ]
+                suite = {"evaluators": [{"text": {"metrics": ["exact_match"]}}], "target": "app:answer", "cases": rows}
+                (folder / "cheap.eval.json").write_text(json.dumps(suite), encoding="utf-8")
+                options = [] if watched else ["-p", "unwatched"]
+                counts.setdefault(watched, []).append(instructions([*command, *options]))
+    of_case = {side: (most - fewest) / (MEASURED[1] - MEASURED[0]) for side, (fewest, most) in counts.items()}
+    added = (of_case[True] - of_case[False]) * ITEMS
+    whole = counts[False][0] + of_case[False] * (ITEMS - MEASURED[0])
+    print(f"recording: {added / whole:.1%} of the {whole / 1e9:.1f} billion instructions of {ITEMS} cheap items")
 
 
 def main() -> None:

@@ -231,7 +231,7 @@ class _Watch:
         self.record = record
         if not self._is_hooked:
             self._is_hooked = True
-            sys.addaudithook(self._hook)
+            sys.addaudithook(_hook)
         for name in ("stat", "lstat", "access"):  # which no event tells of
             self._replace(os, name, self._looking(getattr(os, name)))
         self._replace(builtins, "__import__", self._importing(builtins.__import__))
@@ -247,19 +247,10 @@ class _Watch:
         while self._undo:
             setattr(*self._undo.pop())
 
-    def _hook(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if event not in _EVENTS or (record := self.record) is None or self.busy.get():
-            return
-        token = self.busy.set(True)
-        try:
-            record.take(event, arguments)
-        finally:
-            self.busy.reset(token)
-
     def _looking(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def looking(path: Any, *arguments: Any, **options: Any) -> Any:
             if self.record is not None and not isinstance(path, int):
-                self._hook("open", (path, None, 0))
+                _hook("open", (path, None, 0))
             return call(path, *arguments, **options)
 
         return looking
@@ -279,6 +270,17 @@ class _Watch:
 
 
 _WATCH: Final = _Watch()
+
+
+def _hook(event: str, arguments: tuple[Any, ...]) -> None:
+    """Record an audit event; no method, of which Python would look up an attribute in vain at every event."""
+    if event not in _EVENTS or (record := _WATCH.record) is None or _WATCH.busy.get():
+        return
+    token = _WATCH.busy.set(True)
+    try:
+        record.take(event, arguments)
+    finally:
+        _WATCH.busy.reset(token)
 
 
 class _Environment(os._Environ):  # type: ignore[type-arg]  # noqa: SLF001 (the class of os.environ, which has no public name)

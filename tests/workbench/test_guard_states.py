@@ -292,11 +292,11 @@ def test_suites_in_python_their_code_and_evidence_are_compared(
     assert (code, [finding for finding in IN_PYTHON if finding not in printed]) == (1, []), printed
 
 
-def collected_of(folder: Path, scratch: Path) -> StateDump:
+def collected_of(folder: Path, scratch: Path, *, enabled: bool = False) -> StateDump:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("subprocess.run", partial(_quick, subprocess.run))
         patch.chdir(folder)
-        state, why = collect(folder, folder, scratch)
+        state, why = collect(folder, folder, scratch, enabled=enabled)
     assert state is not None, why
     return state
 
@@ -311,11 +311,15 @@ def before(origin: Path, tmp_path_factory: pytest.TempPathFactory) -> StateDump:
 def test_weaker_evaluation_is_named(before: StateDump, weaker: str, tmp_path: Path) -> None:
     files, text = WEAKER[weaker]
     write(tmp_path / "head", {**FILES, **files})
-    after = collected_of(tmp_path / "head", tmp_path / "scratch")
+    after = collected_of(tmp_path / "head", tmp_path / "scratch", enabled=before.enabled)
     cases = {name: name for name in ("hours", "order")}
     matched = {"evals/shop.eval.yaml": ("evals/shop.eval.yaml", cases)}
     findings = list(compare_collected(before, after, matched, {"test_support.py", "test_score.py"}, ()))
-    lines = [f"{each.place}  {each.subject}: {each.change}: {each.after}" for each in findings if not each.note]
+    lines = [
+        f"{each.place}  {each.subject}: {each.change}: {each.before or each.after}"
+        for each in findings
+        if not each.note
+    ]
     assert any(text in line for line in lines), lines
 
 
