@@ -159,13 +159,13 @@ class UseRecord:
             self._open(event, path, arguments, frame)
         elif event in ("os.listdir", "os.scandir"):
             if arguments[0] is None:
-                self._list(".", frame)
+                self._list(event, ".", frame)
             else:
                 self.note("unknown a folder is listed by its descriptor", frame)
 
     def _open(self, event: str, path: Any, arguments: tuple[Any, ...], frame: FrameType) -> None:
         if event in ("os.listdir", "os.scandir"):
-            self._list(path, frame)
+            self._list(event, path, frame)
         elif event == "open" and isinstance(arguments[2], int) and arguments[2] & _WRITES:
             if (name := self.name(path)) is not None and name not in self._read:
                 self._written.add(name)
@@ -179,10 +179,12 @@ class UseRecord:
             self._read.add(name)
             self.note(f"file {name}", frame)
 
-    def _list(self, path: Any, frame: FrameType) -> None:
+    def _list(self, event: str, path: Any, frame: FrameType) -> None:
         # Python's import system lists the folders that it looks for modules in.
         if (name := self.name(path)) is not None and not frame.f_code.co_filename.startswith("<frozen importlib"):
-            self.note(f"folder {name}", frame)
+            # Entries tell sizes, too; what Python itself makes of them, such as a pattern's files, are names.
+            is_scanned = event == "os.scandir" and self._origin(frame.f_code.co_filename) is not _PYTHON
+            self.note(f"{'entries' if is_scanned else 'folder'} {name}", frame)
 
     def take_module(self, name: str) -> None:
         """Record that a module was imported which may have been loaded before."""

@@ -4,7 +4,7 @@ import os
 import re
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -178,6 +178,8 @@ class ProjectInputs:
                 yield name, self._state(self.top / name)
             elif kind == "folder":
                 yield f"{name}/", self._listing(self.top / name)
+            elif kind == "entries":
+                yield f"{name}/*", self._listing(self.top / name, of=self._state)
             elif kind == "variable":
                 if name == _AS_A_WHOLE or is_secret_variable(name, suite.secret_variables):
                     what = "all environment variables are" if name == _AS_A_WHOLE else f"environment variable {name} is"
@@ -195,9 +197,10 @@ class ProjectInputs:
     def _state(self, path: Path) -> str:
         return "folder" if path.is_dir() else self._digest(path) if path.exists() else ""
 
-    def _listing(self, folder: Path) -> str:
+    def _listing(self, folder: Path, of: Callable[[Path], object] = Path.is_dir) -> str:
+        """Return a fingerprint of the names in a folder, and of what a function says of each path."""
         try:
-            return fingerprint(sorted(each.name for each in folder.iterdir() if not is_own(each.name)))
+            return fingerprint(sorted([each.name, of(each)] for each in folder.iterdir() if not is_own(each.name)))
         except OSError:
             return ""
 

@@ -28,6 +28,7 @@ class Way(NamedTuple):
 HERE = "from pathlib import Path\nHERE = Path(__file__).parent\nNAME = '_'.join(['{own}', 'kb'])\n"
 KB = {"{own}_kb/a.txt": "one"}
 TWO = {"{own}_kb/a.txt": "two"}
+LONGER = {"{own}_kb/a.txt": "longer"}
 TOOL = {"{own}_tool.py": "def use():\n    return 'one'\n"}
 OTHER = {"{own}_tool.py": "def use():\n    return 'two'\n"}
 PRINTS = {"{own}_tool.py": "print('one')\n"}
@@ -62,6 +63,10 @@ WAYS: Mapping[str, Way] = {
     ),
     "disappears": Way(
         answering("os.path.exists(HERE / NAME / 'a.txt')", f"import os\n{HERE}"), KB, {"{own}_kb/a.txt": None}
+    ),
+    "entries": Way(answering("[e.stat().st_size for e in os.scandir(HERE / NAME)]", f"import os\n{HERE}"), KB, LONGER),
+    "kinds": Way(
+        answering("[p.name for p in (HERE / NAME).glob('*/')]"), KB, {"{own}_kb/a.txt": None, "{own}_kb/a.txt/b": ""}
     ),
     "jinja_folder": Way(
         answering(
