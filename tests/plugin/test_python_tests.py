@@ -115,8 +115,10 @@ def test_a_test_that_is_skipped_or_only_set_up_need_not_score(over: "Project") -
 def test_a_prediction_that_is_no_text_is_scored_as_what_it_is(over: "Project") -> None:
     over.write("test_over.py", OVER.replace("ANSWERS[eval_case.input]", "{1, 2}"))
     ran = over.run("-k", "paris", "--llmeval-predictions=p.jsonl")
-    assert "test_capitals[paris]" in ran.section("FAILURES")
-    assert "pytest_llmeval" not in ran.section("FAILURES")
+    (failure,) = ran.section("FAILURES").split("test_capitals[paris]")[1:]
+    assert "text: found a list, expected text; f1 0.0000, limit >= 0.5" in failure
+    assert "prediction: [1, 2]" in failure
+    assert "pytest_llmeval" not in failure
 
 
 def test_without_the_flag_the_test_is_skipped_and_the_suite_not_even_read(project: "Project") -> None:
