@@ -136,7 +136,7 @@ class FunctionEvaluator(Evaluator):
                 columns[self.name if key == "]" else f"{self.name}[{key}"] = sums[name] / sums[f"n[{key}"]
             elif kind == "label":
                 columns[f"{self.name}_is[{key}"] = sums[name] / sums["labelled"]
-        return columns
+        return columns or {self.name: sums["sum[]"] / sums["n[]"]}  # unknown, where every call failed
 
 
 def evaluator_of(

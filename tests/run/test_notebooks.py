@@ -32,6 +32,8 @@ def test_a_score_by_a_function_that_fails_says_why() -> None:
 
     result = ev.score(scorer, [ev.Case("a", "q", "x", "x")])
     assert "<td>a</td><td>errored</td><td>ValueError: boom (" in result._repr_html_()
+    assert "<tr><td>scorer</td><td>n/a</td>" in result._repr_html_()
+    assert result.metrics["scorer"].value is None
 
 
 def test_a_comparison_is_a_table() -> None:
