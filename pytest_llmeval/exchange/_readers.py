@@ -327,7 +327,7 @@ _MOST_MAPPED: Final = 3
 
 
 def _map_hint(data: Any) -> str:
-    """Return the option that names the columns of rows, as far as they are recognised; empty for other data."""
+    """Return the option that names the columns of rows, of those that are recognised; empty for other data."""
     rows = [row for row in data if isinstance(row, Mapping)] if isinstance(data, list) else []
     columns = list(dict.fromkeys(str(name) for row in rows for name in row))
     case = next((name for usual in ("case", *_ID_COLUMNS) for name in columns if name.lower() == usual), None)

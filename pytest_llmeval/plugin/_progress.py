@@ -351,7 +351,7 @@ class StopBoard:
         return []
 
     def isolate(self, nodeid: str) -> bool:
-        """Have a test run again with nothing beside it; return whether that is new, and can be told."""
+        """Have a test run again with nothing beside it; return whether that is new, and was noted."""
         if self.folder is None or self.isolates(nodeid):
             return False
         with suppress(OSError):

@@ -31,6 +31,7 @@ ev.score(broken, [ev.Case("only", "q", "x", "x")])
 )
 
 
+@pytest.mark.release
 def test_a_kernel_shows_cases_reasons_and_comparisons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nbclient = pytest.importorskip("nbclient")
     nbformat = pytest.importorskip("nbformat")
