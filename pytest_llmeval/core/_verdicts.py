@@ -79,7 +79,7 @@ class MetricChange(Struct, frozen=True, omit_defaults=True):
         p_value: Of no difference, adjusted; ``None`` without a test.
         cases: Cases compared.
         statistic: ``value``, over summed counts, or ``mean``, of the scores of cases.
-        detectable: The smallest true drop that is found in 80 of 100 runs, at the level that `p_value` is adjusted to;
+        detectable: The smallest true drop that is found in 80 of 100 runs, at the level that `p_value` is adjusted to.
             ``None`` if there is none, or it is not known.
         notes: Reasons to doubt the numbers.
     """

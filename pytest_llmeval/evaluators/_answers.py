@@ -386,8 +386,8 @@ def schema_errors(validator: "Validator", value: Any) -> "list[ValidationError]"
     """Return how a value disagrees with a schema.
 
     Raises:
-        EvaluatorError: The comparison takes longer than a second, the schema refers to another document, one of the two
-            is nested too deeply, or a number of the value is too large.
+        EvaluatorError: The comparison takes longer than a second, or the schema refers to another document. Or one of
+            the two is nested too deeply, or a number of the value is too large.
     """
     from referencing.exceptions import Unresolvable
 

@@ -103,8 +103,8 @@ def sign_tail(worse: int, better: int) -> float:
 def sign_tails(rises: int, falls: int) -> Tails:
     """Test changes that are all of one size around 0, by the sign test whose p-value counts what was seen by half.
 
-    Of equally good runs whose cases change with a probability of at most one half, which is the largest that two
-    independent answers of 0 and 1 have, it refutes no more than its level for any number of cases. Given the number of
+    Two independent answers of 0 and 1 differ with a probability of at most one half. Of equally good runs whose cases
+    change no more often, it refutes no more than its level, for any number of cases. Given the number of
     changes, it may (Fagerland et al. 2013): so it never finds what the fewest changes that its level takes all show.
     """
     from scipy.special import bdtr

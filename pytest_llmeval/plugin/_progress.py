@@ -282,8 +282,8 @@ _ITEMS = "items"
 def ordered(suite: Suite, config: pytest.Config, *, unasked: bool) -> Suite:
     """Return a suite as a run orders its cases.
 
-    All cases run, in the order of the file, where scores are to be approved, of a shard, which does not know the
-    results of the others, and where judges are not asked.
+    All cases run, in the order of the file, where scores are to be approved and where judges are not asked. So do
+    those of a shard, which does not know the results of the others.
 
     Args:
         suite: As loaded.
