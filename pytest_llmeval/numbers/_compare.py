@@ -214,8 +214,11 @@ def compare(
         The differences. Equal data give equal numbers, in any order of the cases.
 
     Raises:
+        TypeError: Something else than results is compared.
         ValueError: An argument is not one of the above, or no case has the label.
     """
+    if not all(isinstance(run, Result | CaseStatistics) for run in (result, baseline)):
+        raise TypeError("what is compared is no result of a run; pass what ev.score(...) or suite.run(...) returned")
     pairing = RunPairing(*_runs(result, baseline), result.evaluators, abstained=abstained)
     if cluster_by is None and result.clusters is not None:
         cluster_by = result.clusters.label

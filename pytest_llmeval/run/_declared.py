@@ -341,6 +341,8 @@ class DeclaredSuite(Generic[Input_co, Expected_co]):
         """
 
         def tested(function: Function) -> Function:
+            if not callable(function):
+                raise LlmevalError(f"suite {self.name!r}: found {function!r}, expected a function to be @suite.test")
             self.is_tested = True
             function.__dict__ |= {"llmeval_suite": self, "llmeval_concurrency": concurrency}
             return function
@@ -491,7 +493,8 @@ class DeclaredSuite(Generic[Input_co, Expected_co]):
 
         Raises:
             SuiteError: The suite has faults.
-            LlmevalError: The suite has several systems, and none is named; or a file of answers cannot be used.
+            LlmevalError: The suite has several systems, and none is named; the target is no function; or a file of
+                answers cannot be used.
         """
         return LOOP.run(self._executed(self._chosen(system, record, replay), target, judge, progress))
 
@@ -530,6 +533,9 @@ class DeclaredSuite(Generic[Input_co, Expected_co]):
         progress: bool | None,
     ) -> "SuiteResult":
         answers = target.value if isinstance(target, NamedObject) else target
+        if answers is not None and not callable(answers):
+            kind = "a suite" if isinstance(answers, DeclaredSuite) else type(answers).__name__
+            raise LlmevalError(f"suite {self.name!r}: found {kind}, expected a function that answers")
         try:
             return await run.execute(answers, judge, progress)
         finally:

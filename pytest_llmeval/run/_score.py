@@ -158,6 +158,7 @@ def by_name(evaluators: Evaluators, caller: str) -> dict[str, Evaluator]:
         listed = [(label, _labelled(each, caller)[1]) for label, each in evaluators.items()]
     else:
         single = callable(evaluators) or isinstance(evaluators, Evaluator | NamedEvaluator | Mapping)
+        single = single or not isinstance(evaluators, Iterable)
         several: Iterable[Any] = [evaluators] if single else evaluators  # type: ignore[assignment]  # narrowed by `single`
         listed = [_labelled(each, caller) for each in several]
     named = dict(listed)
@@ -193,9 +194,12 @@ def _labelled(each: Any, caller: str) -> tuple[str, Evaluator]:
     elif callable(each) and not isinstance(each, type | Evaluator):
         each = evaluator_of(each)
     if not isinstance(each, Evaluator):
-        class_name = each.__name__ if isinstance(each, type) else type(each).__name__
+        from pytest_llmeval.run._declared import DeclaredSuite
+
+        kind = each.__name__ if isinstance(each, type) else type(each).__name__
+        kind = "a suite" if isinstance(each, DeclaredSuite) else kind
         raise EvaluatorError(
-            f"{caller}: found {class_name}, expected an evaluator, such as get_evaluator('text'), or a function"
+            f"{caller}: found {kind}, expected an evaluator, such as get_evaluator('text'), or a function"
         )
     return label or name_of(each), each
 

@@ -1,6 +1,7 @@
 """What notebooks show of runs, of comparisons, and of the functions that declare."""
 
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -62,3 +63,19 @@ def test_the_judge_has_a_signature_and_a_docstring() -> None:
     assert "judge" in (ev.judge.__doc__ or "")
     with pytest.raises(ev.LlmevalError, match=r"ev\.judge is not called; write ev\.judge\(\.\.\.\)"):
         ev.suite("n", cases=CASES, evaluators=[ev.judge])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: suite().run(3), "suite 'n': found int, expected a function that answers"),
+        (lambda: suite().run(suite()), "suite 'n': found a suite, expected a function that answers"),
+        (lambda: suite().test(3), "suite 'n': found 3, expected a function to be @suite.test"),
+        (lambda: ev.compare(suite(), suite()), r"no result of a run; pass what ev.score\(...\) or suite.run\(...\)"),
+        (lambda: ev.score(suite(), CASES), "score: found a suite, expected an evaluator, such as"),
+    ],
+    ids=["a number", "a suite", "no test", "suites", "a suite as evaluator"],
+)
+def test_what_cannot_be_run_is_refused_before_any_call(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises((ev.LlmevalError, TypeError), match=message):
+        call()
