@@ -100,8 +100,10 @@ def test_what_counts_without_proof_is_an_option(undecided: str, outcome: str) ->
         (
             (1, 0, 5),
             {},
-            "cannot tell: 6 cases. 33 more would find a drop of 0.5 in 9 of 10 equal runs; or set max_drop to 0.3; "
-            "or `undecided: pass`",
+            (
+                "cannot tell: 6 cases. 33 more would find a drop of 0.5 in 9 of 10 equal runs; or set max_drop to 0.3; "
+                "or `undecided: pass`"
+            ),
         ),
         (
             (0, 0, 1),
@@ -116,8 +118,10 @@ def test_what_counts_without_proof_is_an_option(undecided: str, outcome: str) ->
         (
             (1, 0, 5),
             {"undecided": "fail"},
-            "failed without proof: cannot tell: 6 cases. 33 more would find a drop of 0.5 in 9 of 10 equal runs; or set "
-            "max_drop to 0.3; or",
+            (
+                "failed without proof: cannot tell: 6 cases. 33 more would find a drop of 0.5 in 9 of 10 equal runs; "
+                "or set max_drop to 0.3; or"
+            ),
         ),
         ((3, 0, 2), {}, "failed without proof: 3 of 5 cases got worse"),
         ((4, 1, 45), {}, "not significant"),
