@@ -247,6 +247,8 @@ def compiled(pattern: str, *, ignore_case: bool = False) -> "regex.Pattern[str]"
     """
     import regex
 
+    if _nesting(pattern) > _DEEPEST_PATTERN:
+        raise PatternError("found a pattern that is nested too deeply", 0)
     try:
         return regex.compile(pattern, regex.IGNORECASE if ignore_case else 0)
     except regex.error as error:
@@ -256,6 +258,19 @@ def compiled(pattern: str, *, ignore_case: bool = False) -> "regex.Pattern[str]"
         raise PatternError(f"{message}, expected a regular expression", offset) from None
     except RecursionError:
         raise PatternError("found a pattern that is nested too deeply", 0) from None
+
+
+_DEEPEST_PATTERN: Final = 500
+"""Most groups inside each other: how many more can be compiled depends on the recursion limit of the process."""
+
+
+def _nesting(pattern: str) -> int:
+    """Return how deeply parentheses stand inside each other; those of classes, which open no group, count too."""
+    depth = deepest = 0
+    for match in re.finditer(r"\\.|[()]", pattern, re.DOTALL):
+        depth += {"(": 1, ")": -1}.get(match.group(), 0)
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def found_by(pattern: "regex.Pattern[str]", text: str, seconds: float | None = None) -> "regex.Match[str] | None":

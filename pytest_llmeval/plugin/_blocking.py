@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from _pytest.fixtures import FuncFixtureInfo
+    from pytest_llmeval.plugin._pytest_private import FixtureInfo
 
     FixtureDefs = Mapping[str, Sequence[pytest.FixtureDef[Any]]]
 
@@ -96,7 +96,7 @@ class InstalledPlugins:
         registered = (line.partition(":") for line in self._config.getini("markers"))
         return {name.partition("(")[0] for name, _, meaning in registered if meaning.strip() != TAG} - {"llmeval"}
 
-    def concerning(self, info: "FuncFixtureInfo") -> list[str]:
+    def concerning(self, info: "FixtureInfo") -> list[str]:
         """Return the fixtures of a test without those that only plugins ask for which nothing asks to act.
 
         Args:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 import pytest
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     import asyncio
 
     from _pytest.fixtures import FuncFixtureInfo
+
+FixtureInfo: TypeAlias = "FuncFixtureInfo"
+"""The names of fixtures that a test asks for, and their definitions; pytest gives its type no public name."""
 
 
 class SyntheticModule(pytest.Module):
@@ -44,7 +47,7 @@ class SyntheticModule(pytest.Module):
         return self.built_module
 
 
-def fixture_info(function: pytest.Function) -> "FuncFixtureInfo":
+def fixture_info(function: pytest.Function) -> FixtureInfo:
     """Return the fixtures of a test function: ``Function`` takes them as a parameter, but has no public reader."""
     return function._fixtureinfo  # noqa: SLF001
 

@@ -165,7 +165,7 @@ class Shared:
 
     def is_orphaned(self, job: Job) -> bool:
         """Return whether a process died while it asked for the answer."""
-        if not job.shared:
+        if not job.shared or not self.store.working.place.coordination.exists():
             return False
         with suppress(LlmevalError):  # reported when a lease is asked for
             return self.store.coordination.is_orphaned(self._key(job))

@@ -179,7 +179,7 @@ class ProjectInputs:
             elif kind == "folder":
                 yield f"{name}/", self._listing(self.top / name)
             elif kind == "entries":
-                yield f"{name}/*", self._listing(self.top / name, of=self._state)
+                yield f"{name}/*", self._listing(self.top / name, describe=self._state)
             elif kind == "variable":
                 if name == _AS_A_WHOLE or is_secret_variable(name, suite.secret_variables):
                     what = "all environment variables are" if name == _AS_A_WHOLE else f"environment variable {name} is"
@@ -197,10 +197,12 @@ class ProjectInputs:
     def _state(self, path: Path) -> str:
         return "folder" if path.is_dir() else self._digest(path) if path.exists() else ""
 
-    def _listing(self, folder: Path, of: Callable[[Path], object] = Path.is_dir) -> str:
-        """Return a fingerprint of the names in a folder, and of what a function says of each path."""
+    def _listing(self, folder: Path, describe: Callable[[Path], object] = Path.is_dir) -> str:
+        """Return a fingerprint of the names in a folder, and of how a function describes each path."""
         try:
-            return fingerprint(sorted([each.name, of(each)] for each in folder.iterdir() if not is_own(each.name)))
+            return fingerprint(
+                sorted([each.name, describe(each)] for each in folder.iterdir() if not is_own(each.name))
+            )
         except OSError:
             return ""
 

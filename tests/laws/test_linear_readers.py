@@ -34,7 +34,7 @@ READS = {
 NAMES = {
     *("_outcome", "address", "approved", "assertion", "base", "before", "canonical", "case", "case_id"),
     *("character", "characters", "checkout", "code", "commit", "component", "criteria", "digest"),
-    *("display_path", "emotion", "expected", "extra", "file", "flag", "folder", "format_name", "gold"),
+    *("display_path", "emotion", "event", "expected", "extra", "file", "flag", "folder", "format_name", "gold"),
     *("group", "identifier", "ids", "indent", "key", "kind", "label", "left", "location", "lower"),
     *("mark", "metric", "mode", "model", "module", "name", "names", "needed_by", "noun", "old", "option"),
     *("out", "outcome", "package", "part", "path", "pattern", "place", "plugin", "point", "process"),

@@ -166,8 +166,8 @@ def _contains_json(schema: Any) -> CheckTest:
 
 def _json_compared(expected: Any, *, subset: bool) -> CheckTest:
     def test(subject: Subject) -> CheckOutcome:
-        wanted = expected if subset else subject.expectation(expected)
-        difference = _difference(wanted, _whole(subject), "$", subset=subset)
+        expectation = expected if subset else subject.expectation(expected)
+        difference = _difference(expectation, _whole(subject), "$", subset=subset)
         return CheckOutcome(difference is None, difference or "")
 
     return test
