@@ -34,10 +34,11 @@ def _reread(data: Any, value: Any) -> Any:
         kind: Any = type(value)
         adapter = _adapter(kind)
         built = adapter.validate_python(data)
-        dumped = [form_of(built), *(adapter.dump_python(built, mode="json", by_alias=each) for each in (True, False))]
+        dumps = (adapter.dump_python(built, mode="json", by_alias=by_alias) for by_alias in (True, False))
+        forms = [form_of(built), *dumps]
     except Exception:  # noqa: BLE001 (types are users' code, and pydantic does not know all)
         return data
-    if not _is_read_whole(data, dumped):
+    if not _is_read_whole(data, forms):
         return data
     return form_of(value) if are_equal(built, value) else _limited(form_of(built, only_set=True), data)
 

@@ -307,7 +307,7 @@ def fit(kind: type[T], data: Any) -> T | None:
 
 def fit_items(kind: type[T], data: Any) -> list[T]:
     """Return the items of a list as objects of a declared type; those that do not fit are left out."""
-    return [item for each in as_list(data) if (item := fit(kind, each)) is not None]
+    return [item for raw in as_list(data) if (item := fit(kind, raw)) is not None]
 
 
 def as_list(value: Any) -> list[Any]:

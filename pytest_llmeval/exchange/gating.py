@@ -568,10 +568,8 @@ def _verdict(
         each for each in refused if (each.value is None if isinstance(each, GateResult) else each.metric == EVERYTHING)
     ]
     failed = [sentences[id(each)] for each in refused if each not in unmeasured]
-    failed = [
-        f"{each.removesuffix('.')}; {options.approving} --snapshot-anchor accepts it" if "drift(" in each else each
-        for each in failed
-    ]
+    accepting = f"; {options.approving} --snapshot-anchor accepts it"
+    failed = [reason.removesuffix(".") + accepting if "drift(" in reason else reason for reason in failed]
     failed += [f"{counted(failing, 'case')} below its thresholds"] if failing else []
     open_ = [*facts.opens]
     waiting = [each for each in known if each.outcome in ("undecided", "not_judged") or each in unmeasured]

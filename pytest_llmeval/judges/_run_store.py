@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import structs
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from pytest_llmeval.judges._coordination import Coordination, Reservation
     from pytest_llmeval.judges._deferral import Deferral, Requests
     from pytest_llmeval.judges.replies import ReplyStore
+
+_Store = TypeVar("_Store")
 
 LEASE_S = 30.0
 ACTIVITY = "activity "
@@ -66,10 +68,7 @@ class WorkingCache:
             LlmevalError: They cannot be used.
         """
         if self._replies is None:
-            try:
-                self._replies = self.place.open()
-            except LlmevalError as error:
-                raise _with_option(error) from error
+            self._replies = _opened(self.place.open)
         return self._replies
 
     @property
@@ -82,10 +81,7 @@ class WorkingCache:
         if self._coordination is None:
             from pytest_llmeval.judges._coordination import Coordination
 
-            try:
-                self._coordination = Coordination(self.place.coordination)
-            except LlmevalError as error:
-                raise _with_option(error) from error
+            self._coordination = _opened(partial(Coordination, self.place.coordination))
         return self._coordination
 
     @property
@@ -98,10 +94,7 @@ class WorkingCache:
         if self._requests is None:
             from pytest_llmeval.judges._deferral import Requests
 
-            try:
-                self._requests = Requests(self.place.coordination)
-            except LlmevalError as error:
-                raise _with_option(error) from error
+            self._requests = _opened(partial(Requests, self.place.coordination))
         return self._requests
 
     @property
@@ -136,13 +129,17 @@ class WorkingCache:
 
     def close(self) -> None:
         """Close what is open."""
-        for each in (self._replies, self._coordination, self._requests):
-            if each is not None:
-                each.close()
+        for store in (self._replies, self._coordination, self._requests):
+            if store is not None:
+                store.close()
 
 
-def _with_option(error: LlmevalError) -> LlmevalError:
-    return LlmevalError(f"{error} (--llmeval-cache=PATH)")
+def _opened(store: Callable[[], _Store]) -> _Store:
+    """Open a store; the error names the option that puts it elsewhere."""
+    try:
+        return store()
+    except LlmevalError as error:
+        raise LlmevalError(f"{error} (--llmeval-cache=PATH)") from error
 
 
 @dataclass

@@ -26,7 +26,8 @@ def blocking_fixture(names: Iterable[str], fixtures: "FixtureDefs") -> str:
     for name in names:
         if name == "request":
             # A target that is made from the parameter of a model matrix is the same for all cases.
-            if any("request" in each.argnames and not each.params for each in fixtures.get("llmeval_target", ())[-1:]):
+            targets = fixtures.get("llmeval_target", ())[-1:]
+            if any("request" in target.argnames and not target.params for target in targets):
                 return "llmeval_target"
             continue
         for defined in fixtures.get(name, ())[-1:]:
@@ -106,14 +107,14 @@ class InstalledPlugins:
         reached = {name for name in info.initialnames if not self._rests(fixtures.get(name, ()))} | {*info.argnames}
         ahead = [*reached]
         while ahead:
-            arguments = {argument for each in fixtures.get(ahead.pop(), ()) for argument in each.argnames}
+            arguments = {argument for defined in fixtures.get(ahead.pop(), ()) for argument in defined.argnames}
             ahead += arguments - reached
             reached |= arguments
         return [name for name in info.names_closure if name in reached]
 
     def _rests(self, definitions: "Sequence[pytest.FixtureDef[Any]]") -> bool:
         """Return whether a fixture is one of plugins that no option asks to act."""
-        packages = {each.func.__module__.partition(".")[0] for each in definitions}
+        packages = {defined.func.__module__.partition(".")[0] for defined in definitions}
         plugins = [plugin for package in packages for plugin in self._plugins.get(package, ())]
         return packages <= self._plugins.keys() and bool(plugins) and not any(map(self._is_asked, plugins))
 

@@ -99,7 +99,7 @@ def report(judged: Judged, scope: RunScope) -> Reported:
             failures.append((each.key, GateResult("summary", "failed", None, None, why)))
             notes.append(f"{each.key.display_path}: {why}")
     if scope.keeper.mode.update and not scope.keeper.mode.refused:
-        notes += [note for each, suite in reported for note in _floor_notes(each, suite)]
+        notes += [note for own, suite in reported for note in _floor_notes(own, suite)]
     compared = []
     for variants in variants_of(judged.suites):
         try:

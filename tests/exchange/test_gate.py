@@ -208,7 +208,7 @@ def test_a_fall_that_is_approved_names_the_option_that_accepts_it(capsys: pytest
         assert last.startswith("worse: drift(accuracy) <= 0: accuracy fell 0.9000 -> 0.4000 (limit 0). 20 cases worse")
         assert last.endswith("below 0.0001; llmeval gate bad.jsonl --snapshot-update --snapshot-anchor accepts it")
     assert gate(bad, "--snapshot-update", "--snapshot-anchor") == 0
-    assert gate(bad) != 1
+    assert gate(bad) == 2  # 40 cases with this score are too few to find a drop from there
 
 
 @pytest.mark.parametrize("demand", ["gain(accuracy) >= 0.02", "gates: [{metric: accuracy, min_gain: 0.02}]"])

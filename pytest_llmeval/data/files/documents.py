@@ -247,6 +247,10 @@ def collector_paused() -> Iterator[None]:
             gc.enable()
 
 
+_ROWS: Final = 2
+"""Levels down to which rows stand: of a list, or of a list under a key. What is deeper is located for faults only."""
+
+
 @dataclass(frozen=True)
 class Document:
     """A file that has been read.
@@ -270,12 +274,12 @@ class Document:
         return {}
 
     def _places(self, depth: int) -> FilePlace | None:
-        """Return the place of the data, with places inside down to so many levels at least: most calls ask for rows."""
-        known = next((level for level in sorted(self._places_by_depth) if level >= depth), None)
-        if known is None:
+        """Return the place of the data, with places inside down to so many levels: those of rows, or all."""
+        level = depth if depth <= _ROWS else MAX_DEPTH
+        if level not in self._places_by_depth:
             with collector_paused():
-                self._places_by_depth[known := depth] = self._find_places(depth)
-        return self._places_by_depth[known]
+                self._places_by_depth[level] = self._find_places(level)
+        return self._places_by_depth[level]
 
     def locate(self, path: Sequence[str | int], *, key: bool = False) -> tuple[int, int]:
         """Return line and column, counted from 1, of the value at `path`.

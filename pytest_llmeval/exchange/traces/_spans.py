@@ -431,7 +431,7 @@ def _value(data: Any) -> Any:
     within = as_mapping(value).get("values")
     match kind:
         case "arrayValue":
-            return [_value(each) for each in as_list(within)]
+            return [_value(item) for item in as_list(within)]
         case "kvlistValue":
             return _attributes(within)
         case "intValue" | "bytesValue":
