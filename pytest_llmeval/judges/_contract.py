@@ -17,10 +17,17 @@ _SAME_SCORE = 0.1
 
 
 class Message(Struct, frozen=True):
-    """One message of a conversation with a model."""
+    """One message of a conversation with a model.
+
+    Attributes:
+        role: Who speaks.
+        content: What is said.
+        shared: How many characters of the content, from its first, other calls begin with, too.
+    """
 
     role: Role
     content: str
+    shared: int = 0
 
 
 class JudgeRequest(Struct, frozen=True):
@@ -151,6 +158,7 @@ class Mode(Struct, frozen=True):
         expected_of: The field of the reply whose value is taken as the mean over the probabilities of its tokens;
             `read` gets them with the reply. ``None``: the reply alone counts.
         plays: Whether it plays a person in a conversation: then it reacts to what the texts ask for.
+        shared: How many of the fields, from the first, other questions about the case have, too.
 
     Raises:
         TypeError: Name or version are not text, so stored verdicts could not be found again.
@@ -170,6 +178,7 @@ class Mode(Struct, frozen=True):
     asks_one: bool = False
     expected_of: str | None = None
     plays: bool = False
+    shared: int = 0
 
     def __post_init__(self) -> None:
         for name, value in (("name", self.name), ("version", self.version)):

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from pytest_llmeval.core import JudgeError
 from pytest_llmeval.data import unique_keys
-from pytest_llmeval.judges._contract import JudgeReply, JudgeRequest, Stopped, Usage
+from pytest_llmeval.judges._contract import JudgeReply, JudgeRequest, Message, Stopped, Usage
+from pytest_llmeval.judges._service import sent_tokens
 from pytest_llmeval.judges._spec import JudgeSpec
 from pytest_llmeval.judges.clients._base import (
     FORM_REFUSED,
@@ -268,6 +269,8 @@ def _beside_content(message: Mapping[Any, Any]) -> tuple[str, Stopped]:
 
 
 _MAX_TOKENS = 1024
+_SMALLEST_PREFIX = 1024
+"""Tokens; models with a larger minimum ignore the mark. https://docs.anthropic.com/en/docs/build-with-claude/prompt-caching."""
 _TOOL = "verdict"
 _STOP_REASONS: dict[str, Stopped] = {
     "max_tokens": "length",
@@ -294,17 +297,20 @@ class Anthropic(Dialect):
         return version | {"x-api-key": key} if key else version
 
     def body(self, request: JudgeRequest, *, structured: bool, base: str) -> dict[str, Any]:  # noqa: ARG002 (all addresses are alike)
-        """Return what to send; the interface demands ``max_tokens``, which is 1024 where the user sets none."""
-        system = "\n\n".join(each.content for each in request.messages if each.role == "system")
+        """Return what to send.
+
+        The interface demands ``max_tokens``, which is 1024 where the user sets none. What other calls begin with, too,
+        is marked for the prefix cache where it is long enough to be kept there.
+        """
+        system = Message("system", "\n\n".join(each.content for each in request.messages if each.role == "system"))
+        said = [each for each in request.messages if each.role != "system"]
         body: dict[str, Any] = {
             "model": request.model,
             "max_tokens": _MAX_TOKENS,
-            "messages": [
-                {"role": each.role, "content": each.content} for each in request.messages if each.role != "system"
-            ],
+            "messages": [{"role": each.role, "content": _blocks(system, each)} for each in said],
         }
-        if system:
-            body["system"] = system
+        if system.content:
+            body["system"] = system.content
         if structured:
             tool = {"name": _TOOL, "description": "Gives the verdict.", "input_schema": request.reply_schema}
             body |= {"tools": [tool], "tool_choice": {"type": "tool", "name": _TOOL}}
@@ -347,6 +353,17 @@ class Anthropic(Dialect):
                 why = message_in(result.get("error"))
                 raise BatchFailure(f"{kind}: {why}" if why else kind)
         raise BatchFailure("the line has no result")
+
+
+def _blocks(system: Message, message: Message) -> str | list[dict[str, Any]]:
+    """Return the content of a message, in two blocks where its shared beginning can be cached."""
+    first, rest = message.content[: message.shared], message.content[message.shared :]
+    if not first or sent_tokens((system, Message(message.role, first))) < _SMALLEST_PREFIX:
+        return message.content
+    return [
+        {"type": "text", "text": first, "cache_control": {"type": "ephemeral"}},
+        {"type": "text", "text": rest},
+    ]
 
 
 def _beside_text(blocks: Sequence[Mapping[str, Any]]) -> tuple[str, Stopped]:

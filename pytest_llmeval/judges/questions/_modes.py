@@ -278,12 +278,21 @@ def render(question: Question) -> tuple[Message, ...]:
     mode = question.mode
     language = question.language if question.language in mode.instructions else "en"
     # One line per text, written one by one: with indent, json does not use its fast encoder.
-    texts = [f"{_encode(name)}: {_encode(question.texts[name])}" for name in mode.fields if name in question.texts]
-    data = _UNSAFE.sub(_escaped, ",\n".join(texts))
+    lines = [
+        _UNSAFE.sub(_escaped, f"{_encode(name)}: {_encode(question.texts[name])}")
+        for name in mode.fields
+        if name in question.texts
+    ]
+    shared = sum(name in question.texts for name in mode.fields[: mode.shared])
+    opening = f"{DATA_OPEN}\n{{\n"
     notices = _PLAYED_NOTICE if mode.plays else _NOTICE
     return (
         Message("system", f"{mode.instructions[language]}\n\n{notices.get(language, notices['en'])}"),
-        Message("user", f"{DATA_OPEN}\n{{\n{data}\n}}\n{DATA_CLOSE}"),
+        Message(
+            "user",
+            opening + ",\n".join(lines) + f"\n}}\n{DATA_CLOSE}",
+            shared=len(opening + ",\n".join(lines[:shared])) if shared else 0,
+        ),
     )
 
 

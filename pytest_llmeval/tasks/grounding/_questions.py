@@ -193,6 +193,8 @@ def _items_mode(
     read: Callable[[str], Verdict],
     schema: Mapping[str, Any],
     truth: str | None = None,
+    *,
+    shared: int = 0,
 ) -> Mode:
     """Return a mode that judges items, each true or not, or one that lists them, for which one juror is enough."""
     return mode_of_file(
@@ -206,6 +208,7 @@ def _items_mode(
         decides=True,
         listing=None if truth is None else _listing(truth),
         asks_one=truth is None,
+        shared=shared,
     )
 
 
@@ -226,10 +229,11 @@ def _supporting(claims: int, passages: _ClaimNumbers) -> Mode:
     numbers = range(1, claims + 1)
     return _items_mode(
         "claim_support",
-        [*_fields("claim", numbers), *_fields("passage", passages)],
+        [*_fields("passage", passages), *_fields("claim", numbers)],
         partial(_read_support, claims=tuple(numbers), passages=passages),
         _items_schema("verdicts", claim=_INTEGER, reason=_STRING, supported=_BOOLEAN, passages=_INTEGERS),
         "supported",
+        shared=len(passages),
     )
 
 
@@ -248,10 +252,11 @@ def _relevance(name: str, item: str, numbers: _ClaimNumbers) -> Mode:
 def _citing(sentences: int, citations: tuple[tuple[int, int], ...], passages: _ClaimNumbers) -> Mode:
     return _items_mode(
         "citation_support",
-        [*_fields("sentence", range(1, sentences + 1)), *_fields("passage", passages), "citations"],
+        [*_fields("passage", passages), *_fields("sentence", range(1, sentences + 1)), "citations"],
         partial(_read_truths, names=("sentence", "passage"), places=citations, truth="supported"),
         _items_schema("verdicts", sentence=_INTEGER, passage=_INTEGER, reason=_STRING, supported=_BOOLEAN),
         "supported",
+        shared=len(passages),
     )
 
 

@@ -44,6 +44,17 @@ def test_anthropic_tokens_of_the_prompt_cache_count(ask: Ask) -> None:
         assert ask(server, provider="anthropic").usage == Usage(321, 4)
 
 
+@pytest.mark.parametrize("length", [100, 4000])
+def test_anthropic_may_keep_a_long_beginning_that_other_calls_have_too(ask: Ask, length: int) -> None:
+    shared = "p" * length
+    question = replace(ASKED.messages[-1], content=f"{shared} Is it right?", shared=length)
+    with LlmServer(reply("yes")) as server:
+        ask(server, replace(ASKED, messages=(*ASKED.messages[:-1], question)), "anthropic")
+    content = server.calls[0].body["messages"][0]["content"]
+    marked = {"type": "text", "text": shared, "cache_control": {"type": "ephemeral"}}
+    assert content == (question.content if length == 100 else [marked, {"type": "text", "text": " Is it right?"}])
+
+
 def test_anthropic_is_asked_to_use_a_tool_whose_input_is_the_reply(ask: Ask) -> None:
     with LlmServer(tool({"score": 1, "reasoning": "é"})) as server:
         answer = ask(server, FORMED, "anthropic")

@@ -32,10 +32,10 @@ QUESTIONS = {each.mode.name: each for each in (SPLIT, SUPPORT, RELEVANCE, PASSAG
 
 DIGESTS = {
     "claims": ("1", "55bda1e53938"),
-    "claim_support": ("1", "fee6dc30395b"),
+    "claim_support": ("2", "94271757efc7"),
     "claim_relevance": ("1", "b7170a6901a7"),
     "passage_relevance": ("1", "04a3780b3310"),
-    "citation_support": ("1", "3fd71fd6a7b2"),
+    "citation_support": ("2", "9bd1edfa4047"),
     "checklist": ("1", "a0b85f735603"),
 }
 """Mode to version and digest of what its file says. Whoever changes a file gives it a new version, and notes both."""
@@ -163,6 +163,18 @@ def test_every_file_of_instructions_is_noted() -> None:
     assert {each.stem for each in PROMPTS.iterdir()} == {*CLAIM_MODES, "checklist"} == set(DIGESTS)
 
 
+def test_what_other_questions_of_the_case_show_too_stands_first() -> None:
+    pairs = (
+        (SUPPORT, ask_for_support(["It costs 3 dollars."], PASSAGES, "en")),
+        (CITATIONS, ask_for_citations(["It costs 3 dollars [1]."], [(1, 1)], PASSAGES, "en")),
+    )
+    for question, other in pairs:
+        beginnings = {user.content[: user.shared] for _, user in (render(question), render(other))}
+        assert len(beginnings) == 1
+        assert beginnings.pop().endswith('"passage_1": "Refunds take 30 days.",\n"passage_3": "Shipping is free."')
+    assert [render(question)[1].shared for question in (SPLIT, RELEVANCE, PASSAGE_RELEVANCE)] == [0, 0, 0]
+
+
 @pytest.mark.parametrize("name", DIGESTS)
 def test_whoever_changes_instructions_gives_them_a_new_version(name: str) -> None:
     content = {key: value for key, value in read_mode_file(name, PROMPTS).items() if key != "version"}
@@ -193,7 +205,7 @@ def _items(question: Question) -> list[Mapping[str, Any]]:
 def test_passages_keep_their_numbers_and_each_text_is_a_field_of_its_own() -> None:
     prompt = render(SUPPORT)[1].content
     assert (
-        '"claim_2": "It is fast.",\n"passage_1": "Refunds take 30 days.",\n"passage_3": "Shipping is free."' in prompt
+        '"passage_1": "Refunds take 30 days.",\n"passage_3": "Shipping is free.",\n"claim_1": "It is free."' in prompt
     )
     assert '"citations": "sentence 1 cites passage 1\\nsentence 2 cites passage 1\\nsentence 2 cites passage 3"' in (
         render(CITATIONS)[1].content

@@ -367,7 +367,7 @@ def test_metrics_are_chosen_once_each(metrics: list[str]) -> None:
 
 def test_signatures_name_all_instructions_so_that_further_metrics_leave_scores_comparable() -> None:
     (signature,) = {each.signature for each in Claims(metrics=ALL).describe()}
-    modes = "claims@1,claim_support@1,claim_relevance@1,passage_relevance@1,citation_support@1"
+    modes = "claims@1,claim_support@2,claim_relevance@1,passage_relevance@1,citation_support@2"
     assert signature == f"modes:{modes}|lang:auto|v:1"
     assert [each.signature for each in Claims().describe()] == [signature]
     worse = [each.name for each in Claims(metrics=ALL).describe() if not each.higher_is_better]
