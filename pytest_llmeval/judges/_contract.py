@@ -1,6 +1,6 @@
 """The contract of judges. No I/O."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeAlias
 
 from msgspec import Struct, field
@@ -22,12 +22,20 @@ class Message(Struct, frozen=True):
     Attributes:
         role: Who speaks.
         content: What is said.
-        shared: How many characters of the content, from its first, other calls begin with, too.
+        shared: How many characters of the content, from its first, other calls begin with as well.
     """
 
     role: Role
     content: str
     shared: int = 0
+
+
+_BYTES_PER_TOKEN = 3
+
+
+def sent_tokens(messages: Iterable[Message]) -> int:
+    """Return an estimate of the tokens of messages, rather too high than too low."""
+    return sum(len(message.content.encode(errors="replace")) for message in messages) // _BYTES_PER_TOKEN
 
 
 class JudgeRequest(Struct, frozen=True):
@@ -158,7 +166,7 @@ class Mode(Struct, frozen=True):
         expected_of: The field of the reply whose value is taken as the mean over the probabilities of its tokens;
             `read` gets them with the reply. ``None``: the reply alone counts.
         plays: Whether it plays a person in a conversation: then it reacts to what the texts ask for.
-        shared: How many of the fields, from the first, other questions about the case have, too.
+        shared: How many of the fields, from the first, other questions about the case have as well.
 
     Raises:
         TypeError: Name or version are not text, so stored verdicts could not be found again.

@@ -16,9 +16,9 @@ from msgspec.structs import replace
 
 from pytest_llmeval.core import Fault, JudgeError, counted, decode, encode
 from pytest_llmeval.data import display_path, make_working_folder, write_text
-from pytest_llmeval.judges._contract import JudgeReply, JudgeRequest, PendingVerdictError, Stopped, Usage
+from pytest_llmeval.judges._contract import JudgeReply, JudgeRequest, PendingVerdictError, Stopped, Usage, sent_tokens
 from pytest_llmeval.judges._panel import JurorQuestion
-from pytest_llmeval.judges._service import at_batch_rate, cost_usd, sent_tokens
+from pytest_llmeval.judges._service import at_batch_rate, cost_usd
 from pytest_llmeval.judges._spec import Price
 from pytest_llmeval.judges._stored_judgement import StoredJudgement
 from pytest_llmeval.judges.clients._base import BatchFailure

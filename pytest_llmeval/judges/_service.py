@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec.structs import replace
 
 from pytest_llmeval.core import JudgeCall, JudgeError, LlmevalError, NoJudgeError, with_value
-from pytest_llmeval.judges._contract import JudgeClient, JudgeReply, JudgeRequest, Message, Usage, Verdict
+from pytest_llmeval.judges._contract import JudgeClient, JudgeReply, JudgeRequest, Usage, Verdict
 from pytest_llmeval.judges._panel import Judgement, JurorQuestion, JurorVerdict, PanelQuestion
 from pytest_llmeval.judges._spec import JudgeSpec, Price
 from pytest_llmeval.judges.questions._replies import enveloped, read_reply
@@ -82,14 +82,6 @@ def cost_usd(price: Price | None, usage: Usage) -> float | None:
 def at_batch_rate(price: Price | None) -> Price | None:
     """Return the price of deferred calls; ``None`` where that of live ones is unknown."""
     return price and Price(price.input * price.batch, price.output * price.batch)
-
-
-_BYTES_PER_TOKEN = 3
-
-
-def sent_tokens(messages: Iterable[Message]) -> int:
-    """Return an estimate of the tokens of messages, rather too high than too low."""
-    return sum(len(each.content.encode(errors="replace")) for each in messages) // _BYTES_PER_TOKEN
 
 
 def model_cost_usd(model: str, input_tokens: float, output_tokens: float) -> float | None:

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 
 from pytest_llmeval.core import JudgeError
 from pytest_llmeval.data import unique_keys
-from pytest_llmeval.judges._contract import JudgeReply, JudgeRequest, Message, Stopped, Usage
-from pytest_llmeval.judges._service import sent_tokens
+from pytest_llmeval.judges._contract import JudgeReply, JudgeRequest, Message, Stopped, Usage, sent_tokens
 from pytest_llmeval.judges._spec import JudgeSpec
 from pytest_llmeval.judges.clients._base import (
     FORM_REFUSED,
@@ -299,15 +298,18 @@ class Anthropic(Dialect):
     def body(self, request: JudgeRequest, *, structured: bool, base: str) -> dict[str, Any]:  # noqa: ARG002 (all addresses are alike)
         """Return what to send.
 
-        The interface demands ``max_tokens``, which is 1024 where the user sets none. What other calls begin with, too,
-        is marked for the prefix cache where it is long enough to be kept there.
+        The interface demands ``max_tokens``, which is 1024 where the user sets none. What other calls begin with
+        as well is marked for the prefix cache where it is long enough to be kept there.
         """
         system = Message("system", "\n\n".join(each.content for each in request.messages if each.role == "system"))
-        said = [each for each in request.messages if each.role != "system"]
         body: dict[str, Any] = {
             "model": request.model,
             "max_tokens": _MAX_TOKENS,
-            "messages": [{"role": each.role, "content": _blocks(system, each)} for each in said],
+            "messages": [
+                {"role": message.role, "content": _blocks(system, message)}
+                for message in request.messages
+                if message.role != "system"
+            ],
         }
         if system.content:
             body["system"] = system.content
@@ -357,12 +359,12 @@ class Anthropic(Dialect):
 
 def _blocks(system: Message, message: Message) -> str | list[dict[str, Any]]:
     """Return the content of a message, in two blocks where its shared beginning can be cached."""
-    first, rest = message.content[: message.shared], message.content[message.shared :]
+    first = message.content[: message.shared]
     if not first or sent_tokens((system, Message(message.role, first))) < _SMALLEST_PREFIX:
         return message.content
     return [
         {"type": "text", "text": first, "cache_control": {"type": "ephemeral"}},
-        {"type": "text", "text": rest},
+        {"type": "text", "text": message.content[message.shared :]},
     ]
 
 
