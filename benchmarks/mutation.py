@@ -16,7 +16,7 @@ from pytest_llmeval.cli import open_suite
 from pytest_llmeval.core import Case
 from pytest_llmeval.run import execute
 from pytest_llmeval.run._job import CaseAnswer
-from pytest_llmeval.suites import Suite, default_registry
+from pytest_llmeval.suites import LoadedSuite, default_registry
 from pytest_llmeval.workbench.mutation._mutants import mutation_of
 from pytest_llmeval.workbench.mutation._survival import survival_of
 
@@ -24,7 +24,7 @@ ROUNDS = 3
 MUTATORS = default_registry().mutators
 
 
-def made(folder: Path, count: int) -> Suite:
+def made(folder: Path, count: int) -> LoadedSuite:
     """Return a suite of `text` and checks, with a threshold and a gate."""
     rng = random.Random(1)
     words = [f"word{number}" for number in range(3_000)]
@@ -49,7 +49,7 @@ def seconds(work: Callable[[], object]) -> float:
     return time.process_time() - started
 
 
-def score(suite: Suite, answers: Sequence[Case]) -> None:
+def score(suite: LoadedSuite, answers: Sequence[Case]) -> None:
     """Score answers as a run does."""
     for each in answers:
         execute(suite, CaseAnswer(each), explains_all=False)

@@ -141,9 +141,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.judges import JudgedEvaluator, JudgeReply, JudgeRequest, Mode, Panel, Question, Usage, Verdict
     from pytest_llmeval.numbers import Comparison, Difference, compare
     from pytest_llmeval.plugin import Evaluate, TestScored
-    from pytest_llmeval.run import DeclaredSuite as Suite
-    from pytest_llmeval.run import DeclaredSuite as suite  # noqa: N813 (as it is called)
-    from pytest_llmeval.run import PartialResult, SuiteResult, cases, score
+    from pytest_llmeval.run import PartialResult, Suite, SuiteResult, cases, score, suite
     from pytest_llmeval.suites import Registry, get_checks, get_evaluator, register_tokenizer
     from pytest_llmeval.suites._entries import *  # noqa: F403 (names as in suite files, with the types of entries.pyi)
     from pytest_llmeval.tasks.fact_check import EvidenceMatch, EvidenceMatcher, fact_checker
@@ -212,9 +210,11 @@ _HOMES = {
     ),
     "run": (
         "PartialResult",
+        "Suite",
         "SuiteResult",
         "cases",
         "score",
+        "suite",
     ),
     "suites": (
         "Registry",
@@ -239,8 +239,6 @@ if not TYPE_CHECKING:  # for a type checker every name would exist
         """Load a public name when it is first used."""
         if name == "extend":  # not through the names of evaluators, for which plugins are loaded
             return import_module(f"{__name__}.extend")
-        if name in ("Suite", "suite"):  # the class, and how it is called
-            return import_module(f"{__name__}.run").DeclaredSuite
         home = next((module for module, names in _HOMES.items() if name in names), None)
         if home is None and name.islower() and not name.startswith("_"):  # an evaluator or a check
             home = "suites._entries"

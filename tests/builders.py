@@ -57,7 +57,7 @@ from pytest_llmeval.run import (
     versions,
 )
 from pytest_llmeval.run._job import CaseAnswer
-from pytest_llmeval.suites import Suite, SuiteKey
+from pytest_llmeval.suites import LoadedSuite, SuiteKey
 from pytest_llmeval.tasks.memory_qa import EvalResult, QuestionType
 from pytest_llmeval.workbench._history import history_svg
 
@@ -85,12 +85,14 @@ class Length(Evaluator):
         return {"length": sums["letters"]}
 
 
-def length_suite(*cases: Case, path: Path = Path("/root/s.eval.yaml"), **more: Any) -> Suite:
+def length_suite(*cases: Case, path: Path = Path("/root/s.eval.yaml"), **more: Any) -> LoadedSuite:
     """Return a suite of cases; `more` are its other attributes."""
-    return Suite(path.name.partition(".")[0], path, **{"evaluators": {"length": Length()}, "cases": cases, **more})
+    return LoadedSuite(
+        path.name.partition(".")[0], path, **{"evaluators": {"length": Length()}, "cases": cases, **more}
+    )
 
 
-def key_of(suite: Suite, *, test: str = "", variant: str = "") -> SuiteKey:
+def key_of(suite: LoadedSuite, *, test: str = "", variant: str = "") -> SuiteKey:
     """Return what results of a suite are gathered under, in a run whose root is the folder of the suite."""
     return SuiteKey(str(suite.path), suite.path.name, test, variant)
 
@@ -300,20 +302,20 @@ class KnownSuites:
     """Implements `pytest_llmeval.run._stages.Suites` for suites at hand; the file of any other one has gone."""
 
     root: Path
-    suites: Mapping[Path, Suite]
+    suites: Mapping[Path, LoadedSuite]
     known: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
-    def read(self, path: Path) -> Suite:
+    def read(self, path: Path) -> LoadedSuite:
         if path not in self.suites:
             raise LlmevalError("the file has gone")
         return self.suites[path]
 
-    def judges(self, key: SuiteKey, suite: Suite) -> Mapping[str, Mapping[str, str]]:
+    def judges(self, key: SuiteKey, suite: LoadedSuite) -> Mapping[str, Mapping[str, str]]:
         del key, suite
         return self.known
 
 
-def recorded(suite: Suite, *records: CaseRecord, into: RunRecord | None = None, **key: str) -> RunRecord:
+def recorded(suite: LoadedSuite, *records: CaseRecord, into: RunRecord | None = None, **key: str) -> RunRecord:
     """Return the record of a run, or add to one, in which each case of a suite was an item that passed."""
     run = RunRecord(started=1_767_312_000.0, seconds=1.5) if into is None else into
     for each in records:
@@ -324,7 +326,7 @@ def recorded(suite: Suite, *records: CaseRecord, into: RunRecord | None = None, 
 
 def finished(
     run: RunRecord,
-    suites: Iterable[Suite],
+    suites: Iterable[LoadedSuite],
     root: Path = Path("/root"),
     *,
     recordings: Any = None,

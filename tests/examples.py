@@ -22,7 +22,7 @@ from pytest_llmeval.numbers import Limit
 from pytest_llmeval.reports import CasePlace, explain
 from pytest_llmeval.run import execute
 from pytest_llmeval.run._job import CaseAnswer
-from pytest_llmeval.suites import Suite
+from pytest_llmeval.suites import LoadedSuite
 from pytest_llmeval.tasks.grounding._evaluators import ClaimMetric
 from pytest_llmeval.tasks.retrieval._ranking import GoldList
 from pytest_llmeval.tasks.similarity._semantic import Semantic
@@ -265,7 +265,7 @@ def _evaluator(name: str, options: Mapping[str, Any]) -> Any:
 def failure(name: str, width: int) -> str:
     """Return what a failing case of an evaluator shows."""
     options, limits, case = CASES[name]
-    suite = Suite(
+    suite = LoadedSuite(
         "golden",
         Path("golden.eval.yaml"),
         evaluators={name: _evaluator(name, options)},

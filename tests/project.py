@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from pytest_llmeval.cli import main
 from pytest_llmeval.core import Case, Fault, PredictionError
 from pytest_llmeval.data import Source
-from pytest_llmeval.suites import Registry, Suite, default_registry, load_suite
+from pytest_llmeval.suites import LoadedSuite, Registry, default_registry, load_suite
 from pytest_llmeval.targets import BatchTarget
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -65,7 +65,7 @@ def load_source(name: str, folder: Path, **options: Any) -> Loaded:
     )
 
 
-def load_text(text: str, folder: Path, *, root: Path | None = None, registry: Registry | None = None) -> Suite:
+def load_text(text: str, folder: Path, *, root: Path | None = None, registry: Registry | None = None) -> LoadedSuite:
     """Write ``s.eval.yaml`` into a folder and load it."""
     path = folder / "s.eval.yaml"
     path.write_text(text, encoding="utf-8")

@@ -102,12 +102,11 @@ def test_every_public_name_is_loaded_from_the_module_that_type_checkers_see() ->
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("pytest_llmeval.")
         for alias in node.names
-        if alias.name
-        not in ("__version__", "DeclaredSuite", "_entries", "*")  # these names depend on what is registered
+        if alias.name not in ("__version__", "_entries", "*")  # these names depend on what is registered
     }
     homes = {name: f"pytest_llmeval.{home}" for home, names in pytest_llmeval._HOMES.items() for name in names}
     assert homes == seen
-    assert {*homes, "suite", "Suite"} == set(pytest_llmeval.__all__)
+    assert set(homes) == set(pytest_llmeval.__all__)
     for name, home in homes.items():
         assert getattr(pytest_llmeval, name) is getattr(import_module(home), name)
     with pytest.raises(AttributeError, match="has no attribute 'scores'"):

@@ -32,7 +32,7 @@ from pytest_llmeval.numbers import (
     estimate,
     pooled,
 )
-from pytest_llmeval.suites import Suite
+from pytest_llmeval.suites import LoadedSuite
 
 _CONFIDENCE = 0.95
 
@@ -56,7 +56,7 @@ class Anchored:
     fault: str = ""
 
 
-def gate_clusters(suite: Suite, metric: str) -> str | None:
+def gate_clusters(suite: LoadedSuite, metric: str) -> str | None:
     """Return the label by which the gates on a metric cluster cases, or else the suite."""
     own = (gate.cluster_by for gate in suite.regressions if gate.metric == metric and gate.cluster_by)
     return next(own, suite.cluster_by)
@@ -206,7 +206,7 @@ def _discarded(anchors: Mapping[str, Anchor], why: str) -> list[str]:
     return [f"discarded the anchor{'s' if len(named) > 1 else ''} of {several(named)}: {why}"]
 
 
-def _labels(suite: Suite, metric: str) -> set[str] | None:
+def _labels(suite: LoadedSuite, metric: str) -> set[str] | None:
     """Return the label of the evaluator of a metric; ``None`` where all decide it."""
     owned = None if metric == PASS_RATE else suite.metrics.find(metric)
     return None if owned is None else {owned.label}

@@ -49,7 +49,7 @@ from pytest_llmeval.core import EVERYTHING, PASS_RATE, CaseRecord, SnapshotVerdi
 from pytest_llmeval.data import has_text
 from pytest_llmeval.gates import ChangeGate, GateEvidence
 from pytest_llmeval.numbers import CaseMatching, Difference, RunPairing, differences
-from pytest_llmeval.suites import SnapshotSettings, Suite
+from pytest_llmeval.suites import LoadedSuite, SnapshotSettings
 
 SUITE_SNAPSHOT = "(suite)"
 """The snapshot of what a score file holds besides the metrics; it is counted only when an approval changes it."""
@@ -198,7 +198,7 @@ def _scores(run: SuiteRun, settings: SnapshotSettings) -> tuple[SuiteScores, str
     return scores, statistics
 
 
-def _limits(suite: Suite, settings: SnapshotSettings) -> dict[str, str]:
+def _limits(suite: LoadedSuite, settings: SnapshotSettings) -> dict[str, str]:
     """Return what limits the fall of each metric, so that a limit that is widened later leaves a trace."""
     limits: dict[str, list[str]] = {}
     for gate in suite.regressions:
@@ -213,7 +213,7 @@ def _errored(record: CaseRecord) -> bool:
     return bool(record.errors) or any(each.errored for each in record.observations.values())
 
 
-def deciding_labels(suite: Suite) -> Callable[[str], set[str]]:
+def deciding_labels(suite: LoadedSuite) -> Callable[[str], set[str]]:
     """Return what gives the labels of the evaluators that decide a metric; limits and checks decide the pass rate."""
     limited = {metric for case in suite.cases for metric in suite.limits(case)}
     asserting = {label for label, each in suite.evaluators.items() if each.asserts} if suite.checked else set()
@@ -302,7 +302,9 @@ def mark_suite(pending: PendingFile, *, changed: bool) -> None:
 _CONFIDENCE = 0.95
 
 
-def weigh_rises(verdicts: Sequence[SnapshotVerdict], pairing: RunPairing | None, suite: Suite) -> list[SnapshotVerdict]:
+def weigh_rises(
+    verdicts: Sequence[SnapshotVerdict], pairing: RunPairing | None, suite: LoadedSuite
+) -> list[SnapshotVerdict]:
     """Tell improvements that are significant from rises that may be chance.
 
     Args:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from pytest_llmeval.core import Case, Evaluator, Reading
-from pytest_llmeval.suites import Suite, SuiteKey
+from pytest_llmeval.suites import LoadedSuite, SuiteKey
 
 if TYPE_CHECKING:
     from pytest_llmeval.numbers import CaseDigest
@@ -117,7 +117,7 @@ class SharedTexts:
         return text
 
 
-def comparable_of(suite: Suite, judges: Mapping[str, Mapping[str, str]] | None = None) -> Comparable:
+def comparable_of(suite: LoadedSuite, judges: Mapping[str, Mapping[str, str]] | None = None) -> Comparable:
     """Return what makes runs of a suite comparable.
 
     Args:
@@ -150,7 +150,7 @@ def basis_of(comparable: Comparable) -> dict[str, str]:
     }
 
 
-def digests_of(suite: Suite) -> "dict[str, CaseDigest]":
+def digests_of(suite: LoadedSuite) -> "dict[str, CaseDigest]":
     """Return what each case of a suite is, by its id, so that a later run knows which of them have been edited."""
     from pytest_llmeval.numbers import CaseDigest
 
@@ -170,7 +170,7 @@ def _content(case: Case) -> list[Any]:
     return [case.input, case.expected, case.labels, *([checks] if checks else [])]
 
 
-def _limits(suite: Suite, case: Case) -> dict[str, str]:
+def _limits(suite: LoadedSuite, case: Case) -> dict[str, str]:
     return {name: str(limit) for name, limit in suite.limits(case).items()}
 
 

@@ -15,7 +15,7 @@ from msgspec import Struct, structs
 from pytest_llmeval.baselines._comparable import Comparable, comparable_of, digests_of, shown_beside
 from pytest_llmeval.core import EVERYTHING, CaseRecord, Fault, Result, SnapshotVerdict, SuiteError, decode
 from pytest_llmeval.data import OWN_FOLDER, read_bytes, rewrite
-from pytest_llmeval.suites import SnapshotSettings, Suite, SuiteKey
+from pytest_llmeval.suites import LoadedSuite, SnapshotSettings, SuiteKey
 
 if TYPE_CHECKING:
     from pytest_llmeval.baselines._files import PendingFile
@@ -62,7 +62,7 @@ class SuiteRun(Struct, frozen=True, dict=True):
     """
 
     key: SuiteKey
-    suite: Suite
+    suite: LoadedSuite
     records: Sequence[CaseRecord]
     result: Result
     judges: Mapping[str, Mapping[str, str]] = {}
@@ -282,7 +282,7 @@ class ApprovableRun(Protocol):
         """The key of its results."""
 
     @property
-    def suite(self) -> Suite:
+    def suite(self) -> LoadedSuite:
         """The suite."""
 
     @property
@@ -303,7 +303,7 @@ class Keeper(Struct, frozen=True):
     always: bool = False
     root: Path | None = None
 
-    def settings(self, suite: Suite) -> SnapshotSettings | None:
+    def settings(self, suite: LoadedSuite) -> SnapshotSettings | None:
         """Return the snapshot settings of a suite; ``None`` if it has no snapshot."""
         settings = suite.snapshot or SnapshotSettings(enabled=self.always)
         return replace(settings, excluded=suite.against_approved) if settings.enabled else None
@@ -352,7 +352,7 @@ def failures_file(key: SuiteKey) -> Path:
     return file_beside(score_file(key), _FAILURES)
 
 
-def contents_of(suite: Suite) -> dict[str, str]:
+def contents_of(suite: LoadedSuite) -> dict[str, str]:
     """Return the fingerprint of the content of each case of a suite, by id."""
     return {case: each.data for case, each in digests_of(suite).items()}
 

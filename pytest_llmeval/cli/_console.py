@@ -16,7 +16,7 @@ from pytest_llmeval.data import write_text as write_parts
 from pytest_llmeval.services import with_sources
 
 if TYPE_CHECKING:
-    from pytest_llmeval.suites import Suite
+    from pytest_llmeval.suites import LoadedSuite
 
 
 class CommandResult(NamedTuple):
@@ -187,7 +187,7 @@ def number(text: str) -> float:
         raise ArgumentTypeError(f"found {text!r}, expected a number") from None
 
 
-def open_suite(path: Path, display_path: Path | None = None) -> "Suite":
+def open_suite(path: Path, display_path: Path | None = None) -> "LoadedSuite":
     """Read a suite file; evaluators and sources of this package and of installed ones are known.
 
     Args:

@@ -10,7 +10,7 @@ from pytest_llmeval.core import CaseRecord, counted, limit
 from pytest_llmeval.gates import ChangeGate, DropGate, LiftGate
 from pytest_llmeval.numbers import TOLERANCE, CaseStatistics, Evidence, RunPairing
 from pytest_llmeval.run import JudgedSuite, variants_of
-from pytest_llmeval.suites import SUITE_METRICS, Suite
+from pytest_llmeval.suites import SUITE_METRICS, LoadedSuite
 
 PROOFS: Final = {
     "discriminates": "the arms differ",
@@ -184,7 +184,7 @@ def power_lines(judged: Sequence[JudgedSuite], metrics: Sequence[str], size: flo
             yield f"{what} {_power(pairing, tolerant, size, (run_suite.records, others))}"
 
 
-def _deciding_gate(suite: Suite, default: ChangeGate) -> ChangeGate:
+def _deciding_gate(suite: LoadedSuite, default: ChangeGate) -> ChangeGate:
     """Return the gate of a suite that decides on a metric as the default one does, or that if it has none."""
     for gate in suite.gates:
         if isinstance(gate, type(default)) and (gate.metric, gate.against) == (default.metric, default.against):

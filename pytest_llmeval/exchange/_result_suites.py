@@ -21,7 +21,7 @@ from pytest_llmeval.gates import split_statistic
 from pytest_llmeval.numbers import repeat_summary
 from pytest_llmeval.reports import UNKNOWN, CaseReport, SuiteReport
 from pytest_llmeval.run import run_predicted
-from pytest_llmeval.suites import SUITE_METRICS, Suite, SuiteKey, default_registry, load_suite
+from pytest_llmeval.suites import SUITE_METRICS, LoadedSuite, SuiteKey, default_registry, load_suite
 
 _NO_FILE_NAME: Final = re.compile(r"[^\w.-]+")
 _DIGITS: Final = 8
@@ -177,7 +177,7 @@ def suite_of_results(
     ranges: Mapping[str, tuple[float, float]] = {},
     lower_is_better: Sequence[str] = (),
     higher_is_better: Sequence[str] = (),
-) -> Suite:
+) -> LoadedSuite:
     """Return the suite of rows, with a system for each arm if there are several.
 
     Args:
@@ -253,7 +253,7 @@ def with_missing_metrics(rows: Sequence[ResultRow], expected: Iterable[ResultRow
 
 def records_of(
     rows: Sequence[ResultRow],
-    suite: Suite,
+    suite: LoadedSuite,
     root: Path,
     planned: Sequence[ResultRow] = (),
     skipped: AbstractSet[tuple[str, str]] = frozenset(),

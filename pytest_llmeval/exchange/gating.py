@@ -47,7 +47,7 @@ from pytest_llmeval.exchange.results import ResultRow, ResultRows
 from pytest_llmeval.gates import ChangeGate, Gate
 from pytest_llmeval.reports import Conclusion, SuiteReport, verdicts_of
 from pytest_llmeval.run import Checkout, Item, ItemResult, Reported, RunRecord, RunTerms, SuitePart, finish_run
-from pytest_llmeval.suites import CANNOT_FAIL, Suite, SuiteKey, default_registry
+from pytest_llmeval.suites import CANNOT_FAIL, LoadedSuite, SuiteKey, default_registry
 
 GateDecision: TypeAlias = Literal["passed", "failed", "undecided"]
 """What the gates decide about results, by which the exit code goes."""
@@ -224,7 +224,7 @@ def judge_results(
     gone = [each for each in names_of([*baseline, *expected], "suite") if each not in names]
     missing = [f"no result of the suite {each!r}" for each in gone]
     strangers = (names[0], gone[0]) if baseline and not set(names) & set(names_of(baseline, "suite")) else None
-    suites: dict[Path, Suite] = {}
+    suites: dict[Path, LoadedSuite] = {}
     compared: dict[SuiteKey, Sequence[CaseRecord]] = {}
     record = RunRecord()
     parts = []
@@ -294,7 +294,7 @@ class _ResultsPart(NamedTuple):
         notes: Lines about cases that were skipped.
     """
 
-    suite: Suite
+    suite: LoadedSuite
     records: SystemRecords
     baseline: SystemRecords | None
     rows: Sequence[ResultRow]

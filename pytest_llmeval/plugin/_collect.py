@@ -37,10 +37,10 @@ from pytest_llmeval.run import (
     is_skipped,
     skipped,
 )
-from pytest_llmeval.suites import Suite, SuiteKey
+from pytest_llmeval.suites import LoadedSuite, SuiteKey
 
 if TYPE_CHECKING:
-    from pytest_llmeval.run import DeclaredSuite
+    from pytest_llmeval.run import Suite
     from pytest_llmeval.targets import Target
 
 
@@ -143,7 +143,7 @@ def _has_own_target(variant: pytest.Function) -> bool:
     return any(not is_ours(each) for each in defined)
 
 
-def _line(suite: Suite, case: Case) -> int:
+def _line(suite: LoadedSuite, case: Case) -> int:
     """Return the line of a case in the suite file; 1 for a case of a data file."""
     file = suite.files.get(case.id)
     if file is None:
@@ -185,14 +185,14 @@ def _probe(judge_client: Any, item: Any = None, __tracebackhide__: Any = None) -
 class EvalModule(SyntheticModule):
     """A suite: of a file, or declared in Python. Its module holds one function, from which all items are made."""
 
-    _suite: Suite
+    _suite: LoadedSuite
 
-    def __init__(self, *, declared: "DeclaredSuite | None" = None, **kwargs: Any) -> None:
+    def __init__(self, *, declared: "Suite | None" = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._declared = declared
 
     @classmethod
-    def from_module(cls, declared: "DeclaredSuite", parent: pytest.Collector) -> "EvalModule":
+    def from_module(cls, declared: "Suite", parent: pytest.Collector) -> "EvalModule":
         """Return the collector of a suite that a Python module declares, inside that module."""
         nodeid = f"{parent.nodeid}::{declared.name}"
         module: EvalModule = cls.from_parent(
@@ -283,7 +283,7 @@ class EvalModule(SyntheticModule):
         return [_Way(variant, own, key, *self._early_calls(own, variant, judge_client)) for variant, own, key in ways]
 
     def _early_calls(
-        self, suite: Suite, variant: pytest.Function, judge_client: list[pytest.Function]
+        self, suite: LoadedSuite, variant: pytest.Function, judge_client: list[pytest.Function]
     ) -> tuple[EarlyCalls, str]:
         """Return which calls may start before a case's test is set up, and the fixture for which a mark forbids it."""
         if not self._makes_calls([variant]):
@@ -337,7 +337,7 @@ class _Way(Struct, frozen=True):
     """
 
     prototype: pytest.Function
-    suite: Suite
+    suite: LoadedSuite
     key: SuiteKey
     early: EarlyCalls
     resting: str
@@ -368,14 +368,14 @@ def _heed_marks(items: Sequence[CaseItem]) -> None:
             _say_serial(item.config, item.loaded.suite, item.resting)
 
 
-def _say_serial(config: pytest.Config, suite: Suite, fixture: str) -> None:
+def _say_serial(config: pytest.Config, suite: LoadedSuite, fixture: str) -> None:
     """Note that the calls of a suite wait for each other, if there are several."""
     if len(suite.cases) > 1 and _lacks_predictions(suite):
         loader = config.stash[LOADER]
         loader.left_out.serial.add((loader.display_path(suite.path), fixture))
 
 
-def _lacks_predictions(suite: Suite) -> bool:
+def _lacks_predictions(suite: LoadedSuite) -> bool:
     return any(case.prediction is MISSING for case in suite.cases)
 
 
@@ -409,7 +409,7 @@ class FaultyCases(pytest.Collector):
         raise self.config.stash[LOADER].refuse(self.faults)
 
 
-def over_suite(metafunc: pytest.Metafunc, named: "str | DeclaredSuite", *, enabled: bool) -> None:
+def over_suite(metafunc: pytest.Metafunc, named: "str | Suite", *, enabled: bool) -> None:
     """Parametrise a test function by the cases of a suite.
 
     Without ``--llmeval`` the test is skipped and the suite is not read.

@@ -31,8 +31,8 @@ from pytest_llmeval.services import presentable, remember_secrets, with_sources
 from pytest_llmeval.suites import (
     NOT_NEEDED,
     ForeignFileError,
+    LoadedSuite,
     Registry,
-    Suite,
     SuiteKey,
     SuiteMemo,
     default_registry,
@@ -42,7 +42,7 @@ from pytest_llmeval.suites import (
 
 if TYPE_CHECKING:
     from pytest_llmeval.judges import StoredJudgement
-    from pytest_llmeval.run import CaseChoice, CaseChooser, DeclaredSuite
+    from pytest_llmeval.run import CaseChoice, CaseChooser, Suite
 
 
 class CollectedItems(Struct):
@@ -83,7 +83,7 @@ class SuiteLoader(Struct):
 
     config: pytest.Config
     runner: CaseRunner
-    ordered: Callable[[Suite], Suite]
+    ordered: Callable[[LoadedSuite], LoadedSuite]
     chooser: "CaseChooser | None" = None
     refused: int = 0
     offered: set[SuiteKey] = set()
@@ -91,7 +91,7 @@ class SuiteLoader(Struct):
     hooks: dict[Path, Any] = {}
     _suites: SuiteMemo = field(default_factory=SuiteMemo)
 
-    def load(self, named: "Path | DeclaredSuite", session: pytest.Session) -> Suite:
+    def load(self, named: "Path | Suite", session: pytest.Session) -> LoadedSuite:
         """Return the suite of a file, or one that Python declares, reading it the first time.
 
         Raises:
@@ -107,7 +107,7 @@ class SuiteLoader(Struct):
         path = named if isinstance(named, Path) else named.path
         return self._suites.get(path, lambda: self._read(path, named, session))
 
-    def _read(self, path: Path, named: "Path | DeclaredSuite", session: pytest.Session) -> Suite:
+    def _read(self, path: Path, named: "Path | Suite", session: pytest.Session) -> LoadedSuite:
         load_conftests(self.config, path.parent)
         self.hooks[path] = session.gethookproxy(path.parent).pytest_llmeval_register
         registry = self.registry(path)
@@ -137,7 +137,7 @@ class SuiteLoader(Struct):
         self.hooks[path](registry=registry)
         return registry
 
-    def check_answers(self, suite: Suite, variants: Iterable[str]) -> None:
+    def check_answers(self, suite: LoadedSuite, variants: Iterable[str]) -> None:
         """Read the approved answers of systems, or of variants of the target, if the suite compares with them.
 
         Raises:
@@ -194,7 +194,7 @@ class SuiteLoader(Struct):
         """Return how reports name a file."""
         return display_path(path, self.config.rootpath)
 
-    def key(self, suite: Suite, *, test: str = "", variant: str = "") -> SuiteKey:
+    def key(self, suite: LoadedSuite, *, test: str = "", variant: str = "") -> SuiteKey:
         """Return what results are gathered under."""
         return SuiteKey(str(suite.path), self.display_path(suite.path), test, variant)
 

@@ -36,7 +36,7 @@ from pytest_llmeval.plugin._pytest_private import tear_down, terminal_file, work
 from pytest_llmeval.plugin._session import Run, SessionSuites
 from pytest_llmeval.run import CaseRunner, ChoiceTerms, Item, RunWatcher
 from pytest_llmeval.services import Activity, Snapshot, watched
-from pytest_llmeval.suites import NOT_NEEDED, StopGroup, Suite, SuiteKey, default_registry, extensions_of
+from pytest_llmeval.suites import NOT_NEEDED, LoadedSuite, StopGroup, SuiteKey, default_registry, extensions_of
 
 _FIRST_S: Final = 2.0
 _EVERY_S: Final = 0.5
@@ -279,7 +279,7 @@ _ITEMS = "items"
 """Name of the file with the tests over cases that workers have collected."""
 
 
-def ordered(suite: Suite, config: pytest.Config, *, unasked: bool) -> Suite:
+def ordered(suite: LoadedSuite, config: pytest.Config, *, unasked: bool) -> LoadedSuite:
     """Return a suite as a run orders its cases.
 
     All cases run, in the order of the file, where scores are to be approved and where judges are not asked. So do
@@ -362,7 +362,7 @@ class StopBoard:
         """Return whether a test runs with nothing beside it."""
         return self.folder is not None and self._file((nodeid,)).exists()
 
-    def needs(self, key: SuiteKey, suite: Suite, case: str) -> bool:
+    def needs(self, key: SuiteKey, suite: LoadedSuite, case: str) -> bool:
         """Return whether a case has to run, as far as is known."""
         if suite.order is None or case not in suite.order.ranks:
             return True
@@ -455,7 +455,7 @@ class CarryHooks:
             raise pytest.UsageError(f"--llmeval-affected: {error}") from None
         self._loader.chooser = chooser
 
-    def _replays(self, key: SuiteKey, suite: Suite, case: Case) -> bool:
+    def _replays(self, key: SuiteKey, suite: LoadedSuite, case: Case) -> bool:
         """Return whether a case would get the answer, and the verdicts of judges, that it had before."""
         if suite.judged and self._runner.options.mode not in ("replay", "off"):
             return False

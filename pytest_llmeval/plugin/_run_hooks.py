@@ -330,7 +330,7 @@ class ItemHooks:
         """Collect a suite that a module declares, and that no test function runs."""
         del name
         declared = sys.modules.get("pytest_llmeval.run._declared")  # loaded by the module, if it declares one
-        if declared is None or not isinstance(obj, declared.DeclaredSuite) or obj.is_tested:
+        if declared is None or not isinstance(obj, declared.Suite) or obj.is_tested:
             return None
         return EvalModule.from_module(obj, collector)
 

@@ -48,7 +48,7 @@ from pytest_llmeval.run import (
     write_run,
 )
 from pytest_llmeval.services import SOURCE_MARK, redacted_url, watched
-from pytest_llmeval.suites import Registry, Suite, SuiteKey, default_registry, extensions_of
+from pytest_llmeval.suites import LoadedSuite, Registry, SuiteKey, default_registry, extensions_of
 
 if TYPE_CHECKING:
     from pytest_llmeval.run import Origin, Shard, ShardOptions
@@ -416,7 +416,7 @@ class SessionSuites(Struct, frozen=True):
         """Pytest's rootdir."""
         return self.session.config.rootpath
 
-    def read(self, path: Path) -> Suite:
+    def read(self, path: Path) -> LoadedSuite:
         """Return the suite of a file."""
         return self.session.config.stash[LOADER].load(path, self.session)
 
@@ -425,7 +425,7 @@ class SessionSuites(Struct, frozen=True):
         self.read(path)
         return self.session.config.stash[LOADER].registry(path)
 
-    def judges(self, key: SuiteKey, suite: Suite) -> Mapping[str, Mapping[str, str]]:
+    def judges(self, key: SuiteKey, suite: LoadedSuite) -> Mapping[str, Mapping[str, str]]:
         """Return, by evaluator, what decides the verdicts on a suite."""
         return judges_of(suite, self.session.config.stash[RUNNER].judges, key.display_path) if suite.judged else {}
 

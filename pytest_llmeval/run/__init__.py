@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.run._case_runner import CaseRunner, FromFixtures, Signals
     from pytest_llmeval.run._checkout import Checkout, file_of_suite, print_suite, versions
     from pytest_llmeval.run._conversation import beginning, user_questions
-    from pytest_llmeval.run._declared import DeclaredSuite, cases, declared_suite
+    from pytest_llmeval.run._declared import Suite, cases, declared_suite, suite
     from pytest_llmeval.run._execute import (
         Execution,
         answered_with,
@@ -87,7 +87,8 @@ _HOMES = {
         "user_questions",
     ),
     "_declared": (
-        "DeclaredSuite",
+        "Suite",
+        "suite",
         "cases",
         "declared_suite",
     ),

@@ -32,7 +32,7 @@ from pytest_llmeval.run._job import (
 )
 from pytest_llmeval.run._measuring import MeasuredBlocks
 from pytest_llmeval.services import Activity, Background, OwnThread, Snapshot, together
-from pytest_llmeval.suites import Suite, SuiteKey
+from pytest_llmeval.suites import LoadedSuite, SuiteKey
 
 if TYPE_CHECKING:
     import asyncio
@@ -311,7 +311,7 @@ class CaseRunner(Struct, dict=True):
             raise execution.error
         return execution.as_expected()
 
-    def _most_at_a_time(self, suite: Suite) -> int:
+    def _most_at_a_time(self, suite: LoadedSuite) -> int:
         own = suite.target.concurrency if suite.target is not None else None
         return max(min(own or self.options.concurrency, self.options.concurrency), self._batched(suite))
 
@@ -363,15 +363,15 @@ class CaseRunner(Struct, dict=True):
         next_jobs = (self.jobs(each, fixtures, early) for each in to_come if not self._prefetch.considered(each))
         return self._prefetch.take(self.jobs(loaded, fixtures, early), next_jobs, early)
 
-    def window(self, suite: Suite) -> int:
+    def window(self, suite: LoadedSuite) -> int:
         """Return how many cases to come are considered: enough to fill the batches that a service answers at once."""
         return max(self._prefetch.window, self._batched(suite))
 
-    def _batched(self, suite: Suite) -> int:
+    def _batched(self, suite: LoadedSuite) -> int:
         http = suite.target.http if suite.target is not None else None
         return min(http.batch * http.concurrency, _WIDEST_WINDOW) if http is not None else 0
 
-    def _allowed(self, suite: Suite, early: EarlyCalls) -> EarlyCalls:
+    def _allowed(self, suite: LoadedSuite, early: EarlyCalls) -> EarlyCalls:
         if self.in_turn or self.options.concurrency == 1:
             return EarlyCalls()
         targets = [suite.target, *(suite.systems[name].target for name in suite.opponents if name in suite.systems)]

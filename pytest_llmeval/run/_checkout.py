@@ -16,7 +16,7 @@ from pytest_llmeval.baselines import comparable_of, fingerprint
 from pytest_llmeval.core import MISSING, Case, LlmevalError, format_error, origin
 from pytest_llmeval.data import IN_MODULE, display_path
 from pytest_llmeval.run._shards import SuitePrint
-from pytest_llmeval.suites import Registry, Suite, SuiteKey, SuiteMemo, default_registry, load_suite
+from pytest_llmeval.suites import LoadedSuite, Registry, SuiteKey, SuiteMemo, default_registry, load_suite
 
 _HOOK = "pytest_llmeval_register"
 _DISTRIBUTION = "pytest-llmeval-suite"
@@ -38,7 +38,7 @@ def versions() -> dict[str, str]:
     return versions
 
 
-def print_suite(suite: Suite, root: Path, plugins: Iterable[str]) -> SuitePrint:
+def print_suite(suite: LoadedSuite, root: Path, plugins: Iterable[str]) -> SuitePrint:
     """Return the fingerprints of a suite.
 
     Args:
@@ -62,7 +62,7 @@ def _content(case: Case) -> list[object]:
     return [case.id, case.input, case.expected, predictions, case.labels, case.tags, limits, case.way]
 
 
-def _code(suite: Suite) -> dict[str, str]:
+def _code(suite: LoadedSuite) -> dict[str, str]:
     """Return the modules of users that define the suite's evaluators, with their fingerprints.
 
     Conftests, of which several may have one name, are among the plugins.
@@ -153,12 +153,12 @@ class Checkout:
     root: Path
     plugins: Mapping[str, Iterable[str]]
     known: Mapping[SuiteKey, Mapping[str, Mapping[str, str]]] = field(default_factory=dict)
-    ordered: Callable[[Suite], Suite] = lambda suite: suite
-    loaded: Mapping[Path, Suite] = field(default_factory=dict)
+    ordered: Callable[[LoadedSuite], LoadedSuite] = lambda suite: suite
+    loaded: Mapping[Path, LoadedSuite] = field(default_factory=dict)
     _suites: SuiteMemo = field(default_factory=SuiteMemo)
     _modules: dict[str, ModuleType] = field(default_factory=dict)
 
-    def read(self, path: Path) -> Suite:
+    def read(self, path: Path) -> LoadedSuite:
         """Return the suite of a file.
 
         Raises:
@@ -166,7 +166,7 @@ class Checkout:
         """
         return self.loaded.get(path) or self._suites.get(path, lambda: self._read(path))
 
-    def _read(self, path: Path) -> Suite:
+    def _read(self, path: Path) -> LoadedSuite:
         display, registry = display_path(path, self.root), self.registry(path)
         if IN_MODULE in path.name:
             from pytest_llmeval.run._declared import declared_suite
@@ -207,7 +207,7 @@ class Checkout:
 
         return import_file(path, "conftest")
 
-    def judges(self, key: SuiteKey, suite: Suite) -> Mapping[str, Mapping[str, str]]:
+    def judges(self, key: SuiteKey, suite: LoadedSuite) -> Mapping[str, Mapping[str, str]]:
         """Return, by evaluator, what decides the verdicts on a suite."""
         del suite
         return self.known.get(key, {})

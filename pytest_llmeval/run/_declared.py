@@ -58,9 +58,9 @@ from pytest_llmeval.evaluators import CheckKind
 from pytest_llmeval.services import LOOP
 from pytest_llmeval.suites import (
     KEYS,
+    LoadedSuite,
     NamedObject,
     Registry,
-    Suite,
     by_name_in_file,
     check,
     default_registry,
@@ -215,7 +215,7 @@ def _signature() -> Signature:
     return Signature([*own, *(Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in keys)])
 
 
-class DeclaredSuite(Generic[Input_co, Expected_co]):
+class Suite(Generic[Input_co, Expected_co]):
     """A suite declared in Python, or read from a file, for tests, scripts and notebooks.
 
     ``Suite[Ask, Reply]`` has cases with an input and an expectation of these types, which its functions take.
@@ -240,7 +240,7 @@ class DeclaredSuite(Generic[Input_co, Expected_co]):
     ) -> None: ...
     @overload
     def __init__(
-        self: "DeclaredSuite[Any, Any]", name: str, *, cases: Iterable[Any], **keys: "Unpack[SuiteArguments]"
+        self: "Suite[Any, Any]", name: str, *, cases: Iterable[Any], **keys: "Unpack[SuiteArguments]"
     ) -> None: ...
     def __init__(
         self,
@@ -301,7 +301,7 @@ class DeclaredSuite(Generic[Input_co, Expected_co]):
         self._data: dict[str, Any] = {"suite": self.name, **_in_file(self._by_name.keys)}
 
     @classmethod
-    def from_file(cls, path: "str | Path") -> "DeclaredSuite":
+    def from_file(cls, path: "str | Path") -> "Suite":
         """Return the suite of a file, relative to the file that calls."""
         caller = Path(users_frame().f_code.co_filename)
         folder = caller.parent if caller.is_file() else Path.cwd()
@@ -383,7 +383,7 @@ class DeclaredSuite(Generic[Input_co, Expected_co]):
         self._read_keys()
         return function
 
-    def load(self, registry: Registry | None = None, *, root: Path | None = None) -> Suite:
+    def load(self, registry: Registry | None = None, *, root: Path | None = None) -> LoadedSuite:
         """Return the checked suite.
 
         Args:
@@ -429,7 +429,7 @@ class DeclaredSuite(Generic[Input_co, Expected_co]):
                     raise SuiteError(faults) from None
         return document, faults
 
-    def _typed(self, suite: Suite, document: Document) -> Suite:
+    def _typed(self, suite: LoadedSuite, document: Document) -> LoadedSuite:
         """Return a suite whose cases fit their types; those that do not are faulty."""
         faults, fitting = list(suite.faults), []
         for case in suite.cases:
@@ -534,7 +534,7 @@ class DeclaredSuite(Generic[Input_co, Expected_co]):
     ) -> "SuiteResult":
         answers = target.value if isinstance(target, NamedObject) else target
         if answers is not None and not callable(answers):
-            kind = "a suite" if isinstance(answers, DeclaredSuite) else type(answers).__name__
+            kind = "a suite" if isinstance(answers, Suite) else type(answers).__name__
             raise LlmevalError(f"suite {self.name!r}: found {kind}, expected a function that answers")
         try:
             return await run.execute(answers, judge, progress)
@@ -600,11 +600,15 @@ def _containers(value: Any) -> Any:
     return [_containers(each) for each in value] if isinstance(value, list | tuple) else value
 
 
-def declared_suite(path: Path, root: Path) -> DeclaredSuite:
+suite = Suite
+"""The name by which users call the class."""
+
+
+def declared_suite(path: Path, root: Path) -> Suite:
     """Return a suite that a Python file declares, which is imported unless pytest has done so.
 
     Args:
-        path: `DeclaredSuite.path`.
+        path: `Suite.path`.
         root: The folder inside which the file must lie.
 
     Raises:
@@ -618,7 +622,7 @@ def declared_suite(path: Path, root: Path) -> DeclaredSuite:
         module = next(loaded, None) or import_file(file, file.stem)
     except Exception as error:  # a user's module may raise anything
         raise LlmevalError(f"{file}: cannot be imported: {format_error(error)}{origin(error)}") from error
-    every = {id(each): each for each in vars(module).values() if isinstance(each, DeclaredSuite)}
+    every = {id(each): each for each in vars(module).values() if isinstance(each, Suite)}
     matches = [each for each in every.values() if each.path.name == path.name]
     if len(matches) != 1:
         raise LlmevalError(f"{file}: found {len(matches)} suites {path.name.partition(IN_MODULE)[2]!r}, expected one")

@@ -51,7 +51,7 @@ from pytest_llmeval.run._job import CaseAnswer, costs_of, target_scores, unknown
 from pytest_llmeval.run._measuring import measure_answered, measure_each
 from pytest_llmeval.run._records import explained, not_computed, repeated_answers
 from pytest_llmeval.services import presentable, secret_values, without
-from pytest_llmeval.suites import Suite, extensions_of
+from pytest_llmeval.suites import LoadedSuite, extensions_of
 
 if TYPE_CHECKING:
     from pytest_llmeval.judges import StoredJudgement, Verdict
@@ -93,7 +93,7 @@ class Execution(Struct, frozen=True):
         """Return the execution with some fields of its record changed."""
         return structs.replace(self, record=structs.replace(self.record, **changes))
 
-    def scores(self, suite: Suite) -> dict[str, float | None]:
+    def scores(self, suite: LoadedSuite) -> dict[str, float | None]:
         """Return the case's metrics by their names in the suite."""
         return _scores(suite, suite.reported, self.record.observations)
 
@@ -104,11 +104,11 @@ class Execution(Struct, frozen=True):
         return self.with_record(outcome="xfailed")
 
 
-Measure = Callable[[Suite, str, Evaluator, Case], Observation | Exception]
+Measure = Callable[[LoadedSuite, str, Evaluator, Case], Observation | Exception]
 
 
 def execute(
-    suite: Suite,
+    suite: LoadedSuite,
     answer: CaseAnswer,
     measure: Measure | None = None,
     *,
@@ -167,7 +167,7 @@ def execute(
     return Execution(case, record, missed, entries=answer.entries)
 
 
-def unjudged_answer(suite: Suite, case: Case) -> CaseAnswer:
+def unjudged_answer(suite: LoadedSuite, case: Case) -> CaseAnswer:
     """Return a case with its prediction as an answer without judges: what one would say is undefined."""
     from pytest_llmeval.judges import JudgeOffError
 
@@ -189,7 +189,7 @@ _MOST_TRIED = 200
 """Cases whose expected answers are tried: more would show little more, and take long."""
 
 
-def unmet_by_expected(suite: Suite) -> Iterator[str]:
+def unmet_by_expected(suite: LoadedSuite) -> Iterator[str]:
     """Yield limits and checks that the expected answers themselves do not meet, with the first case of each.
 
     Judges, models of embeddings and users' code are not asked. A limit that a perfect score exceeds is meant so.
@@ -205,7 +205,7 @@ def unmet_by_expected(suite: Suite) -> Iterator[str]:
         yield f"{name}: the expected answer itself does not meet it ({of_cases}: {text})"
 
 
-def _unmet_by_expected(suite: Suite, case: Case) -> Mapping[str, str]:
+def _unmet_by_expected(suite: LoadedSuite, case: Case) -> Mapping[str, str]:
     """Return what no expected answer of a case meets: name to what was found."""
     expected = case.expected
     common: dict[str, str] | None = None
@@ -233,7 +233,7 @@ def _unmet_by_expected(suite: Suite, case: Case) -> Mapping[str, str]:
     return common or {}
 
 
-def _is_worse(suite: Suite, each: Unmet) -> bool:
+def _is_worse(suite: LoadedSuite, each: Unmet) -> bool:
     """Return whether a score is on the bad side of its limit."""
     if each.value is None or each.abstained:
         return False
@@ -241,7 +241,7 @@ def _is_worse(suite: Suite, each: Unmet) -> bool:
     return is_low is not suite.metrics.lower_is_better(each.metric)
 
 
-def _answered(suite: Suite, cases: Sequence[Case]) -> str:
+def _answered(suite: LoadedSuite, cases: Sequence[Case]) -> str:
     """Return the fingerprint of the predictions to a case that judges see: a bridge between judges is built on them."""
     if not suite.judged:
         return ""
@@ -268,7 +268,7 @@ def _agreement(evaluator: RecordedCounts, answer: CaseAnswer) -> Observation:
 
 
 def execute_repeats(
-    suite: Suite,
+    suite: LoadedSuite,
     answers: Sequence[CaseAnswer],
     measure: Measure | None = None,
     *,
@@ -322,12 +322,12 @@ def execute_repeats(
     return _with_costs(structs.replace(merged, repeats=parts), answers, started)
 
 
-def _shown_step(suite: Suite, text: str) -> str:
+def _shown_step(suite: LoadedSuite, text: str) -> str:
     return as_line(without(text, secret_values(suite.secret_variables)), _LONGEST_STEP)
 
 
 def _concluded(
-    suite: Suite,
+    suite: LoadedSuite,
     answers: Sequence[CaseAnswer],
     evaluators: Mapping[str, Evaluator],
     observations: Mapping[str, Observation],
@@ -362,7 +362,7 @@ def _concluded(
     return outcome, presentable("; ".join(reasons), suite.secret_variables) if reasons else None, missed
 
 
-def _awaited(suite: Suite, observations: Mapping[str, Observation]) -> str:
+def _awaited(suite: LoadedSuite, observations: Mapping[str, Observation]) -> str:
     """Return why an answer cannot be held against its limits yet; empty if no verdict is pending."""
     if not suite.judged:
         return ""
@@ -381,7 +381,7 @@ def _nothing_scored(observations: Mapping[str, Observation]) -> str:
     return next(iter(reasons), "")
 
 
-def _abstained(suite: Suite, observations: Mapping[str, Observation]) -> Mapping[str, Abstained]:
+def _abstained(suite: LoadedSuite, observations: Mapping[str, Observation]) -> Mapping[str, Abstained]:
     """Return the metrics to which an answer gives nothing to score; none if the suite allows that."""
     if suite.abstained == "allowed":
         return {}
@@ -394,7 +394,7 @@ def _abstained(suite: Suite, observations: Mapping[str, Observation]) -> Mapping
 
 
 def _abstained_repeats(
-    suite: Suite, repeats: Sequence[Mapping[str, Observation]], reduced: Mapping[str, Observation]
+    suite: LoadedSuite, repeats: Sequence[Mapping[str, Observation]], reduced: Mapping[str, Observation]
 ) -> Mapping[str, Abstained]:
     """Return the metrics to which some repeats give nothing to score, with the score in which these count as the worst.
 
@@ -414,7 +414,7 @@ def _abstained_repeats(
     return out
 
 
-def _below_gates(suite: Suite, scores: Mapping[str, float | None]) -> dict[str, str]:
+def _below_gates(suite: LoadedSuite, scores: Mapping[str, float | None]) -> dict[str, str]:
     """Return the metrics by which a case pulls a gate down, each with score and gate; the worst first.
 
     The score of the case is on the wrong side of the gate's limit or, for a gate on a drop, short of the best value.
@@ -438,7 +438,7 @@ def _below_gates(suite: Suite, scores: Mapping[str, float | None]) -> dict[str, 
 
 
 def _wrong_steps(
-    suite: Suite,
+    suite: LoadedSuite,
     case: Case,
     evaluators: Mapping[str, Evaluator],
     observations: Mapping[str, Observation],
@@ -456,7 +456,7 @@ def _wrong_steps(
 
 
 def _unmet_names(
-    suite: Suite,
+    suite: LoadedSuite,
     evaluators: Mapping[str, Evaluator],
     observations: Mapping[str, Observation],
     missed: Sequence[Unmet],
@@ -544,7 +544,7 @@ def _from_users_frames(error: BaseException) -> BaseException:
 
 
 def _scores(
-    suite: Suite, evaluators: Mapping[str, Evaluator], observations: Mapping[str, Observation]
+    suite: LoadedSuite, evaluators: Mapping[str, Evaluator], observations: Mapping[str, Observation]
 ) -> dict[str, float | None]:
     scores: dict[str, float | None] = {}
     for label, observation in observations.items():

@@ -70,7 +70,7 @@ from pytest_llmeval.run._stages import (
     persist,
 )
 from pytest_llmeval.services import secret_values
-from pytest_llmeval.suites import NOT_NEEDED, Suite, SuiteKey
+from pytest_llmeval.suites import NOT_NEEDED, LoadedSuite, SuiteKey
 
 if TYPE_CHECKING:
     from pytest_llmeval.numbers import CaseStatistics, RunPairing
@@ -173,7 +173,7 @@ def report_suite(judged: JudgedSuite, scope: RunScope) -> SuiteReport:
     )
 
 
-def _cascades(suite: Suite, rows: Iterable[CaseRecord]) -> dict[str, CascadeUse]:
+def _cascades(suite: LoadedSuite, rows: Iterable[CaseRecord]) -> dict[str, CascadeUse]:
     """Return, by evaluator, what became of the questions to a cascade of judges, each repeat counted."""
     if not isinstance(suite.judge, PanelSpec) or suite.judge.cascade is None:
         return {}
@@ -201,7 +201,7 @@ def _money(judged: JudgedSuite, cascades: Mapping[str, CascadeUse]) -> Money | N
     return money if money is None else money.with_stop(stop.report.cost_usd)
 
 
-def _shown_cases(suite: Suite, rows: Iterable[CaseRecord]) -> Iterator[Case]:
+def _shown_cases(suite: LoadedSuite, rows: Iterable[CaseRecord]) -> Iterator[Case]:
     """Yield the cases of a suite, with input and expected as reports show them where an answer is shown."""
     answered = {row.id for row in rows if row.answers}
     secrets = secret_values(suite.secret_variables)
@@ -213,7 +213,7 @@ def _shown_cases(suite: Suite, rows: Iterable[CaseRecord]) -> Iterator[Case]:
             yield case
 
 
-def _shared_inputs(suite: Suite) -> int:
+def _shared_inputs(suite: LoadedSuite) -> int:
     """Return how many cases have the input of an earlier one, if these are many and in no cluster that is named."""
     if suite.cluster_by or any(gate.cluster_by for gate in suite.regressions):
         return 0
@@ -249,7 +249,7 @@ def compare_variants(variants: Mapping[str, JudgedSuite]) -> "SystemsReport | No
     return systems_report(name, first.key.display_path, table, compared_by, joined, list(_strengths(suite, results)))
 
 
-def _strengths(suite: Suite, results: Mapping[str, Result]) -> Iterator[Strengths]:
+def _strengths(suite: LoadedSuite, results: Mapping[str, Result]) -> Iterator[Strengths]:
     """Yield how strong the systems are by each evaluator that compared them in pairs."""
     for label, evaluator in suite.evaluators.items():
         strengths = evaluator.strengths(label, results, suite.cluster_by, _confidence(suite))
@@ -257,11 +257,11 @@ def _strengths(suite: Suite, results: Mapping[str, Result]) -> Iterator[Strength
             yield strengths
 
 
-def _confidence(suite: Suite) -> float:
+def _confidence(suite: LoadedSuite) -> float:
     return _CONFIDENCE if suite.confidence is None else suite.confidence
 
 
-def compared_metrics(suite: Suite, result: Result) -> list[str]:
+def compared_metrics(suite: LoadedSuite, result: Result) -> list[str]:
     """Return the metrics that comparisons are about: of gates and limits, and those that evaluators are to report.
 
     An evaluator that names none is represented by its first metric; the pass rate counts if a case can fail.
@@ -329,7 +329,7 @@ def _notes(pairing: "RunPairing") -> Iterator[str]:
 
 
 def _cases(
-    statistics: "CaseStatistics", suite: Suite, answers: Mapping[str, Sequence[AnswerShown]]
+    statistics: "CaseStatistics", suite: LoadedSuite, answers: Mapping[str, Sequence[AnswerShown]]
 ) -> Iterator[CaseReport]:
     """Yield the cases of the approved run with their scores and answers."""
     scores = Table(suite.metrics, statistics.records).scores

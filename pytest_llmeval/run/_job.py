@@ -28,7 +28,7 @@ from pytest_llmeval.core import (
 )
 from pytest_llmeval.numbers import UsageEvaluator, usage_of
 from pytest_llmeval.services import Background, remember_secrets
-from pytest_llmeval.suites import ModelSystem, Suite, SuiteKey, default_registry
+from pytest_llmeval.suites import LoadedSuite, ModelSystem, SuiteKey, default_registry
 
 if TYPE_CHECKING:
     from pytest_llmeval.judges import AsyncJudge, JudgeAccess, StoredJudgement, UserAccess, Verdict
@@ -62,7 +62,7 @@ class LoadedCase(Struct, frozen=True):
         key: What its results are gathered under.
     """
 
-    suite: Suite
+    suite: LoadedSuite
     case: Case
     key: SuiteKey
 
@@ -109,7 +109,7 @@ class Job(Struct, frozen=True):
     around: Callable[[], AbstractContextManager[None]] = nullcontext
 
     @property
-    def suite(self) -> Suite:
+    def suite(self) -> LoadedSuite:
         """The suite of the case."""
         return self.loaded.suite
 
@@ -300,7 +300,7 @@ _NO_TARGET: Final = (
 )
 
 
-def why_unanswered(suite: Suite) -> str:
+def why_unanswered(suite: LoadedSuite) -> str:
     """Return why nobody answers the cases of a suite that have no prediction; empty if somebody does."""
     if suite.system and suite.target is None and suite.model is None:
         return f"the system {suite.system!r} has no prediction for this case"
@@ -321,7 +321,7 @@ class SuiteTargets(Struct):
     slow_down: Callable[[], None] = lambda: None
     _targets: "dict[tuple[Path, str], Target | BatchTarget | PredictionError]" = {}
 
-    def load(self, suite: Suite) -> "Target | BatchTarget":
+    def load(self, suite: LoadedSuite) -> "Target | BatchTarget":
         """Return the target of a suite.
 
         Raises:
@@ -340,7 +340,7 @@ class SuiteTargets(Struct):
             raise target
         return target
 
-    def _connect(self, suite: Suite) -> "Target | BatchTarget":
+    def _connect(self, suite: LoadedSuite) -> "Target | BatchTarget":
         if suite.model is not None:
             return self._connect_model(suite.model)
         spec = suite.target

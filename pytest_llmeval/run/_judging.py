@@ -40,7 +40,7 @@ from pytest_llmeval.run._stages import (
     SuiteVerdict,
 )
 from pytest_llmeval.services import calls_that_fit
-from pytest_llmeval.suites import Suite, SuiteKey
+from pytest_llmeval.suites import LoadedSuite, SuiteKey
 
 if TYPE_CHECKING:
     from pytest_llmeval.baselines import ApprovedScore
@@ -296,7 +296,7 @@ def _awaiting(evidence: GateEvidence, waiting: int) -> GateEvidence:
     return GateEvidence(evidence.gate, outcome="undecided", reason=f"cannot tell: {waiting_cases(waiting)}")
 
 
-def _counted_as(metric: str, suite: Suite) -> Metric | None:
+def _counted_as(metric: str, suite: LoadedSuite) -> Metric | None:
     """Return the metric as whose worst value answers that abstain count; ``None`` if they do not."""
     owned = suite.metrics.find(metric) if suite.abstained == "fell" else None
     return None if owned is None else owned.metric
@@ -466,7 +466,7 @@ def _undefined(collected: CollectedSuite, why: str) -> Mapping[str, int]:
     return cases
 
 
-def _declared(name: str, suite: Suite) -> str:
+def _declared(name: str, suite: LoadedSuite) -> str:
     """Return the declared name of a metric: that of its family, if it has one."""
     owned = suite.metrics.find(name)
     return name if owned is None else owned.name

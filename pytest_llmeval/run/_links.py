@@ -19,7 +19,7 @@ from pytest_llmeval.run._execute import answered_with
 from pytest_llmeval.run._job import FIGURE_DIGITS, Answers, Job, Link, Next, with_figures
 from pytest_llmeval.run._measuring import cut_in_blocks
 from pytest_llmeval.services import SharedTask, Stopwatch, ThisThread, secret_values
-from pytest_llmeval.suites import ModelSystem, Suite, default_registry
+from pytest_llmeval.suites import LoadedSuite, ModelSystem, default_registry
 from pytest_llmeval.targets import (
     BatchTarget,
     Recordings,
@@ -111,7 +111,7 @@ class Batched:
             self._tasks[place] = SharedTask(ask(whole))
         return await self._tasks[place].result()
 
-    def _blocks_of(self, suite: Suite, size: int) -> Mapping[str, Sequence[Case]]:
+    def _blocks_of(self, suite: LoadedSuite, size: int) -> Mapping[str, Sequence[Case]]:
         """Return, by case, its block; they are cut once, since looking a case up among all takes time with each."""
         if suite.place not in self._cut:
             self._cut[suite.place] = {
@@ -123,7 +123,7 @@ class Batched:
             }
         return self._cut[suite.place]
 
-    def first_of(self, suite: Suite, size: int, case: Case) -> str:
+    def first_of(self, suite: LoadedSuite, size: int, case: Case) -> str:
         """Return the id of the first case of a case's block, by which blocks are distinguished."""
         return self._blocks_of(suite, size)[case.id][0].id
 

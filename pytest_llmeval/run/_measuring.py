@@ -20,7 +20,7 @@ from pytest_llmeval.core import (
     abstained_of,
     format_error,
 )
-from pytest_llmeval.suites import Suite
+from pytest_llmeval.suites import LoadedSuite
 
 if TYPE_CHECKING:
     from pytest_llmeval.judges import JudgedEvaluator, Verdict
@@ -164,7 +164,7 @@ class MeasuredBlocks:
     _measured: dict[tuple[tuple[Path, str], str, str], Observation | Exception] = field(default_factory=dict)
     _cut: dict[tuple[tuple[Path, str], str], Mapping[str, Sequence[Case]]] = field(default_factory=dict)
 
-    def measure(self, suite: Suite, label: str, evaluator: Evaluator, case: Case) -> Observation | Exception:
+    def measure(self, suite: LoadedSuite, label: str, evaluator: Evaluator, case: Case) -> Observation | Exception:
         """Measure a case together with its neighbours in the file.
 
         Blocks are cut by position in the file, not by what this process happens to run, so that every process measures
@@ -185,7 +185,7 @@ class MeasuredBlocks:
                 self._measured[suite.place, label, each.id] = measured
         return self._measured.pop(place)
 
-    def _blocks(self, suite: Suite, label: str, size: int) -> Mapping[str, Sequence[Case]]:
+    def _blocks(self, suite: LoadedSuite, label: str, size: int) -> Mapping[str, Sequence[Case]]:
         if (suite.place, label) not in self._cut:
             self._cut[suite.place, label] = cut_in_blocks(
                 [each for each in suite.cases if each.prediction is not MISSING], size

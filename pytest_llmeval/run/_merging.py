@@ -25,7 +25,7 @@ from pytest_llmeval.run._run_record import Item, RunRecord
 from pytest_llmeval.run._shards import ShardFile, ShardOptions, SuitePrint, shard_of
 from pytest_llmeval.run._stages import collected_records
 from pytest_llmeval.services import GitError, run_git
-from pytest_llmeval.suites import Suite, SuiteKey
+from pytest_llmeval.suites import LoadedSuite, SuiteKey
 
 _LISTED = 5
 _NAMED = 100
@@ -55,7 +55,7 @@ def merge_shards(shards: Sequence[ShardFile], root: Path, *, approves: bool = Fa
     }
     ran, commit = shards[0].origin.options, head_commit(root)
 
-    def ordered(suite: Suite) -> Suite:
+    def ordered(suite: LoadedSuite) -> LoadedSuite:
         if approves or (ran.judge in ("off", "defer") and suite.judged):
             return suite
         return suite.stopping(ran.stop).in_order(commit, ran.family)

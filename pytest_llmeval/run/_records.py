@@ -27,7 +27,7 @@ from pytest_llmeval.core import (
     printable,
 )
 from pytest_llmeval.services import masked, presentable, secret_values, without
-from pytest_llmeval.suites import Suite
+from pytest_llmeval.suites import LoadedSuite
 
 _MOST_KINDS = 10_000
 _PLAIN = frozenset({int, float, bool})
@@ -107,7 +107,7 @@ def _kind(measured: Observation | Exception) -> tuple[Any, ...] | None:
     return (*measured.counts, *numbers, types, undefined, measured.malformed)
 
 
-def explained(suite: Suite, case: Case, observations: Mapping[str, Observation]) -> dict[str, list[str]]:
+def explained(suite: LoadedSuite, case: Case, observations: Mapping[str, Observation]) -> dict[str, list[str]]:
     """Return what evaluators say is wrong with an answer, by label; those that say nothing are left out."""
     reasons = {
         label: list(_lines(suite.evaluators[label], suite.readings[label], case, observation))

@@ -194,10 +194,10 @@ def _labelled(each: Any, caller: str) -> tuple[str, Evaluator]:
     elif callable(each) and not isinstance(each, type | Evaluator):
         each = evaluator_of(each)
     if not isinstance(each, Evaluator):
-        from pytest_llmeval.run._declared import DeclaredSuite
+        from pytest_llmeval.run._declared import Suite
 
         kind = each.__name__ if isinstance(each, type) else type(each).__name__
-        kind = "a suite" if isinstance(each, DeclaredSuite) else kind
+        kind = "a suite" if isinstance(each, Suite) else kind
         raise EvaluatorError(
             f"{caller}: found {kind}, expected an evaluator, such as get_evaluator('text'), or a function"
         )

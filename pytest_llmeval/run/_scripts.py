@@ -37,7 +37,7 @@ from pytest_llmeval.run._job import LoadedCase
 from pytest_llmeval.run._judging import judge
 from pytest_llmeval.run._run_record import Item, ItemResult, RunRecord, SuitePart
 from pytest_llmeval.run._stages import Judged, RunScope, RunTerms, collect, judges_of, record_predictions
-from pytest_llmeval.suites import Registry, Suite, SuiteKey, default_registry
+from pytest_llmeval.suites import LoadedSuite, Registry, SuiteKey, default_registry
 from pytest_llmeval.targets import Recordings
 
 if TYPE_CHECKING:
@@ -108,10 +108,10 @@ class _OneSuite(Struct, frozen=True):
     """Implements `pytest_llmeval.run._stages.Suites` by one suite."""
 
     root: Path
-    suite: Suite
+    suite: LoadedSuite
     panel: "SuiteJudges"
 
-    def read(self, path: Path) -> Suite:
+    def read(self, path: Path) -> LoadedSuite:
         """Return the suite."""
         del path
         return self.suite
@@ -121,7 +121,7 @@ class _OneSuite(Struct, frozen=True):
         del path
         return default_registry()
 
-    def judges(self, key: SuiteKey, suite: Suite) -> Mapping[str, Mapping[str, str]]:
+    def judges(self, key: SuiteKey, suite: LoadedSuite) -> Mapping[str, Mapping[str, str]]:
         """Return, by evaluator, what decides the verdicts."""
         return judges_of(suite, self.panel, key.display_path)
 
@@ -138,7 +138,7 @@ class ScriptRun:
         result: Of the cases that have run, once the run has ended; ``None`` until then.
     """
 
-    whole: Suite
+    whole: LoadedSuite
     system: str = ""
     record: PredictionsFile = False
     replay: PredictionsFile = False
@@ -251,7 +251,7 @@ class ScriptRun:
         return own_file(self.whole.path, "predictions.jsonl") if isinstance(named, bool) else Path(named).absolute()
 
 
-def _left_out(suite: Suite) -> list[CaseRecord]:
+def _left_out(suite: LoadedSuite) -> list[CaseRecord]:
     """Return a record for each row whose value is wrong, which did not run."""
     reasons: dict[str, list[str]] = {}
     for fault in suite.faults:
@@ -290,7 +290,7 @@ def _progress_bar(total: int, name: str, progress: bool | None) -> Any:
     return import_module(kind).tqdm(total=total, desc=name, unit="case", disable=hidden)
 
 
-def _options(suite: Suite) -> JudgeOptions:
+def _options(suite: LoadedSuite) -> JudgeOptions:
     """Return options that make as many calls at a time as the target of a suite allows."""
     options, target = JudgeOptions(run=uuid.uuid4().hex), suite.target
     if target is None or (own := target.own_concurrency) is None:
@@ -368,7 +368,7 @@ def in_order(task: Callable[[_B], _T], blocks: Iterable[_B], executor: Executor 
 
 
 def run_predicted(
-    suite: Suite,
+    suite: LoadedSuite,
     key: SuiteKey,
     executor: Executor | None,
     recordings: Recordings | None = None,
@@ -401,7 +401,7 @@ def run_predicted(
     return in_order(_SuiteBlock(bare, key, suite.total, explains_all), blocks, executor, _IN_FLIGHT)
 
 
-def _whole_blocks(suite: Suite) -> Iterator[list[Case]]:
+def _whole_blocks(suite: LoadedSuite) -> Iterator[list[Case]]:
     """Cut the cases of a suite so that each evaluator measures them in the blocks in which runs of pytest do."""
     together = lcm(*(each.batch for each in suite.evaluators.values()))
     size = max(1, _BLOCK // together) * together
@@ -420,7 +420,7 @@ def _whole_blocks(suite: Suite) -> Iterator[list[Case]]:
 class _SuiteBlock:
     """What a worker does with a block."""
 
-    suite: Suite
+    suite: LoadedSuite
     key: SuiteKey
     total: int
     explains_all: bool

@@ -20,7 +20,7 @@ from pytest_llmeval.judges import JudgeMode, StoredJudgement
 from pytest_llmeval.reports import ReportedTexts
 from pytest_llmeval.run._measuring import cut_in_blocks
 from pytest_llmeval.run._run_record import Item, ItemResult, RunRecord, SuitePart
-from pytest_llmeval.suites import Suite, SuiteKey
+from pytest_llmeval.suites import LoadedSuite, SuiteKey
 from pytest_llmeval.targets import RecordingMode
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def _whole(environment: Mapping[str, str], name: str) -> int | None:
     return int(text) if text else None
 
 
-def groups_of(suite: Suite) -> Mapping[str, str]:
+def groups_of(suite: LoadedSuite) -> Mapping[str, str]:
     """Return the id of each case with the name of its group: cases that one shard must have together.
 
     These are the cases of a cluster, and those that a service answers in one request. A group is named after the
@@ -155,7 +155,7 @@ def groups_of(suite: Suite) -> Mapping[str, str]:
 
 
 def _together(
-    suite: Suite, cases: Sequence[Case], parts: "Sequence[tuple[Sequence[Case], TargetSpec | None]]"
+    suite: LoadedSuite, cases: Sequence[Case], parts: "Sequence[tuple[Sequence[Case], TargetSpec | None]]"
 ) -> Iterator[Sequence[Case]]:
     """Yield clusters and batches."""
     clusters: dict[str, list[Case]] = {}
@@ -170,7 +170,7 @@ def _together(
             yield from {id(block): block for block in cut_in_blocks(questions, size).values()}.values()
 
 
-def _name(case: Case, suite: Suite) -> str:
+def _name(case: Case, suite: LoadedSuite) -> str:
     cluster = case.labels.get(suite.cluster_by) if suite.cluster_by else None
     return f"case {case.id}" if cluster is None else f"cluster {cluster}"
 

@@ -46,7 +46,7 @@ from pytest_llmeval.numbers import claim_calls
 from pytest_llmeval.reports import Line, ReportedTexts, RunReport
 from pytest_llmeval.run._execute import as_approved
 from pytest_llmeval.run._run_record import ItemResult, RunRecord
-from pytest_llmeval.suites import Registry, Suite, SuiteKey, extensions_of
+from pytest_llmeval.suites import LoadedSuite, Registry, SuiteKey, extensions_of
 
 if TYPE_CHECKING:
     from pytest_llmeval.judges import SuiteJudges
@@ -92,7 +92,7 @@ class CollectedSuite(Struct, frozen=True):
     """
 
     key: SuiteKey
-    suite: Suite
+    suite: LoadedSuite
     records: Sequence[CaseRecord] = ()
     total: int = 0
     judges: Mapping[str, Mapping[str, str]] = {}
@@ -119,7 +119,7 @@ class MeasuredSuite(Struct, frozen=True, dict=True):
         return self.collected.key
 
     @property
-    def suite(self) -> Suite:
+    def suite(self) -> LoadedSuite:
         """The suite."""
         return self.collected.suite
 
@@ -169,7 +169,7 @@ class JudgedSuite(Struct, frozen=True):
         return self.collected.key
 
     @property
-    def suite(self) -> Suite:
+    def suite(self) -> LoadedSuite:
         """The suite."""
         return self.collected.suite
 
@@ -219,7 +219,7 @@ class Suites(Protocol):
     def root(self) -> Path:
         """The folder to which reports name files relatively: pytest's rootdir."""
 
-    def read(self, path: Path) -> Suite:
+    def read(self, path: Path) -> LoadedSuite:
         """Return the suite of a file.
 
         Raises:
@@ -233,7 +233,7 @@ class Suites(Protocol):
             LlmevalError: Something cannot be registered.
         """
 
-    def judges(self, key: SuiteKey, suite: Suite) -> Mapping[str, Mapping[str, str]]:
+    def judges(self, key: SuiteKey, suite: LoadedSuite) -> Mapping[str, Mapping[str, str]]:
         """Return, by evaluator, what decides the verdicts on a suite."""
 
 
@@ -275,13 +275,13 @@ class ChoiceTerms(Struct, frozen=True):
     since: str = ""
     refresh: float = 0.0
     mutates: bool = False
-    replays: "Callable[[SuiteKey, Suite, Case], bool]" = lambda *_: False
+    replays: "Callable[[SuiteKey, LoadedSuite, Case], bool]" = lambda *_: False
 
 
 class CaseChooser(Protocol):
     """Chooses the cases of a run, at the point ``chosen``."""
 
-    def choose(self, key: SuiteKey, suite: Suite) -> Mapping[str, CaseChoice]:
+    def choose(self, key: SuiteKey, suite: LoadedSuite) -> Mapping[str, CaseChoice]:
         """Return what becomes of each case of a suite, or of a system of it, by id."""
 
 
@@ -473,7 +473,7 @@ def _settled(record: CaseRecord, result: ItemResult) -> CaseRecord:
     return record
 
 
-def rows_of(suite: Suite, records: Mapping[str, CaseRecord], broken: str) -> list[CaseRecord]:
+def rows_of(suite: LoadedSuite, records: Mapping[str, CaseRecord], broken: str) -> list[CaseRecord]:
     """Return a record for every case of a suite; one that has none did not run.
 
     Args:
@@ -485,7 +485,7 @@ def rows_of(suite: Suite, records: Mapping[str, CaseRecord], broken: str) -> lis
     return list(rows) if suite.sample is None else suite.sample.weigh(rows)
 
 
-def _rows(suite: Suite, records: Mapping[str, CaseRecord], broken: str) -> Iterator[CaseRecord]:
+def _rows(suite: LoadedSuite, records: Mapping[str, CaseRecord], broken: str) -> Iterator[CaseRecord]:
     for case in suite.cases:
         record = records.get(case.id)
         if record is None:
@@ -503,7 +503,7 @@ def _keys(path: str, suites: Suites) -> list[SuiteKey]:
     return [SuiteKey(path, display_path(Path(path), suites.root), variant=name) for name in names]
 
 
-def judges_of(suite: Suite, judges: "SuiteJudges", display_path: str) -> dict[str, dict[str, str]]:
+def judges_of(suite: LoadedSuite, judges: "SuiteJudges", display_path: str) -> dict[str, dict[str, str]]:
     """Return, by evaluator, what decides the verdicts on a suite: the model, its parameters, how it is asked."""
     if not suite.judged:
         return {}

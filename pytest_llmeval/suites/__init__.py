@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     )
     from pytest_llmeval.suites._suite import (
         CANNOT_FAIL,
+        LoadedSuite,
         StopGroup,
-        Suite,
         SuiteKey,
     )
     from pytest_llmeval.suites._systems import MatrixSpec, ModelSpec, ModelSystem, PredictionsSpec
@@ -125,7 +125,7 @@ _HOMES = {
     "_suite": (
         "CANNOT_FAIL",
         "StopGroup",
-        "Suite",
+        "LoadedSuite",
         "SuiteKey",
     ),
     "_systems": (

@@ -16,7 +16,7 @@ from pytest_llmeval.suites._conversations import MessageEntry, SimulatedUser, sc
 from pytest_llmeval.suites._judge_settings import without_unasked
 from pytest_llmeval.suites._limits import read_limits
 from pytest_llmeval.suites._reading import SuiteReading
-from pytest_llmeval.suites._suite import Suite
+from pytest_llmeval.suites._suite import LoadedSuite
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,11 @@ class CaseEntry:
 
 def with_cases(
     reading: SuiteReading,
-    suite: Suite,
+    suite: LoadedSuite,
     source: Source | None,
     rows: Sequence[Case],
     row_faults: Sequence[Fault],
-) -> Suite:
+) -> LoadedSuite:
     """Return a suite with the cases of its file and of its source, and all faults.
 
     Args:
@@ -103,7 +103,7 @@ def _display_path(reading: SuiteReading, file: str) -> str:
     return display_path(Path(os.path.normpath(reading.path.parent / file)), reading.root)
 
 
-def _check_labels(reading: SuiteReading, suite: Suite, cases: Sequence[Case]) -> None:
+def _check_labels(reading: SuiteReading, suite: LoadedSuite, cases: Sequence[Case]) -> None:
     """Refuse to group or cluster by a label that no case has: a gate on it would judge one group of everything."""
     entry = reading.entry
     labels = sorted({label for case in cases for label in case.labels})
@@ -193,7 +193,7 @@ def _name_fault(case: Case, earlier: Mapping[str, Case]) -> str | None:
     return None
 
 
-def _value_fault(case: Case, suite: Suite) -> str | None:
+def _value_fault(case: Case, suite: LoadedSuite) -> str | None:
     """Return what an evaluator cannot use in a case."""
     for label, evaluator in suite.evaluators.items():
         try:

@@ -66,7 +66,7 @@ class Key(Struct, frozen=True):
         decides: What it decides. After a change of a key that decides scores, a run of affected cases runs all of them,
             and `llmeval guard` asks what the change loosens. Verdicts are found anew in every run; the form is compared
             part by part.
-        carried: Whether `Suite` has a field of this name.
+        carried: Whether `LoadedSuite` has a field of this name.
     """
 
     meaning: str

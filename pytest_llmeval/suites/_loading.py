@@ -34,7 +34,7 @@ from pytest_llmeval.suites._keys import KEYS, SuiteEntry
 from pytest_llmeval.suites._limits import check_limited_checks
 from pytest_llmeval.suites._reading import SuiteReading
 from pytest_llmeval.suites._registry import Registry
-from pytest_llmeval.suites._suite import Suite, sampled
+from pytest_llmeval.suites._suite import LoadedSuite, sampled
 from pytest_llmeval.suites._systems import Loaded, System, SystemReader, without_gold, without_predictions
 
 T = TypeVar("T")
@@ -80,7 +80,7 @@ def load_suite(
     display_path: str | None = None,
     document: Document | None = None,
     source: Source | None = None,
-) -> Suite:
+) -> LoadedSuite:
     """Read a suite file and the files that it names.
 
     Args:
@@ -92,7 +92,7 @@ def load_suite(
         source: Gives the cases, in place of a source that the document names.
 
     Returns:
-        The suite. Faults of single cases are in `Suite.faults`.
+        The suite. Faults of single cases are in `LoadedSuite.faults`.
 
     Raises:
         ForeignFileError: The file is a mapping of another tool.
@@ -119,9 +119,9 @@ class SuiteMemo:
     """The suites of a process by file; a file that cannot be loaded raises the same error each time."""
 
     def __init__(self) -> None:
-        self._suites: dict[Path, Suite | LlmevalError] = {}
+        self._suites: dict[Path, LoadedSuite | LlmevalError] = {}
 
-    def get(self, path: Path, load: Callable[[], Suite]) -> Suite:
+    def get(self, path: Path, load: Callable[[], LoadedSuite]) -> LoadedSuite:
         """Return the suite of a file, which is loaded the first time.
 
         Raises:
@@ -138,7 +138,7 @@ class SuiteMemo:
         return suite
 
 
-def _load(reading: SuiteReading, declared: Source | None) -> Suite:
+def _load(reading: SuiteReading, declared: Source | None) -> LoadedSuite:
     """Return the suite of a file, after reading all of it."""
     entry = reading.entry = _top_level(reading)
     source = declared or _source(reading, entry.source)
@@ -155,7 +155,7 @@ def _load(reading: SuiteReading, declared: Source | None) -> Suite:
     reading.checked = bool(entry.checks) or own or any(case.checks for case in rows)
     values = _read_keys(reading)
     sample = values["sample"]
-    suite = Suite(
+    suite = LoadedSuite(
         name=entry.suite or reading.path.stem.removesuffix(".eval").removesuffix(".llmeval"),
         path=reading.path,
         on=reading.on,

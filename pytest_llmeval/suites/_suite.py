@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 CANNOT_FAIL = "nothing can fail here: found no thresholds, checks, gates or snapshot, so every score passes"
 
 
-class Suite(SuiteKeys, frozen=True, dict=True):
+class LoadedSuite(SuiteKeys, frozen=True, dict=True):
     """A suite that can run: the keys of its file, and what loading and choosing a system add.
 
     Evaluators are by label: the evaluator's name, unless the file renames it. Cases are those without fault, in file
@@ -85,17 +85,17 @@ class Suite(SuiteKeys, frozen=True, dict=True):
     order: CaseOrder | None = None
 
     @cached_property
-    def _by_variant(self) -> "dict[str, Suite]":
+    def _by_variant(self) -> "dict[str, LoadedSuite]":
         return {}
 
-    def for_variant(self, variant: str) -> "Suite":
+    def for_variant(self, variant: str) -> "LoadedSuite":
         """Return the suite as one of its systems, or a variant of its target, answers it: with its cases and gates."""
         if variant not in self._by_variant:
             suite, system = self.gated(variant), self.systems.get(variant)
             self._by_variant[variant] = suite if system is None else _answered_by(suite, variant, system)
         return self._by_variant[variant]
 
-    def gated(self, variant: str) -> "Suite":
+    def gated(self, variant: str) -> "LoadedSuite":
         """Return the suite with the gates of one system or variant besides those of all."""
         own = any(gate.system == variant and not gate.against for gate in self.gates)
         return replace(self, gated_as=variant) if own else self
@@ -330,7 +330,7 @@ class Suite(SuiteKeys, frozen=True, dict=True):
         """Return the limits of a case: the suite's, replaced by its own."""
         return {**self.thresholds, **case.thresholds} if case.thresholds else self.thresholds
 
-    def in_order(self, seed: str | None, family: str | None = None) -> "Suite":
+    def in_order(self, seed: str | None, family: str | None = None) -> "LoadedSuite":
         """Order the cases, if the suite stops when its gates are decided and they can be.
 
         Cases are sorted by the digests of their ids, or of the names of their clusters, with the seed, so that a case
@@ -365,7 +365,7 @@ class Suite(SuiteKeys, frozen=True, dict=True):
             return "cases of its sample have different weights"
         return "; ".join(f"{gate}: {fault}" for gate in gates if (fault := _gate_fault(self, gate)))
 
-    def stopping(self, option: str | None) -> "Suite":
+    def stopping(self, option: str | None) -> "LoadedSuite":
         """Return a suite as the command line has it stop: ``decided``, ``never``, or as its file says."""
         if option is None:
             return self
@@ -379,7 +379,7 @@ def _typed_part(kind: Any, value: Any) -> Any:
         return value
 
 
-def _answered_by(suite: Suite, name: str, system: System) -> Suite:
+def _answered_by(suite: LoadedSuite, name: str, system: System) -> LoadedSuite:
     return replace(
         suite,
         cases=system.cases,
@@ -417,12 +417,12 @@ class SuiteKey(NamedTuple):
         """The name of the results in files: the same on every machine."""
         return json.dumps(self[1:])
 
-    def stop_group(self, suite: Suite) -> "StopGroup":
+    def stop_group(self, suite: LoadedSuite) -> "StopGroup":
         """Return what a suite, or one of its variants, stops with."""
         return StopGroup(self.display_path, self.test, "" if suite.systems and not self.test else self.variant)
 
 
-def sampled(suite: Suite, settings: SampleSettings) -> Suite:
+def sampled(suite: LoadedSuite, settings: SampleSettings) -> LoadedSuite:
     """Return a suite with the cases of its sample, and so its systems."""
     drawn = draw(suite.cases, settings)
     if drawn is None:
@@ -450,7 +450,7 @@ class StopGroup(NamedTuple):
     variant: str
 
 
-def _gate_fault(suite: Suite, gate: Gate) -> str:
+def _gate_fault(suite: LoadedSuite, gate: Gate) -> str:
     """Say why a gate cannot be judged before all cases have run, or nothing."""
     owned, label = suite.metrics.find(gate.metric), _cluster_label(suite)
     metric = OUTCOME_EVALUATOR.describe()[0] if gate.metric == PASS_RATE else None if owned is None else owned.metric
@@ -461,19 +461,19 @@ def _gate_fault(suite: Suite, gate: Gate) -> str:
     return gate.early_fault(metric)
 
 
-def _cluster_label(suite: Suite) -> str | None:
+def _cluster_label(suite: LoadedSuite) -> str | None:
     """Return the label whose cases are ordered together."""
     own = (gate.cluster_by for gate in suite.ordered_gates if gate.cluster_by)
     return suite.cluster_by or next(own, None)
 
 
-def _every_case(suite: Suite) -> list[Case]:
+def _every_case(suite: LoadedSuite) -> list[Case]:
     """Return the cases of a suite and of its systems, each once."""
     of_systems = (case for each in suite.systems.values() for case in each.cases)
     return list({case.id: case for case in (*suite.cases, *of_systems)}.values())
 
 
-def _order(cases: Sequence[Case], suite: Suite, stop: StopSettings, seed: str) -> CaseOrder:
+def _order(cases: Sequence[Case], suite: LoadedSuite, stop: StopSettings, seed: str) -> CaseOrder:
     label = _cluster_label(suite)
     always = [case for case in cases if stop.keeps(case)]
     units: dict[tuple[bool, str], list[Case]] = {}
@@ -499,7 +499,7 @@ def _order(cases: Sequence[Case], suite: Suite, stop: StopSettings, seed: str) -
     return CaseOrder(tuple(ids), tuple(numbers), tuple(ends), stop.confidence)
 
 
-def _whole_batches(suite: Suite, size: int) -> int:
+def _whole_batches(suite: LoadedSuite, size: int) -> int:
     """Return a number of cases that a service which answers several at once is asked for without a rest."""
     targets = [suite.target, *(each.target for each in suite.systems.values())]
     batch = max([1, *(each.http.batch for each in targets if each is not None and each.http is not None)])

@@ -35,7 +35,7 @@ from pytest_llmeval.run import (
     read_shard,
 )
 from pytest_llmeval.services import LOST, WATCHED, GitError, repository_top, run_git, watched
-from pytest_llmeval.suites import Suite, SuiteKey
+from pytest_llmeval.suites import LoadedSuite, SuiteKey
 from pytest_llmeval.workbench._inputs import Inputs, ProjectInputs
 from pytest_llmeval.workbench._project import fork_point, run_pytest
 
@@ -213,7 +213,7 @@ class AffectedCases:
     def _changed(self) -> set[Path]:
         return self.repository.changed_approvals(self.commit) if self.repository is not None and self.commit else set()
 
-    def choose(self, key: SuiteKey, suite: Suite) -> Mapping[str, CaseChoice]:
+    def choose(self, key: SuiteKey, suite: LoadedSuite) -> Mapping[str, CaseChoice]:
         """Return what becomes of each case of a suite, by id."""
         if key not in self._choices:
             self._choices[key] = dict(self._chosen(key, suite))
@@ -223,7 +223,7 @@ class AffectedCases:
     def _reported(self) -> Mapping[SuiteKey, Mapping[str, CaseRecord]]:
         return {} if self.report is None else collected_records(self.report.run)
 
-    def _chosen(self, key: SuiteKey, suite: Suite) -> Iterator[tuple[str, CaseChoice]]:
+    def _chosen(self, key: SuiteKey, suite: LoadedSuite) -> Iterator[tuple[str, CaseChoice]]:
         compared = self.compare(key, suite)
         stored = compared.stored
         if (seen := watched()) is not None and stored is not None and not compared.why:
@@ -252,7 +252,7 @@ class AffectedCases:
         digest = sha256(f"{day}\n{key.display_path}\n{key.variant}\n{case}".encode("utf-8", "surrogatepass")).digest()
         return int.from_bytes(digest[:6], "big") < self.terms.refresh * 2**48
 
-    def compare(self, key: SuiteKey, suite: Suite) -> InputComparison:
+    def compare(self, key: SuiteKey, suite: LoadedSuite) -> InputComparison:
         """Compare a suite with its approved run; nothing is raised, since what cannot be compared runs."""
         nothing = Inputs({}, {})
         if why := self.fault or self._refused(key, suite):
@@ -275,7 +275,7 @@ class AffectedCases:
             why = "the approved run replayed recorded answers, and this run would ask"
         return InputComparison(stored, records, inputs, why, changed)
 
-    def listed(self, suites: Mapping[SuiteKey, tuple[Suite, Sequence[str]]]) -> dict[str, Any]:
+    def listed(self, suites: Mapping[SuiteKey, tuple[LoadedSuite, Sequence[str]]]) -> dict[str, Any]:
         """Return which cases run, and why, as JSON data.
 
         Args:
@@ -319,7 +319,7 @@ class AffectedCases:
             return "in the suite, its judge or the environment"
         return self.repository.last_change(name, self.commit) or "no commit of this branch"
 
-    def _refused(self, key: SuiteKey, suite: Suite) -> str:
+    def _refused(self, key: SuiteKey, suite: LoadedSuite) -> str:
         """Say why nothing of a suite can be carried over after any change, or nothing."""
         if key.test:
             return "a Python test answers"
@@ -562,7 +562,7 @@ def pytest_collection_finish(session: Any) -> None:
     from pytest_llmeval.plugin import LOADER, case_of
 
     chooser = session.config.stash[LOADER].chooser
-    suites: dict[SuiteKey, tuple[Suite, list[str]]] = {}
+    suites: dict[SuiteKey, tuple[LoadedSuite, list[str]]] = {}
     for item in session.items:
         loaded = case_of(item)
         if loaded is not None:

@@ -35,12 +35,12 @@ from pytest_llmeval.suites import (
     CaseEntry,
     Key,
     LimitEntry,
+    LoadedSuite,
     MatrixSpec,
     ModelSpec,
     PredictionsSpec,
     Registry,
     SnapshotEntry,
-    Suite,
     SuiteEntry,
     ToleranceEntry,
     default_registry,
@@ -476,7 +476,7 @@ _UNKNOWN: Final = re.compile(r"found ((?:evaluator|source|check) '[^']+'), expec
 """Faults of names that a conftest.py may register."""
 
 
-def _remarks(suite: Suite) -> Iterator[str]:
+def _remarks(suite: LoadedSuite) -> Iterator[str]:
     """Yield warnings and notes about a suite."""
     if not suite.can_fail and not (suite.snapshot and suite.snapshot.enabled):
         yield f"warning: {suite.cannot_fail}"
@@ -487,7 +487,7 @@ def _remarks(suite: Suite) -> Iterator[str]:
     yield from (f"warning: {place} is retired according to the installed genai-prices" for place in _retired(suite))
 
 
-def _never_decided(suite: Suite) -> Iterator[str]:
+def _never_decided(suite: LoadedSuite) -> Iterator[str]:
     """Yield the gates on drops that cannot decide with the cases that there are."""
 
     def units(label: str | None) -> int:
@@ -496,7 +496,7 @@ def _never_decided(suite: Suite) -> Iterator[str]:
     return never_decided([gate for gate in suite.regressions if not gate.against], units)
 
 
-def _retired(suite: Suite) -> Iterator[str]:
+def _retired(suite: LoadedSuite) -> Iterator[str]:
     """Yield place and name of each model that is retired."""
     models = [(f"systems.{name}", each.model.spec) for name, each in suite.systems.items() if each.model is not None]
     for place, spec in [*(("judge", each) for each in jurors_of(suite.judge)), *models]:
@@ -519,7 +519,7 @@ def _files(place: Path) -> Iterator[Path]:
     yield from suites
 
 
-def _faults(path: Path) -> tuple[list[Fault], Suite | None]:
+def _faults(path: Path) -> tuple[list[Fault], LoadedSuite | None]:
     """Return the faults of a suite file, and the suite unless they affect all of it."""
     try:
         suite = open_suite(path)

@@ -36,7 +36,7 @@ from pytest_llmeval.judges import (
     scored_ids,
     write_judgements,
 )
-from pytest_llmeval.suites import Suite
+from pytest_llmeval.suites import LoadedSuite
 from pytest_llmeval.workbench._console import open_noted, table_lines
 
 if TYPE_CHECKING:
@@ -324,14 +324,14 @@ class SuiteQuestions:
         later: Case id, system and label of an evaluator to how many questions may follow, once others have a verdict.
     """
 
-    suite: Suite
+    suite: LoadedSuite
     recordings: Judgements
     models: list[str] = field(default_factory=list)
     questions: list[SuiteQuestion] = field(default_factory=list)
     unknown: dict[tuple[str, str], str] = field(default_factory=dict)
     later: dict[tuple[str, str, str], int] = field(default_factory=dict)
 
-    def add(self, way: Suite, case: Case, panel: JudgePanel, stored: _Stored) -> None:
+    def add(self, way: LoadedSuite, case: Case, panel: JudgePanel, stored: _Stored) -> None:
         """Add what the evaluators of a suite, as one of its systems has it, ask about a case."""
         place = (case.id, way.system)
         for label, evaluator in way.asking.items():

@@ -19,7 +19,7 @@ from msgspec.json import encode
 from pytest_llmeval.baselines import comparable_of, contents_of, fingerprint
 from pytest_llmeval.core import Case
 from pytest_llmeval.data import IN_MODULE, display_path
-from pytest_llmeval.suites import Suite
+from pytest_llmeval.suites import LoadedSuite
 
 COLLECTED_FILE: Final = "PYTEST_LLMEVAL_COLLECTED"
 """The variable that names the file to write."""
@@ -154,7 +154,7 @@ def _file_of(plugin: Any, folder: Path) -> str:
     return display_path(file, folder.resolve()) if inside else ""
 
 
-def _code(suite: Suite, item: Any, folder: Path) -> Iterator[tuple[str, str]]:
+def _code(suite: LoadedSuite, item: Any, folder: Path) -> Iterator[tuple[str, str]]:
     """Yield the code of a project by which a suite judges: what it is, and its fingerprint."""
     for label, evaluator in suite.evaluators.items():
         if digest := code_digest([type(evaluator), evaluator], folder):
@@ -172,7 +172,7 @@ def _code(suite: Suite, item: Any, folder: Path) -> Iterator[tuple[str, str]]:
         yield "code of judge", digest
 
 
-def _suite(suite: Suite, file: str) -> SuiteDump:
+def _suite(suite: LoadedSuite, file: str) -> SuiteDump:
     facts = {}
     for label, each in comparable_of(suite).evaluators.items():
         noun = "judging evaluator" if suite.evaluators[label].asks else "evaluator"

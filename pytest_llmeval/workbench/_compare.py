@@ -33,7 +33,7 @@ from pytest_llmeval.core import (
 from pytest_llmeval.gates import DropGate, GateEvidence, ScoreGate, judge_together
 from pytest_llmeval.numbers import Abstained, abstained_metrics, metric_changes, summarize, unmet
 from pytest_llmeval.reports import CaseReport, SuiteReport, published, read_report
-from pytest_llmeval.suites import Suite
+from pytest_llmeval.suites import LoadedSuite
 from pytest_llmeval.workbench._console import open_noted, table_lines
 from pytest_llmeval.workbench._report_pair import PairedScores, ReportPair, paired_scores, report_changes
 from pytest_llmeval.workbench._reports import read_suites, results_of
@@ -247,7 +247,7 @@ class Decision:
         return bad or any(gate.outcome == "failed" for gate in self.gates)
 
 
-def decide(recorded: SuiteReport, suite: Suite) -> Decision:
+def decide(recorded: SuiteReport, suite: LoadedSuite) -> Decision:
     """Apply the thresholds and gates of a suite to a report of it."""
     return _Deciding(recorded, suite).decision()
 
@@ -255,7 +255,7 @@ def decide(recorded: SuiteReport, suite: Suite) -> Decision:
 class _Deciding:
     """One suite of a report and its current file."""
 
-    def __init__(self, recorded: SuiteReport, suite: Suite) -> None:
+    def __init__(self, recorded: SuiteReport, suite: LoadedSuite) -> None:
         self.recorded, self.suite = recorded, suite
         self.by_id = {case.id: case for case in recorded.cases}
         self.remeasured = dict(_remeasured(recorded, suite))
@@ -372,7 +372,7 @@ def _other_reasons(case: CaseReport) -> list[str]:
     return [part for part in parts if not _UNMET.fullmatch(part)]
 
 
-def _other_cases(recorded: SuiteReport, suite: Suite) -> str:
+def _other_cases(recorded: SuiteReport, suite: LoadedSuite) -> str:
     here, there = {case.id for case in suite.cases}, {case.id for case in recorded.cases}
     parts = []
     if here - there:
@@ -384,7 +384,7 @@ def _other_cases(recorded: SuiteReport, suite: Suite) -> str:
     return "; ".join(parts)
 
 
-def _remeasured(recorded: SuiteReport, suite: Suite) -> Iterator[tuple[str, str]]:
+def _remeasured(recorded: SuiteReport, suite: LoadedSuite) -> Iterator[tuple[str, str]]:
     """Yield metrics that suite and report measure in different ways, with a message."""
     for name, value in recorded.metrics.items():
         owned = suite.metrics.find(name)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pytest_llmeval.cli import open_suite, say
 from pytest_llmeval.core import Fault, LlmevalError, SuiteError
-from pytest_llmeval.suites import SUITE_FILES, Suite
+from pytest_llmeval.suites import SUITE_FILES, LoadedSuite
 
 
 def notes(path: Path, faults: Iterable[Fault]) -> Iterator[str]:
@@ -66,7 +66,7 @@ def named_files(folder: Path) -> Iterator[Path]:
                 yield Path(parent, name)
 
 
-def open_noted(path: Path, display_path: Path | None = None) -> "Suite":
+def open_noted(path: Path, display_path: Path | None = None) -> "LoadedSuite":
     """Read a suite file; of a faulty one, print a note if the faults may come from what a conftest registers.
 
     Raises:

@@ -47,7 +47,7 @@ from pytest_llmeval.judges import (
 )
 from pytest_llmeval.plugin import planned_cases
 from pytest_llmeval.services import proxy_for
-from pytest_llmeval.suites import Suite
+from pytest_llmeval.suites import LoadedSuite
 from pytest_llmeval.targets import load_target
 from pytest_llmeval.workbench._console import notes, suite_files
 from pytest_llmeval.workbench._project import SOURCE, Project, run_pytest
@@ -189,7 +189,7 @@ class _Model(NamedTuple):
         return f"{self.role} {self.spec.model}{where}"
 
 
-def model_findings(suites: Sequence[Suite], plan: PlannedRun, *, ask: bool) -> Iterator[Finding]:
+def model_findings(suites: Sequence[LoadedSuite], plan: PlannedRun, *, ask: bool) -> Iterator[Finding]:
     """Yield whether the models of suites can be called; keys by their names, each model once."""
     seen: set[tuple[str | None, ...]] = set()
     for suite in suites:
@@ -206,7 +206,7 @@ def model_findings(suites: Sequence[Suite], plan: PlannedRun, *, ask: bool) -> I
             yield Finding("warning", text, [fix])
 
 
-def _models(suite: Suite, plan: PlannedRun) -> Iterator[_Model]:
+def _models(suite: LoadedSuite, plan: PlannedRun) -> Iterator[_Model]:
     is_asked = None
     if plan.judge_calls is not None:
         parts = suite.path.parts
@@ -223,7 +223,7 @@ def _models(suite: Suite, plan: PlannedRun) -> Iterator[_Model]:
             yield _Model("model", suite.path, system.model.spec, None)
 
 
-def _target_findings(suite: Suite) -> Iterator[Finding]:
+def _target_findings(suite: LoadedSuite) -> Iterator[Finding]:
     """Yield what keeps targets over HTTP and commands from being reached; nothing is sent and no program started."""
     targets = {f"[{name}]": system.target for name, system in suite.systems.items()} or {"": suite.target}
     for variant, target in targets.items():
@@ -434,7 +434,7 @@ _WORKFLOWS = (".github/workflows/*.yml", ".github/workflows/*.yaml", ".gitlab-ci
 _REPLAYS = "--llmeval-judge=replay"
 
 
-def ci_findings(suites: Sequence[Suite]) -> Iterator[Finding]:
+def ci_findings(suites: Sequence[LoadedSuite]) -> Iterator[Finding]:
     """Yield whether the workflows of the project that run suites have what their judges need: a key, or recordings."""
     files = dict.fromkeys(file for pattern in _WORKFLOWS for file in sorted(Path().glob(pattern)))
     for file in files:
@@ -454,7 +454,7 @@ def ci_findings(suites: Sequence[Suite]) -> Iterator[Finding]:
                 yield Finding("warning", f"{file}: the run gets neither {variable} nor recorded verdicts", [fix])
 
 
-def _replayed(workflow: Path, suite: Suite) -> Finding:
+def _replayed(workflow: Path, suite: LoadedSuite) -> Finding:
     path = display_path(suite.path, Path.cwd())
     recordings = display_path(own_file(suite.path, "judgements.jsonl"), Path.cwd())
     if not Path(recordings).exists():
@@ -508,7 +508,7 @@ def _findings(paths: Sequence[Path], *, ask: bool) -> Iterator[Finding]:
         return
     plan = plan_run(files)
     yield from plugin_findings()
-    suites: list[Suite] = []
+    suites: list[LoadedSuite] = []
     loaded = [_suite(file, suites, plan) for file in files]
     yield from loaded
     sound = all(each.state == "ok" for each in loaded)
@@ -523,7 +523,7 @@ def _findings(paths: Sequence[Path], *, ask: bool) -> Iterator[Finding]:
         yield from (Finding("ok", f"a run would take: {line}") for line in plan.cost)
 
 
-def _suite(file: Path, suites: list[Suite], plan: PlannedRun) -> Finding:
+def _suite(file: Path, suites: list[LoadedSuite], plan: PlannedRun) -> Finding:
     """Return whether a suite file loads, and keep the suite; what conftests register is known to pytest only."""
     try:
         suite = open_suite(file)

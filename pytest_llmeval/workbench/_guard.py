@@ -21,7 +21,7 @@ from pytest_llmeval.data import OWN_FOLDER, STRICT, check, display_path, load_js
 from pytest_llmeval.reports import MOST_ROWS, published, text
 from pytest_llmeval.run import Checkout
 from pytest_llmeval.services import run_git
-from pytest_llmeval.suites import Suite, load_suite
+from pytest_llmeval.suites import LoadedSuite, load_suite
 from pytest_llmeval.workbench._console import refuse_input, suite_files
 from pytest_llmeval.workbench._evidence import compare_evidence
 from pytest_llmeval.workbench._guarding import Loosening, SuiteState, case_pairs, compare_suites
@@ -120,7 +120,7 @@ def compare_suite_files(question: Mapping[str, Any]) -> Mapping[str, Any]:
 def _compare_folders(
     base: FolderState, head: FolderState, matched: dict[str, tuple[str, Mapping[str, str]]], changed: Collection[str]
 ) -> Iterator[Loosening]:
-    suites: dict[str, Suite] = {}
+    suites: dict[str, LoadedSuite] = {}
     for name in base.suites:
         try:
             before = base.load(name)
@@ -178,7 +178,7 @@ def _renamed(before: SuiteState, base: FolderState, head: FolderState) -> str | 
     return None
 
 
-def _approved_scores(base: FolderState, head: FolderState, suites: Mapping[str, Suite]) -> Iterator[Loosening]:
+def _approved_scores(base: FolderState, head: FolderState, suites: Mapping[str, LoadedSuite]) -> Iterator[Loosening]:
     """Yield approved scores that changed or are gone; those that are better now only for information."""
     now = head.files(SCORES)
     for name, path in base.files(SCORES).items():

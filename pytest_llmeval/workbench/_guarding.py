@@ -14,7 +14,7 @@ from pytest_llmeval.core import MISSING, Case, LlmevalError, as_line, counted, l
 from pytest_llmeval.data import Document
 from pytest_llmeval.gates import Gate, GateKey, LimitGate
 from pytest_llmeval.numbers import Limit, matched_by_content
-from pytest_llmeval.suites import KEYS, Suite
+from pytest_llmeval.suites import KEYS, LoadedSuite
 from pytest_llmeval.workbench.mutation._mutants import Mutant, mutation_of, score_mutants, score_unjudged
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class SuiteState:
     """
 
     file: str
-    suite: Suite
+    suite: LoadedSuite
     document: Document
 
     def line(self, *place: str | int) -> int:
@@ -166,7 +166,7 @@ def _settings(base: SuiteState, head: SuiteState) -> Iterator[Loosening]:
             yield Loosening(head.file, head.line("systems", name), f"answers of system {name}", text)
 
 
-def _unread(suite: Suite) -> Iterator[str]:
+def _unread(suite: LoadedSuite) -> Iterator[str]:
     """Yield what the commands of a suite must not read, each with its system."""
     targets = {"": suite.target, **{name: each.target for name, each in suite.systems.items()}}
     for name, target in targets.items():

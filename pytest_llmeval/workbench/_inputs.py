@@ -20,7 +20,7 @@ from pytest_llmeval.core import MISSING, is_of_users
 from pytest_llmeval.data import IN_MODULE, input_files, searching_within
 from pytest_llmeval.run import file_of_suite
 from pytest_llmeval.services import WATCHED, Use, is_own, is_secret_variable
-from pytest_llmeval.suites import KEYS, Suite, SuiteKey
+from pytest_llmeval.suites import KEYS, LoadedSuite, SuiteKey
 from pytest_llmeval.workbench._sources import Closure, SourceTree
 
 _CONFTEST: Final = "conftest.py"
@@ -87,7 +87,7 @@ class ProjectInputs:
             self.top, [*dict.fromkeys((self.root, self.root / "src", self.top, self.top / "src", *inside))]
         )
 
-    def inputs(self, suite: Suite, judges: Mapping[str, Mapping[str, str]], used: Iterable[str] = ()) -> Inputs:
+    def inputs(self, suite: LoadedSuite, judges: Mapping[str, Mapping[str, str]], used: Iterable[str] = ()) -> Inputs:
         """Return what a suite, or one of its systems, depends on.
 
         Args:
@@ -121,7 +121,7 @@ class ProjectInputs:
         self._add_packages(closure.packages, values, unknown)
         return Inputs(values, self._rows(suite, ways), tuple(unknown), used)
 
-    def uses(self, suites: Mapping[SuiteKey, Suite], used: Iterable[Use]) -> Mapping[SuiteKey, set[str]]:
+    def uses(self, suites: Mapping[SuiteKey, LoadedSuite], used: Iterable[Use]) -> Mapping[SuiteKey, set[str]]:
         """Return what each suite of a run used, itself or by the modules that it uses.
 
         A module may keep what it reads, so that only the first of several suites is seen reading it: what the code of a
@@ -153,7 +153,7 @@ class ProjectInputs:
     def _file_use(self, path: Path) -> str:
         return f"file {self.tree.display(path)}"
 
-    def _closure(self, suite: Suite, used: Iterable[str]) -> Closure:
+    def _closure(self, suite: LoadedSuite, used: Iterable[str]) -> Closure:
         """Return the code of a suite: modules that it names or used, and what these import."""
         folder, files = suite.path.parent.resolve(), list[Path]()
         for use in used:
@@ -164,12 +164,12 @@ class ProjectInputs:
                 files += self.tree.find(name, [folder, *self.tree.folders]) or ()
         return self.tree.closure(sorted({*self._modules(suite, folder, self._texts(suite)), *files}), folder)
 
-    def _texts(self, suite: Suite) -> set[str]:
+    def _texts(self, suite: LoadedSuite) -> set[str]:
         ways = [suite, *(suite.for_variant(name) for name in suite.opponents if name in suite.systems)]
         options = plain([each.options for each in comparable_of(suite).evaluators.values()])
         return {*_texts([options, *(plain(getattr(way, key)) for way in ways for key in _KEYS)])}
 
-    def _used_values(self, suite: Suite, used: Iterable[str], unknown: list[str]) -> Iterator[tuple[str, str]]:
+    def _used_values(self, suite: LoadedSuite, used: Iterable[str], unknown: list[str]) -> Iterator[tuple[str, str]]:
         """Yield what was used with its state; without one it is unknown, unless the suite declares inputs."""
         faults = list[str]()
         for use in used:
@@ -219,7 +219,7 @@ class ProjectInputs:
             unknown += [f"import {package}: installed from a folder outside of the project"] * _is_linked(package)
         values |= {self._place(each): self._digest(each) for each in self._locks} if others else {}
 
-    def _modules(self, suite: Suite, folder: Path, texts: Iterable[str]) -> Iterator[Path]:
+    def _modules(self, suite: LoadedSuite, folder: Path, texts: Iterable[str]) -> Iterator[Path]:
         """Yield the files whose code runs for a suite: what it names, its evaluators, and the conftests above it."""
         for parent in (folder, *folder.parents):
             if parent.is_relative_to(self.top) and (parent / _CONFTEST).is_file():
@@ -238,11 +238,11 @@ class ProjectInputs:
                 if file.is_file() and file.resolve().is_relative_to(self.top) and "site-packages" not in file.parts:
                     yield file.resolve()
 
-    def _declared(self, suite: Suite) -> list[Path]:
+    def _declared(self, suite: LoadedSuite) -> list[Path]:
         with searching_within(self.root):
             return [file.resolve() for each in suite.inputs for file in input_files(suite.path.parent, each)]
 
-    def _unknown(self, suite: Suite, ways: Iterable[Suite]) -> Iterator[str]:
+    def _unknown(self, suite: LoadedSuite, ways: Iterable[LoadedSuite]) -> Iterator[str]:
         """Yield what cannot be followed, unless the suite declares inputs that represent it."""
         if suite.inputs:
             return
@@ -255,14 +255,14 @@ class ProjectInputs:
             if asks and (target is None or target.is_for_fixture) and not self._has_fixture(suite):
                 yield "the fixture llmeval_target: found in no conftest.py above the suite"
 
-    def _has_fixture(self, suite: Suite) -> bool:
+    def _has_fixture(self, suite: LoadedSuite) -> bool:
         folders = [each for each in suite.path.resolve().parents if each.is_relative_to(self.top)]
         files = [each / _CONFTEST for each in folders]
         return any(
             "llmeval_target" in each.read_text(encoding="utf-8", errors="replace") for each in files if each.is_file()
         )
 
-    def _rows(self, suite: Suite, ways: Iterable[Suite]) -> dict[str, str]:
+    def _rows(self, suite: LoadedSuite, ways: Iterable[LoadedSuite]) -> dict[str, str]:
         digests = digests_of(suite)
         others = [{case.id: case.prediction for case in way.cases} for way in ways if way is not suite]
         rows = {}

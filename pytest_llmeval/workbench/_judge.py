@@ -16,7 +16,7 @@ from pytest_llmeval.cli import OPTIONS, CommandResult, add_options, say
 from pytest_llmeval.core import FieldsError, LlmevalError, OptionError, SuiteError, counted, interval, number
 from pytest_llmeval.data import display_path
 from pytest_llmeval.judges import Budget, JudgeOptions, JudgeSpec, PanelSpec
-from pytest_llmeval.suites import Suite, SuiteKey
+from pytest_llmeval.suites import LoadedSuite, SuiteKey
 from pytest_llmeval.targets import Recordings
 from pytest_llmeval.workbench._console import open_noted, table_lines
 from pytest_llmeval.workbench._migration import Migration, approve_migration, judged_labels, migrate
@@ -81,7 +81,7 @@ def _data(migration: Migration) -> dict[str, Any]:
     return {**counts, "left_out": dict(migration.left_out), "agreement": agreement, "flips": flips, "gates": gates}
 
 
-def _suite(path: Path) -> Suite:
+def _suite(path: Path) -> LoadedSuite:
     suite = open_noted(path.resolve(), path)
     if suite.all_faults:
         raise SuiteError(suite.all_faults)
@@ -113,7 +113,7 @@ def judge_options(options: Namespace, purpose: str) -> JudgeOptions:
 
 
 def _judges(
-    options: Namespace, suite: Suite, key: SuiteKey
+    options: Namespace, suite: LoadedSuite, key: SuiteKey
 ) -> tuple[JudgeSpec, JudgeSpec] | tuple[PanelSpec, PanelSpec]:
     """Return the judge of the recorded verdicts and the new one, or a panel before and after.
 
@@ -168,7 +168,7 @@ def _new(options: Namespace, judge: JudgeSpec, old: JudgeSpec) -> JudgeSpec:
     return new
 
 
-def _old(model: str | None, judge: JudgeSpec, suite: Suite, key: SuiteKey) -> JudgeSpec:
+def _old(model: str | None, judge: JudgeSpec, suite: LoadedSuite, key: SuiteKey) -> JudgeSpec:
     """Return the judge of the approved scores with its parameters, or that of the suite."""
     known = _approved_judge(suite, key)
     if not known or model not in (None, known["model"]):
@@ -193,7 +193,7 @@ def _spec_of(option: str, model: str | None, judge: JudgeSpec, base_url: str | N
         raise OptionError("\n".join(faults)) from None
 
 
-def _approved_judge(suite: Suite, key: SuiteKey) -> Mapping[str, str]:
+def _approved_judge(suite: LoadedSuite, key: SuiteKey) -> Mapping[str, str]:
     """Return what is known of the judge of the approved scores; nothing where there are none."""
     path = score_file(key)
     scores = read_if_there(path, shown_beside(key, path), SuiteScores)

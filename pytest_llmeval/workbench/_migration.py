@@ -52,7 +52,7 @@ from pytest_llmeval.numbers import (
     summarize,
 )
 from pytest_llmeval.run import CaseRunner, EarlyCalls, LoadedCase, judges_of
-from pytest_llmeval.suites import Suite, SuiteKey
+from pytest_llmeval.suites import LoadedSuite, SuiteKey
 from pytest_llmeval.targets import Recordings
 
 _STATISTICS: tuple[Statistic, ...] = ("value", "mean")
@@ -126,7 +126,7 @@ class Migration:
     """
 
     key: SuiteKey
-    suite: Suite
+    suite: LoadedSuite
     old: JudgedSide
     new: JudgedSide
     left_out: Mapping[str, str]
@@ -166,7 +166,7 @@ class Migration:
 
 
 def migrate(
-    suite: Suite,
+    suite: LoadedSuite,
     key: SuiteKey,
     judges: tuple[JudgeSpec | PanelSpec, JudgeSpec | PanelSpec],
     options: JudgeOptions,
@@ -209,7 +209,7 @@ def migrate(
     return Migration(key, new, sides[0], sides[1], left_out, calls, measured_shifts(suite, *sides))
 
 
-def judged_labels(suite: Suite) -> list[str]:
+def judged_labels(suite: LoadedSuite) -> list[str]:
     """Return the labels of the evaluators that ask the suite's judge; those with a model of their own keep it."""
     return [label for label, each in suite.asking.items() if each.asks_judge]
 
@@ -220,7 +220,7 @@ def _nothing(key: SuiteKey, left_out: Mapping[str, str]) -> str:
 
 
 def _run(
-    suite: Suite, key: SuiteKey, options: JudgeOptions, recordings: Recordings
+    suite: LoadedSuite, key: SuiteKey, options: JudgeOptions, recordings: Recordings
 ) -> tuple[list[CaseRecord], Mapping[str, Mapping[str, str]]]:
     """Return what the cases gave, and what is known of the judge.
 
@@ -256,13 +256,13 @@ def _comparable_records(records: Sequence[CaseRecord], left_out: Mapping[str, st
     return [each for each in records if each.id not in left_out]
 
 
-def _summary(suite: Suite, records: Sequence[CaseRecord]) -> Result:
+def _summary(suite: LoadedSuite, records: Sequence[CaseRecord]) -> Result:
     return summarize(
         suite.metrics, records, group_by=suite.group_by, confidence=suite.confidence, cluster_by=suite.cluster_by
     )
 
 
-def measured_shifts(suite: Suite, old: JudgedSide, new: JudgedSide) -> dict[str, dict[str, Shift]]:
+def measured_shifts(suite: LoadedSuite, old: JudgedSide, new: JudgedSide) -> dict[str, dict[str, Shift]]:
     """Return, by evaluator, how far its metrics move; those that a case only has to pass are moved by all of them."""
     digests = digests_of(suite)
     here, there = (CaseStatistics.from_records(side.records, digests=digests) for side in (new, old))
@@ -291,7 +291,7 @@ def _computed(shift: Shift, old: MetricValue | None, new: MetricValue | None) ->
     return replace(shift, before=old.signature, after=new.signature)
 
 
-def _moved(pairing: RunPairing, names: Sequence[str], suite: Suite) -> dict[str, Shift]:
+def _moved(pairing: RunPairing, names: Sequence[str], suite: LoadedSuite) -> dict[str, Shift]:
     """Return how far metrics move, if known: from two cases on, with a score from both judges."""
     shifts: dict[str, Shift] = {}
     rows = pairing.everything()

@@ -43,7 +43,7 @@ from pytest_llmeval.run import (
     measure_each,
     run_predicted,
 )
-from pytest_llmeval.suites import Suite
+from pytest_llmeval.suites import LoadedSuite
 from pytest_llmeval.workbench._console import notes
 
 if TYPE_CHECKING:
@@ -299,7 +299,7 @@ def _follow_parent() -> None:
     Thread(target=follow, daemon=True).start()
 
 
-def with_answers(suite: Suite, path: Path) -> Suite:
+def with_answers(suite: LoadedSuite, path: Path) -> LoadedSuite:
     """Return a suite whose cases have the predictions of a file, and whose faults include those of the file.
 
     Raises:

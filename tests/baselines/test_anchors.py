@@ -11,7 +11,7 @@ from pytest_llmeval.baselines import SnapshotMode, approved_scores, score_file
 from pytest_llmeval.gates import DropGate
 from pytest_llmeval.run import Reported, RunTerms, execute, finish_run
 from pytest_llmeval.run._job import CaseAnswer
-from pytest_llmeval.suites import SnapshotSettings, Suite
+from pytest_llmeval.suites import LoadedSuite, SnapshotSettings
 
 SIZE = 60
 
@@ -19,7 +19,7 @@ SIZE = 60
 def approve(folder: Path, wrong: int, mode: SnapshotMode | None = None, **settings: Any) -> Reported:
     """Approve a run in which some answers are wrong, whether or not it has drifted."""
     cases = tuple(Case(f"c{n:02}", prediction=0.0 if n < wrong else 1.0) for n in range(SIZE))
-    suite = Suite(
+    suite = LoadedSuite(
         "s",
         folder / "s.eval.yaml",
         evaluators={"answers": Answers()},
@@ -35,7 +35,7 @@ def approve(folder: Path, wrong: int, mode: SnapshotMode | None = None, **settin
 
 def anchor(folder: Path) -> float | None:
     """Return the value of the anchor; ``None`` where the run approved last is the anchor."""
-    path = score_file(key_of(Suite("s", folder / "s.eval.yaml")))
+    path = score_file(key_of(LoadedSuite("s", folder / "s.eval.yaml")))
     scores = approved_scores(path, str(path))
     assert scores is not None
     stored = scores.anchor_of("score")

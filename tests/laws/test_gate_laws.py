@@ -28,7 +28,7 @@ options: list[dict[str, Any]] = [
     {"rule": "non_inferiority"},
 ]
 gates = st.builds(lambda max_drop, more: gate(max_drop, **more), limits, st.sampled_from(options))
-Suite = tuple[list[tuple[tuple[float, float], str]], list[ChangeGate]]
+LoadedSuite = tuple[list[tuple[tuple[float, float], str]], list[ChangeGate]]
 falls = st.tuples(st.sampled_from([*[(0.0, 1.0)] * 4, (1.0, 1.0), (1.0, 0.0)]), st.sampled_from(["a", "b"]))
 suites = st.tuples(
     st.lists(labelled, min_size=1, max_size=14) | st.lists(falls, min_size=3, max_size=8),
@@ -36,7 +36,7 @@ suites = st.tuples(
 )
 
 
-def examined(suite: Suite) -> list[GateEvidence]:
+def examined(suite: LoadedSuite) -> list[GateEvidence]:
     own, own_gates = suite
     labels = [label for _, label in own]
     both = pairing(run([here for (here, _), _ in own], labels), run([there for (_, there), _ in own], labels))
@@ -64,7 +64,7 @@ def same_rule(finding: GateEvidence, old: GateResult, new: GateResult) -> bool:
 
 @settings(max_examples=30, deadline=None)
 @given(suites, suites)
-def test_a_gate_more_turns_no_other_red_and_changes_no_rule(own: Suite, other: Suite) -> None:
+def test_a_gate_more_turns_no_other_red_and_changes_no_rule(own: LoadedSuite, other: LoadedSuite) -> None:
     """The gate is added to the same suite, or to another file of the family."""
     here, there = examined(own), examined(other)
     for first, second in ((here[:-1], there), (here, there[:-1])):
@@ -78,7 +78,9 @@ def test_a_gate_more_turns_no_other_red_and_changes_no_rule(own: Suite, other: S
 
 @settings(max_examples=30, deadline=None)
 @given(suites, suites, st.tuples(cases, st.sampled_from(["a", "new"])))
-def test_a_case_or_a_group_more_of_other_gates_changes_no_rule(own: Suite, other: Suite, added: Any) -> None:
+def test_a_case_or_a_group_more_of_other_gates_changes_no_rule(
+    own: LoadedSuite, other: LoadedSuite, added: Any
+) -> None:
     here = examined(own)
     before, after = (verdicts(here, examined(each)) for each in (other, ([*other[0], added], other[1])))
     for finding, old, new in zip(here, before, after, strict=False):

@@ -28,7 +28,7 @@ from pytest_llmeval.judges import (
 )
 from pytest_llmeval.numbers import Repeats
 from pytest_llmeval.run import CaseRunner, EarlyCalls, Execution, FromFixtures, LoadedCase
-from pytest_llmeval.suites import Suite
+from pytest_llmeval.suites import LoadedSuite
 from pytest_llmeval.targets import BatchTarget, Recordings, TargetSpec, recording
 
 NOW, EARLY = EarlyCalls(), EarlyCalls(target=True, judge=True)
@@ -104,7 +104,7 @@ class World:
     ) -> Execution:
         """Run a case of a suite, before others of it."""
         content = {"evaluators": {"asks": Asks()}, "cases": (case, *following), **suite}
-        made = Suite("s", Path("s.eval.yaml"), **content)
+        made = LoadedSuite("s", Path("s.eval.yaml"), **content)
         first, *others = [LoadedCase(made, each, key_of(made)) for each in (case, *following)]
         return self.runner.run(first, FromFixtures(answers or self.target, self.client), others, early)
 
@@ -192,7 +192,7 @@ def test_cases_are_asked_in_the_batches_of_their_file(make: Callable[..., World]
     world, target = make(), Pairs()
     cases = [Case(word, input=word) for word in "abcdefg"]
     for place, case in enumerate(cases):
-        suite = Suite("s", Path("s.eval.yaml"), evaluators={}, cases=tuple(cases))
+        suite = LoadedSuite("s", Path("s.eval.yaml"), evaluators={}, cases=tuple(cases))
         loaded = [LoadedCase(suite, each, key_of(suite)) for each in cases]
         execution = world.runner.run(loaded[place], FromFixtures(target), loaded[place + 1 :], early)
         assert execution.case.prediction == case.input.upper()

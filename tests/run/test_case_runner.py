@@ -13,7 +13,7 @@ from builders import Length, key_of, length_suite
 from pytest_llmeval import Case, Observation
 from pytest_llmeval.judges import CachePlace, JudgeOptions
 from pytest_llmeval.run import CaseRunner, EarlyCalls, FromFixtures, LoadedCase, Signals
-from pytest_llmeval.suites import Suite
+from pytest_llmeval.suites import LoadedSuite
 from pytest_llmeval.targets import Recordings, TargetSpec
 
 EARLY = EarlyCalls(target=True, judge=True)
@@ -44,11 +44,11 @@ def make(tmp_path: Path) -> Iterator[Callable[..., CaseRunner]]:
         each.close(whole_run=True)
 
 
-def loaded(suite: Suite) -> list[LoadedCase]:
+def loaded(suite: LoadedSuite) -> list[LoadedCase]:
     return [LoadedCase(suite, case, key_of(suite)) for case in suite.cases]
 
 
-def asking(*names: str, **more: Any) -> Suite:
+def asking(*names: str, **more: Any) -> LoadedSuite:
     return length_suite(*(Case(name, input=name, expected="x") for name in names), **more)
 
 

@@ -18,10 +18,10 @@ from pytest_llmeval.run import Answering, Execution, Job, LoadedCase
 from pytest_llmeval.run import _execute as module
 from pytest_llmeval.run._job import CaseAnswer
 from pytest_llmeval.services import Background
-from pytest_llmeval.suites import Suite
+from pytest_llmeval.suites import LoadedSuite
 
 
-def suite(*, limits: Mapping[str, Limit] | None = None, **evaluators: Evaluator) -> Suite:
+def suite(*, limits: Mapping[str, Limit] | None = None, **evaluators: Evaluator) -> LoadedSuite:
     return length_suite(evaluators=evaluators or {"length": Length()}, thresholds=limits or {})
 
 
@@ -35,7 +35,7 @@ def asked(answer: Any) -> Callable[[Case], Any]:
 
 
 def execute(
-    suite: Suite, case: Case, predict: Callable[[Case], Any], measure: module.Measure | None = None
+    suite: LoadedSuite, case: Case, predict: Callable[[Case], Any], measure: module.Measure | None = None
 ) -> Execution:
     job = Job(LoadedCase(suite, case, key_of(suite)), 0, lambda: lambda _: predict(case))
     with closing(Background()) as background:
@@ -235,7 +235,7 @@ def test_renamed_evaluators_have_their_limits_and_scores_under_their_names() -> 
 def test_measuring_can_be_done_by_somebody_else() -> None:
     seen: list[tuple[str, Any]] = []
 
-    def measure(_: Suite, label: str, evaluator: Evaluator, case: Case) -> Observation:
+    def measure(_: LoadedSuite, label: str, evaluator: Evaluator, case: Case) -> Observation:
         seen.append((label, case.prediction))
         return evaluator.measure(case)
 

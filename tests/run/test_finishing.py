@@ -21,7 +21,7 @@ from pytest_llmeval.reports import SuiteReport, to_json
 from pytest_llmeval.reports._overview import cluster_lines
 from pytest_llmeval.run import Reported, RunRecord
 from pytest_llmeval.run._run_record import UsedJudgements
-from pytest_llmeval.suites import SnapshotSettings, Suite
+from pytest_llmeval.suites import LoadedSuite, SnapshotSettings
 from pytest_llmeval.targets import Recordings, recording
 from pytest_llmeval.targets._recordings import NotRecorded
 
@@ -46,15 +46,15 @@ def failed(name: str) -> CaseRecord:
     return CaseRecord(name, outcome="errored", errors={"length": "no"})
 
 
-def gated(*gates: str, path: str = "/root/s.eval.yaml", **more: Any) -> Suite:
+def gated(*gates: str, path: str = "/root/s.eval.yaml", **more: Any) -> LoadedSuite:
     return length_suite(*CASES, path=Path(path), gates=tuple(map(parse_gate, gates)), **more)
 
 
-def judge(suite: Suite, *records: CaseRecord, **run: Any) -> Reported:
+def judge(suite: LoadedSuite, *records: CaseRecord, **run: Any) -> Reported:
     return finished(recorded(suite, *records, into=RunRecord(**run)), [suite])
 
 
-def report_of(suite: Suite, *records: CaseRecord) -> SuiteReport:
+def report_of(suite: LoadedSuite, *records: CaseRecord) -> SuiteReport:
     (report,) = judge(suite, *records).report.suites
     return report
 
@@ -94,7 +94,7 @@ def test_a_call_that_cases_share_is_counted_once() -> None:
     ids=["left out on purpose", "broken", "faulty"],
 )
 def test_a_gate_that_cannot_be_judged_is_reported_unless_cases_were_left_out_on_purpose(
-    suite: Suite, broken: str, reported: list[tuple[str, str]]
+    suite: LoadedSuite, broken: str, reported: list[tuple[str, str]]
 ) -> None:
     run = judge(suite, measured("a"), crashed=broken)
     assert [each.outcome for each in run.report.suites[0].gates] == ["not_judged"]
@@ -210,7 +210,7 @@ def test_the_report_holds_every_suite_and_the_faults_by_file() -> None:
 
 
 def test_the_cases_of_a_suite_are_fingerprinted_once_for_report_and_statistics(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[Suite] = []
+    calls: list[LoadedSuite] = []
     monkeypatch.setattr(runs, "digests_of", lambda suite: calls.append(suite) or digests_of(suite))
     run = judge(gated("length >= 1"), measured("a"), measured("b"))
     (judged,) = run.judged.suites
@@ -219,7 +219,7 @@ def test_the_cases_of_a_suite_are_fingerprinted_once_for_report_and_statistics(m
     assert len(calls) == 1
 
 
-def asked(size: int, inputs: int, **more: Any) -> Suite:
+def asked(size: int, inputs: int, **more: Any) -> LoadedSuite:
     cases = [Case(str(number), input=number % inputs, expected="x") for number in range(size)]
     return length_suite(*cases, path=Path("/root/s.eval.yaml"), **more)
 

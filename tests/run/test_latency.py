@@ -15,7 +15,7 @@ from pytest_llmeval import Case
 from pytest_llmeval.judges import CachePlace, JudgeOptions
 from pytest_llmeval.run import CaseRunner, EarlyCalls, Execution, FromFixtures, LoadedCase
 from pytest_llmeval.services import _retrying as retrying
-from pytest_llmeval.suites import ModelSpec, ModelSystem, Suite
+from pytest_llmeval.suites import LoadedSuite, ModelSpec, ModelSystem
 from pytest_llmeval.targets import HttpSpec, TargetSpec
 
 EARLY = EarlyCalls(target=True, judge=True)
@@ -48,7 +48,7 @@ def runner(tmp_path: Path) -> Iterator[CaseRunner]:
     made.close(whole_run=True)
 
 
-def asked(runner: CaseRunner, suite: Suite, target: Any = None, early: EarlyCalls = EARLY) -> list[float]:
+def asked(runner: CaseRunner, suite: LoadedSuite, target: Any = None, early: EarlyCalls = EARLY) -> list[float]:
     """Return the latencies of the first case of a suite; the target of a fixture goes before that of the suite."""
     loaded = LoadedCase(suite, suite.cases[0], key_of(suite))
     execution: Execution = runner.run(loaded, FromFixtures(target), early=early)
@@ -56,7 +56,7 @@ def asked(runner: CaseRunner, suite: Suite, target: Any = None, early: EarlyCall
     return list(execution.record.target_seconds)
 
 
-def one(**more: Any) -> Suite:
+def one(**more: Any) -> LoadedSuite:
     return length_suite(Case("c", input="q", expected="x", **more.pop("case", {})), **more)
 
 

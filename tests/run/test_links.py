@@ -33,7 +33,7 @@ from pytest_llmeval.run._links import (
     traced,
 )
 from pytest_llmeval.services import ThisThread
-from pytest_llmeval.suites import ConversationSpec, Registry, Suite
+from pytest_llmeval.suites import ConversationSpec, LoadedSuite, Registry
 from pytest_llmeval.targets import TargetSpec
 
 CASES = [Case(name, input=name, expected="") for name in "abcde"]
@@ -45,7 +45,7 @@ def answer_of(value: Any) -> str:
     return str(value).upper()
 
 
-def job_for(case: Case = CASES[0], target: Any = answer_of, suite: Suite | None = None, **more: Any) -> Job:
+def job_for(case: Case = CASES[0], target: Any = answer_of, suite: LoadedSuite | None = None, **more: Any) -> Job:
     suite = suite or length_suite(*CASES)
     return Job(LoadedCase(suite, case, key_of(suite)), 0, lambda: target, **more)
 
@@ -281,7 +281,7 @@ def test_an_answer_whose_process_died_is_asked_for_by_nobody_before_its_turn() -
 
 
 def test_a_suite_has_a_limit_of_its_own() -> None:
-    async def most_at_once(suite: Suite) -> int:
+    async def most_at_once(suite: LoadedSuite) -> int:
         ask, limited = Following(may_answer=asyncio.Event()), Limited(CallLimit(4), None)
         tasks = [asyncio.ensure_future(limited(job_for(each, suite=suite), ask)) for each in CASES]
         for _ in range(20):

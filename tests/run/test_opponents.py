@@ -14,7 +14,7 @@ from pytest_llmeval import JudgeRequest
 from pytest_llmeval.core import SuiteError
 from pytest_llmeval.judges import CachePlace, JudgeOptions
 from pytest_llmeval.run import CaseRunner, EarlyCalls, Execution, FromFixtures, LoadedCase
-from pytest_llmeval.suites import Suite, SuiteKey
+from pytest_llmeval.suites import LoadedSuite, SuiteKey
 from pytest_llmeval.targets import Journal, Recordings
 from pytest_llmeval.workbench.plan._making import plan_cases
 
@@ -64,7 +64,7 @@ class World:
     app: str
     runners: list[CaseRunner] = field(default_factory=list)
 
-    def suite(self, against: str = "systems") -> Suite:
+    def suite(self, against: str = "systems") -> LoadedSuite:
         text = SUITE.replace("APP", self.app).replace("AGAINST", against)
         return load_text(text, self.folder)
 
@@ -92,7 +92,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixtu
 
 
 def run(
-    runner: CaseRunner, suite: Suite, *systems: str, early: EarlyCalls = EARLY, again: bool = False
+    runner: CaseRunner, suite: LoadedSuite, *systems: str, early: EarlyCalls = EARLY, again: bool = False
 ) -> dict[str, Execution]:
     """Run the cases of systems, in the order of a suite's items."""
     jobs = loaded(suite, *systems)
@@ -105,7 +105,7 @@ def run(
     return done
 
 
-def loaded(suite: Suite, *systems: str) -> list[LoadedCase]:
+def loaded(suite: LoadedSuite, *systems: str) -> list[LoadedCase]:
     """Return the cases of systems, in the order of a suite's items."""
     return [
         LoadedCase(suite.for_variant(name), cases[name], SuiteKey(str(suite.path), "s.eval.yaml", variant=name))
@@ -117,13 +117,13 @@ def loaded(suite: Suite, *systems: str) -> list[LoadedCase]:
     ]
 
 
-def planned(runner: CaseRunner, suite: Suite) -> dict[str, tuple[int, int]]:
+def planned(runner: CaseRunner, suite: LoadedSuite) -> dict[str, tuple[int, int]]:
     """Return the calls of target and judge that a run of the system ``large`` would make, by system."""
     plan = plan_cases(runner, ((each, False) for each in loaded(suite, "large")))
     return {each.system: (each.target.expected, each.judge.expected) for each in plan.suites}
 
 
-def rates(execution: Execution, suite: Suite) -> dict[str, float | None]:
+def rates(execution: Execution, suite: LoadedSuite) -> dict[str, float | None]:
     """Return opponent to win rate."""
     scores = execution.scores(suite)
     return {name[9:-1]: value for name, value in scores.items() if name.startswith("win_rate[")}

@@ -16,7 +16,7 @@ from pytest_llmeval import Case
 from pytest_llmeval.judges import CachePlace, JudgeOptions, JudgeRequest
 from pytest_llmeval.run import CaseRunner, EarlyCalls, FromFixtures, LoadedCase
 from pytest_llmeval.services import Background
-from pytest_llmeval.suites import Suite
+from pytest_llmeval.suites import LoadedSuite
 
 EARLY = EarlyCalls(target=True, judge=True)
 JUDGE_ONLY = EarlyCalls(target=False, judge=True)
@@ -69,15 +69,15 @@ def make(tmp_path: Path) -> Iterator[Callable[..., CaseRunner]]:
         each.close(whole_run=True)
 
 
-def cases(suite: Suite, *, test: str = "", variant: str = "") -> dict[str, LoadedCase]:
+def cases(suite: LoadedSuite, *, test: str = "", variant: str = "") -> dict[str, LoadedCase]:
     return {case.id: LoadedCase(suite, case, key_of(suite, test=test, variant=variant)) for case in suite.cases}
 
 
-def plain(*names: str, **more: Any) -> Suite:
+def plain(*names: str, **more: Any) -> LoadedSuite:
     return length_suite(*(Case(name, input=name, expected="x") for name in names), **more)
 
 
-def judged(folder: Path, *names: str, predicted: str = "", repeats: int = 1) -> Suite:
+def judged(folder: Path, *names: str, predicted: str = "", repeats: int = 1) -> LoadedSuite:
     """Return a suite with a judge; some of its cases carry their prediction."""
     listed = [
         {"id": name, "input": name, "expected": "x", **({"prediction": name.upper()} if name in predicted else {})}

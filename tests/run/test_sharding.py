@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from pytest_llmeval import Case
 from pytest_llmeval.judges import Budget
 from pytest_llmeval.run import Shard, groups_of, shard_of
-from pytest_llmeval.suites import Suite
+from pytest_llmeval.suites import LoadedSuite
 from pytest_llmeval.suites._systems import System
 from pytest_llmeval.targets import HttpSpec, TargetSpec
 
 SLURM = {"SLURM_ARRAY_TASK_MIN": "0", "SLURM_ARRAY_TASK_STEP": "2", "SLURM_ARRAY_TASK_COUNT": "5"}
 
 
-def suite(cases: Sequence[Case], **more: Any) -> Suite:
-    return Suite("s", Path("s.eval.yaml"), evaluators={}, cases=tuple(cases), **more)
+def suite(cases: Sequence[Case], **more: Any) -> LoadedSuite:
+    return LoadedSuite("s", Path("s.eval.yaml"), evaluators={}, cases=tuple(cases), **more)
 
 
 def batched(size: int) -> TargetSpec:

@@ -13,7 +13,7 @@ from pytest_llmeval.numbers import CaseStatistics, RunPairing
 from pytest_llmeval.run import CollectedSuite, JudgedSuite, MeasuredSuite, variants_of
 from pytest_llmeval.run._finishing import compare_variants
 from pytest_llmeval.run._judging import _claims_between, _judge_claims
-from pytest_llmeval.suites import Suite, SuiteKey
+from pytest_llmeval.suites import LoadedSuite, SuiteKey
 
 TEXT = get_evaluator("text", metrics=["exact_match"])
 RIGHT = {"large": range(38), "small": range(12), "same": range(38)}
@@ -22,7 +22,7 @@ RIGHT = {"large": range(38), "small": range(12), "same": range(38)}
 def judged(
     *gates: ChangeGate, names: Sequence[str] = ("large", "small", "same"), apart: bool = False
 ) -> dict[str, JudgedSuite]:
-    suite = Suite("s", Path("s.eval.yaml"), evaluators={"text": TEXT}, cases=(), gates=gates)
+    suite = LoadedSuite("s", Path("s.eval.yaml"), evaluators={"text": TEXT}, cases=(), gates=gates)
     found = []
     for name in names:
         cases = [

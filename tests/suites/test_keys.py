@@ -10,7 +10,7 @@ import pytest
 import pytest_llmeval as ev
 from pytest_llmeval import SuiteError
 from pytest_llmeval.core import expected_name
-from pytest_llmeval.suites import KEYS, Key, Suite, default_registry, load_suite
+from pytest_llmeval.suites import KEYS, Key, LoadedSuite, default_registry, load_suite
 from pytest_llmeval.suites import _entries as entries
 from pytest_llmeval.workbench._authoring import GRAMMARS, described, suite_schema
 
@@ -20,13 +20,13 @@ BASE: dict[str, Any] = {"evaluators": ["text"], "cases": [{"expected": "x", "pre
 NAMED = {name: key for name, key in KEYS.items() if key.python is not None}
 
 
-def loaded(folder: Path, data: dict[str, Any]) -> Suite:
+def loaded(folder: Path, data: dict[str, Any]) -> LoadedSuite:
     path = folder / "s.eval.json"
     path.write_text(json.dumps(data))
     return load_suite(path, default_registry(), root=folder, display_path=path.name)
 
 
-def declared(**keys: Any) -> Suite:
+def declared(**keys: Any) -> LoadedSuite:
     return ev.suite("s", **{**BASE, **keys}).load()
 
 

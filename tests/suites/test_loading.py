@@ -9,10 +9,10 @@ from builders import parse_gate
 from pytest_llmeval import MISSING, Case, SuiteError
 from pytest_llmeval.core import expected_name
 from pytest_llmeval.numbers import Limit
-from pytest_llmeval.suites import KEYS, Suite, default_registry, load_suite
+from pytest_llmeval.suites import KEYS, LoadedSuite, default_registry, load_suite
 from pytest_llmeval.targets import TargetSpec
 
-Load = Callable[..., Suite]
+Load = Callable[..., LoadedSuite]
 
 F1 = "evaluators: [{text: {metrics: [f1]}}]\n"
 ONE_CASE = "cases: [{id: a, expected: x, prediction: y}]\n"
@@ -22,7 +22,7 @@ ONE_CASE = "cases: [{id: a, expected: x, prediction: y}]\n"
 def load(tmp_path: Path) -> Load:
     """Write a suite file into the folder ``suites`` of the root and load it."""
 
-    def write_and_load(text: str, name: str = "s.eval.yaml") -> Suite:
+    def write_and_load(text: str, name: str = "s.eval.yaml") -> LoadedSuite:
         path = tmp_path / "suites" / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")

@@ -14,7 +14,7 @@ from pytest_llmeval import Case, EvaluatorError, SuiteError, get_checks
 from pytest_llmeval.baselines import comparable_of, digests_of
 from pytest_llmeval.evaluators import Checks
 from pytest_llmeval.evaluators.checks._evaluator import JudgedChecks
-from pytest_llmeval.suites import Registry, Suite, default_registry
+from pytest_llmeval.suites import LoadedSuite, Registry, default_registry
 from pytest_llmeval.workbench._authoring import suite_schema
 
 CASES = "cases: [{id: a, prediction: x}]\n"
@@ -27,7 +27,7 @@ def faults(text: str, folder: Path) -> list[str]:
         return [str(fault) for fault in error.faults]
 
 
-def rate(suite: Suite, case: Case) -> float | None:
+def rate(suite: LoadedSuite, case: Case) -> float | None:
     evaluator = suite.evaluators["checks"]
     return evaluator.scores(evaluator.measure(case))["check_rate"]
 
@@ -171,7 +171,7 @@ def test_gates_and_thresholds_know_the_metrics_of_checks(tmp_path: Path) -> None
 
 
 def test_changed_checks_make_runs_incomparable(tmp_path: Path) -> None:
-    def suite(shared: str, own: str) -> Suite:
+    def suite(shared: str, own: str) -> LoadedSuite:
         return load_text(
             f"checks: [{{contains: {shared}}}]\ncases: [{{id: a, checks: [{{contains: {own}}}]}}]\n", tmp_path
         )

@@ -10,7 +10,7 @@ from project import load_text
 
 from pytest_llmeval import MISSING, SuiteError
 from pytest_llmeval.numbers import Limit
-from pytest_llmeval.suites import Suite, default_registry, load_suite
+from pytest_llmeval.suites import LoadedSuite, default_registry, load_suite
 
 F1 = "evaluators: [{text: {metrics: [f1]}}]\n"
 
@@ -24,7 +24,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return inner
 
 
-def load(folder: Path, rest: str) -> Suite:
+def load(folder: Path, rest: str) -> LoadedSuite:
     return load_text(F1 + rest, folder, root=folder.parent)
 
 

@@ -10,7 +10,7 @@ from project import load_text
 from pytest_llmeval import Case, ErrorBucket, Evaluator, Metric, Observation, SuiteError, Sums
 from pytest_llmeval.core import CaseRecord, FloatArray, LabelTable, MetricTable, ReportTable, expected_name
 from pytest_llmeval.numbers import Limit, summarize
-from pytest_llmeval.suites import Suite, default_registry
+from pytest_llmeval.suites import LoadedSuite, default_registry
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,9 @@ class Bucketed(Errors):
 CASES = "[{id: a, expected: x, prediction: y}]"
 
 
-def load(folder: Path, evaluators: str, rest: str = "", cases: str = CASES, more: type[Evaluator] = Clash) -> Suite:
+def load(
+    folder: Path, evaluators: str, rest: str = "", cases: str = CASES, more: type[Evaluator] = Clash
+) -> LoadedSuite:
     registry = default_registry()
     for each in dict.fromkeys((Clash, Errors, Passing, Choosy, Bucketed, more)):
         registry.register(each)

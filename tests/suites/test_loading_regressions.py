@@ -10,10 +10,10 @@ from project import load_text
 from pytest_llmeval.core import SuiteError
 from pytest_llmeval.data import read_document
 from pytest_llmeval.gates import DropGate
-from pytest_llmeval.suites import Suite, default_registry
+from pytest_llmeval.suites import LoadedSuite, default_registry
 from pytest_llmeval.workbench._authoring import suite_schema
 
-Load = Callable[[str], Suite]
+Load = Callable[[str], LoadedSuite]
 
 HEAD = (
     "evaluators: [{text: {metrics: [f1]}}]\ncases: [{id: a, expected: x, prediction: x, labels: {talk: 1, kind: q}}]\n"
@@ -22,7 +22,7 @@ HEAD = (
 
 @pytest.fixture
 def load(tmp_path: Path) -> Load:
-    def load(gates: str) -> Suite:
+    def load(gates: str) -> LoadedSuite:
         return load_text(f"{HEAD}gates: {gates}\n", tmp_path)
 
     return load

@@ -8,7 +8,7 @@ from project import load_text, write
 
 from pytest_llmeval.core import MISSING, SuiteError
 from pytest_llmeval.data.formats._rows import JsonlSource
-from pytest_llmeval.suites import Suite
+from pytest_llmeval.suites import LoadedSuite
 
 HEAD = "evaluators: [{text: {metrics: [f1]}}]\n"
 CASES = "cases: [{id: a, input: x, expected: yes it is}, {id: b, input: y, expected: no}]\n"
@@ -19,7 +19,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def predictions(suite: Suite, system: str) -> dict[str, Any]:
+def predictions(suite: LoadedSuite, system: str) -> dict[str, Any]:
     return {case.id: case.prediction for case in suite.for_variant(system).cases}
 
 

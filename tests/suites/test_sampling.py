@@ -13,7 +13,7 @@ from pytest_llmeval.core import CaseRecord, MetricValue, Observation, SuiteError
 from pytest_llmeval.evaluators._text import TextEvaluator
 from pytest_llmeval.gates import judge_together
 from pytest_llmeval.numbers import CaseStatistics, RunPairing, summarize
-from pytest_llmeval.suites import Suite, default_registry, load_suite
+from pytest_llmeval.suites import LoadedSuite, default_registry, load_suite
 from pytest_llmeval.suites._run_settings import SampleSettings
 from pytest_llmeval.suites._suite import sampled
 
@@ -28,14 +28,14 @@ def rows(sizes: dict[str, int] = SIZES) -> list[dict[str, Any]]:
     ]
 
 
-def suite_of(tmp_path: Path, sample: object, cases: list[dict[str, Any]] | None = None, **more: object) -> Suite:
+def suite_of(tmp_path: Path, sample: object, cases: list[dict[str, Any]] | None = None, **more: object) -> LoadedSuite:
     path = tmp_path / "s.eval.json"
     data = {"evaluators": [{"text": {"metrics": ["f1"]}}], "cases": cases or rows(), "sample": sample, **more}
     path.write_text(json.dumps(data), encoding="utf-8")
     return load_suite(path, default_registry(), root=tmp_path, display_path="s.eval.json")
 
 
-def ids(suite: Suite) -> list[str]:
+def ids(suite: LoadedSuite) -> list[str]:
     return [case.id for case in suite.cases]
 
 
@@ -113,7 +113,7 @@ def test_faults_of_the_key(tmp_path: Path, sample: object, fault: str) -> None:
     assert fault in found
 
 
-def scored(suite: Suite, means: dict[str, float], seed: int) -> list[CaseRecord]:
+def scored(suite: LoadedSuite, means: dict[str, float], seed: int) -> list[CaseRecord]:
     rng = np.random.default_rng(seed)
     records = [
         CaseRecord(

@@ -14,11 +14,11 @@ from pytest_llmeval.baselines import comparable_of, fingerprint
 from pytest_llmeval.baselines._comparable import Comparable
 from pytest_llmeval.core import SuiteError
 from pytest_llmeval.numbers import Limit
-from pytest_llmeval.suites import SnapshotSettings, Suite, Tolerance, default_registry, load_suite
+from pytest_llmeval.suites import LoadedSuite, SnapshotSettings, Tolerance, default_registry, load_suite
 from pytest_llmeval.workbench._authoring import suite_schema
 
 
-def load(folder: Path, snapshot: str) -> Suite:
+def load(folder: Path, snapshot: str) -> LoadedSuite:
     evaluators, cases = "[{text: {metrics: [f1, rougeL]}}]", "[{id: a, expected: x, prediction: x}]"
     return load_text(f"evaluators: {evaluators}\nsnapshot: {snapshot}\ncases: {cases}\n", folder)
 
@@ -99,7 +99,9 @@ CASES = (Case("a", "in", "gold", "x", {"kind": "k"}), Case("b", "in", ["gold"], 
 
 
 def comparable(*cases: Case, evaluators: dict[str, Evaluator] | None = None, **parts: Any) -> Comparable:
-    return comparable_of(Suite("s", Path("s.eval.yaml"), evaluators=evaluators or {}, cases=cases or CASES, **parts))
+    return comparable_of(
+        LoadedSuite("s", Path("s.eval.yaml"), evaluators=evaluators or {}, cases=cases or CASES, **parts)
+    )
 
 
 def test_order_and_predictions_of_cases_change_nothing() -> None:
@@ -174,7 +176,7 @@ def test_an_evaluator_is_known_by_name_version_and_options_that_are_not_defaults
 
 def test_a_file_is_known_by_its_place_beside_the_suite_and_its_content(tmp_path: Path) -> None:
     def named(path: str) -> str:
-        suite = Suite("s", tmp_path / "evals" / "s.eval.yaml", evaluators={"x": Odd(path=path)}, cases=CASES)
+        suite = LoadedSuite("s", tmp_path / "evals" / "s.eval.yaml", evaluators={"x": Odd(path=path)}, cases=CASES)
         text: str = comparable_of(suite).evaluators["x"].options["path"]
         return text
 
@@ -188,7 +190,7 @@ def test_a_file_is_known_by_its_place_beside_the_suite_and_its_content(tmp_path:
 
 
 def test_a_judge_is_part_of_what_must_be_the_same() -> None:
-    suite = Suite("s", Path("s.eval.yaml"), evaluators={}, cases=CASES)
+    suite = LoadedSuite("s", Path("s.eval.yaml"), evaluators={}, cases=CASES)
     assert comparable_of(suite, {"judge": {"model": "m", "prompt": "p"}}).judges == {
         "judge": {"model": "m", "prompt": "p"}
     }

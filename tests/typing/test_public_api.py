@@ -52,7 +52,7 @@ def test_a_wrong_type_would_be_seen(said: dict[str, str]) -> None:
     assert said["wrong"].count("error:") == 11  # of a suite with a misspelt key the types are unknown
     assert 'Unexpected keyword argument "idd"' in said["wrong"]
     assert "incompatible type \"Literal['f3']\"" in said["wrong"]
-    assert 'Argument 1 to "run" of "DeclaredSuite" has incompatible type' in said["wrong"]
+    assert 'Argument 1 to "run" of "Suite" has incompatible type' in said["wrong"]
     assert 'expected "Callable[[Case[Ask, Reply]], bool]"' in said["wrong"]
     assert 'Expression is of type "Totals", not "int"' in said["wrong"]
     assert 'Unexpected keyword argument "snapshoot"' in said["wrong"]

@@ -15,7 +15,7 @@ from ways import ALONE, WAYS, change_of, files_of
 from pytest_llmeval.core import Case, CaseRecord, Observation, Selection
 from pytest_llmeval.numbers import CaseStatistics, summarize
 from pytest_llmeval.run import CollectedSuite, MeasuredSuite
-from pytest_llmeval.suites import Suite
+from pytest_llmeval.suites import LoadedSuite
 
 CASES, MUTATIONS = 4, 20
 """``benchmarks/affected.py`` does the same at full size."""
@@ -171,7 +171,7 @@ def alarms(rng: "np.random.Generator", *, fell: float, others_fell: float) -> di
         others_fell: How far the others have, if they were run.
     """
     cases = tuple(Case(f"c{number:03}") for number in range(SIMULATED))
-    suite = Suite(name="s", path=Path("s.eval.yaml"), evaluators={"answers": Answers()}, cases=cases)
+    suite = LoadedSuite(name="s", path=Path("s.eval.yaml"), evaluators={"answers": Answers()}, cases=cases)
     is_affected = np.arange(SIMULATED) < AFFECTED
     failed = dict.fromkeys((ALL, CARRIED, ZEROS), 0)
 

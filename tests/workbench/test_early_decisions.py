@@ -12,7 +12,7 @@ from pytest_llmeval.baselines import Keeper, SnapshotMode, Stamp
 from pytest_llmeval.core import Case, CaseRecord, Observation
 from pytest_llmeval.numbers import summarize
 from pytest_llmeval.run import Collected, CollectedSuite, RunRecord, RunScope, RunTerms
-from pytest_llmeval.suites import Suite, SuiteKey, default_registry, load_suite
+from pytest_llmeval.suites import LoadedSuite, SuiteKey, default_registry, load_suite
 from pytest_llmeval.suites._run_settings import StopSettings
 from pytest_llmeval.workbench.early._stopping import stop_early
 
@@ -21,7 +21,7 @@ COPIES = 8
 
 
 @pytest.fixture(scope="module")
-def example() -> Suite:
+def example() -> LoadedSuite:
     """The example suite with eight of each of its cases, and a gate on what its judge says."""
     suite = load_suite(EXAMPLE, default_registry(), root=EXAMPLE.parent)
     cases = [copied(each, f"{each.id} {number}") for number in range(COPIES) for each in suite.cases]
@@ -34,7 +34,7 @@ def copied(case: Case, name: str) -> Case:
     return replace(case, id=name, line=0)
 
 
-def scripted(suite: Suite, seed: int, share: float) -> list[CaseRecord]:
+def scripted(suite: LoadedSuite, seed: int, share: float) -> list[CaseRecord]:
     """Return records of cases of which the judge accepts a share."""
     said = np.random.default_rng(seed).random(len(suite.cases)) < share
     return [
@@ -43,7 +43,7 @@ def scripted(suite: Suite, seed: int, share: float) -> list[CaseRecord]:
     ]
 
 
-def run_of(suite: Suite, seed: str, records: list[CaseRecord]) -> CollectedSuite:
+def run_of(suite: LoadedSuite, seed: str, records: list[CaseRecord]) -> CollectedSuite:
     ordered = suite.in_order(seed)
     whole = CollectedSuite(SuiteKey("/s.eval.yaml", "s.eval.yaml"), ordered, records, len(ordered.cases))
     scope = RunScope(RunRecord(), RunTerms(), KnownSuites(Path("/"), {}), Keeper(SnapshotMode()), Stamp("", None))
@@ -52,7 +52,7 @@ def run_of(suite: Suite, seed: str, records: list[CaseRecord]) -> CollectedSuite
 
 
 @pytest.mark.parametrize(("share", "seeds"), [(0.9, 70), (0.5, 70)])
-def test_early_verdicts_are_those_of_the_complete_run(example: Suite, share: float, seeds: int) -> None:
+def test_early_verdicts_are_those_of_the_complete_run(example: LoadedSuite, share: float, seeds: int) -> None:
     records = scripted(example, 7, share)
     whole = [gate.judge(summarize(example.metrics, records, confidence=None)).outcome for gate in example.gates]
     early = same = 0
@@ -66,7 +66,7 @@ def test_early_verdicts_are_those_of_the_complete_run(example: Suite, share: flo
     assert same >= 0.99 * early
 
 
-def test_near_the_limit_all_cases_run(example: Suite) -> None:
+def test_near_the_limit_all_cases_run(example: LoadedSuite) -> None:
     records = scripted(example, 1, 0.7)
     mean = summarize(example.metrics, records, confidence=None).metrics["judge_score"].value
     assert mean is not None
@@ -74,7 +74,7 @@ def test_near_the_limit_all_cases_run(example: Suite) -> None:
     assert sum(run_of(near, f"commit {seed}", records).stop is not None for seed in range(20)) <= 10
 
 
-def test_results_that_arrived_early_do_not_count(example: Suite) -> None:
+def test_results_that_arrived_early_do_not_count(example: LoadedSuite) -> None:
     records = scripted(example, 7, 0.9)
     made = run_of(example, "commit", records)
     assert made.stop is not None
@@ -90,7 +90,7 @@ def test_results_that_arrived_early_do_not_count(example: Suite) -> None:
     assert again.records == made.records
 
 
-def test_a_case_that_has_not_run_before_a_look_decides_nothing(example: Suite) -> None:
+def test_a_case_that_has_not_run_before_a_look_decides_nothing(example: LoadedSuite) -> None:
     records = scripted(example, 7, 0.9)
     order = example.in_order("commit").order
     assert order is not None

@@ -38,7 +38,7 @@ from pytest_llmeval.judges import (
 )
 from pytest_llmeval.judges.replies._sqlite import SqliteReplies
 from pytest_llmeval.run import CaseRunner, LoadedCase
-from pytest_llmeval.suites import Suite, SuiteKey
+from pytest_llmeval.suites import LoadedSuite, SuiteKey
 from pytest_llmeval.targets import Recordings, recording
 from pytest_llmeval.tasks.grounding._evaluators import ClaimMetric
 from pytest_llmeval.workbench.plan import RunPlan
@@ -63,11 +63,11 @@ class Planned:
         self.folder = folder
         self.cache = folder / ".llmeval" / "cache.sqlite3"
 
-    def suite(self, cases: Sequence[dict[str, Any]], **top: Any) -> Suite:
+    def suite(self, cases: Sequence[dict[str, Any]], **top: Any) -> LoadedSuite:
         return load_text(json.dumps({"evaluators": YES_NO, "judge": JUDGE, **top, "cases": cases}), self.folder)
 
     def plan(
-        self, suite: Suite, recordings: Recordings | None = None, *, has_target: bool = False, **options: Any
+        self, suite: LoadedSuite, recordings: Recordings | None = None, *, has_target: bool = False, **options: Any
     ) -> RunPlan:
         runner = CaseRunner(JudgeOptions(cache=CachePlace(self.cache), **options), recordings)
         ways = [(suite.for_variant(name), name) for name in suite.systems] or [(suite, "")]
@@ -172,7 +172,7 @@ def test_what_a_run_reads_needs_no_call(planned: Planned, mode: JudgeMode, calls
     assert [each.partition(" not recorded")[0] for each in plan.notes if "verdict " in each] == [noted] * bool(noted)
 
 
-def _judgement_of(suite: Suite, name: str) -> StoredJudgement:
+def _judgement_of(suite: LoadedSuite, name: str) -> StoredJudgement:
     """Return the judgement that answers the question about a case."""
     from pytest_llmeval.workbench._cache import suite_questions
 
@@ -311,7 +311,7 @@ def test_questions_that_depend_on_replies_are_a_range_and_exact_once_these_are_s
     assert (third.judge.calls, third.judge.more, third.judge.stored) == (1, 0, 2)
 
 
-def _reply_to(suite: Suite, answer: str) -> StoredJudgement:
+def _reply_to(suite: LoadedSuite, answer: str) -> StoredJudgement:
     judge = Juror("openai:m", suite.judge.request_parameters(), Judgements(suite.path))
     asked = JurorQuestion(judge, question(answer), answer)
     return StoredJudgement(asked.key, answer, asked.components(), "0.5", 0.5, Usage(30, 4))

@@ -16,7 +16,7 @@ from pytest_llmeval.data import FaultLog
 from pytest_llmeval.exchange.traces import case_of_spans
 from pytest_llmeval.exchange.traces._spans import TraceSpan, read_spans
 from pytest_llmeval.services import masked, secret_values
-from pytest_llmeval.suites import Suite
+from pytest_llmeval.suites import LoadedSuite
 
 _TRACES = "traces"
 
@@ -97,7 +97,7 @@ def _trace(path: Path, prefix: str) -> tuple[str, Sequence[TraceSpan]]:
     return matches[0], spans[matches[0]]
 
 
-def _case(options: Namespace, trace: str, spans: Sequence[TraceSpan], suite: Suite) -> dict[str, Any]:
+def _case(options: Namespace, trace: str, spans: Sequence[TraceSpan], suite: LoadedSuite) -> dict[str, Any]:
     """Return the case as the suite file has it.
 
     Raises:

@@ -25,7 +25,7 @@ from pytest_llmeval.run import (
     qualified,
     rows_of,
 )
-from pytest_llmeval.suites import CaseOrder, StopGroup, Suite, SuiteKey
+from pytest_llmeval.suites import CaseOrder, LoadedSuite, StopGroup, SuiteKey
 from pytest_llmeval.workbench.early._evidence import EarlyVerdict, PartScores, decide_gate
 
 if TYPE_CHECKING:
@@ -327,7 +327,7 @@ def _to_come(state: _GatesSoFar) -> set[str]:
 
 
 def foresee(
-    suites: Iterable[tuple[SuiteKey, Suite]], judges: "SuiteJudges", keeper: Keeper
+    suites: Iterable[tuple[SuiteKey, LoadedSuite]], judges: "SuiteJudges", keeper: Keeper
 ) -> dict[SuiteKey, int | None]:
     """Return after how many cases suites would stop, by suite and system.
 
@@ -424,7 +424,7 @@ class StopWatch:
         while progress.end is not None and not progress.waiting:
             self._look_again(run, group, progress)
 
-    def _begun(self, key: SuiteKey, suite: Suite) -> _Progress:
+    def _begun(self, key: SuiteKey, suite: LoadedSuite) -> _Progress:
         assert suite.order is not None
         names = tuple(suite.systems) if suite.systems and not key.test else (key.variant,)
         progress = _Progress(tuple(key._replace(variant=name) for name in names), suite.order)
@@ -442,7 +442,7 @@ class StopWatch:
             (key.variant, case.id) for key in progress.keys for case in self._suite(key).cases if case.id in names
         } - progress.done
 
-    def _suite(self, key: SuiteKey) -> Suite:
+    def _suite(self, key: SuiteKey) -> LoadedSuite:
         suite = self.suites.read(Path(key.path))
         return suite.gated(key.variant) if key.test else suite.for_variant(key.variant)
 

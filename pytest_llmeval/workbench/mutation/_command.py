@@ -10,7 +10,7 @@ from pytest_llmeval.cli import OPTIONS, CommandResult, add_options, number, open
 from pytest_llmeval.core import LlmevalError, counted
 from pytest_llmeval.data import display_path
 from pytest_llmeval.reports import SHOWN_FROM, published
-from pytest_llmeval.suites import Suite, SuiteKey, default_registry
+from pytest_llmeval.suites import LoadedSuite, SuiteKey, default_registry
 from pytest_llmeval.targets import Recordings
 from pytest_llmeval.workbench._console import open_noted, refuse_input, suite_files
 from pytest_llmeval.workbench._judge import judge_options
@@ -119,7 +119,7 @@ def _answers(options: Namespace, suite: Path, system: str) -> Mapping[str, Any]:
     }
 
 
-def _scorer(options: Namespace, suite: Suite, mutations: Sequence[Mutation]) -> JudgedScorer | None:
+def _scorer(options: Namespace, suite: LoadedSuite, mutations: Sequence[Mutation]) -> JudgedScorer | None:
     """Return what asks the judges, once the user has agreed to what that costs; ``None`` where none is asked.
 
     Raises:

@@ -35,7 +35,7 @@ from pytest_llmeval.run import (
     unjudged_answer,
     with_figures,
 )
-from pytest_llmeval.suites import Suite, SuiteKey
+from pytest_llmeval.suites import LoadedSuite, SuiteKey
 from pytest_llmeval.workbench.mutation._mutators import normal
 from pytest_llmeval.workbench.plan import RunPlan
 from pytest_llmeval.workbench.plan._making import plan_cases
@@ -43,18 +43,18 @@ from pytest_llmeval.workbench.plan._making import plan_cases
 _MOST_NEIGHBOURS: Final = 20
 """Cases from which a mutant takes something: all of them would take quadratic time."""
 
-MutantScorer: TypeAlias = Callable[[Suite, Sequence[Case]], list[Execution]]
+MutantScorer: TypeAlias = Callable[[LoadedSuite, Sequence[Case]], list[Execution]]
 """Scores answered cases of a suite, of which no two have the same id, in order."""
 
 
-def score_unjudged(suite: Suite, cases: Sequence[Case]) -> list[Execution]:
+def score_unjudged(suite: LoadedSuite, cases: Sequence[Case]) -> list[Execution]:
     """Score answers without a judge: what one would say is undefined."""
     scored = structs.replace(suite, cases=tuple(cases))
     measure = MeasuredBlocks().measure if any(each.batch > 1 for each in suite.evaluators.values()) else None
     return [execute(scored, unjudged_answer(scored, case), measure, explains_all=False) for case in cases]
 
 
-def score_mutants(score: MutantScorer, suite: Suite, mutants: Sequence["Mutant"]) -> list[Execution]:
+def score_mutants(score: MutantScorer, suite: LoadedSuite, mutants: Sequence["Mutant"]) -> list[Execution]:
     """Score mutants, those of one kind at a time: no two of them are of one case."""
     executions: dict[int, Execution] = {}
     for places in kinds_of(mutants).values():
@@ -113,7 +113,7 @@ class Mutation:
 
     def __init__(
         self,
-        suite: Suite,
+        suite: LoadedSuite,
         name: str,
         mutators: Sequence[Mutator],
         answers: Mapping[str, Any],
@@ -205,7 +205,7 @@ class Mutation:
         self.rewrites = [each for each in self.rewrites if each.case.id in sound]
 
 
-def _with_parts(case: Case, suite: Suite) -> Case:
+def _with_parts(case: Case, suite: LoadedSuite) -> Case:
     """Return an answered case that knows where its parts are, also if they do not say what the answer took."""
     parts = suite.parts_of(case)
     known = with_figures(case, parts)
@@ -214,7 +214,7 @@ def _with_parts(case: Case, suite: Suite) -> Case:
     return replace(case, origin=PredictionParts(parts, case.prediction))
 
 
-def _scores_nothing(suite: Suite, original: Execution) -> bool:
+def _scores_nothing(suite: LoadedSuite, original: Execution) -> bool:
     """Return whether an answer is as bad as can be by every metric of a gate, so that nothing makes it worse."""
     scores, judged = original.scores(suite), []
     for name in suite.judged_metrics:
@@ -226,7 +226,7 @@ def _scores_nothing(suite: Suite, original: Execution) -> bool:
     return bool(judged) and all(judged)
 
 
-def _for_suite(mutators: Sequence[Mutator], suite: Suite) -> list[Mutator]:
+def _for_suite(mutators: Sequence[Mutator], suite: LoadedSuite) -> list[Mutator]:
     """Return the mutators for a suite's evaluators, without those that give way to others of them."""
     names = {each.name for each in suite.evaluators.values()}
     fitting = [each for each in mutators if not each.evaluators or names.intersection(each.evaluators)]
@@ -241,7 +241,7 @@ def _expects_else(other: Case, case: Case) -> bool:
 
 
 def mutation_of(
-    suite: Suite,
+    suite: LoadedSuite,
     mutators: Sequence[Mutator],
     answers: Mapping[str, Any] | None = None,
     seed: int = 0,
@@ -275,7 +275,7 @@ class JudgedScorer:
     key: SuiteKey
     options: JudgeOptions
 
-    def refuse(self, suite: Suite) -> None:
+    def refuse(self, suite: LoadedSuite) -> None:
         """Refuse judges that exist in pytest only.
 
         Raises:
@@ -302,10 +302,10 @@ class JudgedScorer:
             for case in cases:
                 yield LoadedCase(structs.replace(suite, cases=tuple(cases)), case, self._key(suite))
 
-    def _key(self, suite: Suite) -> SuiteKey:
+    def _key(self, suite: LoadedSuite) -> SuiteKey:
         return self.key._replace(variant=suite.system)
 
-    def __call__(self, suite: Suite, cases: Sequence[Case]) -> list[Execution]:
+    def __call__(self, suite: LoadedSuite, cases: Sequence[Case]) -> list[Execution]:
         """Score answered cases, of which no two have the same id.
 
         Raises:
@@ -327,7 +327,7 @@ class JudgedScorer:
         return executions
 
 
-def _kinds(mutation: Mutation) -> Iterator[tuple[Suite, list[Case]]]:
+def _kinds(mutation: Mutation) -> Iterator[tuple[LoadedSuite, list[Case]]]:
     """Yield everything that is judged, in groups without two answers to one case."""
     yield mutation.suite, mutation.cases
     for mutants in (mutation.mutants, mutation.rewrites):

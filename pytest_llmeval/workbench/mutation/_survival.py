@@ -15,7 +15,7 @@ from pytest_llmeval.judges import JudgeOffError
 from pytest_llmeval.numbers import Table, wilson_interval
 from pytest_llmeval.reports import POWER, GateNotice, KindOutcome, Survival
 from pytest_llmeval.run import Execution, JudgedSuite, Reported, RunScope
-from pytest_llmeval.suites import Suite
+from pytest_llmeval.suites import LoadedSuite
 from pytest_llmeval.targets import WITHHELD
 from pytest_llmeval.workbench.mutation._mutants import (
     Mutant,
@@ -59,7 +59,7 @@ class GateWatch:
         waits: Whether a judge who was not asked decides whether cases pass.
     """
 
-    suite: Suite
+    suite: LoadedSuite
     table: Table
     names: Sequence[str]
     broken: Mapping[str, Mapping[int, Broken]]

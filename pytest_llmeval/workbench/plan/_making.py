@@ -66,7 +66,7 @@ from pytest_llmeval.workbench.plan import (
 if TYPE_CHECKING:
     from pytest_llmeval.baselines import Keeper
     from pytest_llmeval.judges import JudgeOptions, Price, StoredJudgement, SuiteJudges
-    from pytest_llmeval.suites import Suite, SuiteKey
+    from pytest_llmeval.suites import LoadedSuite, SuiteKey
 
 _PLACEHOLDER = "an answer that does not exist yet"
 """Stands for answers when evaluators are asked how many questions they will have about them."""
@@ -97,7 +97,7 @@ class _CallTally:
         answered: Predictions that are stored.
     """
 
-    suite: "Suite"
+    suite: "LoadedSuite"
     judges: dict[str, Juror] = field(default_factory=dict)
     modes: Counter[tuple[str, str]] = field(default_factory=Counter)
     likely: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -127,7 +127,7 @@ class Planner:
     options: "JudgeOptions"
     _tallies: "dict[SuiteKey, _CallTally]" = field(default_factory=dict)
     _counted_keys: set[str] = field(default_factory=set)
-    _own_parts: "dict[SuiteKey, Suite]" = field(default_factory=dict)
+    _own_parts: "dict[SuiteKey, LoadedSuite]" = field(default_factory=dict)
     _blocks: set[Any] = field(default_factory=set)
     _called: "set[tuple[SuiteKey, str, int]]" = field(default_factory=set)
     _notes: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -401,7 +401,7 @@ class Planner:
             self._reasons[reason] = None
         return forecast
 
-    def _past_answers(self, key: "SuiteKey", suite: "Suite") -> Iterator[CallSample]:
+    def _past_answers(self, key: "SuiteKey", suite: "LoadedSuite") -> Iterator[CallSample]:
         recordings = self.answering.recordings
         for row in recordings.rows_of(key.display_path, key.variant) if recordings is not None else ():
             figures: Mapping[str, float] = row.get("figures", {})
@@ -441,7 +441,7 @@ def _foreseen(question: PanelQuestion) -> Judgement | None:
     return None if verdict is None else Judgement(verdict)
 
 
-def _is_answered(suite: "Suite") -> bool:
+def _is_answered(suite: "LoadedSuite") -> bool:
     """Return whether something other than a fixture answers cases that carry no prediction."""
     return suite.model is not None or (suite.target is not None and not suite.target.is_for_fixture)
 

@@ -11,7 +11,7 @@ from typing import Any
 from pytest_llmeval.cli import CommandResult, amount, count, share, write_text
 from pytest_llmeval.core import PASS_RATE, GateOutcome, LlmevalError, counted, limit, number, unknown_name
 from pytest_llmeval.gates import WATCHED_RUNS, split_statistic
-from pytest_llmeval.suites import Suite
+from pytest_llmeval.suites import LoadedSuite
 from pytest_llmeval.workbench._console import open_noted, table_lines
 from pytest_llmeval.workbench.plan._simulation import RepeatedScores
 from pytest_llmeval.workbench.plan._spread import EARLIER_RUNS, Plan, Planned, Sources, planned
@@ -93,7 +93,7 @@ def _power(options: Namespace) -> CommandResult:
     return CommandResult(0, {"suite": suite.name, **size, "plans": plans_data}, lines)
 
 
-def _plan_data(planned: Planned, suite: Suite, drops: Sequence[float] | None) -> dict[str, Any]:
+def _plan_data(planned: Planned, suite: LoadedSuite, drops: Sequence[float] | None) -> dict[str, Any]:
     """Return a plan as data: the drop that is found in 80 of 100 runs, and for others the chance and the cases."""
     plan, cases, times = planned.plan, len(suite.cases), suite.repeats.times
     data: dict[str, Any] = {"metric": planned.name, "basis": planned.basis, "detectable": None, "drops": []}
@@ -136,12 +136,12 @@ def _planned(options: Namespace, sources: Sources) -> list[Planned]:
     return [planned(sources, name, gate=gate, **how) for name in dict.fromkeys(names) for gate in sources.gates(name)]
 
 
-def _size(suite: Suite) -> str:
+def _size(suite: LoadedSuite) -> str:
     repeats = f", each run {suite.repeats.times} times" if suite.repeats.times > 1 else ""
     return counted(len(suite.cases), "case") + repeats
 
 
-def _lines(planned: Planned, suite: Suite, drops: Sequence[float] | None) -> Iterator[str]:
+def _lines(planned: Planned, suite: LoadedSuite, drops: Sequence[float] | None) -> Iterator[str]:
     plan, cases, times = planned.plan, len(suite.cases), suite.repeats.times
     yield ""
     if plan is None or not plan.spread.of_case(times):

@@ -22,7 +22,7 @@ from pytest_llmeval.numbers import (
     weighted_ratios,
 )
 from pytest_llmeval.reports import SuiteReport
-from pytest_llmeval.suites import Suite, SuiteKey
+from pytest_llmeval.suites import LoadedSuite, SuiteKey
 from pytest_llmeval.workbench._report_pair import with_ids_of
 from pytest_llmeval.workbench._reports import read_suites, results_of
 
@@ -278,12 +278,12 @@ class Sources:
         reports: Name and content of reports, with the case ids of the first one.
     """
 
-    suite: Suite
+    suite: LoadedSuite
     approved: CaseStatistics | None
     reports: Sequence[tuple[str, SuiteReport]]
 
     @classmethod
-    def read(cls, suite: Suite, path: Path, reports: Sequence[Path]) -> "Sources":
+    def read(cls, suite: LoadedSuite, path: Path, reports: Sequence[Path]) -> "Sources":
         """Read all sources that exist.
 
         Raises:
