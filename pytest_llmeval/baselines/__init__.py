@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from pytest_llmeval.baselines._comparable import (
         SharedTexts,
         Stamp,
-        comparable_of,
         day_of,
         digests_of,
+        evaluator_prints,
         fingerprint,
         head_commit,
         moment_of,
@@ -67,7 +67,7 @@ _HOMES = {
     "_comparable": (
         "SharedTexts",
         "Stamp",
-        "comparable_of",
+        "evaluator_prints",
         "day_of",
         "digests_of",
         "fingerprint",

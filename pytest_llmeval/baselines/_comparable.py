@@ -132,13 +132,18 @@ def comparable_of(suite: LoadedSuite, judges: Mapping[str, Mapping[str, str]] | 
         cases=fingerprint([case.id for case in cases]),
         data=fingerprint([[case.id, *_content(case)] for case in cases], shared),
         thresholds=fingerprint(limits) if limited else "",
-        evaluators={
-            label: _print(evaluator, suite.readings[label], suite.path.parent)
-            for label, evaluator in suite.evaluators.items()
-        },
+        evaluators=evaluator_prints(suite),
         judges={label: dict(judge) for label, judge in (judges or {}).items()},
         repeats=str(suite.repeats) if suite.repeats.times > 1 else "",
     )
+
+
+def evaluator_prints(suite: LoadedSuite) -> dict[str, EvaluatorPrint]:
+    """Return what of each evaluator decides its scores, by label."""
+    return {
+        label: _print(evaluator, suite.readings[label], suite.path.parent)
+        for label, evaluator in suite.evaluators.items()
+    }
 
 
 def basis_of(comparable: Comparable) -> dict[str, str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 from pytest_llmeval._version import __version__
-from pytest_llmeval.baselines import comparable_of, fingerprint
+from pytest_llmeval.baselines import evaluator_prints, fingerprint
 from pytest_llmeval.core import MISSING, Case, LlmevalError, format_error, origin
 from pytest_llmeval.data import IN_MODULE, display_path
 from pytest_llmeval.run._shards import SuitePrint
@@ -51,7 +51,7 @@ def print_suite(suite: LoadedSuite, root: Path, plugins: Iterable[str]) -> Suite
         path=display_path(suite.path, root),
         file=digest_of(file_of_suite(suite.path)),
         data=fingerprint([_content(case) for case in cases]),
-        evaluators=fingerprint([comparable_of(suite).evaluators, _code(suite)]),
+        evaluators=fingerprint([evaluator_prints(suite), _code(suite)]),
         plugins={name: digest_of(_file_of(name, root)) for name in plugins},
     )
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 from msgspec import Struct, to_builtins
 from msgspec.json import encode
 
-from pytest_llmeval.baselines import comparable_of, contents_of, fingerprint
+from pytest_llmeval.baselines import contents_of, evaluator_prints, fingerprint
 from pytest_llmeval.core import Case
 from pytest_llmeval.data import IN_MODULE, display_path
 from pytest_llmeval.suites import LoadedSuite
@@ -174,7 +174,7 @@ def _code(suite: LoadedSuite, item: Any, folder: Path) -> Iterator[tuple[str, st
 
 def _suite(suite: LoadedSuite, file: str) -> SuiteDump:
     facts = {}
-    for label, each in comparable_of(suite).evaluators.items():
+    for label, each in evaluator_prints(suite).items():
         noun = "judging evaluator" if suite.evaluators[label].asks else "evaluator"
         facts[f"{noun} {label}"] = _text(each.options)
         facts |= {f"check {check.name}": _text(check.entry) for check in getattr(suite.evaluators[label], "ready", ())}

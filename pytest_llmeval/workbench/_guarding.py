@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import Struct, structs
 
-from pytest_llmeval.baselines import comparable_of, contents_of, digests_of
+from pytest_llmeval.baselines import contents_of, digests_of, evaluator_prints
 from pytest_llmeval.core import MISSING, Case, LlmevalError, as_line, counted, listed
 from pytest_llmeval.data import Document
 from pytest_llmeval.gates import Gate, GateKey, LimitGate
@@ -273,7 +273,7 @@ def _evaluators(base: SuiteState, head: SuiteState) -> Iterator[Loosening]:
             line = head.line(now[0]) if now else base.line(keys[0])
             values = [as_line({key: state.document.data.get(key) for key in keys}) for state in (base, head)]
             yield Loosening(head.file, line, "judge", "changed", values[0], values[1], not now)
-    old, new = comparable_of(base.suite).evaluators, comparable_of(head.suite).evaluators
+    old, new = evaluator_prints(base.suite), evaluator_prints(head.suite)
     for label, before in old.items():
         evaluator = base.suite.evaluators[label]
         if evaluator.asserts:
@@ -483,5 +483,5 @@ def _changed_cases(base: SuiteState, head: SuiteState, pairs: Mapping[str, str])
     """Return the cases of both states whose scores or limits may differ for the same answer."""
     old, new = digests_of(base.suite), digests_of(head.suite)
     same = [_entry(each) for each in base.checks] == [_entry(each) for each in head.checks]
-    same = same and comparable_of(base.suite).evaluators == comparable_of(head.suite).evaluators
+    same = same and evaluator_prints(base.suite) == evaluator_prints(head.suite)
     return [before for before, now in pairs.items() if not same or old[before] != new[now]]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from pytest_llmeval._version import __version__
-from pytest_llmeval.baselines import comparable_of, digests_of, fingerprint, plain
+from pytest_llmeval.baselines import digests_of, evaluator_prints, fingerprint, plain
 from pytest_llmeval.core import MISSING, is_of_users
 from pytest_llmeval.data import IN_MODULE, input_files, searching_within
 from pytest_llmeval.run import file_of_suite
@@ -99,7 +99,7 @@ class ProjectInputs:
         ways = [suite, *(suite.for_variant(name) for name in suite.opponents if name in suite.systems)]
         values = {"Python": "{}.{}".format(*sys.version_info), "pytest-llmeval-suite": __version__}
         values |= self._settings
-        for label, each in comparable_of(suite).evaluators.items():  # whose print leaves out which metrics are reported
+        for label, each in evaluator_prints(suite).items():  # whose print leaves out which metrics are reported
             reported = getattr(suite.evaluators[label], "metrics", None)
             values[f"evaluator {label}"] = fingerprint(plain([each, reported]))
         values |= {f"judge of {label}": fingerprint(dict(each)) for label, each in judges.items()}
@@ -166,7 +166,7 @@ class ProjectInputs:
 
     def _texts(self, suite: LoadedSuite) -> set[str]:
         ways = [suite, *(suite.for_variant(name) for name in suite.opponents if name in suite.systems)]
-        options = plain([each.options for each in comparable_of(suite).evaluators.values()])
+        options = plain([each.options for each in evaluator_prints(suite).values()])
         return {*_texts([options, *(plain(getattr(way, key)) for way in ways for key in _KEYS)])}
 
     def _used_values(self, suite: LoadedSuite, used: Iterable[str], unknown: list[str]) -> Iterator[tuple[str, str]]:

@@ -11,7 +11,7 @@ import yaml
 from project import load_text
 
 from pytest_llmeval import Case, EvaluatorError, SuiteError, get_checks
-from pytest_llmeval.baselines import comparable_of, digests_of
+from pytest_llmeval.baselines._comparable import comparable_of, digests_of
 from pytest_llmeval.evaluators import Checks
 from pytest_llmeval.evaluators.checks._evaluator import JudgedChecks
 from pytest_llmeval.suites import LoadedSuite, Registry, default_registry

@@ -100,7 +100,7 @@ evaluators:
 
 
 def test_what_an_evaluator_reads_decides_whether_runs_can_be_compared(tmp_path: Path) -> None:
-    from pytest_llmeval.baselines import comparable_of
+    from pytest_llmeval.baselines._comparable import comparable_of
 
     plain = comparable_of(load_text(f"evaluators: [text]\n{CASES}", tmp_path))
     assert plain.evaluators["text"].options == {}
