@@ -2,6 +2,7 @@
 
 import types
 from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
@@ -13,6 +14,7 @@ from msgspec import Struct, structs
 from pytest_llmeval.core import BAD, MISSING, BudgetError, Case, LlmevalError, SuiteError, origin, printable
 from pytest_llmeval.data import IN_MODULE
 from pytest_llmeval.plugin._blocking import FACTORIES, InstalledPlugins, blocking_fixture, is_ours, outlives_its_test
+from pytest_llmeval.plugin._options import shard_of_run
 from pytest_llmeval.plugin._payload import (
     CASE_FIXTURES,
     LOADER,
@@ -265,12 +267,27 @@ class EvalModule(SyntheticModule):
         cases = [{case.id: case for case in way.suite.cases[: 1 if suite.bulk else None]} for way in ways]
         # Faults may mean that all cases were read wrongly, so nothing is called for any of them.
         ran = () if suite.all_faults and self._makes_calls(variants) else suite.cases
+        elsewhere = self._cases_elsewhere()
         for name in dict.fromkeys(each.id for each in ran):
             for way, own in zip(ways, cases, strict=True):
-                if name in own:
+                if name not in own:
+                    continue
+                if name in elsewhere:
+                    self.config.stash[LOADER].left_out.collected.add(f"{self.nodeid}::{_item_name(way, own[name])}")
+                else:
                     yield self._item(way, own[name])
         if suite.all_faults:
             yield FaultyCases.from_parent(self, name="<faults>", faults=SuiteError(suite.all_faults))
+
+    def _cases_elsewhere(self) -> AbstractSet[str]:
+        """Return the cases of other shards: an item for each of them would cost more than reading it."""
+        shard, suite = shard_of_run(self.config), self._suite
+        if shard is None or suite.bulk:
+            return frozenset()
+        from pytest_llmeval.run import groups_of
+
+        place = self.config.stash[LOADER].key(suite).display_path
+        return {name for name, group in groups_of(suite).items() if not shard.has(place, group)}
 
     def _ways(self, variants: list[pytest.Function], judge_client: list[pytest.Function]) -> "list[_Way]":
         """Return the ways to answer the suite's cases: its systems, or the variants of the fixture."""
@@ -303,12 +320,12 @@ class EvalModule(SyntheticModule):
 
     def _item(self, way: "_Way", case: Case) -> CaseItem:
         suite, variant = way.suite, way.prototype
-        name = "bulk" if suite.bulk else printable(case.id)
+        name = _name(way, case)
         function = self._function(variant.obj.__module__, variant.obj.__code__, name, _line(suite, case))
         if case.tags and not suite.bulk:
             function.__dict__["pytestmark"] = [getattr(pytest.mark, tag).mark for tag in case.tags]
         callspec = getattr(variant, "callspec", None)
-        whole = f"{name}[{way.key.variant}]" if way.key.variant else name
+        whole = _item_name(way, case)
         item: CaseItem = CaseItem.from_parent(
             self,
             name=whole,
@@ -341,6 +358,15 @@ class _Way(Struct, frozen=True):
     key: SuiteKey
     early: EarlyCalls
     resting: str
+
+
+def _name(way: _Way, case: Case) -> str:
+    return "bulk" if way.suite.bulk else printable(case.id)
+
+
+def _item_name(way: _Way, case: Case) -> str:
+    name = _name(way, case)
+    return f"{name}[{way.key.variant}]" if way.key.variant else name
 
 
 def link_followers(items: Iterable[pytest.Item]) -> None:

@@ -114,7 +114,7 @@ def note_selection(loader: SuiteLoader, collected: Sequence[pytest.Item], select
     if len(collected) != len(selected):
         loader.left_out.deselected = keys_of(collected).keys() - {item.nodeid for item in selected}
     if shard_of_run(config) is not None or _is_kept(config):
-        loader.left_out.collected = {*keys_of(collected)}
+        loader.left_out.collected |= keys_of(collected).keys()
 
 
 def _is_kept(config: pytest.Config) -> bool:

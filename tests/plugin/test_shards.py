@@ -215,6 +215,12 @@ def test_a_shard_judges_no_gate_and_says_who_does(machines: Machines) -> None:
         assert not re.search("gate (PASSED|FAILED)|snapshot", ran.out)
 
 
+def test_only_tests_are_collected_to_be_left_to_other_shards(machines: Machines) -> None:
+    deselected = re.search(r"(\d+) deselected", machines.shown[2].out)
+    assert deselected is not None
+    assert int(deselected[1]) < 2 * len(WORDS) + len(machines.shown)  # of test_over.py, and bulk items without a case
+
+
 def test_a_shard_that_is_killed_is_missed_by_name(machines: Machines) -> None:
     assert machines.killed is not None
     assert machines.killed.code == -signal.SIGKILL
