@@ -3,6 +3,7 @@
 import asyncio
 import atexit
 import gzip
+import io
 import json
 import os
 import select
@@ -18,7 +19,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 from unittest import mock
 
 from distributed import LocalCluster
@@ -65,7 +66,13 @@ class Finished:
 
 
 def run_python(
-    arguments: Sequence[str], environment: Mapping[str, str], folder: Path, *, workers: int = 0, cold: bool = False
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    folder: Path,
+    *,
+    workers: int = 0,
+    cold: bool = False,
+    libraries: tuple[str, ...] = (),
 ) -> Finished:
     """Do what ``python ARGUMENTS`` does.
 
@@ -75,6 +82,7 @@ def run_python(
         folder: Where it runs.
         workers: How many the run gives to xdist.
         cold: Whether Python itself has to start, as it does for variables that it reads at that time.
+        libraries: What else the process has imported that is forked for the command, as the project imports it anyway.
     """
     environment = {"OPENBLAS_NUM_THREADS": "1", **environment}
     if cold or _at_start(environment) != _at_start(ENVIRONMENT):
@@ -93,7 +101,7 @@ def run_python(
         out, err = (Path(written, name) for name in ("out", "err"))
         out.touch()
         err.touch()
-        code = Started(arguments, environment, folder, out, err, workers=workers).wait()
+        code = Started(arguments, environment, folder, out, err, workers=workers, libraries=libraries).wait()
         return Finished(code, out.read_text(encoding="utf-8"), err.read_text(encoding="utf-8"))
 
 
@@ -121,17 +129,47 @@ def changed_at_start() -> dict[str, str | None]:
     return {name: now.get(name) for name in sorted({*now, *then}) if now.get(name) != then.get(name)}
 
 
+class Warm(NamedTuple):
+    """A process that forks for commands.
+
+    Attributes:
+        commands: Where they are written to.
+        replies: Where it replies, without a buffer: when one of two lines has been read, `select` sees the other.
+    """
+
+    commands: io.FileIO
+    replies: io.FileIO
+
+
 @cache
-def _warm() -> "subprocess.Popen[bytes]":
+def _warm(libraries: tuple[str, ...] = ()) -> Warm:
+    """Return the process that has imported libraries next to what most commands need."""
+    if libraries:
+        return _warm_with(libraries)
     process = subprocess.Popen(
         [sys.executable, str(Path(__file__).with_name("warm_process.py"))],
         env=ENVIRONMENT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        bufsize=0,  # of two lines that have come, one is read: `select` does not see what a buffer holds
+        bufsize=0,
     )
     atexit.register(process.communicate)  # without input, it ends
-    return process
+    assert isinstance(process.stdin, io.FileIO)
+    assert isinstance(process.stdout, io.FileIO)
+    return Warm(process.stdin, process.stdout)
+
+
+def _warm_with(libraries: tuple[str, ...]) -> Warm:
+    """Have a fork of the warm process import libraries, and return it."""
+    with tempfile.TemporaryDirectory() as folder:
+        commands, replies = (Path(folder, name) for name in ("commands", "replies"))
+        os.mkfifo(commands)
+        os.mkfifo(replies)
+        asked = {"libraries": libraries, "commands": str(commands), "replies": str(replies)}
+        warm = _warm()
+        warm.commands.write(json.dumps(asked).encode() + b"\n")
+        warm.replies.readline()
+        return Warm(io.FileIO(commands, "w"), io.FileIO(replies))
 
 
 class Started:
@@ -152,6 +190,7 @@ class Started:
         *,
         workers: int = 0,
         group: bool = False,
+        libraries: tuple[str, ...] = (),
     ) -> None:
         """Start it.
 
@@ -163,9 +202,10 @@ class Started:
             err: Where it writes errors; must exist.
             workers: How many the run gives to xdist.
             group: Whether it leads a group of processes, which signals can be sent to.
+            libraries: What else the process has imported that is forked for the command.
         """
         self.code: int | None = None
-        self._warm = _warm()
+        self._warm = _warm(libraries)
         command = {
             "arguments": list(arguments),
             "environment": dict(environment),
@@ -175,8 +215,7 @@ class Started:
             "err": str(err),
             "group": group,
         }
-        assert self._warm.stdin is not None
-        self._warm.stdin.write(json.dumps(command).encode() + b"\n")
+        self._warm.commands.write(json.dumps(command).encode() + b"\n")
         self.pid = self._reply()
 
     def wait(self) -> int:
@@ -191,11 +230,10 @@ class Started:
 
     def has_ended(self, seconds: float = 0) -> bool:
         """Return whether the process has ended, or does so in some seconds."""
-        return self.code is not None or bool(select.select([self._warm.stdout], [], [], seconds)[0])
+        return self.code is not None or bool(select.select([self._warm.replies], [], [], seconds)[0])
 
     def _reply(self) -> int:
-        assert self._warm.stdout is not None
-        return int(self._warm.stdout.readline())
+        return int(self._warm.replies.readline())
 
 
 IS_ROOT: Final = hasattr(os, "geteuid") and not os.geteuid()

@@ -15,6 +15,7 @@ import io
 import json
 import os
 import pkgutil
+import re
 import runpy
 import signal
 import sys
@@ -22,7 +23,7 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
@@ -32,8 +33,9 @@ from typing import Any, NoReturn
 from execnet import gateway_base, gateway_io
 
 LIBRARIES = (
-    *("aiohttp", "asyncio", "execnet.gateway_bootstrap", "numpy", "pdb", "pydantic", "pytest", "rapidfuzz"),
-    *("scipy.special", "sqlite3", "tabulate", "threadpoolctl", "unittest", "xml.etree.ElementTree", "yaml"),
+    *("aiohttp", "asyncio", "execnet.gateway_bootstrap", "filelock", "genai_prices.data", "jinja2", "jmespath"),
+    *("numpy", "pdb", "pydantic", "pytest", "pwd", "rapidfuzz", "regex", "scipy.special", "sqlite3", "tabulate"),
+    *("threadpoolctl", "unittest", "xml.etree.ElementTree", "yaml"),
 )
 REHEARSAL = """\
 evaluators: [{text: {metrics: [exact_match, f1]}}, {judge: {mode: default_binary}}]
@@ -257,21 +259,66 @@ def _load() -> None:
             importlib.import_module(each.name)
     _rehearse()
     importlib.import_module("xdist.dsession")  # pytest rewrites what plugins are only if it loads them first
+    _prepare()
+    _rest()
+
+
+def _rest() -> None:
+    """Be ready for forks."""
     assert threading.enumerate() == [threading.main_thread()], f"forks would lose {threading.enumerate()}"
     gc.collect()
     gc.freeze()  # a collection in a fork need not look at all this
 
 
+def _prepare() -> None:
+    """Have the first run of a fork find the plugins of pytest registered, unless it leaves some of them out."""
+    from _pytest import config
+
+    begin, prepared = config.get_config, config.get_config()
+    names = {name for name, _ in prepared.pluginmanager.list_name_plugin()}
+
+    def get_config(args: Sequence[str] | None = None, plugins: Any = None, **more: Any) -> config.Config:
+        nonlocal prepared
+        found, prepared = prepared, None
+        given = tuple(args or ())
+        if found is None or names.intersection(re.findall(r"-p ?no:(\w+)", " ".join(given))):
+            return begin(args, plugins, **more)
+        found.invocation_params = found.InvocationParams(args=given, plugins=plugins, dir=Path.cwd())
+        if more.get("prog"):
+            found._parser.prog = more["prog"]
+        found.pluginmanager.consider_preparse(given, exclude_only=True)
+        return found
+
+    config.get_config = get_config
+
+
 def _serve() -> None:
-    """Fork for every command; reply with the id of the process, and with its exit code when it has ended."""
+    """Fork for every command; reply with the id of the process, and with its exit code when it has ended.
+
+    A fork that is to import libraries serves elsewhere from then on, and nothing waits for its end.
+    """
     replies = os.dup(1)
     for command in _commands():
+        serves = "libraries" in command
         pid = os.fork()
         if not pid:
             os.close(replies)
-            _end(partial(_run, command))
+            _end(partial(_serve_with if serves else _run, command))
         os.write(replies, f"{pid}\n".encode())
-        os.write(replies, f"{os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])}\n".encode())
+        if not serves:
+            os.write(replies, f"{os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])}\n".encode())
+
+
+def _serve_with(command: Any) -> None:
+    """Import libraries, and serve by two pipes that have names."""
+    for name in command["libraries"]:
+        importlib.import_module(name)
+    _rest()
+    for descriptor, (name, mode) in enumerate(((command["commands"], os.O_RDONLY), (command["replies"], os.O_WRONLY))):
+        opened = os.open(name, mode)
+        os.dup2(opened, descriptor)
+        os.close(opened)
+    _serve()
 
 
 if __name__ == "__main__":

@@ -84,10 +84,16 @@ class Ran:
 
 
 class Project:
-    """A folder with suites and tests, and a way to run pytest on it."""
+    """A folder with suites and tests, and a way to run pytest on it.
+
+    Attributes:
+        path: The folder.
+        libraries: What takes long to import and is imported by every run: it is, before they start.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.libraries: tuple[str, ...] = ()
         self.ini()
 
     def ini(self, text: str = "") -> None:
@@ -137,7 +143,8 @@ class Project:
         line = ["-m", "pytest", *WITHOUT_UNUSED, *(f"-pno:{name}" for name in without)]
         line += ["--llmeval", f"--llmeval-report={report}"] if llmeval else []
         line += [f"-n{workers}"] if workers else []
-        done = run_python([*line, *args], os.environ, Path.cwd(), workers=workers + replacements, cold=cold)
+        how: Any = {"workers": workers + replacements, "cold": cold, "libraries": self.libraries}
+        done = run_python([*line, *args], os.environ, Path.cwd(), **how)
         found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
         return Ran(done.code, done.out + done.err, _counts(done.out.splitlines()), found)
 

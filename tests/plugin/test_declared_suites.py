@@ -82,22 +82,32 @@ ASYNC = {
 }
 
 
-@pytest.mark.parametrize(("kind", "mark"), [(kind, "asyncio") for kind in DATA] + [("mappings", "anyio")])
-def test_typed_cases_of_any_data_run_as_async_tests(project: "Project", kind: str, mark: str, workers: int) -> None:
-    project.write("test_support.py", TYPED.format(data=DATA[kind], mark=mark))
-    ran = project.run(*ASYNC[mark], "--snapshot-update", workers=workers, without=["rerunfailures"])
-    assert ran.code == 0, ran.text
-    if kind == "mappings":
-        ran = project.run(*ASYNC[mark], workers=workers, without=["rerunfailures"])
+def proven(suite: Any) -> bool:
+    """Return whether the cases of a suite passed with their labels and all their fields."""
+    outcomes = {case["id"]: case["outcome"] for case in suite["cases"]}
+    passed = outcomes == dict.fromkeys(("refund", "ship", "price"), "passed")
+    return passed and suite["cases"][0]["labels"] == {"topic": "refunds"} and suite["metrics"]["field_f1"]["value"] == 1
+
+
+@pytest.mark.parametrize("mark", ASYNC)
+def test_typed_cases_run_as_async_tests(project: "Project", mark: str, workers: int) -> None:
+    project.write("test_support.py", TYPED.format(data=DATA["mappings"], mark=mark))
+    for update in (["--snapshot-update"], []):
+        ran = project.run(*ASYNC[mark], *update, workers=workers, without=["rerunfailures"])
         assert ran.code == 0, ran.text
     assert ran.counts["passed"] >= 4
     (suite,) = ran.suites.values()
     assert suite["path"] == "test_support.py::support"
-    assert {case["id"]: case["outcome"] for case in suite["cases"]} == dict.fromkeys(
-        ("refund", "ship", "price"), "passed"
-    )
-    assert suite["cases"][0]["labels"] == {"topic": "refunds"}
-    assert suite["metrics"]["field_f1"]["value"] == 1
+    assert proven(suite)
+
+
+def test_typed_cases_are_those_of_any_data(project: "Project") -> None:
+    for kind, data in DATA.items():
+        project.write(f"test_{kind}.py", TYPED.format(data=data, mark="asyncio").replace('"support"', f'"{kind}"'))
+    ran = project.run(*ASYNC["asyncio"], "--snapshot-update", without=["rerunfailures"])
+    assert ran.code == 0, ran.text
+    assert {name.partition("[")[0] for name in ran.suites} == set(DATA)
+    assert all(map(proven, ran.suites.values()))
 
 
 def test_a_test_over_a_suite_is_skipped_without_the_option(project: "Project") -> None:

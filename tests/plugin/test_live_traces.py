@@ -66,13 +66,18 @@ EXPECTED = {"answer": "It is shipped.", "tool_calls": [{"name": "find_order"}]}
 TOOLS: dict[str, Any] = {"evaluators": [{"tools": {"order": "in_order"}}, {"text": {"metrics": ["exact_match"]}}]}
 
 
+def write(project: "Project", before: str = "") -> None:
+    project.libraries = ("pydantic_ai.models.test", "opentelemetry.sdk.trace.export")
+    project.write("bot.py", before + AGENT)
+
+
 def predictions(project: "Project") -> list[dict[str, Any]]:
     lines = (project.path / "p.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(each)["prediction"] for each in lines]
 
 
 def test_checks_look_at_the_spans_of_an_agent_live_and_replayed(project: "Project", workers: int) -> None:
-    project.write("bot.py", AGENT)
+    write(project)
     tool = {"attributes": {"gen_ai.tool.name": "find_order"}, "count": 1}
     checks = [{"span": tool}, {"not_span": {"failed": True}}, {"span": {"name": "pay"}, "name": "pays"}]
     cases = [{"id": "a", "input": "Where is order 7?", "expected": EXPECTED}]
@@ -87,7 +92,7 @@ def test_checks_look_at_the_spans_of_an_agent_live_and_replayed(project: "Projec
 
 
 def test_the_tool_by_which_a_model_gives_its_answer_is_no_call(project: "Project") -> None:
-    project.write("bot.py", AGENT)
+    write(project)
     expected = {"answer": {"answer": "It is shipped.", "order": 7}, "tool_calls": [{"name": "find_order"}]}
     case = {"id": "a", "input": "Where is order 7?", "expected": expected}
     evaluators = [{"tools": {"order": "exact"}}, {"fields": {}}]
@@ -100,7 +105,7 @@ def test_the_tool_by_which_a_model_gives_its_answer_is_no_call(project: "Project
 
 @pytest.mark.parametrize("name", ["ask", "ask_here", "ask_later"])
 def test_an_instrumented_agent_is_scored_by_its_spans(project: "Project", name: str, workers: int) -> None:
-    project.write("bot.py", AGENT)
+    write(project)
     words = ["Where is order 7?", "And order 8?", "And 9?"]
     cases = [{"id": f"c{at}", "input": word, "expected": EXPECTED} for at, word in enumerate(words)]
     target = {"python": f"bot:{name}", "traces": True}
@@ -117,7 +122,7 @@ def test_an_instrumented_agent_is_scored_by_its_spans(project: "Project", name: 
 
 
 def test_what_a_target_says_itself_counts(project: "Project") -> None:
-    project.write("bot.py", AGENT)
+    write(project)
     case = {"id": "a", "input": "Where?", "expected": EXPECTED}
     project.suite("s.eval.yaml", [case], target={"python": "bot:own", "traces": True}, **TOOLS)
     project.run("--llmeval-predictions=p.jsonl")
@@ -131,7 +136,7 @@ def test_what_a_target_says_itself_counts(project: "Project") -> None:
     [("record", {"answer": "It is shipped.", "order": 7}), ("bare_record", {"order": 7, "state": "shipped"})],
 )
 def test_spans_next_to_a_record_change_no_field(project: "Project", name: str, expected: Any) -> None:
-    project.write("bot.py", AGENT)
+    write(project)
     case = {"id": "a", "input": "Where?", "expected": expected}
     target = {"python": f"bot:{name}", "traces": True}
     project.suite("s.eval.yaml", [case], target=target, evaluators=[{"fields": {}}])
@@ -157,7 +162,7 @@ provider = TracerProvider()
 provider.add_span_processor(SimpleSpanProcessor(ConsoleSpanExporter(out=open("spans.txt", "w"))))
 trace.set_tracer_provider(provider)
 """
-    project.write("bot.py", own + AGENT)
+    write(project, own)
     case = {"id": "a", "input": "Where?", "expected": EXPECTED}
     project.suite("s.eval.yaml", [case], target={"python": "bot:ask", "traces": True}, **TOOLS)
     ran = project.run("--llmeval-predictions=p.jsonl")

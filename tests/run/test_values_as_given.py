@@ -5,6 +5,7 @@ import dataclasses
 import datetime as dt
 import enum
 import math
+import os
 import pathlib
 from collections import OrderedDict, deque
 from decimal import Decimal
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, SecretStr, computed_field, field_validator
+from running import WITHOUT_UNUSED, run_python
 
 import pytest_llmeval as ev
 
@@ -167,7 +169,7 @@ KINDS: dict[str, st.SearchStrategy[Any]] = {
     "text": WORDS.filter(bool),
 }
 
-RUNS = settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
+RUNS = settings(max_examples=settings().max_examples // 5, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @pytest.fixture(params=KINDS)
@@ -308,11 +310,40 @@ def test_keys_that_are_numbers_have_a_type() -> None:
 MODULE = """
 import os
 from decimal import Decimal
+
 import pytest
+from pydantic import BaseModel
+
 import pytest_llmeval as ev
-from tests.run.test_values_as_given import Bare, Data, Pay, Plain, Sub, Tags
 
 SHARED = "PYTEST_XDIST_WORKER" in os.environ
+
+
+class Pay(BaseModel):
+    amount: Decimal
+
+class Base(BaseModel):
+    key: str = "base"
+
+class Sub(Base):
+    more: int = 7
+
+class Data(BaseModel):
+    raw: bytes
+
+class Tags(BaseModel):
+    names: set[str]
+
+class Plain:
+    def __init__(self, a):
+        self.a = a
+
+    def __eq__(self, other):
+        return isinstance(other, Plain) and other.a == self.a
+
+    def __hash__(self):
+        return hash(self.a)
+
 VALUES = [Pay(amount=Decimal("12345678901234567.89")), Data(raw=b"x"), Plain(3), Sub(more=2), Tags(names={"a", "b"}),
     {1, 2}, b"x", Decimal("1.50"), (1, 2), {1: "a"}, float("nan"), {"a": [1]}]
 ROWS = [ev.Case(f"c{n}", value, value) for n, value in enumerate(VALUES)]
@@ -342,10 +373,10 @@ def test_fixture(evaluate):
 """
 
 
-@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["here", "in two workers"])
-def test_items_tests_and_fixtures_get_the_object(pytester: pytest.Pytester, workers: list[str]) -> None:
-    pytester.syspathinsert(str(pathlib.Path(__file__).parents[2]))
+@pytest.mark.parametrize("workers", [0, 2])
+def test_items_tests_and_fixtures_get_the_object(pytester: pytest.Pytester, workers: int) -> None:
     pytester.makepyfile(MODULE)
-    result = pytester.runpytest_subprocess("--llmeval", "-rA", "-p", "no:cacheprovider", *workers)
-    result.assert_outcomes(passed=25)
-    assert result.ret == 0
+    line = ["-m", "pytest", "--llmeval", "-p", "no:cacheprovider", *WITHOUT_UNUSED, *([f"-n{workers}"] * bool(workers))]
+    done = run_python(line, os.environ, pytester.path, workers=workers)
+    assert "25 passed" in done.out
+    assert done.code == 0

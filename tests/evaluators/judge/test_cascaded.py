@@ -140,6 +140,7 @@ def test_a_cascade_is_asked_not_measured() -> None:
         Cascaded(JUDGE, 0.1).measure(CASE)
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("audit", [0.1, 0.2])
 def test_intervals_cover_the_mean_of_the_large_judge(audit: float) -> None:
     random = np.random.default_rng(7)
