@@ -311,6 +311,9 @@ def _serve() -> None:
 
 def _serve_with(command: Any) -> None:
     """Import libraries, and serve by two pipes that have names."""
+    from _pytest.assertion.rewrite import AssertionRewritingHook
+
+    AssertionRewritingHook._warn_already_imported = lambda *_: None  # type: ignore[method-assign]  # plugins among them
     for name in command["libraries"]:
         importlib.import_module(name)
     _rest()

@@ -40,15 +40,18 @@ def student_quantile(freedom: float, p: float) -> float:
     """Return what a share `p`, between 0 and 1, lies below."""
     if p > 1 / 2:
         return -student_quantile(freedom, 1 - p)
-    low = high = normal_quantile(p)
-    while student_cdf(freedom, low) > p:
-        low *= 2
-    while low < (middle := (low + high) / 2) < high:
-        if student_cdf(freedom, middle) > p:
-            high = middle
-        else:
-            low = middle
-    return high
+    # Below 0 the probability is convex, and Student's quantile is below the normal one: Newton's steps stay above it.
+    t = normal_quantile(p)
+    while (excess := student_cdf(freedom, t) - p) > 0 and (density := _student_density(freedom, t)) > 0:
+        if (following := t - excess / density) == t:
+            break
+        t = following
+    return t
+
+
+def _student_density(freedom: float, t: float) -> float:
+    scale = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2) - math.log(freedom * math.pi) / 2
+    return math.exp(scale - (freedom + 1) / 2 * math.log1p(t * t / freedom))
 
 
 def _beta_share(a: float, x: float, b: float = 0.5) -> float:
