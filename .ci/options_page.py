@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, _SubParsersAction
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from pytest_llmeval.cli import OPTIONS
@@ -22,12 +23,15 @@ takes precedence over pytest's configuration. Options of one command only are in
 """
 
 
-def parsers() -> Iterator[tuple[str, ArgumentParser]]:
-    """Yield every command, and every action of a command, with its parser."""
+@cache
+def parsers() -> tuple[tuple[str, ArgumentParser], ...]:
+    """Return every command, and every action of a command, with its parser."""
+    found: list[tuple[str, ArgumentParser]] = []
     for name, command in default_registry().commands.items():
         parser = ArgumentParser(prog=f"llmeval {name}")
         command.configure(parser)
-        yield from _below(name, parser)
+        found += _below(name, parser)
+    return tuple(found)
 
 
 def _below(name: str, parser: ArgumentParser) -> Iterator[tuple[str, ArgumentParser]]:

@@ -14,7 +14,7 @@ from running import WITHOUT_UNUSED, run_python
 
 from pytest_llmeval.cli import main
 
-SMALL = 200
+SMALL = 100
 TIMES = 4
 MOST = 4.6
 """What may be needed for four times the rows, in place of 4."""

@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from running import run_python
 from servers import PATIENCE
 
 import pytest_llmeval
@@ -151,11 +152,16 @@ def test_merging_shards_loads_no_judge_and_nothing_that_a_suite_does_not_name(tm
 
 def test_a_gate_against_approved_scores_does_not_load_the_statistics_of_scipy(tmp_path: Path) -> None:
     head = "evaluators: [text]\nsnapshot: {tolerance: 1}\ngates: [{metric: f1, max_drop: 0.02}]\n"
-    for answers, options in (("x" * 12, ["--snapshot-update"]), ("y" * 5 + "x" * 7, [])):
+
+    def write(answers: str) -> None:
         cases = "".join(f"  - {{id: c{n}, expected: x, prediction: {each}}}\n" for n, each in enumerate(answers))
         (tmp_path / "s.eval.yaml").write_text(f"{head}cases:\n{cases}")
-        code = RUN.replace("name.partition('.')[0] for name", "name for name")
-        found = loaded(code, "-p", "no:cacheprovider", "--llmeval", *options, folder=tmp_path)
+
+    write("x" * 12)
+    assert run_python(["-m", "pytest", "--llmeval", "--snapshot-update"], os.environ, tmp_path).code == 0
+    write("y" * 5 + "x" * 7)
+    code = RUN.replace("name.partition('.')[0] for name", "name for name")
+    found = loaded(code, "-p", "no:cacheprovider", "--llmeval", folder=tmp_path)
     assert "pytest_llmeval.numbers._significance" in found
     assert "scipy.special" in found
     assert "scipy.stats" not in found

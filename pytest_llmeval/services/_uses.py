@@ -55,14 +55,15 @@ class UseRecord:
         self.uses: set[Use] = {WATCHED}
         self.aside: set[Path] = set()
         self._prefix = f"{self.top}{os.sep}"
-        installed = {sys.prefix, sys.base_prefix}
-        self._installed = tuple(f"{each}{os.sep}" for each in installed if not self.top.is_relative_to(each))
+        self._package, self._python = f"{Path(__file__).parent.parent}{os.sep}", f"{Path(os.__file__).parent}{os.sep}"
+        installed = [f"{each}{os.sep}" for each in (sys.prefix, sys.base_prefix)]
+        installed += [self._package] * (not self._package.startswith(self._prefix))
+        self._installed = tuple(each for each in installed if not self._prefix.startswith(each))
         self._names: dict[str, str | None] = {}
         self._code: dict[str, Any] = {__file__: _PYTHON}
         self._read: set[str] = set()
         self._written: set[str] = set()
         self.foreign: set[str] = set()
-        self._package, self._python = f"{Path(__file__).parent.parent}{os.sep}", f"{Path(os.__file__).parent}{os.sep}"
         early = (f"unknown {name} was imported before the run could watch it" for name in self._own_modules())
         self.uses |= {("", text) for text in early}
 
@@ -74,8 +75,13 @@ class UseRecord:
         return self.uses | loaded | spawns
 
     def _own_modules(self) -> Iterable[str]:
-        files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
-        return sorted(filter(None, (self.name(each) for each in files if isinstance(each, str))))
+        files = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
+        own = (
+            each
+            for each in files
+            if isinstance(each, str) and (os.pardir in each or not each.startswith(self._installed))
+        )
+        return sorted(filter(None, map(self.name, own)))  # of a thousand modules, few are the project's
 
     def name(self, path: Any) -> str | None:
         """Return the name of a file of the project; ``None`` for others, and for what is no input."""

@@ -114,6 +114,7 @@ def wandering(changed: float, runs: int = 40, count: int = 60, seed: int = 3) ->
     return out
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("changed", [0.3, 0.1, 0.05])
 def test_runs_that_share_most_answers_alarm_no_more_than_independent_ones(changed: float) -> None:
     every = wandering(changed)

@@ -121,6 +121,7 @@ def width(metric: MetricValue) -> float:
     return metric.high - metric.low
 
 
+@pytest.mark.release
 @pytest.mark.parametrize(
     ("evaluator", "longest"),
     [(F1, 6), (LONG, 40)],

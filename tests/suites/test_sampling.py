@@ -152,6 +152,7 @@ def test_intervals_are_narrower_by_what_was_drawn(tmp_path: Path) -> None:
     assert (corrected.value - corrected.low) / (apart.value - apart.low) == pytest.approx(0.6**0.5)  # type: ignore[operator]
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("by", [None, "topic"])
 def test_intervals_hold_the_value_of_all_cases_as_often_as_they_say(tmp_path: Path, by: str | None) -> None:
     """The cases are fixed, and which of them are drawn is left to chance: other seeds."""

@@ -29,7 +29,7 @@ def skewed(rng: np.random.Generator, cases: int) -> FloatArray:
 
 
 @pytest.mark.parametrize("scores", [binary, continuous, skewed])
-@pytest.mark.parametrize("cases", [20, 100, 500])
+@pytest.mark.parametrize("cases", [20, 100, pytest.param(500, marks=pytest.mark.release)])
 def test_a_random_order_rarely_speaks_against_what_is_so(scores: Scores, cases: int) -> None:
     """The hardest case: the total is 0, so that evidence against either side is a mistake."""
     wrong = {1: 0, -1: 0}

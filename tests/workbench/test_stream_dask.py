@@ -24,6 +24,7 @@ def cases() -> list[Case]:
     return [Case(str(n), None, "the fox", answers[n % 3], {"kind": "xy"[n % 2]}) for n in range(3_000)]
 
 
+@pytest.mark.release
 def test_a_killed_worker_loses_no_case_and_counts_none_twice(client: Client) -> None:
     before = client.run(os.getpid)
 

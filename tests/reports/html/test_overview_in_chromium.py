@@ -199,7 +199,7 @@ def test_a_table_that_goes_on_beyond_its_edge_shows_it_until_its_end(narrow: Bro
     narrow.until(f"String({marked}) === 'true,false'")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.release)])
 def test_assistive_software_finds_no_obstacle_in_what_broke(browser: Browser, page: Path, scheme: str) -> None:
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})

@@ -157,7 +157,7 @@ def test_on_a_narrow_screen_columns_stand_below_each_other_with_their_names(brow
         browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.release)])
 def test_every_fold_is_reached_by_the_keyboard_and_assistive_software_finds_no_obstacle(
     browser: Browser, tmp_path: Path, scheme: str
 ) -> None:
