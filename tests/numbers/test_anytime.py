@@ -33,6 +33,7 @@ def alarms(looks: list[WatchedRun], max_drop: float = 0.0) -> bool:
     return any(each.evidence >= NEEDED for each in found)
 
 
+@pytest.mark.release
 def test_fifty_equal_runs_alarm_in_less_than_one_of_twenty_histories_where_single_tests_alarm_in_a_third() -> None:
     equal = histories(120, 50)
     single = [any(look.drop > 1.96 * look.deviation for look in looks) for looks in equal]

@@ -116,7 +116,9 @@ def test_reordered_rows_are_no_other_cases(project: "Project") -> None:
     assert ran.suites["s"]["gates"][0]["outcome"] == "passed"
 
 
-@pytest.mark.parametrize("texts", ["failing", "all", "none"])
+@pytest.mark.parametrize(
+    "texts", [*(pytest.param(kind, marks=pytest.mark.release) for kind in ("failing", "all")), "none"]
+)
 def test_reports_are_compared_by_content(project: "Project", texts: str) -> None:
     write_rows(project, ROWS)
     project.run(f"--llmeval-texts={texts}", report="before.json", without=WITHOUT)

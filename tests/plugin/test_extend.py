@@ -183,7 +183,7 @@ def run(folder: Path, module: str, *arguments: str) -> Finished:
     return run_python(["-m", module, *arguments], {**os.environ, "PYTHONPATH": path}, folder, cold=True)
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n", "2"), marks=pytest.mark.release)])
 def test_a_run_uses_what_a_plugin_adds(folder: Path, workers: tuple[str, ...]) -> None:
     done = run(folder, "pytest", "--llmeval", "-v", "--llmeval-report=out.rst", *workers)
     assert "gate PASSED  gap(exact_match) <= 0.5  (the gap is 0.5)" in done.out, done.out + done.err

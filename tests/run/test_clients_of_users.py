@@ -79,6 +79,7 @@ async def lazily(question):  # its client is made on the loop that calls it
 ]
 
 
+@pytest.mark.release
 def test_a_kernel_of_jupyter_runs_suites_and_keeps_its_own_clients(server: LlmServer, tmp_path: Path) -> None:
     pytest.importorskip("ipykernel", reason="ipykernel is in the extra test")
     from jupyter_client.manager import start_new_kernel

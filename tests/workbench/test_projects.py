@@ -108,6 +108,7 @@ def write(folder: Path, **files: str) -> None:
             0,
             "4 passed, 2 gates passed",
             id="requirements",
+            marks=pytest.mark.release,
         ),
     ],
 )

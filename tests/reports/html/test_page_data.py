@@ -189,6 +189,7 @@ def many(count: int) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.release
 def test_ten_thousand_cases_with_texts_stay_under_three_megabytes() -> None:
     assert len(page_of(suite(many(10_000))).html.encode()) < 3_000_000
 
