@@ -180,7 +180,7 @@ def folder(tmp_path: Path) -> Path:
 
 def run(folder: Path, module: str, *arguments: str) -> Finished:
     path = os.pathsep.join((str(folder), str(ROOT)))
-    return run_python(["-m", module, *arguments], {**os.environ, "PYTHONPATH": path}, folder, cold=True)
+    return run_python(["-m", module, *arguments], {**os.environ, "PYTHONPATH": path}, folder)
 
 
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n", "2"), marks=pytest.mark.release)])
