@@ -1,10 +1,10 @@
 """Snapshots and gates of suites whose cases were added, edited or removed since they were approved."""
 
-import subprocess
-import sys
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from running import run_python
 
 if TYPE_CHECKING:
     from conftest import Project, Ran
@@ -124,7 +124,6 @@ def test_reports_are_compared_by_content(project: "Project", texts: str) -> None
     project.run(f"--llmeval-texts={texts}", report="before.json", without=WITHOUT)
     write_rows(project, ["new ?,red,red", *ROWS])
     project.run(f"--llmeval-texts={texts}", report="after.json", without=WITHOUT)
-    command = [sys.executable, "-m", "pytest_llmeval", "compare", "after.json", "before.json"]
-    done = subprocess.run(command, cwd=project.path, capture_output=True, text=True, check=True)
+    done = run_python(["-m", "pytest_llmeval", "compare", "after.json", "before.json"], os.environ, project.path)
     heading = "61 cases in both reports, 1 only in after.json, 61 cases matched by content; means of case scores"
-    assert heading in done.stdout
+    assert heading in done.out

@@ -1,12 +1,11 @@
 """A sixth task, in a distribution of its own: an evaluator with a table, a source and a command of ``llmeval``."""
 
 import json
-import subprocess
-import sys
+import os
 from typing import TYPE_CHECKING
 
 import pytest
-from servers import PATIENCE
+from running import Finished, run_python
 
 if TYPE_CHECKING:
     from conftest import Project
@@ -99,9 +98,8 @@ def installed(project: "Project", monkeypatch: pytest.MonkeyPatch) -> "Project":
     return project
 
 
-def llmeval(project: "Project", *arguments: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "pytest_llmeval", *arguments]
-    return subprocess.run(command, cwd=project.path, capture_output=True, text=True, check=False, timeout=PATIENCE)
+def llmeval(project: "Project", *arguments: str) -> Finished:
+    return run_python(["-m", "pytest_llmeval", *arguments], os.environ, project.path)
 
 
 def test_a_run_reads_its_source_measures_by_its_evaluator_and_draws_its_table(installed: "Project") -> None:
@@ -120,16 +118,16 @@ def test_a_run_reads_its_source_measures_by_its_evaluator_and_draws_its_table(in
 
 def test_llmeval_runs_its_command_and_knows_its_names(installed: "Project") -> None:
     done = llmeval(installed, "ledger", "sum", "may.txt")
-    assert (done.returncode, done.stdout, done.stderr) == (3, "950.0\n", "")
-    assert "work with ledgers" in llmeval(installed, "--help").stdout
-    assert llmeval(installed, "validate", "s.eval.yaml").stdout == "s.eval.yaml: no fault in 3 cases\n"
-    assert llmeval(installed, "evaluators", "balance").stdout == (
+    assert (done.code, done.out, done.err) == (3, "950.0\n", "")
+    assert "work with ledgers" in llmeval(installed, "--help").out
+    assert llmeval(installed, "validate", "s.eval.yaml").out == "s.eval.yaml: no fault in 3 cases\n"
+    assert llmeval(installed, "evaluators", "balance").out == (
         "balance\n  exact  higher\n  close  higher  tolerance:0\n"
     )
-    overview = llmeval(installed, "evaluators").stdout
+    overview = llmeval(installed, "evaluators").out
     assert "balance\n  exact, close\n" in overview
     assert " ledger, " in " ".join(overview.split())
-    schema = json.loads(llmeval(installed, "schema").stdout)["properties"]
+    schema = json.loads(llmeval(installed, "schema").out)["properties"]
     sources = {
         each["properties"]["format"]["const"]: each for each in schema["source"]["anyOf"] if "properties" in each
     }
@@ -139,14 +137,14 @@ def test_llmeval_runs_its_command_and_knows_its_names(installed: "Project") -> N
 
 def test_faults_of_its_files_and_options_are_told_as_those_of_shipped_sources(installed: "Project") -> None:
     installed.write("may.txt", "rent 800 800\nfood 120\n")
-    assert llmeval(installed, "validate", "s.eval.yaml").stdout == (
+    assert llmeval(installed, "validate", "s.eval.yaml").out == (
         "may.txt:2:1  found 1 amounts, expected 2\n    | food 120\n    | ^\n1 fault\n"
     )
     installed.write("s.eval.yaml", SUITE.replace("currency", "curency"))
-    assert "found the unknown key 'curency'" in (out := llmeval(installed, "validate", "s.eval.yaml").stdout)
+    assert "found the unknown key 'curency'" in (out := llmeval(installed, "validate", "s.eval.yaml").out)
     assert "(did you mean 'currency'?)" in out
     installed.write("s.eval.yaml", SUITE.replace("format: ledger", "format: ledgr"))
-    assert "(did you mean 'ledger'?)" in llmeval(installed, "validate", "s.eval.yaml").stdout
+    assert "(did you mean 'ledger'?)" in llmeval(installed, "validate", "s.eval.yaml").out
 
 
 def test_a_plugin_that_cannot_be_loaded_is_named_in_one_line(installed: "Project") -> None:
@@ -156,5 +154,5 @@ def test_a_plugin_that_cannot_be_loaded_is_named_in_one_line(installed: "Project
         "entry point 'ledgers' of pytest_llmeval.plugins (ledgers:register): "
         "ModuleNotFoundError: No module named 'no_such_package'"
     )
-    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"{message}\n")
+    assert (done.code, done.out, done.err) == (1, "", f"{message}\n")
     assert message in installed.run().text
