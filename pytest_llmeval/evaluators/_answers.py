@@ -247,8 +247,8 @@ def compiled(pattern: str, *, ignore_case: bool = False) -> "regex.Pattern[str]"
     """
     import regex
 
-    if _nesting(pattern) > _DEEPEST_PATTERN:
-        raise PatternError("found a pattern that is nested too deeply", 0)
+    if fault := _size_fault(pattern):
+        raise PatternError(fault, 0)
     try:
         return regex.compile(pattern, regex.IGNORECASE if ignore_case else 0)
     except regex.error as error:
@@ -262,15 +262,60 @@ def compiled(pattern: str, *, ignore_case: bool = False) -> "regex.Pattern[str]"
 
 _DEEPEST_PATTERN: Final = 500
 """Most groups inside each other: how many more can be compiled depends on the recursion limit of the process."""
+_MOST_GROUPS: Final = 5_000
+"""Most groups of a pattern: the time to compile them grows with their square."""
+_MOST_REPEATED: Final = 20_000
+"""Most parts of a pattern more than are written: what is repeated at least n times is compiled n times."""
+
+_PATTERN_PART: Final = re.compile(
+    r"\\.|\(\?#[^)]*+\)?|\[\^?\]?(?:\\.|[^]\\])*+\]?|\{(?P<least>\d++)(?:,\d*+)?\}|.", re.DOTALL
+)
+_HIDING_FLAG: Final = re.compile(r"\(\?[a-zA-Z0-9]*(?:x|V1)")
+"""A flag with which parentheses and repeats can stand where `_PATTERN_PART` does not see them."""
+_LEAST: Final = re.compile(r"\{(\d++)")
+_SPACE_AND_COMMENTS: Final = re.compile(r"\s++|#[^\n]*+")
 
 
-def _nesting(pattern: str) -> int:
-    """Return how deeply parentheses stand inside each other; those of classes, which open no group, count too."""
-    depth = deepest = 0
-    for match in re.finditer(r"\\.|[()]", pattern, re.DOTALL):
-        depth += {"(": 1, ")": -1}.get(match.group(), 0)
-        deepest = max(deepest, depth)
-    return deepest
+def _size_fault(pattern: str) -> str:
+    """Return why a pattern takes too much to compile; empty if it does not."""
+    sizes, last, groups, deepest = [0], 0, 0, 1
+    for match in _PATTERN_PART.finditer(pattern):
+        part = match.group()
+        if match["least"]:
+            last, before = last * max(_count(match["least"]), 1), last
+            sizes[-1] += last - before
+        elif part == "(":
+            sizes.append(0)
+            groups += 1
+            deepest = max(deepest, len(sizes))
+        elif part == ")" and len(sizes) > 1:
+            last = sizes.pop()
+            sizes[-1] += last
+        else:
+            last = 1
+            sizes[-1] += 1
+    if deepest > _DEEPEST_PATTERN:
+        return "found a pattern that is nested too deeply"
+    if groups > _MOST_GROUPS:
+        return f"found a pattern with {groups:,} groups, expected at most {_MOST_GROUPS:,}"
+    if max(sum(sizes), _hidden_size(pattern)) > len(pattern) + _MOST_REPEATED:
+        return (
+            f"found a pattern that repeats too much, expected at most {_MOST_REPEATED:,} parts when it is written out"
+        )
+    return ""
+
+
+def _hidden_size(pattern: str) -> int:
+    """Return the most parts that a pattern can have in spite of flags that hide some; 0 without such flags."""
+    if not _HIDING_FLAG.search(pattern):
+        return 0
+    texts = pattern, _SPACE_AND_COMMENTS.sub("", pattern)
+    counts = ([count for digits in _LEAST.findall(text) if (count := _count(digits)) > 1] for text in texts)
+    return len(pattern) * max(math.prod(several[:20]) for several in counts)  # twenty doublings are enough to refuse it
+
+
+def _count(digits: str) -> int:
+    return int(digits[:10])
 
 
 def found_by(pattern: "regex.Pattern[str]", text: str, seconds: float | None = None) -> "regex.Match[str] | None":
@@ -385,13 +430,19 @@ def schema_validator(schema: Any) -> "Validator":
 
     Raises:
         SchemaError: Of jsonschema: it is no schema.
+        ValueError: It, or a pattern in it, is nested too deeply or repeats too much.
         ImportError: jsonschema is not installed.
     """
     from jsonschema.validators import Draft202012Validator, validator_for
     from referencing import Registry
 
     kind = validator_for(schema, default=Draft202012Validator)
-    kind.check_schema(schema)
+    try:
+        kind.check_schema(schema)
+    except RecursionError:
+        raise ValueError("found a schema that is nested too deeply") from None
+    except (OverflowError, ValueError) as error:
+        raise ValueError(f"found a schema with a number that is too large ({error})") from None
     # An empty registry of our own: without one, references would be fetched over the network.
     validator: Validator = _limited_kind(kind)(schema, registry=Registry())
     return validator

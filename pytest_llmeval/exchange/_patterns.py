@@ -21,6 +21,10 @@ _LAST_UNIT: Final = 0xFFFF
 _SURROGATES: Final = range(0xD800, 0xE000)
 
 
+class RefusedPatternError(LeftOutError):
+    """JavaScript refuses a pattern, so nothing matches it there."""
+
+
 def python_pattern(pattern: str, *, unicode: bool = False, flags: str = "") -> tuple[str, str]:
     r"""Return a regular expression of JavaScript for Python, and the differences, if any.
 
@@ -30,7 +34,8 @@ def python_pattern(pattern: str, *, unicode: bool = False, flags: str = "") -> t
         flags: Its other flags: ``i``, ``m`` and ``s``, and ``g``, which does not matter in a search.
 
     Raises:
-        LeftOutError: JavaScript refuses it, so that nothing matches it there; or it has a flag that is not known here.
+        RefusedPatternError: JavaScript refuses it.
+        LeftOutError: It has a flag that is not known here, is nested too deeply, or has a number that is too long.
 
     Example:
         >>> python_pattern(r"^\d+$")
@@ -39,7 +44,11 @@ def python_pattern(pattern: str, *, unicode: bool = False, flags: str = "") -> t
     if unknown := set(flags) - {"i", "m", "s", "g"}:
         raise LeftOutError(f"the flag {min(unknown)} of the pattern {quotation(pattern, 60)} is not known here")
     translation = _Translation(pattern, unicode, flags)
-    text = translation.translated()
+    try:
+        text = translation.translated()
+    except (RecursionError, ValueError) as error:
+        why = "is nested too deeply" if isinstance(error, RecursionError) else "has a number that is too long"
+        raise LeftOutError(f"the pattern {quotation(pattern, 60)} {why}") from None
     options = ("a" if translation.is_ascii else "") + ("i" if "i" in flags else "")
     if "i" in flags:
         only = "only letters of ASCII are compared in any case"
@@ -145,9 +154,9 @@ class _Translation:
             self.differences[_EMOJI] = None
         return text
 
-    def _refused(self, why: str) -> LeftOutError:
+    def _refused(self, why: str) -> RefusedPatternError:
         named = quotation(self.pattern, 60)
-        return LeftOutError(f"JavaScript refuses the pattern {named} ({why}), so every answer fails there")
+        return RefusedPatternError(f"JavaScript refuses the pattern {named} ({why}), so every answer fails there")
 
     def _peek(self, text: str) -> bool:
         return self.pattern.startswith(text, self.place)

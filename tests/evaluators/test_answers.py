@@ -6,7 +6,7 @@ import pytest
 
 from pytest_llmeval.core import MISSING
 from pytest_llmeval.evaluators import as_references, as_text, describe_found, json_in, schema_errors, schema_validator
-from pytest_llmeval.evaluators._answers import SlowSchemaError
+from pytest_llmeval.evaluators._answers import PatternError, SlowSchemaError, compiled
 
 
 @pytest.mark.parametrize(
@@ -60,3 +60,34 @@ def test_a_schema_that_doubles_its_work_at_each_level_is_given_up() -> None:
 )  # fmt: skip
 def test_json_is_found_bare_or_in_one_fence(text: str, data: Any) -> None:
     assert json_in(text) == data
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        *("a{1000000000}", "(?:ab|c){1000000}", "(?:a{1000}){1000}", "(?:a{1000,}){1000,}?", "(?:(?:a?){300}b){300}"),
+        *("(?:" * 20 + "a" + "){2,3}" * 20, "[)](?:[(]a{1000}){1000}", "(?#[)(?:a{1000}){1000}", "()" * 6000),
+        *("(?x)#[\n(?:a{1000}){1000}", "(?x)(?:a{ 1000 }) {1#\n000}", "(?V1)[[)]](?:a{1000}){1000}"),
+        *("(?x)" + "a{1}" * 50 + "(?:a{1000}){1000}", "a{" + "9" * 5000 + "}"),
+    ],
+)
+def test_a_pattern_that_is_large_when_it_is_written_out_is_refused(pattern: str) -> None:
+    with pytest.raises(PatternError, match=r"repeats too much|groups, expected at most"):
+        compiled(pattern)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "123e4567-e89b-12d3-a456-426614174000"),
+        *[
+            (r"a{0,1000000}", "a"),
+            (r"(?:\d{1,3}\.){3}\d{1,3}", "127.0.0.1"),
+            (".{5000,}", "a" * 5000),
+            (r"\(" * 900, "(" * 900),
+        ],
+        *[("|".join(f"w{number}" for number in range(900)), "w9"), ("(?x) [0-9]{4} - [0-9]{2} # a\n", "2024-01")],
+    ],
+)
+def test_a_pattern_of_usual_size_compiles(pattern: str, text: str) -> None:
+    assert compiled(pattern).fullmatch(text)

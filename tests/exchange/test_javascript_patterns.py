@@ -11,7 +11,7 @@ import pytest
 
 from pytest_llmeval.evaluators import compiled
 from pytest_llmeval.exchange._contract import LeftOutError
-from pytest_llmeval.exchange._patterns import python_pattern
+from pytest_llmeval.exchange._patterns import RefusedPatternError, python_pattern
 
 FACTS = [
     (r"\p{L}", {"p{L}": True, "é": False}),
@@ -89,6 +89,16 @@ def test_a_pattern_of_the_common_subset_is_the_same(pattern: str) -> None:
 def test_a_pattern_that_javascript_refuses_is_refused(pattern: str) -> None:
     with pytest.raises(LeftOutError, match="JavaScript refuses the pattern"):
         python_pattern(pattern)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "why"),
+    [("(" * 5000 + ")" * 5000, "nested too deeply"), (f"a{{{'9' * 5000}}}", "number that is too long")],
+)
+def test_a_pattern_that_is_too_large_is_left_out_and_not_refused(pattern: str, why: str) -> None:
+    with pytest.raises(LeftOutError, match=why) as raised:
+        python_pattern(pattern)
+    assert not isinstance(raised.value, RefusedPatternError)
 
 
 @pytest.mark.parametrize("pattern", NEAR)

@@ -33,7 +33,7 @@ READS = {
 
 NAMES = {
     *("_outcome", "address", "approved", "assertion", "base", "before", "canonical", "case", "case_id"),
-    *("character", "characters", "checkout", "code", "commit", "component", "criteria", "digest"),
+    *("character", "characters", "checkout", "code", "commit", "component", "criteria", "digest", "digits"),
     *("display_path", "emotion", "event", "expected", "extra", "file", "flag", "folder", "format_name", "gold"),
     *("group", "identifier", "ids", "indent", "key", "kind", "label", "left", "location", "lower"),
     *("mark", "metric", "mode", "model", "module", "name", "names", "needed_by", "noun", "old", "option"),

@@ -18,7 +18,7 @@ from pytest_llmeval.exchange._contract import (
     first_text,
     fit,
 )
-from pytest_llmeval.exchange._patterns import python_pattern
+from pytest_llmeval.exchange._patterns import RefusedPatternError, python_pattern
 from pytest_llmeval.exchange._templates import (
     Direction,
     VerdictDifference,
@@ -263,7 +263,7 @@ def _regex(assertion: Assertion) -> Outcome:
     text = assertion.text_value()
     try:
         pattern, differs = python_pattern(text)
-    except LeftOutError as error:
+    except RefusedPatternError as error:
         return constant(str(error), met=False)
     return assertion.check("regex", pattern, [VerdictDifference(differs)] if differs else ())
 
@@ -297,7 +297,7 @@ def _with_patterns(schema: Any, notes: list[str]) -> Any:
         text, differs = python_pattern(pattern, unicode=True)
         try:
             re.compile(text)
-        except re.error as error:
+        except (re.error, RecursionError, OverflowError) as error:
             raise LeftOutError(f"the pattern {quotation(pattern, 60)} cannot be had here ({error})") from None
         notes.extend([differs] if differs and differs not in notes else [])
         return text
