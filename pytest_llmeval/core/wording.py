@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher, get_close_matches
 from html import escape
 from itertools import groupby
-from typing import Any
+from typing import Any, Final
 
 NOT_AVAILABLE = "n/a"
 
@@ -228,7 +228,7 @@ class LogWriter:
         """Write text, and return how many of its characters were written."""
         known = len(self._line)
         whole = self._line + text
-        self._line = whole[max(whole.rfind("\n"), whole.rfind("\r")) + 1 :]
+        self._line = _remembered(whole[max(whole.rfind("\n"), whole.rfind("\r")) + 1 :])
         places = [each.end() - known for each in _ORDER.finditer(whole)] if ":" in text or "[" in text else []
         starts = [0, *(each for each in places if each >= 0)]
         self._file.write("\\".join(text[start:end] for start, end in zip(starts, [*starts[1:], None], strict=True)))
@@ -241,6 +241,19 @@ class LogWriter:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._file, name)
+
+
+_REMEMBERED: Final = 200
+"""Characters of a line that may begin an order: its name is shorter."""
+_BLANK_LINE = re.compile(r"(?:\s|\x1b\[[\d;]*m)*+(:?|\x1b(?:\[[\d;]*)?)")
+
+
+def _remembered(line: str) -> str:
+    """Return a short line in place of a long one before which the same orders begin: many writes can make one line."""
+    if len(line) <= _REMEMBERED:
+        return line
+    blank = _BLANK_LINE.fullmatch(line)
+    return f"x{line[-_REMEMBERED:]}" if blank is None else blank[1]
 
 
 def unobeyed_json(text: str) -> str:

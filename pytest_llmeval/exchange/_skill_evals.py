@@ -403,8 +403,8 @@ class _Regex(_AgentGrader, tag="regex"):
         flags = self.flags.replace("u", "")
         pattern, differs = python_pattern(self.pattern, unicode="u" in self.flags, flags=flags)
         on, note = _on(self.target, absent=self.match == "contains")
-        if self.match.startswith("count:") and self.match[6:].isdecimal():
-            pattern = pattern_of_times(pattern, int(self.match[6:]))
+        if times := re.fullmatch(r"count:(\d{1,9})", self.match):
+            pattern = pattern_of_times(pattern, int(times[1]))
         elif self.match not in ("contains", "not_contains"):
             raise LeftOutError(f"found match {self.match!r}, expected contains, not_contains or count:N")
         key = "not_regex" if self.match == "not_contains" else "regex"

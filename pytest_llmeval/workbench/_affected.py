@@ -511,7 +511,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("paths", nargs="*", metavar="PATH", help="suites or folders; default: those of pytest")
     parser.add_argument("--json", action="store_true", help="write JSON, to plan jobs")
     parser.add_argument("--why", metavar="CASE", help="say of a case which input has changed, and by which commit")
-    parser.set_defaults(run=_affected)
+    parser.set_defaults(run=_affected, code_of_faults=2)
 
 
 def _affected(options: Namespace) -> CommandResult:

@@ -123,3 +123,22 @@ def test_inputs_are_printed_as_json_lines_that_command_nothing(here: Path, capsy
     printed = capsys.readouterr().out
     assert hostile in json.dumps(json.loads(printed))
     assert obeyed(printed) == []
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [[" "] * 300 + [":", ":x"], ["a"] * 300 + ["#", "#gro", "up", "[x"], [" "] * 300 + ["\x1b", "[3", "1m", ":", ":x"]],
+)
+def test_a_command_at_the_end_of_a_long_line_is_none(pieces: list[str]) -> None:
+    log = LogWriter(io.StringIO())
+    for piece in pieces:
+        log.write(piece)
+    assert log.getvalue()[-3:] in ("\\:x", "\\[x")
+
+
+def test_a_line_of_many_writes_is_not_remembered_whole() -> None:
+    log = LogWriter(io.StringIO())
+    for _ in range(1000):
+        log.write("ab::")
+    assert len(log._line) < 300
+    assert log.getvalue() == "ab::" * 1000
