@@ -38,6 +38,28 @@ def number(value: float | None) -> str:
     return text.removeprefix("-") if not text.strip("-0.") else text
 
 
+_MOST_DECIMALS = 13
+_SAME = 1e-12
+"""Numbers that differ by no more are equal to limits, too."""
+
+
+def number_beside(value: float | None, *limits: float | None) -> str:
+    """Write a score with as many decimals, at least four, as show on which side of limits it lies.
+
+    >>> number_beside(0.99999999, 1), number_beside(0.75, 0.8), number_beside(1, 1)
+    ('0.99999999', '0.7500', '1.0000')
+    """
+    text = number(value)
+    if value is None:
+        return text
+    apart = [each for each in limits if each is not None and abs(value - each) > _SAME]
+    for decimals in range(5, _MOST_DECIMALS + 1):
+        if all((float(text) < each, float(text) > each) == (value < each, value > each) for each in apart):
+            break
+        text = f"{value:.{decimals}f}"
+    return text
+
+
 def interval(low: float | None, high: float | None) -> str:
     """Write an interval.
 

@@ -20,6 +20,7 @@ from pytest_llmeval.core import (
     interval,
     limit,
     number,
+    number_beside,
 )
 from pytest_llmeval.gates._contract import (
     FIGURES,
@@ -352,7 +353,7 @@ class ChangeGate(Gate):
         change = self.change_of(value)
         significant = (outcome == "passed") != self.refutes
         claim = self.claim(significant=True) if significant else f"over all of them it is {self.contrary}"
-        return EarlyWords(f"{self.subject} {self.noun} {number(change)}", change, self.allowed, claim)
+        return EarlyWords(f"{self.subject} {self.noun} {number_beside(change, self.allowed)}", change, self.allowed, claim)
 
     def examine(self, pairing: "RunPairing | None", incomplete: str = "", absent: str = "") -> "GateEvidence":
         """Test the change, without a verdict: that depends on how many gates are judged together.
@@ -462,9 +463,8 @@ class ExaminedChange(Struct, frozen=True):
         moved = "fell" if self.metric.higher_is_better else "rose"
         where = f" below {gate.against}" if gate.against and self.metric.higher_is_better else ""
         where = f" above {gate.against}" if gate.against and not where else where
-        change = f"{number(data.baseline)} -> {number(data.value)}"
         parts = [
-            f"{gate.subject} {moved}{where} {change} (limit {limit(gate.allowed)})",
+            f"{gate.subject} {moved}{where} {_moved(data)} (limit {limit(gate.allowed)})",
             str(self.worsened),
             f"p {_p(p_value)}" if gate.refutes and p_value <= 1 - gate.confidence else "",
         ]
@@ -518,7 +518,7 @@ class ExaminedChange(Struct, frozen=True):
         data = evidence.estimate
         where = f"{self.group}: " if self.group else ""
         tally = f" ({self.worsened.tally})" if self.worsened is not None and self.worsened.ids else ""
-        moved = f"{where}{gate.subject} {number(data.baseline)} -> {number(data.value)}{tally}"
+        moved = f"{where}{gate.subject} {_moved(data)}{tally}"
         return known.word, f"{moved}, {known.sentence}"
 
     @property
@@ -543,8 +543,8 @@ class ExaminedChange(Struct, frozen=True):
         bounds = gate.change_bounds(evidence.interval)
         between = "no interval" if bounds is None else interval(*bounds)
         name = "" if evidence.interval is None else f"{100 * gate.interval_confidence:.6g}% interval "
-        change = f"{gate.noun} {number(gate.change_of(evidence.drop))}"
-        text = f"{gate.subject} {number(data.baseline)} -> {number(data.value)}, {change}"
+        change = f"{gate.noun} {number_beside(gate.change_of(evidence.drop), gate.allowed)}"
+        text = f"{gate.subject} {_moved(data)}, {change}"
         if data.chain is not None:
             steps = counted(data.chain.steps, "step")
             text = f"{gate.subject} {change} in {steps} over the cases that neighbouring runs share"
@@ -588,6 +588,11 @@ class GateEvidence(Struct, frozen=True):
 def _check_test(test: SignificanceTest) -> None:
     if test in _PAIRED_ONLY:
         raise ValueError(f"found cluster_by with test {test}, expected one of bootstrap, bca, permutation")
+
+
+def _moved(data: "Estimate") -> str:
+    """Return the values of both runs, with the digits that tell one from the other."""
+    return f"{number_beside(data.baseline, data.value)} -> {number_beside(data.value, data.baseline)}"
 
 
 def _p(value: float) -> str:

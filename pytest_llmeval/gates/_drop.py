@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import structs
 
-from pytest_llmeval.core import GateOutcome, Metric, SignificanceTest, counted, limit, number
+from pytest_llmeval.core import GateOutcome, Metric, SignificanceTest, counted, limit, number, number_beside
 from pytest_llmeval.gates._change import ChangeGate, GateEvidence
 from pytest_llmeval.gates._contract import (
     BY,
@@ -352,7 +352,7 @@ class AnytimeGate(ChangeGate):
         proven = seen.evidence >= needed and seen.alone >= alone
         data = evidence.estimate
         stretch = f"the last {seen.looks} of {counted(len(earlier) + 1, 'run')} since the approval"
-        values = f"{self.subject} {number(data.baseline)} -> {number(data.value)}, drop {number(evidence.drop)}"
+        values = f"{self.subject} {number(data.baseline)} -> {number(data.value)}, drop {number_beside(evidence.drop, self.max_drop)}"
         weight = f"evidence {seen.evidence:.3g} of {needed:.3g}, this run {seen.alone:.2f} of {alone:.2f} deviations"
         parts = (
             f"{values}, {number(seen.drop)} in {stretch} ({counted(data.cases, 'case')})",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, overload
 
 from msgspec import Struct
 
-from pytest_llmeval.core import CaseRecord, CaseResult, FloatArray, MetricIndex, Observation, limit, number
+from pytest_llmeval.core import CaseRecord, CaseResult, FloatArray, MetricIndex, Observation, limit, number_beside
 
 if TYPE_CHECKING:
     import numpy as np
@@ -310,7 +310,9 @@ class Unmet(Struct, frozen=True):
     @property
     def score(self) -> str:
         """The score in words, for tables."""
-        return "abstains" if self.abstained or self.value is None else number(self.value)
+        if self.abstained or self.value is None:
+            return "abstains"
+        return number_beside(self.value, self.limit.min, self.limit.max)
 
 
 def unmet(

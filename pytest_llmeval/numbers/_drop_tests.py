@@ -266,31 +266,39 @@ class Evidence:
             fell: Whether a fall is significant.
             tests: By how much the level of a rise is divided.
         """
-        data, bounds = self.estimate, self.interval
-        name = f"{100 * (1 - 2 * (1 - gate.confidence) / gate.sides):.6g}% interval of the drop"
+        data, bounds = self.estimate, self.interval if fell else self._interval_of_alike()
+        falls = metric.higher_is_better
+        drop, gain = ("drop", "rise") if falls else ("rise", "drop")
+
+        def within(bounds: tuple[float, float] | None, change: str) -> str:
+            if bounds is None:
+                return "no interval"
+            name = f"{100 * (1 - 2 * (1 - gate.confidence) / gate.sides):.6g}% interval of the {change}"
+            by_label = f" by {self.alike.label}" if self.alike is not None and not fell else ""
+            return f"{name} {interval(*bounds)}{by_label}"
+
+        between = within(bounds, drop)
         if fell:
-            between = f"{name} {interval(*bounds)}" if bounds is not None else "no interval"
-            return KnownChange("worse", f"a fall ({between}, {units_of(data)})")
-        bounds = self._interval_of_alike()
-        between = f"{name} {interval(*bounds)}" if bounds is not None else "no interval"
-        between += f" by {self.alike.label}" if self.alike is not None else ""
+            return KnownChange("worse", f"a {'fall' if falls else 'rise'} ({between}, {units_of(data)})")
         if bounds is None or self.tails is None or lacks_scale(data):
             return KnownChange("cannot tell", f"nothing is known about its change ({units_of(data)})")
         level = (1 - gate.confidence) / gate.sides
         if self.drop is not None and bounds[1] < 0 and tests * _rise_tail(self, gate) <= level:
-            return KnownChange("better", f"a rise ({between}, {units_of(data)})")
+            between = within((-bounds[1], -bounds[0]), gain)
+            return KnownChange("better", f"a {'rise' if falls else 'fall'} ({between}, {units_of(data)})")
         size, named = _size_that_matters(gate, metric)
         if size is None:
-            return KnownChange("cannot tell", f"{metric.name} has no range, which says what drop matters ({between})")
+            return KnownChange("cannot tell", f"{metric.name} has no range, which says what {drop} matters ({between})")
         if bounds[1] <= size:
-            return KnownChange("no drop", f"a drop of {named} is ruled out ({between}, {units_of(data)})")
+            return KnownChange("no drop", f"a {drop} of {named} is ruled out ({between}, {units_of(data)})")
         why = self._unseen_drop(size, gate, metric, tests) if self.alike is None else str(self.alike)
-        return KnownChange("cannot tell", f"a drop of {named} is not ruled out ({between}): {why}")
+        return KnownChange("cannot tell", f"a {drop} of {named} is not ruled out ({between}): {why}")
 
     def _unseen_drop(self, size: float, gate: WatchedChange, metric: Metric, tests: int) -> str:
         """Say which drop would have been found, and how many units rule one out."""
         data, smallest = self.estimate, self.drop_power(gate, metric, tests).smallest
-        power = f"find a drop of {number(smallest)}" if smallest is not None else "find no drop that is possible"
+        drop = "drop" if metric.higher_is_better else "rise"
+        power = f"find a {drop} of {number(smallest)}" if smallest is not None else f"find no {drop} that is possible"
         text = f"{units_of(data)} {power} in {100 * POWER:.0f} of 100 runs"
         text += f" as 1 of {tests} tests that are judged together" if tests > 1 else ""
         needed = units_to_rule_out(size, self, gate, metric)

@@ -33,7 +33,7 @@ from pytest_llmeval.core import (
     format_error,
     in_its_turn,
     is_of_users,
-    number,
+    number_beside,
     origin,
 )
 from pytest_llmeval.numbers import (
@@ -430,7 +430,7 @@ def _below_gates(suite: LoadedSuite, scores: Mapping[str, float | None]) -> dict
         short = max((abs(each - score) for each in limits), default=0.0)
         if short > TOLERANCE:
             share = short / (high - low) if high > low else short
-            misses.append((high > low, share, gate.metric, f"lowers gate {gate}: {number(score)}"))
+            misses.append((high > low, share, gate.metric, f"lowers gate {gate}: {number_beside(score, *limits)}"))
     texts: dict[str, str] = {}
     for _, _, metric, text in sorted(misses, key=lambda each: (not each[0], -each[1])):
         texts.setdefault(metric, text)

@@ -39,6 +39,25 @@ def test_no_number_is_written_as_negative_zero(value: float) -> None:
 
 
 @pytest.mark.parametrize(
+    ("value", "limit", "text"),
+    [
+        (0.99999999, 1, "0.99999999"),
+        (0.7, 0.8, "0.7000"),
+        (1, 1, "1.0000"),
+        (1 / 3, 0.3333, "0.33333"),
+        (0.1 + 0.2, 0.3, "0.3000"),
+        (1234.5678, 1234.6, "1234.56780"),
+        (None, 1, "n/a"),
+        (0.5, None, "0.5000"),
+    ],
+)
+def test_a_score_next_to_its_limit_shows_on_which_side_it_is(
+    value: float | None, limit: float | None, text: str
+) -> None:
+    assert number_beside(value, limit) == text
+
+
+@pytest.mark.parametrize(
     ("low", "high", "text"),
     [(0.5, 0.75, "0.5000..0.7500"), (None, None, "n/a"), (0.5, None, "n/a"), (-0.1, -0.0, "-0.1000..0.0000")],
 )
