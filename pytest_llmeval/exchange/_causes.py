@@ -1,5 +1,6 @@
 """The causes of verdicts on results."""
 
+import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
@@ -29,6 +30,8 @@ class Situation(Struct, frozen=True):
         again: The runner's own command that repeats these; empty if it is not known.
         approving: What makes results the baseline; empty beside a baseline that is a file.
         approves: Whether the results are approved.
+        reasons: Those of gates that are undecided.
+        alike: Labels whose cases change alike, although nothing is clustered by them.
         pages: Reports that are written.
         options: Names of options that were given.
     """
@@ -47,6 +50,8 @@ class Situation(Struct, frozen=True):
     again: str = ""
     approving: str = ""
     approves: bool = False
+    reasons: Sequence[str] = ()
+    alike: Sequence[str] = ()
     pages: Sequence[str] = ()
     options: frozenset[str] = frozenset()
 
@@ -168,8 +173,33 @@ CAUSES: Final[Mapping[str, VerdictCause]] = {
         _again,
     ),
     "new": VerdictCause(lambda facts: facts.new and not facts.gone, _new, _approve_new, hides=False),
+    "alike": VerdictCause(
+        lambda facts: facts.alike,
+        lambda facts: f"cases with the same {facts.alike[0]} change alike",
+        lambda facts: f"set cluster_by: {facts.alike[0]}, a key of gates and of their file",
+        opens=False,  # it widens intervals, and only they can keep a verdict open
+        hides=False,
+    ),
 }
 """What keeps results from being compared, the cause that explains others before them."""
+
+
+_OPEN_STEPS: Final[Mapping[str, str]] = {
+    r"Declare the range of ([^;]+)": r"declare the range of \1: --range \1=LOW..HIGH",
+    r"if the others have the worst score": "have the cases answered that abstain, or set abstained: allowed",
+    r"test (\w+) is not about it": "set test: bootstrap, which is about the mean",
+}
+"""What the reason of an undecided gate says to what to do about it, if more cases do not help."""
+
+
+def _ways_of(facts: Situation) -> list[str]:
+    """Return what decides results that are undecided."""
+    for pattern, step in _OPEN_STEPS.items():
+        for reason in facts.reasons:
+            if match := re.search(pattern, reason):
+                return [match.expand(step)]
+    tolerance = [] if "tolerance" in facts.options else ["set the drop that matters with --tolerance"]
+    return ["add as many cases as the verdict says", *tolerance]
 
 
 def step_of(facts: Situation, outcome: str) -> str:
@@ -181,8 +211,9 @@ def step_of(facts: Situation, outcome: str) -> str:
             cannot tell, or ``open`` for another reason.
     """
     if outcome == "failed":
+        alike = f"{CAUSES['alike'].step(facts)}, then " if facts.alike else ""
         page = f"; {facts.pages[0]} shows each of them" if facts.pages else "; --report page.html shows each of them"
-        return f"look at the cases above{page}"
+        return f"{alike}look at the cases above{page}"
     cause = next((cause for cause in CAUSES.values() if cause.holds(facts)), None)
     if cause is not None and not facts.approves:
         return cause.step(facts)
@@ -191,8 +222,6 @@ def step_of(facts: Situation, outcome: str) -> str:
     if outcome == "first":
         return f"make these results the baseline: {facts.approving}"
     if outcome in ("few", "open"):
-        ways = ["add as many cases as the verdict says"]
-        ways += [] if "tolerance" in facts.options else ["set the drop that matters with --tolerance"]
         accept = outcome == "open" and "undecided" not in facts.options
-        return ", or ".join(ways) + ("; --undecided pass accepts an undecided result" if accept else "")
+        return ", or ".join(_ways_of(facts)) + ("; --undecided pass accepts an undecided result" if accept else "")
     return "nothing to do"

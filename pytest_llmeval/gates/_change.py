@@ -353,7 +353,8 @@ class ChangeGate(Gate):
         change = self.change_of(value)
         significant = (outcome == "passed") != self.refutes
         claim = self.claim(significant=True) if significant else f"over all of them it is {self.contrary}"
-        return EarlyWords(f"{self.subject} {self.noun} {number_beside(change, self.allowed)}", change, self.allowed, claim)
+        observed = f"{self.subject} {self.noun} {number_beside(change, self.allowed)}"
+        return EarlyWords(observed, change, self.allowed, claim)
 
     def examine(self, pairing: "RunPairing | None", incomplete: str = "", absent: str = "") -> "GateEvidence":
         """Test the change, without a verdict: that depends on how many gates are judged together.
@@ -411,7 +412,10 @@ class ChangeGate(Gate):
         metric = scaled(pairing.table.metric(self.metric), evidence.estimate)
         has_cause = self.noun == "drop" and evidence.drop is not None and evidence.drop > self.max_drop
         fallen = worsened(pairing, rows, self.metric) if has_cause else None
-        return ExaminedChange(self, group, evidence.estimate.cases, evidence, self._fault(evidence), metric, fallen)
+        ran = len(rows.current) + (0 if group else pairing.only_current)
+        return ExaminedChange(
+            self, group, evidence.estimate.cases, evidence, self._fault(evidence), metric, fallen, ran=ran
+        )
 
     def _fault(self, evidence: "Evidence") -> str:
         """Return the reason for failing regardless of the numbers, or an empty text."""
@@ -448,6 +452,7 @@ class ExaminedChange(Struct, frozen=True):
     fault: str = ""
     metric: Metric = Metric("")
     worsened: "Worsened | None" = None
+    ran: int = 0
 
     def cause(self, p_value: float) -> str:
         """Return the fall beyond the limit and its cases in two sentences; empty if it has none.
@@ -467,6 +472,7 @@ class ExaminedChange(Struct, frozen=True):
             f"{gate.subject} {moved}{where} {_moved(data)} (limit {limit(gate.allowed)})",
             str(self.worsened),
             f"p {_p(p_value)}" if gate.refutes and p_value <= 1 - gate.confidence else "",
+            self._compared,
         ]
         return f"{'. '.join(filter(None, parts))}."
 
@@ -518,8 +524,16 @@ class ExaminedChange(Struct, frozen=True):
         data = evidence.estimate
         where = f"{self.group}: " if self.group else ""
         tally = f" ({self.worsened.tally})" if self.worsened is not None and self.worsened.ids else ""
-        moved = f"{where}{gate.subject} {_moved(data)}{tally}"
-        return known.word, f"{moved}, {known.sentence}"
+        parts = [f"{where}{gate.subject} {_moved(data)}{tally}, {known.sentence}", self._compared]
+        return known.word, "; ".join(filter(None, parts))
+
+    @property
+    def _compared(self) -> str:
+        """The number of cases of the run that are compared; empty if all are."""
+        data = None if self.evidence is None else self.evidence.estimate
+        if data is None or data.changed is None or data.chain is not None or data.cases >= self.ran:
+            return ""
+        return f"{data.cases} of {counted(self.ran, 'case')} compared"
 
     @property
     def undecided(self) -> bool:
@@ -538,7 +552,8 @@ class ExaminedChange(Struct, frozen=True):
     def _parts(self, evidence: "Evidence", adjusted: Adjusted, p_value: str, *, proven: bool) -> list[str]:
         gate, data = self.gate, evidence.estimate
         clusters = f" in {counted(data.units, 'cluster')}" if data.units < data.cases and gate.cluster_by else ""
-        paired = f"{counted(data.cases, 'paired case')}{clusters}"
+        of_all = f" of {self.ran}" if self._compared else ""
+        paired = f"{counted(data.cases, 'paired case')}{of_all}{clusters}"
         cases = paired if data.changed is not None else f"{data.cases} against {counted(data.baseline_cases, 'case')}"
         bounds = gate.change_bounds(evidence.interval)
         between = "no interval" if bounds is None else interval(*bounds)

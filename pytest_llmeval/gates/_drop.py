@@ -352,7 +352,8 @@ class AnytimeGate(ChangeGate):
         proven = seen.evidence >= needed and seen.alone >= alone
         data = evidence.estimate
         stretch = f"the last {seen.looks} of {counted(len(earlier) + 1, 'run')} since the approval"
-        values = f"{self.subject} {number(data.baseline)} -> {number(data.value)}, drop {number_beside(evidence.drop, self.max_drop)}"
+        drop = number_beside(evidence.drop, self.max_drop)
+        values = f"{self.subject} {number(data.baseline)} -> {number(data.value)}, drop {drop}"
         weight = f"evidence {seen.evidence:.3g} of {needed:.3g}, this run {seen.alone:.2f} of {alone:.2f} deviations"
         parts = (
             f"{values}, {number(seen.drop)} in {stretch} ({counted(data.cases, 'case')})",

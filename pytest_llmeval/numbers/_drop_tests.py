@@ -688,7 +688,8 @@ def _shift(evidence: Evidence, metric: Metric, tail: float, needed: int) -> floa
     reach, binary = span(metric), data.binary and paired
     scale = reach if binary and reach else 1.0
     shift = scale * detectable_shift(evidence.deviation / scale, 1 - 2 * tail, units=data.units, binary=binary)
-    if paired and (data.binary or not evidence.deviation) and reach:
+    if reach and data.changed is not None and (data.binary or data.changed < FEW_CHANGED):
+        # How much the difference varies is not known from so few: the cases that have to fall are counted.
         shift = max(shift, reach * _falling_share(needed, data.units))
     return shift or None
 

@@ -1,5 +1,6 @@
 """One reading of a suite file."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -100,9 +101,10 @@ class SuiteReading:
             self.fault(path, f"found {label!r} twice, expected distinct names: rename one with 'as' (as_= in Python)")
             return
         self.metrics = self.metrics.extended(built)
+        own = Counter(each.metric.name for each in declared)
         for each in declared:
             bare, name = each.metric.name, built.full_name(label, each.metric.family)
-            if name in self._owners:
+            if self._owners.get(name, label) != label or own[bare] > 1:
                 self.fault(
                     path,
                     f"found metric {bare!r}, which {self._owners[name]!r} reports too, expected distinct names: "

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_llmeval.core import counted, interval, limit, number, printable, seconds
+from pytest_llmeval.core import counted, interval, limit, number, number_beside, printable, seconds
 
 
 @pytest.mark.parametrize(

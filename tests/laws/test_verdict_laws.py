@@ -102,6 +102,7 @@ def test_a_few_scores_without_ends_decide_nothing(tmp_path: Path, olds: Any, new
         verdict = judged(rows(news), rows(olds), tmp_path, {"metric": "m", **rule})
         assert (verdict.word, verdict.code()) == ("cannot tell", 2), verdict.why
         assert "m has no range" in verdict.why[0]
+        assert verdict.next_step.startswith("declare the range of m: --range m=LOW..HIGH; --undecided pass ")
 
 
 def test_equal_runs_without_ends_are_seldom_worse(tmp_path: Path, thorough: bool) -> None:
@@ -186,6 +187,31 @@ def test_a_command_is_one_family(tmp_path: Path, field: str) -> None:
     assert any(each.startswith("20 gates") and "one family" in each for each in verdict.notes)
 
 
+def test_cases_that_change_alike_are_clustered_first(tmp_path: Path) -> None:
+    """Of thirty documents with three questions each, five fall and one rises."""
+    olds = [1.0] * 75 + [0.0] * 15
+    news = [0.0] * 15 + [1.0] * 63 + [0.0] * 12
+    verdict = judged(rows(news), rows(olds), tmp_path)
+    assert "cases with the same doc change alike, and 90 are worth 30: set cluster_by: doc" in verdict.notes
+    assert (verdict.word, verdict.next_step[:23]) == ("worse", "set cluster_by: doc, a ")
+    assert "look at the cases above" in verdict.next_step
+    clustered = judge_results(rows(news), rows(olds), (), GateOptions(Document("", {"cluster_by": "doc"})), tmp_path)
+    assert (clustered.word, "change alike" in " ".join(clustered.notes)) == ("cannot tell", False)
+
+
+def test_a_rise_has_its_own_interval_and_few_of_all_cases_are_named(tmp_path: Path) -> None:
+    olds, news = [0.0, 1.0] * 20, [1.0] * 40
+    verdict = judged(rows(news), rows(olds), tmp_path)
+    assert re.search(r"a rise \(95% interval of the rise 0\.3\d+\.\.0\.6\d+, 40 cases\)", verdict.why[0])
+    shorter = judged(rows(news), rows(olds[:-4]), tmp_path, lower_is_better=["m"])
+    assert shorter.word == "worse"
+    (found,) = gates_of(shorter)
+    assert found.cause.endswith(". 36 of 40 cases compared.")
+    assert "a rise (95% interval of the rise " in found.known
+    assert found.known.endswith("; 36 of 40 cases compared")
+    assert "36 paired cases of 40" in found.reason
+
+
 def test_the_word_says_what_is_known(tmp_path: Path) -> None:
     many, few = [1.0] * 180 + [0.0] * 20, [1.0] * 36 + [0.0] * 4
     same = judged(rows(many), rows(many), tmp_path)
@@ -210,6 +236,7 @@ def test_abstentions_pass_no_limit(tmp_path: Path, gate: Any) -> None:
     verdict = judged([*scored, *silent], (), tmp_path, gate)
     assert (verdict.word, verdict.code()) == ("cannot tell", 2)
     assert "3 of 60 cases scored" in verdict.why[0]
+    assert verdict.next_step.startswith("have the cases answered that abstain, or set abstained: allowed; ")
     allowed = Document("", {"gates": [gate], "abstained": "allowed"})
     assert judge_results([*scored, *silent], (), (), GateOptions(allowed), tmp_path).code() == 0
 

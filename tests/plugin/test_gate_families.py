@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MANY, CASES = range(20, 45), 60
 WITHOUT = ("rerunfailures",)
 HINT = (
-    "gates in 25 files are 25 families, judged apart: up to 47% of equally good runs fail. llmeval_family = project "
+    "gates in {0} files are {0} families, judged apart: up to {1}% of equally good runs fail. llmeval_family = project "
     "makes them one family; = suite keeps them, without this line"
 )
 ALL = "25 gates in 25 files are one family (llmeval_family = project)"
@@ -62,24 +62,31 @@ def adjusted(ran: Any, suite: str) -> float:
     return float(text[1])
 
 
-def test_equally_good_suites_fail_alone_and_not_as_one_family(project: "Project") -> None:
+@pytest.mark.parametrize(
+    ("files", "percent"),
+    [pytest.param(range(31, 34), 7, id="3 files"), pytest.param(MANY, 47, id="25 files", marks=pytest.mark.release)],
+)
+def test_equally_good_suites_fail_alone_and_not_as_one_family(
+    project: "Project", files: Sequence[int], percent: int
+) -> None:
     """By arithmetic, 0.47 of such runs are red if each of 25 gates has a level of 0.025 for itself."""
-    write_suites(project, seed=0)
+    hint, count = HINT.format(len(files), percent), len(files)
+    write_suites(project, seed=0, files=files)
     assert project.run("--snapshot-update", without=WITHOUT).code == 0
-    write_suites(project, seed=4)
+    write_suites(project, seed=4, files=files)
     ran = project.run(without=WITHOUT)
     assert (ran.code, failed(ran)) == (1, ["s32"])
     assert " by Holm" not in reason(ran, "s32")
-    assert HINT in ran.text
+    assert hint in ran.text
     project.ini("llmeval_family = suite")
     ran = project.run(without=WITHOUT)
     assert (ran.code, failed(ran), "llmeval_family" in ran.text) == (1, ["s32"], False)
     project.ini("llmeval_family = project")
     ran = project.run(without=WITHOUT)
     assert (ran.code, failed(ran)) == (0, [])
-    assert ALL in ran.text
-    assert HINT not in ran.text
-    assert " by Holm over 25 gates in 25 files; minimum detectable drop" in reason(ran, "s32")
+    assert f"{count} gates in {count} files are one family (llmeval_family = project)" in ran.text
+    assert hint not in ran.text
+    assert f" by Holm over {count} gates in {count} files; minimum detectable drop" in reason(ran, "s32")
 
 
 @pytest.mark.release
