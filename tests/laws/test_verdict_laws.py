@@ -18,6 +18,7 @@ from pytest_llmeval.exchange.gating import GateOptions, judge_results
 from pytest_llmeval.exchange.results import ResultRow
 from pytest_llmeval.gates._drop import LiftGate
 from pytest_llmeval.numbers import compare
+from pytest_llmeval.workbench.plan._spread import Plan, ScoreSpread
 
 RULES: Sequence[Mapping[str, Any]] = (
     {},
@@ -345,6 +346,9 @@ def test_gate_table_and_plan_have_one_detectable_drop(tmp_path: Path) -> None:
         table = compare(run(news.tolist()), run(olds.tolist())).metrics["score"]
         assert table.detectable is not None
         assert f"minimum detectable drop {table.detectable:.4f}" in found.reason
+        binary = len(set(olds)) == 2
+        plan = Plan(ScoreSpread(float(np.var(news - olds))), room=float(np.mean(olds)), reach=1.0 if binary else None)
+        assert plan.detectable(60) == pytest.approx(table.detectable, rel=0.03)
 
 
 def test_the_power_of_a_drop_is_that_of_the_gate_which_decides(tmp_path: Path) -> None:

@@ -16,14 +16,14 @@ def test_the_detectable_drop_is_found_in_80_of_100_runs() -> None:
     plan = Plan(SPREAD, allowed=0.02)
     drop = plan.detectable(300, repeats=3)
     assert plan.chance(drop, 300, repeats=3) == pytest.approx(0.8)
-    assert plan.chance(0.02, 300, repeats=3) == pytest.approx(0.025)
+    assert plan.chance(0.02, 300, repeats=3) == pytest.approx(0.025, abs=0.001)
     assert plan.cases(drop, repeats=3) == 300
     assert plan.repeats(drop, 300) == 3
 
 
 def test_cases_lessen_all_spread_and_repeats_only_that_within_cases() -> None:
     plan = Plan(SPREAD)
-    assert plan.detectable(400) == pytest.approx(plan.detectable(100) / 2)
+    assert plan.detectable(400) == pytest.approx(plan.detectable(100) / 2, rel=0.02)
     assert plan.limit(100) < plan.detectable(100, repeats=1000) < plan.detectable(100, repeats=4) < plan.detectable(100)
     assert plan.repeats(plan.limit(100) * 0.999, 100) is None
 
@@ -31,7 +31,7 @@ def test_cases_lessen_all_spread_and_repeats_only_that_within_cases() -> None:
 def test_a_tolerated_drop_is_never_found() -> None:
     plan = Plan(SPREAD, allowed=0.05)
     assert plan.cases(0.05) is None
-    assert plan.chance(0.05, 10**9) == pytest.approx(0.025)
+    assert plan.chance(0.05, 10**9) == pytest.approx(0.025, abs=1e-6)
     assert Plan(ScoreSpread(0.0)).chance(0.01, 10) == 1.0
 
 
@@ -97,8 +97,9 @@ def test_the_more_runs_have_a_drop_the_smaller_one_is_found() -> None:
 
 def test_a_drop_that_is_impossible_is_never_found() -> None:
     plan = Plan(ScoreSpread(0.44), room=0.667)
-    assert Plan(ScoreSpread(0.44)).detectable(6) == pytest.approx(0.76, abs=0.01)
+    assert Plan(ScoreSpread(0.44)).detectable(6) == pytest.approx(0.99, abs=0.01)
     assert plan.detectable(6) is None
+    assert Plan(ScoreSpread(0.44), room=0.667, reach=1.0).detectable(6) is None
     assert plan.chance(0.7, 600) == 0
     assert plan.cases(0.7) is None
     assert plan.detectable(60) is not None
@@ -121,7 +122,7 @@ def test_gates_beside_it_and_groups_cost_power() -> None:
     small = Plan(SPREAD, share=0.25)
     found = [plan.detectable(400) for plan in (alone, beside, small)]
     assert found == sorted(found, key=lambda each: each or 0)
-    assert found[2] == pytest.approx(2 * (found[0] or 0))
+    assert found[2] == pytest.approx(2 * (found[0] or 0), rel=0.02)
     assert (beside.cases(0.05) or 0) > (alone.cases(0.05) or 0)
     assert small.cases(0.05) == pytest.approx(4 * (alone.cases(0.05) or 0), abs=4)
     assert beside.chance(0.03, 400) < alone.chance(0.03, 400)

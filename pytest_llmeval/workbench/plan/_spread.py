@@ -13,6 +13,7 @@ from pytest_llmeval.gates import ChangeGate, split_statistic
 from pytest_llmeval.numbers import (
     POWER,
     CaseStatistics,
+    ChangedShares,
     Table,
     columns_of,
     detectable_shift,
@@ -70,6 +71,8 @@ class Plan:
         share: Of the cases, that of the smallest group that is judged on its own.
         cluster: Mean number of cases of a cluster.
         safe: Whether safety is to be proven, so that drops are limits that an equally good run is to meet.
+        reach: The range of the metric if each case has one of its ends as its score, which McNemar's test counts.
+        mid_p: Whether that counts what was seen by half.
     """
 
     spread: ScoreSpread
@@ -81,17 +84,30 @@ class Plan:
     share: float = 1.0
     cluster: float = 1.0
     safe: bool = False
+    reach: float | None = None
+    mid_p: bool = True
 
     def detectable(self, cases: int, repeats: int = 1) -> float | None:
         """Return the smallest true drop that is found in 80 of 100 runs; ``None`` where no possible one is."""
+        if answers := self._answers(cases, repeats):
+            share = answers.detectable() if cases >= self._fewest else None
+            return None if share is None or self.reach is None else self.reach * share
         return self._possible(cases, self._deviation(cases, repeats))
 
     def limit(self, cases: int) -> float | None:
         """Return what `detectable` comes down to with ever more repeats."""
         return self._possible(cases, math.sqrt(self.spread.between / (self.share * cases)))
 
+    def _answers(self, cases: int, repeats: int) -> ChangedShares | None:
+        """Return the pairs that McNemar's test counts; ``None`` if another test decides."""
+        if self.reach is None or repeats > 1 or self.allowed or self.runs or self.safe or self.cluster > 1:
+            return None
+        changed = min(1.0, self.spread.of_case(repeats) / self.reach**2)
+        room = min(1.0, self.room / self.reach)
+        return ChangedShares(changed, room, round(self.share * cases), self._tail, self.mid_p)
+
     def _possible(self, cases: int, deviation: float) -> float | None:
-        drop = self.allowed + self._needed() * deviation
+        drop = self.allowed + self._needed(cases) * deviation
         if self.safe and math.isfinite(self.room):
             # What none of the cases is like is not ruled out by them, even if they are alike.
             drop = max(drop, self.room * (1 - self._tail ** (1 / self._units(cases))))
@@ -120,40 +136,46 @@ class Plan:
         """Return the chance that a true drop is found."""
         if drop > self.room or cases < self._fewest:
             return 0.0
+        if self.reach and (answers := self._answers(cases, repeats)):
+            return answers.power(drop / self.reach)
         deviation = self._deviation(cases, repeats)
         if not deviation:
             return float(drop > self.allowed)
         if self.runs:
             shifts = watch_shifts(self._confidence, self.runs)
             return float(shifts.searchsorted((drop - self.allowed) / deviation, "right")) / len(shifts)
-        return normal_cdf((drop - self.allowed) / deviation - normal_quantile(1 - self._tail))
+        return normal_cdf((drop - self.allowed) / deviation - self._needed(cases) + normal_quantile(POWER))
 
     def cases(self, drop: float, repeats: int = 1) -> int | None:
         """Return how many cases find a true drop in 80 of 100 runs; ``None`` if it is tolerated, or impossible."""
         if drop <= self.allowed or drop > self.room:
             return None
-        shift = self._needed() * math.sqrt(self.spread.of_case(repeats) / self.share)
-        needed = max(self._fewest, math.ceil((shift / (drop - self.allowed)) ** 2 - _ROUNDING))
-        if self.safe and drop < self.room and math.isfinite(self.room):
-            unseen = math.log(self._tail) / math.log1p(-drop / self.room)
-            needed = max(needed, math.ceil(unseen * self.cluster / self.share - _ROUNDING))
-        return needed
+        few, many = self._fewest - 1, self._fewest
+        while not self._finds(drop, many, repeats):
+            few, many = many, 2 * many
+        while many - few > 1:
+            middle = (few + many) // 2
+            few, many = (few, middle) if self._finds(drop, middle, repeats) else (middle, many)
+        return many
+
+    def _finds(self, drop: float, cases: int, repeats: int) -> bool:
+        detectable = self.detectable(cases, repeats)
+        return detectable is not None and detectable <= drop + _ROUNDING
 
     def repeats(self, drop: float, cases: int) -> int | None:
         """Return how many repeats of so many cases find a true drop in 80 of 100 runs; ``None`` if no number does."""
         for repeats in range(1, _MOST_REPEATS + 1):
-            detectable = self.detectable(cases, repeats)
-            if detectable is not None and detectable <= drop + _ROUNDING:
+            if self._finds(drop, cases, repeats):
                 return repeats
         return None
 
-    def _needed(self) -> float:
+    def _needed(self, cases: int) -> float:
         """Return how many deviations beyond what is tolerated a drop is that is found in 80 of 100 runs."""
         import numpy as np
 
         if self.runs:
             return float(np.quantile(watch_shifts(self._confidence, self.runs), POWER))
-        return detectable_shift(1.0, self._confidence)
+        return detectable_shift(1.0, self._confidence, self._units(cases))
 
     def _deviation(self, cases: int, repeats: int) -> float:
         return math.sqrt(self.spread.of_case(repeats) / (self.share * cases))
@@ -337,8 +359,7 @@ class Sources:
     def room(self, name: str) -> float:
         """Return the largest drop of a metric that is possible."""
         statistic, metric = split_statistic(name)
-        owned = self.suite.metrics.find(metric)
-        declared = Metric(PASS_RATE) if metric == PASS_RATE else None if owned is None else owned.metric
+        declared = self._declared(metric)
         end = None if declared is None else declared.low if declared.higher_is_better else declared.high
         runs = self.runs(name)
         if end is None or not runs:
@@ -351,6 +372,19 @@ class Sources:
             *_, last = runs
             value = math.fsum(last.scores.values()) / len(last.scores)
         return abs(value - end)
+
+    def reach(self, name: str) -> float | None:
+        """Return the range of a metric if each case has one of its ends as its score, in all runs; else ``None``."""
+        declared = self._declared(split_statistic(name)[1])
+        if declared is None or declared.low is None or declared.high is None:
+            return None
+        scores = {score for run in self.runs(name) for score in run.scores.values()}
+        is_binary = bool(scores) and scores <= {declared.low, declared.high}
+        return declared.high - declared.low if is_binary and declared.low < declared.high else None
+
+    def _declared(self, metric: str) -> Metric | None:
+        owned = self.suite.metrics.find(metric)
+        return Metric(PASS_RATE) if metric == PASS_RATE else None if owned is None else owned.metric
 
     @cached_property
     def _table(self) -> Table | None:
@@ -412,7 +446,8 @@ def planned(
         return Planned(name, gate, None, basis, confidence, cluster_by)
     room = sources.room(name)
     if gate is None:
-        plan = Plan(spread, 0.95 if confidence is None else confidence, room=room, cluster=cluster)
+        reach = sources.reach(name)
+        plan = Plan(spread, 0.95 if confidence is None else confidence, room=room, cluster=cluster, reach=reach)
         return Planned(name, None, plan, basis, confidence, cluster_by, cluster)
     sizes = sources.groups(gate)
     plan = Plan(
@@ -425,6 +460,8 @@ def planned(
         share=min(sizes) / len(sources.suite.cases) if sizes else 1.0,
         cluster=cluster,
         safe=gate.proves_safety,
+        reach=sources.reach(name),
+        mid_p=gate.test != "mcnemar",
     )
     beside = sources.together(gate)
     return Planned(name, gate, plan, basis, confidence, cluster_by, cluster, groups=len(sizes), gates=beside)
