@@ -123,7 +123,7 @@ HARD: Mapping[str, tuple[str, Callable[[np.random.Generator], bool]]] = {
 }
 
 
-@table("hard_runs", "../benchmarks/calibration.md", ("runs", "verdict", "share"), simulations=400)
+@table("hard_runs", "../benchmarks/calibration.md", ("runs", "verdict", "share"), simulations=1_000)
 def hard_runs(simulations: int, seed: int) -> Iterator[Row]:
     """How often equally good runs are red; 0.025 is promised. A fall passes never by what is missing."""
     for number, (name, (verdict, errs)) in rows(enumerate(HARD.items())):

@@ -149,6 +149,7 @@ def is_equally_good(row: Row) -> bool:
         ("comparisons", "McNemar", 0.05, is_equally_good),
         ("comparisons", "mid-p", 0.05, is_equally_good),
         ("skew", "gate", 0.025, is_equally_good),
+        ("hard_runs", "share", 0.025, is_equally_good),
         ("projects", "red, one family", 0.025, is_equally_good),
         ("watched", "anytime", 0.05, is_equally_good),
         *(("commits", f"anytime, {size} cases", 0.05, is_equally_good) for size in (50, 100, 200)),

@@ -57,8 +57,12 @@ every_gate = pytest.mark.parametrize(
     ],
 )
 answers = st.lists(st.tuples(*[st.sampled_from([0.0, 1.0, 1.0])] * 2), min_size=12, max_size=40)
+grades = st.lists(st.tuples(*[st.integers(0, 16).map(lambda part: part / 16)] * 2), min_size=12, max_size=40)
+scores = st.one_of(answers, grades)
+"""Pairs of scores that are 0 or 1, or anything in between that each unit writes exactly."""
+
 quick = settings(
-    max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True
+    max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True
 )
 Scores = Sequence[tuple[float, float]]
 
@@ -112,7 +116,7 @@ def in_unit(keys: Mapping[str, Any], factor: float, shift: float) -> dict[str, A
 
 @every_gate
 @quick
-@given(answers, st.sampled_from([(100.0, 0.0), (4.0, 1.0), (-1000.0, 250.0)]))
+@given(scores, st.sampled_from([(100.0, 0.0), (4.0, 1.0), (-1000.0, 250.0)]))
 def test_a_change_of_the_unit_changes_no_verdict(tmp_path: Path, keys: Any, pairs: Any, unit: Any) -> None:
     factor, shift = unit
     low, high = sorted([shift, shift + factor])
@@ -130,7 +134,7 @@ def test_a_change_of_the_unit_changes_no_verdict(tmp_path: Path, keys: Any, pair
 
 @every_gate
 @quick
-@given(answers, st.integers(0, 100))
+@given(scores, st.integers(0, 100))
 def test_a_worse_answer_makes_no_verdict_better(tmp_path: Path, keys: Any, pairs: Any, place: int) -> None:
     before = verdict_on(keys, pairs, tmp_path)
     worse = list(pairs)
@@ -141,7 +145,7 @@ def test_a_worse_answer_makes_no_verdict_better(tmp_path: Path, keys: Any, pairs
 
 @every_gate
 @quick
-@given(answers, st.sets(st.tuples(st.integers(0, 11), st.integers(1, 2)), min_size=1, max_size=12))
+@given(scores, st.sets(st.tuples(st.integers(0, 11), st.integers(1, 2)), min_size=1, max_size=12))
 def test_nothing_passes_by_what_was_not_written(tmp_path: Path, keys: Any, pairs: Any, lost: Any) -> None:
     verdict = verdict_on(keys, pairs, tmp_path, repeats=2, lost=sorted(lost))
     assert verdict.decision != "passed", verdict.why

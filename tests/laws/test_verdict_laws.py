@@ -31,7 +31,6 @@ RULES: Sequence[Mapping[str, Any]] = (
     {"cluster_by": "doc"},
     {"by": "doc"},
 )
-RANKS = ("failed", "undecided", "passed")
 
 shares = st.lists(st.tuples(*[st.sampled_from([0.0, 0.25, 0.5, 1.0])] * 2), min_size=3, max_size=30)
 yes_or_no = st.lists(st.tuples(*[st.sampled_from([0.0, 1.0, 1.0])] * 2), min_size=12, max_size=40)
@@ -122,16 +121,6 @@ def test_equal_runs_without_ends_are_seldom_worse(tmp_path: Path, thorough: bool
 def test_a_score_out_of_its_range_is_named(tmp_path: Path) -> None:
     with pytest.raises(LlmevalError, match="found m 7 in case 'c001', expected 1 to 5"):
         judged(rows([5, 7]), rows([5, 5]), tmp_path, ranges={"m": (1.0, 5.0)})
-
-
-@quick
-@given(yes_or_no, st.integers(0, 100))
-def test_a_worse_answer_never_makes_a_verdict_better(tmp_path: Path, pairs: Any, place: int) -> None:
-    olds, news = map(list, zip(*pairs, strict=True))
-    before = judged(rows(news), rows(olds), tmp_path)
-    news[place % len(news)] = 0.0
-    after = judged(rows(news), rows(olds), tmp_path)
-    assert RANKS.index(after.decision) <= RANKS.index(before.decision)
 
 
 @pytest.mark.parametrize("cases", [30, 60])
