@@ -702,9 +702,10 @@ def _shift(evidence: Evidence, metric: Metric, tail: float, gate: TestedChange, 
         found = answers.detectable()
         return math.inf if found is None else reach * found
     shift = scale * detectable_shift(evidence.deviation / scale, 1 - 2 * tail, units=data.units, binary=binary)
-    if reach and data.changed is not None and (data.binary or data.changed < FEW_CHANGED):
+    needed = _needed(tail, gate)
+    if reach and data.changed is not None and (data.binary or data.changed < needed):
         # How much the difference varies is not known from so few: the cases that have to fall are counted.
-        shift = max(shift, reach * _falling_share(_needed(tail, gate), data.units))
+        shift = max(shift, reach * _falling_share(needed, data.units))
     return shift or None
 
 
