@@ -210,10 +210,10 @@ def _table(by_metric: Mapping[str, MetricChange], options: Namespace) -> Iterato
     between = f"{options.confidence * 100:g}% interval"
     headers = ("metric", "baseline", "value", "change", between, "p", "cases", "MDE", "verdict")
     yield from table_lines([headers, *rows], "lrrrrrrrl")
-    if len(by_metric) > 1 and any(each.detectable is not None for each in by_metric.values()):
-        yield f"MDE: the drop that is found in 80 of 100 runs, as one of {len(by_metric)} metrics"
     notes = grouped((note, name) for name, each in by_metric.items() for note in each.notes)
     yield from (f"{note}: {_listed(names, by_metric)}" for note, names in notes.items())
+    if len(by_metric) > 1 and any(each.detectable is not None for each in by_metric.values()):
+        yield f"MDE: the drop that is found in 80 of 100 runs, as one of {len(by_metric)} metrics"
 
 
 def _listed(names: Sequence[str], by_metric: Mapping[str, MetricChange]) -> str:

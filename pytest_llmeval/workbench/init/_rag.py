@@ -360,7 +360,7 @@ def _gates(findings: _Findings, count: int) -> Iterator[str]:
     metrics = findings.gated
     plan = Plan(ScoreSpread(_SPREAD**2), allowed=_MAX_DROP, tests=max(1, len(metrics)), room=1.0)
     detectable = plan.detectable(count)
-    drops = bool(metrics) and detectable is not None and detectable <= _WORTH_FINDING
+    drops = bool(metrics) and detectable is not None and round(detectable, 2) <= _WORTH_FINDING
     if drops:
         pooled = [name.removeprefix("mean(").rstrip(")") for name in metrics]
         left = ", tolerance: 1" if pooled != metrics else ""  # a gate on a mean stands for no pooled score
