@@ -40,7 +40,7 @@ def number(value: float | None) -> str:
 
 _MOST_DECIMALS = 13
 _SAME = 1e-12
-"""Numbers that differ by no more are equal to limits, too."""
+"""Numbers that differ from a limit by no more are equal to it."""
 
 
 def number_beside(value: float | None, *limits: float | None) -> str:
