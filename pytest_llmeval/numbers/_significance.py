@@ -359,7 +359,7 @@ def detectable_shift(deviation: float, confidence: float, units: float = math.in
 _COUNTED = 100
 """With more cases, the power of McNemar's test is that of a normal distribution."""
 
-_HALVINGS = 14
+_HALVINGS = 24
 
 
 class ChangedShares(NamedTuple):
