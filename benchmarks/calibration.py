@@ -23,14 +23,7 @@ from tables import SEED, Row, mean, rows, share, table
 
 from pytest_llmeval.core import Metric
 from pytest_llmeval.evaluators import Margins
-from pytest_llmeval.numbers import (
-    ChangedShares,
-    Estimate,
-    adjusted_gates,
-    detectable_shift,
-    resampled_totals,
-    wilson_interval,
-)
+from pytest_llmeval.numbers import Estimate, adjusted_gates, detectable_shift, resampled_totals, wilson_interval
 from pytest_llmeval.numbers._inference import held_tails, witnessed_tail
 from pytest_llmeval.numbers._intervals import Resampled, Tails, expanded, nominal, value_interval
 from pytest_llmeval.numbers._significance import mcnemar_tails, sign_tails, two_sided
@@ -43,9 +36,6 @@ RESOLVED = 25
 """Of so many resamples on a side, `Resampled` takes quantiles; beyond, a normal distribution."""
 CLUSTER = 5
 TINY = 1e-9
-RIGHT = 2 / 3
-"""The mean of the chances of `difficulty`."""
-
 EASIEST = 0.2
 """The smallest chance of a right answer, so that no larger drop can be simulated."""
 LABELS = ('"a"', '"b"', '"c"')
@@ -291,16 +281,13 @@ def detectable(simulations: int, seed: int) -> Iterator[Row]:
     kinds = ((world, size) for world in WORLDS[:3] for size in SIZES[world.answer is binary :])
     for world, size in rows(kinds):
         deviations = simulate(world, size, 0.0, simulations, seed).deviations
-        drops = [_detectable(world, size, float(each)) for each in np.quantile(deviations, np.linspace(0.05, 0.95, 19))]
+        drops = [
+            detectable_shift(float(each), 1 - LEVEL, units=size, binary=world.answer is binary)
+            for each in np.quantile(deviations, np.linspace(0.05, 0.95, 19))
+        ]
         drop = round(drops[9], 3)
         found = simulate(world, size, drop, simulations, seed).falls
         yield (world.name, size, replace(mean(drops), value=drop), share(found, 2))
-
-
-def _detectable(world: World, size: int, deviation: float) -> float:
-    if world.answer is binary:
-        return ChangedShares(size * deviation**2, RIGHT, size, LEVEL / 2).detectable() or RIGHT
-    return detectable_shift(deviation, 1 - LEVEL, units=size)
 
 
 ANSWERED = ((0.95, 0.85), (0.67, 0.57))

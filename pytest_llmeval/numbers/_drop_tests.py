@@ -38,7 +38,6 @@ from pytest_llmeval.numbers._pairing import PairedRows, RunPairing
 from pytest_llmeval.numbers._resample import IntArray, resample_count, swapped_totals
 from pytest_llmeval.numbers._significance import (
     POWER,
-    ChangedShares,
     detectable_shift,
     effective_units,
     few_changes_tail,
@@ -206,7 +205,7 @@ class Evidence:
         level = (1 - gate.confidence) / gate.sides / tests
         end = metric.worst
         room = math.inf if end is None or data.baseline is None else abs(data.baseline - end)
-        shift = _shift(self, metric, level, gate, room)
+        shift = _shift(self, metric, level, _needed(level, gate))
         if shift is not None and data.changed is not None and (reach := span(metric)) and room <= reach:
             # So large that the cases which would take it back could not all have gone unseen.
             unseen = 1 - level ** (1 / max(1, data.units))
@@ -682,27 +681,13 @@ def units_of(data: Estimate) -> str:
     return f"{counted(data.cases, 'case')} in {counted(data.units, 'cluster')}"
 
 
-def _shift(evidence: Evidence, metric: Metric, tail: float, gate: TestedChange, room: float) -> float | None:
-    """Return the drop beyond what is allowed that is found; ``None`` if its scatter is unknown.
-
-    Args:
-        evidence: The evidence.
-        metric: Its metric.
-        tail: The one-sided level.
-        gate: The gate.
-        room: The largest drop that is possible.
-    """
+def _shift(evidence: Evidence, metric: Metric, tail: float, needed: int) -> float | None:
+    """Return the drop beyond what is allowed that is found; ``None`` if its scatter is unknown."""
     data = evidence.estimate
     paired = data.changed is not None
     reach, binary = span(metric), data.binary and paired
     scale = reach if binary and reach else 1.0
-    if binary and reach and not gate.max_drop and data.units == data.cases and room <= reach:
-        share = min(1.0, (evidence.deviation / reach) ** 2 * data.units)
-        answers = ChangedShares(share, room / reach, data.units, tail, mid_p=gate.test != "mcnemar")
-        found = answers.detectable()
-        return math.inf if found is None else reach * found
     shift = scale * detectable_shift(evidence.deviation / scale, 1 - 2 * tail, units=data.units, binary=binary)
-    needed = _needed(tail, gate)
     if reach and data.changed is not None and (data.binary or data.changed < needed):
         # How much the difference varies is not known from so few: the cases that have to fall are counted.
         shift = max(shift, reach * _falling_share(needed, data.units))
@@ -715,9 +700,7 @@ def _shift_of_gain(evidence: Evidence, gate: TestedChange, metric: Metric, level
     It is so large that the cases which would take it back could not all have gone unseen; see `unseen_tail`.
     """
     data, end = evidence.estimate, metric.worst
-    best = metric.high if metric.higher_is_better else metric.low
-    room = math.inf if best is None or data.baseline is None else abs(best - data.baseline)
-    shift = _shift(evidence, metric, level, gate, room)
+    shift = _shift(evidence, metric, level, _needed(level, gate))
     if shift is None or end is None or data.baseline is None or data.changed is None:
         return shift
     unseen = 1 - level ** (1 / max(1, data.units))

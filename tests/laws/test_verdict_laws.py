@@ -349,7 +349,7 @@ def test_the_power_of_a_drop_is_that_of_the_gate_which_decides(tmp_path: Path) -
         verdict = judged(rows(news), rows(olds), tmp_path, {"metric": "m", "max_drop": 0, **more}, power=0.3)
         (note,) = (note for note in verdict.notes if note.startswith("power: "))
         needed.append(note)
-    assert "needs 22 more cases (58 in all)" in needed[0]
+    assert "needs 28 more cases (64 in all)" in needed[0]
     clusters = re.search(r"needs \d+ more clusters \((\d+) in all\)", needed[1])
     assert clusters is not None
-    assert int(clusters[1]) > 58 / 3
+    assert int(clusters[1]) > 64 / 3
