@@ -432,8 +432,8 @@ def planned(
     if spread is None:
         return Planned(name, gate, None, basis, confidence, cluster_by)
     room = sources.room(name)
+    reach = sources.reach(name) if stated is None and spread.within is None else None
     if gate is None:
-        reach = sources.reach(name)
         plan = Plan(spread, 0.95 if confidence is None else confidence, room=room, cluster=cluster, reach=reach)
         return Planned(name, None, plan, basis, confidence, cluster_by, cluster)
     sizes = sources.groups(gate)
@@ -447,7 +447,7 @@ def planned(
         share=min(sizes) / len(sources.suite.cases) if sizes else 1.0,
         cluster=cluster,
         safe=gate.proves_safety,
-        reach=None if gate.proves_safety or gate.watched_runs else sources.reach(name),
+        reach=None if gate.proves_safety or gate.watched_runs else reach,
     )
     beside = sources.together(gate)
     return Planned(name, gate, plan, basis, confidence, cluster_by, cluster, groups=len(sizes), gates=beside)
