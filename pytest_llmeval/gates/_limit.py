@@ -366,7 +366,7 @@ class LimitGate(ScoreGate):
         first = str(self.bounds[0]), self.bounds[0].limit
         text, at = (side.bound if side is not None else None) or first
         claim = f"over all of them it {'meets' if outcome == 'passed' else 'misses'} {text}"
-        return EarlyWords(f"{self.subject} is {self._shown(value)}", value, at, claim)
+        return EarlyWords(f"{self.subject} is {self._number_of(value)}", value, at, claim)
 
     def verdict(self, result: Result, counted_as: Metric | None) -> tuple[GateOutcome, float | None, str]:
         if self.by is not None:
@@ -394,7 +394,7 @@ class LimitGate(ScoreGate):
         never = any(not bound.holds(ends[0]) and not bound.holds(ends[1]) for bound in self.bounds)
         if len(holds) > 1 or (False in holds and not never) or scored.scored < self.min_scored:
             return None
-        low, high = map(self._shown, ends)
+        low, high = map(self._number_of, ends)
         outcome: GateOutcome = "passed" if holds == {True} else "failed"
         reason = f"{self.subject} is between {low} and {high} with any pending verdicts"
         return outcome, value, f"{reason}: {waiting_cases(waiting)}"
@@ -468,18 +468,18 @@ class LimitGate(ScoreGate):
             return "failed", None, f"{self.subject} is {why}"
         if metric.scored < self.min_scored:
             few = f"{counted(metric.scored, 'case')} scored, expected at least {self.min_scored}{absent}"
-            return "failed", value, f"{self.subject} is {self._shown(value)}: {few}"
+            return "failed", value, f"{self.subject} is {self._number_of(value)}: {few}"
         missed = [bound for bound in self.bounds if not bound.holds(value)]
         if missed:
             expected = " and ".join(map(str, missed))
             more = self._more_cases(metric, missed[0].limit) if len(missed) == 1 else 0
             planned = f"; {counted(more, 'more scored case')} would show it at {number(metric.value)}" if more else ""
-            return "failed", value, f"{self.subject} is {self._shown(value)}, expected {expected}{noted}{planned}"
+            return "failed", value, f"{self.subject} is {self._number_of(value)}, expected {expected}{noted}{planned}"
         if counted_as is not None and metric.abstained and not self._holds_at_worst(value, metric, scores, counted_as):
             total = metric.scored + metric.abstained
             why = f"{metric.scored} of {counted(total, 'case')} scored, and it fails if the others have the worst score"
-            return "undecided", value, f"cannot tell: {self.subject} is {self._shown(value)}; {why}{noted}"
-        return "passed", value, f"{self.subject} is {self._shown(value)}{noted}"
+            return "undecided", value, f"cannot tell: {self.subject} is {self._number_of(value)}; {why}{noted}"
+        return "passed", value, f"{self.subject} is {self._number_of(value)}{noted}"
 
     def _holds_at_worst(self, value: float, metric: MetricValue, scores: FloatArray | None, counted_as: Metric) -> bool:
         """Return whether the bounds hold if answers that abstain have the worst score."""
@@ -518,7 +518,7 @@ class LimitGate(ScoreGate):
         bound, other = (low, high) if self.statistic == "low" else (high, low)
         return max(0, cases_for_bound(value, bound, other, limit, metric.scored) - metric.scored)
 
-    def _shown(self, value: float | None) -> str:
+    def _number_of(self, value: float | None) -> str:
         """Return a value with the digits that tell it from the bounds."""
         return number_beside(value, *(bound.limit for bound in self.bounds))
 

@@ -100,6 +100,10 @@ class Plan:
         return drop if drop <= self.room and cases >= self._fewest else None
 
     @property
+    def _scale(self) -> float:
+        return 1.0 if self.reach is None else self.reach
+
+    @property
     def _confidence(self) -> float:
         return 1 - (1 - self.confidence) / self.tests
 
@@ -128,9 +132,9 @@ class Plan:
         if self.runs:
             shifts = watch_shifts(self._confidence, self.runs)
             return float(shifts.searchsorted((drop - self.allowed) / deviation, "right")) / len(shifts)
-        scale, units = self.reach or 1.0, self._units(cases)
+        scale, units = self._scale, self._units(cases)
         beyond = (drop - self.allowed) / scale
-        return chance_to_find(beyond, deviation / scale, self._confidence, units, binary=bool(self.reach))
+        return chance_to_find(beyond, deviation / scale, self._confidence, units, binary=self.reach is not None)
 
     def cases(self, drop: float, repeats: int = 1) -> int | None:
         """Return how many cases find a true drop in 80 of 100 runs; ``None`` if it is tolerated, or impossible."""
@@ -161,8 +165,8 @@ class Plan:
 
         if self.runs:
             return deviation * float(np.quantile(watch_shifts(self._confidence, self.runs), POWER))
-        scale, units = self.reach or 1.0, self._units(cases)
-        return scale * detectable_shift(deviation / scale, self._confidence, units, binary=bool(self.reach))
+        scale, units = self._scale, self._units(cases)
+        return scale * detectable_shift(deviation / scale, self._confidence, units, binary=self.reach is not None)
 
     def _deviation(self, cases: int, repeats: int) -> float:
         return math.sqrt(self.spread.of_case(repeats) / (self.share * cases))
