@@ -358,5 +358,6 @@ def chance_to_find(
 ) -> float:
     """Return the chance to find a true difference, by the theory of `detectable_shift`, with its arguments."""
     scatter = math.hypot(deviation, math.sqrt(max(drop, 0.0) / units)) if binary else deviation
-    found = normal_quantile(POWER) - detectable_shift(1.0, confidence, units)
-    return normal_cdf(drop / scatter + found) if scatter else float(drop > 0)
+    if not scatter:
+        return float(drop > 0)
+    return normal_cdf(drop / scatter + normal_quantile(POWER) - detectable_shift(1.0, confidence, units))
