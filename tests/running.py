@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 from unittest import mock
 
-from distributed import LocalCluster
 from servers import PATIENCE
 
 if TYPE_CHECKING:
     import pytest
     from conftest import Project
+    from distributed import LocalCluster
 
 
 WITHOUT_UNUSED = (
@@ -389,8 +389,10 @@ def committed(folder: Path) -> dict[str, bytes]:
 
 
 @contextmanager
-def local_cluster(workers: int) -> Iterator[LocalCluster]:
+def local_cluster(workers: int) -> "Iterator[LocalCluster]":
     """Start worker processes, for which Dask changes the environment of this one; leave that as it was."""
+    from distributed import LocalCluster
+
     with mock.patch.dict(os.environ), LocalCluster(workers, threads_per_worker=1, dashboard_address=":0") as cluster:
         yield cluster
 

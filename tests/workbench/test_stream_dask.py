@@ -3,18 +3,23 @@
 import os
 import signal
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
-from distributed import Client
 from running import local_cluster
 
 from pytest_llmeval import Case, get_evaluator, score, score_stream
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 F1 = get_evaluator("text", metrics=["f1"])
 
 
 @pytest.fixture
-def client() -> Iterator[Client]:
+def client() -> "Iterator[Client]":
+    from distributed import Client
+
     with local_cluster(2) as cluster, Client(cluster) as client:
         yield client
 
@@ -25,7 +30,7 @@ def cases() -> list[Case]:
 
 
 @pytest.mark.release
-def test_a_killed_worker_loses_no_case_and_counts_none_twice(client: Client) -> None:
+def test_a_killed_worker_loses_no_case_and_counts_none_twice(client: "Client") -> None:
     before = client.run(os.getpid)
 
     def stream() -> Iterator[Case]:
