@@ -269,8 +269,10 @@ def moment_of(text: str) -> datetime | None:
 
 def head_commit(root: Path) -> str | None:
     """Return the commit that is checked out; ``None`` outside a repository."""
-    from pytest_llmeval.services import GitError, run_git
+    from pytest_llmeval.services import GitError, repository_top, run_git
 
+    if repository_top(root) is None and "GIT_DIR" not in os.environ:
+        return None  # without a process of git
     try:
         return run_git(root, "rev-parse", "HEAD").strip() or None
     except GitError:
