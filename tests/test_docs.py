@@ -361,11 +361,12 @@ def test_skill_leads_from_nothing_to_a_guarded_suite_by_commands_that_all_work(
     (tmp_path / "promptfooconfig.yaml").write_text("prompts: ['{{q}}']\nproviders: [echo]\ntests: [{vars: {q: x}}]\n")
     for command in ("init -q -b main", "add -A", "commit -q -m Evaluate"):
         subprocess.run(["git", *command.split()], cwd=tmp_path, check=True)
-    for block in blocks(SKILL):
-        if block.language == "console":
-            check_commands(block, tmp_path)
     text = SKILL.read_text(encoding="utf-8")
     typed = re.findall(r"\| `((?:llmeval|pytest) [^`]+)` \|", text)
+    for block in (each for each in blocks(SKILL) if each.language == "console"):
+        untold = re.fullmatch(r"\$ (.+)\n\.\.\.\n?", block.text)
+        if not (untold and untold[1] in typed):  # which runs it below
+            check_commands(block, tmp_path)
     assert len(typed) > 15
     for command in typed:
         tool, *arguments = command.split()
