@@ -485,7 +485,9 @@ def said_text(value: Any) -> str:
 
 
 def failure_key(case: CaseReport) -> str:
-    """Return what cases that fail alike have in common: question, answers and findings; else the case alone has it."""
+    """Return what cases that fail alike have in common: an error, or question, answers and findings; else the id."""
+    if case.outcome == "errored" and case.reason:
+        return repr(case.reason)
     if not (case.answers or case.findings or case.reason):
         return repr(case.id)
     question = "" if case.input is None else said_text(case.input)

@@ -201,11 +201,12 @@ def _case(
     )
     if case is None or texts == "none":
         return plain
+    asked = record.answers or record.outcome == "errored"
     full = structs.replace(
         plain,
         lines=record.lines,
-        input=case.input if record.answers else None,
-        expected=case.expected if record.answers else None,
+        input=case.input if asked else None,
+        expected=case.expected if asked else None,
         **answer_fields(record.answers),
         judgings=[JudgingReport(**each._asdict()) for each in record.judgings],
         has_texts=True,

@@ -172,7 +172,7 @@ def _key(value: Any) -> str:
 def shown_value(value: Any, secrets: Collection[str]) -> Any:
     """Return a value as reports show it: without secrets, and with long texts cut.
 
-    Data keep their form if their texts can be cut so far that they fit; the room of a conversation is larger.
+    Data keep their form if their texts can be cut so far that they fit; the room of messages and calls is larger.
 
     Args:
         value: JSON data.
@@ -184,7 +184,8 @@ def shown_value(value: Any, secrets: Collection[str]) -> Any:
         clean = without(value, secrets)
         return value if clean == value and len(value) <= _LONGEST else excerpt(clean, _LONGEST, lines=True, count=True)
     text = _EXCERPTS.encode(value)
-    room = _LONGEST_CONVERSATION if isinstance(value, Mapping) and "messages" in value else _LONGEST
+    steps = isinstance(value, Mapping) and not value.keys().isdisjoint(("messages", "tool_calls"))
+    room = _LONGEST_CONVERSATION if steps else _LONGEST
     clean = without(text, secrets)
     if clean == text and len(text) <= room:
         return value

@@ -18,6 +18,7 @@ from pytest_llmeval.reports._form import (
     gated_metrics,
     past_limits,
 )
+from pytest_llmeval.reports._headline import headline_of
 from pytest_llmeval.reports._json import published, published_without
 from pytest_llmeval.reports._tables import Timeline
 
@@ -331,18 +332,20 @@ def worst_changes(suite: SuiteReport, before: SuiteReport | None) -> dict[str, A
     return {"failing": len(moves) - sum(counts.values()), **counts, "compared": bool(others), "cases": rows}
 
 
-def cause_json(suites: Sequence[SuiteReport], before: Sequence[SuiteReport | None]) -> dict[str, Any]:
-    """Return how many cases of a run newly fail and what they share; empty if none do.
+def reasons_json(run: RunReport, before: Sequence[SuiteReport | None]) -> dict[str, Any]:
+    """Return the headline of a run, how many of its cases newly fail, and what these share.
 
     Args:
-        suites: Of the run.
+        run: The run.
         before: Each suite in the approved run or baseline, if it is there.
     """
     failing: list[SuiteCase] = []
-    for suite, other in zip(suites, before, strict=True):
+    for suite, other in zip(run.suites, before, strict=True):
         was_bad = {case.id for case in other.cases if case.outcome in BAD} if other else set()
         failing += [(suite, case) for case in suite.cases if case.outcome in BAD and case.id not in was_bad]
-    return {**cause_of(suites, failing)._asdict(), "compared": any(before)} if failing else {}
+    cause = {**cause_of(run.suites, failing)._asdict(), "compared": any(before)} if failing else {}
+    headline = headline_of(run, before)
+    return {"cause": cause, "headline": None if headline is None else headline._asdict()}
 
 
 def _scales(suite: SuiteReport, others: Mapping[str, CaseReport]) -> dict[str, tuple[float, float]]:

@@ -13,21 +13,21 @@ from typing import Any, NamedTuple
 
 from msgspec import UNSET, Struct, structs
 
-from pytest_llmeval.core import excerpt
+from pytest_llmeval.core import counted, excerpt
 from pytest_llmeval.data import write_text
-from pytest_llmeval.reports._form import FAILING, CaseReport, RunReport, SuiteReport
+from pytest_llmeval.reports._form import FAILING, CaseReport, RunReport, RunVerdict, SuiteReport
 from pytest_llmeval.reports._json import completed, is_form, published
 from pytest_llmeval.reports._making import counts_of
 from pytest_llmeval.reports.html._data import (
     PageRun,
     ViewTexts,
     case_texts,
-    cause_json,
     changes_json,
     entry_of,
     index_of,
     overview_texts,
     past_points,
+    reasons_json,
     run_of,
     worst_changes,
 )
@@ -41,8 +41,8 @@ CUT_FROM = 50 * _MEGABYTE
 
 _SCRIPTS = (
     *("words.js", "words_zh.js", "dom.js", "data.js", "figures.js", "state.js", "filters.js", "diff.js", "charts.js"),
-    *("overview.js", "worst.js", "systems.js", "numbers.js", "table.js", "values.js", "transcript.js", "case.js"),
-    *("compare.js", "tools.js", "mutants.js", "main.js"),
+    *("overview.js", "worst.js", "systems.js", "numbers.js", "table.js", "values.js", "transcript.js", "trajectory.js"),
+    *("case.js", "compare.js", "tools.js", "mutants.js", "main.js"),
 )
 _SHORT = 500
 _CHUNK = 256_000
@@ -85,8 +85,25 @@ def to_page(runs: Sequence[PageRun], *, warn_from: int = WARN_FROM, cut_from: in
     head["note"] = note
     assets = files(__package__) / "assets"
     scripts = (assets / name for name in _SCRIPTS)
-    html = rendered_page(assets, "page.html.jinja", "page.css", scripts, head, head=head, pieces=pieces)
+    title = _title(runs[0].report)
+    html = rendered_page(assets, "page.html.jinja", "page.css", scripts, head, head=head, pieces=pieces, title=title)
     return Page(html, note)
+
+
+_WORDS: Mapping[RunVerdict, str] = {
+    "failed": "Do not merge",
+    "incomplete": "Not evaluated as a whole",
+    "undecided": "Undecided",
+    "passed": "Passed",
+}
+_MOST_NAMED = 3
+
+
+def _title(run: RunReport) -> str:
+    """Return the verdict and the suites."""
+    names = list(dict.fromkeys(each.base_name for each in run.suites))
+    named = ", ".join(names) if 0 < len(names) <= _MOST_NAMED else counted(len(names), "suite")
+    return f"{_WORDS[run.verdict]}: {named}"
 
 
 def _fitting(runs: Sequence[PageRun], limit: int) -> tuple[dict[str, Any], list[_Piece], str]:
@@ -129,8 +146,8 @@ def _data(
             entries.append(entry)
     first, *others = runs
     pairs = first.pairs or [None] * len(first.report.suites)
-    cause = cause_json(first.report.suites, [None if pair is None else every[pair] for pair in pairs])
-    listed = [{**run_of(first), "cause": cause}, *map(run_of, others)]
+    reasons = reasons_json(first.report, [None if pair is None else every[pair] for pair in pairs])
+    listed = [{**run_of(first), **reasons}, *map(run_of, others)]
     return {"runs": listed, "entries": entries}, pieces
 
 

@@ -186,3 +186,27 @@ def test_every_fold_is_reached_by_the_keyboard_and_assistive_software_finds_no_o
     found = axe.run(options={"resultTypes": ["violations"]})["violations"]
     serious = [each for each in found if each["impact"] in ("serious", "critical")]
     assert [(each["id"], [node["html"] for node in each["nodes"]][:3]) for each in serious] == []
+
+
+def test_expected_and_actual_calls_stand_in_aligned_steps_and_findings_lead_to_the_wrong_ones(
+    browser: Browser, tmp_path: Path
+) -> None:
+    wanted = [{"name": "find", "arguments": {"order": number}} for number in range(9)]
+    made = [call("find", order=number) for number in range(9)]
+    made[4]["arguments"] = {"order": 99}
+    made.insert(7, call("delete", id=1))
+    lines = {"tools": ['extra call: delete("id": 1)', "find: order: found 99, expected 4"]}
+    answers = {
+        "expected": {"answer": "Done.", "tool_calls": wanted},
+        "prediction": {"answer": "Done.", "tool_calls": made},
+    }
+    opened(browser, tmp_path, [suite([case("talk", "failed", 0.5, lines=lines, **answers)])])
+    assert browser.texts(".case pre.text")[:2] == ["Done.", "Done."]
+    assert browser.texts(".trajectory > .equal > summary") == ["4 equal"]
+    wrong = browser.texts(".trajectory .wrong")
+    assert wrong[0].startswith("5 find(order=4)") and "5 find(order=99)" in wrong[0]
+    assert wrong[1].startswith("not expected") and "8 delete(id=1)" in wrong[1]
+    assert browser.texts(".trajectory .wrong summary ins") == ["order=99"]
+    assert browser.texts(".to-turn") == ["step 8", "step 5"]
+    browser.run("document.querySelector('.to-turn').click()")
+    assert "delete" in browser.run("return document.activeElement.textContent")

@@ -10,6 +10,8 @@ async function drawCase(row, group) {
   const entry = head.entries[row.entry];
   const other = counterpart(row);
   const [texts, before] = await Promise.all([textsOf(row), other ? textsOf(other) : null]);
+  const [wanted, calls] = [toolCalls(texts.expected), toolCalls(texts.prediction)];
+  const steps = wanted.length && calls.length ? alignedSteps(wanted, calls) : [];
   const line = indexes[row.entry].lines[row.place];
   return h(
     "article",
@@ -20,8 +22,8 @@ async function drawCase(row, group) {
     texts.reason ? h("p", { class: `because ${outcomeOf(row)}` }, withFigures(texts.reason, knownOfCase(row))) : null,
     drawCommand(`pytest --llmeval ${nodeOf(row)}`),
     drawLabels(row),
-    drawLines(texts.lines, BAD.has(outcomeOf(row)) ? t("What is wrong") : t("What evaluators say")),
-    drawAnswers(texts, before, other),
+    drawLines(texts.lines, BAD.has(outcomeOf(row)) ? t("What is wrong") : t("What evaluators say"), steps),
+    drawAnswers(texts, before, other, steps),
     await drawOtherSystems(row, group),
     drawScores(row, other),
     drawJudging(texts, row),
@@ -58,21 +60,24 @@ function drawLabels(row) {
   return found.length ? h("p", { class: "labels" }, found.map(([name, value]) => h("span", { class: "label" }, `${name}: `, h("bdi", {}, value)))) : null;
 }
 
-/** @param {Object<string, string[]>} lines @param {string} title @returns {Element|null} What evaluators say of the answer. */
-function drawLines(lines, title) {
+/** @param {Object<string, string[]>} lines @param {string} title @param {Step[]} steps @returns {Element|null} What evaluators say of the answer. */
+function drawLines(lines, title, steps) {
   const found = Object.entries(lines || {}).filter(([, said]) => said.length);
   if (!found.length) return null;
-  return section(title, h("dl", { class: "lines" }, found.map(([name, said]) => [h("dt", {}, name), said.map((each) => h("dd", {}, findingOf(each)))])));
+  return section(title, h("dl", { class: "lines" }, found.map(([name, said]) => [h("dt", {}, name), said.map((each) => h("dd", {}, findingOf(each, steps)))])));
 }
 
-/** @param {string} line Of an evaluator. @returns {any} Its text; what it says of a turn leads there. */
-function findingOf(line) {
+/** @param {string} line Of an evaluator. @param {Step[]} steps @returns {any} Its text; what it says of a turn or a step leads there. */
+function findingOf(line, steps) {
   const turn = /^turn (\d+)\b/.exec(line);
+  const at = turn ? -1 : stepOf(line, steps);
+  if (at >= 0) return [h("button", { type: "button", class: "to-turn", click: () => goToStep(at) }, t("step {n}", { n: (steps[at].now || steps[at].old).number })), " ", line];
   return turn ? [h("button", { type: "button", class: "to-turn", click: () => goToTurn(Number(turn[1])) }, turn[0]), line.slice(turn[0].length)] : line;
 }
 
-/** @param {any} texts @param {any} before @param {Row|null} other @returns {any} */
-function drawAnswers(texts, before, other) {
+/** @param {any} all Texts of the case. @param {any} before @param {Row|null} other @param {Step[]} steps @returns {any} */
+function drawAnswers(all, before, other, steps) {
+  const texts = steps.length ? { ...all, expected: besideCalls(all.expected), prediction: besideCalls(all.prediction) } : all;
   const has = (name) => texts[name] !== undefined;
   if (!["input", "expected", "prediction"].some(has)) {
     return h("p", { class: "empty" }, t("The report has no texts of this case: run pytest with --llmeval-texts=all to have those of every case."));
@@ -81,8 +86,8 @@ function drawAnswers(texts, before, other) {
   const whole = expected !== null && typeof expected === "object" && !Array.isArray(expected);
   const answer = whole ? texts.prediction : predictedPart(texts.prediction);
   const difference = has("expected") && has("prediction") ? drawDifference(nearest(expected, answer), answer) : null;
-  const calls = toolCalls(texts.prediction);
-  const wanted = toolCalls(texts.expected);
+  const calls = toolCalls(all.prediction);
+  const wanted = toolCalls(all.expected);
   const transcript = drawTranscript(texts.prediction, texts.lines, texts.reason);
   const scripted = transcript && isConversation(texts.input);
   return [
@@ -95,11 +100,12 @@ function drawAnswers(texts, before, other) {
       has("prediction") && !transcript && !(texts.answers?.length > 1) ? section(t("Prediction"), copyButton(() => copiedText(texts.prediction)), texts.answers ? h("p", { class: "quiet" }, repeatTitle(texts.answers[0])) : null, drawPrediction(texts.prediction)) : null,
     ),
     texts.answers?.length > 1 ? drawRepeats(texts.answers) : null,
+    steps.length ? section(t("Tool calls"), drawTrajectory(steps)) : null,
     difference ? section(t("Difference"), h("p", { class: "quiet" }, legend(t("only expected"), t("only predicted"))), difference) : null,
-    calls.length || wanted.length
+    !steps.length && (calls.length || wanted.length)
       ? section(t("Tool calls"), h("div", { class: "sides" }, wanted.length ? h("div", {}, h("h3", {}, t("Expected")), drawCalls(wanted)) : null, h("div", {}, h("h3", {}, t("Prediction")), calls.length ? drawCalls(calls, undefined, undefined, findingsOf(texts.lines, texts.reason)) : h("p", { class: "empty" }, t("none")))))
       : null,
-    before?.prediction !== undefined ? section(t("Before, in {name}", { name: sourceName(other.entry) }), drawBefore(before.prediction, texts.prediction)) : null,
+    before?.prediction !== undefined ? section(t("Before, in {name}", { name: sourceName(other.entry) }), drawBefore(before.prediction, all.prediction)) : null,
   ];
 }
 

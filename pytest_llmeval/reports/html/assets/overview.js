@@ -1,6 +1,6 @@
 const VERDICTS = {
   passed: "All gates and cases passed",
-  failed: "Failed",
+  failed: "Do not merge",
   not_judged: "Not evaluated as a whole",
   toothless: "Nothing can fail here",
 };
@@ -32,9 +32,18 @@ function drawHeader() {
   return h(
     "header",
     { class: `banner ${look}` },
-    h("div", { class: "verdict" }, sign(look), h("h1", {}, words, " ", h("small", {}, reasons(run)))),
+    h("div", { class: "verdict" }, sign(look), h("div", {}, h("h1", {}, words, drawHeadline(run), run.headline ? null : [" ", h("small", {}, reasons(run))]), run.headline ? h("p", { class: "counted" }, reasons(run)) : null)),
     h("p", { class: "meta" }, meta),
   );
+}
+
+/** @param {any} run @returns {any} Why it failed, what the worse cases share, and a link to the case to begin with. */
+function drawHeadline({ headline }) {
+  if (!headline) return null;
+  const { cause, shared, place, case: id } = headline;
+  const known = head.entries[place] ? knownOfMetrics(place) : [];
+  const suite = groups.findIndex((group) => group.entries.includes(place));
+  return [": ", h("small", {}, withFigures(cause, known), shared ? `; ${shared}` : null, id ? ["; ", t("start with"), " ", caseLink(place, id, suite)] : null)];
 }
 
 /** @param {any} run @returns {string} What made the verdict. */
@@ -52,7 +61,7 @@ function reasons(run) {
     [run.verdict === "undecided" ? 0 : gates("undecided"), "{n} gate undecided", "{n} gates undecided"],
     [gates("not_judged"), "{n} gate not evaluated", "{n} gates not evaluated"],
     [before, "{n} case failed before as well", "{n} cases failed before as well"],
-    [cases("errored"), "{n} case without a score because of an error", "{n} cases without a score because of errors"],
+    [run.cause?.failures ? 0 : cases("errored"), "{n} case without a score because of an error", "{n} cases without a score because of errors"],
     [cases("known_failure"), "{n} known failure", "{n} known failures"],
     [cases("not_scored"), "{n} case not scored", "{n} cases not scored"],
     [cases("not_run"), "{n} case did not run", "{n} cases did not run"],
@@ -83,13 +92,15 @@ async function drawOverview() {
   const urgent = shown.filter(({ entry }) => head.entries[entry].verdict !== "passed").sort((a, b) => Number(decided(b)) - Number(decided(a)));
   const calm = shown.filter(({ entry }) => head.entries[entry].verdict === "passed");
   const folded = calm.length > 3 || (urgent.length && calm.length > 1);
+  const deciding = urgent.some(decided) ? urgent.filter(decided) : urgent;
   const drawn = ({ entry, place }) => drawSuite(entry, place, true);
   return [
     faults.length
       ? section(t("Faulty files"), h("ul", { class: "faults" }, faults.flatMap(([, lines]) => lines.map((line) => h("li", {}, line)))))
       : null,
+    await Promise.all(deciding.map(drawn)),
     groups.map((group, place) => (group.shown.length > 1 ? drawRanking(group, place) : null)),
-    await Promise.all(urgent.map(drawn)),
+    await Promise.all(urgent.filter((each) => !deciding.includes(each)).map(drawn)),
     folded
       ? section(t("Suites that passed"), suiteTable(calm), await Promise.all(calm.map(({ entry, place }) => drawSuite(entry, place, false))))
       : await Promise.all(calm.map(drawn)),
@@ -166,6 +177,8 @@ function brokenScore(entry, { metric, value, approved, reason }) {
 /** @param {any} gate @param {number} entry @returns {Element} */
 function drawGate(gate, entry) {
   const { look, cause, reason, digits, value, line } = gate;
+  const { counts, metrics } = head.entries[entry];
+  const { errored: errors, scored } = metrics?.[gate.metric] || {};
   const known = [[value, digits], [line.low, digits], [line.high, digits], [gate.approved, digits], ...knownOfMetrics(entry)];
   if (gate.change) known.push([Math.abs(gate.change.difference ?? NaN), differenceDigits(entry, gate.change)]);
   const name = outcomeName(look);
@@ -176,7 +189,7 @@ function drawGate(gate, entry) {
     { class: `gate ${look}` },
     sign(look),
     h("div", { class: "said" }, h("code", {}, gate.gate), h("p", {}, h("b", { class: "look" }, name), shown ? [": ", withFigures(shown, known)] : null), cause ? h("p", { class: "quiet" }, withFigures(reason, known)) : null),
-    h("span", { class: "figure" }, figure(value, digits)),
+    h("span", { class: "figure" }, errors && look !== "passed" ? t("{n} of {all} scored", { n: scored, all: counts.total }) : figure(value, digits)),
     h("div", { class: "line" }, numberLine(gate, digits)),
   );
 }

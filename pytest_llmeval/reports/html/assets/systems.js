@@ -45,6 +45,8 @@ function rankingOf(group, place, found, name) {
   const differences = ranked.map((each) => each.differences?.[name]).filter(Boolean);
   const nothing = { class: "absent", cell: "" };
   const own = Math.max(...differences.map((each) => decimals(each.low, each.high) ?? digits), 2);
+  const changeOf = (system) => head.entries[entryOfSystem(group, system)]?.changes?.metrics.find((each) => each.metric === name);
+  const approved = ranked.some((each) => changeOf(each.system));
   const rows = ranked.map((each) => {
     const against = each.differences?.[name];
     const kind = significance(against, level, lower);
@@ -56,18 +58,27 @@ function rankingOf(group, place, found, name) {
       counts ? `${(counts.passed ?? 0) + (counts.scored ?? 0)}/${counts.total}` : each.cases,
       figure(value(each), digits),
       intervalFigure(each.metrics[name]?.low, each.metrics[name]?.high, digits),
+      ...(approved ? [sinceApproval(entry, changeOf(each.system))] : []),
       against ? { class: kind ? `significant ${kind}` : "", cell: [kind ? [sign(kind, title), " "] : null, signedFigure(against.difference, own)] } : nothing,
       against ? intervalFigure(against.low, against.high, own) : nothing,
       against ? `${against.wins}/${against.ties}/${against.losses}` : nothing,
     ];
   });
-  const headers = [t("system"), t("cases passed"), name, t("interval"), t("difference"), t("its interval"), t("better/same/worse")];
+  const headers = [t("system"), t("cases passed"), name, t("interval"), ...(approved ? [t("since approval")] : []), t("difference"), t("its interval"), t("better/same/worse")];
   const fallen = ranked.filter((each) => significance(each.differences?.[name], level, lower) === "fell").map((each) => each.system);
   const said = winner
     ? t("{system} is significantly better than {reference} in {metric}.", { system: winner.system, reference, metric: name })
     : t("No system is significantly better than {reference} in {metric}.", { reference, metric: name });
   const worse = fallen.length ? ` ${t("Significantly worse: {systems}.", { systems: fallen.join(", ") })}` : "";
   return [h("p", {}, said, worse), table(headers, rows, { caption: `${t("Systems side by side")}: ${name}`, stacked: true })];
+}
+
+/** @param {number|undefined} entry @param {any} change @returns {any} By how much a metric of a system has changed. */
+function sinceApproval(entry, change) {
+  if (entry === undefined || !change || typeof change.difference !== "number") return { class: "absent", cell: "" };
+  if (!change.difference) return h("span", { class: "quiet" }, t("unchanged"));
+  const kind = ["rose", "fell"].includes(change.kind) ? change.kind : "";
+  return h("span", { class: `kind ${kind}` }, kind ? [sign(kind, t(KINDS[kind])), " "] : null, signedFigure(change.difference, differenceDigits(entry, change)));
 }
 
 /** @param {Group} group @returns {Element|null} All metrics of the systems side by side. */

@@ -99,7 +99,7 @@ function excerptOf(now, before) {
   const earlier = turnsOf(before.prediction);
   if (!turns) {
     const answer = now.prediction === undefined ? null : textOf(now.prediction);
-    const wanted = now.expected === undefined || typeof now.prediction === "undefined" ? null : nearest(expectedPart(now.expected, now.prediction), answer);
+    const wanted = now.expected === undefined ? null : answer === null ? textOf(now.expected) : nearest(expectedPart(now.expected, now.prediction), answer);
     return { question: now.input === undefined ? "" : textOf(now.input), old: before.prediction === undefined ? null : textOf(before.prediction), answer, expected: typeof wanted === "string" ? wanted : null, turn: 0 };
   }
   const wrong = [...turnLines(now.lines).keys()][0];
@@ -119,6 +119,7 @@ function namesOf({ old, answer, expected }) {
 
 /** @param {any} asked @param {boolean} named @returns {any} The old answer and the new one with the words in which they differ. */
 function drawOldAndNew({ old, answer, expected }, named) {
+  if (answer === null && expected !== null) return h("p", { class: "answer", dir: "auto" }, h("small", { class: "quiet" }, t("expected"), ": "), shortText(expected));
   if (answer === null) return h("p", { class: "empty" }, t("no text in the report"));
   const from = old ?? expected;
   if (from === null) return h("p", { class: "answer", dir: "auto" }, shortText(answer));

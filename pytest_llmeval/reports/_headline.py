@@ -1,0 +1,108 @@
+"""The first sentence on a run that failed."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pytest_llmeval.core import BAD, EVERYTHING, GateResult, counted
+from pytest_llmeval.numbers import TOLERANCE
+from pytest_llmeval.reports._failures import cause_of
+from pytest_llmeval.reports._form import CaseReport, RunReport, SuiteReport, gated_metrics
+
+
+class Headline(NamedTuple):
+    """What made a run fail, what the worse cases share, and the case to begin with.
+
+    Attributes:
+        cause: The first faulty file, failed gate or approved score, else the failing cases.
+        shared: How many of the worse cases share a label; empty if no label explains them.
+        place: Of the suite in the run.
+        case: Id of a case of this suite; empty if no case shows the cause.
+    """
+
+    cause: str
+    shared: str = ""
+    place: int = 0
+    case: str = ""
+
+    def __str__(self) -> str:
+        start = f"start with {self.case}" if self.case else ""
+        return "; ".join(filter(None, [self.cause, self.shared, start]))
+
+
+def headline_of(run: RunReport, before: Sequence[SuiteReport | None]) -> Headline | None:
+    """Return the headline of a run that failed; ``None`` for any other run.
+
+    Args:
+        run: The run.
+        before: Each suite in the approved run or baseline, if it is there.
+    """
+    if run.verdict != "failed":
+        return None
+    for path, faults in run.faults.items():
+        return Headline(faults[0] if faults and faults[0].startswith(path) else f"{path}: {next(iter(faults), '')}")
+    gates = [
+        (place, gate) for place, suite in enumerate(run.suites) for gate in suite.gates if gate.outcome == "failed"
+    ]
+    for place, gate in sorted(gates, key=lambda found: not found[1].fallen):
+        return _headline_of_gate(run, place, gate, before[place])
+    for place, suite in enumerate(run.suites):
+        for score in suite.snapshot:
+            if score.outcome == "failed":
+                metric = "" if score.metric == EVERYTHING else f"{score.metric} "
+                worse = [] if score.metric == EVERYTHING else fallen_cases(suite, before[place], score.metric)
+                return _headline(run, place, f"{metric}{score.reason.partition(';')[0]}", worse, "worse case")
+    for place, suite in enumerate(run.suites):
+        if failing := _failing(suite, before[place]):
+            reason = f": {failing[0].reason}" if failing[0].reason else ""
+            cause = f"{len(failing)} of {counted(suite.total, 'case')} failed{reason}"
+            return _headline(run, place, cause, failing, "failure")
+    return None
+
+
+def _headline_of_gate(run: RunReport, place: int, gate: GateResult, before: SuiteReport | None) -> Headline:
+    suite = run.suites[place]
+    if gate.fallen:
+        cause = gate.cause.partition(". ")[0]
+        return _headline(run, place, cause, [suite.case(name) for name in gate.fallen], "worse case")
+    errored = [case for case in suite.cases if case.outcome == "errored"]
+    if errored and "errored" in gate.reason:
+        reason = f": {errored[0].reason}" if errored[0].reason else ""
+        cause = f"{len(errored)} of {counted(suite.total, 'case')} errored{reason}"
+        return _headline(run, place, cause, errored, "error")
+    worse = _failing(suite, before) or suite.cases
+    metric = next(iter(gated_metrics([gate.gate])), "")
+    scored = [case for case in worse if case.metrics.get(metric) is not None]
+    sign = -1 if metric in suite.lower_is_better else 1
+    scored.sort(key=lambda case: sign * (case.metrics[metric] or 0.0))
+    noun = "failure" if worse is not suite.cases else ""
+    return _headline(run, place, gate.headline.partition(". ")[0], scored or (worse if noun else []), noun)
+
+
+def _headline(run: RunReport, place: int, cause: str, worse: Sequence[CaseReport], noun: str) -> Headline:
+    suite = run.suites[place]
+    alone = len({(each.path, each.base_name) for each in run.suites}) == 1
+    name = suite.variant if alone else suite.suite
+    shared = ""
+    if noun:
+        found = cause_of([suite], [(suite, case) for case in worse])
+        shared = f"{found.shared} of {counted(found.failures, noun)} have {found.label}" if found.label else ""
+    return Headline(f"{name}{' ' if name else ''}{cause}", shared, place, worse[0].id if worse else "")
+
+
+def _failing(suite: SuiteReport, before: SuiteReport | None) -> list[CaseReport]:
+    """Return the cases that newly fail, else all that fail."""
+    failed_before = {case.id for case in before.cases if case.outcome in BAD} if before is not None else set()
+    failing = [case for case in suite.cases if case.outcome in BAD]
+    return [case for case in failing if case.id not in failed_before] or failing
+
+
+def fallen_cases(suite: SuiteReport, before: SuiteReport | None, metric: str) -> list[CaseReport]:
+    """Return the cases whose score of a metric got worse, the largest fall first; none without an earlier run."""
+    earlier = {case.id: case.metrics.get(metric) for case in before.cases} if before is not None else {}
+    sign = -1 if metric in suite.lower_is_better else 1
+    falls = []
+    for case in suite.cases:
+        now, then = case.metrics.get(metric), earlier.get(case.id)
+        if now is not None and then is not None and sign * (then - now) > TOLERANCE:
+            falls.append((sign * (then - now), case))
+    return [case for _, case in sorted(falls, key=lambda fall: -fall[0])]

@@ -1,0 +1,65 @@
+"""The first sentence on a run that failed."""
+
+from typing import Any
+
+import pytest
+from msgspec import convert
+from pages import case, report, suite, suite_report
+
+from pytest_llmeval.reports import RunReport
+from pytest_llmeval.reports._headline import fallen_cases, headline_of
+from pytest_llmeval.reports._json import completed
+
+CASES = [
+    case("a", f1=0.0, labels={"topic": "billing"}),
+    case("b", "failed", 0.2, labels={"topic": "billing"}, reason="f1 0.2000, limit >= 0.5"),
+    *(case(f"c{number}", f1=1.0, labels={"topic": "other"}) for number in range(9)),
+]
+LIMIT = {"gate": "f1 >= 0.9", "outcome": "failed", "reason": "f1 is 0.8364, expected >= 0.9"}
+FALL = {
+    "gate": "drop(f1) <= 0.02",
+    "outcome": "failed",
+    "cause": "f1 fell 1.0000 -> 0.8364 (limit 0.02). 2 worse.",
+    "fallen": ["b", "a"],
+}
+SCORE = {"metric": "f1", "kind": "fell_beyond", "outcome": "failed", "reason": "fell from 1 to 0.8364; tolerance 0"}
+ERRORED = [case("a", "errored", None, reason="TimeoutError: 30 s"), case("b")]
+
+
+def headline(*suites: dict[str, Any], **more: Any) -> str:
+    run = completed(convert(report(*suites, **more), RunReport))
+    before = suite_report(suite([case("a"), case("b")]))
+    return str(headline_of(run, [before for _ in suites]))
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (
+            {"gates": [LIMIT, FALL]},
+            "f1 fell 1.0000 -> 0.8364 (limit 0.02); 2 of 2 worse cases have topic=billing; start with b",
+        ),
+        ({"gates": [LIMIT]}, "f1 is 0.8364, expected >= 0.9; start with b"),
+        ({"snapshot": [SCORE]}, "f1 fell from 1 to 0.8364; 2 of 2 worse cases have topic=billing; start with a"),
+        ({}, "1 of 11 cases failed: f1 0.2000, limit >= 0.5; start with b"),
+    ],
+    ids=["fall", "limit", "approved score", "cases"],
+)
+def test_a_headline_has_the_cause_the_shared_label_and_the_case_to_begin_with(more: dict[str, Any], said: str) -> None:
+    assert headline(suite(CASES, **more)) == said
+
+
+def test_a_headline_names_the_system_the_error_or_the_faulty_file() -> None:
+    gate = {**LIMIT, "reason": "1 case errored"}
+    said = "1 of 2 cases errored: TimeoutError: 30 s; start with a"
+    assert headline(suite(ERRORED, "s[new]", variant="new", gates=[gate])) == f"new {said}"
+    assert headline(suite(ERRORED, gates=[gate]), suite(ERRORED, "other")) == f"capitals {said}"
+    assert headline(faults={"s.eval.yaml": ["s.eval.yaml:1: no"]}) == "s.eval.yaml:1: no"
+    assert headline(suite([case("a")])) == "None"
+
+
+def test_worst_cases_of_a_fall_are_those_that_fell() -> None:
+    now = suite_report(suite([case("low", f1=0.0), case("fell", f1=0.4), case("most", f1=0.1), case("rose", f1=1.0)]))
+    then = suite_report(suite([case("low", f1=0.0), case("fell", f1=0.9), case("most", f1=0.9), case("rose", f1=0.5)]))
+    assert [found.id for found in fallen_cases(now, then, "f1")] == ["most", "fell"]
+    assert fallen_cases(now, None, "f1") == []
