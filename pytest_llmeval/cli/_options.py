@@ -272,6 +272,12 @@ OPTIONS = {
             const="events",
         ),
         Option(
+            "annotations",
+            "in a job of GitHub, annotate the lines of up to ten failures (default: on)",
+            choices=("on", "off"),
+            default="on",
+        ),
+        Option(
             "predictions",
             "JSONL file to record predictions in and replay them from",
             metavar="PATH",

@@ -1,9 +1,12 @@
 """Output of a run."""
 
 import copy
+import os
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Literal, NamedTuple
 
 import pytest
@@ -12,7 +15,7 @@ from pytest_llmeval.core import CaseRecord, GateResult, SnapshotVerdict, counted
 from pytest_llmeval.plugin._options import AGENT
 from pytest_llmeval.plugin._payload import CARRIED_CATEGORY, CATEGORY, UNNEEDED_CATEGORY, case_of
 from pytest_llmeval.plugin._pytest_private import terminal_width
-from pytest_llmeval.reports import Line, RunReport, agent_lines, render
+from pytest_llmeval.reports import Line, RunReport, agent_lines, annotation_lines, render
 from pytest_llmeval.run import Item, ItemResult, RunRecord
 from pytest_llmeval.services import secret_values, without
 from pytest_llmeval.suites import SuiteKey
@@ -67,6 +70,8 @@ class FoldedFailures(NamedTuple):
     def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> Generator[None, Any, Any]:
         """Show failures that are alike once; the counts of the last line include all of them."""
         stats = terminalreporter.stats
+        for error in stats.get("error", ()):
+            _name_reason(error)
         failed = stats.get("failed")
         if failed and terminalreporter.verbosity <= 0:
             stats["failed"] = _folded(failed, self.record.items)
@@ -75,6 +80,15 @@ class FoldedFailures(NamedTuple):
         finally:
             if failed:
                 stats["failed"] = failed
+
+
+def _name_reason(report: Any) -> None:
+    """Give the error of a suite file that cannot be collected its first fault as reason, for the short summary."""
+    shown: Any = report.longrepr
+    first = str(shown).partition("\n")[0]
+    if isinstance(report, pytest.CollectReport) and first.startswith(f"{report.nodeid}:"):
+        with suppress(AttributeError):  # a text, from another process
+            shown.reprcrash = SimpleNamespace(message=first.removeprefix(f"{report.nodeid}:"))
 
 
 def _folded(reports: Sequence[Any], items: Mapping[Item, ItemResult]) -> list[Any]:
@@ -183,10 +197,10 @@ def print_summary(
         for text in agent_lines(RunReport() if report is None else report, notes):
             reporter.write_line(text)
         return
-    width = terminal_width(reporter)
-    if reporter.verbosity > 0 and any(path.suffix == ".html" for path in written):
-        rerun = ()  # it was such a run
-    lines = [] if report is None else list(render(report, verbosity=reporter.verbosity, width=width, rerun=rerun))
+    width, has_page = terminal_width(reporter), any(path.suffix == ".html" for path in written)
+    lines: list[Line] = []
+    if report is not None:
+        lines += render(report, verbosity=reporter.verbosity, width=width, rerun=rerun, has_page=has_page)
     lines += [Line(printable(note), "yellow") for note in notes]
     if reporter.verbosity >= 0:
         lines += [Line(f"report written to {path}") for path in written]
@@ -289,3 +303,15 @@ def emit(session: pytest.Session, verdicts: Sequence[VerdictReport]) -> None:
             pytest.TestReport(nodeid, location, {}, "passed", None, "teardown"),
         ):
             report_to_others(report=phase)
+
+
+def annotate(reporter: "pytest.TerminalReporter", report: RunReport) -> None:
+    """Annotate the failures in a job of GitHub."""
+    if os.environ.get("GITHUB_ACTIONS") != "true":
+        return
+    checkout = Path(os.environ.get("GITHUB_WORKSPACE") or reporter.config.rootpath)
+    root = reporter.config.rootpath
+    folder = root.relative_to(checkout).as_posix() if root.is_relative_to(checkout) else ""
+    reporter.ensure_newline()
+    for line in annotation_lines(report, folder):
+        reporter.write_line(line)

@@ -54,6 +54,7 @@ from pytest_llmeval.plugin._payload import (
 from pytest_llmeval.plugin._presentation import (
     CATEGORIES,
     FoldedFailures,
+    annotate,
     category_of,
     make_presentable,
     print_summary,
@@ -524,3 +525,5 @@ class ControllerHooks:
         report = self._run.finished.report if self._run.finished is not None else None
         if report is not None or self._run.notes:
             print_summary(terminalreporter, report, self._run.notes, self._written, self._run.rerun)
+        if report is not None and terminalreporter.config.option.llmeval_annotations == "on":
+            annotate(terminalreporter, report)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
+    from pytest_llmeval.reports._annotations import annotation_lines
     from pytest_llmeval.reports._failures import (
         MOST,
         CasePlace,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
         gate_verdicts,
         past_limits,
     )
+    from pytest_llmeval.reports._headline import approved_cases, headline_of
     from pytest_llmeval.reports._json import published, read_report, to_json, verdicts_of, write_data, write_json
     from pytest_llmeval.reports._making import (
         ReportedTexts,
@@ -63,6 +65,8 @@ if TYPE_CHECKING:
     from pytest_llmeval.reports.html._site import ListedRun, list_report, to_index
 
 _HOMES = {
+    "_annotations": ("annotation_lines",),
+    "_headline": ("approved_cases", "headline_of"),
     "_failures": (
         "CasePlace",
         "MOST",

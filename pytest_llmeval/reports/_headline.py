@@ -1,12 +1,12 @@
 """The first sentence on a run that failed."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pytest_llmeval.core import BAD, EVERYTHING, GateResult, counted
 from pytest_llmeval.numbers import TOLERANCE
 from pytest_llmeval.reports._failures import cause_of
-from pytest_llmeval.reports._form import CaseReport, RunReport, SuiteReport, gated_metrics
+from pytest_llmeval.reports._form import NO_CASE, CaseReport, RunReport, SuiteReport, gated_metrics
 
 
 class Headline(NamedTuple):
@@ -29,12 +29,12 @@ class Headline(NamedTuple):
         return "; ".join(filter(None, [self.cause, self.shared, start]))
 
 
-def headline_of(run: RunReport, before: Sequence[SuiteReport | None]) -> Headline | None:
+def headline_of(run: RunReport, before: Sequence[Mapping[str, CaseReport]]) -> Headline | None:
     """Return the headline of a run that failed; ``None`` for any other run.
 
     Args:
         run: The run.
-        before: Each suite in the approved run or baseline, if it is there.
+        before: Cases of each suite in the approved run or baseline, by id; empty if it is not there.
     """
     if run.verdict != "failed":
         return None
@@ -49,17 +49,18 @@ def headline_of(run: RunReport, before: Sequence[SuiteReport | None]) -> Headlin
         for score in suite.snapshot:
             if score.outcome == "failed":
                 metric = "" if score.metric == EVERYTHING else f"{score.metric} "
-                worse = [] if score.metric == EVERYTHING else fallen_cases(suite, before[place], score.metric)
+                worse = fallen_cases(suite, before[place], score.metric)
                 return _headline(run, place, f"{metric}{score.reason.partition(';')[0]}", worse, "worse case")
-    for place, suite in enumerate(run.suites):
-        if failing := _failing(suite, before[place]):
-            reason = f": {failing[0].reason}" if failing[0].reason else ""
-            cause = f"{len(failing)} of {counted(suite.total, 'case')} failed{reason}"
-            return _headline(run, place, cause, failing, "failure")
-    return None
+    failing = [_failing(suite, before[place]) for place, suite in enumerate(run.suites)]
+    place = max(range(len(failing)), key=lambda at: len(failing[at]), default=0)
+    if not failing or not failing[place]:
+        return None
+    reason = f": {failing[place][0].reason}" if failing[place][0].reason else ""
+    cause = f"{len(failing[place])} of {counted(run.suites[place].total, 'case')} failed{reason}"
+    return _headline(run, place, cause, failing[place], "failure")
 
 
-def _headline_of_gate(run: RunReport, place: int, gate: GateResult, before: SuiteReport | None) -> Headline:
+def _headline_of_gate(run: RunReport, place: int, gate: GateResult, before: Mapping[str, CaseReport]) -> Headline:
     suite = run.suites[place]
     if gate.fallen:
         cause = gate.cause.partition(". ")[0]
@@ -89,20 +90,23 @@ def _headline(run: RunReport, place: int, cause: str, worse: Sequence[CaseReport
     return Headline(f"{name}{' ' if name else ''}{cause}", shared, place, worse[0].id if worse else "")
 
 
-def _failing(suite: SuiteReport, before: SuiteReport | None) -> list[CaseReport]:
+def _failing(suite: SuiteReport, before: Mapping[str, CaseReport]) -> list[CaseReport]:
     """Return the cases that newly fail, else all that fail."""
-    failed_before = {case.id for case in before.cases if case.outcome in BAD} if before is not None else set()
     failing = [case for case in suite.cases if case.outcome in BAD]
-    return [case for case in failing if case.id not in failed_before] or failing
+    return [case for case in failing if before.get(case.id, NO_CASE).outcome not in BAD] or failing
 
 
-def fallen_cases(suite: SuiteReport, before: SuiteReport | None, metric: str) -> list[CaseReport]:
-    """Return the cases whose score of a metric got worse, the largest fall first; none without an earlier run."""
-    earlier = {case.id: case.metrics.get(metric) for case in before.cases} if before is not None else {}
+def approved_cases(run: RunReport) -> list[dict[str, CaseReport]]:
+    """Return the approved cases of each suite by id, as far as the report has them."""
+    return [{case.id: case for case in suite.changes.cases} if suite.changes else {} for suite in run.suites]
+
+
+def fallen_cases(suite: SuiteReport, before: Mapping[str, CaseReport], metric: str) -> list[CaseReport]:
+    """Return the cases whose score of a metric got worse since an earlier run, the largest fall first."""
     sign = -1 if metric in suite.lower_is_better else 1
     falls = []
     for case in suite.cases:
-        now, then = case.metrics.get(metric), earlier.get(case.id)
+        now, then = case.metrics.get(metric), before.get(case.id, NO_CASE).metrics.get(metric)
         if now is not None and then is not None and sign * (then - now) > TOLERANCE:
             falls.append((sign * (then - now), case))
     return [case for _, case in sorted(falls, key=lambda fall: -fall[0])]

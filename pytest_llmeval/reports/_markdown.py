@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tabulate import tabulate
@@ -10,7 +10,8 @@ from tabulate import tabulate
 from pytest_llmeval.core import BAD, GateResult, SnapshotVerdict, as_line, counted, excerpt, number, printable, seconds
 from pytest_llmeval.data import append_text, write_text
 from pytest_llmeval.reports._failures import repeats_line
-from pytest_llmeval.reports._form import RunReport, SuiteReport, count_text
+from pytest_llmeval.reports._form import CaseReport, RunReport, SuiteReport, count_text
+from pytest_llmeval.reports._headline import approved_cases, headline_of
 from pytest_llmeval.reports._mutation import SHOWN_FROM, Survival
 from pytest_llmeval.reports._overview import (
     MOST_LINES,
@@ -138,7 +139,10 @@ def _verdict(report: RunReport) -> list[str]:
     counts = totals(report.suites)
     word = "FAILED" if report.verdict == "failed" else report.verdict.capitalize()
     faults = [f"{counted(len(report.faults), 'faulty file')}"] if report.faults else []
-    return [f"**{word}**: {'; '.join([*faults, *([counts.text] if report.suites else [])])}", ""]
+    headline = headline_of(report, approved_cases(report))
+    cause = [f"**{word}**: {text(str(headline), cell=False)}", ""] if headline is not None else []
+    start = "" if cause else f"**{word}**: "
+    return [*cause, f"{start}{'; '.join([*faults, *([counts.text] if report.suites else [])])}", ""]
 
 
 def _urgency(suite: SuiteReport) -> int:
@@ -183,9 +187,15 @@ def gate_reason(suite: SuiteReport, gate: GateResult) -> str:
     return "; ".join([gate.headline, *map(str.strip, cause_lines(suite, gate) if gate.outcome == "failed" else ())])
 
 
-def fall_reason(suite: SuiteReport, verdict: SnapshotVerdict) -> str:
-    """Return why a score has its verdict, with the worst cases if it failed."""
-    return "; ".join([verdict.reason, *map(str.strip, fall_lines(suite, verdict))])
+def fall_reason(suite: SuiteReport, verdict: SnapshotVerdict, before: Mapping[str, CaseReport] | None = None) -> str:
+    """Return why a score has its verdict, with the cases that fell most if it failed.
+
+    Args:
+        suite: The suite.
+        verdict: On the score.
+        before: Cases of an earlier run by id; default: the approved ones, if the report has them.
+    """
+    return "; ".join([verdict.reason, *map(str.strip, fall_lines(suite, verdict, before))])
 
 
 def _suite(suite: SuiteReport) -> list[str]:

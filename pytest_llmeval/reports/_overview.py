@@ -36,6 +36,7 @@ from pytest_llmeval.reports._form import (
     gated_metrics,
     past_limits,
 )
+from pytest_llmeval.reports._headline import fallen_cases
 from pytest_llmeval.reports._tables import Line, TextTable
 from pytest_llmeval.services import Snapshot
 
@@ -175,11 +176,24 @@ def cause_lines(suite: SuiteReport, gate: GateResult) -> Iterator[str]:
             yield f"  worst group: {name} {number(value)} ({counted(cases, 'case')})"
 
 
-def fall_lines(suite: SuiteReport, verdict: SnapshotVerdict) -> Iterator[str]:
-    """Yield the worst cases by a metric that is worse than approved."""
-    if verdict.outcome == "failed":
-        sign = -1 if verdict.metric in suite.lower_is_better else 1
-        yield from _worst(_scores(suite.cases, verdict.metric), sign, suite.cases)
+def fall_lines(
+    suite: SuiteReport, verdict: SnapshotVerdict, before: Mapping[str, CaseReport] | None = None
+) -> Iterator[str]:
+    """Yield the cases that fell most by a metric that is worse than approved.
+
+    Args:
+        suite: The suite.
+        verdict: On the metric.
+        before: Cases of an earlier run by id; default: the approved ones, if the report has them.
+    """
+    if before is None:
+        before = {case.id: case for case in suite.changes.cases} if suite.changes is not None else {}
+    if verdict.outcome == "failed" and (fallen := fallen_cases(suite, before, verdict.metric)):
+        scores = [
+            f"{case.id} {number(before[case.id].metrics[verdict.metric])} -> {number(case.metrics[verdict.metric])}"
+            for case in fallen[:_WORST]
+        ]
+        yield f"  worst cases: {', '.join(scores)}"
 
 
 def _scores(cases: Sequence[CaseReport], metric: str) -> dict[str, float]:

@@ -1,17 +1,18 @@
 """The summary of a run as lines."""
 
+import re
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import structs
 
 from pytest_llmeval.core import BAD, GateResult, SnapshotVerdict, code_of, counted, excerpt, number, printable, width_of
 from pytest_llmeval.data import write_text
-from pytest_llmeval.reports._form import CaseReport, RunReport, SuiteReport
+from pytest_llmeval.reports._form import CaseReport, RunReport, SuiteReport, gated_metrics
 from pytest_llmeval.reports._mutation import Survival
 from pytest_llmeval.reports._overview import (
     MOST_LINES,
@@ -73,7 +74,9 @@ def _in_per_cent(table: FilledTable) -> FilledTable:
     return structs.replace(table, rows=rows)
 
 
-def render(report: RunReport, *, verbosity: int, width: int, rerun: Sequence[str] = ()) -> Iterator[Line]:
+def render(
+    report: RunReport, *, verbosity: int, width: int, rerun: Sequence[str] = (), has_page: bool = False
+) -> Iterator[Line]:
     """Yield the lines of the summary.
 
     Args:
@@ -82,7 +85,9 @@ def render(report: RunReport, *, verbosity: int, width: int, rerun: Sequence[str
             the tables of all suites. Above 1: everything.
         width: Of the terminal, in columns.
         rerun: What failed, as arguments of pytest; empty if that is not known.
+        has_page: Whether the run has written its page.
     """
+    command = next_command(report, rerun, verbosity=verbosity, has_page=has_page)
     if verbosity < 0:
         for suite in report.suites:
             for gate in suite.gates:
@@ -92,7 +97,7 @@ def render(report: RunReport, *, verbosity: int, width: int, rerun: Sequence[str
             yield from (_verdict(each, suite) for each in suite.snapshot if each.outcome == "failed")
             yield from not_judged(suite, f"{suite.suite}: ")
         yield from _affected(report, least=1)
-        yield from _next_command(rerun)
+        yield from _next(command)
         return
     width = min(width, _READABLE)
     detailed = [each for each in report.suites if verbosity or each.failed]
@@ -110,14 +115,60 @@ def render(report: RunReport, *, verbosity: int, width: int, rerun: Sequence[str
     yield from (Line(printable(each), "yellow") for each in [uncalibrated_text(report.suites)] if each)
     yield from map(Line, money_lines(report.money))
     yield from _affected(report, least=2)
-    yield from _next_command(rerun)
+    yield from _next(command)
     if report.suites:
         yield totals(report.suites)
 
 
-def _next_command(rerun: Sequence[str]) -> Iterator[Line]:
-    if rerun:
-        yield Line(f"next: pytest --llmeval {shlex.join(rerun)} -v --llmeval-report=report.html")
+def _next(command: str) -> Iterator[Line]:
+    if command:
+        yield Line(f"next: {command}")
+
+
+class _Failed(NamedTuple):
+    """What the next command depends on."""
+
+    bad: int
+    """Cases that fail."""
+    fell: bool
+    """Whether a gate names the cases that fell."""
+    verbosity: int
+    has_page: bool
+
+
+_FEW: Final = 20
+"""Failing cases whose messages are read one by one."""
+_NEXT: Final[Sequence[tuple[Callable[[_Failed], bool], str]]] = (
+    (lambda run: run.verbosity < 1 and (run.fell or 0 < run.bad <= _FEW), "--lf -v"),
+    (lambda run: not run.has_page, "-v --llmeval-report=report.html"),
+    (lambda run: run.verbosity < 1, "--lf -v"),
+)
+"""Options of the next command by cause; the first one that applies."""
+_CREATE = re.compile(r"create it with (pytest .+)$")
+
+
+def next_command(report: RunReport, rerun: Sequence[str], *, verbosity: int, has_page: bool) -> str:
+    """Return the command that says more about a failure, or mends it; empty if there is none.
+
+    Args:
+        report: The run.
+        rerun: What failed, as arguments of pytest; empty if that is not known.
+        verbosity: Of the run.
+        has_page: Whether the run has written its page.
+    """
+    if not rerun:
+        return ""
+    for suite in report.suites:
+        verdicts: list[GateResult | SnapshotVerdict] = [*suite.gates, *suite.snapshot]
+        for verdict in verdicts:
+            # Nothing was approved yet: the verdict names the command that approves.
+            if verdict.outcome == "failed" and (found := _CREATE.search(verdict.reason)):
+                return found[1]
+    bad = sum(case.outcome in BAD for suite in report.suites for case in suite.cases)
+    fell = any(gate.fallen for suite in report.suites for gate in suite.gates)
+    failed = _Failed(bad, fell, verbosity, has_page)
+    options = next((options for applies, options in _NEXT if applies(failed)), "")
+    return f"pytest --llmeval {shlex.join(rerun)} {options}" if options else ""
 
 
 def _suites(
@@ -274,7 +325,7 @@ def _gates(suite: SuiteReport, *, details: bool, passed: bool = True) -> Iterato
     for gate in suite.gates:
         if gate.outcome == "not_judged" or (gate.outcome == "passed" and not passed):
             continue
-        yield gate_line(gate, brief=not details)
+        yield gate_line(gate, brief=not details, tolerance=_broken_tolerance(suite, gate))
         if details and gate.cause:
             yield Line(printable(f"  {gate.reason}"))
         if not details and gate.outcome == "failed":
@@ -291,7 +342,10 @@ def _snapshot(suite: SuiteReport, *, everything: bool) -> Iterator[Line]:
     verdicts = (
         suite.snapshot if everything else changed[: max(_CHANGES, sum(each.outcome == "failed" for each in changed))]
     )
+    said = {metric for gate in suite.gates if gate.fallen for metric in gated_metrics([gate.gate])}
     for verdict in verdicts:
+        if verdict.outcome == "failed" and verdict.metric in said and not everything:
+            continue  # the line of the gate has it
         yield _verdict(verdict)
         yield from (Line(printable(each)) for each in fall_lines(suite, verdict))
     if everything:
@@ -318,18 +372,27 @@ _SIGNS = {
 }
 
 
-def gate_line(gate: GateResult, suite: SuiteReport | None = None, *, brief: bool = False) -> Line:
+def _broken_tolerance(suite: SuiteReport, gate: GateResult) -> str:
+    """Return the tolerance of the approved score that fell with a gate; empty if none did."""
+    metrics = gated_metrics([gate.gate]) if gate.fallen else []
+    reasons = (each.reason for each in suite.snapshot if each.outcome == "failed" and each.metric in metrics)
+    return next(reasons, "").partition("; ")[2]
+
+
+def gate_line(gate: GateResult, suite: SuiteReport | None = None, *, brief: bool = False, tolerance: str = "") -> Line:
     """Return the line of a verdict, after the name of its suite if several are listed.
 
     Args:
         gate: The verdict.
         suite: Its suite, to be named.
         brief: Whether a gate that did not fail has the first clause of its reason only.
+        tolerance: Of the approved score that fell with it.
     """
     verdict, colour = _SIGNS[gate.outcome]
     where = f"{suite.suite}: " if suite else ""
     why = gate.headline if gate.outcome == "failed" or not brief else gate.headline.partition("; ")[0]
-    return Line(printable(f"gate {verdict}  {where}{gate.gate}  ({why})"), colour)
+    also = f"; the approved score was not kept either, {tolerance}" if tolerance else ""
+    return Line(printable(f"gate {verdict}  {where}{gate.gate}  ({why}{also})"), colour)
 
 
 _MOST: Final = 40
@@ -355,7 +418,7 @@ def agent_lines(report: RunReport, notes: Sequence[str] = ()) -> list[str]:
             *broken[: room - 1],
             f"{len(broken) - room + 1} more lines: --llmeval-report=report.json has everything",
         ]
-    return [excerpt(first, _WIDTH), *broken, f"next: {_next(report)}"]
+    return [excerpt(first, _WIDTH), *broken, f"next: {_next_of_agent(report)}"]
 
 
 def _broken(report: RunReport) -> Iterator[str]:
@@ -392,7 +455,7 @@ def _reason(case: CaseReport) -> str:
     return "; ".join([*([case.reason] if case.reason else []), *details]) or "no reason is known"
 
 
-def _next(report: RunReport) -> str:
+def _next_of_agent(report: RunReport) -> str:
     """Return the command that says more about what broke first, or what to do with a run that passed."""
     for path in report.faults:
         return f"llmeval validate {shlex.quote(path)}"

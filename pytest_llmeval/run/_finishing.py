@@ -142,6 +142,7 @@ def report_suite(judged: JudgedSuite, scope: RunScope) -> SuiteReport:
     contents, compared = judged.measured.run.contents, compared_metrics(suite, result)
     has_baseline = judged.collected.baseline is not None or scope.keeper.settings(suite) is not None
     compares = stop is None and not judged.incomplete and has_baseline
+    fell = any(each.outcome == "failed" for each in judged.snapshot.verdicts)
     return suite_report(
         suite.name + "".join(f"[{part}]" for part in (key.test, key.variant) if part),
         key.display_path,
@@ -165,7 +166,7 @@ def report_suite(judged: JudgedSuite, scope: RunScope) -> SuiteReport:
         worst=worst_cases(result, suite.metrics, suite.judged_metrics),
         variant=key.variant,
         compared=compared,
-        changes=approved_changes(judged, compared, cases=scope.terms.compares) if compares else None,
+        changes=approved_changes(judged, compared, cases=scope.terms.compares or fell) if compares else None,
         stop=None if stop is None else stop.report,
         affected=affected_report(records),
         sample=None if suite.sample is None else suite.sample.report,

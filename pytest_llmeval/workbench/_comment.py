@@ -5,10 +5,10 @@ import os
 import re
 import shlex
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from pytest_llmeval.baselines import moment_of
 from pytest_llmeval.cli import CommandResult, say, write_text
@@ -20,13 +20,16 @@ from pytest_llmeval.reports import (
     MOST_ROWS,
     OUTCOMES,
     VERDICTS,
+    CaseReport,
     RunReport,
     SuiteReport,
     affected_text,
+    approved_cases,
     cause_of,
     count_text,
     fall_reason,
     gate_reason,
+    headline_of,
     past_limits,
     read_report,
     run_outcome,
@@ -147,6 +150,8 @@ _LARGE = 0.1
 _TARGET = re.compile(r"\]\(http[^)\]]*+\)")
 
 _Item = TypeVar("_Item")
+_Earlier: TypeAlias = Mapping[int, Mapping[str, CaseReport]]
+"""Identity of a suite of the run to its cases in the baseline, by their ids in the run."""
 _CHANGED = ("suite", "metric", "baseline", "now", "change", "95% interval", "cases")
 _JUDGED = ("verdict", "suite", "gate", "reason")
 
@@ -177,9 +182,10 @@ def comment_text(
     comparison = compare_runs(pair) if baseline is not None else None
     changes = approved_comparison(run) if comparison is None else comparison
     fates = case_fates(pair)
+    earlier = {id(suite): cases for suite, cases in pair.earlier_cases}
     sheet = _Sheet()
-    sheet.add(f"{MARKER}\n## Evaluation: {_heading(run, changes, fates, compared=baseline is not None)}")
-    sheet.add(_summary(run, comparison, changes, fates))
+    sheet.add(f"{MARKER}\n## Evaluation: {_heading(run, changes, earlier)}")
+    sheet.add(f"{_failures(run, fates, compared=baseline is not None)}{_summary(run, comparison, changes, fates)}")
     if run.conclusion is not None and run.conclusion.verdict != "passed":
         sheet.items("Why", [*run.conclusion.why, f"next: {run.conclusion.next_step}"], _item, _GATES)
     sheet.items("Past their limits", _past_limits(run), _item, _GATES)
@@ -188,7 +194,7 @@ def comment_text(
     if chosen := affected_text(run.suites):
         sheet.add(text(chosen[0].upper() + chosen[1:]) + ".")
     sheet.add(" ".join([*_costs(run, baseline), _origin(run, baseline, absent, links)]))
-    verdicts = sorted(_verdicts(run.suites), key=lambda verdict: verdict.outcome != "failed")
+    verdicts = sorted(_verdicts(run.suites, earlier), key=lambda verdict: verdict.outcome != "failed")
     open_gates = [verdict for verdict in verdicts if verdict.outcome != "passed"]
     failed = sum(verdict.outcome == "failed" for verdict in verdicts)
     more_gates = sheet.table("Gates", _JUDGED, open_gates, _Verdict.cells, _GATES, least=min(failed, _FAILED))
@@ -249,8 +255,16 @@ def _add_worse(sheet: "_Sheet", title: str, worse: Sequence[CaseLine], links: So
         more = [f"{len(failing) - _NAMED} more"] if len(failing) > _NAMED else []
         sheet.add(f"Below: {'; '.join([*named, *more])}.")
     if node := next((each.node for each in worse if each.case.outcome in BAD), ""):
-        sheet.add(f"Next: {text(f'pytest --llmeval {shlex.quote(node)}', cell=False)}")
+        sheet.add(f"Next:\n\n{_code_block(f'pytest --llmeval {shlex.quote(node)}')}")
     return others
+
+
+def _code_block(line: str) -> str:
+    """Return a line as a block of code that code hosts offer to copy; a line that no block can hold, as text."""
+    if not line.isprintable() or "<!--" in line:
+        return text(line, cell=False)
+    fence = "`" * max(3, max(map(len, re.findall("`+", line)), default=0) + 1)
+    return f"{fence}sh\n{line}\n{fence}"
 
 
 class _Sheet:
@@ -389,8 +403,8 @@ def _past_limits(run: RunReport) -> list[str]:
     return [f"{suite.suite}: {each}" for suite in run.suites for each in past_limits(suite.gates)]
 
 
-def _heading(run: RunReport, changes: ReportComparison | None, fates: CaseFates, *, compared: bool) -> str:
-    """Return the verdict on the run, with what decides it."""
+def _heading(run: RunReport, changes: ReportComparison | None, earlier: _Earlier) -> str:
+    """Return the verdict on the run, with what decides it and the case to begin with."""
     outcome = _outcome(run)
     past = len(_past_limits(run))
     if outcome == "passed" and past:
@@ -399,8 +413,14 @@ def _heading(run: RunReport, changes: ReportComparison | None, fates: CaseFates,
         )
     if outcome == "passed" and changes is not None and changes.declined:
         return f"passed, but {counted(len(changes.declined), 'metric')} declined"
-    if outcome != "**failed**":
-        return outcome
+    approved = approved_cases(run)
+    before = [earlier.get(id(suite)) or own for suite, own in zip(run.suites, approved, strict=True)]
+    headline = headline_of(run, before)
+    return outcome if headline is None else f"{outcome}: {text(str(headline), cell=False)}"
+
+
+def _failures(run: RunReport, fates: CaseFates, *, compared: bool) -> str:
+    """Return how many cases, gates, approved scores and files fail, and what the cases share; empty if none do."""
     gates = _gates(run).count("failed")
     scores = sum(score.outcome == "failed" for suite in run.suites for score in suite.snapshot)
     among = f" {text(str(cause_of(run.suites, fates.new)))}"
@@ -409,7 +429,7 @@ def _heading(run: RunReport, changes: ReportComparison | None, fates: CaseFates,
     named = [f"{counted(count, noun)}{more}" for count, noun, more in counts if count]
     if fates.still:
         named.append(f"{len(fates.still)} still failing")
-    return f"{outcome} by {'; '.join(named)}" if named else outcome
+    return f"{'; '.join(named)}. " if named else ""
 
 
 def _outcome(run: RunReport) -> str:
@@ -531,6 +551,7 @@ class _Verdict(NamedTuple):
 
     suite: SuiteReport
     judged: GateResult | SnapshotVerdict
+    before: Mapping[str, CaseReport]
 
     @property
     def outcome(self) -> str:
@@ -541,15 +562,16 @@ class _Verdict(NamedTuple):
         if isinstance(self.judged, GateResult):
             name, reason = self.judged.gate, gate_reason(self.suite, self.judged)
         else:
-            name, reason = f"snapshot {self.judged.metric}", fall_reason(self.suite, self.judged)
+            name, reason = f"snapshot {self.judged.metric}", fall_reason(self.suite, self.judged, self.before or None)
         return (VERDICTS[self.outcome], text(self.suite.suite), text(name), text(reason))
 
 
-def _verdicts(suites: Iterable[SuiteReport]) -> Iterator[_Verdict]:
+def _verdicts(suites: Iterable[SuiteReport], earlier: _Earlier) -> Iterator[_Verdict]:
     """Yield the verdicts on gates, and on scores that differ from the approved ones and did not pass."""
     for suite in suites:
-        yield from (_Verdict(suite, gate) for gate in suite.gates)
-        yield from (_Verdict(suite, score) for score in suite.snapshot if score.outcome != "passed")
+        before = earlier.get(id(suite), {})
+        yield from (_Verdict(suite, gate, before) for gate in suite.gates)
+        yield from (_Verdict(suite, score, before) for score in suite.snapshot if score.outcome != "passed")
 
 
 def _changed(change: Change) -> tuple[str, ...]:

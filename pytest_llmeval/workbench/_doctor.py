@@ -473,23 +473,27 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Add the arguments."""
     parser.description = (
         "Say what would keep a run from working: versions, plugins, suites, targets, keys (their names only), stored "
-        "verdicts; and what a run would cost. Nothing is written, and no model is called, except with --ask. pytest "
-        "collects the suites to plan the run, which imports conftest.py files and the modules of Python targets. The "
-        "exit code is 1 if anything fails."
+        "verdicts; with -v, also what is well, and what a run would cost. Nothing is written, and no model is called, "
+        "except with --ask. pytest collects the suites to plan the run, which imports conftest.py files and the "
+        "modules of Python targets. The exit code is 1 if anything fails."
     )
     parser.add_argument("paths", nargs="*", type=Path, default=[Path()], metavar="PATH", help="suites or folders")
     parser.add_argument("--ask", action="store_true", help="make one short call of each model")
+    parser.add_argument("-v", "--verbose", action="store_true", help="also list what is well")
     parser.set_defaults(run=_doctor)
 
 
 def _doctor(options: Namespace) -> CommandResult:
     findings: list[Finding] = []
     for finding in _findings(options.paths, ask=options.ask):
-        say([f"{finding.state:<9} {finding.text}", *(f"          fix: {each}" for each in finding.fix)])
+        if finding.state != "ok" or options.verbose:
+            say([f"{finding.state:<9} {finding.text}", *(f"          fix: {each}" for each in finding.fix)])
         findings.append(finding)
     failing, warnings = (sum(each.state == state for each in findings) for state in ("failing", "warning"))
     summary = f"{failing} failing, {counted(warnings, 'warning')}" if failing or warnings else "all is well"
-    return CommandResult(1 if failing else 0, {"findings": [each._asdict() for each in findings]}, ["", summary])
+    listed = options.verbose or any(each.state != "ok" for each in findings)
+    lines = ["", summary] if listed else [summary]
+    return CommandResult(1 if failing else 0, {"findings": [each._asdict() for each in findings]}, lines)
 
 
 def _findings(paths: Sequence[Path], *, ask: bool) -> Iterator[Finding]:

@@ -6,9 +6,11 @@ import pytest
 from msgspec import convert
 from pages import case, report, suite, suite_report
 
+from pytest_llmeval.core import SnapshotVerdict
 from pytest_llmeval.reports import RunReport
 from pytest_llmeval.reports._headline import fallen_cases, headline_of
 from pytest_llmeval.reports._json import completed
+from pytest_llmeval.reports._overview import fall_lines
 
 CASES = [
     case("a", f1=0.0, labels={"topic": "billing"}),
@@ -16,10 +18,11 @@ CASES = [
     *(case(f"c{number}", f1=1.0, labels={"topic": "other"}) for number in range(9)),
 ]
 LIMIT = {"gate": "f1 >= 0.9", "outcome": "failed", "reason": "f1 is 0.8364, expected >= 0.9"}
+CAUSE = "f1 fell 1.0000 -> 0.8364 (limit 0.02). 2 cases worse."
 FALL = {
     "gate": "drop(f1) <= 0.02",
     "outcome": "failed",
-    "cause": "f1 fell 1.0000 -> 0.8364 (limit 0.02). 2 worse.",
+    "cause": CAUSE,
     "fallen": ["b", "a"],
 }
 SCORE = {"metric": "f1", "kind": "fell_beyond", "outcome": "failed", "reason": "fell from 1 to 0.8364; tolerance 0"}
@@ -28,7 +31,7 @@ ERRORED = [case("a", "errored", None, reason="TimeoutError: 30 s"), case("b")]
 
 def headline(*suites: dict[str, Any], **more: Any) -> str:
     run = completed(convert(report(*suites, **more), RunReport))
-    before = suite_report(suite([case("a"), case("b")]))
+    before = {each.id: each for each in suite_report(suite([case("a"), case("b")])).cases}
     return str(headline_of(run, [before for _ in suites]))
 
 
@@ -37,7 +40,7 @@ def headline(*suites: dict[str, Any], **more: Any) -> str:
     [
         (
             {"gates": [LIMIT, FALL]},
-            "f1 fell 1.0000 -> 0.8364 (limit 0.02); 2 of 2 worse cases have topic=billing; start with b",
+            f"{CAUSE[:37]}; 2 of 2 worse cases have topic=billing; start with b",
         ),
         ({"gates": [LIMIT]}, "f1 is 0.8364, expected >= 0.9; start with b"),
         ({"snapshot": [SCORE]}, "f1 fell from 1 to 0.8364; 2 of 2 worse cases have topic=billing; start with a"),
@@ -61,5 +64,8 @@ def test_a_headline_names_the_system_the_error_or_the_faulty_file() -> None:
 def test_worst_cases_of_a_fall_are_those_that_fell() -> None:
     now = suite_report(suite([case("low", f1=0.0), case("fell", f1=0.4), case("most", f1=0.1), case("rose", f1=1.0)]))
     then = suite_report(suite([case("low", f1=0.0), case("fell", f1=0.9), case("most", f1=0.9), case("rose", f1=0.5)]))
-    assert [found.id for found in fallen_cases(now, then, "f1")] == ["most", "fell"]
-    assert fallen_cases(now, None, "f1") == []
+    before = {each.id: each for each in then.cases}
+    assert [found.id for found in fallen_cases(now, before, "f1")] == ["most", "fell"]
+    assert fallen_cases(now, {}, "f1") == []
+    (line,) = fall_lines(now, convert({**SCORE, "value": 0.3, "approved": 0.6}, SnapshotVerdict), before)
+    assert line == "  worst cases: most 0.9000 -> 0.1000, fell 0.9000 -> 0.4000"

@@ -90,7 +90,7 @@ def test_a_run_without_suites_or_with_faulty_files_has_not_passed(commented: Com
     assert "## Evaluation: **no suite ran**" in commented("r.json")
     write_run(tmp_path / "r.json", recorded_suite(cases(3)), faults={"b.eval.yaml": ["found x, expected y"]})
     text = commented("r.json")
-    assert "## Evaluation: **failed** by 1 faulty file" in text
+    assert "\n\n1 faulty file. " in text
     assert "### Faulty files\n\n- b.eval.yaml: found x, expected y\n" in text
 
 
@@ -209,7 +209,7 @@ def test_without_a_baseline_failing_cases_are_listed(commented: Commented, tmp_p
     write_run(tmp_path / "r.json", recorded_suite([recorded_case("a", f1=1.0), bad]))
     assert "### Failing cases" in (text := commented("r.json"))
     assert text.endswith(
-        "- **b** of s (s.eval.yaml:3): errored<br>no answer\n\nNext: pytest --llmeval s.eval.yaml::b\n"
+        "- **b** of s (s.eval.yaml:3): errored<br>no answer\n\nNext:\n\n```sh\npytest --llmeval s.eval.yaml::b\n```\n"
     )
 
 
@@ -380,15 +380,15 @@ def test_the_longest_texts_stay_below_the_limit_and_what_is_left_out_is_counted(
 
 
 def test_full_sections_stay_below_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run, _ = hostile_run(tmp_path, ["*" * 20], 300)
+    run, _ = hostile_run(tmp_path, ["*" * 20], 60)
     suite = structs.replace(run.suites[0], suite="*" * 80)
-    changes = [Change(suite, "*" * 20, MetricChange("declined", 1.0, 0.5, -0.5, -0.6, -0.4, 0.001, 40))] * 300
+    changes = [Change(suite, "*" * 20, MetricChange("declined", 1.0, 0.5, -0.5, -0.6, -0.4, 0.001, 40))] * 60
     worse = [CaseLine(suite, each, "*" * 290, NO_CASE) for each in suite.cases]
     found = ReportComparison(
-        declined=changes, improved=changes, unclear=changes, regressed=worse, notes=["*" * 290] * 300
+        declined=changes, improved=changes, unclear=changes, regressed=worse, notes=["*" * 290] * 60
     )
     monkeypatch.setattr(comment_module, "compare_runs", lambda *_: found)
-    faulty = structs.replace(run, faults={"*" * 290: ["*" * 290] * 300}, suites=[suite] * 300)
+    faulty = structs.replace(run, faults={"*" * 290: ["*" * 290] * 60}, suites=[suite] * 60)
     written = comment_text(faulty, faulty)
     assert (written.count("### "), written.count("<details>")) == (4, 9)
     assert 45_000 < len(written) < 60_000
@@ -427,7 +427,8 @@ def test_failures_that_are_new_known_mended_or_as_before_are_told_apart(commente
     for name, outcomes in (("b.json", then), ("r.json", now)):
         write_run(tmp_path / name, recorded_suite([recorded_case(*each, f1=0.5) for each in outcomes.items()]))
     text = commented("r.json", "--baseline", "b.json")
-    assert text.splitlines()[1] == "## Evaluation: **failed** by 3 new failures in 7 cases; 1 still failing"
+    assert text.splitlines()[1].startswith("## Evaluation: **failed**: ")
+    assert text.splitlines()[3].startswith("3 new failures in 7 cases; 1 still failing. ")
     assert "7 cases: 2 passed, 3 failed, 1 errored, 1 known failure. Metrics against" in text
     assert "Metrics against the baseline: 1 not significant; 2 now pass." in text
 
@@ -587,13 +588,15 @@ def test_the_first_line_has_the_cause_and_every_case_its_suite_and_system(
     monkeypatch.setenv("GITHUB_REPOSITORY", "o/r")
     monkeypatch.setenv("GITHUB_RUN_ID", "77")
     text = commented("r.json", "--baseline", "b.json", "--repository", "")
-    first = "**failed** by 9 new failures in 40 cases x 2 systems, 8 of them topic=billing; 2 still failing"
-    assert text.splitlines()[1] == f"## Evaluation: {first}"
+    first = "## Evaluation: **failed**: small 9 of 40 cases failed; 8 of 9 failures have topic=billing; start with c0"
+    assert text.splitlines()[1] == first
+    counts = "9 new failures in 40 cases x 2 systems, 8 of them topic=billing; 2 still failing. "
+    assert text.splitlines()[3].startswith(counts)
     assert "[Report](https://github.com/o/r/actions/runs/77#artifacts)." in text
     above, _, folded = text.partition("<details>")
     assert "- **c0** of s\\[small\\] (s.eval.yaml): passed -\\> failed; f1 1.0000 -\\> 0.0000<br>the same in" in above
     assert re.findall(r"the same in .*?: ([c\d, ]+)<br>", above) == ["c2, c4, c6, c12", "c3, c5, c7"]
-    assert "Next: pytest --llmeval 's.eval.yaml::c0\\[small\\]'" in above
+    assert "Next:\n\n```sh\npytest --llmeval 's.eval.yaml::c0[small]'\n```" in above
     still = folded.partition("Still failing (2)")[2]
     assert re.findall(r"- \*\*(\w+)\*\* of s\\\[(\w+)\\\]", still) == [("c30", "large"), ("c30", "small")]
     assert "answer against expected: On <del>Monday</del> <ins>Friday</ins><br>text: wrong day" in still

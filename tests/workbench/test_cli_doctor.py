@@ -53,6 +53,7 @@ def doctor(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pyte
         environment: Mapping[str, str] | None = None,
         plan: str = "none",
         before: Sequence[str] = (),
+        quiet: bool = False,
     ) -> tuple[int, str]:
         files = traces(tmp_path)
         with monkeypatch.context() as patch:
@@ -64,7 +65,7 @@ def doctor(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pyte
                 patch.delenv(name)
             for name, value in {**ENVIRONMENT, **(environment or {})}.items():
                 patch.setenv(name, value)
-            code = main([*before, "doctor", *arguments])
+            code = main([*before, "doctor", *([] if quiet else ["-v"]), *arguments])
         assert traces(tmp_path) == files
         out, err = capsys.readouterr()
         assert "Traceback" not in out + err
@@ -105,6 +106,7 @@ def test_a_sound_project_is_well_and_the_cost_of_a_run_is_named(doctor: Doctor, 
     assert "ok        a run would take: judge: 0 calls, 0 stored\n" in text
     assert text.endswith("\nall is well\n")
     assert {line.split("  ")[0] for line in text.splitlines()[:-2]} == {"ok"}
+    assert doctor(quiet=True) == (0, "all is well\n")
 
 
 def test_outside_a_project_the_installation_is_looked_at(doctor: Doctor) -> None:

@@ -344,7 +344,7 @@ def reasons_json(run: RunReport, before: Sequence[SuiteReport | None]) -> dict[s
         was_bad = {case.id for case in other.cases if case.outcome in BAD} if other else set()
         failing += [(suite, case) for case in suite.cases if case.outcome in BAD and case.id not in was_bad]
     cause = {**cause_of(run.suites, failing)._asdict(), "compared": any(before)} if failing else {}
-    headline = headline_of(run, before)
+    headline = headline_of(run, [{case.id: case for case in other.cases} if other else {} for other in before])
     return {"cause": cause, "headline": None if headline is None else headline._asdict()}
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -289,11 +290,13 @@ class Sources:
         suite: The suite.
         approved: Statistics of the approved run; ``None`` without one.
         reports: Name and content of reports, with the case ids of the first one.
+        system: The system of the approved run; empty if the suite has none.
     """
 
     suite: LoadedSuite
     approved: CaseStatistics | None
     reports: Sequence[tuple[str, SuiteReport]]
+    system: str = ""
 
     @classmethod
     def read(cls, suite: LoadedSuite, path: Path, reports: Sequence[Path]) -> "Sources":
@@ -311,7 +314,8 @@ class Sources:
                 raise SuiteError([Fault(str(report), 0, 0, "", message)])
             renamed = with_ids_of(recorded[0][1], results[0])[0] if recorded else results[0]
             recorded.append((str(report), renamed))
-        return cls(suite, _approved(path), recorded)
+        system, approved = _approved(path, suite)
+        return cls(suite, approved, recorded, system)
 
     @cached_property
     def metrics(self) -> tuple[str, ...]:
@@ -394,7 +398,8 @@ class Sources:
             # Reports have no counts, so runs are compared by what both have: the scores of cases.
             pooled = statistic == "value" and not runs
             scores = _approved_scores(self.approved, self._table, metric, pooled=pooled)
-            runs.insert(0, ScoredRun("approved run", scores, self.suite.repeats.times))
+            name = f"approved run of {self.system}" if self.system else "approved run"
+            runs.insert(0, ScoredRun(name, scores, self.suite.repeats.times))
         return [run for run in runs if len(run.scores) >= _LEAST]
 
     def units(self, ids: Sequence[str], cluster_by: str | None) -> "npt.NDArray[np.intp]":
@@ -486,14 +491,16 @@ def _spread(sources: Sources, name: str, cluster_by: str | None) -> tuple[ScoreS
     )
 
 
-def _approved(path: Path) -> CaseStatistics | None:
-    key = SuiteKey(str(path), str(path))
-    scores = score_file(key)
-    approved = approved_scores(scores, str(scores))
-    try:
-        return None if approved is None else approved_statistics(key, approved)
-    except FileNotFoundError:
-        return None
+def _approved(path: Path, suite: Suite) -> tuple[str, CaseStatistics | None]:
+    """Return the statistics of the approved run, of the first system that has one, and the name of the system."""
+    for system in ("", *suite.systems):
+        key = SuiteKey(str(path), str(path), variant=system)
+        scores = score_file(key)
+        approved = approved_scores(scores, str(scores))
+        with suppress(FileNotFoundError):
+            if approved is not None:
+                return system, approved_statistics(key, approved)
+    return "", None
 
 
 def _approved_scores(statistics: CaseStatistics, table: Table, metric: str, *, pooled: bool) -> dict[str, float]:

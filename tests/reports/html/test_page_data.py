@@ -198,7 +198,7 @@ def test_a_large_page_says_so_and_a_page_that_is_too_large_leaves_texts_out_step
     failing = case("bad", "failed", 0.0, prediction=random.Random(1).randbytes(10_000).hex())
     cases = [*many(150), failing]
     whole = page_of(suite(cases))
-    size = sum(map(len, re.findall(r'id="\w+">(.*?)</script>', whole.html)))
+    size = sum(map(len, re.findall(r'id="s\w+">(.*?)</script>', whole.html)))
     assert whole.note == ""
     assert "MB" in page_of(suite(cases), warn_from=1000).note
     noted = [page_of(suite(cases), cut_from=limit) for limit in (size - 1000, 9_000, 1)]

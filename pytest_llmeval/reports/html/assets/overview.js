@@ -32,9 +32,17 @@ function drawHeader() {
   return h(
     "header",
     { class: `banner ${look}` },
-    h("div", { class: "verdict" }, sign(look), h("div", {}, h("h1", {}, words, drawHeadline(run), run.headline ? null : [" ", h("small", {}, reasons(run))]), run.headline ? h("p", { class: "counted" }, reasons(run)) : null)),
+    h("div", { class: "verdict" }, sign(look), h("div", {}, h("h1", {}, words, drawHeadline(run), run.headline ? null : [" ", h("small", {}, reasons(run))]), run.headline ? h("p", { class: "counted" }, reasons(run)) : null, drawOpenSuites(run))),
     h("p", { class: "meta" }, meta),
   );
+}
+
+/** @param {any} run @returns {Element|null} Links to the suites whose gates could not decide. */
+function drawOpenSuites({ verdict }) {
+  if (verdict !== "undecided") return null;
+  const open = head.entries.map((each, entry) => ({ ...each, entry })).filter((each) => each.run === 0 && each.gates.some((gate) => gate.outcome === "undecided"));
+  const place = ({ entry }) => groups.findIndex((group) => group.entries.includes(entry));
+  return h("p", { class: "counted" }, open.map((each, at) => [at ? t(", ") : "", h("a", { href: linkTo({ ...NO_FILTERS, view: "numbers", suite: place(each), sort: "" }) }, each.suite)]));
 }
 
 /** @param {any} run @returns {any} Why it failed, what the worse cases share, and a link to the case to begin with. */

@@ -1,0 +1,61 @@
+"""Failures as annotations of a job of GitHub."""
+
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from typing import Final, NamedTuple
+
+from pytest_llmeval.core import BAD, counted
+from pytest_llmeval.reports._form import RunReport
+
+MOST: Final = 10
+"""GitHub shows as many errors of a step."""
+_PLACE = re.compile(r":(\d+)(?::\d+)?\s+")
+
+
+class _Failure(NamedTuple):
+    file: str
+    line: int
+    message: str
+
+
+def annotation_lines(report: RunReport, folder: str = "") -> Iterator[str]:
+    """Yield a workflow command for each faulty file, failed gate and failed case, ten at most, then their number.
+
+    Args:
+        report: The run.
+        folder: Of pytest's rootdir in the repository.
+    """
+    failures = list(_failures(report))
+    for failure in failures[:MOST]:
+        file = _escaped(str(PurePosixPath(folder, failure.file)), ":,")
+        line = f",line={failure.line}" if failure.line else ""
+        yield f"::error file={file}{line}::{_escaped(failure.message)}"
+    if len(failures) > MOST:
+        yield f"::notice::and {counted(len(failures) - MOST, 'more failure')}"
+
+
+def _failures(report: RunReport) -> Iterator[_Failure]:
+    for path, faults in report.faults.items():
+        for fault in faults:
+            rest = fault.removeprefix(path)
+            place = _PLACE.match(rest)
+            yield _Failure(path, int(place[1]) if place else 0, rest[place.end() :] if place else fault)
+    for suite in report.suites:
+        for gate in suite.gates:
+            if gate.outcome == "failed":
+                yield _Failure(suite.path, gate.line, f"{suite.suite}: {gate.gate}: {gate.headline}")
+        for score in suite.snapshot:
+            if score.outcome == "failed":
+                yield _Failure(suite.path, 0, f"{suite.suite}: snapshot {score.metric}: {score.reason}")
+    for suite in report.suites:
+        for case in suite.cases:
+            if case.outcome in BAD:
+                yield _Failure(
+                    case.file or suite.path, case.line, f"{suite.suite}: {case.id}: {case.reason or case.outcome}"
+                )
+
+
+def _escaped(text: str, more: str = "") -> str:
+    """Escape text for a workflow command; a property must not have the characters that end it either."""
+    return "".join(f"%{ord(each):02X}" if each in f"%\r\n{more}" else each for each in text)

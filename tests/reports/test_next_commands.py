@@ -1,0 +1,41 @@
+"""The command after a run that failed."""
+
+from typing import Any
+
+import pytest
+from msgspec import convert
+from pages import case, report, suite
+
+from pytest_llmeval.reports import RunReport
+from pytest_llmeval.reports._json import completed
+from pytest_llmeval.reports._terminal import next_command
+
+ABSENT = {"gate": "drop(f1) <= 0.02", "outcome": "failed"}
+ABSENT |= {"reason": "no baseline x: create it with pytest --llmeval --snapshot-update s.eval.yaml"}
+FALL = {"gate": "drop(f1) <= 0.02", "outcome": "failed", "cause": "f1 fell", "fallen": ["a"]}
+LIMIT = {"gate": "f1 >= 0.9", "outcome": "failed"}
+LF, PAGE = "pytest --llmeval s.eval.yaml --lf -v", "pytest --llmeval s.eval.yaml -v --llmeval-report=report.html"
+
+
+@pytest.mark.parametrize(
+    ("failing", "gate", "verbosity", "has_page", "command"),
+    [
+        (0, ABSENT, 0, False, "pytest --llmeval --snapshot-update s.eval.yaml"),
+        (3, ABSENT, 0, False, "pytest --llmeval --snapshot-update s.eval.yaml"),
+        (3, LIMIT, 0, False, LF),
+        (3, LIMIT, 0, True, LF),
+        (0, FALL, 0, False, LF),
+        (0, LIMIT, 0, False, PAGE),
+        (21, LIMIT, 0, False, PAGE),
+        (21, LIMIT, 0, True, LF),
+        (3, LIMIT, 1, False, PAGE),
+        (3, LIMIT, 1, True, ""),
+    ],
+)
+def test_the_next_command_follows_from_the_cause_and_what_was_shown(
+    failing: int, gate: dict[str, Any], verbosity: int, has_page: bool, command: str
+) -> None:
+    cases = [case(f"c{number}", "failed", 0.0) for number in range(failing)]
+    run = completed(convert(report(suite([*cases, case("a")], gates=[gate])), RunReport))
+    assert next_command(run, ["s.eval.yaml"], verbosity=verbosity, has_page=has_page) == command
+    assert next_command(run, [], verbosity=verbosity, has_page=has_page) == ""
