@@ -84,11 +84,11 @@ class FoldedFailures(NamedTuple):
 
 def _name_reason(report: Any) -> None:
     """Give the error of a suite file that cannot be collected its first fault as reason, for the short summary."""
-    shown: Any = report.longrepr
-    first = str(shown).partition("\n")[0]
+    representation: Any = report.longrepr
+    first = str(representation).partition("\n")[0]
     if isinstance(report, pytest.CollectReport) and first.startswith(f"{report.nodeid}:"):
         with suppress(AttributeError):  # a text, from another process
-            shown.reprcrash = SimpleNamespace(message=first.removeprefix(f"{report.nodeid}:"))
+            representation.reprcrash = SimpleNamespace(message=first.removeprefix(f"{report.nodeid}:"))
 
 
 def _folded(reports: Sequence[Any], items: Mapping[Item, ItemResult]) -> list[Any]:

@@ -3,10 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from pytest_llmeval.core import BAD, EVERYTHING, GateResult, counted
+from pytest_llmeval.core import BAD, EVERYTHING, GateResult, counted, excerpt
 from pytest_llmeval.numbers import TOLERANCE
 from pytest_llmeval.reports._failures import cause_of
 from pytest_llmeval.reports._form import NO_CASE, CaseReport, RunReport, SuiteReport, gated_metrics
+
+_LONGEST = 100
+"""Characters of a cause, or of an id, where the headline is one line."""
 
 
 class Headline(NamedTuple):
@@ -25,8 +28,8 @@ class Headline(NamedTuple):
     case: str = ""
 
     def __str__(self) -> str:
-        start = f"start with {self.case}" if self.case else ""
-        return "; ".join(filter(None, [self.cause, self.shared, start]))
+        start = f"start with {excerpt(self.case, _LONGEST)}" if self.case else ""
+        return "; ".join(filter(None, [excerpt(self.cause, _LONGEST), self.shared, start]))
 
 
 def headline_of(run: RunReport, before: Sequence[Mapping[str, CaseReport]]) -> Headline | None:

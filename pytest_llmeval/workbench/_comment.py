@@ -141,7 +141,7 @@ _FAILED = 8
 """Failed verdicts that are before the fold however many lines they take."""
 _MOST_LISTED = 5
 """Cases before the fold."""
-_BELOW = 3
+_BELOW = 7
 """Lines before the fold for the names of failing cases that do not fit there, and the next command."""
 _NAMED = 8
 _FOLDED = 10

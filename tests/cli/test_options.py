@@ -52,6 +52,7 @@ BAD = {
         "found the unknown store 'directry' (did you mean 'directory'?), expected one of directory",
     ),
     "judge": ("replya", "replya"),
+    "annotations": ("none", "none"),
     "judge-model": ("gpt-5", "found 'gpt-5', expected PROVIDER:NAME"),
     "judge-base-url": ("host", "found 'host', expected an address"),
     "refresh": ("2", "found '2', expected a number between 0 and 1"),

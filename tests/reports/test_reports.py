@@ -138,7 +138,9 @@ def test_lone_surrogates_survive_as_json_escapes(tmp_path: Path) -> None:
 
 GOLDEN_MARKDOWN = r"""# Evaluation report
 
-**FAILED**: cases: 1 passed, 1 failed, 1 errored, 2 not run; gates: 3 failed
+**FAILED**: 1 of 5 cases errored: ValueError: no; start with 東京
+
+cases: 1 passed, 1 failed, 1 errored, 2 not run; gates: 3 failed
 
 2024-06-07T08:09:10+00:00, 1.2 s, pytest-llmeval-suite 0.1.0, commit `0123456789ab`
 

@@ -82,7 +82,7 @@ def test_only_a_whole_run_without_failure_has_passed(
     commented: Commented, tmp_path: Path, suite: dict[str, Any], verdict: str
 ) -> None:
     write_run(tmp_path / "r.json", recorded_suite(cases(2, 3), **suite))
-    assert commented("r.json").splitlines()[1].removeprefix("## Evaluation: ").partition(" by ")[0] == verdict
+    assert commented("r.json").splitlines()[1].removeprefix("## Evaluation: ").partition(": ")[0] == verdict
 
 
 def test_a_run_without_suites_or_with_faulty_files_has_not_passed(commented: Commented, tmp_path: Path) -> None:
@@ -350,7 +350,7 @@ def test_text_of_cases_does_nothing(texts: list[str]) -> None:
     assert written.count(MARKER) == 1
     shown = Shown(cmarkgfm.github_flavored_markdown_to_html(written, Options.CMARK_OPT_UNSAFE))
     known = {"h2", "h3", "p", "table", "thead", "tbody", "tr", "th", "td", "strong", "code", "br", "ul", "li"}
-    known |= {"details", "summary", "del", "ins", "ahref"}
+    known |= {"details", "summary", "del", "ins", "ahref", "prelang"}
     assert shown.tags <= known
     assert shown.comments == [MARKER.removeprefix("<!--").removesuffix("-->")]
     for said in shown.said:

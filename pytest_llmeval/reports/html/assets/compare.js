@@ -5,6 +5,9 @@ function drawComparison(group, place) {
   const compared = group.shown.filter((entry) => head.entries[entry].pair !== null);
   if (!compared.length) return [h("p", { class: "empty" }, t("There is nothing to compare with: name a baseline, llmeval html RUN.json --baseline BASE.json."))];
   const metric = state.metric || mainMetric(group);
+  const broken = (entry) => head.entries[entry].gates.filter((gate) => gate.look === "failed").length;
+  const regressed = (entry) => head.entries[entry].worst?.failing || 0;
+  compared.sort((a, b) => broken(b) - broken(a) || regressed(b) - regressed(a));
   return compared.flatMap((entry) => {
     const rows = indexes[entry].ids.map((_, at) => ({ entry, place: at }));
     const points = rows.flatMap((row) => {
@@ -21,7 +24,7 @@ function drawComparison(group, place) {
     const chosen = choice(t("Metric"), "metric", state.metric, metricsOf(group).map((each) => [each, each]), (value) => go({ metric: value }), mainMetric(group));
     return [
       h("section", {}, h("h2", {}, t("{now} against {before}", { now: sourceName(entry), before: sourceName(head.entries[entry].pair) })), drawChangeCounts(counts, place), drawChanges(entry, place)),
-      h("section", {}, h("h2", {}, t("Scores of single cases")), h("div", { class: "filters" }, chosen), points.length ? scatter(points, { lower: lowerIsBetter(entry, metric), names: [t("before"), t("now")], open }) : h("p", { class: "empty" }, t("No case has a score in both runs."))),
+      h("section", {}, h("h2", {}, t("Scores of single cases")), h("div", { class: "filters" }, chosen), points.length && !points.some((each) => Math.abs(each.now - each.old) > TIE) ? h("p", { class: "quiet" }, t("unchanged in all {n} cases", { n: points.length })) : points.length ? scatter(points, { lower: lowerIsBetter(entry, metric), names: [t("before"), t("now")], open }) : h("p", { class: "empty" }, t("No case has a score in both runs."))),
       drawMoved(rows, metric, ["regressed", "worse"], t("Regressed or worse"), place),
       drawMoved(rows, metric, ["now passing", "better"], t("Now passing or better"), place),
     ];

@@ -79,6 +79,13 @@ function cellCases(cell) {
 
 const OUTCOME_ORDER = ["errored", "failed", "known_failure", "xfailed", "not_scored", "not_run", "skipped", "scored", "passed"];
 
+/** @param {Row} row @param {string} metric @returns {number} New failures are first, then others, then cases that moved, then the rest. */
+function urgencyOf(row, metric) {
+  const change = counterpart(row) ? changeOf(row, metric) : "";
+  if (BAD.has(outcomeOf(row))) return ["regressed", ""].includes(change) ? 0 : 1;
+  return ["equal", ""].includes(change) ? 3 : 2;
+}
+
 /**
  * Sort cases; those without a value come last, and equal ones stay in the order of the file.
  * @param {Row[]} rows
@@ -87,7 +94,7 @@ const OUTCOME_ORDER = ["errored", "failed", "known_failure", "xfailed", "not_sco
  * @returns {Row[]}
  */
 function sorted(rows, by, metric) {
-  if (!by) return rows;
+  if (!by) return rows.map((row) => ({ row, key: urgencyOf(row, metric) })).sort((a, b) => a.key - b.key).map((each) => each.row);
   const turned = by.startsWith("-") ? -1 : 1;
   const name = by.replace(/^-/, "");
   const value = {

@@ -66,11 +66,17 @@ function rankingOf(group, place, found, name) {
   });
   const headers = [t("system"), t("cases passed"), name, t("interval"), ...(approved ? [t("since approval")] : []), t("difference"), t("its interval"), t("better/same/worse")];
   const fallen = ranked.filter((each) => significance(each.differences?.[name], level, lower) === "fell").map((each) => each.system);
-  const said = winner
-    ? t("{system} is significantly better than {reference} in {metric}.", { system: winner.system, reference, metric: name })
-    : t("No system is significantly better than {reference} in {metric}.", { reference, metric: name });
-  const worse = fallen.length ? ` ${t("Significantly worse: {systems}.", { systems: fallen.join(", ") })}` : "";
-  return [h("p", {}, said, worse), table(headers, rows, { caption: `${t("Systems side by side")}: ${name}`, stacked: true })];
+  const best = winner?.system ?? (fallen.length ? reference : "");
+  const others = winner ? [winner] : ranked.filter((each) => fallen.includes(each.system));
+  const written = (system) => number(value(found.systems.find((each) => each.system === system)), digits);
+  const said = best
+    ? others.map((each) => {
+        const { wins, losses } = each.differences[name];
+        const other = winner ? reference : each.system;
+        return t("{better} is better than {worse} in {metric}: {high} against {low}, {n} of {of} cases that differ.", { better: best, worse: other, metric: name, high: written(best), low: written(other), n: winner ? wins : losses, of: wins + losses });
+      })
+    : [t("No system is significantly better than {reference} in {metric}.", { reference, metric: name })];
+  return [h("p", {}, said.join(" ")), table(headers, rows, { caption: `${t("Systems side by side")}: ${name}`, stacked: true })];
 }
 
 /** @param {number|undefined} entry @param {any} change @returns {any} By how much a metric of a system has changed. */
