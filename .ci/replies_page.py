@@ -1,4 +1,4 @@
-"""Write what is read of judges' replies into docs/judges.md: run it after a change of their readers."""
+"""Write what is read of judges' replies into benchmarks/replies.md: run it after a change of their readers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pytest_llmeval.judges import FLAGS, Verdict, get_mode
 from pytest_llmeval.judges.questions._replies import read_rubric
 from pytest_llmeval.tasks.preference._pairwise import read_better
 
-PUBLISHED = Path(__file__).parents[1] / "docs/judges.md"
+PUBLISHED = Path(__file__).parents[1] / "benchmarks/replies.md"
 _BEGIN, _END = "<!-- begin: written by .ci/replies_page.py -->\n", "<!-- end -->"
 
 

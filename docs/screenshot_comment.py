@@ -1,11 +1,13 @@
-"""Draw ``images/pull-request.png``: the pull request of the tutorial, with the comment that its workflow writes.
+"""Draw pull requests with the comments that a workflow writes: that of the tutorial, and one on a fall.
 
-The commands of the tutorial make the comment; a small page shows its Markdown as a code host would. Run it as
+The commands of the tutorial make the one, two runs of a larger suite the other; a small page shows their Markdown as a
+code host would. Run it as
 ``python docs/screenshot_comment.py`` where Chromium and the extras ``test`` and ``docs`` are installed.
 """
 
 __all__ = ()
 
+import json
 import re
 import shutil
 import subprocess
@@ -14,6 +16,7 @@ import tempfile
 from pathlib import Path
 
 from markdown_it import MarkdownIt
+from screenshots import cases
 from selenium import webdriver
 
 HERE = Path(__file__).resolve().parent
@@ -42,9 +45,9 @@ PAGE = """<!doctype html>
   .cross {{ color: #c02028; font-weight: 700; margin-right: 8px; }}
   .note {{ color: #59636e; }}
 </style>
-<h1>Simplify the lookup <span>#2</span></h1>
+<h1>{title} <span>#2</span></h1>
 <span class="state">Open</span>
-<span class="from">wants to merge 1 commit into <code>main</code> from <code>simpler</code></span>
+<span class="from">wants to merge 1 commit into <code>main</code> from <code>{branch}</code></span>
 <div class="box"><div class="head"><b>github-actions</b> bot commented</div><div class="text">{comment}</div></div>
 <div class="box">
   <div class="check"><span class="cross">\u2717</span><b>Some checks were not successful</b>
@@ -73,14 +76,33 @@ def comment() -> str:
         return python(folder, "pytest_llmeval", "comment", NEW, "--baseline", BASE)
 
 
+def fall() -> str:
+    """Return the comment on answers about one topic that got worse than the approved ones."""
+    suite = {
+        "suite": "support",
+        "evaluators": [{"text": {"metrics": ["f1"]}}],
+        "thresholds": {"f1": 0.5},
+        "snapshot": {"tolerance": 1},
+        "gates": [{"metric": "f1", "max_drop": 0.02}],
+    }
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for worse, report, options in ((0.0, BASE, ["--snapshot-update"]), (0.3, NEW, [])):
+            text = json.dumps({**suite, "cases": cases(worse)}, indent=1)
+            (folder / "support.eval.json").write_text(text, encoding="utf-8")
+            command = ["pytest", "--llmeval", "--llmeval-texts=all", f"--llmeval-report={report}", *options]
+            python(folder, *command, "-p", "no:cacheprovider")
+        return python(folder, "pytest_llmeval", "comment", NEW, "--baseline", BASE)
+
+
 def python(folder: Path, *arguments: str) -> str:
     """Run a module of Python in a folder; return what it prints."""
     command = [sys.executable, "-B", "-m", *arguments]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False).stdout  # noqa: S603 (our own)
 
 
-def draw(markdown: str, path: Path) -> None:
-    """Draw the page of a comment."""
+def draw(markdown: str, path: Path, title: str, branch: str) -> None:
+    """Draw the page of a comment on a pull request."""
     rendered = MarkdownIt("commonmark", {"html": True}).enable("table").render(markdown)
     options = webdriver.ChromeOptions()
     options.binary_location = shutil.which("chromium")
@@ -89,7 +111,7 @@ def draw(markdown: str, path: Path) -> None:
     browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
     with tempfile.TemporaryDirectory() as name:
         page = Path(name, "page.html")
-        page.write_text(PAGE.format(comment=rendered), encoding="utf-8")
+        page.write_text(PAGE.format(comment=rendered, title=title, branch=branch), encoding="utf-8")
         try:
             browser.set_window_size(WIDTH, 2000)
             browser.get(page.as_uri())
@@ -102,4 +124,5 @@ def draw(markdown: str, path: Path) -> None:
 
 
 if __name__ == "__main__":
-    draw(comment(), HERE / "images" / "pull-request.png")
+    draw(comment(), HERE / "images" / "pull-request.png", "Simplify the lookup", "simpler")
+    draw(fall(), HERE / "images" / "pull-request-fall.png", "Shorten the prompt", "shorter")

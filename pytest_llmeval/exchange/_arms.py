@@ -96,10 +96,12 @@ def shown_alone(judged: Sequence[JudgedSuite]) -> Iterator[str]:
     """
     for each in judged:
         whose = f"[{each.key.variant}]" if each.key.variant else ""
+        columns: set[bytes] = set()
         for name, scores in each.result.case_scores.items():
             value = each.result.metrics.get(name)
-            if value is None or value.value is None or name in SUITE_METRICS:
+            if value is None or value.value is None or name in SUITE_METRICS or scores.tobytes() in columns:
                 continue
+            columns.add(scores.tobytes())  # a copy of a metric says nothing more
             interval = "" if value.low is None or value.high is None else f" ({value.low:.4f}..{value.high:.4f})"
             line = f"{name}{whose} {value.value:.4f}{interval}, {counted(value.scored, 'case')}"
             known = [score for score in scores.tolist() if not math.isnan(score)]

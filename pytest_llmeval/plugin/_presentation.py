@@ -58,7 +58,7 @@ _MOST_KINDS = 6
 
 
 class FoldedFailures(NamedTuple):
-    """Hooks of the main process; with ``-v`` every case shows its own message.
+    """Hooks of the main process; with ``-v`` each of few cases shows its own message, with ``-vv`` every case.
 
     Attributes:
         record: Has the results of all cases.
@@ -73,8 +73,8 @@ class FoldedFailures(NamedTuple):
         for error in stats.get("error", ()):
             _name_reason(error)
         failed = stats.get("failed")
-        if failed and terminalreporter.verbosity <= 0:
-            stats["failed"] = _folded(failed, self.record.items)
+        if failed and terminalreporter.verbosity <= 1:
+            stats["failed"] = _folded(failed, self.record.items, is_verbose=terminalreporter.verbosity == 1)
         try:
             return (yield)
         finally:
@@ -91,21 +91,29 @@ def _name_reason(report: Any) -> None:
             representation.reprcrash = SimpleNamespace(message=first.removeprefix(f"{report.nodeid}:"))
 
 
-def _folded(reports: Sequence[Any], items: Mapping[Item, ItemResult]) -> list[Any]:
-    """Return the reports: one for all cases with the same error, and few for many failing cases."""
+def _folded(reports: Sequence[Any], items: Mapping[Item, ItemResult], *, is_verbose: bool) -> list[Any]:
+    """Return the reports: one for all cases with the same error, and few for many failing cases.
+
+    Args:
+        reports: Of what failed.
+        items: The results of all cases.
+        is_verbose: Whether few cases are shown one by one.
+    """
     cases: dict[int, tuple[SuiteKey, CaseRecord]] = {}
     for report in reports:
         result = items.get(Item(report.location[0], report.nodeid)) if hasattr(report, "nodeid") else None
         if result is not None and len(result.part.records) == 1 and result.part.records[0].reason:
             cases[id(report)] = result.part.key, result.part.records[0]
     many = len(cases) > _MOST_BLOCKS
+    if is_verbose and not many:
+        return list(reports)
     groups: dict[object, list[Any]] = {}
     for report in reports:
         record = cases[id(report)][1] if id(report) in cases else None
         alike = record is not None and (many or record.outcome == "errored")
         groups.setdefault(record.reason if alike and record is not None else id(report), []).append(report)
     if not many:
-        return [group[0] if len(group) == 1 else _counted(group, "") for group in groups.values()]
+        return [group[0] if len(group) == 1 else _counted(group, "", "-v") for group in groups.values()]
     labels = {
         (result.part.key, record.id): {
             **record.labels,
@@ -125,7 +133,7 @@ def _folded(reports: Sequence[Any], items: Mapping[Item, ItemResult]) -> list[An
         lines += group[0].longreprtext.count("\n") + 2
         if listed and lines > _MOST_BLOCK_LINES:
             break
-        listed.append(group[0] if len(group) == 1 else _counted(group, shared(group)))
+        listed.append(group[0] if len(group) == 1 else _counted(group, shared(group), "-vv"))
     remaining = [each for group in of_cases[len(listed) :] for each in group]
     if remaining:
         kinds: dict[str, list[Any]] = {}
@@ -135,7 +143,7 @@ def _folded(reports: Sequence[Any], items: Mapping[Item, ItemResult]) -> list[An
         ranked = sorted(kinds.items(), key=lambda kind: -len(kind[1]))
         text = [f"{kind}: {counted(len(group), 'case')}{shared(group)}: {_names(group)}" for kind, group in ranked]
         more = [f"and {counted(len(text) - _MOST_KINDS, 'more kind')} of failures"] if len(text) > _MOST_KINDS else []
-        listed.append(_remainder(remaining, "\n".join([*text[:_MOST_KINDS], *more, "-v shows each case"])))
+        listed.append(_remainder(remaining, "\n".join([*text[:_MOST_KINDS], *more, "-vv shows each case"])))
     return [*listed, *(group[0] for group in groups.values() if id(group[0]) not in cases)]
 
 
@@ -153,11 +161,11 @@ def _names(reports: Sequence[Any]) -> str:
     return listed((each.nodeid.rpartition("::")[2] for each in reports), _LISTED, ", ...")
 
 
-def _counted(reports: Sequence[Any], shared: str) -> Any:
+def _counted(reports: Sequence[Any], shared: str, option: str) -> Any:
     """Return the first report with a line about the others."""
     report = copy.copy(reports[0])
     others = reports[1:]
-    line = f"the same in {len(others)} more{shared} (-v shows each): {_names(others)}"
+    line = f"the same in {len(others)} more{shared} ({option} shows each): {_names(others)}"
     text, crash = report.longreprtext, getattr(report.longrepr, "reprcrash", None)
     if isinstance(report.longrepr, str) or (crash is not None and text.startswith(crash.message)):
         report.longrepr = f"{counted(len(reports), 'case')}: {text.rstrip()}\n{line}"

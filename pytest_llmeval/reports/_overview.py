@@ -273,13 +273,19 @@ def _is_doubtful(suite: SuiteReport) -> bool:
     )
 
 
-def warnings(suite: SuiteReport) -> Iterator[Line]:
-    """Yield what needs attention in a suite without a failure."""
+def warnings(suite: SuiteReport, reasons: Sequence[str] = ()) -> Iterator[Line]:
+    """Yield what needs attention in a suite without a failure.
+
+    Args:
+        suite: The suite.
+        reasons: Of the verdict on the run, which are said elsewhere.
+    """
     for each in suite.snapshot:
         if each.outcome == "not_judged" or each.metric == EVERYTHING:
             yield Line(printable(f"{suite.suite}: snapshot {each.reason}"), "yellow")
     yield from not_judged(suite, f"{suite.suite}: ")
-    yield from (Line(printable(f"{suite.suite}: {each}"), "yellow") for each in past_limits(suite.gates))
+    past = [each for each in past_limits(suite.gates) if not any(reason in each for reason in reasons)]
+    yield from (Line(printable(f"{suite.suite}: {each}"), "yellow") for each in past)
     undecided = [gate for gate in suite.gates if gate.outcome == "undecided"]
     if undecided:
         why = re.split(r"[.;] ", undecided[0].reason)[0]

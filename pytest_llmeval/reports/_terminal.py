@@ -102,7 +102,8 @@ def render(
     width = min(width, _READABLE)
     detailed = [each for each in report.suites if verbosity or each.failed]
     several = not verbosity and len(detailed) > 1
-    yield from _suites(report.suites, detailed, verbosity, width)
+    reasons = () if report.conclusion is None else report.conclusion.why
+    yield from _suites(report.suites, detailed, verbosity, width, reasons)
     for systems in report.systems:
         if any(systems.has(each.path, each.base_name) for each in detailed):
             yield from _systems(systems, verbosity, width, values=not several)
@@ -172,7 +173,11 @@ def next_command(report: RunReport, rerun: Sequence[str], *, verbosity: int, has
 
 
 def _suites(
-    suites: Sequence[SuiteReport], detailed: Sequence[SuiteReport], verbosity: int, width: int
+    suites: Sequence[SuiteReport],
+    detailed: Sequence[SuiteReport],
+    verbosity: int,
+    width: int,
+    reasons: Sequence[str],
 ) -> Iterator[Line]:
     """Yield suites: one table if several failed, else a line for each that did not; then more on each that failed."""
     several = not verbosity and len(detailed) > 1
@@ -180,7 +185,7 @@ def _suites(
     if short:
         yield from overview(short, width)
         for suite in short:
-            yield from () if suite.failed else warnings(suite)
+            yield from () if suite.failed else warnings(suite, reasons)
     for suite in detailed:
         lines = list(_reasons(suite) if several else _suite(suite, verbosity, width))
         if lines and (short or suite is not detailed[0]):

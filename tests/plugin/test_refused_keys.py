@@ -23,18 +23,18 @@ def test_a_refused_judge_is_not_asked_again_by_any_worker_and_the_message_stands
     assert ran.counts == {"failed": 48}
     assert len(judged.server.calls) <= 2
     assert ran.section("FAILURES").count("this key is wrong") == 1
-    assert "the same in 47 more (-v shows each)" in ran.text
+    assert "the same in 47 more (-vv shows each)" in ran.text
     assert set(ran.outcomes("s").values()) == {"errored"}
 
 
-def test_a_refused_target_is_not_asked_again_and_with_v_every_case_says_why(
+def test_a_refused_target_is_not_asked_again_and_with_vv_every_case_says_why(
     project: "Project", monkeypatch: pytest.MonkeyPatch, workers: int
 ) -> None:
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with serving(lambda *_: SearchAnswer("no such key", 403)) as server:
         http = {"url": server.url, "request": {"q": {"$input": True}}, "concurrency": 2}
         project.asking("s.eval.yaml", {"http": http}, *WORDS)
-        ran = project.run("-v", workers=workers)
+        ran = project.run("-vv", workers=workers)
         assert ran.counts == {"failed": 24}
         assert len(server.requests) <= 2 * max(1, workers)
         assert ran.section("FAILURES").count("no such key") == 24
