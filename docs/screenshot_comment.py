@@ -87,7 +87,7 @@ def fall() -> str:
     }
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for worse, report, options in ((0.0, BASE, ["--snapshot-update"]), (0.3, NEW, [])):
+        for worse, report, options in ((0.0, BASE, ["--snapshot-update"]), (0.6, NEW, [])):
             text = json.dumps({**suite, "cases": cases(worse)}, indent=1)
             (folder / "support.eval.json").write_text(text, encoding="utf-8")
             command = ["pytest", "--llmeval", "--llmeval-texts=all", f"--llmeval-report={report}", *options]

@@ -58,9 +58,11 @@ def headline_of(run: RunReport, before: Sequence[Mapping[str, CaseReport]]) -> H
     place = max(range(len(failing)), key=lambda at: len(failing[at]), default=0)
     if not failing or not failing[place]:
         return None
-    reason = f": {failing[place][0].reason}" if failing[place][0].reason else ""
-    cause = f"{len(failing[place])} of {counted(run.suites[place].total, 'case')} failed{reason}"
-    return _headline(run, place, cause, failing[place], "failure")
+    suite = run.suites[place]
+    metric = next(iter((*failing[place][0].unmet, *suite.gated)), "")
+    worse = _worst_first(suite, failing[place], before[place], metric)
+    reason = f": {worse[0].reason}" if worse[0].reason else ""
+    return _headline(run, place, f"{len(worse)} of {counted(suite.total, 'case')} failed{reason}", worse, "failure")
 
 
 def _headline_of_gate(run: RunReport, place: int, gate: GateResult, before: Mapping[str, CaseReport]) -> Headline:
@@ -76,8 +78,7 @@ def _headline_of_gate(run: RunReport, place: int, gate: GateResult, before: Mapp
     worse = _failing(suite, before) or suite.cases
     metric = next(iter(gated_metrics([gate.gate])), "")
     scored = [case for case in worse if case.metrics.get(metric) is not None]
-    sign = -1 if metric in suite.lower_is_better else 1
-    scored.sort(key=lambda case: sign * (case.metrics[metric] or 0.0))
+    scored = _worst_first(suite, scored, before, metric)
     noun = "failure" if worse is not suite.cases else ""
     return _headline(run, place, gate.headline.partition(". ")[0], scored or (worse if noun else []), noun)
 
@@ -97,6 +98,21 @@ def _failing(suite: SuiteReport, before: Mapping[str, CaseReport]) -> list[CaseR
     """Return the cases that newly fail, else all that fail."""
     failing = [case for case in suite.cases if case.outcome in BAD]
     return [case for case in failing if before.get(case.id, NO_CASE).outcome not in BAD] or failing
+
+
+def _worst_first(
+    suite: SuiteReport, cases: Sequence[CaseReport], before: Mapping[str, CaseReport], metric: str
+) -> list[CaseReport]:
+    """Return cases by how far they fell in a metric, then by its score; those without a score are last."""
+    sign = -1 if metric in suite.lower_is_better else 1
+
+    def rank(case: CaseReport) -> tuple[bool, float, float]:
+        now, then = case.metrics.get(metric), before.get(case.id, NO_CASE).metrics.get(metric)
+        if now is None:
+            return True, 0.0, 0.0
+        return False, 0.0 if then is None else sign * (now - then), sign * now
+
+    return sorted(cases, key=rank)
 
 
 def approved_cases(run: RunReport) -> list[dict[str, CaseReport]]:

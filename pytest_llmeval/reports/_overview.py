@@ -194,6 +194,11 @@ def fall_lines(
             for case in fallen[:_WORST]
         ]
         yield f"  worst cases: {', '.join(scores)}"
+    elif verdict.outcome == "failed" and not before:
+        # The report has no earlier scores, but a gate on the metric names the cases that fell.
+        ids = [case for gate in suite.gates if verdict.metric in gated_metrics([gate.gate]) for case in gate.fallen]
+        now = [f"{case} {number(suite.case(case).metrics.get(verdict.metric))}" for case in ids[:_WORST]]
+        yield from [f"  worst cases: {', '.join(now)}"] if now else []
 
 
 def _scores(cases: Sequence[CaseReport], metric: str) -> dict[str, float]:

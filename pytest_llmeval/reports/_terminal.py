@@ -88,6 +88,7 @@ def render(
         has_page: Whether the run has written its page.
     """
     command = next_command(report, rerun, verbosity=verbosity, has_page=has_page)
+    following = [Line(f"next: {command}")] if command else []
     if verbosity < 0:
         for suite in report.suites:
             for gate in suite.gates:
@@ -97,7 +98,7 @@ def render(
             yield from (_verdict(each, suite) for each in suite.snapshot if each.outcome == "failed")
             yield from not_judged(suite, f"{suite.suite}: ")
         yield from _affected(report, least=1)
-        yield from _next(command)
+        yield from following
         return
     width = min(width, _READABLE)
     detailed = [each for each in report.suites if verbosity or each.failed]
@@ -116,14 +117,9 @@ def render(
     yield from (Line(printable(each), "yellow") for each in [uncalibrated_text(report.suites)] if each)
     yield from map(Line, money_lines(report.money))
     yield from _affected(report, least=2)
-    yield from _next(command)
+    yield from following
     if report.suites:
         yield totals(report.suites)
-
-
-def _next(command: str) -> Iterator[Line]:
-    if command:
-        yield Line(f"next: {command}")
 
 
 class _Failed(NamedTuple):

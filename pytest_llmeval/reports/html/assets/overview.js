@@ -78,7 +78,8 @@ function reasons(run) {
   ];
   const found = said.filter(([count]) => count).map(([count, one, many]) => counted(count, one, many));
   if (run.verdict === "passed") found.unshift(counted(total, "{n} gate", "{n} gates"), cases("scored") ? counted(cases("scored"), "{n} case scored", "{n} cases scored") : counted(cases("passed"), "{n} case passed", "{n} cases passed"));
-  const past = own.flatMap((each) => each.gates.flatMap((gate) => (gate.past ? [`${each.name}: ${gate.past}`] : [])));
+  // The headline of a failed run has the cause.
+  const past = run.headline ? [] : own.flatMap((each) => each.gates.flatMap((gate) => (gate.past ? [`${each.name}: ${gate.past}`] : [])));
   return [run.cause?.failures ? causeText(run.cause) : "", found.join(t(", ")), ...past].filter(Boolean).join("; ");
 }
 
