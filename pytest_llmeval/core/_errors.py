@@ -89,6 +89,31 @@ class LlmevalError(Exception):
     """Base of all errors of this package."""
 
 
+_ABSENT: Final = re.compile(r"found nothing, expected '([^']+)'")
+_MISSPELT: Final = re.compile(r"found the unknown key [^(]*\(did you mean '([^']+)'\?\)")
+
+
+def _typos_first(faults: Sequence[Fault]) -> Iterator[Fault]:
+    """Yield unknown keys before the absent ones of their mapping, without absent keys that are only misspelt."""
+    misspelt = {
+        (fault.file, fault.path.rpartition(".")[0], found[1]): place
+        for place, fault in enumerate(faults)
+        if (found := _MISSPELT.match(fault.message))
+    }
+    last = {(file, mapping): place for (file, mapping, _), place in misspelt.items()}
+    absent: dict[int, list[Fault]] = {}
+    for place, fault in enumerate(faults):
+        found = _ABSENT.fullmatch(fault.message)
+        if found is None:
+            yield fault
+        elif (fault.file, fault.path, found[1]) not in misspelt:
+            if place >= last.get((fault.file, fault.path), place):
+                yield fault
+            else:
+                absent.setdefault(last[fault.file, fault.path], []).append(fault)
+        yield from absent.pop(place, ())
+
+
 class SuiteError(LlmevalError):
     """A suite file, or a file that it names, has faults; all of them are listed.
 
@@ -98,7 +123,7 @@ class SuiteError(LlmevalError):
     """
 
     def __init__(self, faults: Sequence[Fault]) -> None:
-        self.faults = tuple(faults)
+        self.faults = tuple(_typos_first(faults))
         self.texts: dict[str, str] = {}
         super().__init__("\n".join(map(str, self.faults)))
 

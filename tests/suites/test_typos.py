@@ -1,0 +1,19 @@
+"""Keys that are misspelt, and keys that are absent."""
+
+from pytest_llmeval.core import Fault, SuiteError
+
+
+def fault(line: int, path: str, message: str, file: str = "a.eval.yaml") -> Fault:
+    return Fault(file, line, 1, path, message)
+
+
+def test_unknown_keys_come_first_and_an_absent_key_that_is_only_misspelt_is_not_listed() -> None:
+    misspelt = fault(
+        2, "gates[0].metrc", "found the unknown key 'metrc' (did you mean 'metric'?), expected one of metric"
+    )
+    explained = fault(1, "gates[0]", "found nothing, expected 'metric'")
+    absent = fault(1, "gates[0]", "found nothing, expected 'min'")
+    elsewhere = fault(3, "gates[1]", "found nothing, expected 'metric'")
+    other_file = fault(1, "gates[0]", "found nothing, expected 'metric'", "b.eval.yaml")
+    found = SuiteError([explained, absent, misspelt, elsewhere, other_file]).faults
+    assert found == (misspelt, absent, elsewhere, other_file)
