@@ -491,7 +491,7 @@ def _spread(sources: Sources, name: str, cluster_by: str | None) -> tuple[ScoreS
     )
 
 
-def _approved(path: Path, suite: Suite) -> tuple[str, CaseStatistics | None]:
+def _approved(path: Path, suite: LoadedSuite) -> tuple[str, CaseStatistics | None]:
     """Return the statistics of the approved run, of the first system that has one, and the name of the system."""
     for system in ("", *suite.systems):
         key = SuiteKey(str(path), str(path), variant=system)
