@@ -145,7 +145,7 @@ _CREATE = re.compile(r"create it with (pytest .+)$")
 
 
 def next_command(report: RunReport, rerun: Sequence[str], *, verbosity: int, has_page: bool) -> str:
-    """Return the command that says more about a failure, or mends it; empty if there is none.
+    """Return the command that says more about a failure, or fixes it; empty if there is none.
 
     Args:
         report: The run.
