@@ -96,17 +96,17 @@ _MISSPELT: Final = re.compile(r"found the unknown key [^(]*\(did you mean '([^']
 def _typos_first(faults: Sequence[Fault]) -> Iterator[Fault]:
     """Yield unknown keys before the absent ones of their mapping, without absent keys that are only misspelt."""
     misspelt = {
-        (fault.file, fault.path.rpartition(".")[0], found[1]): place
+        (fault.file, fault.path.rpartition(".")[0], name[1]): place
         for place, fault in enumerate(faults)
-        if (found := _MISSPELT.match(fault.message))
+        if (name := _MISSPELT.match(fault.message))
     }
     last = {(file, mapping): place for (file, mapping, _), place in misspelt.items()}
     absent: dict[int, list[Fault]] = {}
     for place, fault in enumerate(faults):
-        found = _ABSENT.fullmatch(fault.message)
-        if found is None:
+        name = _ABSENT.fullmatch(fault.message)
+        if name is None:
             yield fault
-        elif (fault.file, fault.path, found[1]) not in misspelt:
+        elif (fault.file, fault.path, name[1]) not in misspelt:
             if place >= last.get((fault.file, fault.path), place):
                 yield fault
             else:

@@ -46,7 +46,7 @@ def headline_of(run: RunReport, before: Sequence[Mapping[str, CaseReport]]) -> H
     gates = [
         (place, gate) for place, suite in enumerate(run.suites) for gate in suite.gates if gate.outcome == "failed"
     ]
-    for place, gate in sorted(gates, key=lambda found: not found[1].fallen):
+    for place, gate in sorted(gates, key=lambda judged: not judged[1].fallen):
         return _headline_of_gate(run, place, gate, before[place])
     for place, suite in enumerate(run.suites):
         for score in suite.snapshot:
@@ -89,8 +89,8 @@ def _headline(run: RunReport, place: int, cause: str, worse: Sequence[CaseReport
     name = suite.variant if alone else suite.suite
     shared = ""
     if noun:
-        found = cause_of([suite], [(suite, case) for case in worse])
-        shared = f"{found.shared} of {counted(found.failures, noun)} have {found.label}" if found.label else ""
+        common = cause_of([suite], [(suite, case) for case in worse])
+        shared = f"{common.shared} of {counted(common.failures, noun)} have {common.label}" if common.label else ""
     return Headline(f"{name}{' ' if name else ''}{cause}", shared, place, worse[0].id if worse else "")
 
 

@@ -159,8 +159,8 @@ def next_command(report: RunReport, rerun: Sequence[str], *, verbosity: int, has
         verdicts: list[GateResult | SnapshotVerdict] = [*suite.gates, *suite.snapshot]
         for verdict in verdicts:
             # Nothing was approved yet: the verdict names the command that approves.
-            if verdict.outcome == "failed" and (found := _CREATE.search(verdict.reason)):
-                return found[1]
+            if verdict.outcome == "failed" and (approval := _CREATE.search(verdict.reason)):
+                return approval[1]
     bad = sum(case.outcome in BAD for suite in report.suites for case in suite.cases)
     fell = any(gate.fallen for suite in report.suites for gate in suite.gates)
     failed = _Failed(bad, fell, verbosity, has_page)
@@ -343,9 +343,9 @@ def _snapshot(suite: SuiteReport, *, everything: bool) -> Iterator[Line]:
     verdicts = (
         suite.snapshot if everything else changed[: max(_CHANGES, sum(each.outcome == "failed" for each in changed))]
     )
-    said = {metric for gate in suite.gates if gate.fallen for metric in gated_metrics([gate.gate])}
+    fallen = {metric for gate in suite.gates if gate.fallen for metric in gated_metrics([gate.gate])}
     for verdict in verdicts:
-        if verdict.outcome == "failed" and verdict.metric in said and not everything:
+        if verdict.outcome == "failed" and verdict.metric in fallen and not everything:
             continue  # the line of the gate has it
         yield _verdict(verdict)
         yield from (Line(printable(each)) for each in fall_lines(suite, verdict))

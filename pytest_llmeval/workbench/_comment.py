@@ -141,7 +141,7 @@ _FAILED = 8
 """Failed verdicts that are before the fold however many lines they take."""
 _MOST_LISTED = 5
 """Cases before the fold."""
-_BELOW = 7
+_BELOW = 5
 """Lines before the fold for the names of failing cases that do not fit there, and the next command."""
 _NAMED = 8
 _FOLDED = 10
@@ -255,7 +255,7 @@ def _add_worse(sheet: "_Sheet", title: str, worse: Sequence[CaseLine], links: So
         more = [f"{len(failing) - _NAMED} more"] if len(failing) > _NAMED else []
         sheet.add(f"Below: {'; '.join([*named, *more])}.")
     if node := next((each.node for each in worse if each.case.outcome in BAD), ""):
-        sheet.add(f"Next:\n\n{_code_block(f'pytest --llmeval {shlex.quote(node)}')}")
+        sheet.add(_code_block(f"pytest --llmeval {shlex.quote(node)}"))
     return others
 
 

@@ -189,7 +189,7 @@ _WORDS = re.compile(
     r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f]|[^\s\u3040-\u30ff\u3400-\u9fff]+"
 )
 """A character of a script without spaces, or what stands between spaces."""
-_LONGEST = 220
+_LONGEST = 160
 """Characters of a question or an answer."""
 _COMPARED = 400
 """Words of an answer that are compared; two long ones take a time that grows with the square."""

@@ -209,7 +209,7 @@ def test_without_a_baseline_failing_cases_are_listed(commented: Commented, tmp_p
     write_run(tmp_path / "r.json", recorded_suite([recorded_case("a", f1=1.0), bad]))
     assert "### Failing cases" in (text := commented("r.json"))
     assert text.endswith(
-        "- **b** of s (s.eval.yaml:3): errored<br>no answer\n\nNext:\n\n```sh\npytest --llmeval s.eval.yaml::b\n```\n"
+        "- **b** of s (s.eval.yaml:3): errored<br>no answer\n\n```sh\npytest --llmeval s.eval.yaml::b\n```\n"
     )
 
 
@@ -596,7 +596,7 @@ def test_the_first_line_has_the_cause_and_every_case_its_suite_and_system(
     above, _, folded = text.partition("<details>")
     assert "- **c0** of s\\[small\\] (s.eval.yaml): passed -\\> failed; f1 1.0000 -\\> 0.0000<br>the same in" in above
     assert re.findall(r"the same in .*?: ([c\d, ]+)<br>", above) == ["c2, c4, c6, c12", "c3, c5, c7"]
-    assert "Next:\n\n```sh\npytest --llmeval 's.eval.yaml::c0[small]'\n```" in above
+    assert "```sh\npytest --llmeval 's.eval.yaml::c0[small]'\n```" in above
     still = folded.partition("Still failing (2)")[2]
     assert re.findall(r"- \*\*(\w+)\*\* of s\\\[(\w+)\\\]", still) == [("c30", "large"), ("c30", "small")]
     assert "answer against expected: On <del>Monday</del> <ins>Friday</ins><br>text: wrong day" in still
