@@ -38,9 +38,9 @@ def annotation_lines(report: RunReport, folder: str = "") -> Iterator[str]:
 def _failures(report: RunReport) -> Iterator[_Failure]:
     for path, faults in report.faults.items():
         for fault in faults:
-            rest = fault.removeprefix(path)
-            place = _PLACE.match(rest)
-            yield _Failure(path, int(place[1]) if place else 0, rest[place.end() :] if place else fault)
+            place_and_message = fault.removeprefix(path)
+            place = _PLACE.match(place_and_message)
+            yield _Failure(path, int(place[1]) if place else 0, place_and_message[place.end() :] if place else fault)
     for suite in report.suites:
         for gate in suite.gates:
             if gate.outcome == "failed":

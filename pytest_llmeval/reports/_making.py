@@ -201,12 +201,12 @@ def _case(
     )
     if case is None or texts == "none":
         return plain
-    asked = record.answers or record.outcome == "errored"
+    shows_question = record.answers or record.outcome == "errored"
     full = structs.replace(
         plain,
         lines=record.lines,
-        input=case.input if asked else None,
-        expected=case.expected if asked else None,
+        input=case.input if shows_question else None,
+        expected=case.expected if shows_question else None,
         **answer_fields(record.answers),
         judgings=[JudgingReport(**each._asdict()) for each in record.judgings],
         has_texts=True,
