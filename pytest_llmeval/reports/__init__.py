@@ -41,7 +41,7 @@ if TYPE_CHECKING:
         gate_verdicts,
         past_limits,
     )
-    from pytest_llmeval.reports._headline import approved_cases, headline_of
+    from pytest_llmeval.reports._headline import Headline, approved_cases, headline_of
     from pytest_llmeval.reports._json import published, read_report, to_json, verdicts_of, write_data, write_json
     from pytest_llmeval.reports._making import (
         ReportedTexts,
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "_annotations": ("annotation_lines",),
-    "_headline": ("approved_cases", "headline_of"),
+    "_headline": ("Headline", "approved_cases", "headline_of"),
     "_failures": (
         "CasePlace",
         "MOST",

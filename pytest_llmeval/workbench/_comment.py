@@ -7,6 +7,7 @@ import shlex
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
+from itertools import starmap
 from pathlib import Path
 from typing import NamedTuple, TypeAlias, TypeVar
 
@@ -21,6 +22,7 @@ from pytest_llmeval.reports import (
     OUTCOMES,
     VERDICTS,
     CaseReport,
+    Headline,
     RunReport,
     SuiteReport,
     affected_text,
@@ -184,7 +186,8 @@ def comment_text(
     fates = case_fates(pair)
     earlier = {id(suite): cases for suite, cases in pair.earlier_cases}
     sheet = _Sheet()
-    sheet.add(f"{MARKER}\n## Evaluation: {_heading(run, changes, earlier)}")
+    headline = headline_of(run, _before(run, earlier))
+    sheet.add(f"{MARKER}\n## Evaluation: {_heading(run, changes, headline)}")
     sheet.add(f"{_failures(run, fates, compared=baseline is not None)}{_summary(run, comparison, changes, fates)}")
     if run.conclusion is not None and run.conclusion.verdict != "passed":
         sheet.items("Why", [*run.conclusion.why, f"next: {run.conclusion.next_step}"], _item, _GATES)
@@ -208,12 +211,9 @@ def comment_text(
     )
     declined = changes.declined if changes is not None else []
     more_declined = sheet.table("Declined", _CHANGED, declined, _changed, _METRICS)
-    if comparison is None:
-        worse = grouped_cases(failing_case(*each) for each in fates.new)
-        title = "Failing cases"
-    else:
-        worse = grouped_cases(comparison.regressed)
-        title = "What got worse"
+    title = "Failing cases" if comparison is None else "What got worse"
+    regressed = starmap(failing_case, fates.new) if comparison is None else comparison.regressed
+    worse = _start_first(grouped_cases(regressed), headline)
     more_worse = _add_worse(sheet, title, worse, links)
     if any(each.lacks_old_answer for each in worse) and not any(each.before and each.before.answers for each in worse):
         sheet.add("The baseline's report has no answers of these cases; `--llmeval-texts=all` keeps them.")
@@ -244,6 +244,12 @@ _ALONE = (
     "An interval without 0 is that of one metric alone; among all that are compared, the change is not significant."
 )
 _COST = ("suite", "judge calls", "judge, USD", "target, USD", "baseline, USD")
+
+
+def _start_first(worse: Sequence[CaseLine], headline: Headline | None) -> list[CaseLine]:
+    """Return the cases with those first that fail like the one that the headline begins with."""
+    start = headline.case if headline is not None else ""
+    return sorted(worse, key=lambda line: start not in (line.case.id, *line.alike))
 
 
 def _add_worse(sheet: "_Sheet", title: str, worse: Sequence[CaseLine], links: SourceLinks) -> Sequence[CaseLine]:
@@ -403,7 +409,12 @@ def _past_limits(run: RunReport) -> list[str]:
     return [f"{suite.suite}: {each}" for suite in run.suites for each in past_limits(suite.gates)]
 
 
-def _heading(run: RunReport, changes: ReportComparison | None, earlier: _Earlier) -> str:
+def _before(run: RunReport, earlier: _Earlier) -> list[Mapping[str, CaseReport]]:
+    """Return the cases of each suite in the baseline, else the approved ones, by id."""
+    return [earlier.get(id(suite)) or own for suite, own in zip(run.suites, approved_cases(run), strict=True)]
+
+
+def _heading(run: RunReport, changes: ReportComparison | None, headline: Headline | None) -> str:
     """Return the verdict on the run, with what decides it and the case to begin with."""
     outcome = _outcome(run)
     past = len(_past_limits(run))
@@ -413,9 +424,6 @@ def _heading(run: RunReport, changes: ReportComparison | None, earlier: _Earlier
         )
     if outcome == "passed" and changes is not None and changes.declined:
         return f"passed, but {counted(len(changes.declined), 'metric')} declined"
-    approved = approved_cases(run)
-    before = [earlier.get(id(suite)) or own for suite, own in zip(run.suites, approved, strict=True)]
-    headline = headline_of(run, before)
     return outcome if headline is None else f"{outcome}: {text(str(headline), cell=False)}"
 
 

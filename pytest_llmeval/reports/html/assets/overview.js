@@ -10,7 +10,7 @@ function verdictOf(run) {
   const own = head.entries.filter((each) => each.run === 0);
   if (run.verdict === "passed" && own.length && own.every((each) => each.can_fail === false)) return ["not_judged", t(VERDICTS.toothless)];
   if (run.verdict !== "undecided") return [run.verdict, t(VERDICTS[run.verdict])];
-  const gates = own.flatMap((each) => [...each.gates, ...(each.snapshot || [])]);
+  const gates = own.flatMap((each) => each.gates);
   const count = (outcome) => gates.filter((gate) => gate.outcome === outcome).length;
   const open = { n: count("undecided"), of: gates.length };
   return [run.verdict, count("passed") ? t("Passed; {n} of {of} gates could not decide", open) : t("{n} of {of} gates could not decide", open)];
