@@ -122,9 +122,10 @@ function suiteTable(listed) {
   const rows = listed.map(({ entry, place }) => {
     const { suite, counts, gates, verdict } = head.entries[entry];
     const passed = gates.filter((gate) => gate.outcome === "passed").length;
+    const others = Object.entries(counts).filter(([name, count]) => count && !["total", "passed", "scored"].includes(name)).map(([name, count]) => `${count} ${outcomeName(name)}`);
     return [
       [sign(verdict), " ", h("a", { href: linkTo({ ...NO_FILTERS, view: "numbers", suite: place, sort: "" }) }, suite)],
-      `${(counts.passed ?? 0) + (counts.scored ?? 0)}/${counts.total}`,
+      [`${(counts.passed ?? 0) + (counts.scored ?? 0)}/${counts.total}`, others.length ? h("small", {}, ` (${others.join(t(", "))})`) : null],
       `${passed}/${gates.length}`,
     ];
   });
