@@ -211,3 +211,21 @@ def test_assistive_software_finds_no_obstacle_in_what_broke(browser: Browser, pa
     found = axe.run(options={"resultTypes": ["violations"]})["violations"]
     serious = [each for each in found if each["impact"] in ("serious", "critical")]
     assert [(each["id"], [node["html"] for node in each["nodes"]][:3]) for each in serious] == []
+
+
+def test_an_error_has_its_question_and_passed_suites_say_what_did_not_pass(browser: Browser, tmp_path: Path) -> None:
+    texts = {"input": "Who?", "expected": "You", "reason": "TimeoutError: 30 s"}
+    errored = [case("a", "errored", None, **texts), case("c", "errored", None, **texts), case("b"), case("d")]
+    gate = {"gate": "f1 >= 0.5", "outcome": "failed", "value": 1.0, "limit": 0.5, "reason": "2 cases errored"}
+    first = suite(errored, "first", gates=[gate])
+    first["metrics"]["f1"]["errored"] = 2
+    calm = [suite([case("a"), case("b", "skipped", None)], name) for name in ("calm", "quiet")]
+    (tmp_path / "page.html").write_text(to_page([page_run("", report(first, *calm))]).html, encoding="utf-8")
+    browser.open(tmp_path / "page.html")
+    assert browser.find("h1").text == "Do not merge: first 2 of 4 cases errored: TimeoutError: 30 s; start with a"
+    assert browser.driver.title == "Do not merge: first, calm, quiet"
+    assert browser.texts(".gate .figure") == ["2 of 4 scored"]
+    assert browser.texts(".broke .question") == ["Who?"]
+    assert browser.texts(".broke .answer") == ["expected: You"]
+    assert "the same in 1 more case: c" in browser.texts(".broke")[0]
+    assert "1/2 (1 skipped)" in browser.texts("tbody tr")[0]
