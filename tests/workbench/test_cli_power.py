@@ -11,11 +11,12 @@ import pytest
 from test_cli_compare import write_report
 
 from pytest_llmeval import Case, get_evaluator, score
-from pytest_llmeval.baselines import SuiteScores, fingerprint, render
+from pytest_llmeval.baselines import SuiteScores, fingerprint, render, score_file
 from pytest_llmeval.baselines._comparable import Comparable
 from pytest_llmeval.baselines._scores import Approval, Cases
 from pytest_llmeval.cli import main
 from pytest_llmeval.numbers import CaseStatistics
+from pytest_llmeval.suites import SuiteKey
 
 SIZE = 40
 
@@ -244,3 +245,19 @@ def test_gates_that_are_judged_together_and_groups_count(suite: str, capsys: pyt
     assert len(both) == 2
     assert both[1].endswith("(95% confidence, smallest of 2 groups, beside 1 other gate)")
     assert both[1].startswith("not detectable")
+
+
+def test_the_approved_run_of_a_suite_with_systems_is_that_of_its_first_system(
+    suite: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("new.json").write_text(json.dumps({str(n): "x" for n in range(SIZE)}), encoding="utf-8")
+    data = json.loads(Path(suite).read_text(encoding="utf-8"))
+    for each in data["cases"]:
+        del each["prediction"]
+    systems = {name: {"predictions": "new.json"} for name in ("new", "old")}
+    Path(suite).write_text(json.dumps({**data, "systems": systems}), encoding="utf-8")
+    approve(scores(1))
+    target = score_file(SuiteKey(suite, suite, variant="new"))
+    Path("__llmeval__/s.scores.json").rename(target)
+    Path("__llmeval__/s.cases.jsonl").rename(str(target).replace(".scores.json", ".cases.jsonl"))
+    assert printed(capsys, suite)[2].startswith("exact_match: scores of approved run of new, an upper bound")
