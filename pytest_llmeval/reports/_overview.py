@@ -195,10 +195,11 @@ def fall_lines(
         ]
         yield f"  worst cases: {', '.join(scores)}"
     elif verdict.outcome == "failed" and not before:
-        # The report has no earlier scores, but a gate on the metric names the cases that fell.
-        ids = [case for gate in suite.gates if verdict.metric in gated_metrics([gate.gate]) for case in gate.fallen]
-        now = [f"{case} {number(suite.case(case).metrics.get(verdict.metric))}" for case in ids[:_WORST]]
-        yield from [f"  worst cases: {', '.join(now)}"] if now else []
+        # The report has no earlier scores, but gates name the cases that fell.
+        fallen = {case for gate in suite.gates for case in gate.fallen}
+        sign = -1 if verdict.metric in suite.lower_is_better else 1
+        among = [case for case in suite.cases if case.id in fallen]
+        yield from _worst(_scores(suite.cases, verdict.metric), sign, among)
 
 
 def _scores(cases: Sequence[CaseReport], metric: str) -> dict[str, float]:

@@ -414,7 +414,7 @@ def _top(folder: Path) -> Path | None:
 
 _NAMED = 7
 """Cases alike that a line names."""
-_FINDING = 200
+_FINDING = 95
 
 
 class CaseLine(NamedTuple):

@@ -375,7 +375,7 @@ def test_the_longest_texts_stay_below_the_limit_and_what_is_left_out_is_counted(
     plain, _ = hostile_run(tmp_path, ["a"], 300)
     assert re.findall(r"^\.\.\. and (\d+ more \w+)", comment_text(plain), re.MULTILINE) == [
         "243 more rows",
-        "284 more cases",
+        "285 more cases",
     ]
 
 
