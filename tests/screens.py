@@ -139,7 +139,7 @@ def screen(name: str, width: int, folder: Path) -> str:
     """Return what a situation shows in an empty folder, without what depends on machine and time."""
     situation = SITUATIONS[name]
     _write(folder, situation.files)
-    hidden = ("CI", "BUILD_NUMBER", "FORCE_COLOR", "PY_COLORS", "GITHUB_STEP_SUMMARY")
+    hidden = ("CI", "BUILD_NUMBER", "FORCE_COLOR", "PY_COLORS", "GITHUB_STEP_SUMMARY", "GITHUB_ACTIONS")
     names = {key: value for key, value in os.environ.items() if key not in hidden and not key.startswith("PYTEST_")}
     environment = {**names, "COLUMNS": str(width)}
     start = ["-m", "pytest", *WITHOUT_UNUSED, "-pno:rerunfailures", "--llmeval"]

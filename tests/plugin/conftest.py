@@ -165,6 +165,7 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Proje
         "BUILD_NUMBER",
         "CI",
         "FORCE_COLOR",
+        "GITHUB_ACTIONS",
         "GITHUB_STEP_SUMMARY",
         "PYTEST_XDIST_TESTRUNUID",
         "PYTEST_XDIST_WORKER",
