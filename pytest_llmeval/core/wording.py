@@ -237,9 +237,11 @@ class LogWriter:
     >>> log = LogWriter(io.StringIO())
     >>> for text in ("  :", ":set-output::x\n", "a ##[group]b"):
     ...     _ = log.write(text)
-    >>> print(log.getvalue())
+    >>> log.write_order("::notice::done")
+    >>> print(log.getvalue(), end="")
       :\:set-output::x
     a ##\[group]b
+    ::notice::done
     """
 
     def __init__(self, file: Any) -> None:
@@ -255,6 +257,11 @@ class LogWriter:
         starts = [0, *(each for each in places if each >= 0)]
         self._file.write("\\".join(text[start:end] for start, end in zip(starts, [*starts[1:], None], strict=True)))
         return len(text)
+
+    def write_order(self, order: str) -> None:
+        """Write a line that CI is to obey, after the present one."""
+        self._file.write(f"\n{order}\n" if self._line else f"{order}\n")
+        self._line = ""
 
     def writelines(self, lines: Iterable[str]) -> None:
         """Write lines, which end as they do."""

@@ -14,7 +14,7 @@ import pytest
 from pytest_llmeval.core import CaseRecord, GateResult, SnapshotVerdict, counted, encodable, listed, printable
 from pytest_llmeval.plugin._options import AGENT
 from pytest_llmeval.plugin._payload import CARRIED_CATEGORY, CATEGORY, UNNEEDED_CATEGORY, case_of
-from pytest_llmeval.plugin._pytest_private import terminal_width
+from pytest_llmeval.plugin._pytest_private import terminal_width, write_order
 from pytest_llmeval.reports import Line, RunReport, agent_lines, annotation_lines, render
 from pytest_llmeval.run import Item, ItemResult, RunRecord
 from pytest_llmeval.services import secret_values, without
@@ -321,5 +321,5 @@ def annotate(reporter: "pytest.TerminalReporter", report: RunReport) -> None:
     root = reporter.config.rootpath
     folder = root.relative_to(checkout).as_posix() if root.is_relative_to(checkout) else ""
     reporter.ensure_newline()
-    for line in annotation_lines(report, folder):
-        reporter.write_line(line)
+    for order in annotation_lines(report, folder):
+        write_order(reporter.config, order)

@@ -227,3 +227,10 @@ def write_log(config: pytest.Config) -> None:
     if config.pluginmanager.has_plugin("terminalreporter"):
         writer = config.get_terminal_writer()
         writer._file = LogWriter(writer._file)  # noqa: SLF001
+
+
+def write_order(config: pytest.Config, order: str) -> None:
+    """Write a line that CI is to obey."""
+    log = config.get_terminal_writer()._file  # noqa: SLF001
+    if isinstance(log, LogWriter):
+        log.write_order(order)

@@ -16,8 +16,13 @@ if TYPE_CHECKING:
 SECRET = "sk-do-not-print-0123456789"
 
 
-def test_the_json_report_has_the_documented_shape(capitals: "Project") -> None:
-    report = capitals.run().report
+def test_the_json_report_has_the_documented_shape_and_a_job_has_annotations(
+    capitals: "Project", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    ran = capitals.run()
+    assert "\n::error file=capitals.eval.yaml,line=" in ran.text
+    report = ran.report
     assert list(report) == ["schema_version", "run", "suites"]
     assert report["schema_version"] == 1
     assert list(report["run"]) == ["started_at", "duration_s", "version", "commit"]
