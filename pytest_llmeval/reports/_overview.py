@@ -196,9 +196,9 @@ def fall_lines(
         yield f"  worst cases: {', '.join(scores)}"
     elif verdict.outcome == "failed" and not before:
         # The report has no earlier scores, but gates name the cases that fell.
-        fallen = {case for gate in suite.gates for case in gate.fallen}
+        named = {case for gate in suite.gates for case in gate.fallen}
         sign = -1 if verdict.metric in suite.lower_is_better else 1
-        among = [case for case in suite.cases if case.id in fallen]
+        among = [case for case in suite.cases if case.id in named]
         yield from _worst(_scores(suite.cases, verdict.metric), sign, among)
 
 

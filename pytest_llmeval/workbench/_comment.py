@@ -213,7 +213,7 @@ def comment_text(
     more_declined = sheet.table("Declined", _CHANGED, declined, _changed, _METRICS)
     title = "Failing cases" if comparison is None else "What got worse"
     regressed = starmap(failing_case, fates.new) if comparison is None else comparison.regressed
-    worse = _start_first(grouped_cases(regressed), headline)
+    worse = _start_first(grouped_cases(regressed), run, headline)
     more_worse = _add_worse(sheet, title, worse, links)
     if any(each.lacks_old_answer for each in worse) and not any(each.before and each.before.answers for each in worse):
         sheet.add("The baseline's report has no answers of these cases; `--llmeval-texts=all` keeps them.")
@@ -246,10 +246,12 @@ _ALONE = (
 _COST = ("suite", "judge calls", "judge, USD", "target, USD", "baseline, USD")
 
 
-def _start_first(worse: Sequence[CaseLine], headline: Headline | None) -> list[CaseLine]:
+def _start_first(worse: Sequence[CaseLine], run: RunReport, headline: Headline | None) -> Sequence[CaseLine]:
     """Return the cases with those first that fail like the one that the headline begins with."""
-    start = headline.case if headline is not None else ""
-    return sorted(worse, key=lambda line: start not in (line.case.id, *line.alike))
+    if headline is None or not headline.case:
+        return worse
+    name, case = run.suites[headline.place].suite, headline.case
+    return sorted(worse, key=lambda line: line.suite.suite != name or case not in (line.case.id, *line.alike))
 
 
 def _add_worse(sheet: "_Sheet", title: str, worse: Sequence[CaseLine], links: SourceLinks) -> Sequence[CaseLine]:
