@@ -37,6 +37,7 @@ def test_scores_outside_their_limits_are_listed_in_the_order_of_the_limits() -> 
     missed = unmet(limits, {"f1": 0.25, "rougeL": 0.1, "exact_match": 1.0})
     assert missed == [Unmet("rougeL", 0.1, Limit(0.5)), Unmet("f1", 0.25, Limit(0.5))]
     assert [str(each) for each in missed] == ["rougeL 0.1000, limit >= 0.5", "f1 0.2500, limit >= 0.5"]
+    assert str(Unmet("f1", 0.99999999, Limit(1))) == "f1 0.99999999, limit >= 1"
 
 
 def test_a_score_that_does_not_exist_is_not_held_against_the_case() -> None:
