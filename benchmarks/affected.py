@@ -178,7 +178,7 @@ def cost(root: Path) -> None:
     print(f"choosing: {choosing:.3f} s of processor time, {choosing / whole:.0%} of the {whole:.2f} s of collecting")
 
 
-UNWATCHED = "from pytest_llmeval import services\nservices.watch = lambda top: None\n"
+UNWATCHED = "from pytest_llmeval import services\nservices.watch = lambda *_: None\n"
 """A plugin without which the run records what it uses."""
 
 MEASURED = (50, 250)

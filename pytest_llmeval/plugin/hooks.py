@@ -68,7 +68,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
     if enabled and (approves or keeps or options.llmeval_affected is not None):
         from pytest_llmeval.services import repository_top, stop_watching, watch
 
-        watch(repository_top(early_config.rootpath) or early_config.rootpath)
+        watch(repository_top(early_config.rootpath) or early_config.rootpath, early_config.option)
         early_config.add_cleanup(stop_watching)
     with deferred_checks():
         return (yield)

@@ -1,15 +1,18 @@
 """The record of what code uses while it runs."""
 
 import builtins
-import importlib
+import importlib.util
 import os
+import sqlite3
 import sys
+from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final, TypeAlias
+from urllib.parse import unquote
 
 Use: TypeAlias = tuple[str, str]
 """Who used something, and what: a kind and a name, such as ``file docs/fr.txt``.
@@ -34,7 +37,15 @@ _OWN: Final = frozenset({".git", ".llmeval", "__llmeval__", "__pycache__", ".pyt
 _PROGRAMS: Final = frozenset({"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "pty.spawn"})
 _FORKS: Final = frozenset({"os.fork", "os.forkpty"})
 _SPAWNS: Final = ("multiprocessing.popen_spawn_posix", "multiprocessing.popen_forkserver")
-_WRITES: Final = os.O_WRONLY | os.O_TRUNC | os.O_EXCL
+_LISTS: Final = frozenset({"os.listdir", "os.scandir"})
+_SENDS: Final = frozenset({"socket.connect", "socket.sendto", "socket.sendmsg"})
+_MEETS: Final = frozenset({"socket.bind", "socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr"})
+_READERS_OF_VARIABLES: Final = frozenset({"pydantic_settings", "environs", "decouple", "dotenv", "dynaconf"})
+"""Libraries that read variables for the code that calls them."""
+_ATTACH: Final = 24
+"""The action of SQLite that attaches a database."""
+
+_READLINK: Final = os.readlink
 _RUNNER, _PACKAGE, _LIBRARY, _PYTHON = (object() for _ in range(4))
 
 
@@ -44,14 +55,17 @@ class UseRecord:
     Attributes:
         top: The folder of the project; of files elsewhere nothing is recorded.
         environment: The variables that the process started with.
+        options: The options of pytest, if it runs.
         uses: What was used.
+        early: Those of `uses` from before the record.
         aside: Files of modules that tests are collected from, which nobody uses for that alone.
-        foreign: Modules that are not the project's, of those that were imported again.
+        foreign: Modules that are not the project's, of those that were imported again, each with the file that did so.
     """
 
     def __init__(self, top: Path) -> None:
         self.top = top.resolve()
         self.environment: Mapping[str, str] = dict(os.environ)
+        self.options = Namespace()
         self.uses: set[Use] = {WATCHED}
         self.aside: set[Path] = set()
         self._prefix = f"{self.top}{os.sep}"
@@ -63,9 +77,10 @@ class UseRecord:
         self._code: dict[str, Any] = {__file__: _PYTHON}
         self._read: set[str] = set()
         self._written: set[str] = set()
-        self.foreign: set[str] = set()
+        self.foreign: set[tuple[str, str]] = set()
         early = (f"unknown {name} was imported before the run could watch it" for name in self._own_modules())
-        self.uses |= {("", text) for text in early}
+        self.early = frozenset({("", text) for text in early})
+        self.uses |= self.early
 
     def close(self) -> set[Use]:
         """Add the modules that are loaded now, and return everything that was used."""
@@ -114,12 +129,15 @@ class UseRecord:
                 origin = _PACKAGE
             elif _RUNNERS & {*parts}:
                 origin = _RUNNER
-            elif file.startswith("<frozen") or (file.startswith(self._python) and "site-packages" not in parts):
+            elif file.startswith("<frozen") or _READERS_OF_VARIABLES & {*parts} or self._is_python(file):
                 origin = _PYTHON
             elif (name := self.name(file)) is not None:
                 origin = name
             self._code[file] = origin
         return self._code[file]
+
+    def _is_python(self, file: str) -> bool:
+        return file.startswith(self._python) and "site-packages" not in file
 
     def note(self, what: str, frame: FrameType | None, *, near: bool = False) -> None:
         """Record a use by the code of some frames.
@@ -155,30 +173,46 @@ class UseRecord:
             self.uses.add((USER.get(), f"unknown the process is copied ({event})"))
         elif event in _PROGRAMS:
             self.note(f"unknown another program is started ({event})", frame)
-        elif event in ("socket.connect", "socket.sendto"):
+        elif event in _SENDS:
             self.note(f"unknown a connection to {_host(arguments[1])}", frame)
+        elif event in _MEETS:
+            self.note(f"unknown a host is looked up, or answered ({event})", frame, near=True)
         elif event == "import":
             if isinstance(arguments[1], str):
                 self._touch(arguments[1], frame)
+                self._note_compiled(arguments[0], frame)
             self.note(f"module {arguments[0]}", frame, near=True)
-        elif arguments and isinstance(path := arguments[0], str | bytes | os.PathLike):
+        elif isinstance(path := _path(arguments[0]), str | bytes | os.PathLike):
             self._open(event, path, arguments, frame)
-        elif event in ("os.listdir", "os.scandir"):
-            if arguments[0] is None:
-                self._list(event, ".", frame)
+        elif event in _LISTS:
+            self.note("unknown a folder is named by its descriptor", frame)
+
+    def permit(self, action: int, file: str | None, *_: object) -> int:
+        """Record that a statement attaches a database, and permit all that a statement does."""
+        if action == _ATTACH:
+            frame = sys._getframe(1)  # noqa: SLF001
+            if file is None:
+                self.note("unknown a database is attached", frame)
             else:
-                self.note("unknown a folder is listed by its descriptor", frame)
+                self._touch(_file_of_database(file), frame)
+        return 0
 
     def _open(self, event: str, path: Any, arguments: tuple[Any, ...], frame: FrameType) -> None:
-        if event in ("os.listdir", "os.scandir"):
+        flags = arguments[2] if event == "open" and isinstance(arguments[2], int) else 0
+        if event in _LISTS:
             self._list(event, path, frame)
-        elif event == "open" and isinstance(arguments[2], int) and arguments[2] & _WRITES:
-            if (name := self.name(path)) is not None and name not in self._read:
-                self._written.add(name)
-        elif event == "sqlite3.connect" and os.fsdecode(path).startswith("file:"):
-            self._touch(os.fsdecode(path).removeprefix("file:").partition("?")[0], frame)
-        else:
+        elif flags & os.O_TRUNC:
+            self._write(path)
+        elif event == "sqlite3.connect":
+            self._touch(_file_of_database(os.fsdecode(path)), frame)
+        elif not flags & os.O_WRONLY:  # what is only appended to has not been read yet
             self._touch(path, frame)
+        if event == "os.rename":
+            self._write(arguments[1])
+
+    def _write(self, path: Any) -> None:
+        if (name := self.name(path)) is not None and name not in self._read:
+            self._written.add(name)
 
     def _touch(self, path: Any, frame: FrameType) -> None:
         if (name := self.name(path)) is not None and name not in self._written:
@@ -192,13 +226,45 @@ class UseRecord:
             is_scanned = event == "os.scandir" and self._origin(frame.f_code.co_filename) is not _PYTHON
             self.note(f"{'entries' if is_scanned else 'folder'} {name}", frame)
 
-    def take_module(self, name: str) -> None:
+    def _note_compiled(self, module: str, frame: FrameType | None) -> None:
+        """Record that a library loads compiled code when a project calls it; all that use the library may do so."""
+        library: FrameType | None = None
+        while frame is not None and (origin := self._origin(frame.f_code.co_filename)) is not _RUNNER:
+            if isinstance(origin, str):
+                if library is not None and module.partition(".")[0] not in sys.stdlib_module_names:
+                    name = str(library.f_globals.get("__name__", "")).partition(".")[0]
+                    self.uses.add(("", f"compiled {name} {module}"))
+                return
+            library, frame = frame if origin is _LIBRARY else library, frame.f_back
+
+    def take_module(self, name: str, frame: FrameType) -> None:
         """Record that a module was imported which may have been loaded before."""
         file = getattr(sys.modules[name], "__file__", None)
-        if isinstance(file, str) and self.name(file) is not None:
-            self.note(f"module {name}", sys._getframe(2))  # noqa: SLF001
-        else:
-            self.foreign.add(name)
+        is_own = isinstance(file, str) and self.name(file) is not None
+        if not is_own:
+            self.foreign.add((name, frame.f_code.co_filename))
+        self.note(f"module {name}", frame, near=not is_own)
+
+    def take_option(self, name: str, frame: FrameType | None) -> None:
+        """Record that an option of pytest was read."""
+        while frame is not None and frame.f_code.co_name in ("getoption", "getvalue"):
+            frame = frame.f_back
+        self.note(f"option {name}", frame, near=True)
+
+
+def _path(named: Any) -> Any:
+    """Return what an event names as a path: also nothing, which is this folder, and a descriptor, if that is known."""
+    if named is None:
+        return "."
+    return _path_of_descriptor(named) if isinstance(named, int) else named
+
+
+def _path_of_descriptor(descriptor: int) -> str | None:
+    try:
+        path = _READLINK(f"/proc/self/fd/{descriptor}")
+    except OSError:
+        return None
+    return path if path.startswith(os.sep) else None  # such as a pipe
 
 
 def is_own(name: str) -> bool:
@@ -210,12 +276,22 @@ def _host(address: Any) -> str:
     return str(address[0]) if isinstance(address, tuple) and address else "another program"
 
 
+def _file_of_database(uri: str) -> str:
+    """Return the file of a database of SQLite, which a URI may name."""
+    if not uri.startswith("file:"):
+        return uri
+    path = uri.removeprefix("file:").partition("?")[0].partition("#")[0]
+    return unquote(f"/{path[2:].partition('/')[2]}" if path.startswith("//") else path)
+
+
 _EVENTS: Final = (
     _PROGRAMS
     | _FORKS
+    | _SENDS
+    | _MEETS
     | {
-        *("open", "import", "os.listdir", "os.scandir", "sqlite3.connect", "ctypes.dlopen"),
-        *("socket.connect", "socket.sendto"),
+        *("open", "import", "os.listdir", "os.scandir", "os.rename", "os.link", "sqlite3.connect"),
+        "ctypes.dlopen",
     }
 )
 
@@ -234,17 +310,26 @@ class _Watch:
         self._is_hooked = False
         self._undo: list[tuple[Any, str, Any]] = []
 
-    def begin(self, record: UseRecord) -> None:
+    def begin(self, record: UseRecord, options: Namespace | None) -> None:
         self.end()
+        if options is not None:
+            record.options = options
+            self._replace(options, "__class__", _Options)
         self.record = record
         if not self._is_hooked:
             self._is_hooked = True
             sys.addaudithook(_hook)
-        for name in ("stat", "lstat", "access"):  # which no event tells of
+        for name in ("stat", "lstat", "access", "readlink"):  # which no event tells of
             self._replace(os, name, self._looking(getattr(os, name)))
+        self._replace(os, "open", self._opening(os.open))
         self._replace(builtins, "__import__", self._importing(builtins.__import__))
         self._replace(importlib, "import_module", self._importing(importlib.import_module))
+        self._replace(importlib.util, "find_spec", self._finding(importlib.util.find_spec))
+        for module in (sqlite3, sqlite3.dbapi2):
+            self._replace(module, "connect", self._connecting(module.connect))
         self._replace(os.environ, "__class__", _Environment)
+        if hasattr(os, "environb"):
+            self._replace(os.environb, "__class__", _Environment)
 
     def _replace(self, owner: Any, name: str, value: Any) -> None:
         self._undo.append((owner, name, getattr(owner, name)))
@@ -258,16 +343,50 @@ class _Watch:
     def _looking(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def looking(path: Any, *arguments: Any, **options: Any) -> Any:
             if self.record is not None and not isinstance(path, int):
-                _hook("open", (path, None, 0))
+                self._look(path, options)
             return call(path, *arguments, **options)
 
         return looking
 
+    def _opening(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def opening(path: Any, *arguments: Any, **options: Any) -> Any:
+            if options.get("dir_fd") is not None:  # of which the event says nothing
+                self._look(path, options)
+            return call(path, *arguments, **options)
+
+        return opening
+
+    def _look(self, path: Any, options: Mapping[str, Any]) -> None:
+        if (descriptor := options.get("dir_fd")) is not None:
+            if (folder := _path_of_descriptor(descriptor)) is None:
+                _hook("os.scandir", (descriptor,))  # which is unknown, too
+                return
+            path = os.path.join(folder, os.fsdecode(path))  # noqa: PTH118 (many calls, for which paths are slow)
+        _hook("open", (path, None, 0))
+
+    def _connecting(self, connect: Callable[..., Any]) -> Callable[..., Any]:
+        def connecting(*arguments: Any, **options: Any) -> Any:
+            connection = connect(*arguments, **options)
+            if self.record is not None:
+                connection.set_authorizer(self.record.permit)
+            return connection
+
+        return connecting
+
+    def _finding(self, find: Callable[..., Any]) -> Callable[..., Any]:
+        def finding(name: str, *arguments: Any, **options: Any) -> Any:
+            if self.record is not None:
+                self.record.note(f"module {name}", sys._getframe(1), near=True)  # noqa: SLF001
+            return find(name, *arguments, **options)
+
+        return finding
+
     def _importing(self, load: Callable[..., Any]) -> Callable[..., Any]:
         def importing(name: str, *arguments: Any, **options: Any) -> Any:
-            record = self.record
-            if record is not None and name not in record.foreign and name in sys.modules and not self.busy.get():
-                record.take_module(name)
+            if (record := self.record) is not None and name in sys.modules and not self.busy.get():
+                frame = sys._getframe(1)  # noqa: SLF001
+                if (name, frame.f_code.co_filename) not in record.foreign:
+                    record.take_module(name, frame)
             return load(name, *arguments, **options)
 
         return importing
@@ -275,6 +394,10 @@ class _Watch:
     def read_variable(self, name: str) -> None:
         if self.record is not None and not self.busy.get() and not name.startswith("PYTEST_"):
             self.record.note(f"variable {name}", sys._getframe(2), near=True)  # noqa: SLF001
+
+    def read_option(self, name: str) -> None:
+        if self.record is not None:
+            self.record.take_option(name, sys._getframe(2))  # noqa: SLF001
 
 
 _WATCH: Final = _Watch()
@@ -302,6 +425,19 @@ class _Environment(os._Environ):  # type: ignore[type-arg]  # noqa: SLF001 (the 
         _WATCH.read_variable("*")
         return super().__iter__()
 
+    def __len__(self) -> int:
+        _WATCH.read_variable("*")
+        return super().__len__()
+
+
+class _Options(Namespace):
+    """The options of pytest, with a record of those that are read."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if not name.startswith("_"):
+            _WATCH.read_option(name)
+        return super().__getattribute__(name)
+
 
 @contextmanager
 def our_call() -> Iterator[None]:
@@ -313,10 +449,15 @@ def our_call() -> Iterator[None]:
         OURS.reset(token)
 
 
-def watch(top: Path) -> UseRecord:
-    """Begin to record what this process uses."""
+def watch(top: Path, options: Namespace | None = None) -> UseRecord:
+    """Begin to record what this process uses.
+
+    Args:
+        top: The folder of the project.
+        options: Those of pytest, if it runs.
+    """
     record = UseRecord(top)
-    _WATCH.begin(record)
+    _WATCH.begin(record, options)
     return record
 
 

@@ -259,7 +259,9 @@ class AffectedCases:
             return InputComparison(None, {}, nothing, why)
         try:
             stored, records = self._approved(key)
-            used = () if stored is None else stored.used
+            record = watched()
+            early = () if record is None else [use for _, use in record.early]
+            used = {*early, *(() if stored is None else stored.used)}
             inputs = self.project.inputs(suite, self.suites.judges(key, suite), used)
         except (LlmevalError, OSError, UnicodeDecodeError, ValueError, RecursionError) as error:
             return InputComparison(None, {}, nothing, f"the approved run cannot be used: {str(error).splitlines()[0]}")
@@ -389,8 +391,10 @@ def read_inputs(path: Path) -> StoredInputs:
 def _project(suites: Suites) -> tuple[ProjectInputs, Repository | None]:
     repository, root = Repository.around(suites.root), suites.root.resolve()
     record = watched()
-    environment = os.environ if record is None else record.environment
-    return ProjectInputs(root, root if repository is None else repository.top, environment), repository
+    top = root if repository is None else repository.top
+    if record is None:
+        return ProjectInputs(root, top), repository
+    return ProjectInputs(root, top, record.environment, record.options), repository
 
 
 def choose_affected(suites: Suites, terms: ChoiceTerms) -> AffectedCases:
@@ -454,7 +458,7 @@ def _stored_inputs(judged: JudgedSuite, project: ProjectInputs, scope: RunScope,
     values = dict(inputs.values)
     if isinstance(scope.suites, Checkout):  # which has just been made, after its shards ran
         ran_with = scope.run.inputs.get(judged.key.whole_name, {}).get("inputs", {})
-        values |= {name: value for name, value in ran_with.items() if name.startswith("variable ")}
+        values |= {name: value for name, value in ran_with.items() if name.startswith(("variable ", "option "))}
     else:
         for name in values:
             path = project.top / name

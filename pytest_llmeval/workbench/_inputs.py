@@ -4,12 +4,13 @@ import os
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from argparse import Namespace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from hashlib import sha256
-from importlib import metadata
+from importlib import machinery, metadata
 from inspect import getsourcefile
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -45,6 +46,23 @@ _KEYS: Final = (
 _NAMED: Final = re.compile(r"(?P<module>[A-Za-z_][\w.]*):[A-Za-z_][\w.]*")
 _LOADED: Final = "loaded"
 _AS_A_WHOLE: Final = "*"
+_UNSEEN: Final = "compiled code may read files unseen: declare them as inputs of the suite"
+_FOREIGN: Final = frozenset({"ctypes", "_ctypes", "dbm.gnu", "dbm.ndbm", "_gdbm", "_dbm", "tkinter", "_tkinter"})
+"""Modules of Python by which compiled code opens what it likes."""
+
+_SEEN_THROUGH: Final = frozenset(
+    {
+        *("aiohttp", "black", "bcrypt", "brotli", "charset-normalizer", "coverage", "cffi", "cryptography"),
+        *("frozenlist", "greenlet", "httptools", "jiter", "kiwisolver", "markupsafe", "msgpack", "msgspec"),
+        *("multidict", "numpy", "orjson", "pandas", "propcache", "psutil", "pydantic-core", "pyyaml"),
+        *("rapidfuzz", "regex", "rpds-py", "ruamel-yaml-clib", "scikit-learn", "scipy", "simplejson", "sqlalchemy"),
+        *("tiktoken", "tornado", "ujson", "uvloop", "websockets", "wrapt", "xxhash", "yarl"),
+        *("zstandard"),
+    }
+)
+"""Distributions with compiled code that opens files by Python, or none."""
+
+_REQUIRED: Final = re.compile(r"[\w.-]+")
 
 
 class Inputs(NamedTuple):
@@ -71,11 +89,13 @@ class ProjectInputs:
         root: pytest's rootdir.
         top: The folder of its repository, or the root.
         environment: The variables that the run started with.
+        options: The options of pytest.
     """
 
     root: Path
     top: Path
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    options: Namespace = field(default_factory=Namespace)
     _files: dict[Path, str] = field(default_factory=dict)
 
     @cached_property
@@ -117,8 +137,9 @@ class ProjectInputs:
         for path in sorted({*closure.files, *named, *self._declared(suite)}):
             values[self.tree.display(path)] = self._digest(path)
         unknown = [*self._unknown(suite, ways)]
-        values |= self._used_values(suite, used, unknown)
-        self._add_packages(closure.packages, values, unknown)
+        values |= self._used_values(suite, used, {each.rstrip("?") for each in closure.packages}, unknown)
+        compiled = self._add_packages(closure.packages, values, unknown)
+        unknown += [] if suite.inputs else compiled
         return Inputs(values, self._rows(suite, ways), tuple(unknown), used)
 
     def uses(self, suites: Mapping[SuiteKey, LoadedSuite], used: Iterable[Use]) -> Mapping[SuiteKey, set[str]]:
@@ -169,7 +190,9 @@ class ProjectInputs:
         options = plain([each.options for each in evaluator_prints(suite).values()])
         return {*_texts([options, *(plain(getattr(way, key)) for way in ways for key in _KEYS)])}
 
-    def _used_values(self, suite: LoadedSuite, used: Iterable[str], unknown: list[str]) -> Iterator[tuple[str, str]]:
+    def _used_values(
+        self, suite: LoadedSuite, used: Sequence[str], packages: Collection[str], unknown: list[str]
+    ) -> Iterator[tuple[str, str]]:
         """Yield what was used with its state; without one it is unknown, unless the suite declares inputs."""
         faults = list[str]()
         for use in used:
@@ -186,8 +209,15 @@ class ProjectInputs:
                     faults.append(f"{what} read, and not stored")
                 else:
                     yield f"variable {name}", fingerprint(self.environment.get(name))
+            elif kind == "option":
+                yield f"option {name}", fingerprint(str(vars(self.options).get(name)))
+            elif kind == "compiled":
+                library, _, module = name.partition(" ")
+                is_used = library in packages or f"module {library}" in used
+                faults += [f"{module}: {_UNSEEN}"] * (is_used and not _is_seen_through(module.partition(".")[0]))
             elif kind == "module":
                 top = name.partition(".")[0]
+                faults += [f"import {name}: {_UNSEEN}"] * (name in _FOREIGN)
                 if self.tree.find(name, self.tree.folders) is None and top not in sys.stdlib_module_names:
                     yield f"module {top}", self._version(top)
             else:
@@ -195,7 +225,13 @@ class ProjectInputs:
         unknown += [] if suite.inputs else faults
 
     def _state(self, path: Path) -> str:
-        return "folder" if path.is_dir() else self._digest(path) if path.exists() else ""
+        """Return what a path is: where it leads, if it is a link; whether it can be run; and what is in a file."""
+        link = [f"link to {path.readlink()}"] if path.is_symlink() else []
+        if path.is_dir():
+            return " ".join([*link, "folder"])
+        if not path.exists():
+            return " ".join(link)
+        return " ".join([*link, *(["program"] if path.stat().st_mode & 0o100 else []), self._digest(path)])
 
     def _listing(self, folder: Path, describe: Callable[[Path], object] = Path.is_dir) -> str:
         """Return a fingerprint of the names in a folder, and of how a function describes each path."""
@@ -206,9 +242,13 @@ class ProjectInputs:
         except OSError:
             return ""
 
-    def _add_packages(self, packages: Iterable[str], values: dict[str, str], unknown: list[str]) -> None:
-        """Add lock files as a whole, since any line may concern what a package needs; without one, add versions."""
-        others = sorted({*packages} - {"pytest_llmeval", "pytest_llmeval?"})
+    def _add_packages(self, packages: Iterable[str], values: dict[str, str], unknown: list[str]) -> list[str]:
+        """Add lock files as a whole, since any line may concern what a package needs; without one, add versions.
+
+        Returns:
+            The packages that may read files unseen.
+        """
+        others, compiled = sorted({*packages} - {"pytest_llmeval", "pytest_llmeval?"}), list[str]()
         for each in others:
             package = each.rstrip("?")
             version = self._version(package)
@@ -217,7 +257,10 @@ class ProjectInputs:
             if not version and package == each:
                 unknown.append(f"import {package}: found neither in the project nor among installed packages")
             unknown += [f"import {package}: installed from a folder outside of the project"] * _is_linked(package)
+            if version and not _is_seen_through(package):
+                compiled.append(f"import {package}: {_UNSEEN}")
         values |= {self._place(each): self._digest(each) for each in self._locks} if others else {}
+        return compiled
 
     def _modules(self, suite: LoadedSuite, folder: Path, texts: Iterable[str]) -> Iterator[Path]:
         """Yield the files whose code runs for a suite: what it names, its evaluators, and the conftests above it."""
@@ -279,7 +322,7 @@ class ProjectInputs:
     def _digest(self, path: Path) -> str:
         if path not in self._files:
             try:
-                content = path.read_bytes().replace(b"\r\n", b"\n")  # even if git changed line ends
+                content = path.read_bytes().replace(os.linesep.encode(), b"\n")  # which git may have changed
                 self._files[path] = sha256(content).hexdigest()[:16]
             except OSError as error:
                 self._files[path] = f"not read: {error.strerror}"
@@ -318,6 +361,33 @@ def _distributions(package: str) -> tuple[str, ...]:
     with suppress(metadata.PackageNotFoundError):
         return (metadata.distribution(package).name,)
     return tuple(sorted(set(_by_package().get(package, ()))))
+
+
+@cache
+def _is_seen_through(package: str) -> bool:
+    """Return whether what a package and its requirements open is seen: Python code, or known compiled code."""
+    waiting, seen = [*_distributions(package)], set[str]()
+    while waiting:
+        name = _normal(waiting.pop())
+        if name in seen or name in _SEEN_THROUGH:
+            continue
+        seen.add(name)
+        try:
+            distribution = metadata.distribution(name)
+        except metadata.PackageNotFoundError:  # of another system
+            continue
+        if any(each.name.endswith(_COMPILED) for each in distribution.files or ()):
+            return False
+        required = [each for each in distribution.requires or () if "extra ==" not in each]
+        waiting += [match[0] for each in required if (match := _REQUIRED.match(each))]
+    return True
+
+
+_COMPILED: Final = (*machinery.EXTENSION_SUFFIXES, ".dll", ".dylib")
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 @cache

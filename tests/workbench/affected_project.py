@@ -102,11 +102,19 @@ print(json.dumps(out))
 """
 
 
+LINK = "link to "
+"""What the text of a link begins with."""
+
+
 def write(root: Path, files: Mapping[str, str]) -> None:
     for name, text in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        if text.startswith(LINK):
+            path.unlink(missing_ok=True)
+            path.symlink_to(text.removeprefix(LINK))
+        else:
+            path.write_text(text, encoding="utf-8", newline="")
 
 
 def git(root: Path, *arguments: str) -> str:

@@ -41,7 +41,9 @@ def approved_ways(root: Path, settings: str = "") -> Path:
     return root
 
 
-@pytest.mark.parametrize("name", WAYS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.release] if name == ALONE[-1] else []) for name in WAYS]
+)
 def test_what_an_answer_depends_on_is_an_input(
     depending: Path, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

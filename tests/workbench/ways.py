@@ -68,6 +68,61 @@ WAYS: Mapping[str, Way] = {
     "kinds": Way(
         answering("[p.name for p in (HERE / NAME).glob('*/')]"), KB, {"{own}_kb/a.txt": None, "{own}_kb/a.txt/b": ""}
     ),
+    "link": Way(
+        answering("os.readlink(HERE / NAME / 'to')", f"import os\n{HERE}"),
+        {**KB, "{own}_kb/b.txt": "one", "{own}_kb/to": "link to a.txt"},
+        {"{own}_kb/to": "link to b.txt"},
+    ),
+    "line_ends": Way(
+        answering("(HERE / NAME / 'a.txt').read_bytes()"), {"{own}_kb/a.txt": "one\n"}, {"{own}_kb/a.txt": "one\r\n"}
+    ),
+    "mapped": Way(
+        f"import mmap\n{HERE}def answer(value):\n    with open(HERE / NAME / 'a.txt') as file:\n"
+        "        return str(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)[:])\n",
+        KB,
+        TWO,
+    ),
+    "by_descriptor": Way(
+        answering(
+            "os.read(os.open('a.txt', 0, dir_fd=os.open(HERE / NAME, 0)), 9)",
+            f"import os\n{HERE}",
+        ),
+        KB,
+        TWO,
+    ),
+    "seen_by_descriptor": Way(
+        answering("os.stat('a.txt', dir_fd=os.open(HERE / NAME, 0)).st_size", f"import os\n{HERE}"), KB, LONGER
+    ),
+    "listed_by_descriptor": Way(
+        answering("sorted(os.listdir(os.open(HERE / NAME, 0)))", f"import os\n{HERE}"), KB, {"{own}_kb/b.txt": ""}
+    ),
+    "after_appending": Way(
+        f"{HERE}def answer(value):\n    open(HERE / NAME / 'a.txt', 'a').close()\n"
+        "    return (HERE / NAME / 'a.txt').read_text()\n",
+        KB,
+        TWO,
+    ),
+    "beside_temporary_files": Way(
+        f"import tempfile\n{HERE}def answer(value):\n    with tempfile.TemporaryDirectory() as folder:\n"
+        "        Path(folder, 'a.txt').write_text('x')\n        return (HERE / NAME / 'a.txt').read_text()\n",
+        KB,
+        TWO,
+    ),
+    "key_value": Way(
+        answering("dbm.open(str(HERE / NAME / 'kept'), 'r')['k']", f"import dbm\n{HERE}"),
+        {"{own}_kb/kept.dir": "'k', (0, 3)\n", "{own}_kb/kept.dat": "one"},
+        {"{own}_kb/kept.dat": "two"},
+        followed=False,
+    ),
+    "attached": Way(
+        f"import sqlite3\n{HERE}def answer(value):\n    database = sqlite3.connect(':memory:', uri=True)\n"
+        "    path = HERE / NAME / 'a.db'\n    try:\n"
+        "        database.execute(f\"attach 'file:{path}?mode=ro' as other\")\n"
+        "        return str(database.execute('pragma other.user_version').fetchall())\n"
+        "    except sqlite3.Error as error:\n        return str(error)\n",
+        {"{own}_kb/a.db": ""},
+        {"{own}_kb/a.db": None},
+    ),
     "jinja_folder": Way(
         answering(
             "Environment(loader=FileSystemLoader(HERE / NAME)).get_template('a.txt').render()",
@@ -132,6 +187,9 @@ WAYS: Mapping[str, Way] = {
         {},
         OTHER,
     ),
+    "found": Way(
+        answering("find_spec('{own}_' + 'tool') is None", "from importlib.util import find_spec\n"), {}, OTHER
+    ),
     "thread": Way(
         answering(
             "pool.submit((HERE / NAME / 'a.txt').read_text).result()",
@@ -147,6 +205,29 @@ WAYS: Mapping[str, Way] = {
         TWO,
     ),
     "variable": Way(answering("os.environ.get('WAY_' + 'OF_NOBODY')", "import os\n"), {}, {}),
+    "variable_bytes": Way(answering("os.environb.get(b'WAY_OF_NOBODY')", "import os\n"), {}, {}),
+    "number_of_variables": Way(answering("len(os.environ)", "import os\n"), {}, {}, followed=False),
+    "compiled": Way(
+        answering("pl.read_csv(HERE / NAME / 'a.txt')", f"import polars as pl\n{HERE}"), KB, TWO, followed=False
+    ),
+    "compiled_later": Way(
+        f"import pandas as pd\n{HERE}def answer(value):\n    try:\n"
+        "        return str(pd.read_parquet(HERE / NAME / 'a.txt'))\n    except Exception as error:\n"
+        "        return str(error)\n",
+        KB,
+        LONGER,
+        followed=False,
+    ),
+    "foreign": Way(answering("ctypes.CDLL(None).abs(-1)", "import ctypes\n"), {}, {}, followed=False),
+    "copied": Way(answering("os.waitpid(os.fork() or os._exit(3), 0)[1]", "import os\n"), PRINTS, SAYS, followed=False),
+    "looked_up": Way(answering("socket.gethostbyname('localhost')", "import socket\n"), {}, {}, followed=False),
+    "datagram": Way(
+        "import socket\ndef answer(value):\n    with socket.socket(type=socket.SOCK_DGRAM) as sender:\n"
+        "        return str(sender.sendmsg([b'x'], [], 0, ('127.0.0.1', 9)))\n",
+        {},
+        {},
+        followed=False,
+    ),
     "secret": Way(answering("os.environ.get('WAY_TOKEN')", "import os\n"), {}, {}, followed=False),
     "environment": Way(answering("len({**os.environ})", "import os\n"), {}, {}, followed=False),
     "asynchronous_program": Way(
@@ -186,8 +267,8 @@ WAYS: Mapping[str, Way] = {
 }
 """Name of a way to it."""
 
-ALONE = ("conftest_plugin", "named_plugin")
-"""Ways that concern a whole project."""
+ALONE = ("conftest_plugin", "named_plugin", "compiled_later")
+"""Ways that concern a whole project, or all that use a library."""
 
 
 def files_of(name: str) -> dict[str, str]:
