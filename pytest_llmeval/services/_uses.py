@@ -228,14 +228,16 @@ class UseRecord:
 
     def _note_compiled(self, module: str, frame: FrameType | None) -> None:
         """Record that a library loads compiled code when a project calls it; all that use the library may do so."""
-        library: FrameType | None = None
+        library, inner, package = "", "", module.partition(".")[0]
         while frame is not None and (origin := self._origin(frame.f_code.co_filename)) is not _RUNNER:
             if isinstance(origin, str):
-                if library is not None and module.partition(".")[0] not in sys.stdlib_module_names:
-                    name = str(library.f_globals.get("__name__", "")).partition(".")[0]
-                    self.uses.add(("", f"compiled {name} {module}"))
+                is_import = inner == __file__ or inner.startswith("<frozen importlib")  # which names the library
+                if library and not is_import and package not in sys.stdlib_module_names:
+                    self.uses.add(("", f"compiled {library.partition('.')[0]} {package}"))
                 return
-            library, frame = frame if origin is _LIBRARY else library, frame.f_back
+            if origin is _LIBRARY:
+                library = str(frame.f_globals.get("__name__", ""))
+            inner, frame = frame.f_code.co_filename, frame.f_back
 
     def take_module(self, name: str, frame: FrameType) -> None:
         """Record that a module was imported which may have been loaded before."""
