@@ -538,7 +538,7 @@ def _collected(options: Namespace) -> dict[str, Any]:
         file = Path(folder, "affected.json")
         arguments = ["--llmeval", f"--llmeval-affected={options.ref}", "--collect-only", "-q", *options.paths]
         arguments += [f"--rootdir={options.rootdir}"] if options.rootdir else []
-        done = run_pytest(arguments, __name__, {**os.environ, _FILE: str(file)}, _TIMEOUT_S)
+        done = run_pytest(["-p", __name__, *arguments], {**os.environ, _FILE: str(file)}, _TIMEOUT_S)
         if done.returncode not in _EXITS or not file.exists():
             printed = [line for line in (*done.stdout.splitlines(), *done.stderr.splitlines()) if line.strip()]
             errors = [line for line in printed if line.startswith("ERROR")] or printed[-1:]

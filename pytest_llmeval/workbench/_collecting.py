@@ -1,4 +1,4 @@
-"""What pytest collects in one state of a project, as data: hooks of a pytest that ``llmeval guard`` starts there."""
+"""What pytest collects in one state of a project, as data, from a process that ``llmeval guard`` starts there."""
 
 import ast
 import json
@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from inspect import getsource, getsourcefile, unwrap
 from pathlib import Path
@@ -23,6 +23,12 @@ from pytest_llmeval.suites import LoadedSuite
 
 COLLECTED_FILE: Final = "PYTEST_LLMEVAL_COLLECTED"
 """The variable that names the file to write."""
+
+FOLDERS: Final = "PYTEST_LLMEVAL_FOLDERS"
+"""The variable with the folders to import from, which Python must not know before our code has begun."""
+
+SEAL_FILE: Final = "seal"
+"""The name of the file, beside the one to write, whose text goes first into that: only we have read it."""
 
 _EXCUSES: Final = frozenset({"skip", "skipif", "xfail"})
 _CLIENT: Final = re.compile(r"fixture:(\w+)")
@@ -105,17 +111,44 @@ class StateDump(Struct, frozen=True):
     failed: list[str]
 
 
-_failed: list[str] = []
+def begin() -> "StateCollector":
+    """Return the hooks of a pytest that is about to start; nothing of the project has been imported yet."""
+    file = Path(os.environ.pop(COLLECTED_FILE))
+    seal_file = file.with_name(SEAL_FILE)
+    seal = seal_file.read_text(encoding="utf-8")
+    seal_file.unlink()
+    os.environ["PYTHONPATH"] = folders = os.environ.pop(FOLDERS)
+    sys.path[:0] = folders.split(os.pathsep)
+
+    def write(state: StateDump) -> None:
+        file.write_bytes(encode((seal, state)))
+        os._exit(0)  # before code of the project, such as that which it has registered for the end, writes another
+
+    return StateCollector(write)
 
 
-def pytest_collectreport(report: Any) -> None:
-    """Note what cannot be collected."""
-    if report.failed:
-        _failed.append(report.nodeid.partition("::")[0])
+class StateCollector:
+    """The hooks of pytest that write what it collects.
+
+    Attributes:
+        failed: Files and folders that cannot be collected.
+    """
+
+    def __init__(self, write: Callable[[StateDump], None]) -> None:
+        self.failed: list[str] = []
+        self._write = write
+
+    def pytest_collectreport(self, report: Any) -> None:
+        """Note what cannot be collected."""
+        if report.failed:
+            self.failed.append(report.nodeid.partition("::")[0])
+
+    def pytest_collection_finish(self, session: Any) -> None:
+        """Write what was collected."""
+        self._write(_state(session, self.failed))
 
 
-def pytest_collection_finish(session: Any) -> None:
-    """Write what was collected."""
+def _state(session: Any, failed: list[str]) -> StateDump:
     from pytest_llmeval.plugin import case_of
 
     folder, items = Path.cwd(), []
@@ -143,8 +176,7 @@ def pytest_collection_finish(session: Any) -> None:
                 suites[path] = _suite(loaded.suite, path.partition(IN_MODULE)[0])
     plugins = {_file_of(each, folder) for _, each in session.config.pluginmanager.list_name_plugin()} - {""}
     enabled = bool(session.config.getini("llmeval"))
-    collected = StateDump(enabled, sorted(items), suites, tests, code, sorted(plugins), _failed)
-    Path(os.environ[COLLECTED_FILE]).write_bytes(encode(collected))
+    return StateDump(enabled, sorted(items), suites, tests, code, sorted(plugins), failed)
 
 
 def _file_of(plugin: Any, folder: Path) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, Final, NamedTuple
 
-from msgspec import convert
+from msgspec import convert, structs
 
 from pytest_llmeval.baselines import SCORES, SuiteScores, TestScores, parse
 from pytest_llmeval.cli import CommandResult, write_text
@@ -31,9 +31,10 @@ from pytest_llmeval.workbench._project import (
     enclosing_repository,
     fork_point,
     write_files_of,
+    write_with_code_of,
 )
 from pytest_llmeval.workbench._sources import SourceTree
-from pytest_llmeval.workbench._states import answer_apart, collect, compare_collected
+from pytest_llmeval.workbench._states import answer_apart, collect, compare_collected, compare_items
 from pytest_llmeval.workbench._test_code import (
     CONFTEST,
     HOOK,
@@ -352,7 +353,11 @@ def _guard(options: Namespace) -> CommandResult:
         base = write_files_of(folder, commit, Path(scratch))
         head = copy_files_of(folder, Path(scratch, "head"))
         allowed = () if options.allow is None else _allowed(options.allow, top, commit, Path(scratch, "tree"))
-        findings = sorted({*_compare_states(base, head, changed_files(folder, commit), Path(scratch))})
+        kinds, mixed = {name.endswith(".py") for name in changed_files(top, commit)}, None
+        if len(kinds) > 1:
+            tops = Path(scratch, "tree"), Path(scratch, "head")
+            mixed = write_with_code_of(*tops, Path(scratch, "mixed")) / folder.relative_to(top)
+        findings = sorted({*_compare_states(base, head, mixed, changed_files(folder, commit), Path(scratch))})
     judged = [Ruling(each, _reason(each, allowed)) for each in findings]
     unused = [each for each in allowed if not any(fnmatchcase(loosening.name, each.finding) for loosening in findings)]
     if options.output is not None:
@@ -362,10 +367,20 @@ def _guard(options: Namespace) -> CommandResult:
     return CommandResult(code, {"base": commit, "findings": rows}, _lines(judged, commit, unused))
 
 
-def _compare_states(base: Path, head: Path, changed: Sequence[str], scratch: Path) -> Iterator[Loosening]:
+def _compare_states(
+    base: Path, head: Path, mixed: Path | None, changed: Sequence[str], scratch: Path
+) -> Iterator[Loosening]:
     """Yield what two states ask less of: by what their files say, then by what processes with their code say.
 
-    The code of the head comes last, when everything else is decided: it may change files.
+    The code of the head comes last, when everything else is decided: it may change files, and what it says of settings
+    and suite files has been said by the code of the base before.
+
+    Args:
+        base: The folder in the earlier state.
+        head: The folder in the later state.
+        mixed: The folder in the later state with the code of the earlier one, if both code and other files differ.
+        changed: Names of files that differ.
+        scratch: For processes.
     """
     tops = scratch / "tree", scratch / "head"
     modules = [name for name in changed if name.endswith(".py")]
@@ -384,6 +399,14 @@ def _compare_states(base: Path, head: Path, changed: Sequence[str], scratch: Pat
         yield Loosening("pytest", 0, "collection", "of the base failed, so tests are not compared", why, gone=True)
     else:
         about = {each.file for each in before.items if is_about_evaluations(base / each.file)}
+        if mixed is not None:
+            held, why = collect(mixed, scratch / "mixed", scratch / "held", enabled=before.enabled)
+            if held is None:
+                text = "with the code of the base failed, so what settings hide is not compared"
+                yield Loosening("pytest", 0, "collection", text, after=why)
+            else:
+                of_files = [item for item in before.items if not item.file.endswith(".py")]
+                yield from compare_items(structs.replace(before, items=of_files), held, response["matched"])
         after, why = collect(head, tops[1], scratch / "after", enabled=before.enabled)
         if after is None:
             yield Loosening("pytest", 0, "collection", "failed, so tests are not compared", after=why)

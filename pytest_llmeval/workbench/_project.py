@@ -261,21 +261,26 @@ class Project:
 
 
 def run_pytest(
-    arguments: Sequence[str], plugin: str, variables: Mapping[str, str], timeout: float, *, folder: Path | None = None
+    arguments: Sequence[str],
+    variables: Mapping[str, str],
+    timeout: float,
+    *,
+    start: Sequence[str] = ("-m", "pytest"),
+    folder: Path | None = None,
 ) -> "subprocess.CompletedProcess[str]":
     """Run pytest on a project, and return what it prints. It writes neither its cache nor compiled modules.
 
     Args:
         arguments: Those of pytest.
-        plugin: A module with further hooks.
         variables: Of the environment.
         timeout: Seconds that it may take.
+        start: What Python runs.
         folder: In which it runs; default: the current one.
 
     Raises:
         TimeoutExpired: It took longer.
     """
-    command = [sys.executable, "-m", "pytest", "--color=no", "--assert=plain", "-p", "no:cacheprovider", "-p", plugin]
+    command = [sys.executable, *start, "--color=no", "--assert=plain", "-p", "no:cacheprovider"]
     return subprocess.run(  # noqa: S603 (our own interpreter)
         [*command, *arguments],
         cwd=folder,
@@ -408,3 +413,22 @@ def copy_files_of(folder: Path, target: Path) -> Path:
     below = target / folder.resolve().relative_to(top)
     below.mkdir(parents=True, exist_ok=True)
     return below
+
+
+def write_with_code_of(base: Path, head: Path, target: Path) -> Path:
+    """Copy a state of a project, with the Python code of an earlier one.
+
+    Args:
+        base: The top folder of the earlier state.
+        head: The top folder of the later state.
+        target: A folder that does not exist.
+
+    Returns:
+        The target.
+    """
+    shutil.copytree(head, target, symlinks=True, ignore=shutil.ignore_patterns("*.py", "*.pyc", "*.so", "*.pyd"))
+    for path in base.rglob("*.py"):
+        copy = target / path.relative_to(base)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, copy, follow_symlinks=False)
+    return target

@@ -7,6 +7,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, Final
 
 from msgspec import DecodeError, ValidationError, convert, structs
@@ -18,6 +19,8 @@ from pytest_llmeval.numbers import Limit, matched_by_content
 from pytest_llmeval.services import repository_top
 from pytest_llmeval.workbench._collecting import (
     COLLECTED_FILE,
+    FOLDERS,
+    SEAL_FILE,
     CaseDump,
     ItemDump,
     StateDump,
@@ -46,21 +49,26 @@ def collect(folder: Path, top: Path, scratch: Path, *, enabled: bool = False) ->
         scratch: A folder that does not exist, for its home and what it says.
         enabled: Whether settings of the project make plain ``pytest`` run suites.
     """
-    file = scratch / "collected.json"
-    variables = {**_environment(folder, top, scratch / "home"), COLLECTED_FILE: str(file)}
+    environment = _environment(folder, top, scratch / "home")
+    file, seal = scratch / "collected.json", token_hex()
+    (scratch / SEAL_FILE).write_text(seal, encoding="utf-8")
+    variables = {**environment, COLLECTED_FILE: str(file), FOLDERS: environment["PYTHONPATH"], "PYTHONSAFEPATH": "1"}
+    del variables["PYTHONPATH"]
+    code = f"import sys, pytest; from {StateDump.__module__} import begin; sys.exit(pytest.main(plugins=[begin()]))"
     arguments = ["--collect-only", "-q", "--continue-on-collection-errors", *([] if enabled else ["--llmeval"])]
     try:
-        done = run_pytest(arguments, StateDump.__module__, variables, _PATIENCE_S, folder=folder)
+        done = run_pytest(arguments, variables, _PATIENCE_S, start=["-c", code], folder=folder)
     except subprocess.TimeoutExpired:
         return None, f"pytest took longer than {_PATIENCE_S} s"
     printed = [line for line in (*done.stderr.splitlines(), *done.stdout.splitlines()) if line.strip()]
     printed = [line for line in printed if line.startswith(("E  ", "ERROR", "INTERNALERROR"))] or printed
     try:
-        return decode(file.read_bytes(), type=StateDump), ""
+        found, state = decode(file.read_bytes(), type=tuple[str, StateDump])
     except OSError:
         return None, excerpt(printed[-1] if printed else f"pytest ended with exit code {done.returncode}", _LONGEST)
     except (DecodeError, ValidationError) as error:
         return None, excerpt(str(error), _LONGEST)
+    return (state, "") if found == seal else (None, "other code than pytest's wrote what was collected")
 
 
 def _environment(folder: Path, top: Path, home: Path) -> dict[str, str]:
@@ -156,7 +164,7 @@ def compare_collected(
             yield from _compare_suite(suite, after, pairs[name][1])
         else:
             yield Loosening(suite.file, 0, f"suite {name.rpartition(':')[2]}", "no longer collected", gone=True)
-    yield from _compare_items(base, head, pairs, files, known)
+    yield from compare_items(base, head, pairs, files, known)
     yield from _compare_code(base, head, {name: now for name, (now, _) in pairs.items()}, known)
     for name in dict.fromkeys(base.failed):
         yield Loosening(name, 0, "tests", "could not be collected, so they are not compared", gone=True, note=True)
@@ -185,14 +193,22 @@ def _is_known(file: str, test: str, known: Collection[str]) -> bool:
     return any(name.startswith(f"{file}::") and name.endswith(f" {within}") for name in known)
 
 
-def _compare_items(
+def compare_items(
     base: StateDump,
     head: StateDump,
     matched: Mapping[str, tuple[str, Mapping[str, str]]],
-    files: Collection[str],
-    known: Collection[str],
+    files: Collection[str] = (),
+    known: Collection[str] = (),
 ) -> Iterator[Loosening]:
-    """Yield, by file, the tests that are there and are no longer collected, or do not count any more."""
+    """Yield, by file, the tests that are there and are no longer collected, or do not count any more.
+
+    Args:
+        base: The earlier state.
+        head: The later state.
+        matched: Suite to its later name, and earlier to later id of the cases that are in both states.
+        files: Python files about evaluations that are in both states.
+        known: Names of findings in the text of Python files.
+    """
     renamed = {digest: name for name, digest in head.tests.items() if name not in base.tests}
     now = {_key(each, each.suite, each.case, {}): each for each in head.items}
     lost, excused = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
