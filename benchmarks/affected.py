@@ -1,8 +1,8 @@
 """Runs of affected cases at full size: 500 changes, a history of 40 commits, and what recording and selecting cost.
 
-Run: ``python benchmarks/affected.py [CHANGES] [COMMITS] [SEED]``; 0 commits leave out all but the changes. The project has 12 suites of 50 cases, whose answers
-depend on files in twelve ways, and one of two cases for each way of ``tests/workbench/ways.py``; a way that concerns a
-whole project has one of its own. Each state is compared with an approved run: the affected cases must be those whose
+Run: ``python benchmarks/affected.py [CHANGES] [COMMITS] [SEED]``; with 0 commits, only the changes are made. The
+project has 12 suites of 50 cases, whose answers depend on files in twelve ways, and one of two cases for each way of
+``tests/workbench/ways.py``; a way that concerns a whole project has one of its own. Each state is compared with an approved run: the affected cases must be those whose
 row, answer or evaluators differ in a run of all, or more with a reason, and never fewer. Every second change is that of
 a way, the others are random changes of a file.
 """
@@ -22,8 +22,8 @@ from typing import Any
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent / "tests"), str(HERE.parent / "tests" / "workbench")]
 
-import pandas  # noqa: E402, F401, ICN001 (what targets import)
-import polars  # noqa: E402, F401, ICN001 (what targets import)
+import pandas  # noqa: E402, F401 (what targets import)
+import polars  # noqa: E402, F401 (what targets import)
 from affected_project import (  # noqa: E402 (those of tests)
     ANSWER,
     STEPS,

@@ -357,7 +357,7 @@ def plan_run(files: Sequence[Path]) -> PlannedRun:
         report = Path(folder, "plan.json")
         arguments = ["--llmeval", "--llmeval-plan", f"--llmeval-report={report}", *map(str, files)]
         try:
-            done = run_pytest(arguments, __name__, {**os.environ, "COLUMNS": "120"}, _PLAN_TIMEOUT_S)
+            done = run_pytest(["-p", __name__, *arguments], {**os.environ, "COLUMNS": "120"}, _PLAN_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             return PlannedRun(works=False, error=f"it took longer than {_PLAN_TIMEOUT_S} s", command=command)
         data = json.loads(report.read_text(encoding="utf-8")) if report.exists() else None

@@ -404,22 +404,30 @@ def test_repository_inside_another_is_refused_unless_it_is_a_submodule(guard: Gu
     assert (code, "nothing asks for less" in printed) == (0, True), printed
 
 
-HOSTILE = {
-    "acquits itself": "import pytest_llmeval.workbench._guard as g\ng._lines = lambda *_: []\ng.Ruling.fails = False\n",
-    "exits": "os._exit(0)\n",
-}
+HOSTILE = """\
+import os, pathlib
+import pytest_llmeval.workbench._collecting as theirs
+import pytest_llmeval.workbench._guard as judge
+
+judge._lines = lambda *_: []
+judge.Ruling.fails = False
+pathlib.Path(SEEN).write_text(repr(dict(os.environ)))
+(pathlib.Path(os.environ["HOME"]).parent / "collected.json").write_bytes(
+    theirs.encode(("", theirs.StateDump(True, [], {}, {}, {}, [], [])))
+)
+os._exit(0)
+"""
 
 
-@pytest.mark.parametrize("conftest", HOSTILE.values(), ids=HOSTILE)
-def test_hostile_conftest_reaches_neither_the_ruling_nor_secrets_of_the_environment(
-    guard: Guard, conftest: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_hostile_conftest_reaches_neither_the_ruling_nor_secrets_and_forges_nothing(
+    guard: Guard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SHOP_TOKEN", "secret")
     seen = tmp_path / "seen"
-    reading = f"import os, pathlib\npathlib.Path({str(seen)!r}).write_text(repr(dict(os.environ)))\n"
-    Path("conftest.py").write_text(reading + conftest, encoding="utf-8")
+    Path("conftest.py").write_text(HOSTILE.replace("SEEN", repr(str(seen))), encoding="utf-8")
     code, printed = guard(("exact_match >= 0.7", "exact_match >= 0.5"))
     assert (code, "gate exact_match >= 0.7: loosened" in printed) == (1, True), printed
+    assert "collection: failed, so tests are not compared: other code than pytest's wrote" in printed
     assert "conftest, statement: new" in printed
     assert "PATH" in seen.read_text(encoding="utf-8")
     assert "SHOP_TOKEN" not in seen.read_text(encoding="utf-8")

@@ -335,6 +335,16 @@ def test_ignored_suite_and_new_plugin_of_pytest_are_named(
     assert (code, [text for text in texts if text not in printed]) == (1, []), printed
 
 
+def test_what_settings_hide_is_named_whatever_changed_code_says(
+    clone: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = f"{FILES[SETTINGS]}addopts = '-k \"not order\"'\n"
+    write(clone, {SETTINGS: settings, "graders.py": f"{GRADERS}\n\n__import__('os')._exit(0)\n"})
+    code, printed = guard(capsys, monkeypatch)
+    texts = ["evals/shop.eval.yaml  tests: 1 test no longer collected: order", "pytest  collection: failed"]
+    assert (code, [text for text in texts if text not in printed]) == (1, []), printed
+
+
 @pytest.mark.parametrize("honest", HONEST)
 def test_honest_change_passes(
     clone: Path, honest: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
