@@ -2,9 +2,9 @@
 
 Run: ``python benchmarks/affected.py [CHANGES] [COMMITS] [SEED]``; with 0 commits, only the changes are made. The
 project has 12 suites of 50 cases, whose answers depend on files in twelve ways, and one of two cases for each way of
-``tests/workbench/ways.py``; a way that concerns a whole project has one of its own. Each state is compared with an approved run: the affected cases must be those whose
-row, answer or evaluators differ in a run of all, or more with a reason, and never fewer. Every second change is that of
-a way, the others are random changes of a file.
+``tests/workbench/ways.py``; a way that concerns a whole project has one of its own. Each state is compared with an
+approved run: the affected cases must be those whose row, answer or evaluators differ in a run of all, or more with a
+reason, and never fewer. Every second change is that of a way, the others are random changes of a file.
 """
 
 import json
