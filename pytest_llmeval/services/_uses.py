@@ -345,7 +345,7 @@ class _Watch:
     def _looking(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def looking(path: Any, *arguments: Any, **options: Any) -> Any:
             if self.record is not None and not isinstance(path, int):
-                self._look(path, options)
+                self._note_path(path, options)
             return call(path, *arguments, **options)
 
         return looking
@@ -353,12 +353,12 @@ class _Watch:
     def _opening(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def opening(path: Any, *arguments: Any, **options: Any) -> Any:
             if options.get("dir_fd") is not None:  # of which the event says nothing
-                self._look(path, options)
+                self._note_path(path, options)
             return call(path, *arguments, **options)
 
         return opening
 
-    def _look(self, path: Any, options: Mapping[str, Any]) -> None:
+    def _note_path(self, path: Any, options: Mapping[str, Any]) -> None:
         if (descriptor := options.get("dir_fd")) is not None:
             if (folder := _path_of_descriptor(descriptor)) is None:
                 _hook("os.scandir", (descriptor,))  # which is unknown, too

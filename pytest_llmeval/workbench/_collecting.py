@@ -11,7 +11,7 @@ from functools import partial
 from inspect import getsource, getsourcefile, unwrap
 from pathlib import Path
 from types import FunctionType, MethodType, ModuleType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct, to_builtins
 from msgspec.json import encode
@@ -29,6 +29,9 @@ FOLDERS: Final = "PYTEST_LLMEVAL_FOLDERS"
 
 SEAL_FILE: Final = "seal"
 """The name of the file, beside the one to write, whose text goes first into that: only we have read it."""
+
+Limits: TypeAlias = tuple[float | None, float | None]
+"""The smallest and the largest value that passes."""
 
 _EXCUSES: Final = frozenset({"skip", "skipif", "xfail"})
 _CLIENT: Final = re.compile(r"fixture:(\w+)")
@@ -68,7 +71,7 @@ class CaseDump(Struct, frozen=True):
     line: int
     content: str
     parts: dict[str, str]
-    limits: dict[str, tuple[float | None, float | None]]
+    limits: dict[str, Limits]
 
 
 class SuiteDump(Struct, frozen=True):
@@ -85,7 +88,7 @@ class SuiteDump(Struct, frozen=True):
     file: str
     facts: dict[str, str]
     gates: list[tuple[str, dict[str, Any]]]
-    limits: dict[str, tuple[float | None, float | None]]
+    limits: dict[str, Limits]
     cases: dict[str, CaseDump]
 
 
@@ -231,7 +234,7 @@ def _text(value: Any) -> str:
     return _ADDRESS.sub("", text)
 
 
-def _limits(limits: Mapping[str, Any]) -> dict[str, tuple[float | None, float | None]]:
+def _limits(limits: Mapping[str, Any]) -> dict[str, Limits]:
     return {metric: (limit.min, limit.max) for metric, limit in limits.items()}
 
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from msgspec import convert, structs
 
-from pytest_llmeval.baselines import SCORES, SuiteScores, TestScores, parse
+from pytest_llmeval.baselines import SCORES, SuiteScores, TestScores, contents_of, parse
 from pytest_llmeval.cli import CommandResult, write_text
 from pytest_llmeval.core import MISSING, LlmevalError, SuiteError, counted, excerpt, listed, number
 from pytest_llmeval.data import OWN_FOLDER, STRICT, check, display_path, load_json, read_document
@@ -143,7 +143,7 @@ def _compare_folders(
         yield from compare_suites(before, after, head.checkout.registry(head.code / now))
         yield from _changed_targets(before, after, base.folder, changed)
         if before.suite.sample is None and "sample" not in after.document.data:
-            matched[name] = now, dict(case_pairs(before, after))
+            matched[name] = now, case_pairs(contents_of(before.suite), contents_of(after.suite))
     yield from _approved_scores(base, head, suites)
     yield from _approved_failures(base, head)
     yield from _approved_tools(base, head)

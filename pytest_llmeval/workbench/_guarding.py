@@ -127,7 +127,7 @@ def compare_suites(base: SuiteState, head: SuiteState, registry: "Registry") -> 
     yield from _evaluators(base, head)
     kinds = registry.checks
     yield from _suite_checks(base, head, kinds)
-    pairs = dict(case_pairs(base, head))
+    pairs = case_pairs(contents_of(base.suite), contents_of(head.suite))
     yield from _cases(base, head, pairs, kinds)
     yield from _blind_cases(base, head, pairs, registry)
 
@@ -180,13 +180,18 @@ def _value(state: SuiteState, key: str) -> Any:
 
 
 def _limits(base: SuiteState, head: SuiteState) -> Iterator[Loosening]:
-    for metric, old in base.suite.thresholds.items():
-        new = head.suite.thresholds.get(metric)
+    for metric, finding in compare_limits(base.suite.thresholds, head.suite.thresholds):
+        line = (base if finding.gone else head).line("thresholds", metric)
+        yield structs.replace(finding, file=head.file, line=line)
+
+
+def compare_limits(base: Mapping[str, Limit], head: Mapping[str, Limit]) -> Iterator[tuple[str, Loosening]]:
+    """Yield the metrics whose limits are gone or weaker, with what happened, without its place."""
+    for metric, old in base.items():
+        new = head.get(metric)
         if change := loosened(old, new):
-            side = base if new is None else head
-            line = side.line("thresholds", metric)
             after = "" if new is None else str(new)
-            yield Loosening(head.file, line, f"threshold {metric}", change, str(old), after, gone=new is None)
+            yield metric, Loosening("", 0, f"threshold {metric}", change, str(old), after, gone=new is None)
 
 
 def loosened(old: Limit | None, new: Limit | None) -> str:
@@ -372,12 +377,16 @@ def _is_tighter(key: str, before: Any, after: Any) -> bool:
     return False
 
 
-def case_pairs(base: SuiteState, head: SuiteState) -> Iterator[tuple[str, str]]:
-    """Yield earlier and later id of each case that is in both; a renamed one is known by its content."""
-    yield from ((name, name) for name in base.cases if name in head.cases)
-    old = {name: each for name, each in contents_of(base.suite).items() if name not in head.cases}
-    new = {name: each for name, each in contents_of(head.suite).items() if name not in base.cases}
-    yield from ((before, now) for now, before in matched_by_content(new, old).items())
+def case_pairs(base: Mapping[str, str], head: Mapping[str, str]) -> dict[str, str]:
+    """Return earlier to later id of each case that is in both; a renamed one is known by its content.
+
+    Args:
+        base: Id to content in the earlier state.
+        head: Id to content in the later state.
+    """
+    same = {name: name for name in base if name in head}
+    old, new = ({name: side[name] for name in side if name not in same} for side in (base, head))
+    return same | {before: now for now, before in matched_by_content(new, old).items()}
 
 
 def _cases(

@@ -15,7 +15,7 @@ from msgspec.json import decode, encode
 
 from pytest_llmeval.core import LlmevalError, counted, excerpt, listed
 from pytest_llmeval.gates import RULES
-from pytest_llmeval.numbers import Limit, matched_by_content
+from pytest_llmeval.numbers import Limit
 from pytest_llmeval.services import repository_top
 from pytest_llmeval.workbench._collecting import (
     COLLECTED_FILE,
@@ -23,10 +23,11 @@ from pytest_llmeval.workbench._collecting import (
     SEAL_FILE,
     CaseDump,
     ItemDump,
+    Limits,
     StateDump,
     SuiteDump,
 )
-from pytest_llmeval.workbench._guarding import Loosening, compare_gates, loosened
+from pytest_llmeval.workbench._guarding import Loosening, case_pairs, compare_gates, compare_limits
 from pytest_llmeval.workbench._project import run_pytest
 
 _PATIENCE_S: Final = 600
@@ -63,12 +64,12 @@ def collect(folder: Path, top: Path, scratch: Path, *, enabled: bool = False) ->
     printed = [line for line in (*done.stderr.splitlines(), *done.stdout.splitlines()) if line.strip()]
     printed = [line for line in printed if line.startswith(("E  ", "ERROR", "INTERNALERROR"))] or printed
     try:
-        found, state = decode(file.read_bytes(), type=tuple[str, StateDump])
+        stamp, state = decode(file.read_bytes(), type=tuple[str, StateDump])
     except OSError:
         return None, excerpt(printed[-1] if printed else f"pytest ended with exit code {done.returncode}", _LONGEST)
     except (DecodeError, ValidationError) as error:
         return None, excerpt(str(error), _LONGEST)
-    return (state, "") if found == seal else (None, "other code than pytest's wrote what was collected")
+    return (state, "") if stamp == seal else (None, "other code than pytest's wrote what was collected")
 
 
 def _environment(folder: Path, top: Path, home: Path) -> dict[str, str]:
@@ -160,7 +161,8 @@ def compare_collected(
     for name, suite in base.suites.items():
         after = head.suites.get(name)
         if after is not None:
-            pairs[name] = name, _pairs(suite, after)
+            contents = ({each: case.content for each, case in state.cases.items()} for state in (suite, after))
+            pairs[name] = name, case_pairs(*contents)
             yield from _compare_suite(suite, after, pairs[name][1])
         else:
             yield Loosening(suite.file, 0, f"suite {name.rpartition(':')[2]}", "no longer collected", gone=True)
@@ -238,14 +240,6 @@ def _key(item: ItemDump, suite: str, case: str, moved: Mapping[str, str]) -> tup
     return suite, moved.get(test, test), item.variant, case
 
 
-def _pairs(base: SuiteDump, head: SuiteDump) -> dict[str, str]:
-    """Return earlier to later id of each case that is in both; a renamed one is known by its content."""
-    pairs = {name: name for name in base.cases if name in head.cases}
-    old = {name: case.content for name, case in base.cases.items() if name not in head.cases}
-    new = {name: case.content for name, case in head.cases.items() if name not in base.cases}
-    return pairs | {before: now for now, before in matched_by_content(new, old).items()}
-
-
 def _compare_suite(base: SuiteDump, head: SuiteDump, pairs: Mapping[str, str]) -> Iterator[Loosening]:
     yield from _compare_facts(base.file, 0, base.facts, head.facts, "")
     known = {rule.__name__: rule for rule in RULES}
@@ -282,15 +276,8 @@ def _compare_facts(
 
 
 def _compare_limits(
-    file: str,
-    line: int,
-    base: Mapping[str, tuple[float | None, float | None]],
-    head: Mapping[str, tuple[float | None, float | None]],
-    whose: str,
+    file: str, line: int, base: Mapping[str, Limits], head: Mapping[str, Limits], whose: str
 ) -> Iterator[Loosening]:
-    for metric, before in base.items():
-        after = head.get(metric)
-        old, new = Limit(*before), None if after is None else Limit(*after)
-        if change := loosened(old, new):
-            values = (str(old), "" if new is None else str(new))
-            yield Loosening(file, line, f"threshold {metric}{whose}", change, *values, gone=new is None)
+    old, new = ({metric: Limit(*ends) for metric, ends in side.items()} for side in (base, head))
+    for _, finding in compare_limits(old, new):
+        yield structs.replace(finding, file=file, line=line, subject=f"{finding.subject}{whose}")

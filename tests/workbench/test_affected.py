@@ -17,7 +17,7 @@ from pytest_llmeval.numbers import CaseStatistics, summarize
 from pytest_llmeval.run import CollectedSuite, MeasuredSuite
 from pytest_llmeval.suites import LoadedSuite
 
-CASES, MUTATIONS = 4, 20
+CASES, MUTATIONS = 4, 10
 """``benchmarks/affected.py`` does the same at full size."""
 
 Base: TypeAlias = tuple[Path, str]
@@ -206,6 +206,7 @@ def alarms(rng: "np.random.Generator", *, fell: float, others_fell: float) -> di
     return {name: count / REPEATED for name, count in failed.items()}
 
 
+@pytest.mark.release
 def test_carried_cases_neither_hide_a_fall_nor_invent_one() -> None:
     rng = np.random.default_rng(51)
     nothing = alarms(rng, fell=0.0, others_fell=0.0)

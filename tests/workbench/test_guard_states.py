@@ -211,6 +211,16 @@ WEAKER: Mapping[str, tuple[Mapping[str, str | None], str]] = {
         "suite support: no longer",
     ),
 }
+TOGETHER = (
+    ("check dropped", "collect_ignore", "pytest_ignore_collect"),
+    ("suite renamed to nothing", "mark of a module", "items marked"),
+    ("module that does not load", "addopts"),
+    ("turned off",),
+    ("another file of settings",),
+    ("norecursedirs",),
+)
+"""Those that are made at once, since they change different files and hide different things."""
+
 STEP = ".github/workflows/evals.yml:7"
 WORKFLOWS = {
     "cannot fail": (("llmeval\n", "llmeval || true\n"), f"{STEP} (base)  step pytest --llmeval: removed or changed"),
@@ -307,10 +317,9 @@ def before(origin: Path, tmp_path_factory: pytest.TempPathFactory) -> StateDump:
     return collected_of(origin, tmp_path_factory.mktemp("before") / "scratch")
 
 
-@pytest.mark.parametrize("weaker", WEAKER)
-def test_weaker_evaluation_is_named(before: StateDump, weaker: str, tmp_path: Path) -> None:
-    files, text = WEAKER[weaker]
-    write(tmp_path / "head", {**FILES, **files})
+@pytest.mark.parametrize("names", TOGETHER, ids=" and ".join)
+def test_weaker_evaluation_is_named(before: StateDump, names: tuple[str, ...], tmp_path: Path) -> None:
+    write(tmp_path / "head", {**FILES, **{file: text for name in names for file, text in WEAKER[name][0].items()}})
     after = collected_of(tmp_path / "head", tmp_path / "scratch", enabled=before.enabled)
     cases = {name: name for name in ("hours", "order")}
     matched = {"evals/shop.eval.yaml": ("evals/shop.eval.yaml", cases)}
@@ -320,7 +329,11 @@ def test_weaker_evaluation_is_named(before: StateDump, weaker: str, tmp_path: Pa
         for each in findings
         if not each.note
     ]
-    assert any(text in line for line in lines), lines
+    assert [name for name in names if not any(WEAKER[name][1] in line for line in lines)] == [], lines
+
+
+def test_every_weaker_evaluation_is_tried() -> None:
+    assert sorted(name for names in TOGETHER for name in names) == sorted(WEAKER)
 
 
 def test_ignored_suite_and_new_plugin_of_pytest_are_named(

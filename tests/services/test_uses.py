@@ -1,0 +1,42 @@
+"""The record of what code uses: options of pytest, and names of databases."""
+
+from argparse import Namespace
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pytest_llmeval.services import stop_watching, watch
+from pytest_llmeval.services._uses import UseRecord, _file_of_database
+
+APP = """\
+def getoption(name):
+    return getattr(options, name)
+
+said = options.model, getoption("tone")
+"""
+
+
+@pytest.fixture
+def options() -> Namespace:
+    return Namespace(model="small", tone="dry", unread=1)
+
+
+@pytest.fixture
+def record(tmp_path: Path, options: Namespace) -> Iterator[UseRecord]:
+    yield watch(tmp_path, options)
+    stop_watching()
+
+
+def test_options_that_code_of_the_project_reads_are_recorded(
+    record: UseRecord, options: Namespace, tmp_path: Path
+) -> None:
+    exec(compile(APP, str(tmp_path / "app.py"), "exec"), {"options": options})
+    assert {use for user, use in record.uses if user == "file app.py"} == {"option model", "option tone"}
+
+
+@pytest.mark.parametrize(
+    "uri", ["/a b.db", "file:/a%20b.db?mode=ro", "file:///a%20b.db", "file://localhost/a%20b.db#x"]
+)
+def test_database_is_named_by_a_path_or_a_uri(uri: str) -> None:
+    assert _file_of_database(uri) == "/a b.db"
