@@ -138,9 +138,10 @@ def mutations(project: Path, approved: str, count: int, seed: int) -> None:
     """Change something many times, and print what was found."""
     whole, draw, ways = answers(project), random.Random(seed), Counter[str]()
     own = {name: project_of(name, project.parent) for name in ALONE}
+    names = draw.sample([*WAYS], len(WAYS))
     changing = exact = wider = missed = unloadable = needless = unfollowed = cases = 0
     for number in range(count):
-        way = "" if number % 2 else draw.choice([*WAYS])
+        way = "" if number % 2 else names[number // 2 % len(names)]
         root, since = own.get(way, (project, approved))
         ways[way] += 1
         if way:
