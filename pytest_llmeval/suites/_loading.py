@@ -150,7 +150,8 @@ def _load(reading: SuiteReading, declared: Source | None) -> LoadedSuite:
     rows, row_faults = _rows(reading, bare)
     recorded = _recorded(reading, bare, {spec.name: spec.source for spec in specs if spec.source}, row_faults)
     rows += without_gold(rows, recorded.values())
-    reading.shared_checks = reading.read_checks(entry.checks, ("checks",))
+    shared = reading.document.data["checks"] if entry.checks else ()  # with the objects that validation makes texts of
+    reading.shared_checks = reading.read_checks(shared, ("checks",))
     own = any(isinstance(case, Mapping) and case.get("checks") for case in entry.cases)
     reading.checked = bool(entry.checks) or own or any(case.checks for case in rows)
     values = _read_keys(reading)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Final, get_type_hints
 
-from pytest_llmeval.core import WHOLE, EvaluatorError, MissingExtraError, excerpt, is_finite_number, limit
+from pytest_llmeval.core import WHOLE, EvaluatorError, MissingExtraError, Opaque, excerpt, is_finite_number, limit
 from pytest_llmeval.data import json_text
 from pytest_llmeval.evaluators._answers import describe_found, schema_errors, schema_validator
 from pytest_llmeval.evaluators.checks._contents import CONTENT_KINDS
@@ -49,6 +49,8 @@ def _whole(subject: Subject) -> Any:
     Raises:
         UnreadableError: The text is not JSON.
     """
+    if isinstance(subject.value, Opaque):
+        raise UnreadableError(f"{subject.show()}, which is not JSON")
     if "json" not in subject.memory:
         subject.memory["json"] = _parsed(subject.value) if isinstance(subject.value, str) else (subject.value, None)
     value, fault = subject.memory["json"]
@@ -72,7 +74,7 @@ def _parsed(text: str) -> tuple[Any, str | None]:
 
 def _values(subject: Subject) -> Iterator[Any]:
     """Yield the objects and arrays that stand in the part, none of them inside another."""
-    if not isinstance(subject.value, str):
+    if not isinstance(subject.value, str) or isinstance(subject.value, Opaque):
         if isinstance(subject.value, Mapping | list | tuple):
             yield subject.value
         return
@@ -167,7 +169,10 @@ def _contains_json(schema: Any) -> CheckTest:
 def _json_compared(expected: Any, *, subset: bool) -> CheckTest:
     def test(subject: Subject) -> CheckOutcome:
         expectation = expected if subset else subject.expectation(expected)
-        difference = _difference(expectation, _whole(subject), "$", subset=subset)
+        if isinstance(subject.value, str) and _scalar_difference(expectation, subject.value, "$") is None:
+            return CheckOutcome(True, "")
+        whole = subject.value if isinstance(subject.value, Opaque) else _whole(subject)
+        difference = _difference(expectation, whole, "$", subset=subset)
         return CheckOutcome(difference is None, difference or "")
 
     return test
@@ -192,7 +197,9 @@ def _difference(expected: Any, actual: Any, place: str, *, subset: bool) -> str 
 
 def _scalar_difference(expected: Any, actual: Any, place: str) -> str | None:
     """Return where a scalar, or a value of another kind, differs; the kinds are named if both are scalars."""
-    if isinstance(expected, str) and isinstance(actual, str):
+    if isinstance(expected, Opaque) or isinstance(actual, Opaque):
+        same = expected == actual
+    elif isinstance(expected, str) and isinstance(actual, str):
         same = composed(expected) == composed(actual)
     else:
         same = isinstance(expected, bool) is isinstance(actual, bool) and expected == actual
@@ -237,7 +244,8 @@ def _missing_item(expected: Sequence[Any], actual: Sequence[Any], place: str) ->
 
 
 def _value_text(value: Any) -> str:
-    return quoted(json.dumps(value, ensure_ascii=False)) if isinstance(value, _SCALARS) else describe_found(value)
+    is_scalar = isinstance(value, _SCALARS) and not isinstance(value, Opaque)
+    return quoted(json.dumps(value, ensure_ascii=False)) if is_scalar else describe_found(value)
 
 
 JSON_KINDS: Final = (

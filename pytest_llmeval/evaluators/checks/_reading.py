@@ -14,6 +14,7 @@ from pytest_llmeval.core import (
     MissingExtraError,
     excerpt,
     expression_fault,
+    is_json,
     is_turn,
     suggest,
 )
@@ -298,11 +299,8 @@ class CheckReader:
 
 
 def _key(entry: Any) -> str | None:
-    """Return a text that equal entries share; ``None`` for what is no JSON data."""
-    try:
-        return json.dumps(entry)
-    except (TypeError, ValueError):
-        return None
+    """Return a text that equal entries share; ``None`` for what is no JSON data, such as an object of the user's."""
+    return json.dumps(entry) if is_json(entry) else None
 
 
 def _digest(schema: Any) -> str:
