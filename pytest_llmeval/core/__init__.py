@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         shown_prints,
         shown_text,
         without_parts,
+        written_object,
     )
     from pytest_llmeval.core._codec import (
         LARGEST,
@@ -96,7 +97,7 @@ if TYPE_CHECKING:
         name_of,
     )
     from pytest_llmeval.core._observation import FloatArray, Observation, Sums, Totals, abstained_of
-    from pytest_llmeval.core._rereading import form_as
+    from pytest_llmeval.core._rereading import WrittenObject
     from pytest_llmeval.core._results import (
         BAD,
         PASS_RATE,
@@ -269,6 +270,7 @@ _HOMES = {
         "shown_prints",
         "shown_text",
         "without_parts",
+        "written_object",
     ),
     "_codec": (
         "AnyNumber",
@@ -331,7 +333,7 @@ _HOMES = {
         "Totals",
         "abstained_of",
     ),
-    "_rereading": ("form_as",),
+    "_rereading": ("WrittenObject",),
     "_results": (
         "AnswerOrigin",
         "AnswerShown",

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from pytest_llmeval.core._codec import are_equal, form_of, is_json
 from pytest_llmeval.core._errors import LlmevalError, PredictionError
-from pytest_llmeval.core._rereading import form_as
+from pytest_llmeval.core._rereading import WrittenObject, form_as
 from pytest_llmeval.core.wording import listed, printable
 
 if TYPE_CHECKING:
@@ -381,10 +381,21 @@ class HeldObject(Struct, frozen=True):
     Attributes:
         form: What stands in the case.
         value: The object.
+        written: What was written beside the form, if the object was read again.
     """
 
     form: Any
     value: Any
+    written: WrittenObject | None = None
+
+    @property
+    def known(self) -> Mapping[str, Any]:
+        """The forms that data had as the type of the object when it was written."""
+        return {} if self.written is None else self.written.read_as
+
+    def reading(self, data: Any, form: Any) -> Any:
+        """Return the form that JSON data has as the type of the object behind a form."""
+        return form_as(data, self.behind(form), self.known)
 
     def behind(self, form: Any) -> Any:
         """Return the object behind the form or behind a part of it; any other form is itself."""
@@ -484,10 +495,11 @@ class Case(Generic[Input_co, Expected_co]):
         if not self.objects or self.prediction is MISSING or self.expected is None:
             return self
         value, expected = self.object_of("prediction"), self.object_of("expected")
-        if is_json(value) and is_json(expected):
+        held = self.objects.get("prediction")
+        if is_json(value) and is_json(expected) and (held is None or not held.known):
             return self
         if not are_equal(expected, value):
-            form = form_as(self.expected, value) if is_json(expected) else self.expected
+            form = held.reading(self.expected, self.prediction) if held and is_json(expected) else self.expected
             return self if form is self.expected else replace(self, expected=form)
         objects = {**self.objects, "prediction": HeldObject(self.expected, value)}
         return replace(self, prediction=self.expected, objects=objects)
@@ -512,6 +524,14 @@ class Case(Generic[Input_co, Expected_co]):
             f"case {self.id!r}: score is for the fixture case in a test over a suite; "
             "elsewhere use pytest_llmeval.score(evaluator, [case])"
         )
+
+
+def written_object(case: Case) -> WrittenObject | None:
+    """Return what is to be written of the object that a prediction is the form of; ``None`` if it is JSON data."""
+    held = case.objects.get("prediction")
+    if held is None:
+        return None
+    return held.written or WrittenObject.of(held.value, case.object_of("expected"))
 
 
 _DIGITS = 32

@@ -153,6 +153,14 @@ def form_of(value: Any, *, nan_is_absent: bool = False, only_set: bool = False) 
         return Opaque(value)
 
 
+def exact_form_of(value: Any) -> Any:
+    """Return the JSON form of a value, except that decimal numbers in it are themselves."""
+    try:
+        return _FormWriter(nan_is_absent=False, refuses=False, keeps_decimals=True).form(value, "")
+    except RecursionError:
+        return None
+
+
 class Opaque(str):
     """The text in place of a value that JSON cannot say; equal to that of an equal value only.
 
@@ -170,8 +178,10 @@ class Opaque(str):
         return opaque
 
     def __eq__(self, other: object) -> bool:
-        """Return whether the values are equal."""
-        return isinstance(other, Opaque) and are_equal(self.value, other.value)
+        """Return whether the values are equal, or both NaN."""
+        if not isinstance(other, Opaque):
+            return False
+        return are_equal(self.value, other.value) or (_is_nan(self.value) and _is_nan(other.value))
 
     def __ne__(self, other: object) -> bool:
         """Return whether the values differ."""
@@ -197,6 +207,10 @@ def are_equal(first: Any, second: Any) -> bool:
         return bool(same.all() if compare is None else compare(second))
     except Exception:  # noqa: BLE001 (comparing is users' code)
         return False
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
 
 
 def _description(value: Any) -> str:
@@ -252,11 +266,13 @@ class _FormWriter(msgspec.Struct, frozen=True):
         nan_is_absent: Whether a NaN becomes ``None``.
         refuses: Whether what JSON cannot say is an error, in place of an `Opaque` text.
         only_set: Whether to leave out fields of models that have their defaults.
+        keeps_decimals: Whether decimal numbers stay what they are.
     """
 
     nan_is_absent: bool
     refuses: bool
     only_set: bool = False
+    keeps_decimals: bool = False
 
     def form(self, value: Any, place: str) -> Any:
         """Return the form of a value.
@@ -297,7 +313,7 @@ class _FormWriter(msgspec.Struct, frozen=True):
         """Return the key of a mapping as text, as JSON has it."""
         if type(key) is str:
             return key
-        builtin = self.form(key, place)
+        builtin = _exact_number(key) if isinstance(key, Decimal) else self.form(key, place)
         return builtin if isinstance(builtin, str) else json.dumps(builtin)
 
     def _converted(self, value: Any, place: str) -> Any:
@@ -305,6 +321,10 @@ class _FormWriter(msgspec.Struct, frozen=True):
         kind = type(value)
         if kind.__name__ in _ABSENT:
             return None
+        if isinstance(value, float) and not math.isfinite(value):
+            return self._number(value, place)  # of NumPy
+        if self.keeps_decimals and isinstance(value, Decimal) and value.is_finite():
+            return value
         by_type = (convert for known, convert in _CONVERTED_FROM if isinstance(value, known))
         by_library = (_library_text for _ in range(kind.__module__.partition(".")[0] in _LIBRARIES))
         by_method = (convert for method, convert in _CONVERTED_BY.items() if hasattr(kind, method))

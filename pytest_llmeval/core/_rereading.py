@@ -1,16 +1,93 @@
-"""JSON data read as the type of an object that it is compared with."""
+"""JSON data read as the type of an object that it is compared with, here or where the object was written."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from decimal import Decimal, InvalidOperation
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pytest_llmeval.core._codec import are_equal, form_of, is_json
+from msgspec import Struct
+
+from pytest_llmeval.core._codec import are_equal, encode, exact_form_of, form_of, is_json, is_typed
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 
-def form_as(data: Any, value: Any) -> Any:
+Place: TypeAlias = list[str | int]
+
+
+class WrittenObject(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What is written of an object beside its JSON form, so that it is scored alike when the form is read again.
+
+    Attributes:
+        decimals: Places of decimal numbers in the form, with their exact texts.
+        read_as: Digest of JSON data that the object was compared with, to the form that the data has as its type.
+        typed: Whether it was an object of a dataclass or a pydantic model.
+    """
+
+    decimals: Sequence[tuple[Place, str]] = ()
+    read_as: Mapping[str, Any] = {}
+    typed: bool = False
+
+    @classmethod
+    def of(cls, value: Any, expected: Any) -> "WrittenObject":
+        """Return what is to be written of an object.
+
+        Args:
+            value: The object.
+            expected: What it is compared with.
+        """
+        read_as = dict(_readings(expected, value)) if is_json(expected) else {}
+        return cls(tuple(_decimals(exact_form_of(value), [])), read_as, is_typed(value))
+
+    def restored(self, form: Any) -> Any:
+        """Return the form with its decimal numbers."""
+        for place, text in self.decimals:
+            with suppress(LookupError, TypeError, InvalidOperation):  # a file that was changed by hand
+                form = _replaced(form, place, Decimal(text))
+        return form
+
+
+def _decimals(form: Any, place: Place) -> Iterator[tuple[Place, str]]:
+    """Yield the places of decimal numbers in a form that has them, and their texts."""
+    if isinstance(form, Decimal):
+        yield place, str(form)
+    elif isinstance(form, dict):
+        for key, held in form.items():
+            yield from _decimals(held, [*place, key])
+    elif isinstance(form, list):
+        for index, held in enumerate(form):
+            yield from _decimals(held, [*place, index])
+
+
+def _replaced(form: Any, place: Place, value: Decimal) -> Any:
+    if not place:
+        return value
+    first, *inner = place
+    copied = form.copy()
+    copied[first] = _replaced(form[first], inner, value)
+    return copied
+
+
+def _readings(data: Any, value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield digest and form of the parts of JSON data that are read as the type of an object."""
+    if type(value) is dict and type(data) is dict:
+        for key in data.keys() & value.keys():
+            yield from _readings(data[key], value[key])
+    elif type(value) is list and type(data) is list and len(value) == len(data):
+        for item, held in zip(data, value, strict=True):
+            yield from _readings(item, held)
+    elif (form := form_as(data, value)) is not data:
+        yield _digest(data), form
+
+
+def _digest(data: Any) -> str:
+    return sha256(encode(data, order="deterministic")).hexdigest()[:16]
+
+
+def form_as(data: Any, value: Any, known: Mapping[str, Any] = {}) -> Any:
     """Return the JSON form that data has as an object of the type of a value.
 
     So ``{"fee": "1.50"}`` equals ``Route(fee=Decimal("1.5"))``, as it does for the tool that wrote it. Data that the
@@ -19,14 +96,19 @@ def form_as(data: Any, value: Any) -> Any:
     Args:
         data: JSON data, such as an expectation in a file.
         value: What is compared with it.
+        known: Digest of data to the form that it had as the type of an object of which there is but the form.
     """
-    if is_json(value) or not is_json(data) or data is None:
+    if data is None or not is_json(data) or (not known and is_json(value)):
         return data
+    if known and (digest := _digest(data)) in known:
+        return known[digest]
     if type(value) is dict and type(data) is dict:
-        return {key: form_as(item, value[key]) if key in value else item for key, item in data.items()}
+        return {key: form_as(item, value[key], known) if key in value else item for key, item in data.items()}
     if type(value) is list and type(data) is list and len(value) == len(data):
-        return [form_as(item, held) for item, held in zip(data, value, strict=True)]
-    return data if data == form_of(value) else _reread(data, value)  # validators do not run again without need
+        return [form_as(item, held, known) for item, held in zip(data, value, strict=True)]
+    if is_json(value) or data == form_of(value):  # validators do not run again without need
+        return data
+    return _reread(data, value)
 
 
 def _reread(data: Any, value: Any) -> Any:

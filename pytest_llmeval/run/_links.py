@@ -10,9 +10,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from msgspec import structs
+from msgspec import convert, structs, to_builtins
 
-from pytest_llmeval.core import MISSING, Case, LlmevalError, PredictionError, input_digest, price_hint
+from pytest_llmeval.core import (
+    MISSING,
+    Case,
+    LlmevalError,
+    PredictionError,
+    WrittenObject,
+    input_digest,
+    price_hint,
+    written_object,
+)
 from pytest_llmeval.judges import CallLimit, price_of
 from pytest_llmeval.run._conversation import beginning, turns_of
 from pytest_llmeval.run._execute import answered_with
@@ -63,7 +72,8 @@ class Recorded:
         prediction = self.recordings.get(*place)
         if prediction is MISSING:
             return None
-        return with_figures(job.case.answered(prediction), job.parts, self.recordings.figures(*place))
+        answered = job.suite.reread(job.case, prediction, self.recordings.written(*place))
+        return with_figures(answered, job.parts, self.recordings.figures(*place))
 
     def holds(self, job: Job, case: Case) -> bool:
         """Return whether the answer to a case of the same suite is recorded."""
@@ -214,7 +224,11 @@ def _encoded(job: Job, answers: Answers | PredictionError) -> str:
     fields = {
         name: {"error": str(each)}
         if isinstance(each, PredictionError)
-        else {"prediction": each.prediction, "figures": recorded_figures(each)}
+        else {
+            "prediction": each.prediction,
+            "figures": recorded_figures(each),
+            "object": to_builtins(written_object(each)),
+        }
         for name, each in answers.items()
     }
     return json.dumps({"answers": fields})
@@ -232,7 +246,7 @@ def _decoded(job: Job, text: str) -> Answers | PredictionError:
         if "error" in fields:
             answers[case.id] = PredictionError(fields["error"])
         else:
-            answered = case.answered(fields["prediction"])
+            answered = job.suite.reread(case, fields["prediction"], convert(fields["object"], WrittenObject | None))
             answers[case.id] = with_figures(answered, job.suite.parts_of(case), fields["figures"])
     return answers
 

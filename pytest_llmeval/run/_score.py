@@ -179,7 +179,7 @@ def _is_one_entry(evaluators: Mapping[str, Any]) -> bool:
 def _labelled(each: Any, caller: str) -> tuple[str, Evaluator]:
     """Return the label of an evaluator, and the evaluator."""
     from pytest_llmeval.evaluators import evaluator_of
-    from pytest_llmeval.suites import NamedEvaluator, evaluator_of_entry
+    from pytest_llmeval.suites import EntryFunction, NamedEvaluator, evaluator_of_entry
 
     label = ""
     if isinstance(each, Mapping):
@@ -191,6 +191,8 @@ def _labelled(each: Any, caller: str) -> tuple[str, Evaluator]:
         if unread := [name for name in each.settings if name != "as"]:
             raise EvaluatorError(f"{caller}: found an evaluator with {unread[0]}, expected it in a suite")
         each, label = each.evaluator, each.settings.get("as", "")
+    elif isinstance(each, EntryFunction):
+        raise EvaluatorError(f"{caller}: ev.{each.__name__} is not called; write ev.{each.__name__}(...)")
     elif callable(each) and not isinstance(each, type | Evaluator):
         each = evaluator_of(each)
     if not isinstance(each, Evaluator):

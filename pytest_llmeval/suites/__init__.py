@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.suites._cases import CaseEntry
     from pytest_llmeval.suites._conversations import ConversationSpec, SimulatedUser
     from pytest_llmeval.suites._entries import (
+        EntryFunction,
         NamedEvaluator,
         NamedObject,
         SuiteArguments,
@@ -75,6 +76,7 @@ def left_alone(files: Sequence[str]) -> str:
 
 _HOMES = {
     "_entries": (
+        "EntryFunction",
         "NamedEvaluator",
         "NamedObject",
         "SuiteArguments",

@@ -18,15 +18,17 @@ from pytest_llmeval.core import (
     Case,
     Evaluator,
     Fault,
+    HeldObject,
     LlmevalError,
     MetricIndex,
     Parts,
     PredictionParts,
     Reading,
     Turn,
+    WrittenObject,
     are_equal,
-    is_json,
     is_typed,
+    written_object,
 )
 from pytest_llmeval.data import typed
 from pytest_llmeval.gates import ChangeGate, Gate, GateSource, ScoreGate
@@ -247,25 +249,36 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
     def typed(self, case: Case) -> Case:
         """Return a case as users' code gets it: with the objects that were given, or built by the declared types.
 
-        A prediction is of the type that is declared for it, or else of the expectation's; one that was recorded is
-        read as what is expected. What does not fit stays as it is.
+        A prediction is of the type that is declared for it, or else for the expectation. What does not fit stays as
+        it is.
         """
         users_case = case.as_given()
-        if not isinstance(users_case.prediction, Mapping):
-            return users_case
         kind = self.types.get("prediction", self.types.get("expected"))
-        if kind is None and "prediction" not in case.objects and is_typed(users_case.expected):
-            kind = type(users_case.expected)
-        return (
-            users_case
-            if kind is None
-            else case_replace(users_case, prediction=_typed_part(kind, users_case.prediction))
-        )
+        if kind is None or not isinstance(users_case.prediction, Mapping):
+            return users_case
+        return case_replace(users_case, prediction=_typed_part(kind, users_case.prediction))
+
+    def reread(self, case: Case, form: Any, written: WrittenObject | None) -> Case:
+        """Return a case with a prediction that was written, and the object that it was, as far as its type is known.
+
+        Args:
+            case: The case.
+            form: The prediction as it was written.
+            written: What was written beside it; ``None`` for JSON data.
+        """
+        if written is None:
+            return case.answered(form)
+        value, expected = written.restored(form), case.object_of("expected")
+        kind = self.types.get("prediction", self.types.get("expected", type(expected) if is_typed(expected) else None))
+        if kind is not None and written.typed:
+            value = _typed_part(kind, value)
+        objects = {**case.objects, "prediction": HeldObject(form, value, written)}
+        return case_replace(case, prediction=form, objects=objects)
 
     def can_rebuild(self, case: Case) -> bool:
         """Return whether the prediction is data, or an object that its declared type makes of its form again."""
         value = case.object_of("prediction")
-        return is_json(value) or are_equal(self.typed(case_replace(case, objects={})).prediction, value)
+        return are_equal(self.reread(case, case.prediction, written_object(case)).object_of("prediction"), value)
 
     def parts_of(self, case: Case) -> Parts:
         """Return where the parts of a case's prediction are: a transcript has them under their names."""

@@ -11,7 +11,19 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from pytest_llmeval.core import MISSING, Case, Fault, Opaque, PredictionError, SuiteError, input_digest
+from msgspec import ValidationError, convert, to_builtins
+
+from pytest_llmeval.core import (
+    MISSING,
+    Case,
+    Fault,
+    Opaque,
+    PredictionError,
+    SuiteError,
+    WrittenObject,
+    input_digest,
+    written_object,
+)
 from pytest_llmeval.data import (
     MAX_LINE_BYTES,
     STALE_S,
@@ -34,8 +46,11 @@ RecordingPlace: TypeAlias = tuple[str, str, str, int]
 RecordedRows: TypeAlias = dict[RecordingPlace, dict[str, Any]]
 _FIGURES = ("cost_usd", "latency_s")
 WITHHELD = "withheld"
-UNWRITTEN = "unwritten"
 """Key of a recorded prediction that is left out, since it has a secret."""
+UNWRITTEN = "unwritten"
+"""Key of one that is left out, since JSON cannot say it."""
+OBJECT = "object"
+"""Key of what is recorded of an object beside its form."""
 
 
 class NotRecorded(NamedTuple):
@@ -121,7 +136,7 @@ class Recordings:
         replays, asks = recording_mode(self.mode)
         row = self._row(suite, variant, case, repeat) if replays else None
         if row is None and self.journal is not None:
-            arrived = [each for each in self.journal.read_new() if _is_recording(each) and not each.get(WITHHELD)]
+            arrived = [each for each in self.journal.read_new() if _is_recording(each) and not _is_left_out(each)]
             self._arrived |= {_place(each): each for each in arrived}
             row = self._arrived_row(suite, variant, case, repeat)
         if row is not None:
@@ -137,10 +152,16 @@ class Recordings:
 
     def figures(self, suite: str, variant: str, case: Case, repeat: int = 0) -> dict[str, float]:
         """Return what a recorded prediction took."""
-        row = self._arrived_row(suite, variant, case, repeat) or self._row(suite, variant, case, repeat)
-        row = row or self._rows[suite, variant, case.id, repeat]
-        figures: dict[str, float] = row.get("figures", {})
+        figures: dict[str, float] = self._known_row(suite, variant, case, repeat).get("figures", {})
         return figures
+
+    def written(self, suite: str, variant: str, case: Case, repeat: int = 0) -> WrittenObject | None:
+        """Return what is recorded of the object that a prediction is the form of; ``None`` if it is JSON data."""
+        return convert(self._known_row(suite, variant, case, repeat).get(OBJECT), WrittenObject | None)
+
+    def _known_row(self, suite: str, variant: str, case: Case, repeat: int) -> Mapping[str, Any]:
+        row = self._arrived_row(suite, variant, case, repeat) or self._row(suite, variant, case, repeat)
+        return row or self._rows[suite, variant, case.id, repeat]
 
     def _arrived_row(self, suite: str, variant: str, case: Case, repeat: int) -> Mapping[str, Any] | None:
         row = self._arrived.get((suite, variant, case.id, repeat)) if self._arrived else None
@@ -235,7 +256,7 @@ class Recordings:
                 place: _line(row) for place, row in _read_rows(self.path).items() if place[:2] not in forget
             }
             lines = {**stored_lines, **new_lines}
-            return "".join(f"{lines[place]}\n" for place in sorted(lines.keys() - unreadable))
+            return "".join(f"{lines[place]}\n" for place in sorted(lines.keys() - unreadable - secret - unwritten))
 
         rewrite(self.path, merged)
         return NotRecorded(_cases(unreadable), _cases(secret), tuple(_cases(unwritten)))
@@ -271,6 +292,10 @@ def _read_rows(path: Path) -> RecordedRows:
     return rows
 
 
+def _is_left_out(row: Mapping[str, Any]) -> bool:
+    return bool(row.get(WITHHELD) or row.get(UNWRITTEN))
+
+
 def _cases(places: Iterable[RecordingPlace]) -> list[str]:
     return sorted({case for _, _, case, _ in places})
 
@@ -295,6 +320,11 @@ def _is_recording(row: Any) -> bool:
     figures = row.get("figures", {})
     if not isinstance(figures, dict) or not all(isinstance(figures.get(name, 0), int | float) for name in _FIGURES):
         return False
+    if OBJECT in row:
+        try:
+            convert(row[OBJECT], WrittenObject)
+        except ValidationError:
+            return False
     return "prediction" in row and all(isinstance(row.get(key), str) for key in texts)
 
 
@@ -330,6 +360,8 @@ def recording(
         row |= {"prediction": None, WITHHELD: True}
     elif has_opaque(case.prediction):
         row |= {"prediction": None, UNWRITTEN: True}
+    elif (written := written_object(case)) is not None:
+        row[OBJECT] = to_builtins(written)
     if figures := recorded_figures(case):
         row["figures"] = figures
     return {**row, "repeat": repeat} if repeat else row

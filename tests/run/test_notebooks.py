@@ -73,8 +73,9 @@ def test_the_judge_has_a_signature_and_a_docstring() -> None:
         (lambda: suite().test(3), "suite 'n': found 3, expected a function to be @suite.test"),
         (lambda: ev.compare(suite(), suite()), r"no result of a run; pass what ev.score\(...\) or suite.run\(...\)"),
         (lambda: ev.score(suite(), CASES), "score: found a suite, expected an evaluator, such as"),
+        (lambda: ev.score(ev.text, CASES), r"score: ev\.text is not called; write ev\.text\(\.\.\.\)"),  # type: ignore[arg-type]
     ],
-    ids=["a number", "a suite", "no test", "suites", "a suite as evaluator"],
+    ids=["a number", "a suite", "no test", "suites", "a suite as evaluator", "no call"],
 )
 def test_what_cannot_be_run_is_refused_before_any_call(call: Callable[[], Any], message: str) -> None:
     with pytest.raises((ev.LlmevalError, TypeError), match=message):

@@ -4,9 +4,11 @@ import asyncio
 import dataclasses
 import datetime as dt
 import enum
+import json
 import math
 import os
 import pathlib
+import re
 from collections import OrderedDict, deque
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -242,6 +244,9 @@ def test_what_equals_the_expectation_scores_1(kind: st.SearchStrategy[Any], data
         assert (case.metrics["fields_exact"], case.metrics["same"]) == (1.0, 1.0), case
         assert case.metrics["check_rate"] == 1.0, case
     assert result.cases[2].metrics["check_rate"] == 0.0
+    whole = ev.suite("whole", cases=[ev.Case("a", "q", value)], evaluators=[same], checks=[ev.json_equals(value)])
+    metrics = whole.run(lambda _: value, progress=False).cases[0].metrics
+    assert (metrics["same"], metrics["check_rate"]) == (1.0, 1.0)
 
 
 def ev_equal(first: Any, second: Any) -> bool:
@@ -279,6 +284,86 @@ def result_of_secret() -> Any:
     return suite.run(lambda _: Kept(word=SecretStr("y")), progress=False)
 
 
+@pytest.mark.parametrize("at", ["suite", "case"])
+def test_a_check_compares_objects_and_not_their_texts(at: str) -> None:
+    class Odd(Plain):
+        def __repr__(self) -> str:
+            return "5"
+
+    expected, answers = Odd(1), [Odd(1), Odd(2), "5", 5, [Odd(1)]]
+    check = ev.json_equals(expected)
+    cases = [ev.Case(str(n), "q", checks=(check,) if at == "case" else ()) for n in range(len(answers))]
+    given = iter(answers)
+    suite = ev.suite("objects", cases=cases, checks=[check] if at == "suite" else None)
+    result = suite.run(lambda _: next(given), progress=False)
+    assert [case.metrics["check_rate"] for case in result.cases] == [1, 0, 0, 0, 0]
+    found, *_ = (case for case in result.cases if case.outcome == "failed")
+    assert found.reason == "checks: found $: 5, expected json_equals: '5'"
+
+
+@dataclasses.dataclass
+class Route:
+    queue: str
+    fee: Decimal = Decimal("1.50")
+    at: dt.datetime = dt.datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Named(BaseModel):
+    model_config = {"populate_by_name": True}
+    user_name: str = Field(alias="userName")
+
+
+WHOLE = {"queue": "a", "fee": "1.50", "at": "2026-01-01T00:00:00Z"}
+ROUTE, NAMED = Route("a"), Named(userName="u")
+WRITTEN: dict[str, tuple[Any, Any]] = {
+    "rows of a type": (ev.cases([{"id": "a", "input": "q", "queue": "a"}], expected=Route), ROUTE),
+    "objects": ([ev.Case("a", "q", Route("a"))], ROUTE),
+    "data": ([ev.Case("a", "q", WHOLE, checks=(ev.json_equals(WHOLE),))], ROUTE),
+    "data without defaults": ([ev.Case("a", "q", {"queue": "a"})], ROUTE),
+    "data in other keys": ([ev.Case("a", "q", {"userName": "u"})], NAMED),
+    "data around an object": ([ev.Case("a", "q", {"routes": [WHOLE]})], {"routes": [ROUTE]}),
+}
+
+
+@pytest.mark.parametrize(("cases", "answer"), WRITTEN.values(), ids=WRITTEN)
+def test_a_recorded_object_is_scored_as_the_object(
+    cases: Any, answer: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    got = []
+    own = ev.evaluator(lambda case: got.append(case.prediction) is None, name="own")
+    suite = ev.suite("written", cases=cases, evaluators=[ev.fields(), own])
+    ran = suite.run(lambda _: answer, record="r.jsonl", progress=False)
+    written = pathlib.Path("r.jsonl").read_bytes()
+    again = suite.run(replay="r.jsonl", record="r.jsonl", progress=False)
+    assert ran.cases[0].metrics == again.cases[0].metrics
+    assert (ran.cases[0].outcome, ran.cases[0].metrics["fields_exact"]) == ("passed", 1.0)
+    assert pathlib.Path("r.jsonl").read_bytes() == written
+    if answer is ROUTE and not isinstance(got[1], dict):
+        assert (got[0], str(got[1].fee)) == (got[1], "1.50")
+
+
+def test_an_answer_that_is_data_is_no_object_of_the_expected_type() -> None:
+    answer = {"amount": 1.5}
+    got = []
+    own = ev.evaluator(lambda case: got.append(case.prediction) is None, name="own")
+    suite = ev.suite("data", cases=[ev.Case("a", "q", Pay(amount=Decimal("1.50")))], evaluators=[own])
+    suite.run(lambda _: answer, progress=False)
+    assert got[0] is answer
+
+
+@pytest.mark.parametrize("note", [7, {"typed": "x"}, {"decimals": [["a"]]}, {"other": 1}])
+def test_a_recording_with_another_note_is_refused(
+    note: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    row = {"case": "a", "input": "x", "prediction": 1, "suite": "s", "variant": "", "object": note}
+    pathlib.Path("r.jsonl").write_text(json.dumps(row), encoding="utf-8")
+    suite = ev.suite("note", cases=[ev.Case("a", "q", 1)], checks=[ev.json_equals(1)])
+    with pytest.raises(ev.LlmevalError, match=r"r\.jsonl:1:1 .*expected an object with suite"):
+        suite.run(replay="r.jsonl", progress=False)
+
+
 def test_a_row_keeps_its_types_beside_others() -> None:
     values: list[Any] = [Pay(amount=Decimal("2.5")), Data(raw=b"\xff"), Twice(number=1), {"a": 1}, Bare(), "text"]
     got = []
@@ -308,15 +393,20 @@ def test_keys_that_are_numbers_have_a_type() -> None:
 
 
 MODULE = """
-import os
+import dataclasses, datetime as dt, enum, fractions, os, pathlib, uuid
+from collections import OrderedDict, deque
 from decimal import Decimal
+from typing import NamedTuple
 
+import numpy as np
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, Field, SecretStr, field_validator
 
 import pytest_llmeval as ev
+from pytest_llmeval.core import are_equal
 
 SHARED = "PYTEST_XDIST_WORKER" in os.environ
+NOON = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)
 
 
 class Pay(BaseModel):
@@ -328,11 +418,46 @@ class Base(BaseModel):
 class Sub(Base):
     more: int = 7
 
+class Holder(BaseModel):
+    things: list[Base]
+
 class Data(BaseModel):
     raw: bytes
 
 class Tags(BaseModel):
     names: set[str]
+
+class Camel(BaseModel):
+    user_name: str = Field(alias="userName")
+
+class Hidden(BaseModel):
+    shown: int
+    secret: str = Field("default", exclude=True)
+
+class Kept(BaseModel):
+    word: SecretStr
+
+class Twice(BaseModel):
+    number: int
+
+    @field_validator("number")
+    @classmethod
+    def add(cls, value):
+        return value + 1
+
+@dataclasses.dataclass
+class Entry:
+    value: object
+    later: int = dataclasses.field(init=False, default=0)
+
+class Color(enum.Enum):
+    RED = "red"
+
+class Small(enum.IntEnum):
+    ONE = 1
+
+class Point(NamedTuple):
+    x: int
 
 class Plain:
     def __init__(self, a):
@@ -344,12 +469,22 @@ class Plain:
     def __hash__(self):
         return hash(self.a)
 
-VALUES = [Pay(amount=Decimal("12345678901234567.89")), Data(raw=b"x"), Plain(3), Sub(more=2), Tags(names={"a", "b"}),
-    {1, 2}, b"x", Decimal("1.50"), (1, 2), {1: "a"}, float("nan"), {"a": [1]}]
+VALUES = [Pay(amount=Decimal("12345678901234567.89")), Data(raw=b"x"), Plain(3), Holder(things=[Sub(more=2)]),
+    Tags(names={"a", "b"}), Entry(Decimal("1.50")), Entry(NOON), Camel(userName="x"), Twice(number=1), Kept(word="x"),
+    Hidden(shown=1, secret="x"), [Pay(amount="2.5")], {"a": Sub()}, Color.RED, Small.ONE, Decimal("1.50"), Point(1),
+    fractions.Fraction(1, 3), NOON, NOON.date(), NOON.time(), dt.timedelta(seconds=90), uuid.UUID(int=5), (1, 2),
+    pathlib.PurePosixPath("a/b"), {1, 2}, frozenset("ab"), b"x", float("nan"), 1 + 2j, 2**70, {1: "a"},
+    {1: "a", "1": "b"}, OrderedDict(b=1), deque([1]), np.arange(3), np.int64(3), {"a": [1]}]
+try:
+    import pandas as pd
+    VALUES += [pd.DataFrame({"a": [1, 2]}), pd.Timestamp("2026-01-01")]
+except ImportError:
+    pass
 ROWS = [ev.Case(f"c{n}", value, value) for n, value in enumerate(VALUES)]
 
 def whole(case):
-    return case.expected is case.input and (case.prediction is case.input or SHARED and case.prediction == case.input)
+    same = case.prediction is case.input or SHARED and are_equal(case.prediction, case.input)
+    return case.expected is case.input and same
 
 suite = ev.suite("doors", cases=ROWS, evaluators=[whole], checks=[ev.check(whole, name="looked")], gates=["whole >= 1"],
     target=ev.named(lambda value: value, name="echo"))
@@ -378,5 +513,5 @@ def test_items_tests_and_fixtures_get_the_object(pytester: pytest.Pytester, work
     pytester.makepyfile(MODULE)
     line = ["-m", "pytest", "--llmeval", "-p", "no:cacheprovider", *WITHOUT_UNUSED, *([f"-n{workers}"] * bool(workers))]
     done = run_python(line, os.environ, pytester.path, workers=workers)
-    assert "25 passed" in done.out
+    assert re.search(r"(77|81) passed", done.out)  # two for each of the values, with frames or without, and one for all
     assert done.code == 0

@@ -5,6 +5,7 @@ import re
 import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -412,8 +413,9 @@ class FileSource(Source):
 
 
 def _without_predictions(file: CaseFile) -> CaseFile:
-    file.cases = {name: case.answered(MISSING) for name, case in file.cases.items()}
-    return file
+    bare = copy(file)
+    bare.cases = {name: case.answered(MISSING) for name, case in file.cases.items()}
+    return bare
 
 
 ID_KEYS = ("question_id", "query_id", "id")

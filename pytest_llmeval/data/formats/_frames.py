@@ -3,7 +3,7 @@
 import csv
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import dataclass, field, is_dataclass, replace
 from dataclasses import fields as dataclass_fields
 from itertools import islice
 from pathlib import Path
@@ -176,6 +176,14 @@ class RowSource(FileSource):
     rows: tuple[ObjectRow | BadCell, ...] = ()
     columns: ColumnMap | None = None
     line: int = 1
+    _files: dict[tuple[Path, Path], CaseFile] = field(default_factory=dict, repr=False, compare=False)
+
+    def _data(self, folder: Path) -> CaseFile:
+        """Return the cases of the rows, which are read once: when they are declared."""
+        place = folder, Path.cwd()  # messages name the file relative to them
+        if place not in self._files:
+            self._files[place] = super()._data(folder)
+        return self._files[place]
 
     def read(self, file: CaseFile) -> None:
         """Add the cases of the rows."""

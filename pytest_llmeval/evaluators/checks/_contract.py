@@ -22,7 +22,6 @@ from pytest_llmeval.core import (
     Turn,
     chosen_turns,
     excerpt,
-    form_as,
     format_error,
     grouped,
     price_hint,
@@ -100,7 +99,7 @@ class Subject:
     def expectation(self, data: Any) -> Any:
         """Return JSON data as the type of the object that the part is, so that equal objects have equal forms."""
         held = self.case.objects.get("prediction")
-        return data if held is None else form_as(data, held.behind(self.value))
+        return data if held is None else held.reading(data, self.value)
 
     def part(self, name: str) -> Any:
         """Return another part of the prediction, or a figure of the run such as ``latency_s``.
