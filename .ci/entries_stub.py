@@ -36,6 +36,9 @@ Entry: TypeAlias = dict[str, Any]
 
 """
 _HEAD = """
+class EntryFunction:
+    __name__: str
+
 class NamedEvaluator(Struct, frozen=True):
     evaluator: Evaluator
     settings: Mapping[str, Any]

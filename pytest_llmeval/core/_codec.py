@@ -183,6 +183,11 @@ class Opaque(str):
             return False
         return are_equal(self.value, other.value) or (_is_nan(self.value) and _is_nan(other.value))
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether values that differ have texts that differ, which the ``repr`` of a table or an own class may not."""
+        return isinstance(self.value, bytes | bytearray | memoryview | float)
+
     def __ne__(self, other: object) -> bool:
         """Return whether the values differ."""
         return not self == other
@@ -230,6 +235,7 @@ def _description(value: Any) -> str:
         )
     except Exception:  # noqa: BLE001 (a description is users' code)
         text = f"<{kind.__qualname__}>"
+    text = " ".join(text.split()) if "\n" in text else text
     return text if len(text) <= _LONGEST else f"{excerpt(text, _LONGEST)} sha256 {_digest(text)}"
 
 
@@ -417,11 +423,12 @@ _CONVERTED_BY: Final[Mapping[str, Callable[[Any], Any]]] = {
     "__dataclass_fields__": lambda value: {
         each.name: getattr(value, each.name) for each in fields(value) if hasattr(value, each.name)
     },
+    "__attrs_attrs__": lambda value: {each.name: getattr(value, each.name) for each in value.__attrs_attrs__},
     "tolist": lambda value: value.tolist(),
     "to_list": lambda value: value.to_list(),
     "as_py": lambda value: value.as_py(),
 }
-"""What pydantic's models and dataclasses have, and scalars, arrays and series of NumPy, pandas, polars and Arrow."""
+"""What objects of pydantic, dataclasses and attrs have, and scalars, arrays and series of NumPy, pandas, polars, Arrow."""
 
 _CONVERTED_FROM: Final[Sequence[tuple[Any, Callable[[Any], Any] | None]]] = (
     (Enum, lambda value: value.value),

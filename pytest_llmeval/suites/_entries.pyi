@@ -74,6 +74,9 @@ class SuiteArguments(TypedDict, total=False):
     inputs: Sequence[str] | None
     """files and patterns such as `prompts/**` on which answers depend"""
 
+class EntryFunction:
+    __name__: str
+
 class NamedEvaluator(Struct, frozen=True):
     evaluator: Evaluator
     settings: Mapping[str, Any]

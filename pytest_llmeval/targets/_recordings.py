@@ -358,7 +358,7 @@ def recording(
     }
     if hidden and _has_secret(case.prediction, hidden):
         row |= {"prediction": None, WITHHELD: True}
-    elif has_opaque(case.prediction):
+    elif has_opaque(case.prediction) or has_opaque(case.input, inexact=True):
         row |= {"prediction": None, UNWRITTEN: True}
     elif (written := written_object(case)) is not None:
         row[OBJECT] = to_builtins(written)
@@ -477,8 +477,15 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
     return row if isinstance(row, dict) else None
 
 
-def has_opaque(form: Any) -> bool:
-    """Return whether a form has parts that JSON cannot say, so that it cannot be read back."""
+def has_opaque(form: Any, *, inexact: bool = False) -> bool:
+    """Return whether a form has parts that JSON cannot say, so that it cannot be read back.
+
+    Args:
+        form: The form.
+        inexact: Count those alone whose texts do not tell them apart either.
+    """
     if isinstance(form, dict):
-        return any(has_opaque(key) or has_opaque(each) for key, each in form.items())
-    return any(map(has_opaque, form)) if isinstance(form, list) else isinstance(form, Opaque)
+        return any(has_opaque(each, inexact=inexact) for pair in form.items() for each in pair)
+    if isinstance(form, list):
+        return any(has_opaque(each, inexact=inexact) for each in form)
+    return isinstance(form, Opaque) and not (inexact and form.is_exact)

@@ -21,6 +21,7 @@ from pydantic import BaseModel, Field, SecretStr, computed_field, field_validato
 from running import WITHOUT_UNUSED, run_python
 
 import pytest_llmeval as ev
+from pytest_llmeval.core import form_of
 
 UTC = dt.UTC
 
@@ -350,6 +351,24 @@ def test_an_answer_that_is_data_is_no_object_of_the_expected_type() -> None:
     suite = ev.suite("data", cases=[ev.Case("a", "q", Pay(amount=Decimal("1.50")))], evaluators=[own])
     suite.run(lambda _: answer, progress=False)
     assert got[0] is answer
+
+
+def test_inputs_that_look_alike_are_not_taken_for_each_other(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    class Table(Plain):
+        def __repr__(self) -> str:
+            return "a table\nof many rows"
+
+    def ran(value: Any) -> Any:
+        suite = ev.suite("alike", cases=[ev.Case("a", value, 1)], checks=[ev.json_equals(1)])
+        return suite.run(lambda table: table.a, record="r.jsonl", replay="r.jsonl", progress=False)
+
+    with pytest.warns(UserWarning, match="NOT recorded, since they hold what JSON cannot say"):
+        assert (ran(Table(1)).pass_rate.value, ran(Table(2)).pass_rate.value) == (1.0, 0.0)
+    assert str(form_of(Table(1))) == "a table of many rows"
 
 
 @pytest.mark.parametrize("note", [7, {"typed": "x"}, {"decimals": [["a"]]}, {"other": 1}])
