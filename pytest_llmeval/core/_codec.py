@@ -428,7 +428,7 @@ _CONVERTED_BY: Final[Mapping[str, Callable[[Any], Any]]] = {
     "to_list": lambda value: value.to_list(),
     "as_py": lambda value: value.as_py(),
 }
-"""What objects of pydantic, dataclasses and attrs have, and scalars, arrays and series of NumPy, pandas, polars, Arrow."""
+"""What objects of pydantic, dataclasses and attrs have, and arrays and series of NumPy, pandas, polars and Arrow."""
 
 _CONVERTED_FROM: Final[Sequence[tuple[Any, Callable[[Any], Any] | None]]] = (
     (Enum, lambda value: value.value),
