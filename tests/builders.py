@@ -33,8 +33,8 @@ from pytest_llmeval.baselines import HISTORY, ApprovedScore, SnapshotMode, Suite
 from pytest_llmeval.baselines._comparable import Comparable, EvaluatorPrint
 from pytest_llmeval.baselines._scores import Approval, Cases
 from pytest_llmeval.core import CaseRecord, FloatArray, GateResult, LlmevalError, Sums
-from pytest_llmeval.gates import ChangeGate, LimitGate, judge_together, read_gate
-from pytest_llmeval.gates._rules import RULES
+from pytest_llmeval.gates import ChangeGate, LimitGate, judge_together
+from pytest_llmeval.gates._rules import RULES, gate_of_mapping
 from pytest_llmeval.judges import JudgeRequest, Message, Mode, Question, StoredJudgement, Usage, Verdict
 from pytest_llmeval.judges._stored_judgement import components, judgement_key
 from pytest_llmeval.numbers import CaseStatistics, RunPairing
@@ -156,7 +156,7 @@ def parse_gate(text: str) -> LimitGate:
 
 def gate_of(entry: Mapping[str, Any]) -> Any:
     """The gate of a mapping form whose types are right."""
-    return read_gate(entry, lambda kind, values: kind(**values))
+    return gate_of_mapping(entry, lambda kind, values: kind(**values))
 
 
 def binary(worse: int, better: int, same: int) -> tuple[Result, Result]:

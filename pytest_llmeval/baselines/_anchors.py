@@ -85,9 +85,9 @@ def next_anchors(
     guarded = list(dict.fromkeys(gate.metric for gate in suite.regressions))
     stored = {name: each for name in (*old.metrics, *guarded) if (each := old.anchor_of(name)) is not None}
     if anew:
-        return Anchored(discarded=_discarded(stored, "this run takes their place"))
+        return Anchored(discarded=_discarded_anchors(stored, "this run takes their place"))
     unguarded = {name: each for name, each in stored.items() if name in old.anchors and name not in guarded}
-    discarded = _discarded(unguarded, "no gate guards the metric any more")
+    discarded = _discarded_anchors(unguarded, "no gate guards the metric any more")
     anchors: dict[str, Anchor] = {}
     texts: dict[Path, str] = {}
     chains: dict[str, Chain] = {}
@@ -97,20 +97,20 @@ def next_anchors(
         if anchor is None or anchor.statistics == new.cases.statistics:
             continue
         try:
-            text = _text(old, anchor, scores)
+            text = _anchor_statistics(old, anchor, scores)
             if anchor.statistics not in pairings:
                 approved = CaseStatistics.from_lines(StringIO(text), "anchor")
                 pairings[anchor.statistics] = run.pair(approved)
         except (OSError, UnicodeDecodeError, SuiteError) as error:
-            return Anchored(fault=_lost(metric, anchor, error))
+            return Anchored(fault=_lost_anchor(metric, anchor, error))
         pairing = pairings[anchor.statistics]
         links, last = _next_chains(old, new, run, (anchor, text), metric), run.pairing
         linked = last.matching if links and last is not None else pairing.matching
         if not _comparable(old.comparable, new.comparable, linked, _labels(suite, metric)):
             if metric in stored:
-                discarded += _discarded({metric: anchor}, "runs cannot be compared with it any more")
+                discarded += _discarded_anchors({metric: anchor}, "runs cannot be compared with it any more")
             continue
-        if keep or not _better(pairing, run, metric):
+        if keep or not _is_run_better(pairing, run, metric):
             anchors[metric] = anchor
             chains |= links if not pairing.matching.whole else {}
             texts[anchor_file(scores, anchor.statistics)] = text
@@ -125,14 +125,14 @@ def _next_chains(
     Groups have none. Where there was none, the first step is from the anchor to the run approved last.
     """
     gates = [gate for gate in run.suite.regressions if gate.metric == metric and gate.by is None]
-    named = {chain_name(*subject): subject for subject in map(_subject, gates)}
+    named = {chain_name(*subject): subject for subject in map(_gate_subject, gates)}
     if old.cases.statistics == new.cases.statistics:
         return {name: old.chains[name] for name in named if name in old.chains}
     last = None if run.pairing is None else run.approved
     chains: dict[str, Chain] = {}
     first: RunPairing | None = None
     for name, subject in named.items():
-        step = None if last is None else _step(last.pairing, *subject)
+        step = None if last is None else _step_between_runs(last.pairing, *subject)
         if last is None or step is None:
             continue
         chain = old.chains.get(name)
@@ -141,17 +141,17 @@ def _next_chains(
         elif chain is None:
             approved = CaseStatistics.from_lines(StringIO(anchor[1]), "anchor")
             first = first or RunPairing(last.statistics, approved, run.suite.metrics, abstained=run.suite.abstained)
-            chain = _step(first, *subject)
+            chain = _step_between_runs(first, *subject)
         if chain is not None:
             chains[name] = chain.extended(step, {} if subject[-1] else last.pairing.matching.by_content)
     return chains
 
 
-def _subject(gate: ChangeGate) -> tuple[str, Statistic, str | None]:
+def _gate_subject(gate: ChangeGate) -> tuple[str, Statistic, str | None]:
     return gate.metric, "mean" if gate.statistic == "mean" else "value", gate.cluster_by
 
 
-def _step(pairing: RunPairing, metric: str, statistic: Statistic, cluster_by: str | None) -> Chain | None:
+def _step_between_runs(pairing: RunPairing, metric: str, statistic: Statistic, cluster_by: str | None) -> Chain | None:
     if metric not in pairing.table.owner or (cluster_by and not pairing.has_label(cluster_by)):
         return None
     rows = pairing.everything()
@@ -165,7 +165,7 @@ def _chained(run: SuiteRun, metric: str, statistic: Statistic, cluster_by: str |
     scores, name = run.approved_scores, chain_name(metric, statistic, cluster_by)
     if last is None or scores is None or name not in scores.chains:
         return None
-    if _step(last.pairing, metric, statistic, cluster_by) is None:
+    if _step_between_runs(last.pairing, metric, statistic, cluster_by) is None:
         return None
     pairing = run.pair(last.statistics)
     pairing.chains = {name: scores.chains[name]}
@@ -182,13 +182,13 @@ def _before(old: SuiteScores, metric: str) -> Anchor | None:
     return Anchor(last.time, last.commit, old.cases.statistics, {metric: last.values[metric]})
 
 
-def _text(old: SuiteScores, anchor: Anchor, scores: Path) -> str:
+def _anchor_statistics(old: SuiteScores, anchor: Anchor, scores: Path) -> str:
     if anchor.statistics == old.cases.statistics:
         return read_statistics(statistics_file(scores), old)
     return anchor_text(scores, anchor.statistics)
 
 
-def _lost(metric: str, anchor: Anchor, error: Exception) -> str:
+def _lost_anchor(metric: str, anchor: Anchor, error: Exception) -> str:
     value = anchor.values.get(metric)
     what = f"the anchor of {metric} of {anchor.time}" + ("" if value is None else f" ({number(value)})")
     why = f"found no file of its cases ({error})" if isinstance(error, OSError) else str(error)
@@ -196,7 +196,7 @@ def _lost(metric: str, anchor: Anchor, error: Exception) -> str:
     return f"not approved: {what} cannot be used: {why}; {remedy}"
 
 
-def _discarded(anchors: Mapping[str, Anchor], why: str) -> list[str]:
+def _discarded_anchors(anchors: Mapping[str, Anchor], why: str) -> list[str]:
     if not anchors:
         return []
     named = [
@@ -224,7 +224,7 @@ def _comparable(old: Comparable, new: Comparable, matching: CaseMatching, labels
     return measured and judged and (old.cases, old.data, old.repeats) == (new.cases, new.data, new.repeats)
 
 
-def _better(pairing: RunPairing, run: SuiteRun, metric: str) -> bool:
+def _is_run_better(pairing: RunPairing, run: SuiteRun, metric: str) -> bool:
     label = gate_clusters(run.suite, metric)
     if not pairing.matching.whole:
         pairing = _chained(run, metric, "value", label) or pairing
@@ -281,7 +281,7 @@ def anchored_gates(
             known[digest] = _paired(run, approved, scores, digest, texts or {})
         pairing = known[digest]
         if not isinstance(pairing, str) and not pairing.matching.whole and gate.by is None:
-            pairing = _chained(run, *_subject(gate)) or pairing
+            pairing = _chained(run, *_gate_subject(gate)) or pairing
         owned = run.suite.metrics.find(gate.metric)
         if isinstance(pairing, str) or (
             pairing.matching.unchanged and (owned is None or _measured(pairing, owned.label))

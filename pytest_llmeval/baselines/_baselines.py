@@ -72,7 +72,7 @@ def judge_snapshot(run: SuiteRun, settings: SnapshotSettings, mode: SnapshotMode
     try:
         old = run.approved_scores
     except SuiteError as error:
-        return _unreadable(str(error))
+        return _unreadable_scores(str(error))
     new, statistics = _scores(run, settings)
     if old is not None:
         new = replace(new, bridges=old.bridges)
@@ -90,9 +90,9 @@ def judge_snapshot(run: SuiteRun, settings: SnapshotSettings, mode: SnapshotMode
     if writes:
         anchored = next_anchors(old, new, run, path, keep=settings.anchor == "keep", anew=mode.anchor)
         if anchored.fault:
-            return _unreadable(anchored.fault, moved)
+            return _unreadable_scores(anchored.fault, moved)
         verdicts += [SnapshotVerdict(EVERYTHING, "approved", "passed", reason=each) for each in anchored.discarded]
-    pending = _pending(path, old, new, verdicts, writes=writes)
+    pending = _pending_scores(path, old, new, verdicts, writes=writes)
     if writes:
         pool, named = next_pool(old, new, path, settings.pool)
         remembering = replace(new, pool=pool, anchors=anchored.anchors, chains=anchored.chains)
@@ -110,7 +110,7 @@ def judge_snapshot(run: SuiteRun, settings: SnapshotSettings, mode: SnapshotMode
     return SnapshotJudgement(verdicts, remembered=True, moved_limits=moved, pending=pending)
 
 
-def _unreadable(why: str, moved_limits: Mapping[str, str] = {}) -> SnapshotJudgement:
+def _unreadable_scores(why: str, moved_limits: Mapping[str, str] = {}) -> SnapshotJudgement:
     verdict = SnapshotVerdict(EVERYTHING, "unreadable", "failed", reason=why)
     return SnapshotJudgement([verdict], remembered=True, moved_limits=moved_limits)
 
@@ -161,12 +161,12 @@ def _verdicts(
         if not part.matching.whole:
             verdicts = [not_comparable(EVERYTHING, str(part.matching), settings), *verdicts]
     if writes:
-        return [*warned, *map(_approved, verdicts)]
+        return [*warned, *map(_approve_verdict, verdicts)]
     command = mode.command(run.key.runs)
     return [_with_command(each, command) for each in verdicts]
 
 
-def _pending(
+def _pending_scores(
     path: Path, old: SuiteScores | None, new: SuiteScores, verdicts: Sequence[SnapshotVerdict], *, writes: bool
 ) -> PendingFile:
     before, after = texts_of(old), texts_of(new)
@@ -189,7 +189,7 @@ def _scores(run: SuiteRun, settings: SnapshotSettings) -> tuple[SuiteScores, str
         suite=Path(run.key.path).name,
         test=run.key.test,
         variant=run.key.variant,
-        cases=Cases(len(run.records), fingerprint(statistics), sum(map(_errored, run.records))),
+        cases=Cases(len(run.records), fingerprint(statistics), sum(map(_has_errors, run.records))),
         comparable=run.comparable,
         metrics=metrics_of(run.result, settings),
         groups=groups_of(run.result, settings),
@@ -209,7 +209,7 @@ def _limits(suite: LoadedSuite, settings: SnapshotSettings) -> dict[str, str]:
     return {name: "; ".join(sorted(texts)) for name, texts in sorted(limits.items())}
 
 
-def _errored(record: CaseRecord) -> bool:
+def _has_errors(record: CaseRecord) -> bool:
     return bool(record.errors) or any(each.errored for each in record.observations.values())
 
 
@@ -280,7 +280,7 @@ def _counted_as(verdict: SnapshotVerdict) -> str:
     return SUITE_SNAPSHOT if verdict.metric == EVERYTHING else verdict.metric
 
 
-def _approved(verdict: SnapshotVerdict) -> SnapshotVerdict:
+def _approve_verdict(verdict: SnapshotVerdict) -> SnapshotVerdict:
     if verdict.kind == "unchanged":
         return verdict
     return replace(verdict, kind="approved", outcome="passed", reason=f"approved: {verdict.reason}")
@@ -322,10 +322,10 @@ def weigh_rises(
     by_metric: dict[str, Difference] = {}
     for clusters, names in by_label.items():
         by_metric |= differences(pairing, pairing.everything(), names, confidence=_CONFIDENCE, cluster_by=clusters)
-    return [_weighed(each, by_metric[each.metric]) if each.metric in by_metric else each for each in verdicts]
+    return [_weigh_rise(each, by_metric[each.metric]) if each.metric in by_metric else each for each in verdicts]
 
 
-def _weighed(verdict: SnapshotVerdict, difference: Difference) -> SnapshotVerdict:
+def _weigh_rise(verdict: SnapshotVerdict, difference: Difference) -> SnapshotVerdict:
     if verdict.kind != "improved":
         return verdict
     if difference.p_value is not None and difference.p_value <= 1 - _CONFIDENCE:
@@ -372,7 +372,7 @@ def examine_regressions(
     """
     gates = run.suite.regressions
     if unjudged:
-        return [GateEvidence(gate, outcome="not_judged", reason=f"not evaluated: {unjudged}") for gate in gates], None
+        return [gate.without_test("not_judged", f"not evaluated: {unjudged}") for gate in gates], None
     kinds = {verdict.kind for verdict in snapshot.verdicts}
     if "approved" in kinds or (keeper.mode.update and kinds and not kinds & {"unreadable", "not_judged"}):
         reason = "approved: this run is the new baseline"
@@ -383,12 +383,12 @@ def examine_regressions(
         return [*passed, *drifts], None
     if run.is_unchanged and not incomplete:
         reason = "no case ran, since nothing that the suite depends on has changed"
-        return [GateEvidence(gate, outcome="passed", reason=reason) for gate in gates], None
+        return [gate.without_test("passed", reason) for gate in gates], None
     unread = incomplete and not any(gate.partial for gate in gates)
-    baseline = _Baseline() if unread else _baseline(run, keeper)
+    baseline = _Baseline() if unread else _baseline_of_run(run, keeper)
     # Which cases differ, the comparison itself says; a snapshot says it once more, with what to do about it.
     compared = [*(each for each in snapshot.verdicts if each.metric != EVERYTHING), *baseline.doubts]
-    findings = [_examined(gate, baseline, compared, incomplete) for gate in gates]
+    findings = [_examine_gate(gate, baseline, compared, incomplete) for gate in gates]
     if baseline.approved is None:
         return findings, None
     findings, watch = _watched(findings, run, keeper, baseline.approved.cases.statistics)
@@ -411,7 +411,7 @@ def early_pairings(run: SuiteRun, keeper: Keeper) -> Iterator[tuple[ChangeGate, 
         A gate, and ``None`` where there is nothing to compare with, or runs may not be comparable by its metric.
     """
     gates = run.suite.regressions
-    baseline = _baseline(run, keeper)
+    baseline = _baseline_of_run(run, keeper)
     doubted = {each.metric for each in baseline.doubts} - {EVERYTHING}
     for gate in gates:
         yield gate, None if gate.metric in doubted else baseline.pooled or baseline.pairing
@@ -452,7 +452,7 @@ def _watched(
     return out, structs.replace(watch, looks=looks)
 
 
-def _examined(
+def _examine_gate(
     gate: ChangeGate, baseline: _Baseline, verdicts: Sequence[SnapshotVerdict], incomplete: str
 ) -> GateEvidence:
     doubts = [each for each in verdicts if each.kind == "not_comparable" and each.metric in (EVERYTHING, gate.metric)]
@@ -466,7 +466,7 @@ def _examined(
     return structs.replace(evidence, doubt="; ".join(dict.fromkeys([*notes, *(each.reason for each in doubts)])))
 
 
-def _baseline(run: SuiteRun, keeper: Keeper) -> _Baseline:
+def _baseline_of_run(run: SuiteRun, keeper: Keeper) -> _Baseline:
     return _Baseline(run.pairing) if run.baseline is not None else _approved_run(run, keeper)
 
 

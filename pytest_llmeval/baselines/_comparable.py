@@ -71,11 +71,11 @@ def fingerprint(data: Any, shared: "SharedTexts | None" = None) -> str:
         data: The data.
         shared: Texts of large objects that others of a series of calls share, such as the conversation of a question.
     """
-    text = data if isinstance(data, str) else _json(data) if shared is None else shared.json(data, _SHARED_DEPTH)
+    text = data if isinstance(data, str) else _sorted_json(data) if shared is None else shared.json(data, _SHARED_DEPTH)
     return f"sha256:{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:_DIGITS]}"
 
 
-def _json(data: Any) -> str:
+def _sorted_json(data: Any) -> str:
     return _SORTED.encode(plain(data))
 
 
@@ -100,7 +100,7 @@ class SharedTexts:
         if type(value) is list and depth:
             return f"[{', '.join([self.json(each, depth - 1) for each in value])}]"
         if type(value) is not dict or not all(type(name) is str for name in value):
-            return _json(value)
+            return _sorted_json(value)
         known = self._texts.get(id(value))
         if known is not None and known[0] is value:
             self._texts[id(value)] = self._texts.pop(id(value))  # the one that is used longest ago goes first
@@ -109,7 +109,7 @@ class SharedTexts:
             parts = (f"{encode_basestring_ascii(name)}: {self.json(value[name], depth - 1)}" for name in sorted(value))
             text = f"{{{', '.join(parts)}}}"
         else:
-            text = _json(value)
+            text = _sorted_json(value)
         if len(text) > _LONG:
             if len(self._texts) >= _MOST_SHARED:
                 del self._texts[next(iter(self._texts))]
@@ -125,7 +125,7 @@ def comparable_of(suite: LoadedSuite, judges: Mapping[str, Mapping[str, str]] | 
         judges: Label of an evaluator to what is known of its judge.
     """
     cases = sorted(suite.cases, key=lambda case: case.id)  # their order changes no metric
-    limits = {case.id: _limits(suite, case) for case in cases}
+    limits = {case.id: _case_limits(suite, case) for case in cases}
     limited = any(limits.values())
     shared = SharedTexts()
     return Comparable(
@@ -141,7 +141,7 @@ def comparable_of(suite: LoadedSuite, judges: Mapping[str, Mapping[str, str]] | 
 def evaluator_prints(suite: LoadedSuite) -> dict[str, EvaluatorPrint]:
     """Return what of each evaluator decides its scores, by label."""
     return {
-        label: _print(evaluator, suite.readings[label], suite.path.parent)
+        label: _evaluator_print(evaluator, suite.readings[label], suite.path.parent)
         for label, evaluator in suite.evaluators.items()
     }
 
@@ -159,7 +159,7 @@ def digests_of(suite: LoadedSuite) -> "dict[str, CaseDigest]":
     """Return what each case of a suite is, by its id, so that a later run knows which of them have been edited."""
     from pytest_llmeval.numbers import CaseDigest
 
-    limits, shared = {case.id: _limits(suite, case) for case in suite.cases}, SharedTexts()
+    limits, shared = {case.id: _case_limits(suite, case) for case in suite.cases}, SharedTexts()
     return {
         case.id: CaseDigest(
             fingerprint(_content(case), shared),
@@ -175,20 +175,20 @@ def _content(case: Case) -> list[Any]:
     return [case.input, case.expected, case.labels, *([checks] if checks else [])]
 
 
-def _limits(suite: LoadedSuite, case: Case) -> dict[str, str]:
+def _case_limits(suite: LoadedSuite, case: Case) -> dict[str, str]:
     return {name: str(limit) for name, limit in suite.limits(case).items()}
 
 
-def _print(evaluator: Evaluator, reading: Reading, folder: Path) -> EvaluatorPrint:
+def _evaluator_print(evaluator: Evaluator, reading: Reading, folder: Path) -> EvaluatorPrint:
     options = reading.settings
     for each in fields(evaluator):
         value = getattr(evaluator, each.name)
-        if each.compare and each.name != _SELECTS and value != _default(each):
+        if each.compare and each.name != _SELECTS and value != _option_default(each):
             options[each.name] = _file(value, folder) if each.metadata.get("path") else plain(value)
     return EvaluatorPrint(evaluator.name, evaluator.version, json.loads(json.dumps(options, sort_keys=True)))
 
 
-def _default(option: "Field[Any]") -> Any:
+def _option_default(option: "Field[Any]") -> Any:
     return option.default_factory() if option.default_factory is not MISSING else option.default
 
 

@@ -226,7 +226,11 @@ def read_statistics(path: Path, scores: SuiteScores) -> str:
         SuiteError: They are not those that were approved.
     """
     digest = ""
-    for each in (path, _waiting(path, scores.cases.statistics), path):  # once more: an approval may just have ended
+    for each in (
+        path,
+        _waiting_statistics(path, scores.cases.statistics),
+        path,
+    ):  # once more: an approval may just have ended
         with suppress(FileNotFoundError):
             text = each.read_text(encoding="utf-8")  # line ends are read as one character, even if git changed them
             digest = fingerprint(text)
@@ -241,7 +245,7 @@ def read_statistics(path: Path, scores: SuiteScores) -> str:
     raise SuiteError([Fault(path.name, 0, 0, "", fault)])
 
 
-def _waiting(statistics: Path, digest: str) -> Path:
+def _waiting_statistics(statistics: Path, digest: str) -> Path:
     return statistics.with_name(f".{statistics.name}.{digest.rpartition(':')[2]}")
 
 
@@ -338,7 +342,7 @@ def _write(
     with locked(beside):
         if beside.is_dir():  # found out only after the scores were written, it would leave them without statistics
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(beside))
-        waiting = _waiting(beside, fingerprint(statistics))
+        waiting = _waiting_statistics(beside, fingerprint(statistics))
         missing = {each: text for each, text in named.items() if not has_text(each, text)}
         new = [waiting, *(each for each in missing if not each.exists())]
         try:
@@ -396,11 +400,11 @@ def answers_text(cases: Iterable[Case], rows: Iterable[Mapping[str, Any]]) -> st
         if row["case"] in inputs and not row.get("withheld"):
             place = row["case"], row.get("repeat", 0)
             stored = {"case": place[0], "input": inputs[place[0]], "prediction": row["prediction"], "repeat": place[1]}
-            lines[place] = _line(stored)
+            lines[place] = _scores_line(stored)
     return "".join(f"{lines[place]}\n" for place in sorted(lines))
 
 
-def _line(row: Mapping[str, Any]) -> str:
+def _scores_line(row: Mapping[str, Any]) -> str:
     text = json.dumps(row, ensure_ascii=False, sort_keys=True)
     try:
         text.encode("utf-8")

@@ -62,7 +62,7 @@ def append_runs(
     path = root / HISTORY
     if not path.parent.exists():
         make_working_folder(path.parent)
-    append_text(path, "".join(_line(*run, time, commit) + "\n" for run in runs))
+    append_text(path, "".join(_history_line(*run, time, commit) + "\n" for run in runs))
 
 
 def earlier_looks(root: Path | None, key: SuiteKey, watch: RunWatch) -> "dict[str, list[WatchedRun]]":
@@ -122,7 +122,9 @@ def _lines(root: Path | None, holding: str) -> Iterator[Mapping[str, Any]]:
                     yield data
 
 
-def _line(run: SuiteRun, gates: Sequence[GateResult], watch: RunWatch | None, time: str, commit: str | None) -> str:
+def _history_line(
+    run: SuiteRun, gates: Sequence[GateResult], watch: RunWatch | None, time: str, commit: str | None
+) -> str:
     metrics = {**run.result.metrics, "pass_rate": run.result.pass_rate}
     if (cost := run.result.usage.get("total_cost_usd")) is not None and cost.value is not None:
         metrics["total_cost_usd"] = cost
@@ -199,7 +201,7 @@ def read_history(suite: Path, root: Path) -> History:
     display = display_path(suite.resolve(), root.resolve())
     for line in _noted_lines(root, faults):
         if line.path == display:
-            runs.setdefault((line.test, line.variant), []).append(_run(line))
+            runs.setdefault((line.test, line.variant), []).append(_point_of_run(line))
     approvals = dict(_approvals(suite, root, faults))
     timelines = []
     for test, variant in sorted({*runs, *approvals}):
@@ -217,7 +219,7 @@ def _of_module(module: Path, root: Path) -> History:
         scores = read_if_there(path, display_path(path.resolve(), root.resolve()), TestScores)
     except SuiteError as error:
         return History([], list(error.faults))
-    points = sorted(_approved(scores), key=lambda point: point.time) if scores is not None else []
+    points = sorted(_approved_points(scores), key=lambda point: point.time) if scores is not None else []
     return History([Timeline(display_path(module.resolve(), root.resolve()), "", points)] if points else [], [])
 
 
@@ -257,7 +259,7 @@ def _read(document: Document) -> "_HistoryLine | Fault":
     return line
 
 
-def _run(line: _HistoryLine) -> Point:
+def _point_of_run(line: _HistoryLine) -> Point:
     time = moment_of(line.time)
     assert time is not None
     return Point(time, line.commit or "", line.values, line.intervals, line.gates, line.cases, line.basis)
@@ -281,15 +283,15 @@ def _approvals(
                 faults += error.faults
                 continue
             if scores.suite == suite.name:
-                yield (scores.test, scores.variant), (list(_points(scores)), set(_bridged(scores)))
+                yield (scores.test, scores.variant), (list(_points_of_scores(scores)), set(_bridged(scores)))
 
 
-def _points(scores: SuiteScores) -> Iterator[Point]:
-    for point in _approved(scores):
+def _points_of_scores(scores: SuiteScores) -> Iterator[Point]:
+    for point in _approved_points(scores):
         yield _last(point, scores) if point.values is scores.history[-1].values else point
 
 
-def _approved(scores: SuiteScores | TestScores) -> Iterator[Point]:
+def _approved_points(scores: SuiteScores | TestScores) -> Iterator[Point]:
     for each in scores.history:
         time = moment_of(each.time)
         if time is not None:

@@ -255,11 +255,11 @@ def render(scores: SuiteScores | TestScores) -> str:
 
     Its checksum is that of everything else, so it does not depend on line ends and blanks.
     """
-    return _text({**_data(scores), _CHECKSUM: _checksum(scores)})
+    return _scores_text({**_data(scores), _CHECKSUM: _scores_checksum(scores)})
 
 
-def _checksum(scores: SuiteScores | TestScores) -> str:
-    return fingerprint(_text(_data(scores)))
+def _scores_checksum(scores: SuiteScores | TestScores) -> str:
+    return fingerprint(_scores_text(_data(scores)))
 
 
 def _data(scores: SuiteScores | TestScores) -> dict[str, Any]:
@@ -274,16 +274,16 @@ def _data(scores: SuiteScores | TestScores) -> dict[str, Any]:
     return data
 
 
-def _text(data: Mapping[str, Any]) -> str:
+def _scores_text(data: Mapping[str, Any]) -> str:
     return "".join(_block(data, "")) + "\n"
 
 
 def line_of(score: ApprovedScore) -> str:
     """Return the line of a metric, without its name."""
-    return _line(asdict(score))
+    return _score_line(asdict(score))
 
 
-def _line(value: Any) -> str:
+def _score_line(value: Any) -> str:
     if isinstance(value, Mapping) and value.keys() == _SCORE:
         # The value first, signature and abstentions only where there are some: this is the line that people compare.
         known = {name: each for name, each in value.items() if each != "" and not (name == "abstained" and each == 0)}
@@ -297,14 +297,14 @@ def _block(value: Any, indent: str) -> Iterator[str]:
     if isinstance(value, Mapping) and any(isinstance(each, Mapping | tuple) for each in value.values()):
         yield "{\n"
         for number, key in enumerate(sorted(value)):
-            yield f"{',' + chr(10) if number else ''}{deeper}{_line(key)}: "
+            yield f"{',' + chr(10) if number else ''}{deeper}{_score_line(key)}: "
             yield from _block(value[key], deeper)
         yield f"\n{indent}}}"
     elif isinstance(value, tuple) and value:
-        items = f",\n{deeper}".join(_line(each) for each in value)
+        items = f",\n{deeper}".join(_score_line(each) for each in value)
         yield f"[\n{deeper}{items}\n{indent}]"
     else:
-        yield _line(value)
+        yield _score_line(value)
 
 
 def parse(path: Path, display_path: str, kind: type[SuiteScores] | type[TestScores]) -> Any:
@@ -368,7 +368,7 @@ def _contradictions(document: Document, scores: SuiteScores | TestScores) -> Ite
 
 def _edits(document: Document, scores: SuiteScores | TestScores) -> Iterator[Fault]:
     """Yield that something was changed, where nothing contradicts it."""
-    checksum, expected = document.data.get(_CHECKSUM), _checksum(scores)
+    checksum, expected = document.data.get(_CHECKSUM), _scores_checksum(scores)
     if checksum != expected:
         fault = (
             f"found {describe(checksum)}, expected {expected!r}: the file was changed by hand or merged line by line"

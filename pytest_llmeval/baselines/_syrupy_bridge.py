@@ -104,16 +104,16 @@ class ScoreExtension(AbstractSyrupyExtension):
         for location, file in self.files.items():
             # syrupy deletes files without snapshots, so one of which this run knows none must not be found.
             if file.before and file.path.parent == folder:
-                collections.add(_collection(location, list(file.before)))
+                collections.add(_snapshot_collection(location, list(file.before)))
         for path in sorted(folder.glob(f"*.{SCORES}")) if self.orphans else ():
             if str(path) not in self.files and is_orphan(path):
-                collections.add(_collection(str(path), [path.name.removesuffix(f".{SCORES}")]))
+                collections.add(_snapshot_collection(str(path), [path.name.removesuffix(f".{SCORES}")]))
         return collections
 
     def read_snapshot_collection(self, *, snapshot_location: str) -> SnapshotCollection:
         """Return what a file of this run held before."""
         file = self.files.get(snapshot_location)
-        return _collection(snapshot_location, list(file.before) if file else [])
+        return _snapshot_collection(snapshot_location, list(file.before) if file else [])
 
     def read_snapshot_data_from_location(self, *, snapshot_location: str, snapshot_name: str, session_id: str) -> Any:
         """Return the text that a snapshot had before this run."""
@@ -133,7 +133,7 @@ class ScoreExtension(AbstractSyrupyExtension):
             remove_files(path)
 
 
-def _collection(location: str, names: Sequence[str]) -> SnapshotCollection:
+def _snapshot_collection(location: str, names: Sequence[str]) -> SnapshotCollection:
     collection = SnapshotCollection(location=location)
     for name in names:
         collection.add(Snapshot(name=name))

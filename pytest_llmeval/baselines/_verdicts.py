@@ -128,7 +128,7 @@ def not_comparable(
 
 def first_approved(metric: str, value: float | None) -> SnapshotVerdict:
     """Return the verdict on a metric of scores that are approved for the first time."""
-    reason = "has no value" if value is None else f"is {_text(value)}"
+    reason = "has no value" if value is None else f"is {_score_text(value)}"
     return SnapshotVerdict(metric, "approved", "passed", value, reason=f"approved: {reason}")
 
 
@@ -149,18 +149,18 @@ def compare_scores(
         return SnapshotVerdict(metric, "unchanged", "passed", reason="has no value, as approved")
     if value is None:
         return SnapshotVerdict(
-            metric, "fell_beyond", "failed", None, approved, f"has no value; approved: {_text(approved)}"
+            metric, "fell_beyond", "failed", None, approved, f"has no value; approved: {_score_text(approved)}"
         )
     if approved is None:
-        return SnapshotVerdict(metric, "new", "passed", value, None, f"is {_text(value)}; approved: no value")
+        return SnapshotVerdict(metric, "new", "passed", value, None, f"is {_score_text(value)}; approved: no value")
     change = value - approved
     if abs(change) < _UNIT:
-        return SnapshotVerdict(metric, "unchanged", "passed", value, approved, f"is {_text(value)}, as approved")
-    moved = f"{'rose' if change > 0 else 'fell'} from {_text(approved)} to {_text(value)}"
+        return SnapshotVerdict(metric, "unchanged", "passed", value, approved, f"is {_score_text(value)}, as approved")
+    moved = f"{'rose' if change > 0 else 'fell'} from {_score_text(approved)} to {_score_text(value)}"
     if (change > 0) == higher_is_better:
         return SnapshotVerdict(metric, "improved", "passed", value, approved, f"{moved}: improved")
     allowed = tolerance.at(approved)
-    worse = f"{moved}, worse by {_text(abs(change))}; tolerance {tolerance}"
+    worse = f"{moved}, worse by {_score_text(abs(change))}; tolerance {tolerance}"
     within = abs(change) <= allowed + TOLERANCE
     return SnapshotVerdict(
         metric, "fell_within" if within else "fell_beyond", "passed" if within else "failed", value, approved, worse
@@ -202,7 +202,7 @@ def judge_scores(
         if approved is None:
             later = f"a new metric; once it is approved, its tolerance is {settings.tolerance_of(metric)}"
             verdicts.append(
-                SnapshotVerdict(metric, "new", "passed", score.value, None, f"is {_text(score.value)}: {later}")
+                SnapshotVerdict(metric, "new", "passed", score.value, None, f"is {_score_text(score.value)}: {later}")
             )
             continue
         why = changed_measure(metric, deciding(metric), old, new.comparable, display_path)
@@ -211,7 +211,7 @@ def judge_scores(
             verdicts.append(not_comparable(metric, why, settings, score.value, approved.value))
             continue
         better = not metrics.lower_is_better(metric)
-        verdict = _judged(metric, approved, score, settings, better=better, shift=shifts.get(metric))
+        verdict = _verdict_on_score(metric, approved, score, settings, better=better, shift=shifts.get(metric))
         if verdict.outcome == "failed" and settings.leaves(metric) and gated(metric):
             verdict = replace(verdict, outcome="passed", reason=f"left to the gate with max_drop: {verdict.reason}")
         verdicts.append(verdict)
@@ -220,7 +220,7 @@ def judge_scores(
     return verdicts
 
 
-def _judged(
+def _verdict_on_score(
     metric: str,
     approved: ApprovedScore,
     score: ApprovedScore,
@@ -243,7 +243,7 @@ def _judged(
         allowed = tolerance.at(value)
         wider = compare_scores(metric, score.value, value, Tolerance(allowed + unsure), higher_is_better=better)
         if wider.outcome == "passed" and unsure > allowed + TOLERANCE:
-            wide = f"cannot tell: the bridge between the judges leaves {_text(rounded(unsure))} open"
+            wide = f"cannot tell: the bridge between the judges leaves {_score_text(rounded(unsure))} open"
             wider = replace(verdict, reason=f"{wide}, more than is tolerated; {verdict.reason}")
         verdict = wider
     if shift is not None:
@@ -260,20 +260,20 @@ def told_shifts(verdicts: Iterable[SnapshotVerdict], shifts: Mapping[str, Shift]
     return [
         each
         if each.metric not in shifts or each.kind == "not_comparable"
-        else replace(each, reason=f"{each.reason}; {_moved(each, shifts[each.metric])}")
+        else replace(each, reason=f"{each.reason}; {_moved_scale(each, shifts[each.metric])}")
         for each in verdicts
     ]
 
 
-def _moved(verdict: SnapshotVerdict, shift: Shift) -> str:
+def _moved_scale(verdict: SnapshotVerdict, shift: Shift) -> str:
     if shift.rates:
-        return f"on the scale of the former judge, {_text(verdict.value)} by the new one"
-    return f"{_text(verdict.approved)} when approved, which a change of judge moves by {shift}"
+        return f"on the scale of the former judge, {_score_text(verdict.value)} by the new one"
+    return f"{_score_text(verdict.approved)} when approved, which a change of judge moves by {shift}"
 
 
 def vanished(metric: str, approved: float | None, *, warn: bool = False) -> SnapshotVerdict:
     """Return the verdict on a metric that was approved and is not measured any more."""
-    reason = f"no longer exists; approved: {_text(approved)}"
+    reason = f"no longer exists; approved: {_score_text(approved)}"
     return SnapshotVerdict(metric, "vanished", "passed" if warn else "failed", None, approved, reason)
 
 
@@ -301,7 +301,7 @@ def changed_measure(
     old = approved.comparable
     changes: list[str] = []
     for label in sorted(labels):
-        changes += _changes(label, old, new)
+        changes += _evaluator_changes(label, old, new)
         bridge = bridge_of(approved.bridges, label, old.judges.get(label, {}), new.judges.get(label, {}))
         if bridge is None or metric not in bridge.shifts:
             changes += _changed_judge(label, old, new, display_path)
@@ -350,7 +350,7 @@ def _can_be_asked(model: str) -> bool:
     return model.partition(":")[0] in PROVIDERS and not model.startswith("fixture:")
 
 
-def _changes(label: str, old: Comparable, new: Comparable) -> Iterator[str]:
+def _evaluator_changes(label: str, old: Comparable, new: Comparable) -> Iterator[str]:
     before, after = old.evaluators.get(label), new.evaluators.get(label)
     if before is not None and after is not None:
         if before.name != after.name:
@@ -382,5 +382,5 @@ def changed_signature(approved: str, now: str, shift: Shift | None = None) -> st
     return "" if now == approved else f"computed as {now or 'nothing'!r}, {approved or 'nothing'!r} when approved"
 
 
-def _text(value: float | None) -> str:
+def _score_text(value: float | None) -> str:
     return "n/a" if value is None else limit(value)

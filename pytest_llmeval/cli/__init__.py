@@ -44,11 +44,11 @@ _HEADINGS = ("start", "look", "advanced", "tasks")
 def register(registry: "Registry") -> None:
     """Add the commands of the kernel."""
     for name in COMMANDS:
-        command = _command(name)
+        command = _core_command(name)
         registry.register_command(name, command.add_arguments, command.help, command.group)
 
 
-def _command(name: str) -> "Command":
+def _core_command(name: str) -> "Command":
     from pytest_llmeval.suites import Command
 
     function, text = COMMANDS[name]
@@ -68,13 +68,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if listed[:1] == ["--json"] and len(listed) > 1:
         from pytest_llmeval.cli._console import as_json
 
-        return as_json(listed[1:], _run)
+        return as_json(listed[1:], _run_command)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Ids can be in any script; a pipe on Windows may support only a few.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         try:
-            return _run(listed)
+            return _run_command(listed)
         finally:
             sys.stdout.flush()
     except BrokenPipeError:
@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
 
 
-def _run(arguments: list[str]) -> int:
+def _run_command(arguments: list[str]) -> int:
     from pytest_llmeval.cli._console import CommandResult, deliver, say
     from pytest_llmeval.core import LlmevalError, OptionError, SuiteError
     from pytest_llmeval.data import collector_paused
@@ -93,7 +93,7 @@ def _run(arguments: list[str]) -> int:
     name = arguments[0] if arguments else ""
     try:
         if name in COMMANDS:
-            commands = {name: _command(name)}
+            commands = {name: _core_command(name)}
         else:
             registry = shipped_registry()
             if name not in registry.commands:

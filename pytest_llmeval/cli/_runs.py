@@ -37,10 +37,10 @@ def add_merge(parser: ArgumentParser) -> None:
         *("report", "snapshot-update", "snapshot-anchor", "mutate", "mutate-seed", "require-gates"),
         *("rootdir", "verbose"),
     )
-    parser.set_defaults(run=_merge, bulk=True)
+    parser.set_defaults(run=_merge_command, bulk=True)
 
 
-def _merge(options: Namespace) -> CommandResult:
+def _merge_command(options: Namespace) -> CommandResult:
     from pytest_llmeval.baselines import SnapshotMode
     from pytest_llmeval.run import RunTerms, finish_run, merge_shards
 
@@ -61,7 +61,7 @@ def _merge(options: Namespace) -> CommandResult:
         family=ran.family,
     )
     mode = SnapshotMode(update=options.snapshot_update, anchor=options.snapshot_anchor)
-    finished = finish_run(run, terms, suites, mode, recordings=_recordings(ran, root))
+    finished = finish_run(run, terms, suites, mode, recordings=_recordings_of_shards(ran, root))
     result = run_result(finished, options, root, _failed_elsewhere(run))
     if run.requests:
         result = _with_pending(result, run.requests, root)
@@ -126,12 +126,12 @@ def _opened(files: Sequence[Path], rootdir: Path | None) -> "tuple[Path, list[Sh
     here = (rootdir or Path.cwd()).resolve()
     if rootdir is not None and not rootdir.is_dir():
         raise LlmevalError(f"--rootdir={rootdir}: found no folder")
-    shards = _read(files, here)
+    shards = _read_shards(files, here)
     paths = {each.path for shard in shards for each in shard.origin.suites}
     above = [] if rootdir is not None else here.parents
     root = next((each for each in above if all(_is_there(each, path) for path in paths)), here)
     has_all = all(_is_there(here, path) for path in paths)
-    return (here, shards) if has_all or root == here else (root, _read(files, root))
+    return (here, shards) if has_all or root == here else (root, _read_shards(files, root))
 
 
 def _is_there(folder: Path, path: str) -> bool:
@@ -139,7 +139,7 @@ def _is_there(folder: Path, path: str) -> bool:
     return (folder / path.partition(IN_MODULE)[0]).is_file()
 
 
-def _read(files: Sequence[Path], root: Path) -> "list[ShardFile]":
+def _read_shards(files: Sequence[Path], root: Path) -> "list[ShardFile]":
     from pytest_llmeval.run import read_shard
 
     shards, faults = [], []
@@ -165,7 +165,7 @@ def _is_own(folder: Path, root: Path, foreign: Collection[Path]) -> bool:
     return folder.is_relative_to(root) and not any(folder.is_relative_to(each) for each in foreign)
 
 
-def _recordings(ran: "ShardOptions", root: Path) -> "Recordings | None":
+def _recordings_of_shards(ran: "ShardOptions", root: Path) -> "Recordings | None":
     from pytest_llmeval.targets import Recordings
 
     path, mode = ran.predictions, ran.predictions_mode
@@ -173,7 +173,7 @@ def _recordings(ran: "ShardOptions", root: Path) -> "Recordings | None":
 
 
 def _failed_elsewhere(run: "RunRecord") -> list[str]:
-    """Return what failed in shards besides cases."""
+    """Return failures of merged shards that are not failures of cases."""
     reasons = [f"{counted(len(run.failures), 'other test')} failed in the shards"] if run.failures else []
     return [*reasons, "tests could not be collected"] if run.uncollected else reasons
 

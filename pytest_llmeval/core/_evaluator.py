@@ -393,7 +393,7 @@ class ErrorBucket(Struct, frozen=True):
 
     def holds(self, score: float | None, details: Mapping[str, Any] = _NO_DETAILS) -> bool:
         """Return whether a case belongs into the bucket; a score that does not exist belongs into none."""
-        if self.details and any(_has(details, name) for name in self.details):
+        if self.details and any(_holds_detail(details, name) for name in self.details):
             return True
         if score is None:
             return False
@@ -409,9 +409,9 @@ class ErrorBucket(Struct, frozen=True):
         return " or ".join([*limits, *([f"with {' or '.join(self.details)}"] if self.details else [])])
 
 
-def _has(details: Mapping[str, Any], name: str) -> bool:
+def _holds_detail(details: Mapping[str, Any], name: str) -> bool:
     inner = (each for each in details.values() if isinstance(each, Mapping))
-    return bool(details.get(name)) or any(_has(each, name) for each in inner)
+    return bool(details.get(name)) or any(_holds_detail(each, name) for each in inner)
 
 
 def name_of(evaluator: Evaluator) -> str:

@@ -192,11 +192,11 @@ def mean_of_repeats(observations: Sequence[Observation]) -> Observation:
     """
     undefined = {
         name: why
-        for name, why in _reasons(observations, "undefined").items()
+        for name, why in _reasons_by_metric(observations, "undefined").items()
         if all(name in each.undefined for each in observations)
     }
     counts = {name: total / len(observations) for name, total in Totals.add_up(observations).items()}
-    errored = _reasons(observations, "errored")
+    errored = _reasons_by_metric(observations, "errored")
     abstained = abstained_of(undefined, observations)
     return Observation(counts, observations[0].details, undefined, _first_malformed(observations), errored, abstained)
 
@@ -206,7 +206,7 @@ def abstained_of(undefined: Iterable[str], observations: Sequence[Observation]) 
     return tuple(name for name in undefined if any(name in each.abstained for each in observations))
 
 
-def _reasons(observations: Sequence[Observation], kind: Literal["undefined", "errored"]) -> dict[str, str]:
+def _reasons_by_metric(observations: Sequence[Observation], kind: Literal["undefined", "errored"]) -> dict[str, str]:
     reasons: dict[str, str] = {}
     for number, each in enumerate(observations, 1):
         for name, why in getattr(each, kind).items():

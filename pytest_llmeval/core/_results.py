@@ -363,7 +363,7 @@ class Result:
             MissingExtraError: narwhals is not installed.
             ImportError: The library is not installed.
         """
-        return data_frame(_wide(self.repeats or self, repeated=self.repeats is not None), library)
+        return data_frame(_wide_columns(self.repeats or self, repeated=self.repeats is not None), library)
 
     @overload
     def scores(self, library: 'Literal["pandas"] | None' = None) -> "pandas.DataFrame": ...
@@ -477,7 +477,7 @@ _LONGEST_LINE = 160
 _LONGEST_REASON = 400
 
 
-def _wide(result: Result, *, repeated: bool) -> dict[str, list[Any]]:
+def _wide_columns(result: Result, *, repeated: bool) -> dict[str, list[Any]]:
     labels = sorted({f"label.{name}" for record in result.records for name in record.labels})
     fixed = {*_CASE_COLUMNS, *labels}
     columns = {name: f"metric.{name}" if name in fixed else name for name in result.metrics}
@@ -568,7 +568,7 @@ class MetricIndex(Struct, frozen=True, dict=True):
         """Return the index of evaluators by label; one that exists already as it is."""
         if isinstance(evaluators, MetricIndex):
             return evaluators
-        return cls(evaluators, {label: _declared(label, evaluator) for label, evaluator in evaluators.items()})
+        return cls(evaluators, {label: _declared_metrics(label, evaluator) for label, evaluator in evaluators.items()})
 
     def extended(self, evaluators: "Mapping[str, Evaluator] | MetricIndex") -> "MetricIndex":
         """Return an index of more evaluators."""
@@ -577,7 +577,7 @@ class MetricIndex(Struct, frozen=True, dict=True):
 
     def full_name(self, label: str, name: str) -> str:
         """Return the name in the suite of what an evaluator calls `name`."""
-        return _prefix(label, self.evaluators[label]) + name
+        return _metric_prefix(label, self.evaluators[label]) + name
 
     def find(self, name: str) -> OwnedMetric | None:
         """Return the metric of a name; of a member of a family, such as ``f1[joy]``, the declaration of the family."""
@@ -611,10 +611,10 @@ class MetricIndex(Struct, frozen=True, dict=True):
         return {self.full_name(each.label, each.metric.family): each for each in families}
 
 
-def _prefix(label: str, evaluator: Evaluator) -> str:
+def _metric_prefix(label: str, evaluator: Evaluator) -> str:
     return "" if label == evaluator.name else f"{label}."
 
 
-def _declared(label: str, evaluator: Evaluator) -> list[OwnedMetric]:
-    prefix = _prefix(label, evaluator)
+def _declared_metrics(label: str, evaluator: Evaluator) -> list[OwnedMetric]:
+    prefix = _metric_prefix(label, evaluator)
     return [OwnedMetric(prefix + metric.name, label, evaluator, metric) for metric in evaluator.describe()]

@@ -33,7 +33,7 @@ _REMEMBERED = 1 << 12
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _quoted(text: str) -> str:
+def _quoted_label(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
@@ -44,7 +44,7 @@ def label_key(value: Any) -> str | None:
         The text; ``None`` for what cannot be a label (null, a list, an object, a number that is not finite).
     """
     if type(value) is str:
-        return _quoted(value)
+        return _quoted_label(value)
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return json.dumps(value, ensure_ascii=False) if isinstance(value, (str, int, float)) else None

@@ -64,7 +64,7 @@ def turns_of(case: Case, parts: Parts) -> list[Case]:
     figures = case.origin.figures if case.origin is not None else {}
     turns = []
     for number, (start, end) in enumerate(zip(starts, ends, strict=True)):
-        prediction = _answer(messages[start:end])
+        prediction = _conversation_answer(messages[start:end])
         turns.append(
             replace(
                 case,
@@ -101,7 +101,7 @@ def expected_turns(expected: Any) -> Sequence[Any] | None:
     return turns if isinstance(turns, list) else None
 
 
-def _answer(messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _conversation_answer(messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     replies = [each for each in messages if each.get("role") == "assistant"]
     answer: dict[str, Any] = {"messages": list(messages)}
     if replies:

@@ -6,7 +6,6 @@ from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
     from pytest_llmeval.data._model_text import CLOSING_TAG, UnfinishedThoughtsError, begins_with_data, spoken_text
-    from pytest_llmeval.data.files import looks_like_suite, top_level_keys
     from pytest_llmeval.data.files._json import JsonParser, RejectedError, nests_too_deep, repeated_key, unique_keys
     from pytest_llmeval.data.files._places import (
         IN_MODULE,
@@ -62,6 +61,7 @@ if TYPE_CHECKING:
         collector_paused,
         decode,
         load_json,
+        looks_like_suite,
         parse_csv,
         read_bytes,
         read_csv,
@@ -70,6 +70,7 @@ if TYPE_CHECKING:
         read_json,
         read_jsonl,
         read_text,
+        top_level_keys,
     )
     from pytest_llmeval.data.formats import SOURCES
     from pytest_llmeval.data.formats._base import (
@@ -109,8 +110,9 @@ _HOMES = {
         "begins_with_data",
         "spoken_text",
     ),
-    "files": ("looks_like_suite", "top_level_keys"),
     "files.documents": (
+        "looks_like_suite",
+        "top_level_keys",
         "Document",
         "MAX_LINE_BYTES",
         "check_regular",

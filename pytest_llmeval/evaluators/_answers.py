@@ -12,7 +12,6 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from pytest_llmeval.core import Case, EvaluatorError, Missing, Opaque, Parts, expectation, listed, quotation
-from pytest_llmeval.data import repeated_key
 
 if TYPE_CHECKING:
     import regex
@@ -192,6 +191,8 @@ def _parsed(text: str) -> Any:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     data = dict(pairs)
     if len(data) != len(pairs):
+        from pytest_llmeval.data import repeated_key
+
         twice = quotation(repeated_key(pairs), _LONGEST)
         raise NoJsonError(f"found the key {twice} twice in one object, expected it once")
     return data

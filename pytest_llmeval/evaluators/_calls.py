@@ -128,23 +128,25 @@ def read_steps(messages: Sequence[Any]) -> list[MessageStep]:
     steps = []
     for message, own in zip(messages, items, strict=True):
         own_calls = [next(calls) for item in own if _is_call(item)]
-        role, text = _author(message), _text(message)
+        role, text = _message_author(message), _text(message)
         if role == "user" and not text and own:  # Anthropic's results stand in messages of the user
             role = None
         steps.append(MessageStep(role, text, own_calls))
     return steps
 
 
-def _author(message: Any) -> Literal["user", "assistant"] | None:
+def _message_author(message: Any) -> Literal["user", "assistant"] | None:
     if not is_message(message):
         return None
     role = message.get("role", message.get("kind", message.get("type")))
-    if role in _USERS or (role == "request" and any(_type(each) == "user-prompt" for each in _parts(message))):
+    if role in _USERS or (
+        role == "request" and any(_part_type(each) == "user-prompt" for each in _message_parts(message))
+    ):
         return "user"
     return "assistant" if role in _ASSISTANTS else None
 
 
-def _parts(message: Mapping[str, Any]) -> list[Any]:
+def _message_parts(message: Mapping[str, Any]) -> list[Any]:
     listed = [each for name in ("content", "parts") if isinstance(each := message.get(name), list | tuple)]
     return [{"text": part} if isinstance(part, str) else part for each in listed for part in each]
 
@@ -154,7 +156,7 @@ def _text(message: Any) -> str:
         return ""
     if isinstance(content := message.get("content"), str):
         return content
-    parts = [part for part in _parts(message) if isinstance(part, dict) and _type(part) in _TEXTS]
+    parts = [part for part in _message_parts(message) if isinstance(part, dict) and _part_type(part) in _TEXTS]
     texts = [part.get("text", part.get("content")) for part in parts]
     return "\n".join(each for each in texts if isinstance(each, str))
 
@@ -208,7 +210,7 @@ def _expected_call(value: Any, index: int) -> ToolCall:
     return _plain(value) or _call(value, index)
 
 
-def _type(item: Mapping[str, Any]) -> Any:
+def _part_type(item: Mapping[str, Any]) -> Any:
     kind = item.get("part_kind", item.get("type"))
     return kind if isinstance(kind, str) else None
 
@@ -253,7 +255,7 @@ def _item(part: Any, place: str) -> Iterator[Mapping[str, Any]]:
     if isinstance(part, str):
         return
     if isinstance(part, dict):
-        kind = _type(part)
+        kind = _part_type(part)
         if kind in _CALLS | _RESULTS:
             yield part
             return
@@ -283,11 +285,11 @@ def _joined(items: Iterable[Any]) -> list[ToolCall]:
         if _is_call(item):
             calls.append(_plain(item) or _call(item, len(calls)))
             read.append(item)
-        elif _failed(item) or _type(item) == "retry-prompt":
-            call_id = _id(item)
+        elif _is_failed_call(item) or _part_type(item) == "retry-prompt":
+            call_id = _call_id(item)
             # Ids may be used again in later turns: a result belongs to the last call before it.
             place = next(
-                (place for place in reversed(range(len(read))) if call_id and _id(read[place]) == call_id), None
+                (place for place in reversed(range(len(read))) if call_id and _call_id(read[place]) == call_id), None
             )
             if place is not None:
                 calls[place] = calls[place]._replace(failed=True)
@@ -296,10 +298,10 @@ def _joined(items: Iterable[Any]) -> list[ToolCall]:
 
 def _is_call(item: Any) -> bool:
     """Return whether an item of a trace is a call, however it is written, rather than the result of one."""
-    return not (isinstance(item, dict) and _type(item) in _RESULTS) or _plain(item) is not None
+    return not (isinstance(item, dict) and _part_type(item) in _RESULTS) or _plain(item) is not None
 
 
-def _id(item: Any) -> str:
+def _call_id(item: Any) -> str:
     if isinstance(item, dict):
         for name in ("tool_use_id", "call_id", "tool_call_id", "id"):
             if isinstance(value := item.get(name), str):
@@ -307,7 +309,7 @@ def _id(item: Any) -> str:
     return ""
 
 
-def _failed(item: Mapping[str, Any]) -> bool:
+def _is_failed_call(item: Mapping[str, Any]) -> bool:
     status = item.get("status", item.get("outcome"))
     return item.get("is_error") is True or (isinstance(status, str) and status.lower() in _FAILED)
 
@@ -327,17 +329,19 @@ def _call(item: Any, index: int) -> ToolCall:
     function = item.get("function")
     inner = function if isinstance(function, dict) else item
     name = inner.get("name", inner.get("tool_name"))
-    if name is None and (kind := _type(item)) in _BUILT_IN:  # OpenAI runs these itself, and names them by their type
-        return ToolCall(kind.removesuffix("_call"), {}, _failed(item))
-    if _type(item) == "custom_tool_call" and isinstance(item.get("input"), str):
-        return ToolCall(str(name), {"input": item["input"]}, _failed(item))  # its input is text of any form
+    if (
+        name is None and (kind := _part_type(item)) in _BUILT_IN
+    ):  # OpenAI runs these itself, and names them by their type
+        return ToolCall(kind.removesuffix("_call"), {}, _is_failed_call(item))
+    if _part_type(item) == "custom_tool_call" and isinstance(item.get("input"), str):
+        return ToolCall(str(name), {"input": item["input"]}, _is_failed_call(item))  # its input is text of any form
     if not isinstance(name, str) or not name:
         return ToolCall("", {}, fault=f"[{index}].name: found {describe_found(name)}, expected the name of a tool")
     arguments = inner.get("arguments")
     for key in _OTHER_ARGUMENTS if arguments is None else ():
         arguments = inner.get(key) if arguments is None else arguments
     if isinstance(arguments, dict):
-        return ToolCall(name, arguments, _failed(item))
+        return ToolCall(name, arguments, _is_failed_call(item))
     fault = None
     if isinstance(arguments, str):
         try:
@@ -347,7 +351,7 @@ def _call(item: Any, index: int) -> ToolCall:
     if arguments is not None and not isinstance(arguments, dict):
         fault = f"[{index}].arguments: found {describe_found(arguments)}, expected an object"
         arguments = {}
-    return ToolCall(name, arguments, _failed(item), fault)
+    return ToolCall(name, arguments, _is_failed_call(item), fault)
 
 
 Order: TypeAlias = Literal["exact", "in_order", "any_order", "superset", "subset"]
@@ -430,13 +434,13 @@ def first_parting(repeats: Sequence[Case], redact: Callable[[str], str] = str) -
     for place in range(max(map(len, steps))):
         now = [each[place] if place < len(each) else _END for each in steps]
         if len({each.key for each in now}) > 1:
-            variants = _variants(dict(zip(numbers, now, strict=True)), redact)
+            variants = _variant_actions(dict(zip(numbers, now, strict=True)), redact)
             return {"turn": max(turn, 1) if any(conversations) else None, "step": done + 1, "variants": variants}
         turn, done = (turn + 1, 0) if now[0].is_user else (turn, done + 1)
     return None
 
 
-def _variants(steps: Mapping[int, _Action], redact: Callable[[str], str]) -> list[dict[str, Any]]:
+def _variant_actions(steps: Mapping[int, _Action], redact: Callable[[str], str]) -> list[dict[str, Any]]:
     repeats = grouped((step.key, number) for number, step in steps.items())
     what = {step.key: step.what for step in steps.values()}
     return [{"what": redact(what[key]), "repeats": each} for key, each in repeats.items()]
@@ -472,17 +476,17 @@ class _Read(NamedTuple):
     def steps(self, *, texts: bool) -> Iterator[_Action]:
         """Yield what was done, in order."""
         if self.messages is None:
-            yield from map(_called, self.calls)
+            yield from map(_action_of_call, self.calls)
             return
         for role, text, calls in self.messages:
-            yield from map(_called, calls)
+            yield from map(_action_of_call, calls)
             if role == "user":
                 yield _with_text(_USER, text) if texts else _USER
             elif role == "assistant" and text and not calls:
                 yield _with_text(_ASSISTANT, text) if texts else _ASSISTANT
 
 
-def _called(call: ToolCall) -> _Action:
+def _action_of_call(call: ToolCall) -> _Action:
     arguments = json.dumps(call.arguments or {}, sort_keys=True, ensure_ascii=False, default=str)
     return _Action(f"call {call.name} {arguments}", f"{call.name}({arguments[1:-1]})")
 

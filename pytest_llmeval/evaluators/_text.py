@@ -177,7 +177,7 @@ class TextEvaluator(Evaluator):
         if "exact_match" in self.metrics:
             counts["exact_match"] = max([exact_match(prediction or "", each) for each in references])
             counts["exact_match.n"] = 1
-        for family in _families(
+        for family in _metric_families(
             tuple(name for name in self.metrics if not (by_locomo and name == "f1")),
             self.tokenizer,
             self.wordnet,
@@ -233,7 +233,9 @@ _CITATION = re.compile(
 
 
 @lru_cache(maxsize=64)
-def _families(metrics: tuple[str, ...], tokenizer: str, wordnet: str | None, effective_order: bool) -> list[_Family]:
+def _metric_families(
+    metrics: tuple[str, ...], tokenizer: str, wordnet: str | None, effective_order: bool
+) -> list[_Family]:
     rule = get_tokenizer(tokenizer)
     rouge = tuple(name for name in metrics if name in ROUGE)
     bleu = tuple(name for name in metrics if name in BLEU)

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.gates._change import ChangeGate, GateEvidence
     from pytest_llmeval.gates._contract import (
         Gate,
+        GateFault,
         GateKey,
         GateSource,
         ScoreGate,
@@ -19,26 +20,9 @@ if TYPE_CHECKING:
         waiting_cases,
     )
     from pytest_llmeval.gates._drop import WATCHED_RUNS, DriftGate, DropGate, LiftGate
-    from pytest_llmeval.gates._limit import (
-        LimitGate,
-        gate_form_fault,
-        is_plain_limit,
-        limit_form_fault,
-        mapping_form_fault,
-        range_fault,
-        subject_fault,
-    )
-    from pytest_llmeval.gates._rules import (
-        RULES,
-        GateFault,
-        add_rule,
-        gate_of_text,
-        gate_schema,
-        judge_together,
-        known_keys,
-        read_gate,
-        rule_of_text,
-    )
+    from pytest_llmeval.gates._limit import LimitGate, limit_form_fault, range_fault, subject_fault
+    from pytest_llmeval.gates._reading import read_gate
+    from pytest_llmeval.gates._rules import RULES, add_rule, gate_schema, judge_together, rule_of_text
 
 _HOMES = {
     "_change": (
@@ -47,6 +31,7 @@ _HOMES = {
     ),
     "_contract": (
         "Gate",
+        "GateFault",
         "GateKey",
         "GateSource",
         "ScoreGate",
@@ -65,22 +50,16 @@ _HOMES = {
     ),
     "_limit": (
         "LimitGate",
-        "gate_form_fault",
-        "is_plain_limit",
         "limit_form_fault",
-        "mapping_form_fault",
         "range_fault",
         "subject_fault",
     ),
+    "_reading": ("read_gate",),
     "_rules": (
         "RULES",
-        "GateFault",
         "add_rule",
-        "gate_of_text",
         "gate_schema",
         "judge_together",
-        "known_keys",
-        "read_gate",
         "rule_of_text",
     ),
 }

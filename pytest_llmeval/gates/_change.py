@@ -356,6 +356,10 @@ class ChangeGate(Gate):
         observed = f"{self.subject} {self.noun} {number_beside(change, self.allowed)}"
         return EarlyWords(observed, change, self.allowed, claim)
 
+    def without_test(self, outcome: GateOutcome, reason: str) -> "GateEvidence":
+        """Return the evidence on a gate that is decided, or left open, without a test."""
+        return GateEvidence(self, outcome=outcome, reason=reason)
+
     def examine(self, pairing: "RunPairing | None", incomplete: str = "", absent: str = "") -> "GateEvidence":
         """Test the change, without a verdict: that depends on how many gates are judged together.
 
@@ -365,7 +369,7 @@ class ChangeGate(Gate):
             absent: Why there is no baseline, and what to do.
         """
         if incomplete and not self.partial:
-            return GateEvidence(self, outcome="not_judged", reason=f"not evaluated: {incomplete}")
+            return self.without_test("not_judged", f"not evaluated: {incomplete}")
         if pairing is None:
             return GateEvidence(self, reason=absent or "there is no baseline")
         if unfit := self._unfit(pairing):

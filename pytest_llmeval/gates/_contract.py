@@ -86,6 +86,20 @@ class GateKey(NamedTuple):
         return bool(late > early if self.looser == "more" else late < early)
 
 
+class GateFault(ValueError):  # noqa: N818 (a fault of a user's file)
+    """The faults of a gate.
+
+    Attributes:
+        faults: Key and message; the key is empty for the gate as a whole.
+        at_key: Whether they are about keys and not about their values.
+    """
+
+    def __init__(self, *faults: tuple[str, str], at_key: bool = False) -> None:
+        super().__init__("; ".join(message for _, message in faults))
+        self.faults = faults
+        self.at_key = at_key
+
+
 def owned(*, default: Any = MISSING, kw_only: bool = True, **keys: GateKey) -> Any:
     """Declare a field of a rule with the keys that set it."""
     return field(default=default, kw_only=kw_only, metadata={"keys": keys})

@@ -20,7 +20,7 @@ from pytest_llmeval.core import (
 )
 from pytest_llmeval.data import STRICT, adapter, describe
 from pytest_llmeval.gates._change import Adjusted, ExaminedChange, GateEvidence
-from pytest_llmeval.gates._contract import Gate, GateKey
+from pytest_llmeval.gates._contract import Gate, GateFault, GateKey
 from pytest_llmeval.gates._drop import AnytimeGate, DriftGate, DropGate, GainGate, GainLackGate, LiftGate, SafeGate
 from pytest_llmeval.gates._limit import LimitGate
 
@@ -71,20 +71,6 @@ def rule_of_text(text: str) -> type[Gate] | None:
         if form is not None and text.startswith(f"{form.call}(") and f") {form.operator} " in text:
             return rule
     return None
-
-
-class GateFault(ValueError):  # noqa: N818 (a fault of a user's file)
-    """The faults of a gate.
-
-    Attributes:
-        faults: Key and message; the key is empty for the gate as a whole.
-        at_key: Whether they are about keys and not about their values.
-    """
-
-    def __init__(self, *faults: tuple[str, str], at_key: bool = False) -> None:
-        super().__init__("; ".join(message for _, message in faults))
-        self.faults = faults
-        self.at_key = at_key
 
 
 def known_keys() -> dict[str, GateKey]:
@@ -139,48 +125,39 @@ def rule_of(entry: Mapping[str, Any]) -> type[Gate]:
     raise GateFault(("rule", f"found {describe(name)}{hint}, expected one of {', '.join(map(repr, choices))}"))
 
 
-def read_gate(
-    value: Any, check: Callable[[type, Mapping[str, Any]], Any], cluster_by: str | None = None
-) -> Gate | None:
-    """Read a gate in its mapping form.
+def gate_of_mapping(entry: Mapping[str, Any], check: Callable[[type, Mapping[str, Any]], Any]) -> Gate | None:
+    """Return the gate of a mapping; ``None`` if faults have been reported.
 
     Args:
-        value: The gate in a suite file.
+        entry: The gate in a suite file.
         check: Validates a mapping by a class; reports faults, and returns ``None`` if there are some.
-        cluster_by: The label by which the suite clusters its cases.
-
-    Returns:
-        The gate; ``None`` if faults have been reported.
 
     Raises:
-        GateFault: The value is no gate.
+        GateFault: The keys are those of no rule.
         ValueError: A number is out of range, or keys exclude each other.
     """
-    if not isinstance(value, Mapping):
-        message = f"found {describe(value)}, expected text such as 'f1 >= 0.7' or a mapping with 'metric'"
-        raise GateFault(("", message))
-    rule = rule_of(value)
+    rule = rule_of(entry)
     keys = rule.keys()
-    entry = check(gate_entry(rule), {key: each for key, each in value.items() if key in keys})
-    if foreign := [str(key) for key in value if key not in keys]:
-        raise GateFault(*((key, _foreign(key, rule)) for key in foreign), at_key=True)
-    return None if entry is None else rule.read(vars(entry)).clustered(cluster_by)
+    checked = check(gate_entry(rule), {key: value for key, value in entry.items() if key in keys})
+    if foreign := [str(key) for key in entry if key not in keys]:
+        raise GateFault(*((key, _foreign_key_fault(key, rule)) for key in foreign), at_key=True)
+    return None if checked is None else rule.read(vars(checked))
 
 
-def _foreign(key: str, rule: type[Gate]) -> str:
+def _foreign_key_fault(key: str, rule: type[Gate]) -> str:
     unknown = "" if key in known_keys() else "unknown "
     return f"found the {unknown}key {key!r} in {rule.title}{expected_name(key, rule.keys())}"
 
 
 def gate_schema() -> dict[str, Any]:
     """Return the JSON Schema of the mapping form: the keys of one of the rules."""
-    return {"anyOf": [*map(_schema, RULES)]}
+    return {"anyOf": [*map(_rule_schema, RULES)]}
 
 
-def _schema(rule: type[Gate]) -> dict[str, Any]:
+def _rule_schema(rule: type[Gate]) -> dict[str, Any]:
     keys = rule.keys()
     schema: dict[str, Any] = adapter(gate_entry(rule)).json_schema()
-    properties = {name: _property(schema["properties"][name], keys[name]) for name in keys}
+    properties = {name: _key_schema(schema["properties"][name], keys[name]) for name in keys}
     named = next(each for each in RULES if each.tags == rule.tags) is not rule
     required = ["metric", *(["rule"] if named else [])]
     tagged = {"anyOf": [{"required": [tag]} for tag in rule.tags]} if len(rule.tags) > 1 else {}
@@ -195,7 +172,7 @@ def _schema(rule: type[Gate]) -> dict[str, Any]:
     }
 
 
-def _property(schema: Mapping[str, Any], key: GateKey) -> dict[str, Any]:
+def _key_schema(schema: Mapping[str, Any], key: GateKey) -> dict[str, Any]:
     published = {name: value for name, value in schema.items() if name not in ("title", "default")}
     least = {} if key.least is None else {"minimum": key.least}
     return {**published, "description": without_links(key.meaning), **least}
@@ -246,7 +223,7 @@ def judge_together(findings: Sequence[GateEvidence], files: Sequence[str] = ()) 
     for key, (changes, level) in far.items():
         if changes.is_collapse([other for at, (other, _) in far.items() if at != key], level):
             adjusted[key] = structs.replace(adjusted[key], collapsed=True)
-    return [_judged(finding, adjusted) for finding in findings]
+    return [_judge_gate(finding, adjusted) for finding in findings]
 
 
 def is_unjudged_claim(finding: GateEvidence) -> bool:
@@ -254,12 +231,12 @@ def is_unjudged_claim(finding: GateEvidence) -> bool:
     return finding.gate.claims and not finding.examined and finding.outcome == "not_judged"
 
 
-def _judged(finding: GateEvidence, adjusted: Mapping[int, Adjusted]) -> GateResult:
-    verdict = _verdict(finding, adjusted)
+def _judge_gate(finding: GateEvidence, adjusted: Mapping[int, Adjusted]) -> GateResult:
+    verdict = _gate_verdict(finding, adjusted)
     return replace(verdict, reason=f"{verdict.reason}; {finding.doubt}") if finding.doubt else verdict
 
 
-def _verdict(finding: GateEvidence, adjusted: Mapping[int, Adjusted]) -> GateResult:
+def _gate_verdict(finding: GateEvidence, adjusted: Mapping[int, Adjusted]) -> GateResult:
     gate = finding.gate
     if not finding.examined:
         return gate.result(finding.outcome, finding.value, finding.reason)

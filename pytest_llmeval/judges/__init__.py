@@ -93,7 +93,7 @@ if TYPE_CHECKING:
         replaced_jurors,
         url_fault,
     )
-    from pytest_llmeval.judges._stored_judgement import StoredJudgement
+    from pytest_llmeval.judges._stored_judgement import ReplyStore, StoredJudgement
     from pytest_llmeval.judges.clients import as_client, connect, connect_own, key_variable
     from pytest_llmeval.judges.clients._base import AsyncJudge, Patience, count
     from pytest_llmeval.judges.clients._http import HttpJudge, OpenAI
@@ -142,7 +142,6 @@ if TYPE_CHECKING:
         rubric_mode,
         steps_question,
     )
-    from pytest_llmeval.judges.replies import ReplyStore
 
 _HOMES = {
     "_asking": (
@@ -243,7 +242,10 @@ _HOMES = {
         "replaced_jurors",
         "url_fault",
     ),
-    "_stored_judgement": ("StoredJudgement",),
+    "_stored_judgement": (
+        "ReplyStore",
+        "StoredJudgement",
+    ),
     "clients": (
         "as_client",
         "connect",
@@ -307,7 +309,6 @@ _HOMES = {
         "rubric_mode",
         "steps_question",
     ),
-    "replies": ("ReplyStore",),
 }
 """Module to the names that other packages use of it."""
 

@@ -146,7 +146,7 @@ class Asking:
 
 
 def as_judge_errors(verdicts: Sequence[Verdict | LlmevalError]) -> list[Verdict | JudgeError]:
-    """Return verdicts as evaluators see them: any error is an error of the judge."""
+    """Return the verdicts for an evaluator that asks judges: every error becomes a `JudgeError`."""
     return [
         JudgeError(str(each)) if isinstance(each, LlmevalError) and not isinstance(each, JudgeError) else each
         for each in verdicts

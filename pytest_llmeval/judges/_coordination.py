@@ -229,9 +229,9 @@ class Coordination(Database):
             (expired,) = connection.execute(f"{reserved} <= ?", (run, now)).fetchall()
             (held,) = connection.execute(f"{reserved} > ?", (run, now)).fetchall()
             certain = [sum(parts) for parts in zip(spent, expired, most, strict=True)]
-            if _exceeds(certain, limits):
+            if _exceeds_budget(certain, limits):
                 return Reservation(run, exhausted=True)
-            if _exceeds([sum(parts) for parts in zip(certain, held, strict=True)], limits):
+            if _exceeds_budget([sum(parts) for parts in zip(certain, held, strict=True)], limits):
                 return Reservation(run)
             ((number,),) = connection.execute(_RESERVE, (run, owner, *most, now + ttl)).fetchall()
         return Reservation(run, number)
@@ -283,7 +283,7 @@ class Coordination(Database):
             connection.execute("DELETE FROM leases WHERE substr(owner, 1, ?) = ?", (len(mine), mine))
 
 
-def _exceeds(units: Sequence[float], limits: Budget) -> bool:
+def _exceeds_budget(units: Sequence[float], limits: Budget) -> bool:
     # Money in whole numbers: three times 0.1 is exactly 0.3 here, and any number of calls adds up without error.
     allowed = (limits.calls, limits.tokens, None if limits.usd is None else round(limits.usd * _NANO))
     return any(most is not None and used > most for used, most in zip(units, allowed, strict=True))

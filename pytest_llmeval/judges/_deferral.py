@@ -243,7 +243,7 @@ class Deferral:
             if reply is None:
                 return None
             with suppress(JudgeError):
-                return _read(question, reply)
+                return _read_deferred(question, reply)
         return None
 
     def put(self, question: JurorQuestion) -> JudgeError:
@@ -267,7 +267,7 @@ class Deferral:
                     self.requests.put(self.run, self._request(name, question))
                 return PendingVerdictError()
             try:
-                _read(question, reply)
+                _read_deferred(question, reply)
             except JudgeError as error:
                 fault = error
         return JudgeError(f"the replies to {_ATTEMPTS} deferred requests cannot be read: {fault}", fault.reply)
@@ -308,7 +308,7 @@ def attempts(key: str) -> tuple[str, ...]:
     return (key, *(f"{key}-{number}" for number in range(2, _ATTEMPTS + 1)))
 
 
-def _read(question: JurorQuestion, reply: DeferredReply) -> StoredJudgement:
+def _read_deferred(question: JurorQuestion, reply: DeferredReply) -> StoredJudgement:
     verdict = read_reply(question.question.mode, JudgeReply(reply.text, reply.usage, reply.stopped))
     return StoredJudgement(
         question.key,

@@ -15,7 +15,7 @@ from pytest_llmeval.data import WORKING_FOLDER
 from pytest_llmeval.judges._spec import JudgeSpec, PanelSpec
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judges.replies import ReplyStore
+    from pytest_llmeval.judges._stored_judgement import ReplyStore
 
 _CENTS = 2
 

@@ -82,7 +82,7 @@ class Panel:
         """The judges by name, each of its own."""
         if isinstance(self.judges, Mapping):
             return dict(self.judges)
-        return dict(zip(numbered([_name(each) for each in self.judges]), self.judges, strict=True))
+        return dict(zip(numbered([_name_of_judge(each) for each in self.judges]), self.judges, strict=True))
 
     @property
     def least(self) -> int:
@@ -90,7 +90,7 @@ class Panel:
         return self.min_judges or len(self.judges)
 
 
-def _name(judge: Judgeable) -> str:
+def _name_of_judge(judge: Judgeable) -> str:
     if isinstance(judge, JudgeSpec):
         return str(judge.model)
     return judge if isinstance(judge, str) else getattr(judge, "__name__", type(judge).__name__)
@@ -165,9 +165,9 @@ class JudgePanel:
             JudgeError: One cannot judge.
         """
         if isinstance(judges, Panel):
-            jurors = {name: _juror(judge) for name, judge in judges.named.items()}
+            jurors = {name: _sole_juror(judge) for name, judge in judges.named.items()}
             return cls(jurors, judges.reduce, judges.least)
-        return cls.of_one(_juror(judges))
+        return cls.of_one(_sole_juror(judges))
 
     @property
     def most_calls(self) -> int:
@@ -379,7 +379,7 @@ class PanelQuestion:
         return reduced(self.question.mode, verdicts, self.panel.reduce, self.panel.least)
 
 
-def _juror(llm: Any) -> Juror:
+def _sole_juror(llm: Any) -> Juror:
     from pytest_llmeval.judges._recordings import Judgements
     from pytest_llmeval.judges.clients import as_client, connect
 

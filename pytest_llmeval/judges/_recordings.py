@@ -53,7 +53,7 @@ class Judgements:
         Raises:
             SuiteError: The file cannot be read, or lines are no judgements; all of them are listed.
         """
-        return cls(path, _read(path, display_path or str(path)) if path.exists() else ())
+        return cls(path, _read_recordings(path, display_path or str(path)) if path.exists() else ())
 
     def get(self, key: str) -> "StoredJudgement | None":
         """Return the judgement recorded under a key."""
@@ -123,10 +123,10 @@ def write_judgements(path: Path, entries: "Iterable[StoredJudgement]") -> bool:
         LlmevalError: The file cannot be written.
     """
     fixed = list(entries)
-    return _rewrite(path, lambda: fixed)
+    return _rewrite_recordings(path, lambda: fixed)
 
 
-def _rewrite(path: Path, entries: "Callable[[], Iterable[StoredJudgement]]") -> bool:
+def _rewrite_recordings(path: Path, entries: "Callable[[], Iterable[StoredJudgement]]") -> bool:
     def text() -> str:
         single = {entry.key: entry for entry in entries()}.values()
         return "".join(recorded_line(entry) for entry in sorted(single, key=lambda entry: entry.place))
@@ -166,7 +166,7 @@ def _most_like(components: Mapping[str, Any], entries: "Iterable[StoredJudgement
     return min(entries, key=rank, default=None)
 
 
-def _read(path: Path, display_path: str) -> "list[StoredJudgement]":
+def _read_recordings(path: Path, display_path: str) -> "list[StoredJudgement]":
     from pytest_llmeval.judges._stored_judgement import StoredJudgement
 
     faults = FaultLog(display_path)
@@ -241,7 +241,7 @@ def record_used(
         try:
             # If cases share a verdict, the first by name is recorded, whichever was reported first.
             entries.sort(key=lambda entry: entry.case, reverse=True)
-            changed = _rewrite(path, partial(_merged, path, entries, anew.get(path)))
+            changed = _rewrite_recordings(path, partial(_merged, path, entries, anew.get(path)))
             yield Written(path, len({entry.key for entry in entries}) if changed else 0)
         except LlmevalError as error:
             yield Written(path, 0, str(error))
@@ -328,7 +328,7 @@ class ScoreFile:
             SuiteError: It has been damaged in the meantime, and is left unchanged.
         """
         if self._new or self._moved:
-            rewrite(self.path, lambda: _text(self._merged(_read_scores(self.path))))
+            rewrite(self.path, lambda: _text_of_scores(self._merged(_read_scores(self.path))))
             self._new.clear()
             self._moved.clear()
 
@@ -336,7 +336,7 @@ class ScoreFile:
         return {key: score for key, score in {**there, **self._new}.items() if key not in self._moved}
 
 
-def _text(scores: Mapping[str, float]) -> str:
+def _text_of_scores(scores: Mapping[str, float]) -> str:
     return json.dumps(scores, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
 
 

@@ -191,7 +191,7 @@ def _findings(verdicts: Sequence[Verdict], how: Reduce) -> dict[str, Any]:
                 for value, each in zip(values, verdicts, strict=True)
                 if name not in each.details.get(UNNAMED_DEFECTS, ())
             ]
-            findings[name] = bool(votes) and bool(-decided(votes, _vote(how))[0])
+            findings[name] = bool(votes) and bool(-decided(votes, _vote_rule(how))[0])
             if not votes:
                 findings.setdefault(UNNAMED_DEFECTS, []).append(name)
         elif grades := _grades(values):
@@ -207,7 +207,7 @@ def _grades(values: Sequence[Any]) -> Sequence[Mapping[str, float]]:
     return values if all(type(number) in (int, float) for number in numbers) else ()
 
 
-def _vote(how: Reduce) -> Reduce:
+def _vote_rule(how: Reduce) -> Reduce:
     return how if how in _VOTES else "majority"
 
 

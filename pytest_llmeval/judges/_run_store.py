@@ -18,14 +18,13 @@ from pytest_llmeval.judges._panel import JurorQuestion, JurorVerdict
 from pytest_llmeval.judges._recordings import NOT_RECORDED
 from pytest_llmeval.judges._service import CallLimit, cost_usd
 from pytest_llmeval.judges._spec import Price
-from pytest_llmeval.judges._stored_judgement import StoredJudgement, difference
+from pytest_llmeval.judges._stored_judgement import ReplyStore, StoredJudgement, difference
 from pytest_llmeval.judges.questions._replies import read_text
 from pytest_llmeval.services import SharedTask, Snapshot
 
 if TYPE_CHECKING:
     from pytest_llmeval.judges._coordination import Coordination, Reservation
     from pytest_llmeval.judges._deferral import Deferral, Requests
-    from pytest_llmeval.judges.replies import ReplyStore
 
 _Store = TypeVar("_Store")
 
@@ -228,13 +227,13 @@ class RunStore:
             if recorded is not None:
                 if recorded.components != (made_of := question.components()):
                     return JurorVerdict(_foreign(question, difference(made_of, recorded.components)))
-                return _stored(question, recorded, "recorded")
+                return _stored_verdict(question, recorded, "recorded")
         if self.mode == "replay":
-            return JurorVerdict(JudgeError(_miss(question)))
+            return JurorVerdict(JudgeError(_unrecorded_reason(question)))
         cached = self._cached(question)
         if cached is None and self.mode != "refresh" and (entry := self.deferral.take(question)) is not None:
             self.replies.put([entry])
-            return _stored(question, entry, "deferred")
+            return _stored_verdict(question, entry, "deferred")
         return cached
 
     def _cached(self, question: JurorQuestion) -> JurorVerdict | None:
@@ -242,7 +241,7 @@ class RunStore:
         if entry is None:
             return None
         fresh = question.key in self._fresh or self._is_fresh_elsewhere(entry)
-        return None if self.mode == "refresh" and not fresh else _stored(question, entry, "cached", fresh=fresh)
+        return None if self.mode == "refresh" and not fresh else _stored_verdict(question, entry, "cached", fresh=fresh)
 
     def _is_fresh_elsewhere(self, entry: StoredJudgement) -> bool:
         """Return whether another process of the run asked for it, whose cost is the run's."""
@@ -386,7 +385,9 @@ def _fresh_key(entry: StoredJudgement) -> str:
     return f"new {entry.key} {hashlib.sha256(entry.reply.encode('utf-8', 'surrogatepass')).hexdigest()}"
 
 
-def _stored(question: JurorQuestion, entry: StoredJudgement, where: str, *, fresh: bool = False) -> JurorVerdict:
+def _stored_verdict(
+    question: JurorQuestion, entry: StoredJudgement, where: str, *, fresh: bool = False
+) -> JurorVerdict:
     usage = entry.usage
     call = JudgeCall(entry.key, fresh, usage.input_tokens, usage.output_tokens, entry.cost_usd, entry.seconds)
     try:
@@ -404,7 +405,7 @@ def _foreign(question: JurorQuestion, differs: str) -> JudgeError:
     )
 
 
-def _miss(question: JurorQuestion) -> str:
+def _unrecorded_reason(question: JurorQuestion) -> str:
     why = question.juror.recordings.nearest(question.case, question.components())
     return (
         f"case {question.case!r}: {NOT_RECORDED} of mode {question.question.mode.name!r} "

@@ -3,8 +3,8 @@
 import hashlib
 import json
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final, TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Final, Protocol, TypeAlias
 
 from msgspec import Meta, Struct, ValidationError, convert
 from msgspec.structs import asdict, fields
@@ -250,3 +250,33 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(each) for each in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+class ReplyStore(Protocol):
+    """A store of judgements by key, used by any number of processes and threads at the same time.
+
+    A damaged judgement is never returned; `verify` lists it. Methods raise `LlmevalError` if the store cannot be used.
+    """
+
+    def get(self, key: str) -> StoredJudgement | None:
+        """Return the judgement stored under a key."""
+
+    def put(self, entries: Sequence[StoredJudgement]) -> None:
+        """Store judgements; each replaces an older one of its key."""
+
+    def entries(self) -> Iterator[StoredJudgement]:
+        """Yield all judgements that can be read."""
+
+    def verify(self) -> list[str]:
+        """Return the faults of the store, each with the name of what is damaged."""
+
+    def prune(self, older_than_s: float | None = None, model: str | None = None) -> int:
+        """Delete judgements that fulfil all conditions; return how many.
+
+        Args:
+            older_than_s: Stored longer ago than this.
+            model: Of this ``PROVIDER:NAME``.
+        """
+
+    def close(self) -> None:
+        """Release files and connections; the next use opens them again."""

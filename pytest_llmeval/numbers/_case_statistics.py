@@ -73,7 +73,7 @@ class CaseStatistics(Struct, frozen=True):
             The statistics. Counts have twelve significant digits, which files of different machines agree about.
         """
         labels = None if evaluators is None else frozenset(evaluators)
-        bare = sorted((_bare(record, labels) for record in records), key=lambda record: record.id)
+        bare = sorted((_bare_record(record, labels) for record in records), key=lambda record: record.id)
         return cls(tuple(bare), dict(digests or {}))
 
     @classmethod
@@ -212,7 +212,7 @@ class _Line(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
         )
 
 
-def _bare(record: CaseRecord, evaluators: frozenset[str] | None) -> CaseRecord:
+def _bare_record(record: CaseRecord, evaluators: frozenset[str] | None) -> CaseRecord:
     observations = {
         label: Observation(
             {name: _rounded(count) for name, count in sorted(each.counts.items())},
@@ -260,18 +260,20 @@ def pooled(runs: Sequence[CaseStatistics], abstained: Abstention = "fell") -> Ca
 def _mean_record(records: Sequence[CaseRecord], abstained: Abstention) -> CaseRecord:
     labels = dict.fromkeys(label for record in records for label in record.observations)
     observations = {
-        label: _mean([record.observations[label] for record in records if label in record.observations], abstained)
+        label: _mean_observation(
+            [record.observations[label] for record in records if label in record.observations], abstained
+        )
         for label in sorted(labels)
     }
     errors = dict(records[0].errors) if all(record.errors for record in records) else {}
     outcomes = [outcome for record in records if (outcome := outcome_of(record)).counts]
     if outcomes:
-        observations[OUTCOME] = _mean(outcomes, abstained)
+        observations[OUTCOME] = _mean_observation(outcomes, abstained)
     errors = {label: why for label, why in errors.items() if label not in observations}
     return structs.replace(records[0], observations=observations, errors=errors)
 
 
-def _mean(observations: Sequence[Observation], abstained: Abstention) -> Observation:
+def _mean_observation(observations: Sequence[Observation], abstained: Abstention) -> Observation:
     clean = [each for each in observations if not each.errored]
     if not clean:
         return observations[0]

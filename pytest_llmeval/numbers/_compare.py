@@ -241,7 +241,7 @@ def compare(
         cluster_by=cluster_by,
     )
     changes = {
-        name: _without_errored(each, _errored(pairing, rows, name), max_errors) for name, each in changes.items()
+        name: _without_errored(each, _errored_pairs(pairing, rows, name), max_errors) for name, each in changes.items()
     }
     if isinstance(baseline, Result):
         changes = {name: _with_signature_note(name, each, result, baseline) for name, each in changes.items()}
@@ -264,7 +264,7 @@ def _runs(result: Result, baseline: Result | CaseStatistics) -> tuple[CaseStatis
     return CaseStatistics.exact(result.records), CaseStatistics.exact(baseline.records)
 
 
-def _errored(pairing: RunPairing, rows: PairedRows, name: str) -> int:
+def _errored_pairs(pairing: RunPairing, rows: PairedRows, name: str) -> int:
     here, there = (pairing.table.failed[name][part] for part in rows)
     return int((here | there).sum()) if pairing.paired else int(here.sum() + there.sum())
 
@@ -319,10 +319,13 @@ def differences(
     """
     estimates = estimate(pairing, rows, names, statistic=statistic, cluster_by=cluster_by, jackknife=method == "bca")
     gate = AnyDrop(confidence)
-    return {name: _difference(each, pairing, name, method, cluster_by, gate, tests) for name, each in estimates.items()}
+    return {
+        name: _metric_difference(each, pairing, name, method, cluster_by, gate, tests)
+        for name, each in estimates.items()
+    }
 
 
-def _difference(
+def _metric_difference(
     data: Estimate, pairing: RunPairing, name: str, method: Method, cluster_by: str | None, gate: AnyDrop, tests: int
 ) -> Difference:
     low = high = p_value = detectable = None

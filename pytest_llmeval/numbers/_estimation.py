@@ -32,7 +32,7 @@ MANY_UNITS = 5_000
 """With more, what a few cases do to a difference is seen by resamples."""
 
 
-def _nothing() -> FloatArray:
+def _no_resamples() -> FloatArray:
     import numpy as np
 
     return np.empty(0)
@@ -93,7 +93,7 @@ class Estimate:
     shift: Shift | None = None
     falls: str = ""
     bridge: float = 0.0
-    current: FloatArray = field(default_factory=_nothing, repr=False)
+    current: FloatArray = field(default_factory=_no_resamples, repr=False)
     contributing: Sequence[int] = field(default=(), repr=False)
     chain: Chain | None = None
 
@@ -336,9 +336,9 @@ class _Resampling:
         if self.pairing.paired:
             either = judged[0] | judged[1]
             judged, units_of = [either, either], [self.units[0], self.units[0]]
-            changed = _distinct(self.units[0], either & self._changed(name))
+            changed = _distinct_units(self.units[0], either & self._changed(name))
         cases = [int(part.sum()) for part in judged]
-        units = min(_distinct(unit, part) for unit, part in zip(units_of, judged, strict=True))
+        units = min(_distinct_units(unit, part) for unit, part in zip(units_of, judged, strict=True))
         value, baseline = (
             present(column[name][0]) if measured else None for column, measured in zip(self.values, exists, strict=True)
         )
@@ -356,7 +356,7 @@ class _Resampling:
             resampled = resampled + _unseen(math.hypot(*(each.floor for each in rests)), resampled.size)
         judged_rows = [own[part] for own, part in zip(rows, judged, strict=True)]
         scores = [table.scores[name][own] for own in judged_rows]
-        extent = _extent(scores[1])
+        extent = _score_extent(scores[1])
         ends = scaled_ends(metric, extent, units)
         left_out = self.pairing.count_left_out(name, rows)
         finite = resampled[np.isfinite(resampled)]
@@ -474,7 +474,7 @@ def _at_ends(scores: FloatArray, ends: tuple[float | None, float | None]) -> Boo
     return at_ends
 
 
-def _extent(scores: FloatArray) -> tuple[float, float] | None:
+def _score_extent(scores: FloatArray) -> tuple[float, float] | None:
     import numpy as np
 
     finite = scores[np.isfinite(scores)]
@@ -496,7 +496,7 @@ def _total(block: FloatArray) -> FloatArray:
     return np.array([[math.fsum(column) for column in block.T]])
 
 
-def _distinct(units: IntArray, chosen: BoolArray) -> int:
+def _distinct_units(units: IntArray, chosen: BoolArray) -> int:
     import numpy as np
 
     return int(np.unique(units[chosen]).size)

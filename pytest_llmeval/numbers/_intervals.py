@@ -64,20 +64,20 @@ def _beta_share(a: float, x: float, b: float = 0.5) -> float:
     return scale * _fraction(a, b, x) / a
 
 
-def _nonzero(value: float) -> float:
+def _nonzero_deviation(value: float) -> float:
     return _TINY if value == 0 else value
 
 
 def _fraction(a: float, b: float, x: float) -> float:
     """Return the continued fraction; about the root of `a` steps make it exact."""
     c = 1.0
-    total = d = 1 / _nonzero(1 - (a + b) * x / (a + 1))
+    total = d = 1 / _nonzero_deviation(1 - (a + b) * x / (a + 1))
     for m in range(1, 10_000):
         even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
         odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
         for term in (even, odd):
-            d = 1 / _nonzero(1 + term * d)
-            c = _nonzero(1 + term / c)
+            d = 1 / _nonzero_deviation(1 + term * d)
+            c = _nonzero_deviation(1 + term / c)
             total *= c * d
         if abs(c * d - 1) < _CONVERGED * 4:
             break
@@ -445,7 +445,7 @@ def value_interval(
     """
     import numpy as np
 
-    low, high = _range(metric, value)
+    low, high = _metric_range(metric, value)
     finite = resampled[np.isfinite(resampled)]
     if finite.size * 2 <= resampled.size:
         return None
@@ -456,7 +456,7 @@ def value_interval(
     return max(bounds[0], low), min(bounds[1], high)
 
 
-def _range(metric: Metric, value: float) -> tuple[float, float]:
+def _metric_range(metric: Metric, value: float) -> tuple[float, float]:
     low = -math.inf if metric.low is None else metric.low
     high = math.inf if metric.high is None else metric.high
     # An evaluator may declare a range that it does not keep.
@@ -497,7 +497,7 @@ def delta_interval(
     """
     if not math.isfinite(deviation):
         return None
-    low, high = _range(metric, value)
+    low, high = _metric_range(metric, value)
     freedom = max(units, _LEAST_UNITS) - 1
     half = deviation * math.sqrt(1 + 1 / freedom) * student_quantile(freedom, (1 + confidence) / 2)
     if half <= _ROUNDING and math.isfinite(high - low):

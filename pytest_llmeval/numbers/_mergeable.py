@@ -247,12 +247,12 @@ class Statistics:
         rows: Counter[CountsRow] = Counter()
         for each, cases in counts.items():
             rows[_UNMEASURED if each is None else _sorted_row(*each)] += cases
-        return _bounded(rows, label, evaluator)
+        return _bounded_statistics(rows, label, evaluator)
 
     def plus(self, other: "Statistics", label: str, evaluator: Evaluator) -> "Statistics":
         """Add the statistics of other cases."""
         if self.moments is None and other.moments is None:
-            return _bounded(Counter(self.rows) + Counter(other.rows), label, evaluator)
+            return _bounded_statistics(Counter(self.rows) + Counter(other.rows), label, evaluator)
         return Statistics({}, self.summed(label, evaluator) + other.summed(label, evaluator))
 
     @property
@@ -278,7 +278,9 @@ class Statistics:
         if self.moments is not None:
             return self.moments
         rows, weights = self._listed()
-        table = Table(_of_suite(label, evaluator), [*(_record(label, row) for row in rows), _padding(label, names)])
+        table = Table(
+            _of_suite(label, evaluator), [*(_record_of_counts(label, row) for row in rows), _padding(label, names)]
+        )
         scores = {name: table.scores[name][:-1] for name, owner in table.owner.items() if owner == label}
         cases = self._cases(label, table.index, pools=evaluator.pools_undefined)
         return cases.with_sums(table.names[label], table.columns(label)[:-1], scores, weights)
@@ -420,7 +422,7 @@ class Statistics:
         return out
 
 
-def _bounded(rows: Mapping[CountsRow, int], label: str, evaluator: Evaluator) -> Statistics:
+def _bounded_statistics(rows: Mapping[CountsRow, int], label: str, evaluator: Evaluator) -> Statistics:
     statistics = Statistics(rows)
     return statistics if len(rows) <= FEW else Statistics({}, statistics.summed(label, evaluator))
 
@@ -459,7 +461,7 @@ def _sorted_row(
     )
 
 
-def _record(label: str, row: CountsRow) -> CaseRecord:
+def _record_of_counts(label: str, row: CountsRow) -> CaseRecord:
     if row == _UNMEASURED:
         return CaseRecord("", errors={label: ""})
     counts, undefined, errored, abstained = row

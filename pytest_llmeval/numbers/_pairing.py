@@ -183,7 +183,12 @@ class CaseMatching(NamedTuple):
         return f"{text}, {self.repeated} of them in order among equal ones" if self.repeated else text
 
     def __str__(self) -> str:
-        parts = [self.content_note, _named("new", self.new), _named("gone", self.gone), _named("edited", self.edited)]
+        parts = [
+            self.content_note,
+            _named_cases("new", self.new),
+            _named_cases("gone", self.gone),
+            _named_cases("edited", self.edited),
+        ]
         text = "; ".join(filter(None, parts))
         return f"{counted(len(self.unchanged), 'unchanged case')} compared" + (f"; {text}" if text else "")
 
@@ -209,7 +214,7 @@ def match(current: CaseStatistics, baseline: CaseStatistics) -> CaseMatching:
     )
     edited |= {case for case, before in before_of.items() if (case in skipped) != (before in skipped_before)}
     by_content = {case: by_content[case] for case in sorted(by_content.keys() - edited)}
-    frequent = _frequent(contents[0].values()) | _frequent(contents[1].values())
+    frequent = _repeated_contents(contents[0].values()) | _repeated_contents(contents[1].values())
     return CaseMatching(
         tuple(sorted(before_of.keys() - edited)),
         tuple(sorted(here - before_of.keys())),
@@ -237,13 +242,13 @@ def matched_by_content(current: Mapping[str, str], baseline: Mapping[str, str]) 
         Id in the current run to id in the baseline.
     """
     same = {case for case, content in current.items() if baseline.get(case) == content}
-    repeated = _frequent(current.values()) | _frequent(baseline.values())
+    repeated = _repeated_contents(current.values()) | _repeated_contents(baseline.values())
     waiting: dict[str, list[str]] = {}
-    for case in sorted(current.keys() - same, key=_natural, reverse=True):
+    for case in sorted(current.keys() - same, key=_natural_order, reverse=True):
         if case.isdecimal() or current[case] not in repeated:
             waiting.setdefault(current[case], []).append(case)
     out = {}
-    for case in sorted(baseline.keys() - same, key=_natural):
+    for case in sorted(baseline.keys() - same, key=_natural_order):
         if baseline[case] in repeated and not case.isdecimal():
             continue
         if cases := waiting.get(baseline[case]):
@@ -251,16 +256,16 @@ def matched_by_content(current: Mapping[str, str], baseline: Mapping[str, str]) 
     return out
 
 
-def _natural(case: str) -> tuple[list[str | int], str]:
+def _natural_order(case: str) -> tuple[list[str | int], str]:
     parts = re.split(r"(\d+)", case)
     return [int(part) if place % 2 else part for place, part in enumerate(parts)], case
 
 
-def _frequent(contents: Iterable[str]) -> set[str]:
+def _repeated_contents(contents: Iterable[str]) -> set[str]:
     return {content for content, count in Counter(contents).items() if count > 1}
 
 
-def _named(word: str, ids: Sequence[str]) -> str:
+def _named_cases(word: str, ids: Sequence[str]) -> str:
     return f"{len(ids)} {word} ({listed(ids, _NAMED, ' and {} more')})" if ids else ""
 
 

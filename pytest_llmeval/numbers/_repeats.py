@@ -106,14 +106,14 @@ def flakiness_of(passed: Sequence[bool | None]) -> float | None:
     return successes * (len(passed) - successes) / math.comb(len(passed), 2)
 
 
-def _median(scores: Sequence[float], metric: Metric, repeats: Repeats) -> float:
+def _median_of_repeats(scores: Sequence[float], metric: Metric, repeats: Repeats) -> float:
     del metric, repeats
     ordered = sorted(scores)
     middle = len(ordered) // 2
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
-def _majority(scores: Sequence[float], metric: Metric, repeats: Repeats) -> float:
+def _majority_of_repeats(scores: Sequence[float], metric: Metric, repeats: Repeats) -> float:
     del repeats
     often = Counter(scores)
     most = max(often.values())
@@ -131,7 +131,9 @@ def _all_of_k(n: int, successes: int, k: int) -> float:
     return math.comb(successes, k) / math.comb(n, k)
 
 
-def _by_success(estimate: Callable[[int, int, int], float]) -> Callable[[Sequence[float], Metric, Repeats], float]:
+def _estimate_by_successes(
+    estimate: Callable[[int, int, int], float],
+) -> Callable[[Sequence[float], Metric, Repeats], float]:
     def reduce(scores: Sequence[float], metric: Metric, repeats: Repeats) -> float:
         del metric
         return estimate(len(scores), sum(score >= repeats.success - TOLERANCE for score in scores), repeats.k)
@@ -140,12 +142,12 @@ def _by_success(estimate: Callable[[int, int, int], float]) -> Callable[[Sequenc
 
 
 REDUCERS: Mapping[str, Callable[[Sequence[float], Metric, Repeats], float]] = {
-    "median": _median,
-    "majority": _majority,
+    "median": _median_of_repeats,
+    "majority": _majority_of_repeats,
     "min": lambda scores, *_: min(scores),
     "max": lambda scores, *_: max(scores),
-    "pass_at_k": _by_success(_pass_at_k),
-    "all_of_k": _by_success(_all_of_k),
+    "pass_at_k": _estimate_by_successes(_pass_at_k),
+    "all_of_k": _estimate_by_successes(_all_of_k),
 }
 
 
@@ -230,13 +232,15 @@ class Reduced(WrappedEvaluator):
         if not self.repeats.reduce.endswith("_k"):
             return frozenset()
         metrics = self.evaluator.describe()
-        return frozenset(_family(each.name) for each in metrics if each.high is None or not each.higher_is_better)
+        return frozenset(
+            _metric_family(each.name) for each in metrics if each.high is None or not each.higher_is_better
+        )
 
     def _averages(self, name: str) -> bool:
-        return self.repeats.reduce == "mean" or _family(name) in self._averaged
+        return self.repeats.reduce == "mean" or _metric_family(name) in self._averaged
 
     def _metric(self, name: str) -> Metric:
-        return next(each for each in self.evaluator.describe() if _family(each.name) == _family(name))
+        return next(each for each in self.evaluator.describe() if _metric_family(each.name) == _metric_family(name))
 
     def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Return the evaluator's own formula for ``mean``, else means over cases."""
@@ -419,7 +423,7 @@ _MOST_TRIES = 10
 _ESTIMATES: Mapping[str, Callable[[int, int, int], float]] = {"@": _pass_at_k, "^": _all_of_k}
 
 
-def _family(metric: str) -> str:
+def _metric_family(metric: str) -> str:
     return metric.partition("[")[0]
 
 

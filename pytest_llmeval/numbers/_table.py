@@ -95,7 +95,7 @@ class Table:
         self.evaluators = dict(self.index.evaluators)
         self.names: dict[str, list[str]] = {}
         blocks = []
-        seen = {label: [_observation(record, label) for record in records] for label in self.evaluators}
+        seen = {label: [_observation_of(record, label) for record in records] for label in self.evaluators}
         for label, observations in seen.items():
             names, block = stack(observations, compact=True)
             if any(name.startswith(FALLEN) for name in names):
@@ -143,7 +143,7 @@ class Table:
         numbers: dict[str, FloatArray] = {}
         measured = measured_counts(Sums(counts, len(observations)))
         with np.errstate(all="ignore"):
-            values = _formula(self.evaluators[label], measured)
+            values = _summarize_sums(self.evaluators[label], measured)
         for name in (name.removeprefix(FALLEN) for name in counts if name.startswith(FALLEN)):
             owned = self.index.find(self.index.full_name(label, name))
             if owned is None:
@@ -188,7 +188,7 @@ class Table:
                     if not names_read:
                         continue
                 columns = self._columns(label, matrix)
-                values = _formula(evaluator, Sums(columns, len(matrix), names_read))
+                values = _summarize_sums(evaluator, Sums(columns, len(matrix), names_read))
                 out.update(_declared(self.index, label, values))
         return out
 
@@ -254,7 +254,7 @@ class Table:
         detail, label = self.metric(name).learned, self.owner[name]
         key = label, detail
         if key not in self._digests:
-            observations = (_observation(record, label) for record in self.records)
+            observations = (_observation_of(record, label) for record in self.records)
             texts = {
                 json.dumps(each.details[detail]) for each in observations if each is not None and detail in each.details
             }
@@ -429,7 +429,7 @@ class Table:
         return Result(metrics, groups, (), pass_rate, scores, usage, self.evaluators)
 
 
-def _observation(record: CaseRecord, label: str) -> Observation | None:
+def _observation_of(record: CaseRecord, label: str) -> Observation | None:
     if label == USAGE:
         return usage_of(record.calls, record.target_seconds, record.target_usage, successes_of(record))
     if label == OUTCOME and label not in record.observations:
@@ -451,7 +451,7 @@ def _is_absent(observation: Observation | None, name: str = "") -> bool:
     return name in observation.undefined or name in observation.errored
 
 
-def _formula(evaluator: Evaluator, sums: Sums) -> Mapping[str, FloatArray]:
+def _summarize_sums(evaluator: Evaluator, sums: Sums) -> Mapping[str, FloatArray]:
     try:
         columns = dict(evaluator.summarize(sums))
     except Exception as error:
@@ -535,7 +535,7 @@ def summarize(
         usage,
         index.evaluators,
         records,
-        None if cluster_by is None else _clusters(table, cluster_by),
+        None if cluster_by is None else _clusters_of_table(table, cluster_by),
     )
 
 
@@ -564,7 +564,7 @@ def _groups(
     return groups
 
 
-def _clusters(table: Table, label: str) -> Clusters:
+def _clusters_of_table(table: Table, label: str) -> Clusters:
     return Clusters(label, len(set(unit_numbers(table.records, label).tolist())), table.design_effects(label))
 
 

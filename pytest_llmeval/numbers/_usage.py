@@ -120,7 +120,7 @@ def usage_of(
         add("target_timed", 1)
     for usage in target_usage:
         add("target_usages", 1)
-        tokens, cost, attempts = _tokens(usage), usage.cost_usd, len(target_usage)
+        tokens, cost, attempts = _target_tokens(usage), usage.cost_usd, len(target_usage)
         add("target_uncounted" if tokens is None else "target_tokens", 1 if tokens is None else tokens / attempts)
         add("target_unpriced" if cost is None else "target_cost_usd", 1 if cost is None else cost / attempts)
         add("attempts_cost_usd", cost or 0)
@@ -166,9 +166,9 @@ class JudgeUsage(Struct, frozen=True):
         return cls(
             verdicts=len(calls),
             calls=len(fresh),
-            input_tokens=_total([call.input_tokens for call in fresh]),
-            output_tokens=_total([call.output_tokens for call in fresh]),
-            cost_usd=_sum([call.cost_usd for call in fresh]),
+            input_tokens=_known_total([call.input_tokens for call in fresh]),
+            output_tokens=_known_total([call.output_tokens for call in fresh]),
+            cost_usd=_known_sum([call.cost_usd for call in fresh]),
         )
 
 
@@ -207,7 +207,7 @@ class CascadeUse(Struct, frozen=True):
 
 
 class UsageReport(Struct, frozen=True):
-    """The cost of the questions of a suite in this run.
+    """The usage of a suite's judges in this run, summed from its counts.
 
     Attributes:
         verdicts: Questions answered, stored ones included.
@@ -257,9 +257,9 @@ def usage_report(records: Sequence[CaseRecord], cascades: Mapping[str, CascadeUs
         input_tokens=judges.input_tokens,
         output_tokens=judges.output_tokens,
         judge_cost_usd=judges.cost_usd,
-        latency_s=_percentiles([call.seconds for call in calls if call.seconds is not None]),
-        target_latency_s=_percentiles(target),
-        target_tokens=_of_one_attempt(records, _tokens) if usages else None,
+        latency_s=_latency_percentiles([call.seconds for call in calls if call.seconds is not None]),
+        target_latency_s=_latency_percentiles(target),
+        target_tokens=_of_one_attempt(records, _target_tokens) if usages else None,
         target_cost_usd=_of_one_attempt(records, lambda usage: usage.cost_usd) if usages else None,
         jurors={name: JudgeUsage.from_calls([call for call in calls if call.judge == name]) for name in names},
         cascades=cascades or {},
@@ -272,25 +272,25 @@ def _of_one_attempt(records: Sequence[CaseRecord], amount: "Callable[[TargetUsag
         None if total is None else total / len(record.target_usage)
         for record in records
         if record.target_usage
-        for total in [_sum(list(map(amount, record.target_usage)))]
+        for total in [_known_sum(list(map(amount, record.target_usage)))]
     ]
-    return _sum(means)
+    return _known_sum(means)
 
 
-def _tokens(usage: TargetUsage) -> float | None:
+def _target_tokens(usage: TargetUsage) -> float | None:
     read, written = usage.input_tokens, usage.output_tokens
     return None if read is None or written is None else read + written
 
 
-def _total(amounts: Sequence[int | None]) -> int | None:
+def _known_total(amounts: Sequence[int | None]) -> int | None:
     return None if None in amounts else sum(filter(None, amounts))
 
 
-def _sum(amounts: Sequence[float | None]) -> float | None:
+def _known_sum(amounts: Sequence[float | None]) -> float | None:
     return None if None in amounts else math.fsum(filter(None, amounts))
 
 
-def _percentiles(seconds: Sequence[float]) -> dict[str, float] | None:
+def _latency_percentiles(seconds: Sequence[float]) -> dict[str, float] | None:
     import numpy as np
 
     if not seconds:
@@ -316,7 +316,7 @@ class SpentMoney(Struct, frozen=True):
     @property
     def total(self) -> float | None:
         """The sum."""
-        return _sum(structs.astuple(self))
+        return _known_sum(structs.astuple(self))
 
 
 class SavedMoney(Struct, frozen=True):
@@ -337,7 +337,7 @@ class SavedMoney(Struct, frozen=True):
     @property
     def total(self) -> float | None:
         """The sum."""
-        return _sum(structs.astuple(self))
+        return _known_sum(structs.astuple(self))
 
 
 class Money(Struct, frozen=True):
@@ -351,7 +351,7 @@ class Money(Struct, frozen=True):
     @property
     def full(self) -> float | None:
         """The cost of a run without anything stored, and with the large judge for everything."""
-        return _sum([self.spent.total, self.saved.total])
+        return _known_sum([self.spent.total, self.saved.total])
 
     def with_stop(self, saved: float | None) -> "Money":
         """Return the money of a suite that stopped early."""
@@ -378,11 +378,11 @@ def money_of(records: Sequence[CaseRecord], cascades: Mapping[str, CascadeUse], 
     left = sum(each.not_asked for each in cascades.values())
     price = _price([call for call in calls_by_id.values() if call.judge == large_judge]) if left else 0.0
     spent = SpentMoney(
-        judges=_sum([call.cost_usd for call in fresh if not call.user]),
-        users=_sum([call.cost_usd for call in fresh if call.user]),
-        targets=_sum([each.cost_usd for each in usages if each.origin == "run"]),
+        judges=_known_sum([call.cost_usd for call in fresh if not call.user]),
+        users=_known_sum([call.cost_usd for call in fresh if call.user]),
+        targets=_known_sum([each.cost_usd for each in usages if each.origin == "run"]),
     )
-    return Money(spent, SavedMoney(_sum([*stored, *recorded]), cascade=None if price is None else left * price))
+    return Money(spent, SavedMoney(_known_sum([*stored, *recorded]), cascade=None if price is None else left * price))
 
 
 def total_money(parts: Iterable[Money | None]) -> Money | None:
@@ -392,10 +392,10 @@ def total_money(parts: Iterable[Money | None]) -> Money | None:
         return None
     spent = zip(*(structs.astuple(each.spent) for each in known), strict=True)
     saved = zip(*(structs.astuple(each.saved) for each in known), strict=True)
-    return Money(SpentMoney(*map(_sum, spent)), SavedMoney(*map(_sum, saved)))
+    return Money(SpentMoney(*map(_known_sum, spent)), SavedMoney(*map(_known_sum, saved)))
 
 
 def _price(calls: Sequence[JudgeCall]) -> float | None:
     """Return the mean price of calls; ``None`` if there is none, or one has no known price."""
-    total = _sum([call.cost_usd for call in calls]) if calls else None
+    total = _known_sum([call.cost_usd for call in calls]) if calls else None
     return None if total is None else total / len(calls)

@@ -106,7 +106,7 @@ class AsyncTests:
         """Run an async test over a suite that no other plugin runs."""
         if not inspect.iscoroutinefunction(pyfuncitem.obj) or case_of(pyfuncitem) is None:
             return None
-        test = pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in _arguments(pyfuncitem)})
+        test = pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in _argument_names(pyfuncitem)})
         self._loops.run_test(test)
         return True
 
@@ -221,7 +221,7 @@ class AsyncTests:
             item.funcargs.clear()
             return None
         vars(item)["setup"] = lambda: None
-        return {name: item.funcargs[name] for name in _arguments(item)}
+        return {name: item.funcargs[name] for name in _argument_names(item)}
 
 
 def _async_tests(session: pytest.Session) -> Iterator[tuple[int, pytest.Function, LoadedCase]]:
@@ -233,7 +233,7 @@ def _async_tests(session: pytest.Session) -> Iterator[tuple[int, pytest.Function
                 yield place, item, loaded
 
 
-def _arguments(item: pytest.Function) -> Sequence[str]:
+def _argument_names(item: pytest.Function) -> Sequence[str]:
     return fixture_info(item).argnames
 
 

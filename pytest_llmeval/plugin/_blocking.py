@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_llmeval.plugin._payload import TAG
+from pytest_llmeval.plugin._pytest_private import is_ours
+
 if TYPE_CHECKING:
     from pytest_llmeval.plugin._pytest_private import FixtureInfo
 
     FixtureDefs = Mapping[str, Sequence[pytest.FixtureDef[Any]]]
 
 FACTORIES = ("llmeval_target", "judge_client")
-TAG = "a tag of evaluation cases"
-"""What the registered mark of a tag is described as."""
 
 
 def blocking_fixture(names: Iterable[str], fixtures: "FixtureDefs") -> str:
@@ -35,11 +36,6 @@ def blocking_fixture(names: Iterable[str], fixtures: "FixtureDefs") -> str:
                 continue
             return name
     return ""
-
-
-def is_ours(defined: "pytest.FixtureDef[Any]") -> bool:
-    """Return whether a fixture is one of this plugin."""
-    return defined.func.__module__.startswith("pytest_llmeval.")
 
 
 def _is_plain(defined: "pytest.FixtureDef[Any]") -> bool:

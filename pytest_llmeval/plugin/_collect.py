@@ -13,7 +13,6 @@ from msgspec import Struct, structs
 
 from pytest_llmeval.core import BAD, MISSING, BudgetError, Case, LlmevalError, SuiteError, origin, printable
 from pytest_llmeval.data import IN_MODULE
-from pytest_llmeval.plugin._blocking import FACTORIES, InstalledPlugins, blocking_fixture, is_ours, outlives_its_test
 from pytest_llmeval.plugin._options import shard_of_run
 from pytest_llmeval.plugin._payload import (
     CASE_FIXTURES,
@@ -28,7 +27,7 @@ from pytest_llmeval.plugin._payload import (
     keep_judgements,
     stop_spent,
 )
-from pytest_llmeval.plugin._pytest_private import SyntheticModule, fixture_info, record_whole_name
+from pytest_llmeval.plugin._pytest_private import SyntheticModule, fixture_info, is_ours, record_whole_name
 from pytest_llmeval.plugin._user_loops import USER_LOOPS
 from pytest_llmeval.run import (
     EarlyCalls,
@@ -305,6 +304,13 @@ class EvalModule(SyntheticModule):
         """Return which calls may start before a case's test is set up, and the fixture for which a mark forbids it."""
         if not self._makes_calls([variant]):
             return EarlyCalls(), ""  # looking for calls to make would cost each case time
+        from pytest_llmeval.plugin._blocking import (
+            FACTORIES,
+            InstalledPlugins,
+            blocking_fixture,
+            outlives_its_test,
+        )
+
         info = fixture_info(variant)
         judge = all(outlives_its_test("judge_client", fixture_info(item).name2fixturedefs) for item in judge_client)
         if suite.model is not None and not _has_own_target(variant):
@@ -386,6 +392,8 @@ def _heed_marks(items: Sequence[CaseItem]) -> None:
     """Make the calls of those suites wait for each other in which a case has a mark that a plugin may act on."""
     if not items:
         return
+    from pytest_llmeval.plugin._blocking import InstalledPlugins
+
     known = InstalledPlugins.beside(items[0].config).marks()
     marked = {item.loaded.key for item in items if any(mark.name in known for mark in item.iter_markers())}
     for item in items:

@@ -14,6 +14,7 @@ from pytest_llmeval.core import (
     BudgetError,
     Case,
     Evaluator,
+    EvaluatorError,
     LlmevalError,
     Observation,
     PredictionError,
@@ -111,7 +112,7 @@ class TestScored(Mapping[str, float | None]):
         return len(self._scores)
 
     def __repr__(self) -> str:
-        scores = ", ".join(f"{name}={_number(value)}" for name, value in self._scores.items())
+        scores = ", ".join(f"{name}={_score_text(value)}" for name, value in self._scores.items())
         return f"{self.evaluator}({'; '.join([scores, *self.wrong[:3]])})"
 
 
@@ -204,20 +205,20 @@ class TestEvaluations:
         Args:
             everything: Whether all of them are listed.
         """
-        lines = [printable(f"{nodeid}  {_listed(scores)}") for nodeid, scores in sorted(self._scores.items())]
+        lines = [printable(f"{nodeid}  {_list_test_scores(scores)}") for nodeid, scores in sorted(self._scores.items())]
         if len(lines) <= _LISTED or everything:
             return lines
         return [*lines[:_LISTED], f"and {len(lines) - _LISTED} more tests: -v"]
 
 
-def _listed(scores_of_test: list[tuple[str, dict[str, float | None]]]) -> str:
+def _list_test_scores(scores_of_test: list[tuple[str, dict[str, float | None]]]) -> str:
     return "; ".join(
-        f"{evaluator} " + ", ".join(f"{name} {_number(value)}" for name, value in scores.items())
+        f"{evaluator} " + ", ".join(f"{name} {_score_text(value)}" for name, value in scores.items())
         for evaluator, scores in scores_of_test
     )
 
 
-def _number(value: float | None) -> str:
+def _score_text(value: float | None) -> str:
     return "-" if value is None else f"{value:.4f}"
 
 
@@ -313,3 +314,22 @@ class AskJudge:
             stop_spent(self.request.session, verdict)
         if isinstance(verdict, UnaskedError):
             pytest.skip(str(verdict))
+
+
+class EvaluatorsByName(Mapping[str, Evaluator]):
+    """Evaluators by name: those of the suite with their options, others with their defaults."""
+
+    def __init__(self, own: Mapping[str, Evaluator]) -> None:
+        self._own = own
+
+    def __getitem__(self, name: str) -> Evaluator:
+        try:
+            return self._own[name] if name in self._own else get_evaluator(name)
+        except EvaluatorError as error:
+            raise KeyError(str(error)) from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys([*self._own, *default_registry()]))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)

@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 @pytest.fixture
 def eval_case(request: pytest.FixtureRequest) -> "EvalCase":
     """The case under test, in a test marked ``@pytest.mark.llmeval("suite.eval.yaml")`` or in a fixture of a suite."""
-    return _case(request, "eval_case")
+    return _case_of_fixture(request, "eval_case")
 
 
 @pytest.fixture
 def case(request: pytest.FixtureRequest) -> "EvalCase":
     """The case under test, in a test over a suite: ``@support.test``, or marked ``llmeval("suite.eval.yaml")``."""
-    return _case(request, "case")
+    return _case_of_fixture(request, "case")
 
 
-def _case(request: pytest.FixtureRequest, fixture: str) -> "EvalCase":
+def _case_of_fixture(request: pytest.FixtureRequest, fixture: str) -> "EvalCase":
     from pytest_llmeval.plugin._payload import case_of
 
     item = request.node
@@ -87,37 +87,14 @@ def judge(request: pytest.FixtureRequest) -> "AskJudge":
     return asking
 
 
-class _ByName(Mapping[str, "Evaluator"]):
-    """Evaluators by name: those of the suite with their options, others with their defaults."""
-
-    def __init__(self, own: "Mapping[str, Evaluator]") -> None:
-        self._own = own
-
-    def __getitem__(self, name: str) -> "Evaluator":
-        from pytest_llmeval.core import EvaluatorError
-        from pytest_llmeval.suites import get_evaluator
-
-        try:
-            return self._own[name] if name in self._own else get_evaluator(name)
-        except EvaluatorError as error:
-            raise KeyError(str(error)) from None
-
-    def __iter__(self) -> Iterator[str]:
-        from pytest_llmeval.suites import default_registry
-
-        return iter(dict.fromkeys([*self._own, *default_registry()]))
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-
 @pytest.fixture
 def evaluators(request: pytest.FixtureRequest) -> "Mapping[str, Evaluator]":
     """Evaluators by name; in a suite, its own come with the options of the file."""
+    from pytest_llmeval.plugin._evaluate import EvaluatorsByName
     from pytest_llmeval.plugin._payload import case_of
 
     loaded = case_of(request.node)
-    return _ByName(loaded.suite.evaluators if loaded is not None else {})
+    return EvaluatorsByName(loaded.suite.evaluators if loaded is not None else {})
 
 
 @pytest.fixture

@@ -22,10 +22,8 @@ from pytest_llmeval.core import (
     users_only,
 )
 from pytest_llmeval.data import IN_MODULE, display_path, looks_like_suite
-from pytest_llmeval.plugin._blocking import TAG
 from pytest_llmeval.plugin._options import naming_hint
 from pytest_llmeval.plugin._pytest_private import load_conftests, terminal_columns
-from pytest_llmeval.reports import CasePlace, explain
 from pytest_llmeval.run import CaseRunner, Execution, LoadedCase, RunRecord, SuitePart
 from pytest_llmeval.services import presentable, remember_secrets, with_sources
 from pytest_llmeval.suites import (
@@ -43,6 +41,9 @@ from pytest_llmeval.suites import (
 if TYPE_CHECKING:
     from pytest_llmeval.judges import StoredJudgement
     from pytest_llmeval.run import CaseChoice, CaseChooser, Suite
+
+TAG = "a tag of evaluation cases"
+"""The description of the mark that is registered for a tag."""
 
 
 class CollectedItems(Struct):
@@ -314,6 +315,8 @@ def stop_spent(session: pytest.Session, error: BudgetError) -> NoReturn:
 
 def failure_text(config: pytest.Config, loaded: LoadedCase, execution: Execution) -> str:
     """Return what the terminal shows of a failing case."""
+    from pytest_llmeval.reports import CasePlace, explain
+
     case = execution.case
     place = CasePlace(loaded.suite.files.get(case.id, loaded.key.display_path), case.line, loaded.key.variant)
     return explain(case, execution.record, place, terminal_columns(config))
@@ -324,7 +327,7 @@ def begin_attempt(item: pytest.Item) -> None:
     attempts = item.stash.get(_ATTEMPTS, 0) + 1
     item.stash[_ATTEMPTS] = attempts
     if attempts > 1:  # before the first one, an async test may have begun early
-        _forget(item)
+        _forget_result(item)
         item.user_properties[:] = [each for each in item.user_properties if not each[0].startswith(_PROPERTY)]
 
 
@@ -449,11 +452,11 @@ def take_judgements(report: pytest.TestReport, run: RunRecord) -> None:
 def _result(item: pytest.Item) -> SuitePart | None:
     """Take the results of an item, or else what became of its cases."""
     part = item.stash.get(RESULT, None) or item.stash.get(_UNSCORED, None)
-    _forget(item)
+    _forget_result(item)
     return part
 
 
-def _forget(item: pytest.Item) -> None:
+def _forget_result(item: pytest.Item) -> None:
     for key in (RESULT, _UNSCORED):
         if key in item.stash:
             del item.stash[key]

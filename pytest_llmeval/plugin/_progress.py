@@ -166,14 +166,14 @@ class Progress(msgspec.Struct, eq=False):
                 self._write(f"\n{text}\n")
             elif not self._over.is_set():
                 self._is_drawn = True
-                self._write(f"{_BELOW}{text[: _width() - 1]}{_BACK}")
+                self._write(f"{_BELOW}{text[: _console_width() - 1]}{_BACK}")
 
     def _write(self, text: str) -> None:
         if self._file is not None:
             os.write(self._file, text.encode("ascii", "replace"))
 
 
-def _width() -> int:
+def _console_width() -> int:
     return shutil.get_terminal_size().columns
 
 
@@ -196,11 +196,11 @@ def described(snapshot: Snapshot, elapsed_s: float) -> str:
     if snapshot.cost_usd is not None:
         parts.append(f"{snapshot.cost_usd:.4f} USD")
     if 0 < snapshot.done < snapshot.total:
-        parts.append(f"about {_rounded(elapsed_s / snapshot.done * (snapshot.total - snapshot.done))} left")
+        parts.append(f"about {_rounded_duration(elapsed_s / snapshot.done * (snapshot.total - snapshot.done))} left")
     return f"llmeval: {', '.join(parts)}"
 
 
-def _rounded(seconds: float) -> str:
+def _rounded_duration(seconds: float) -> str:
     if seconds < 2 * _MINUTE:
         return f"{max(1, round(seconds))} s"
     return f"{round(seconds / _MINUTE)} min" if seconds < 2 * _HOUR else f"{seconds / _HOUR:.1f} h"

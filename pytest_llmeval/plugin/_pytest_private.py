@@ -52,6 +52,11 @@ def fixture_info(function: pytest.Function) -> FixtureInfo:
     return function._fixtureinfo  # noqa: SLF001
 
 
+def is_ours(defined: "pytest.FixtureDef[Any]") -> bool:
+    """Return whether a fixture is one of this plugin."""
+    return defined.func.__module__.startswith("pytest_llmeval.")
+
+
 def fixture_functions(item: pytest.Item, name: str) -> list[Callable[..., object]]:
     """Return the functions of a fixture that an item finds, the one that it gets last."""
     return [each.func for each in item.session._fixturemanager.getfixturedefs(name, item) or ()]  # noqa: SLF001

@@ -82,8 +82,8 @@ class ScoreSnapshot:
         __tracebackhide__ = True
         scored = self._scored()
         _check_names(scores, (*(tolerance if isinstance(tolerance, Mapping) else ()), *lower_is_better))
-        values = {name: _checked(name, value, scored) for name, value in scores.items()}
-        tolerances = {name: _tolerance(tolerance, name) for name in values}
+        values = {name: _checked_score(name, value, scored) for name, value in scores.items()}
+        tolerances = {name: _tolerance_of_score(tolerance, name) for name in values}
         scored.values.update(values)
         if self._mode.update:
             self._read()  # a file that cannot be used is not written
@@ -141,7 +141,7 @@ def _check_names(scores: Mapping[str, object], settings: Iterable[str]) -> None:
             raise ValueError(f"tolerance or direction: {unknown_name('score', name, scores)}")
 
 
-def _checked(name: str, value: object, scored: _Scored) -> float | None:
+def _checked_score(name: str, value: object, scored: _Scored) -> float | None:
     if not isinstance(value, Real | None):
         raise TypeError(f"score {name!r}: found {type(value).__name__}, expected a number or None")
     if value is not None and not math.isfinite(value):
@@ -151,7 +151,7 @@ def _checked(name: str, value: object, scored: _Scored) -> float | None:
     return None if value is None else rounded(float(value))
 
 
-def _tolerance(option: "float | Mapping[str, float | Mapping[str, float]]", name: str) -> Tolerance:
+def _tolerance_of_score(option: "float | Mapping[str, float | Mapping[str, float]]", name: str) -> Tolerance:
     own = option.get(name, 0.0) if isinstance(option, Mapping) else option
     relative = isinstance(own, Mapping)
     number = own.get("relative") if isinstance(own, Mapping) else own
@@ -205,7 +205,7 @@ class PythonScores:
         for path in sorted({scored.path for scored in self._seen.values()}):
             tests = [scored for scored in self._seen.values() if scored.path == path]
             try:
-                files.append(_pending(Path(path), tests, mode, stamp))
+                files.append(_pending_tests(Path(path), tests, mode, stamp))
                 vanishings += sorted(self._vanished(path, mode))
             except SuiteError:
                 continue  # each test has failed with what is wrong
@@ -232,7 +232,7 @@ class PythonScores:
                     yield VerdictReport(file, file, f"snapshot[{scored.test}: {name}]", "failed", reason)
 
 
-def _pending(path: Path, tests: list[_Scored], mode: SnapshotMode, stamp: Stamp) -> PendingFile:
+def _pending_tests(path: Path, tests: list[_Scored], mode: SnapshotMode, stamp: Stamp) -> PendingFile:
     old = read_if_there(path, path.name, TestScores)
     known = dict(old.tests) if old is not None else {}
     gone = _gone(known, path, tests, mode)
@@ -240,7 +240,9 @@ def _pending(path: Path, tests: list[_Scored], mode: SnapshotMode, stamp: Stamp)
     before = texts_of(TestScores(tests[0].module, {test: known[test] for test in sorted(ran & known.keys())}))
     after = texts_of(TestScores(tests[0].module, {each.test: each.values for each in tests}))
     failed = {f"{each.test}: {name}" for each in tests for name in each.failed}
-    pending = PendingFile(path, {**before, **_common(texts_of(old), after)}, after, frozenset(after.keys() - failed))
+    pending = PendingFile(
+        path, {**before, **_common_texts(texts_of(old), after)}, after, frozenset(after.keys() - failed)
+    )
     if mode.update or mode.new_only:
 
         def approved() -> TestScores:
@@ -272,7 +274,7 @@ def _gone(known: Iterable[str], path: Path, tests: list[_Scored], mode: Snapshot
     return set() if mode.keep_unused else {test for test in known if not _defines(module, test)}
 
 
-def _common(texts: Mapping[str, str], names: Mapping[str, str]) -> dict[str, str]:
+def _common_texts(texts: Mapping[str, str], names: Mapping[str, str]) -> dict[str, str]:
     return {name: text for name, text in texts.items() if name in names}
 
 

@@ -123,10 +123,10 @@ def _is_kept(config: pytest.Config) -> bool:
 
 def plugins_of(hook: Any, root: Path) -> list[str]:
     """Return what implements a hook, in the order of the calls: conftests by path, other modules by name."""
-    return [_name(each.plugin, root) for each in reversed(hook.get_hookimpls())]
+    return [_plugin_name(each.plugin, root) for each in reversed(hook.get_hookimpls())]
 
 
-def _name(plugin: object, root: Path) -> str:
+def _plugin_name(plugin: object, root: Path) -> str:
     if not isinstance(plugin, ModuleType):
         return f"{type(plugin).__module__}.{type(plugin).__qualname__}"
     file = Path(plugin.__file__ or "")
@@ -168,7 +168,7 @@ def origin_of(session: pytest.Session, loader: SuiteLoader, finished: Reported, 
         shard=str(shard_of_run(config) or ""),
         commit=finished.report.run.commit,
         versions=versions(),
-        options=_options(config),
+        options=_options_of_shard(config),
         require_gates=run_terms(config).require_gates,
         collected=f"sha256:{sha256(repr(nodeids).encode()).hexdigest()[:32]}",
         items=len(nodeids),
@@ -191,7 +191,7 @@ def _imports(root: Path) -> list[str]:
     return list(dict.fromkeys(display_path(each, root) for each in own))
 
 
-def _options(config: pytest.Config) -> "ShardOptions":
+def _options_of_shard(config: pytest.Config) -> "ShardOptions":
     from pytest_llmeval.run import ShardOptions
 
     runner, terms = config.stash[RUNNER], run_terms(config)
@@ -472,7 +472,7 @@ class PlanHooks:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Plan in place of the loop that runs tests."""
-        self._others = sum(_asks(item) for item in session.items)
+        self._others = sum(_asks_judge(item) for item in session.items)
         try:
             planned = default_registry().extensions("planned")[-1].load()
             self._plan = planned(self._runner, list(planned_cases(session.items)), self._keeper)
@@ -514,7 +514,7 @@ class PlanHooks:
             terminalreporter.write_line(reason)
 
 
-def _asks(item: pytest.Item) -> bool:
+def _asks_judge(item: pytest.Item) -> bool:
     return not isinstance(item, CaseItem) and bool(_ASKING & set(getattr(item, "fixturenames", ())))
 
 

@@ -28,15 +28,20 @@ if TYPE_CHECKING:
         EXCUSED,
         NO_CASE,
         OUTCOMES,
+        POWER,
+        SHOWN_FROM,
         UNKNOWN,
         CaseReport,
         Changes,
         Conclusion,
+        GateNotice,
+        KindOutcome,
         RunReport,
         RunStart,
         SampleReport,
         StopReport,
         SuiteReport,
+        Survival,
         count_text,
         gate_verdicts,
         past_limits,
@@ -56,7 +61,7 @@ if TYPE_CHECKING:
         worst_cases,
     )
     from pytest_llmeval.reports._markdown import MOST_ROWS, VERDICTS, fall_reason, gate_reason, text
-    from pytest_llmeval.reports._mutation import POWER, SHOWN_FROM, GateNotice, KindOutcome, Survival
+    from pytest_llmeval.reports._mutation import survival_lines
     from pytest_llmeval.reports._overview import MOST_LINES, affected_text, calls_line, run_outcome, uncalibrated_text
     from pytest_llmeval.reports._tables import Line, Point, SystemsReport, TextTable, Timeline
     from pytest_llmeval.reports._terminal import agent_lines, gate_line, render
@@ -95,6 +100,11 @@ _HOMES = {
         "past_limits",
         "OUTCOMES",
         "RunReport",
+        "GateNotice",
+        "KindOutcome",
+        "POWER",
+        "SHOWN_FROM",
+        "Survival",
         "RunStart",
         "SampleReport",
         "StopReport",
@@ -129,13 +139,7 @@ _HOMES = {
         "gate_reason",
         "text",
     ),
-    "_mutation": (
-        "GateNotice",
-        "KindOutcome",
-        "POWER",
-        "SHOWN_FROM",
-        "Survival",
-    ),
+    "_mutation": ("survival_lines",),
     "_overview": (
         "MOST_LINES",
         "affected_text",

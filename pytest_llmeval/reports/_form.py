@@ -7,7 +7,7 @@ they are never written, and reading a report fills in those that follow from the
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias, get_args
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias, get_args
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
@@ -26,7 +26,6 @@ from pytest_llmeval.core import (
     WrittenField,
 )
 from pytest_llmeval.numbers import Money, UsageReport, total_money
-from pytest_llmeval.reports._mutation import Survival
 from pytest_llmeval.reports._tables import FilledTable, SystemsReport, Timeline
 
 SCHEMA_VERSION = 1
@@ -533,6 +532,160 @@ class SuiteReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
     def case(self, name: str) -> CaseReport:
         """Return a case by its id."""
         return next((each for each in self.cases if each.id == name), NO_CASE)
+
+
+POWER: Final = 0.8
+"""The share of mixtures in which a gate has to fail, to notice a share of broken answers with power."""
+
+SHOWN_FROM: Final = 0.2
+"""The share of a kind of mutants that may survive before that is a finding."""
+
+_MOST_NAMED: Final = 5
+
+
+class KindOutcome(Struct, frozen=True):
+    """The mutants of one kind, by outcome.
+
+    Attributes:
+        name: The mutator.
+        why: Why its result is wrong; for rewrites, why it is not.
+        advice: A check or metric that would notice it.
+        mutants: How many there are.
+        survived: How many the suite does not notice: the case passes, and no metric that gates or approved scores judge
+            gets worse. For rewrites, how many it takes for errors: the case fails.
+        undecided: How many only a judge could notice, who was not asked; they have neither survived nor been noticed.
+        low: Lower bound of the share that survived, by Wilson at 95 %; ``None`` if all are undecided.
+        high: Upper bound.
+        by_evaluator: Evaluator to how many mutants make none of its metrics worse; without those that only a judge
+            could notice.
+    """
+
+    name: str
+    why: str = ""
+    advice: str = ""
+    mutants: int = 0
+    survived: int = 0
+    undecided: int = 0
+    low: float | int | None = None
+    high: float | int | None = None
+    by_evaluator: Mapping[str, int] = field(default_factory=dict)
+
+    COMPUTED: ClassVar = {"rate": "by_evaluator"}
+
+    @property
+    def decided(self) -> int:
+        """How many either survived or were noticed."""
+        return self.mutants - self.undecided
+
+    @property
+    def rate(self) -> float | None:
+        """The share of those decided that survived, in [0, 1]; ``None`` if there are none."""
+        return self.survived / self.decided if self.decided else None
+
+
+class GateNotice(Struct, frozen=True):
+    """The share of broken answers from which a gate fails.
+
+    Attributes:
+        gate: The gate.
+        share: The smallest share of broken answers, in (0, 1], from which on it fails in half of the mixtures; ``None``
+            if it passes in most of them even if all answers are broken.
+        sure_share: As above, from which on it fails in `POWER` of them.
+        never: Whether it passes even if every answer is the mutant that is worst for it.
+        power: Share of broken answers to the share of mixtures in which it fails.
+        unjudged: Why it cannot be judged on mutants; empty if it can.
+    """
+
+    gate: str
+    share: float | int | None = None
+    sure_share: float | int | None = None
+    never: bool = False
+    power: Mapping[str, float | int] = field(default_factory=dict)
+    unjudged: str = ""
+
+
+class Survival(Struct, frozen=True):
+    """The mutants that a suite, or one of its systems, would notice.
+
+    Attributes:
+        suite: Its name, with the system in brackets.
+        path: The file, relative to pytest's rootdir; empty if the command was given it.
+        kinds: Of mutants, those that survive most first.
+        rewrites: Equivalent answers, with how many the suite takes for errors.
+        gates: The sensitivity of each gate.
+        blind_cases: Cases of which every mutant survives.
+        idle_limits: Thresholds that no mutant misses.
+        left_out: Why cases, metrics or evaluators are left out.
+        constant: The class that a system may always say without failing a gate; ``None`` if a gate fails, or there are
+            no gates or classes.
+        answers: How many answers were changed.
+        seed: Of everything random.
+    """
+
+    suite: str
+    path: str = ""
+    kinds: Sequence[KindOutcome] = ()
+    rewrites: Sequence[KindOutcome] = ()
+    gates: Sequence[GateNotice] = ()
+    blind_cases: Sequence[str] = ()
+    idle_limits: Sequence[str] = ()
+    left_out: Sequence[str] = ()
+    constant: str | None = None
+    answers: int = 0
+    seed: int = 0
+
+    COMPUTED: ClassVar = {"mutants": "seed", "undecided": "mutants", "rate": "undecided", "findings": "rate"}
+
+    @property
+    def findings(self) -> list[str]:
+        """Weaknesses of the suite, a sentence each."""
+        return list(self.weaknesses(SHOWN_FROM))
+
+    @property
+    def mutants(self) -> int:
+        """How many mutants there are."""
+        return sum(each.mutants for each in self.kinds)
+
+    @property
+    def undecided(self) -> int:
+        """How many mutants only a judge could notice."""
+        return sum(each.undecided for each in self.kinds)
+
+    @property
+    def rate(self) -> float | None:
+        """The share of the mutants decided that survived, in [0, 1]; ``None`` without any."""
+        decided = self.mutants - self.undecided
+        return sum(each.survived for each in self.kinds) / decided if decided else None
+
+    def weaknesses(self, limit: float) -> Iterator[str]:
+        """Yield the weaknesses of a suite, a sentence each, with advice.
+
+        Args:
+            limit: The share of a kind of mutants that may survive.
+        """
+        for kind in self.kinds:
+            if kind.rate is not None and kind.rate > limit:
+                share = f"{kind.survived} of {kind.decided}"
+                advice = f": try {kind.advice}" if kind.advice else ""
+                yield f"{kind.name}: {share} pass although {kind.why}{advice}"
+        for gate in self.gates:
+            if gate.never:
+                yield f"gate {gate.gate}: passes even if all answers are broken: raise it, or judge another metric"
+        if self.constant is not None:
+            yield f"no gate fails if every answer is {self.constant!r}: try a gate on macro F1, or on each class"
+        if self.blind_cases:
+            named = _few_of(self.blind_cases)
+            yield f"cases that pass with every answer: {named}: give them an expectation or checks"
+        if self.idle_limits:
+            yield f"thresholds that no broken answer misses: {_few_of(self.idle_limits)}: raise them"
+        for kind in self.rewrites:
+            if kind.rate is not None and kind.rate > limit:
+                yield f"{kind.name}: {kind.survived} of {kind.mutants} fail although {kind.why}: the suite cries wolf"
+
+
+def _few_of(names: Sequence[str]) -> str:
+    more = [f"and {len(names) - _MOST_NAMED} more"] if len(names) > _MOST_NAMED else []
+    return ", ".join([*names[:_MOST_NAMED], *more])
 
 
 class RunStart(Struct, frozen=True):

@@ -99,15 +99,15 @@ def published(value: Any) -> Any:
         return {name: published(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
         return [published(each) for each in value]
-    return dict(_written(value)) if is_form(type(value)) else value
+    return dict(_written_fields(value)) if is_form(type(value)) else value
 
 
 def published_without(form: Any, key: str) -> dict[str, Any]:
     """Return a part of the form as JSON data, without one of its keys."""
-    return dict(_written(form, key))
+    return dict(_written_fields(form, key))
 
 
-def _written(form: Any, left_out_key: str = "") -> Iterator[tuple[str, Any]]:
+def _written_fields(form: Any, left_out_key: str = "") -> Iterator[tuple[str, Any]]:
     kind: Any = type(form)
     declared = form_fields(kind)
     together = [each for each in declared.values() if each.written is WrittenField.TOGETHER]
@@ -123,7 +123,7 @@ def _written(form: Any, left_out_key: str = "") -> Iterator[tuple[str, Any]]:
 
 def to_json(report: RunReport) -> dict[str, Any]:
     """Return the report as JSON data."""
-    return dict(_written(report))
+    return dict(_written_fields(report))
 
 
 def write_data(data: Mapping[str, Any], path: Path) -> None:
@@ -152,24 +152,24 @@ def verdicts_of(report: RunReport) -> list[dict[str, Any]]:
 
 def to_errors(report: RunReport) -> dict[str, Any]:
     """Return the error analysis as JSON data. It holds nothing that differs between two runs over the same data."""
-    return {"schema_version": SCHEMA_VERSION, "suites": [_errors(each) for each in report.suites]}
+    return {"schema_version": SCHEMA_VERSION, "suites": [_error_analysis(each) for each in report.suites]}
 
 
-def _errors(suite: SuiteReport) -> dict[str, Any]:
+def _error_analysis(suite: SuiteReport) -> dict[str, Any]:
     by_id = {case.id: case for case in suite.cases}
     errored = [{"id": case.id, "reason": case.reason} for case in suite.cases if case.outcome == "errored"]
     buckets = [
         {
             **published(each),
             "count": len(each.cases),
-            "cases": [_error(by_id[name], each) for name in each.cases],
+            "cases": [_error_of_case(by_id[name], each) for name in each.cases],
         }
         for each in suite.buckets
     ]
     return {"suite": suite.suite, "path": suite.path, "buckets": buckets, "errored": errored}
 
 
-def _error(case: CaseReport, bucket: BucketReport) -> dict[str, Any]:
+def _error_of_case(case: CaseReport, bucket: BucketReport) -> dict[str, Any]:
     texts = published(case.withheld or case)
     return {
         "id": case.id,
@@ -226,7 +226,7 @@ def _checked(kind: Any) -> Any:
     origin, parts = get_origin(kind), get_args(kind)
     if origin is Annotated:
         bounds = [part for part in kind.__metadata__ if isinstance(part, Meta)]
-        return reduce(lambda part, meta: Annotated[part, _limits(meta)], bounds, _checked(parts[0]))
+        return reduce(lambda part, meta: Annotated[part, _json_limits(meta)], bounds, _checked(parts[0]))
     if origin in (Union, UnionType):
         # Of a number that is neither whole nor a float, the message says that a number is expected.
         kinds = sorted((each for each in parts if each is not UnsetType), key=_is_whole)
@@ -246,7 +246,7 @@ def _is_whole(kind: Any) -> bool:
     return kind is int or get_args(kind)[:1] == (int,)
 
 
-def _limits(meta: Meta) -> Any:
+def _json_limits(meta: Meta) -> Any:
     from pydantic import Field
 
     return Field(ge=meta.ge, le=meta.le)

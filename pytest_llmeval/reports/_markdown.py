@@ -10,9 +10,8 @@ from tabulate import tabulate
 from pytest_llmeval.core import BAD, GateResult, SnapshotVerdict, as_line, counted, excerpt, number, printable, seconds
 from pytest_llmeval.data import append_text, write_text
 from pytest_llmeval.reports._failures import repeats_line
-from pytest_llmeval.reports._form import CaseReport, RunReport, SuiteReport, count_text
+from pytest_llmeval.reports._form import SHOWN_FROM, CaseReport, RunReport, SuiteReport, Survival, count_text
 from pytest_llmeval.reports._headline import approved_cases, headline_of
-from pytest_llmeval.reports._mutation import SHOWN_FROM, Survival
 from pytest_llmeval.reports._overview import (
     MOST_LINES,
     OverviewRow,

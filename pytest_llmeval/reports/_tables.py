@@ -133,7 +133,7 @@ class FilledTable(Struct, frozen=True, omit_defaults=True, kw_only=True):
         """Yield the rows as text; what repeats the first cell of the row above is left out."""
         above: Cell = None
         for first, *others in self.rows:
-            yield ["" if first == above else _text(first), *map(_text, others)]
+            yield ["" if first == above else _cell_text(first), *map(_cell_text, others)]
             above = first
 
     def as_text(self) -> TextTable:
@@ -142,7 +142,7 @@ class FilledTable(Struct, frozen=True, omit_defaults=True, kw_only=True):
         return TextTable(self.title, self.headers, list(self.lines()), sorted(self.text_columns), spare)
 
 
-def _text(cell: Cell) -> str:
+def _cell_text(cell: Cell) -> str:
     return str(cell) if isinstance(cell, str | int) else number(cell)
 
 
@@ -245,7 +245,7 @@ def system_tables(report: SystemsReport, *, metrics: Sequence[str], joined: bool
     """
     listed = report.metrics
     rows = [
-        (each.system, str(each.cases), *(_cell(each, metric, report.confidence) for metric in listed))
+        (each.system, str(each.cases), *(_system_cell(each, metric, report.confidence) for metric in listed))
         for each in report.systems
     ]
     yield TextTable("", ("system", "cases", *listed), rows, spare=_from_the_end(2 + len(listed), 3))
@@ -255,7 +255,7 @@ def system_tables(report: SystemsReport, *, metrics: Sequence[str], joined: bool
         title = f"strength by {strengths.label} (Bradley-Terry with ties, {counted(strengths.pairs, 'pair')})"
         yield TextTable(title, ("system", "strength", between), strong)
     headers = ("metric", "system", "value", between, "change", between, "p", "win/tie/loss")
-    changes = {metric: [(metric, *_change(each, metric)) for each in report.systems] for metric in metrics}
+    changes = {metric: [(metric, *_system_change(each, metric)) for each in report.systems] for metric in metrics}
     against = f"against {report.reference}, case by case (p by Holm's method)"
     if joined:
         yield TextTable(f"all {against}", headers, [row for rows in changes.values() for row in rows], (0, 1))
@@ -278,7 +278,7 @@ def _from_the_end(columns: int, needed: int) -> Sequence[int]:
     return range(columns - 1, needed - 1, -1)
 
 
-def _change(system: SystemReport, metric: str) -> tuple[str, ...]:
+def _system_change(system: SystemReport, metric: str) -> tuple[str, ...]:
     """Return value and difference of a system; the reference has empty cells for the difference."""
     value, change = system.metrics.get(metric, SystemValue(None)), system.differences.get(metric)
     cells = (system.system, number(value.value), interval(value.low, value.high))
@@ -288,7 +288,7 @@ def _change(system: SystemReport, metric: str) -> tuple[str, ...]:
     return (*cells, *numbers, f"{change.wins}/{change.ties}/{change.losses}")
 
 
-def _cell(system: SystemReport, metric: str, confidence: float) -> str:
+def _system_cell(system: SystemReport, metric: str, confidence: float) -> str:
     """Return the value, starred if the difference from the reference is significant."""
     value, change = system.metrics.get(metric, SystemValue(None)), system.differences.get(metric)
     is_sure = change is not None and change.p_value is not None and change.p_value <= 1 - confidence

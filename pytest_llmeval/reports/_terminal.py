@@ -12,8 +12,7 @@ from msgspec import structs
 
 from pytest_llmeval.core import BAD, GateResult, SnapshotVerdict, code_of, counted, excerpt, number, printable, width_of
 from pytest_llmeval.data import write_text
-from pytest_llmeval.reports._form import CaseReport, RunReport, SuiteReport, gated_metrics
-from pytest_llmeval.reports._mutation import Survival
+from pytest_llmeval.reports._form import CaseReport, RunReport, SuiteReport, Survival, gated_metrics
 from pytest_llmeval.reports._overview import (
     MOST_LINES,
     affected_text,
@@ -214,11 +213,13 @@ def _may_be_approved(suite: SuiteReport) -> bool:
     return not failed and any(each.kind in ("improved", "new") for each in suite.snapshot)
 
 
-def _mutants(mutation: "Sequence[Survival]") -> Iterator[Line]:
+def _mutants(mutation: Sequence[Survival]) -> Iterator[Line]:
     """Yield the survival of mutants in each suite."""
-    for each in mutation:
+    from pytest_llmeval.reports._mutation import survival_lines
+
+    for survival in mutation:
         yield Line("")
-        yield from map(Line, each.lines())
+        yield from map(Line, survival_lines(survival))
 
 
 def _systems(systems: SystemsReport, verbosity: int, width: int, *, values: bool) -> Iterator[Line]:

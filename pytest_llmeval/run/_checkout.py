@@ -50,13 +50,13 @@ def print_suite(suite: LoadedSuite, root: Path, plugins: Iterable[str]) -> Suite
     return SuitePrint(
         path=display_path(suite.path, root),
         file=digest_of(file_of_suite(suite.path)),
-        data=fingerprint([_content(case) for case in cases]),
+        data=fingerprint([_case_content(case) for case in cases]),
         evaluators=fingerprint([evaluator_prints(suite), _code(suite)]),
         plugins={name: digest_of(_file_of(name, root)) for name in plugins},
     )
 
 
-def _content(case: Case) -> list[object]:
+def _case_content(case: Case) -> list[object]:
     predictions = [] if case.prediction is MISSING else [case.prediction]
     limits = {name: str(limit) for name, limit in case.thresholds.items()}
     return [case.id, case.input, case.expected, predictions, case.labels, case.tags, limits, case.way]
@@ -124,7 +124,7 @@ def _installed_plugins() -> set[str]:
 
 
 def digest_of(path: Path | None) -> str:
-    """Return a fingerprint of the bytes of a file; empty where there is none."""
+    """Return the fingerprint of a file of a checkout, by its bytes; empty where there is none."""
     try:
         return "" if path is None else f"sha256:{sha256(path.read_bytes()).hexdigest()[:32]}"
     except OSError:

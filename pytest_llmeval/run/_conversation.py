@@ -214,7 +214,7 @@ class Dialogue:
             transcript[OUTCOME] = outcome
         usages = [usage_of_target(self.parts, each) for each in self._replies]
         if any(each is not None for each in usages):
-            transcript["usage"] = _sum([each or TargetUsage() for each in usages])
+            transcript["usage"] = _sum_usages([each or TargetUsage() for each in usages])
         return transcript
 
 
@@ -307,11 +307,11 @@ class Conversations:
         store = self.store
         keeps = self.recordings is not None and self.recordings.mode == "auto" and job.world is None
         if store is None or not keeps:
-            return await _reply(job, messages, ask)
+            return await _target_reply(job, messages, ask)
         shared, run, key = store.coordination, turns_of(job), input_digest(messages)
         if (stored := shared.get_answer(run, key)) is not None:
             return json.loads(stored)
-        reply = await _reply(job, messages, ask)
+        reply = await _target_reply(job, messages, ask)
         shared.put_answer(run, key, json.dumps(reply))
         return reply
 
@@ -378,7 +378,7 @@ class Conversations:
             answer.entries += [structs.replace(each, case=answer.case.id) for each in judgement.entries]
 
 
-async def _reply(job: Job, messages: list[Any], ask: Next) -> Any:
+async def _target_reply(job: Job, messages: list[Any], ask: Next) -> Any:
     return answer_to(job, await ask(structs.replace(job, messages=messages))).prediction
 
 
@@ -438,7 +438,7 @@ def _text(content: Any) -> str:
     return content if isinstance(content, str) else "" if content is None else json.dumps(content, ensure_ascii=False)
 
 
-def _sum(usages: Sequence[TargetUsage]) -> dict[str, float]:
+def _sum_usages(usages: Sequence[TargetUsage]) -> dict[str, float]:
     amounts_by_name = {
         "input_tokens": [each.input_tokens for each in usages],
         "output_tokens": [each.output_tokens for each in usages],
@@ -474,11 +474,11 @@ def next_turn_question(
         # No text can pass for a message of the other side: each is a value of its own.
         "conversation": json.dumps([{"you" if own else "agent": text} for own, text in turns], ensure_ascii=False),
     }
-    return Question(_mode(tuple(stops), instructions), texts, instruction_language(texts["goal"], language))
+    return Question(_user_mode(tuple(stops), instructions), texts, instruction_language(texts["goal"], language))
 
 
 @cache
-def _mode(stops: tuple[str, ...], instructions: str | None) -> Mode:
+def _user_mode(stops: tuple[str, ...], instructions: str | None) -> Mode:
     stop = {"anyOf": [{"type": "string", "enum": list(stops)}, {"type": "null"}]}
     own: dict[str, Any] = {} if instructions is None else {"instructions": {"en": instructions, "zh": instructions}}
     return mode_of_file(

@@ -46,7 +46,6 @@ from pytest_llmeval.reports import (
     fill_tables,
     gate_verdicts,
     join_tables,
-    returned_modes,
     suite_report,
     systems_report,
     worst_cases,
@@ -304,6 +303,8 @@ def approved_changes(judged: JudgedSuite, compared: Sequence[str], *, cases: boo
     changes = metric_changes(pairing, rows, names, decided, confidence=confidence, cluster_by=clusters)
     before = list(_cases(approved.statistics, suite, _answers(measured))) if cases else []
     against = "approved scores" if judged.collected.baseline is None else "baseline"
+    from pytest_llmeval.reports import returned_modes
+
     returned = [*returned_modes(judged.records, approved.statistics.renamed(pairing.matching.by_content).records)]
     return Changes(against, changes, confidence, list(_notes(pairing)), returned, before)
 

@@ -26,7 +26,7 @@ from pytest_llmeval.core import (
     fault_of,
     suggest,
 )
-from pytest_llmeval.gates import ChangeGate, GateEvidence, ScoreGate, waiting_cases
+from pytest_llmeval.gates import ScoreGate, waiting_cases
 from pytest_llmeval.numbers import TARGET_FIGURES, UsageEvaluator, summarize
 from pytest_llmeval.run._execute import is_skipped
 from pytest_llmeval.run._stages import (
@@ -44,6 +44,7 @@ from pytest_llmeval.suites import LoadedSuite, SuiteKey
 
 if TYPE_CHECKING:
     from pytest_llmeval.baselines import ApprovedScore
+    from pytest_llmeval.gates import ChangeGate, GateEvidence
     from pytest_llmeval.judges import JudgeMode
 
 JUDGES_OFF = "judges are off"
@@ -95,7 +96,7 @@ class _Claims(NamedTuple):
     """
 
     key: SuiteKey
-    evidence: Sequence[GateEvidence]
+    evidence: "Sequence[GateEvidence]"
     settled: Callable[[Sequence[GateResult]], Iterable[tuple[SuiteKey, GateResult]]]
 
 
@@ -109,7 +110,7 @@ def _left_out(scope: RunScope, known: Collection[str]) -> Iterator[_Claims]:
             suite = scope.suites.read(path)
             variants = [suite.for_variant(name) for name in suite.systems or [""]]
             gates = [*suite.between, *(gate for each in variants for gate in each.regressions)]
-            evidence = [GateEvidence(gate, outcome="not_judged", reason="not selected") for gate in gates]
+            evidence = [gate.without_test("not_judged", "not selected") for gate in gates]
             yield _Claims(SuiteKey(str(path), file), evidence, lambda _: ())
 
 
@@ -289,11 +290,11 @@ def _examine_suite(collected: CollectedSuite, scope: RunScope) -> tuple[JudgedSu
     return structs.replace(judged, watch=watch), [_Claims(collected.key, evidence, settled)]
 
 
-def _awaiting(evidence: GateEvidence, waiting: int) -> GateEvidence:
+def _awaiting(evidence: "GateEvidence", waiting: int) -> "GateEvidence":
     """Return the evidence on a gate, which is undecided while cases wait for verdicts."""
     if not waiting or evidence.outcome == "not_judged":
         return evidence
-    return GateEvidence(evidence.gate, outcome="undecided", reason=f"cannot tell: {waiting_cases(waiting)}")
+    return evidence.gate.without_test("undecided", f"cannot tell: {waiting_cases(waiting)}")
 
 
 def _counted_as(metric: str, suite: LoadedSuite) -> Metric | None:
@@ -477,10 +478,10 @@ def variants_of(judged: Iterable[JudgedSuite]) -> list[dict[str, JudgedSuite]]:
     groups: dict[tuple[str, str], dict[str, JudgedSuite]] = {}
     for each in judged:
         groups.setdefault((each.key.display_path, each.key.test), {})[each.key.variant] = each
-    return [_ordered(variants) for variants in groups.values()]
+    return [_in_declared_order(variants) for variants in groups.values()]
 
 
-def _ordered(variants: Mapping[str, JudgedSuite]) -> dict[str, JudgedSuite]:
+def _in_declared_order(variants: Mapping[str, JudgedSuite]) -> dict[str, JudgedSuite]:
     declared = [name for name in next(iter(variants.values())).suite.systems if name in variants]
     return {name: variants[name] for name in dict.fromkeys([*declared, *sorted(variants)])}
 
@@ -524,7 +525,7 @@ def _waiting(variants: Mapping[str, JudgedSuite]) -> Iterator[tuple[str, GateRes
             yield place, gate.result("not_judged", None, f"not evaluated: no system {missing[0]!r} ran")
 
 
-def _compared(variants: Mapping[str, JudgedSuite]) -> Iterator[tuple[str, str, GateEvidence]]:
+def _compared(variants: Mapping[str, JudgedSuite]) -> "Iterator[tuple[str, str, GateEvidence]]":
     """Yield the gates between two systems that ran: the system, the gate as its file has it, and the evidence."""
     suite = next(iter(variants.values())).suite
     for gate in suite.between:
@@ -532,7 +533,7 @@ def _compared(variants: Mapping[str, JudgedSuite]) -> Iterator[tuple[str, str, G
         if gate.against in variants:
             for each in named:
                 if each in variants:
-                    yield each, str(gate), _between(gate, variants[each], variants)
+                    yield each, str(gate), _evidence_between(gate, variants[each], variants)
 
 
 def qualified(run: CollectedSuite, most_skipped: int, verdict: GateResult) -> GateResult:
@@ -560,14 +561,14 @@ def qualified(run: CollectedSuite, most_skipped: int, verdict: GateResult) -> Ga
     return replace(verdict, outcome="failed", reason=reason, undecided=False)
 
 
-def _between(gate: ChangeGate, system: JudgedSuite, variants: Mapping[str, JudgedSuite]) -> GateEvidence:
+def _evidence_between(gate: "ChangeGate", system: JudgedSuite, variants: Mapping[str, JudgedSuite]) -> "GateEvidence":
     from pytest_llmeval.numbers import CaseStatistics, RunPairing
 
     other = variants[gate.against]
     if any(gate.metric in each.off for each in (system, other)):
-        return GateEvidence(gate, outcome="not_judged", reason=f"not evaluated: {JUDGES_OFF}")
+        return gate.without_test("not_judged", f"not evaluated: {JUDGES_OFF}")
     if waiting := max(each.waiting.get(gate.metric, 0) for each in (system, other)):
-        return _awaiting(GateEvidence(gate), waiting)
+        return gate.without_test("undecided", f"cannot tell: {waiting_cases(waiting)}")
     incomplete = "; ".join(
         f"{name}: {each.incomplete}"
         for name, each in ((system.key.variant, system), (gate.against, other))

@@ -83,11 +83,13 @@ def _other_software(shards: Sequence[ShardFile], root: Path) -> Iterator[str]:
     for shard in shards:
         origin = shard.origin
         if origin.commit != commit:
-            yield _foreign(shard, f"commit {origin.commit or 'none'}", f"{commit or 'none'}, which is checked out here")
+            yield _foreign_shard(
+                shard, f"commit {origin.commit or 'none'}", f"{commit or 'none'}, which is checked out here"
+            )
         for name in sorted({*origin.versions, *here}):
             ran, there = origin.versions.get(name, "none"), here.get(name, "none")
             if ran != there:
-                yield _foreign(shard, f"{name} {ran}", f"{there}, as installed here")
+                yield _foreign_shard(shard, f"{name} {ran}", f"{there}, as installed here")
 
 
 _AMONG_SHARDS: Final = (
@@ -119,7 +121,9 @@ def _other_files(shards: Sequence[ShardFile], root: Path) -> Iterator[str]:
             if not (file := file_of_suite(path)).is_file():
                 yield f"{shard.path}: {suite.path} cannot be judged here: found no file {file.name}, expected one"
             elif suite.file != digest_of(file):
-                yield _foreign(shard, f"a run of {suite.path} that differs in suite file", "what is checked out here")
+                yield _foreign_shard(
+                    shard, f"a run of {suite.path} that differs in suite file", "what is checked out here"
+                )
             files = {suite.path: file, **{name: file_of_plugin(name, root) for name in suite.plugins}}
             foreign = [name for name, each in files.items() if each is not None and came_with_shards(each)]
             faults = [plugin_fault(*named, path, root) for named in suite.plugins.items()]
@@ -154,31 +158,31 @@ def _other_checkouts(shards: Sequence[ShardFile], suites: Checkout) -> Iterator[
     prints: dict[str, SuitePrint | LlmevalError] = {}
     for shard in shards:
         for ran_suite in shard.origin.suites:
-            suite_print = prints.setdefault(ran_suite.path, _print(suites, ran_suite.path))
+            suite_print = prints.setdefault(ran_suite.path, _print_of_suite(suites, ran_suite.path))
             if isinstance(suite_print, LlmevalError):
                 yield from (
                     f"{shard.path}: {ran_suite.path} cannot be judged here: {each}"
                     for each in str(suite_print).split("\n")
                 )
-            elif other := list(_differing(ran_suite, suite_print)):
-                yield _foreign(
+            elif other := list(_print_differences(ran_suite, suite_print)):
+                yield _foreign_shard(
                     shard, f"a run of {ran_suite.path} that differs in {', '.join(other)}", "what is checked out here"
                 )
 
 
-def _print(suites: Checkout, path: str) -> SuitePrint | LlmevalError:
+def _print_of_suite(suites: Checkout, path: str) -> SuitePrint | LlmevalError:
     try:
         return print_suite(suites.read(suites.root / path), suites.root, suites.plugins[path])
     except LlmevalError as error:
         return error
 
 
-def _differing(ran: SuitePrint, here: SuitePrint) -> Iterator[str]:
+def _print_differences(ran: SuitePrint, here: SuitePrint) -> Iterator[str]:
     names = {"file": "suite file", "data": "data", "evaluators": "evaluators", "plugins": "code of evaluators"}
     return (description for name, description in names.items() if getattr(ran, name) != getattr(here, name))
 
 
-def _foreign(shard: ShardFile, difference: str, expected: str) -> str:
+def _foreign_shard(shard: ShardFile, difference: str, expected: str) -> str:
     return f"{shard.path}: found {difference}, expected {expected}"
 
 
@@ -193,7 +197,7 @@ def _other_runs(shards: Sequence[ShardFile]) -> Iterator[str]:
         for shard in shards:
             if shard.run.ended and not shard.origin.items:
                 run_end = f"a run that ended before it had collected tests ({shard.run.ended})"
-                yield _foreign(shard, run_end, "a whole one: run this shard again")
+                yield _foreign_shard(shard, run_end, "a whole one: run this shard again")
             else:
                 tests = counted(shard.origin.items, "test")
                 collected[shard.path] = f"{tests} with fingerprint {shard.origin.collected}"
@@ -242,7 +246,7 @@ def _incomplete(shards: Sequence[ShardFile]) -> Iterator[str]:
         yield from _unnumbered(shards)
         return
     yield from (
-        _foreign(shard, "a run without --llmeval-shard", "a shard like the others")
+        _foreign_shard(shard, "a run without --llmeval-shard", "a shard like the others")
         for shard in shards
         if not shard.origin.shard
     )
@@ -251,7 +255,7 @@ def _incomplete(shards: Sequence[ShardFile]) -> Iterator[str]:
     for shard in numbered:
         part = shard_of(shard.origin.shard, {})
         if part.count != count:
-            yield _foreign(shard, f"shard {part}", f"one of {count}, as in the other files")
+            yield _foreign_shard(shard, f"shard {part}", f"one of {count}, as in the other files")
         elif part.index in shards_by_index:
             yield f"{shard.path}: found shard {part} again, expected it once: {shards_by_index[part.index].path} has it"
         else:

@@ -41,7 +41,9 @@ class _Slice:
     @classmethod
     def from_records(cls, evaluators: Mapping[str, Evaluator], records: Sequence[CaseRecord]) -> "_Slice":
         statistics = {
-            label: Statistics.from_observations(label, evaluator, (_observation(record, label) for record in records))
+            label: Statistics.from_observations(
+                label, evaluator, (_observation_of(record, label) for record in records)
+            )
             for label, evaluator in evaluators.items()
         }
         return cls(len(records), sum(not record.ran for record in records), statistics)
@@ -214,7 +216,7 @@ class PartialResult:
             raise LlmevalError(f"partial result: found data that cannot be read ({error!r})") from None
 
 
-def _observation(record: CaseRecord, label: str) -> Any:
+def _observation_of(record: CaseRecord, label: str) -> Any:
     return outcome_of(record) if label == OUTCOME else record.observations.get(label)
 
 

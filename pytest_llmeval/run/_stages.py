@@ -397,14 +397,14 @@ def extended(point: Literal["collected", "reported"], stage: _Stage, scope: RunS
 
 def collect(scope: RunScope) -> Collected:
     """Put the records of a run together with its suites, and apply the extensions of this stage."""
-    collected = extended("collected", _gathered(scope), scope)
+    collected = extended("collected", _gather_suites(scope), scope)
     # Extensions decide which cases count, and so which of those that share a call to a judge owns it.
     return structs.replace(
         collected, suites=[structs.replace(each, records=list(claim_calls(each.records))) for each in collected.suites]
     )
 
 
-def _gathered(scope: RunScope) -> Collected:
+def _gather_suites(scope: RunScope) -> Collected:
     run, suites = scope.run, scope.suites
     approves = scope.keeper.mode.update
     records = collected_records(run)
@@ -481,11 +481,11 @@ def rows_of(suite: LoadedSuite, records: Mapping[str, CaseRecord], broken: str) 
         records: By case.
         broken: Why cases may be missing without being deselected.
     """
-    rows = _rows(suite, records, broken)
+    rows = _records_of_suite(suite, records, broken)
     return list(rows) if suite.sample is None else suite.sample.weigh(rows)
 
 
-def _rows(suite: LoadedSuite, records: Mapping[str, CaseRecord], broken: str) -> Iterator[CaseRecord]:
+def _records_of_suite(suite: LoadedSuite, records: Mapping[str, CaseRecord], broken: str) -> Iterator[CaseRecord]:
     for case in suite.cases:
         record = records.get(case.id)
         if record is None:

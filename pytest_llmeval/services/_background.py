@@ -107,7 +107,7 @@ class Background(Struct):
 
     def submit_all(self, work: Sequence[tuple[Coroutine[Any, Any, _T], Pending[_T]]]) -> None:
         """Run coroutines at the same time, each for a result; the loop is woken once for all of them."""
-        self._running().call_soon_threadsafe(_start, work, self._tasks)
+        self._running().call_soon_threadsafe(_start_tasks, work, self._tasks)
 
     def _running(self) -> "asyncio.AbstractEventLoop":
         import asyncio
@@ -127,7 +127,7 @@ class Background(Struct):
         """
         if self._loop is not None:
             idle: Pending[None] = Pending()
-            self._loop.call_soon_threadsafe(_after, self._loop, _TURNS, partial(idle.settle, None))
+            self._loop.call_soon_threadsafe(_call_after_turns, self._loop, _TURNS, partial(idle.settle, None))
             idle.ended(_WAKE_S)
 
     def run(self, work: Awaitable[_T]) -> _T:
@@ -143,7 +143,7 @@ class Background(Struct):
             self.submit_all([(coroutine, result)])
             value, error = result.result()
         except BaseException:
-            loop.call_soon_threadsafe(_cancel, coroutine, result, self._tasks)
+            loop.call_soon_threadsafe(_cancel_task, coroutine, result, self._tasks)
             result.ended()
             raise
         if error is not None:
@@ -157,7 +157,7 @@ class Background(Struct):
             return
 
         over: Pending[None] = Pending()
-        loop.call_soon_threadsafe(_start, [(self._wind_up(), over)], self._tasks)
+        loop.call_soon_threadsafe(_start_tasks, [(self._wind_up(), over)], self._tasks)
         over.result()
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
@@ -192,7 +192,9 @@ class Background(Struct):
         await asyncio.get_running_loop().shutdown_asyncgens()
 
 
-def _start(work: Sequence[tuple[Coroutine[Any, Any, _T], Pending[_T]]], tasks: "set[asyncio.Future[Any]]") -> None:
+def _start_tasks(
+    work: Sequence[tuple[Coroutine[Any, Any, _T], Pending[_T]]], tasks: "set[asyncio.Future[Any]]"
+) -> None:
     import asyncio
 
     for each, result in work:
@@ -202,7 +204,7 @@ def _start(work: Sequence[tuple[Coroutine[Any, Any, _T], Pending[_T]]], tasks: "
         task.add_done_callback(tasks.discard)
 
 
-def _cancel(coroutine: Coroutine[Any, Any, Any], result: Pending[Any], tasks: "set[asyncio.Future[Any]]") -> None:
+def _cancel_task(coroutine: Coroutine[Any, Any, Any], result: Pending[Any], tasks: "set[asyncio.Future[Any]]") -> None:
     task = next((each for each in tasks if getattr(each, "get_coro", lambda: None)() is coroutine), None)
     if task is not None:
         task.cancel()
@@ -219,9 +221,9 @@ def _pass_on(result: Pending[_T], task: "asyncio.Future[_T]") -> None:
         result.settle(None if error else task.result(), error)
 
 
-def _after(loop: "asyncio.AbstractEventLoop", turns: int, then: Callable[[], None]) -> None:
+def _call_after_turns(loop: "asyncio.AbstractEventLoop", turns: int, then: Callable[[], None]) -> None:
     if turns:
-        loop.call_soon(_after, loop, turns - 1, then)
+        loop.call_soon(_call_after_turns, loop, turns - 1, then)
     else:
         then()
 

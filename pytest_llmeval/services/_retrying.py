@@ -50,7 +50,7 @@ class Refusals(Struct):
     def get(self, address: str) -> str | None:
         """Return what an address answered when it refused the key, or nothing."""
         if address not in self._known and self.shared is not None:
-            text = self.shared.get(_key(address))
+            text = self.shared.get(_refused_note(address))
             if text is not None:
                 self._known[address] = text
         return self._known.get(address)
@@ -61,7 +61,7 @@ class Refusals(Struct):
         if address not in self._succeeded:
             self._succeeded.add(address)
             if self.shared is not None:
-                self.shared.put(_success(address), address)
+                self.shared.put(_answered_note(address), address)
 
     def put(self, address: str, refused: Refused, text: str) -> None:
         """Note what an address refused; the first text stays, so that all calls fail with the same."""
@@ -71,19 +71,19 @@ class Refusals(Struct):
         if self.get(address) is None:
             self._known[address] = text
             if self.shared is not None:
-                self.shared.put(_key(address), text)
+                self.shared.put(_refused_note(address), text)
 
     def _has_succeeded(self, address: str) -> bool:
         if address in self._succeeded:
             return True
-        return self.shared is not None and self.shared.get(_success(address)) is not None
+        return self.shared is not None and self.shared.get(_answered_note(address)) is not None
 
 
-def _success(address: str) -> str:
+def _answered_note(address: str) -> str:
     return f"answered {address}"
 
 
-def _key(address: str) -> str:
+def _refused_note(address: str) -> str:
     return f"refused {address}"
 
 
@@ -109,16 +109,16 @@ def delay_asked_for(headers: Mapping[str, str], now: datetime) -> float | None:
         >>> delay_asked_for({"retry-after": "Thu, 01 Jan 2026 00:00:07 GMT"}, datetime(2026, 1, 1, tzinfo=UTC))
         7.0
     """
-    seconds = _number(headers.get("retry-after-ms"))
+    seconds = _header_number(headers.get("retry-after-ms"))
     seconds = None if seconds is None else seconds / 1000
     if seconds is None:
-        seconds = _number(headers.get("retry-after"))
+        seconds = _header_number(headers.get("retry-after"))
     if seconds is None:
-        seconds = _until(headers.get("retry-after", ""), now)
+        seconds = _seconds_until(headers.get("retry-after", ""), now)
     return None if seconds is None else min(max(seconds, 0.0), LONGEST_DELAY)
 
 
-def _number(text: str | None) -> float | None:
+def _header_number(text: str | None) -> float | None:
     try:
         value = float(text or "")
     except ValueError:
@@ -126,7 +126,7 @@ def _number(text: str | None) -> float | None:
     return value if value == value else None  # noqa: PLR0124 (NaN is the number that is not itself)
 
 
-def _until(text: str, now: datetime) -> float | None:
+def _seconds_until(text: str, now: datetime) -> float | None:
     try:
         date = parsedate_to_datetime(text)
     except (ValueError, OverflowError):
@@ -214,12 +214,12 @@ class RunCalls(Struct, frozen=True):
                 if not error.transient or number > retries:
                     raise error
                 waits(", ".join(filter(None, (f"retrying, {ordinal(number)} of {retries}", error.brief))))
-                await sleep(_delay(error, number))
+                await sleep(_retry_delay(error, number))
                 self.activity.retries += 1
                 number += 1
 
 
-def _delay(error: AttemptError, number: int) -> float:
+def _retry_delay(error: AttemptError, number: int) -> float:
     """Return how long to wait after an attempt, counted from 1."""
     shortest, jitter = min(_FIRST_DELAY * 2.0 ** (number - 1), _LONGEST_BACKOFF), _JITTER
     if error.retry_after is not None:

@@ -100,19 +100,19 @@ def spelt(secrets: Iterable[str]) -> frozenset[str]:
     As they are, escaped, in hexadecimal digits and in Base64; and so for their words, such as the token of
     ``Bearer ...``.
     """
-    return _spelt(frozenset(secrets))
+    return _spell_secrets(frozenset(secrets))
 
 
 @lru_cache(maxsize=64)
-def _spelt(secrets: frozenset[str]) -> frozenset[str]:
+def _spell_secrets(secrets: frozenset[str]) -> frozenset[str]:
     parts: set[str] = set()
     for secret in map(str.strip, secrets):
         if len(secret) >= _SHORTEST_SECRET:
             parts |= {secret, *(word for word in secret.split() if len(word) >= SHORTEST_PART)}
-    return frozenset(form for part in parts for form in _forms(part))
+    return frozenset(form for part in parts for form in _escaped_forms(part))
 
 
-def _forms(part: str) -> set[str]:
+def _escaped_forms(part: str) -> set[str]:
     escaped = {json.dumps(part)[1:-1], json.dumps(part, ensure_ascii=False)[1:-1]}
     nested = {json.dumps(each)[1:-1] for each in escaped}
     in_urls = {quote(part), quote(part, safe=""), quote_plus(part)}

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         register_tokenizer,
         shipped_registry,
     )
-    from pytest_llmeval.suites._run_settings import (
+    from pytest_llmeval.suites._settings import (
         NOT_NEEDED,
         CaseOrder,
         SnapshotEntry,
@@ -55,7 +55,10 @@ if TYPE_CHECKING:
     )
     from pytest_llmeval.suites._systems import MatrixSpec, ModelSpec, ModelSystem, PredictionsSpec
 
-SUITE_FILES = tuple(f"*.{kind}.{language}" for kind in ("eval", "llmeval") for language in ("yaml", "yml", "json"))
+SUITE_FILES = (
+    *("*.eval.yaml", "*.eval.yml", "*.eval.json"),
+    *("*.llmeval.yaml", "*.llmeval.yml", "*.llmeval.json"),
+)
 """Patterns of the names of suite files."""
 
 _NAMED = 5
@@ -112,7 +115,7 @@ _HOMES = {
         "register_tokenizer",
         "shipped_registry",
     ),
-    "_run_settings": (
+    "_settings": (
         "CaseOrder",
         "NOT_NEEDED",
         "SnapshotEntry",

@@ -251,7 +251,7 @@ def _entry_of(entry: Any, own: dict[str, Any]) -> Any:
         what = f"the parameter {others[0]!r}, which is no field"
         raise LlmevalError(f"evaluators: found {type(entry).__name__} with {what}, expected a dataclass")
     options = {name: getattr(entry, name) for name in defaults}
-    _keep(own, name_of(entry), type(entry), "evaluators")
+    _keep_object(own, name_of(entry), type(entry), "evaluators")
     return {entry.name: {name: value for name, value in options.items() if value != defaults[name]}, **settings}
 
 
@@ -267,7 +267,7 @@ def _checks_in_file(entry: Any, own: dict[str, Any]) -> Any:
         if not callable(entry):
             return entry
         entry = check_of(entry)
-    _keep(own, f"check {entry.name}", entry, "checks")
+    _keep_object(own, f"check {entry.name}", entry, "checks")
     return entry.name
 
 
@@ -305,7 +305,7 @@ def get_checks(*entries: Any) -> "Checks":
     return checks_evaluator(read)
 
 
-def _keep(own: dict[str, Any], name: str, each: Any, key: str) -> None:
+def _keep_object(own: dict[str, Any], name: str, each: Any, key: str) -> None:
     if own.setdefault(name, each) != each:
         label = name.rpartition(" ")[2]
         raise LlmevalError(
@@ -338,11 +338,11 @@ def any_of(*checks: Any) -> dict[str, Any]:
     return {"any_of": list(checks)}
 
 
-def _evaluator(kind: str, options: Mapping[str, Any] | None = None, **keys: Any) -> dict[str, Any]:
+def _evaluator_entry(kind: str, options: Mapping[str, Any] | None = None, **keys: Any) -> dict[str, Any]:
     return evaluator(kind, options, **keys)
 
 
-def _check(kind: str, argument: Any = _NOTHING, **keys: Any) -> dict[str, Any]:
+def _check_entry(kind: str, argument: Any = _NOTHING, **keys: Any) -> dict[str, Any]:
     modifiers = {key: keys.pop(key) for key in _MODIFIERS if keys.get(key) is not None}
     if argument is not _NOTHING and default_registry().checks[kind].argument is Any:
         argument = form_of(argument)  # any object of the user's, to compare with the form of the answer
@@ -368,7 +368,7 @@ class EntryFunction:
 
     def __call__(self, *args: Any, **keys: Any) -> dict[str, Any]:
         """Return the entry of a suite file."""
-        return (_check if self._is_check else _evaluator)(self._kind, *args, **keys)
+        return (_check_entry if self._is_check else _evaluator_entry)(self._kind, *args, **keys)
 
     def __repr__(self) -> str:
         return f"{self.__name__}{self.__signature__}"
@@ -409,7 +409,7 @@ class JudgeFunction(EntryFunction):
 
     def __call__(self, criterion: str | None = None, **keys: Any) -> dict[str, Any]:
         """Return the entry of a suite file."""
-        return _evaluator("judge", **keys) if criterion is None else _check("judge", criterion, **keys)
+        return _evaluator_entry("judge", **keys) if criterion is None else _check_entry("judge", criterion, **keys)
 
     @property
     def __signature__(self) -> Signature:

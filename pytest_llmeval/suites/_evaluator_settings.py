@@ -90,7 +90,7 @@ def _evaluator(reading: SuiteReading, entry: Any, path: tuple[str | int, ...]) -
     except EvaluatorError as error:
         reading.fault(path, str(error), key=True)
         return None
-    built = _built(reading, label, evaluator, options, path)
+    built = _build_evaluator(reading, label, evaluator, options, path)
     if built is None:
         _note_possible(reading, label, evaluator, options)
     return built
@@ -106,7 +106,7 @@ def _note_possible(reading: SuiteReading, label: str, evaluator: type[Evaluator]
             return
 
 
-def _built(
+def _build_evaluator(
     reading: SuiteReading,
     label: str,
     evaluator: type[Evaluator],
@@ -165,14 +165,14 @@ def _read_turn(reading: SuiteReading, label: str, entry: Any, place: tuple[str |
 def _with_paths(evaluator: Evaluator, folder: Path) -> Evaluator:
     """Read options that name files or folders from the suite file's folder, as everything in it is."""
     named = {each.name: getattr(evaluator, each.name) for each in fields(evaluator) if each.metadata.get("path")}
-    changes = {name: _placed(value, folder) for name, value in named.items() if value is not None}
+    changes = {name: _placed_files(value, folder) for name, value in named.items() if value is not None}
     return replace(evaluator, **changes)
 
 
-def _placed(value: Any, folder: Path) -> Any:
+def _placed_files(value: Any, folder: Path) -> Any:
     if isinstance(value, Mapping):
-        return {name: _placed(file, folder) for name, file in value.items()}
-    return tuple(_placed(file, folder) for file in value) if isinstance(value, tuple) else str(folder / value)
+        return {name: _placed_files(file, folder) for name, file in value.items()}
+    return tuple(_placed_files(file, folder) for file in value) if isinstance(value, tuple) else str(folder / value)
 
 
 def _files(value: str | tuple[str, ...] | Mapping[str, str] | None) -> tuple[str, ...]:

@@ -20,22 +20,20 @@ from pytest_llmeval.suites._evaluator_settings import read_evaluators
 from pytest_llmeval.suites._judge_settings import read_judge
 from pytest_llmeval.suites._limits import read_gates, read_groups, read_limits
 from pytest_llmeval.suites._reading import SuiteReading
-from pytest_llmeval.suites._run_settings import (
+from pytest_llmeval.suites._settings import (
     WHEN_DECIDED,
     CaseSample,
     SampleSettings,
     SnapshotSettings,
     StopSettings,
-    read_sample,
-    read_snapshot,
-    read_stop,
-)
-from pytest_llmeval.suites._settings import (
     read_compared,
     read_confidence,
     read_inputs,
     read_parts,
     read_repeats,
+    read_sample,
+    read_snapshot,
+    read_stop,
     read_target,
 )
 from pytest_llmeval.suites._systems import Only, System
@@ -386,7 +384,7 @@ KEYS: Final[Mapping[str, Key]] = _declared()
 """The keys by name, in their order."""
 
 
-def _default(value: Any) -> Any:
+def _default_field(value: Any) -> Any:
     return field(default_factory=value.copy) if isinstance(value, list | dict) else field(default=value)
 
 
@@ -395,7 +393,7 @@ if TYPE_CHECKING:
 else:
     SuiteEntry = make_dataclass(
         "SuiteEntry",
-        [(name, key.type, _default(key.default)) for name, key in KEYS.items()],
+        [(name, key.type, _default_field(key.default)) for name, key in KEYS.items()],
         namespace={
             "__pydantic_config__": STRICT,
             "__module__": __name__,

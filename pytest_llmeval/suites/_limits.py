@@ -6,16 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_llmeval.core import PASS_RATE, expected_name
 from pytest_llmeval.data import STRICT
-from pytest_llmeval.gates import (
-    Gate,
-    LimitGate,
-    gate_form_fault,
-    is_plain_limit,
-    limit_form_fault,
-    mapping_form_fault,
-    range_fault,
-    subject_fault,
-)
+from pytest_llmeval.gates import Gate
 from pytest_llmeval.numbers import TARGET_FIGURES, Limit
 from pytest_llmeval.suites._reading import SUITE_METRICS, SuiteReading
 
@@ -42,11 +33,11 @@ def read_limits(reading: SuiteReading, entries: Mapping[str, Any], path: tuple[s
         place = (*path, metric)
         if metric not in TARGET_FIGURES and (fault := reading.metric_fault(metric, after=TARGET_FIGURES)):
             reading.fault(place, fault, key=True)
-        limit = _limit(reading, entry, place)
+        limit = _read_limit(reading, entry, place)
         if limit is None:
             continue
         for key, value in (("min", limit.min), ("max", limit.max)):
-            if value is not None and (fault := range_fault(metric, value, reading.metrics)):
+            if value is not None and (fault := _range_fault(reading, metric, value)):
                 reading.fault((*place, key), fault)
         if not isinstance(entry, Mapping) and _lower_is_better(reading, metric):
             reading.fault(
@@ -57,14 +48,22 @@ def read_limits(reading: SuiteReading, entries: Mapping[str, Any], path: tuple[s
     return limits
 
 
+def _range_fault(reading: SuiteReading, metric: str, value: float) -> str | None:
+    from pytest_llmeval.gates import range_fault
+
+    return range_fault(metric, value, reading.metrics)
+
+
 def _lower_is_better(reading: SuiteReading, metric: str) -> bool:
     return metric in TARGET_FIGURES or reading.metrics.lower_is_better(metric)
 
 
-def _limit(reading: SuiteReading, entry: Any, place: tuple[str | int, ...]) -> Limit | None:
+def _read_limit(reading: SuiteReading, entry: Any, place: tuple[str | int, ...]) -> Limit | None:
     if isinstance(entry, int | float) and not isinstance(entry, bool):
         entry = {"min": entry}
     if not isinstance(entry, Mapping):
+        from pytest_llmeval.gates import limit_form_fault
+
         reading.fault(place, limit_form_fault(entry))
         return None
     checked = reading.check(LimitEntry, entry, place)
@@ -82,7 +81,7 @@ def read_gates(reading: SuiteReading, entries: Sequence[Any]) -> tuple[Gate, ...
     gates: dict[str, Gate] = {}
     for number, entry in enumerate(entries):
         place: tuple[str | int, ...] = ("gates", number)
-        gate = _gate(reading, entry, place)
+        gate = _read_gate(reading, entry, place)
         if gate is None:
             continue
         _check_gate(reading, gate, entry, place)
@@ -99,6 +98,8 @@ def _check_gate(reading: SuiteReading, gate: Gate, entry: Any, place: tuple[str 
     judged = any(each.asks for each in reading.metrics.evaluators.values())
     extra = SUITE_METRICS if judged or gate.metric in SUITE_METRICS else (PASS_RATE,)
     if fault := reading.metric_fault(gate.metric, extra):
+        from pytest_llmeval.gates import subject_fault
+
         text = gate.metric if isinstance(entry, Mapping) else entry
         reading.fault(subject, subject_fault(text, gate.metric, reading.metrics) or fault)
         return
@@ -106,42 +107,23 @@ def _check_gate(reading: SuiteReading, gate: Gate, entry: Any, place: tuple[str 
         reading.fault((*place, key) if key else place, fault)
 
 
-def _gate(reading: SuiteReading, entry: Any, place: tuple[str | int, ...]) -> Gate | None:
-    if isinstance(entry, str):
-        return _text_gate(reading, entry, place)
-    from pytest_llmeval.gates import GateFault, known_keys, read_gate
+def _read_gate(reading: SuiteReading, entry: Any, place: tuple[str | int, ...]) -> Gate | None:
+    from pytest_llmeval.gates import GateFault, read_gate
 
-    if isinstance(entry, Mapping) and (fault := mapping_form_fault(entry, list(known_keys()), reading.metrics)):
-        reading.fault(place, fault)
-        return None
     try:
-        return read_gate(entry, lambda kind, values: reading.check(kind, values, place), reading.entry.cluster_by)
+        return read_gate(
+            entry,
+            reading.metrics,
+            lambda kind, values: reading.check(kind, values, place),
+            reference=_reference(reading),
+            cluster_by=reading.entry.cluster_by,
+        )
     except GateFault as error:
         for key, fault in error.faults:
             reading.fault((*place, key) if key else place, fault, key=error.at_key)
     except ValueError as error:
         reading.fault(place, str(error))
     return None
-
-
-def _text_gate(reading: SuiteReading, text: str, place: tuple[str | int, ...]) -> Gate | None:
-    try:
-        gate = _parse_gate(reading, text)
-        if gate is not None:
-            return gate.clustered(reading.entry.cluster_by)
-        reading.fault(place, gate_form_fault(text, reading.metrics))
-    except ValueError as error:
-        reading.fault(place, str(error))
-    return None
-
-
-def _parse_gate(reading: SuiteReading, text: str) -> Gate | None:
-    """Return the gate of a text; the other rules are loaded for texts that begin with a call only."""
-    if is_plain_limit(text):
-        return LimitGate.from_text(text)
-    from pytest_llmeval.gates import gate_of_text
-
-    return gate_of_text(text, _reference(reading))
 
 
 def _reference(reading: SuiteReading) -> str:

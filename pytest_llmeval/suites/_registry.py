@@ -131,7 +131,7 @@ class Extension(Struct, frozen=True):
 
 
 class ImportFormat(Struct, frozen=True):
-    """A format that ``llmeval import`` reads.
+    """A registered format that ``llmeval import`` reads.
 
     Attributes:
         function: The function from path, display path and options to what was imported, or its import string.
@@ -649,7 +649,7 @@ def shipped_registry() -> Registry:
 
 
 @cache
-def _installed() -> Registry:
+def _installed_registry() -> Registry:
     registry = shipped_registry()
     points = entry_points()  # once: it reads the metadata of all installed packages
     for group, register in ((EVALUATORS_GROUP, _register_evaluator), (PLUGINS_GROUP, _register_plugin)):
@@ -665,7 +665,7 @@ def _installed() -> Registry:
 
 def default_registry() -> Registry:
     """Return what ships, and what installed packages register by their entry points."""
-    return _installed().copy()
+    return _installed_registry().copy()
 
 
 def extensions_of(point: str) -> tuple[Extension, ...]:

@@ -1,18 +1,360 @@
-"""Settings of a suite file that stand on their own."""
+"""Settings of a suite file."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
-from pytest_llmeval.core import PASS_RATE, MetricIndex, Parts
-from pytest_llmeval.data import describe, input_files, searching_within
+from msgspec import Struct
+from msgspec.structs import replace
+
+from pytest_llmeval.core import PASS_RATE, UNLABELLED, Case, CaseRecord, MetricIndex, Parts, limit
+from pytest_llmeval.data import STRICT, describe, input_files, searching_within
 from pytest_llmeval.numbers import RELIABILITY, Reliability, Repeats
+from pytest_llmeval.reports import SampleReport
 from pytest_llmeval.suites._reading import SuiteReading
 
 if TYPE_CHECKING:
     from pytest_llmeval.targets import TargetSpec
 
 _MOST_REPEATS = 1000
+_SAME = 1e-9
+
+
+@dataclass(frozen=True)
+class SampleSettings:
+    """The choice of the cases of a suite that run.
+
+    Attributes:
+        cases: How many.
+        by: A label; each of its values has its share of them.
+        seed: Another one draws other cases.
+    """
+
+    __pydantic_config__: ClassVar = STRICT
+
+    cases: int
+    by: str | None = None
+    seed: int = 0
+
+
+class CaseSample(Struct, frozen=True):
+    """The cases of a suite that were drawn.
+
+    Attributes:
+        cases: How many.
+        total: Of how many.
+        by: The label of the strata; ``None`` if there is only one.
+        weights: Case id to how many cases it represents, in means of all; those that represent as many as the mean of
+            them are left out.
+    """
+
+    cases: int
+    total: int
+    by: str | None = None
+    weights: Mapping[str, float] = {}
+
+    @property
+    def share(self) -> float:
+        """The share of all cases that it has."""
+        return self.cases / self.total
+
+    def weigh(self, records: Iterable[CaseRecord]) -> list[CaseRecord]:
+        """Return records of its cases with their weights."""
+        return [replace(each, weight=self.weights[each.id]) if each.id in self.weights else each for each in records]
+
+    @property
+    def report(self) -> SampleReport:
+        """The sample, as reports have it."""
+        return SampleReport(self.cases, self.total, self.by, bool(self.weights))
+
+
+def read_sample(reading: SuiteReading, entry: Any) -> SampleSettings | None:
+    """Read ``sample``."""
+    if entry is None:
+        return None
+    if not isinstance(entry, Mapping):
+        reading.fault(("sample",), f"found {describe(entry)}, expected a mapping such as {{cases: 200, by: topic}}")
+        return None
+    settings: SampleSettings | None = reading.check(SampleSettings, entry, ("sample",))
+    if settings is not None and settings.cases < 1:
+        reading.fault(("sample", "cases"), f"found {settings.cases}, expected a number of cases of at least 1")
+    return settings
+
+
+def draw(cases: Sequence[Case], settings: SampleSettings) -> tuple[frozenset[str], CaseSample] | None:
+    """Return the ids of the cases that are drawn, and what the sample is; ``None`` where all of them are wanted.
+
+    Within a stratum the cases with the smallest digests of seed and id are drawn. So the same file gives the same
+    sample, and a case that is added takes the place of one other at most, besides those that move between strata with
+    their sizes. Cases that always run are in every sample, and represent themselves.
+    """
+    if len(cases) <= settings.cases:
+        return None
+    always = [case for case in cases if case.always]
+    strata: dict[str, list[Case]] = {}
+    for case in cases:
+        if not case.always:
+            name = case.labels.get(settings.by, UNLABELLED) if settings.by else ""
+            strata.setdefault(name, []).append(case)
+    sizes = {name: len(members) for name, members in sorted(strata.items())}
+    counts = _allotted(sizes, max(0, settings.cases - len(always)))
+    stands = {case.id: 1.0 for case in always}
+    for name, members in strata.items():
+        own = sorted(members, key=lambda case: _sample_rank(case, settings.seed))[: counts[name]]
+        stands |= {case.id: sizes[name] / counts[name] for case in own}
+    typical = len(cases) / len(stands)
+    weights = {name: each / typical for name, each in stands.items() if abs(each / typical - 1) > _SAME}
+    return frozenset(stands), CaseSample(len(stands), len(cases), settings.by, weights)
+
+
+def _sample_rank(case: Case, seed: int) -> tuple[str, str]:
+    return sha256(f"{seed}\n{case.id}".encode("utf-8", "surrogatepass")).hexdigest(), case.id
+
+
+def _allotted(sizes: Mapping[str, int], count: int) -> dict[str, int]:
+    """Share a number of cases out in proportion to the sizes of strata, by largest remainders, one to each at least.
+
+    >>> _allotted({"a": 50, "b": 30, "c": 1}, 8)
+    {'a': 4, 'b': 3, 'c': 1}
+    """
+    whole = sum(sizes.values())
+    count = max(min(count, whole), len(sizes))
+    quotas = {name: count * size / whole for name, size in sizes.items()}
+    counts = {name: max(1, int(quota)) for name, quota in quotas.items()}
+
+    def excess(name: str) -> tuple[float, str]:
+        return counts[name] - quotas[name], name
+
+    while sum(counts.values()) < count:
+        counts[min(counts, key=excess)] += 1
+    while sum(counts.values()) > count:  # one to each was more than their share
+        counts[max((name for name in counts if counts[name] > 1), key=excess)] -= 1
+    return counts
+
+
+WHEN_DECIDED = "when_decided"
+NOT_NEEDED = "not needed: all gates were decided"
+"""The reason of a case that has not run."""
+_LEAST_BLOCK = 10
+_BLOCKS = 20
+_MOST_CONFIDENT = 0.999999
+
+
+@dataclass(frozen=True)
+class StopSettings:
+    """Settings of a suite that stops when its gates are decided.
+
+    Attributes:
+        confidence: With which the verdicts on all gates together are those of a complete run.
+        block: How many cases run between two looks; ``None``: a twentieth of them, 10 at least.
+        always: Tags of cases that always run, besides those that say so themselves.
+    """
+
+    __pydantic_config__: ClassVar = STRICT
+
+    confidence: float = 0.99
+    block: int | None = None
+    always: tuple[str, ...] = ()
+
+    def keeps(self, case: Case) -> bool:
+        """Return whether a case always runs."""
+        return case.always or not frozenset(self.always).isdisjoint(case.tags)
+
+    def block_of(self, cases: int) -> int:
+        """Return how many of so many cases run between two looks."""
+        return self.block or max(_LEAST_BLOCK, math.ceil(cases / _BLOCKS))
+
+
+class CaseOrder(Struct, frozen=True, dict=True):
+    """The order of the cases of a suite, and where gates are looked at.
+
+    Attributes:
+        ids: In their order: those that always run, then the others at random.
+        numbers: Number of the unit of each case, a cluster or the case alone; -1 where it always runs.
+        ends: After how many cases gates are looked at; the last one is after all of them.
+        confidence: Of the verdicts.
+    """
+
+    ids: tuple[str, ...]
+    numbers: tuple[int, ...]
+    ends: tuple[int, ...]
+    confidence: float
+
+    @cached_property
+    def ranks(self) -> dict[str, int]:
+        """Case id to its place in the order, from 0."""
+        return {name: rank for rank, name in enumerate(self.ids)}
+
+    def end_of(self, case: str) -> int:
+        """Return after how many cases gates are looked at once a case has run."""
+        rank = self.ranks[case]
+        return next(end for end in self.ends if rank < end)
+
+
+def read_stop(reading: SuiteReading, entry: Any) -> StopSettings | None:
+    """Read ``stop``: ``when_decided``, or a mapping."""
+    if entry is None or entry == "never":
+        return None
+    if entry == WHEN_DECIDED:
+        return StopSettings()
+    if not isinstance(entry, dict):
+        reading.fault(
+            ("stop",), f"found {describe(entry)}, expected when_decided, never or a mapping with confidence or block"
+        )
+        return None
+    settings: StopSettings | None = reading.check(StopSettings, entry, ("stop",))
+    if settings is None:
+        return None
+    if not 0.5 <= settings.confidence <= _MOST_CONFIDENT:  # noqa: PLR2004 (less is a guess)
+        reading.fault(
+            ("stop", "confidence"), f"found {settings.confidence}, expected 0.5 to {_MOST_CONFIDENT}, such as 0.99"
+        )
+    if settings.block is not None and settings.block < 1:
+        reading.fault(("stop", "block"), f"found {settings.block}, expected a number of cases of at least 1")
+    return settings
+
+
+Policy: TypeAlias = Literal["fail", "warn"]
+AnchorPolicy: TypeAlias = Literal["best", "keep"]
+
+_MOST_APPROVALS = 1000
+_MOST_POOLED = 100
+
+
+class Tolerance(Struct, frozen=True):
+    """The allowed fall of a metric: the larger of two allowances.
+
+    Attributes:
+        absolute: In units of the metric.
+        relative: As a share of the approved value.
+    """
+
+    absolute: float = 0.0
+    relative: float = 0.0
+
+    def at(self, approved: float) -> float:
+        """Return the allowance at an approved value."""
+        return max(self.absolute, self.relative * abs(approved))
+
+    def __str__(self) -> str:
+        return f"{limit(self.relative * 100)}% of the approved value" if self.relative else limit(self.absolute)
+
+
+EXACT = Tolerance()
+
+
+@dataclass(frozen=True)
+class ToleranceEntry:
+    """A tolerance in its mapping form."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    relative: float
+
+
+@dataclass(frozen=True)
+class SnapshotEntry:
+    """``snapshot`` as a suite file writes it, if it is not just ``true`` or ``false``.
+
+    Attributes:
+        tolerance: Of all metrics, or of each by name.
+        metrics: Which metrics; ``None`` for all.
+        not_comparable: What happens if the approved scores are of other data or another evaluator.
+        history: How many approvals the file remembers.
+        anchor: Whether a run that is significantly better becomes the anchor, or only one that the user names.
+        pool: How many of the last approved runs of equal data are the baseline of gates together.
+    """
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    tolerance: Any = None
+    metrics: tuple[str, ...] | None = None
+    not_comparable: Policy = "fail"
+    history: int = 20
+    anchor: AnchorPolicy = "best"
+    pool: int = 1
+
+
+@dataclass(frozen=True)
+class SnapshotSettings(SnapshotEntry):
+    """Settings for storing and comparing the scores of a suite.
+
+    Attributes:
+        enabled: Whether they are; overrides the ini option ``llmeval_snapshots``.
+        tolerance: Default for metrics without their own; ``None`` if the file sets none.
+        tolerances: Metric name to tolerance.
+        excluded: Metrics that are never part of it, as declared.
+    """
+
+    tolerance: Tolerance | None = None
+    enabled: bool = True
+    tolerances: Mapping[str, Tolerance] = field(default_factory=dict)
+    excluded: tuple[str, ...] = ()
+
+    def tolerance_of(self, metric: str) -> Tolerance:
+        """Return how far a metric may fall."""
+        return self.tolerances.get(metric, self.tolerance or EXACT)
+
+    def leaves(self, metric: str) -> bool:
+        """Return whether a metric has no tolerance, so that a gate with ``max_drop`` may decide."""
+        return self.tolerance is None and metric not in self.tolerances
+
+    def keeps(self, metric: str) -> bool:
+        """Return whether a metric is part of the snapshot."""
+        families = tuple(each.partition("[")[0] + "[" for each in self.excluded if "[" in each)
+        if metric in self.excluded or metric.startswith(families):
+            return False
+        return self.metrics is None or metric in self.metrics
+
+
+def read_snapshot(reading: SuiteReading, entry: Any) -> SnapshotSettings | None:
+    """Read ``snapshot``; without it the ini option decides."""
+    if entry is None:
+        return None
+    if isinstance(entry, bool):
+        return SnapshotSettings(enabled=entry)
+    path = ("snapshot",)
+    checked = reading.check(SnapshotEntry, entry, path)
+    if checked is None:
+        return None
+    for key, count, most in (("history", checked.history, _MOST_APPROVALS), ("pool", checked.pool, _MOST_POOLED)):
+        if not 1 <= count <= most:
+            reading.fault((*path, key), f"found {count}, expected 1 to {most}")
+    if checked.metrics == ():
+        reading.fault((*path, "metrics"), "found an empty list, expected at least one metric")
+    for number, name in enumerate(checked.metrics or ()):
+        if wrong := reading.metric_fault(name, extra=(PASS_RATE,)):
+            reading.fault((*path, "metrics", number), wrong)
+    place = (*path, "tolerance")
+    shared: Tolerance | None = None
+    own: dict[str, Tolerance] = {}
+    if isinstance(checked.tolerance, Mapping):
+        for name, each in checked.tolerance.items():
+            if wrong := reading.metric_fault(name, extra=(PASS_RATE,)):
+                reading.fault((*place, name), wrong, key=True)
+            own[name] = _read_tolerance(reading, each, (*place, name))
+    elif checked.tolerance is not None:
+        shared = _read_tolerance(reading, checked.tolerance, place)
+    return SnapshotSettings(**{**vars(checked), "tolerance": shared}, tolerances=own)
+
+
+def _read_tolerance(reading: SuiteReading, entry: Any, place: Sequence[str | int]) -> Tolerance:
+    relative = isinstance(entry, Mapping)
+    if relative:
+        checked = reading.check(ToleranceEntry, entry, place)
+        number = None if checked is None else checked.relative
+        place = (*place, "relative")
+    else:
+        number = reading.check(float, entry, place)
+    if number is None:
+        return EXACT
+    if not (math.isfinite(number) and number >= 0):
+        reading.fault(place, f"found {number}, expected a number of at least 0")
+    return Tolerance(relative=number) if relative else Tolerance(absolute=number)
 
 
 def read_target(reading: SuiteReading, entry: Any) -> "TargetSpec | None":
@@ -31,13 +373,13 @@ def read_target(reading: SuiteReading, entry: Any) -> "TargetSpec | None":
 
 def read_repeats(reading: SuiteReading, entry: Any) -> Repeats:
     """Read ``repeats``: a number, or a mapping. Repeated cases have metrics of their own."""
-    repeats = _repeats(reading, entry)
+    repeats = _repeats_of_entry(reading, entry)
     if repeats.times > 1:
         reading.add_metrics(MetricIndex.from_evaluators({RELIABILITY: Reliability(repeats.times)}), ("repeats",))
     return repeats
 
 
-def _repeats(reading: SuiteReading, entry: Any) -> Repeats:
+def _repeats_of_entry(reading: SuiteReading, entry: Any) -> Repeats:
     if isinstance(entry, int) and not isinstance(entry, bool):
         if not 1 <= entry <= _MOST_REPEATS:
             reading.fault(("repeats",), f"found {entry}, expected 1 to {_MOST_REPEATS}")

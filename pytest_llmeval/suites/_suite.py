@@ -31,14 +31,15 @@ from pytest_llmeval.core import (
     written_object,
 )
 from pytest_llmeval.data import typed
-from pytest_llmeval.gates import ChangeGate, Gate, GateSource, ScoreGate
+from pytest_llmeval.gates import Gate, GateSource
 from pytest_llmeval.judges import PanelSpec, jurors_of
 from pytest_llmeval.numbers import OUTCOME_EVALUATOR, RELIABILITY, Limit, Reduced, Reliability
 from pytest_llmeval.suites._keys import SuiteKeys
-from pytest_llmeval.suites._run_settings import CaseOrder, SampleSettings, StopSettings, draw
+from pytest_llmeval.suites._settings import CaseOrder, SampleSettings, StopSettings, draw
 from pytest_llmeval.suites._systems import ModelSystem, System
 
 if TYPE_CHECKING:
+    from pytest_llmeval.gates import ChangeGate, ScoreGate
     from pytest_llmeval.judges import JudgedEvaluator
 
 CANNOT_FAIL = "nothing can fail here: found no thresholds, checks, gates or snapshot, so every score passes"
@@ -109,17 +110,17 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
         return (*(gate for gate in gates if not gate.system), *own)
 
     @property
-    def score_gates(self) -> tuple[ScoreGate, ...]:
+    def score_gates(self) -> "tuple[ScoreGate, ...]":
         """The gates on scores, for every system and for this one."""
         return cast("tuple[ScoreGate, ...]", self._gates_on("scores"))
 
     @property
-    def regressions(self) -> tuple[ChangeGate, ...]:
+    def regressions(self) -> "tuple[ChangeGate, ...]":
         """The gates against a baseline, for every system and for this one."""
         return cast("tuple[ChangeGate, ...]", self._gates_on("baseline"))
 
     @property
-    def between(self) -> tuple[ChangeGate, ...]:
+    def between(self) -> "tuple[ChangeGate, ...]":
         """The gates between two systems."""
         return cast("tuple[ChangeGate, ...]", tuple(gate for gate in self.gates if gate.source == "systems"))
 

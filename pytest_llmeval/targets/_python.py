@@ -177,7 +177,7 @@ def _input_types(target: Callable[..., Any]) -> Sequence[Any]:
     """Return the types that an annotation names, those of a union one by one; `Any` where it says nothing."""
     inner = target.func if isinstance(target, partial) else target
     called = inner if inspect.isroutine(inner) else getattr(inner, "__call__", inner)  # noqa: B004 (its annotations)
-    name = next((each for each in _required(target) if each != "case"), None)
+    name = next((each for each in _required_parameters(target) if each != "case"), None)
     try:
         kind = get_type_hints(called).get(name or "", Any)
     except Exception:  # noqa: BLE001 (annotations are users' code, and need not be importable)
@@ -203,7 +203,7 @@ def for_case(target: Callable[..., Any], case: Case) -> Callable[[Any], Any]:
         target: The user's. If it requires two arguments of which one is named ``case``, the other one is the input.
         case: The case, which such a target gets as well.
     """
-    required = _required(target)
+    required = _required_parameters(target)
     if len(required) != 2 or "case" not in required or required["case"].kind not in _BY_NAME:  # noqa: PLR2004 (input and case)
         return target
     first, other = next(iter(required)), next(name for name in required if name != "case")
@@ -220,8 +220,8 @@ def in_world(target: Callable[..., Any], world: Any) -> Callable[..., Any]:
             second argument, besides ``case``.
         world: The value of the world.
     """
-    others = list(_parameters(target).values())[1:]
-    second = [each.name for each in _required(target).values() if each.name != "case"][1:2]
+    others = list(_target_parameters(target).values())[1:]
+    second = [each.name for each in _required_parameters(target).values() if each.name != "case"][1:2]
     names = [each.name for each in others if each.name in ("world", *second) and each.kind in _BY_NAME]
     name = "world" if "world" in names else next(iter(names), None)
     return target if name is None else partial(target, **{name: world})
@@ -241,7 +241,7 @@ def wrong_call(target: Callable[..., Any], value: Any, error: TypeError) -> Pred
 
 
 @_of_target
-def _parameters(target: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+def _target_parameters(target: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
     try:
         return inspect.signature(target).parameters
     except (TypeError, ValueError):
@@ -249,8 +249,8 @@ def _parameters(target: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
 
 
 @_of_target
-def _required(target: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
-    known = _parameters(target).items()
+def _required_parameters(target: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    known = _target_parameters(target).items()
     return {name: each for name, each in known if each.default is each.empty and each.kind not in _VARIADIC}
 
 
@@ -294,7 +294,7 @@ def load_target(name: str, folder: Path, role: str = "target") -> Callable[..., 
             f"{role} {name!r}: module {module_name!r} was already imported from {origin}, "
             f"not from {beside}: rename one of them"
         )
-    return _defined(name, module, attribute, role)
+    return _find_definition(name, module, attribute, role)
 
 
 def _where_to_add(name: str, folder: Path, error: BaseException) -> str:
@@ -311,7 +311,7 @@ def _where_to_add(name: str, folder: Path, error: BaseException) -> str:
     return f"{near}; searched {searched}: add {file} there, or its folder to 'pythonpath' in pytest's settings"
 
 
-def _defined(name: str, module: ModuleType, attribute: str, role: str) -> Callable[..., Any]:
+def _find_definition(name: str, module: ModuleType, attribute: str, role: str) -> Callable[..., Any]:
     definition: Any = module
     for part in attribute.split("."):
         definition = getattr(definition, part, None)

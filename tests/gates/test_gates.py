@@ -8,8 +8,8 @@ import pytest
 from builders import gate_of, parse_gate
 
 from pytest_llmeval.core import GroupResult, MetricIndex, MetricValue, Result
-from pytest_llmeval.gates import Gate, LimitGate, gate_form_fault, split_statistic
-from pytest_llmeval.gates._limit import ScoreLimit
+from pytest_llmeval.gates import Gate, LimitGate, split_statistic
+from pytest_llmeval.gates._limit import ScoreLimit, gate_form_fault
 
 VALUES = (0.05, 0.2, 0.35, 0.5, 0.9)
 NOTHING = MetricValue(None, None, None, None, 0, 0, 0, 0)

@@ -19,12 +19,11 @@ from pytest_llmeval.gates import (
     TextForm,
     gate_rule,
     gate_schema,
-    known_keys,
     owned,
 )
 from pytest_llmeval.gates import _rules as rules
 from pytest_llmeval.gates._contract import PERCENTILES, STATISTICS
-from pytest_llmeval.gates._rules import RULES, rule_of
+from pytest_llmeval.gates._rules import RULES, known_keys, rule_of
 from pytest_llmeval.reports._form import gated_metrics
 from pytest_llmeval.reports.html._data import number_line
 

@@ -14,7 +14,7 @@ from pytest_llmeval.evaluators._text import TextEvaluator
 from pytest_llmeval.gates import judge_together
 from pytest_llmeval.numbers import CaseStatistics, RunPairing, summarize
 from pytest_llmeval.suites import LoadedSuite, default_registry, load_suite
-from pytest_llmeval.suites._run_settings import SampleSettings
+from pytest_llmeval.suites._settings import SampleSettings
 from pytest_llmeval.suites._suite import sampled
 
 SIZES = {"billing": 500, "returns": 300, "shipping": 195, "fraud": 5}

@@ -13,7 +13,7 @@ from pytest_llmeval.core import Case, CaseRecord, Observation
 from pytest_llmeval.numbers import summarize
 from pytest_llmeval.run import Collected, CollectedSuite, RunRecord, RunScope, RunTerms
 from pytest_llmeval.suites import LoadedSuite, SuiteKey, default_registry, load_suite
-from pytest_llmeval.suites._run_settings import StopSettings
+from pytest_llmeval.suites._settings import StopSettings
 from pytest_llmeval.workbench.early._stopping import stop_early
 
 EXAMPLE = Path(__file__).parents[2] / "example_suites" / "memory_qa" / "memory_qa.eval.yaml"

@@ -296,7 +296,7 @@ class _Search:
             if first == "**":
                 if is_folder and not entry.name.startswith("."):
                     yield from self.files(folder / entry.name, parts)
-            elif _matches(entry.name, first) and (is_folder or not remaining):
+            elif _matches_glob(entry.name, first) and (is_folder or not remaining):
                 yield from self.files(folder / entry.name, remaining)
 
     def _entries(self, folder: Path) -> list["os.DirEntry[str]"]:
@@ -314,5 +314,5 @@ class _Search:
         return listed
 
 
-def _matches(name: str, pattern: str) -> bool:
+def _matches_glob(name: str, pattern: str) -> bool:
     return fnmatch(name, pattern) and (pattern.startswith(".") or not name.startswith("."))

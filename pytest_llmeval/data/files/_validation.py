@@ -176,7 +176,7 @@ def expectation(error: "ErrorDetails") -> str:
             return error["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
 
 
-def _message(error: "ErrorDetails", names: Sequence[str]) -> str:
+def _pydantic_message(error: "ErrorDetails", names: Sequence[str]) -> str:
     key = str(error["loc"][-1]) if error["loc"] else ""
     match error["type"]:
         case "extra_forbidden" | "unexpected_keyword_argument":
@@ -235,8 +235,8 @@ def option_fault(error: "ErrorDetails", kind: Any) -> str:
     """Return the message of a fault in Python options, such as ``metrics[0]: found ..., expected ...``."""
     hints = [hint for each in _dataclasses(kind) for hint in get_type_hints(each).values()]
     branches = {each.__name__ for hint in hints for each in _dataclasses(hint)}
-    path = render_path([part for part in _place(error) if part not in branches])
-    message = _message(error, _field_names(kind, error["loc"]))
+    path = render_path([part for part in _pydantic_location(error) if part not in branches])
+    message = _pydantic_message(error, _field_names(kind, error["loc"]))
     return f"{path}: {message}" if path and error["type"] != "missing" else message
 
 
@@ -263,12 +263,12 @@ def typed(kind: Any, value: Any) -> Any:
     try:
         return adapter(kind).validate_python(value)
     except ValidationError as error:
-        raise LlmevalError("; ".join(map(_misfit, error.errors(include_url=False)))) from None
+        raise LlmevalError("; ".join(map(_pydantic_misfit, error.errors(include_url=False)))) from None
     except PydanticUserError:  # a type such as numpy's, of which only objects fit
         raise LlmevalError(f"found {type(value).__name__}") from None
 
 
-def _misfit(error: "ErrorDetails") -> str:
+def _pydantic_misfit(error: "ErrorDetails") -> str:
     place = render_path(error["loc"])
     return f"{place}: {error['msg']}" if place else error["msg"]
 
@@ -299,7 +299,9 @@ def check(kind: Any, data: Any, document: Document, path: Sequence[str | int]) -
             faults += [_field_fault(document, place, name, message) for name, message in cause.faults]
             continue
         unknown_key = fault["type"] in ("extra_forbidden", "unexpected_keyword_argument")
-        faults.append(document.fault(place, _message(fault, _field_names(kind, fault["loc"])), key=unknown_key))
+        faults.append(
+            document.fault(place, _pydantic_message(fault, _field_names(kind, fault["loc"])), key=unknown_key)
+        )
     return None, faults
 
 
@@ -334,7 +336,7 @@ def most_telling(faults: "list[ErrorDetails]") -> "list[ErrorDetails]":
     seen: dict[tuple[int | str, ...], list[ErrorDetails]] = {}
     for fault in faults:
         if not any(_is_elsewhere(fault, other) for other in faults):
-            seen.setdefault(_place(fault), []).append(fault)
+            seen.setdefault(_pydantic_location(fault), []).append(fault)
     return [
         {**first, "type": _TEXT_OR_INT}
         if [first["type"], *(each["type"] for each in others)] == ["string_type", "int_type"]
@@ -345,7 +347,7 @@ def most_telling(faults: "list[ErrorDetails]") -> "list[ErrorDetails]":
 
 def _is_elsewhere(fault: "ErrorDetails", other: "ErrorDetails") -> bool:
     """Return whether a fault is that of a branch which a value was not meant for, as another fault shows."""
-    is_mapping, place, there = isinstance(fault["input"], Mapping), _place(fault), _place(other)
+    is_mapping, place, there = isinstance(fault["input"], Mapping), _pydantic_location(fault), _pydantic_location(other)
     if fault["type"] == "literal_error":
         return is_mapping and other["type"] != "literal_error" and there[: len(place)] == place
     return (
@@ -356,5 +358,5 @@ def _is_elsewhere(fault: "ErrorDetails", other: "ErrorDetails") -> bool:
     )
 
 
-def _place(fault: "ErrorDetails") -> tuple[int | str, ...]:
+def _pydantic_location(fault: "ErrorDetails") -> tuple[int | str, ...]:
     return tuple(part for part in fault["loc"] if not _is_tag(part))

@@ -81,15 +81,15 @@ def write_text(path: Path, parts: Iterable[str]) -> None:
     Raises:
         OSError: It cannot be written; then it is as it was.
     """
-    _write(path, (each.encode("utf-8", "backslashreplace") for each in parts))
+    _write_file(path, (each.encode("utf-8", "backslashreplace") for each in parts))
 
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Write a file as `write_text` does."""
-    _write(path, [data])
+    _write_file(path, [data])
 
 
-def _write(path: Path, parts: Iterable[bytes]) -> None:
+def _write_file(path: Path, parts: Iterable[bytes]) -> None:
     refuse_links(path)
     if _is_stream(path):
         _write_parts(_open_stream(path), parts)

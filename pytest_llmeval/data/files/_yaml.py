@@ -152,11 +152,11 @@ def _syntax_fault(text: str, error: yaml.MarkedYAMLError, faults: FaultLog) -> N
     else:
         end = "the end of the line" if mark.line < len(lines) - 1 else "the end of the file"
         excerpt = quotation(text_there, 20) if text_there else end
-        message = f"found {excerpt}, expected valid YAML ({_explanation(error)})"
+        message = f"found {excerpt}, expected valid YAML ({_explain_yaml_error(error)})"
     faults.add(mark.line + 1, mark.column + 1, "", message)
 
 
-def _explanation(error: yaml.MarkedYAMLError) -> str:
+def _explain_yaml_error(error: yaml.MarkedYAMLError) -> str:
     reason = error.problem or "it cannot be read"
     began = error.context_mark
     if not error.context or began is None:
@@ -236,14 +236,14 @@ class _Builder:
     def document(self, event: Any) -> None:
         self.documents += 1
         if self.documents > 1:
-            self.fault(_place(event), "found a second document, expected one")
+            self.fault(_yaml_place(event), "found a second document, expected one")
             raise _StopError
 
     def end(self, _event: Any) -> None:
         self.ended = True
 
     def scalar(self, event: Any) -> None:
-        place = _place(event)
+        place = _yaml_place(event)
         text = value = _joined(event.value.translate(self.restore) if self.restore else event.value)
         plain = event.implicit[0] and event.tag is None
         try:
@@ -268,7 +268,7 @@ class _Builder:
             self.put(value, place, 1)
 
     def open(self, event: Any, kind: str) -> None:
-        place = _place(event)
+        place = _yaml_place(event)
         if (wrong := tag_fault(event.tag, kind)) is not None:
             self.fault(place, wrong)
         if len(self.frames) > MAX_DEPTH:
@@ -290,7 +290,7 @@ class _Builder:
         self.put(frame.data, frame.place, frame.size)
 
     def alias(self, event: Any) -> None:
-        place = _place(event)
+        place = _yaml_place(event)
         known = self.anchors.get(event.anchor, _NO_KEY)
         value, size = None, 1
         if isinstance(known, tuple):
@@ -327,7 +327,7 @@ class _Builder:
         frame.key_place = place
         if type(key) is not str:
             frame.key = _FAULTY_KEY
-            self.fault(place, f"found {_key_kind(key)} as key, expected text{_quoted(key)}")
+            self.fault(place, f"found {_key_kind(key)} as key, expected text{_quoting_advice(key)}")
             return
         frame.key = key
         if key in frame.children:
@@ -347,7 +347,7 @@ def _joined(text: str) -> str:
     return text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
-def _place(event: Any) -> FilePlace:
+def _yaml_place(event: Any) -> FilePlace:
     mark = event.start_mark
     return FilePlace(mark.line + 1, mark.column + 1)
 
@@ -358,7 +358,7 @@ def _key_kind(key: Any) -> str:
     return "null" if key is None else str(key).lower()
 
 
-def _quoted(key: Any) -> str:
+def _quoting_advice(key: Any) -> str:
     return "" if isinstance(key, list | dict) else f": quote it as '{_key_kind(key)}'"
 
 

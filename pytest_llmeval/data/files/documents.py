@@ -17,7 +17,6 @@ from typing import IO, Any, Final, TypeAlias
 from msgspec import structs
 
 from pytest_llmeval.core import Fault, SuiteError, quotation, suggest
-from pytest_llmeval.data.files._json import JsonParser, RejectedError, scan_json
 from pytest_llmeval.data.files._places import MAX_DEPTH, FaultLog, FilePlace, render_path
 
 _UTF16: Final = ": save it as UTF-8, not UTF-16"
@@ -29,9 +28,12 @@ _NO_TEXT: Final = {
 }
 """What files that are no text begin with, and what to do about them."""
 _SAVE: Final = ": save it as UTF-8 (it may be Windows text, cp1252)"
+_DOCUMENT_ENDINGS: Final = (".yaml", ".yml", ".json")
+_FIRST_BYTES: Final = 1 << 20
+_TOP_LEVEL: Final = re.compile(r"""^["']?(\w+)["']?[ \t]*:""", re.MULTILINE)
 
 
-def _fault(display_path: str, message: str, line: int = 0, column: int = 0) -> SuiteError:
+def _file_fault(display_path: str, message: str, line: int = 0, column: int = 0) -> SuiteError:
     return SuiteError([Fault(display_path, line, column, "", message)])
 
 
@@ -39,10 +41,10 @@ def _reason(path: Path, error: OSError | ValueError) -> str:
     """Return the message of the operating system and, for a missing file, the most similar name."""
     # A ValueError is about a name that no file can have; its text depends on the version of Python.
     reason = error.strerror if isinstance(error, OSError) else "embedded null byte"
-    return f"found no readable file ({reason}), expected one{_like(path, error)}"
+    return f"found no readable file ({reason}), expected one{_similar_file(path, error)}"
 
 
-def _like(path: Path, error: Exception) -> str:
+def _similar_file(path: Path, error: Exception) -> str:
     if not isinstance(error, FileNotFoundError):
         return ""
     try:
@@ -56,11 +58,11 @@ def check_regular(path: Path, display_path: str) -> None:
     try:
         mode = path.stat().st_mode
     except (OSError, ValueError) as error:
-        raise _fault(display_path, _reason(path, error)) from None
+        raise _file_fault(display_path, _reason(path, error)) from None
     if stat.S_ISDIR(mode):
-        raise _fault(display_path, "found a directory, expected a file")
+        raise _file_fault(display_path, "found a directory, expected a file")
     if not stat.S_ISREG(mode):
-        raise _fault(display_path, "found a device or a pipe, expected a file")
+        raise _file_fault(display_path, "found a device or a pipe, expected a file")
 
 
 def read_bytes(path: Path, display_path: str, limit: int | None = None, advice: str = "") -> bytes:
@@ -80,9 +82,9 @@ def read_bytes(path: Path, display_path: str, limit: int | None = None, advice: 
         with path.open("rb") as stream:
             data = stream.read(-1 if limit is None else limit + 1)
     except OSError as error:
-        raise _fault(display_path, _reason(path, error)) from None
+        raise _file_fault(display_path, _reason(path, error)) from None
     if limit is not None and len(data) > limit:
-        raise _fault(display_path, f"found more than {limit >> 20} MiB, which is the limit: {advice}")
+        raise _file_fault(display_path, f"found more than {limit >> 20} MiB, which is the limit: {advice}")
     return data
 
 
@@ -108,7 +110,7 @@ def decode(data: bytes, display_path: str, line: int = 1, offset: int = 0) -> st
         usual = _SAVE if display_path.lower().endswith((".csv", ".tsv", ".txt")) else ""
         hint = next((hint for marks, hint in _NO_TEXT.items() if offset == 0 and data.startswith(marks)), usual)
         message = f"found byte 0x{data[at]:02x} at byte offset {offset + at}, expected UTF-8{hint}"
-        raise _fault(display_path, message, line + data.count(b"\n", 0, at), column) from None
+        raise _file_fault(display_path, message, line + data.count(b"\n", 0, at), column) from None
 
 
 def read_text(path: Path, display_path: str, expected: str, limit: int | None = None, advice: str = "") -> str:
@@ -126,13 +128,13 @@ def read_text(path: Path, display_path: str, expected: str, limit: int | None = 
     """
     text = decode(read_bytes(path, display_path, limit, advice), display_path)
     if not text or text.isspace():
-        raise _fault(display_path, f"found an empty file, expected {expected}")
+        raise _file_fault(display_path, f"found an empty file, expected {expected}")
     if (at := text.find("\0")) >= 0:
         line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
         hint = next((hint for marks, hint in _NO_TEXT.items() if text.encode().startswith(marks)), "")
         if not hint and text.count("\0") > len(text) // 4:
             hint = _UTF16
-        raise _fault(display_path, f"found a NUL character, expected text{hint}", line, column)
+        raise _file_fault(display_path, f"found a NUL character, expected text{hint}", line, column)
     return text
 
 
@@ -379,11 +381,13 @@ def read_front_matter(path: Path, display_path: str, expected: str) -> tuple[Doc
     data, place = load_yaml("\n".join(["", *lines[1:end], ""]), faults)
     faults.check()
     if data is not None and not isinstance(data, Mapping):
-        raise _fault(display_path, "found no mapping between the lines ---, expected one such as type: regex", 2)
+        raise _file_fault(display_path, "found no mapping between the lines ---, expected one such as type: regex", 2)
     return Document(display_path, data or {}, lambda _: place), "\n".join(lines[end + 1 :])
 
 
 def _json_document(text: str, display_path: str, depth: int, *, nan: bool = False) -> Document:
+    from pytest_llmeval.data.files._json import JsonParser, RejectedError, scan_json
+
     faults = FaultLog(display_path)
     with collector_paused():
         try:
@@ -438,6 +442,8 @@ def read_jsonl(path: Path, display_path: str, faults: list[Fault], *, nan: bool 
     Yields:
         Line number, counted from 1, and value of each good line.
     """
+    from pytest_llmeval.data.files._json import JsonParser, RejectedError
+
     log = FaultLog(display_path)
     parser = JsonParser(log, nan=nan)
     any_text = False
@@ -491,3 +497,47 @@ def read_csv(
     rows = parse_csv(text, delimiter, MAX_LINE_BYTES, log, surplus)
     faults.extend(log.listed())
     yield from rows
+
+
+def looks_like_suite(path: Path) -> bool:
+    """Return whether a YAML or JSON file has the keys of a suite: what to score, and how; faults do not matter.
+
+    At most one megabyte is read, so that folders full of data stay cheap.
+    """
+    if path.suffix.lower() not in _DOCUMENT_ENDINGS:
+        return False
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            text = file.read(_FIRST_BYTES)
+    except (OSError, ValueError):
+        return False
+    keys = _json_keys(text) if text.lstrip().startswith("{") else set(_TOP_LEVEL.findall(text))
+    return not keys.isdisjoint({"cases", "source"}) and not keys.isdisjoint({"evaluators", "checks"})
+
+
+def top_level_keys(path: Path) -> set[str]:
+    """Return the keys at the left margin of a YAML file, or of a JSON object; faults do not matter.
+
+    At most one megabyte is read. Without a mapping, and if the file cannot be read, there are none.
+    """
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            text = file.read(_FIRST_BYTES)
+    except (OSError, ValueError):
+        return set()
+    if not text.lstrip().startswith("{"):
+        return set(_TOP_LEVEL.findall(text))
+    try:
+        return set(json.loads(text))
+    except (ValueError, RecursionError):
+        return set()
+
+
+def _json_keys(text: str) -> set[str]:
+    # Data files are many and large: only those that can be suites are parsed.
+    if '"evaluators"' not in text and '"checks"' not in text:
+        return set()
+    try:
+        return set(json.loads(text))
+    except (ValueError, RecursionError):
+        return set()

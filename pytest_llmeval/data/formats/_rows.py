@@ -203,7 +203,7 @@ class _RowReader:
     def thresholds(self, row: DataRow) -> dict[str, Any]:
         limits = {}
         for name, path, value in self.object(row, "thresholds"):
-            limit = _number(value) if self.cells else value
+            limit = _cell_number(value) if self.cells else value
             if isinstance(limit, bool) or not isinstance(limit, int | float | dict):
                 expected = "a number, or an object with `min` or `max`"
                 self.fault(row, path, f"found {kind(value)}, expected {expected}")
@@ -234,7 +234,7 @@ class _RowReader:
         """Return the argument of a check: the text of a cell, unless it is true, a number, or a list or object."""
         if not self.cells or cell in ("true", "TRUE"):
             return cell if not self.cells else True
-        number = _number(cell)
+        number = _cell_number(cell)
         if number is not cell:
             return int(number) if number.is_integer() and "." not in cell else number
         return self.yaml(row, column, cell) if cell.lstrip()[:1] in ("[", "{") else cell
@@ -301,7 +301,7 @@ _USUAL: Final = {"answer": "expected", "gold": "expected", "reference": "expecte
 """Names of columns to the parts of a case that they usually are; others are shown as the input."""
 
 
-def _number(cell: Any) -> Any:
+def _cell_number(cell: Any) -> Any:
     try:
         value = float(cell)
     except (TypeError, ValueError):
@@ -366,11 +366,11 @@ class CsvSource(FileSource):
         faults: list[Fault] = []
         records = list(read_csv(file.path, file.display_path, faults, delimiter=self.delimiter))
         file.faults.extend(faults)
-        nest = _nest if self.fields is None else dict
+        nest = _nest_columns if self.fields is None else dict
         add_rows(file, [DataRow(nest(cells), line) for line, cells in records], self.fields, cells=True)
 
 
-def _nest(cells: dict[str, str]) -> dict[str, Any]:
+def _nest_columns(cells: dict[str, str]) -> dict[str, Any]:
     row: dict[str, Any] = {}
     for column, cell in cells.items():
         part, dot, name = column.partition(".")
@@ -405,7 +405,7 @@ class JsonSource(FileSource):
         for step in path:
             data = data.get(step) if isinstance(data, dict) else None
         if not isinstance(data, list):
-            message = f"found {kind(data)}, expected a list of objects{_advice(data)}"
+            message = f"found {kind(data)}, expected a list of objects{_list_key_advice(data)}"
             file.faults.add(*document.locate(path), render_path(path), message)
             return
         places = [(index, render_path([*path, index])) for index in range(len(data))]
@@ -413,7 +413,7 @@ class JsonSource(FileSource):
         add_rows(file, rows, self.fields)
 
 
-def _advice(data: Any) -> str:
+def _list_key_advice(data: Any) -> str:
     lists = [key for key, value in data.items() if isinstance(value, list)] if isinstance(data, dict) else []
     return f": name it under `items`, such as {lists[0]!r}" if lists else ""
 

@@ -65,21 +65,22 @@ class LabelSet:
         """Return why a name is not in this set; ``None`` if it is, or if the set or the name is empty."""
         if not name or not self.names or name in self.names:
             return None
-        return f"{kind} {_quoted(name)} is unknown{_hint(self, name[: _LONGEST_SHOWN * 2])}"
+        return f"{kind} {_quoted_label(name)} is unknown{_label_hint(self, name[: _LONGEST_SHOWN * 2])}"
 
     def member_fault(self, kind: str, name: str, parent: str) -> str | None:
         """Return why a name is not a child of `parent`; an empty or unknown parent accepts any member."""
         members = self.members.get(self.names.get(parent, ""), self.below)
         if members.names and name not in members.names and name in self.below.names:
             owners = [label for label, each in self.members.items() if name in each.names]
-            return f"{kind} {_quoted(name)} belongs to {', '.join(map(repr, owners))}, not to {_quoted(parent)}"
+            own = ", ".join(map(repr, owners))
+            return f"{kind} {_quoted_label(name)} belongs to {own}, not to {_quoted_label(parent)}"
         return members.fault(kind, name)
 
 
-def _quoted(name: str) -> str:
+def _quoted_label(name: str) -> str:
     return quotation(name, _LONGEST_SHOWN)
 
 
 @lru_cache(maxsize=4096)  # looking for the nearest name takes longer than scoring an event
-def _hint(labels: LabelSet, name: str) -> str:
+def _label_hint(labels: LabelSet, name: str) -> str:
     return suggest(name, labels.names)

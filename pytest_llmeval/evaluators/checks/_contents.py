@@ -117,10 +117,10 @@ def numbers_in(text: str) -> list[tuple[str, float]]:
     # A raised digit and a fraction are digits like others once they are normalized.
     characters = (each if each in _AS_THEY_ARE else unicodedata.normalize("NFKC", each) for each in text)
     plain = "".join(characters).translate(_MINUS)
-    return [(match.group().strip(), _value(match)) for match in _NUMBER.finditer(plain)]
+    return [(match.group().strip(), _matched_number(match)) for match in _NUMBER.finditer(plain)]
 
 
-def _value(match: re.Match[str]) -> float:
+def _matched_number(match: re.Match[str]) -> float:
     if written := match["points"]:
         digits = written.replace(".", "").replace(",", ".")
     else:
@@ -142,7 +142,7 @@ def _value(match: re.Match[str]) -> float:
     return -value if match["sign"] == "-" else value
 
 
-def _number(argument: float | Number) -> CheckTest:
+def _number_check(argument: float | Number) -> CheckTest:
     options = argument if isinstance(argument, Number) else Number(equals=float(argument))
 
     def test(subject: Subject) -> CheckOutcome:
@@ -173,12 +173,12 @@ def _number_text(written: str, value: float) -> str:
     return number if is_plain else f"{number} ({quoted(written)})"
 
 
-def _language(argument: str | tuple[str, ...]) -> CheckTest:
+def _language_check(argument: str | tuple[str, ...]) -> CheckTest:
     with needing("the check 'language'", "language"):
         from py3langid.langid import RAW_FLOOR
 
-    identifier = _identifier()
-    codes = [_primary(each) for each in ([argument] if isinstance(argument, str) else argument)]
+    identifier = _language_identifier()
+    codes = [_primary_language(each) for each in ([argument] if isinstance(argument, str) else argument)]
     for code in codes:
         if code not in identifier.labels:
             hint = suggest(code, identifier.labels)
@@ -198,13 +198,13 @@ def _language(argument: str | tuple[str, ...]) -> CheckTest:
 
 
 @cache
-def _identifier() -> Any:
+def _language_identifier() -> Any:
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     return LanguageIdentifier.from_model_file(MODEL_FILE)
 
 
-def _primary(code: str) -> str:
+def _primary_language(code: str) -> str:
     return re.split("[-_]", code.lower())[0]
 
 
@@ -221,14 +221,16 @@ def _refusal_phrases() -> tuple[tuple[str, re.Pattern[str]], ...]:
     """Return the phrases, each with what finds it as whole words; in Chinese there are no gaps between words."""
     lines = [line for file in sorted(_DATA.glob("refusal.*.txt")) for line in file.read_text("utf-8").splitlines()]
     phrases = [_like_speech(line) for line in lines if line.strip() and not line.startswith("#")]
-    return tuple((each, re.compile(f"{_edge(each[0])}{re.escape(each)}{_edge(each[-1])}")) for each in phrases)
+    return tuple(
+        (each, re.compile(f"{_word_edge(each[0])}{re.escape(each)}{_word_edge(each[-1])}")) for each in phrases
+    )
 
 
-def _edge(character: str) -> str:
+def _word_edge(character: str) -> str:
     return r"\b" if character.isascii() and character.isalnum() else ""
 
 
-def _refusal(_: None) -> CheckTest:
+def _refusal_check(_: None) -> CheckTest:
     phrases = _refusal_phrases()
 
     def test(subject: Subject) -> CheckOutcome:
@@ -265,7 +267,7 @@ _GAP = re.compile(r"\[?(?:\u2026+|\.{3,})\]?")
 _ENDS = " \t\n.,;:!?\u3002\uff0c\uff1b\uff1a\uff01\uff1f"
 
 
-def _quotes(_: None) -> CheckTest:
+def _quotes_check(_: None) -> CheckTest:
     def test(subject: Subject) -> CheckOutcome:
         contexts = [_like_text(each) for each in _contexts(subject)]
         quotations = _quotations(subject.text)
@@ -320,12 +322,12 @@ class _Pattern:
     proof: Callable[[str], bool]
 
 
-def _luhn(text: str) -> bool:
+def _is_luhn(text: str) -> bool:
     digits = [int(each) for each in reversed(text) if each.isdigit()]
     return sum(digit if n % 2 == 0 else sum(divmod(2 * digit, 10)) for n, digit in enumerate(digits)) % 10 == 0
 
 
-def _iban(text: str) -> bool:
+def _is_iban(text: str) -> bool:
     plain = text.replace(" ", "")
     return int("".join(str(int(each, 36)) for each in plain[4:] + plain[:4])) % 97 == 1
 
@@ -338,7 +340,7 @@ def _cn_id(text: str) -> bool:
     return "10X98765432"[total % 11] == text[-1].upper()
 
 
-_PROOFS: Final[Mapping[str, Callable[[str], bool]]] = {"luhn": _luhn, "iban": _iban, "cn_id": _cn_id}
+_PROOFS: Final[Mapping[str, Callable[[str], bool]]] = {"luhn": _is_luhn, "iban": _is_iban, "cn_id": _cn_id}
 
 
 @cache
@@ -350,7 +352,7 @@ def _pii_patterns() -> Mapping[str, _Pattern]:
     }
 
 
-def _pii(names: str | tuple[str, ...] | None) -> CheckTest:
+def _pii_check(names: str | tuple[str, ...] | None) -> CheckTest:
     known = _pii_patterns()
     chosen: Iterable[str] = known if names is None else [names] if isinstance(names, str) else names
     for name in chosen:
@@ -372,10 +374,12 @@ def _pii(names: str | tuple[str, ...] | None) -> CheckTest:
 
 
 CONTENT_KINDS: Final = (
-    CheckKind("language", "the answer is written in this language, or one of these", str | tuple[str, ...], _language),
-    CheckKind("number", "the one number in the answer is this, or within limits", float | Number, _number),
-    CheckKind("pii", "the answer holds personal data", str | tuple[str, ...], _pii, optional=True),
-    CheckKind("quotes", "every quotation of the answer stands in the contexts", None, _quotes),
-    CheckKind("refusal", "the answer declines to help", None, _refusal),
+    CheckKind(
+        "language", "the answer is written in this language, or one of these", str | tuple[str, ...], _language_check
+    ),
+    CheckKind("number", "the one number in the answer is this, or within limits", float | Number, _number_check),
+    CheckKind("pii", "the answer holds personal data", str | tuple[str, ...], _pii_check, optional=True),
+    CheckKind("quotes", "every quotation of the answer stands in the contexts", None, _quotes_check),
+    CheckKind("refusal", "the answer declines to help", None, _refusal_check),
 )
 """The kinds, in alphabetical order."""

@@ -62,17 +62,17 @@ class Levenshtein:
             raise ValueError(f"found min_similarity {self.min_similarity}, expected a number from 0 to 1")
 
 
-def _plain(value: Text) -> str:
+def _plain_text(value: Text) -> str:
     text = as_text(value)
     assert text is not None  # its type has been checked
     return composed(text)
 
 
-def _folded(value: Text) -> str:
-    return composed(_plain(value).casefold())
+def _folded_text(value: Text) -> str:
+    return composed(_plain_text(value).casefold())
 
 
-def _needles(values: Text | Sequence[Text], fold: Callable[[Text], str]) -> list[str]:
+def _search_texts(values: Text | Sequence[Text], fold: Callable[[Text], str]) -> list[str]:
     listed = [values] if isinstance(values, Text) else list(values)
     needles = [fold(value) for value in listed]
     if not needles:
@@ -88,8 +88,8 @@ def _is_read_as(value: Text, subject: Subject) -> bool:
     return form is not value and bool(form == subject.value)
 
 
-def _equals(value: Text) -> CheckTest:
-    expected = _plain(value)
+def _equals_check(value: Text) -> CheckTest:
+    expected = _plain_text(value)
 
     def test(subject: Subject) -> CheckOutcome:
         met = subject.text == expected or _is_read_as(value, subject)
@@ -98,7 +98,7 @@ def _equals(value: Text) -> CheckTest:
     return test
 
 
-def _empty(_: None) -> CheckTest:
+def _empty_check(_: None) -> CheckTest:
     def test(subject: Subject) -> CheckOutcome:
         value = subject.value
         met = not value.strip() if isinstance(value, str) else value is None or (value in ({}, []))
@@ -110,22 +110,22 @@ def _empty(_: None) -> CheckTest:
 def _one_of(values: tuple[Text, ...]) -> CheckTest:
     if not values:
         raise ValueError("found an empty list, expected at least one text")
-    accepted = frozenset(map(_plain, values))
+    accepted = frozenset(map(_plain_text, values))
     return lambda subject: _MET if subject.text in accepted else _UNMET
 
 
 def _starts_with(value: Text) -> CheckTest:
-    (start,) = _needles(value, _plain)
+    (start,) = _search_texts(value, _plain_text)
     return lambda subject: _MET if subject.text.startswith(start) else _UNMET
 
 
 def _ends_with(value: Text) -> CheckTest:
-    (end,) = _needles(value, _plain)
+    (end,) = _search_texts(value, _plain_text)
     return lambda subject: _MET if subject.text.endswith(end) else _UNMET
 
 
-def _containing(values: Text | tuple[Text, ...], *, ignore_case: bool, need_all: bool) -> CheckTest:
-    needles = _needles(values, _folded if ignore_case else _plain)
+def _containing_check(values: Text | tuple[Text, ...], *, ignore_case: bool, need_all: bool) -> CheckTest:
+    needles = _search_texts(values, _folded_text if ignore_case else _plain_text)
 
     def test(subject: Subject) -> CheckOutcome:
         text = subject.folded if ignore_case else subject.text
@@ -146,7 +146,7 @@ def _first(needles: Sequence[str], text: str) -> str:
     return f"{quoted(needle)} at character {text.index(needle) + 1}"
 
 
-def _regex(pattern: str) -> CheckTest:
+def _regex_check(pattern: str) -> CheckTest:
     expression = compiled(composed(pattern))
 
     def test(subject: Subject) -> CheckOutcome:
@@ -163,10 +163,10 @@ def _regex(pattern: str) -> CheckTest:
     return test
 
 
-def _levenshtein(options: Levenshtein) -> CheckTest:
+def _levenshtein_check(options: Levenshtein) -> CheckTest:
     from rapidfuzz.distance import Levenshtein as Distance
 
-    target = _plain(options.to)
+    target = _plain_text(options.to)
 
     def test(subject: Subject) -> CheckOutcome:
         distance = Distance.distance(subject.text, target)
@@ -178,7 +178,7 @@ def _levenshtein(options: Levenshtein) -> CheckTest:
     return test
 
 
-def _counting(unit: str, count: Callable[[Subject], int], limit: int, *, at_least: bool) -> CheckTest:
+def _counting_check(unit: str, count: Callable[[Subject], int], limit: int, *, at_least: bool) -> CheckTest:
     if limit < 0:
         raise ValueError(f"found {limit}, expected a whole number of at least 0")
 
@@ -189,45 +189,47 @@ def _counting(unit: str, count: Callable[[Subject], int], limit: int, *, at_leas
     return test
 
 
-def _words(subject: Subject) -> int:
+def _count_words(subject: Subject) -> int:
     return subject.words
 
 
-def _characters(subject: Subject) -> int:
+def _count_characters(subject: Subject) -> int:
     return len(subject.text)
 
 
-def _sentences(subject: Subject) -> int:
+def _count_sentences(subject: Subject) -> int:
     return len(split_sentences(subject.text))
 
 
 _COUNTED: Final = (
-    ("chars", "characters", "characters", _characters),
-    ("sentences", "sentences", "sentences", _sentences),
-    ("words", "words", "words between white space", _words),
+    ("chars", "characters", "characters", _count_characters),
+    ("sentences", "sentences", "sentences", _count_sentences),
+    ("words", "words", "words between white space", _count_words),
 )
 _Texts = tuple[Text, ...]
-_EXACT = partial(_containing, ignore_case=False)
-_FOLDED = partial(_containing, ignore_case=True)
+_EXACT = partial(_containing_check, ignore_case=False)
+_FOLDED = partial(_containing_check, ignore_case=True)
 
 TEXT_KINDS: Final = (
     CheckKind("contains", "the text stands in the answer", Text, partial(_EXACT, need_all=True), each=True),
     CheckKind("contains_all", "all texts stand in the answer", _Texts, partial(_EXACT, need_all=True)),
     CheckKind("contains_any", "one of the texts stands in the answer", _Texts, partial(_EXACT, need_all=False)),
-    CheckKind("empty", "the answer is blank, or an empty list or object", None, _empty),
+    CheckKind("empty", "the answer is blank, or an empty list or object", None, _empty_check),
     CheckKind("ends_with", "the answer ends with the text", Text, _ends_with),
-    CheckKind("equals", "the answer is this text", Text, _equals),
+    CheckKind("equals", "the answer is this text", Text, _equals_check),
     CheckKind("icontains", "as contains, in any case", Text, partial(_FOLDED, need_all=True), each=True),
     CheckKind("icontains_all", "as contains_all, in any case", _Texts, partial(_FOLDED, need_all=True)),
     CheckKind("icontains_any", "as contains_any, in any case", _Texts, partial(_FOLDED, need_all=False)),
-    CheckKind("levenshtein", "the answer is within some edits of a text", Levenshtein, _levenshtein),
+    CheckKind("levenshtein", "the answer is within some edits of a text", Levenshtein, _levenshtein_check),
     *(
-        CheckKind(f"{end}_{name}", f"{how} so many {what}", int, partial(_counting, unit, count, at_least=end == "min"))
+        CheckKind(
+            f"{end}_{name}", f"{how} so many {what}", int, partial(_counting_check, unit, count, at_least=end == "min")
+        )
         for end, how in (("max", "at most"), ("min", "at least"))
         for name, unit, what, count in _COUNTED
     ),
     CheckKind("one_of", "the answer is one of these texts", _Texts, _one_of),
-    CheckKind("regex", "the pattern matches somewhere in the answer", str, _regex, each=True),
+    CheckKind("regex", "the pattern matches somewhere in the answer", str, _regex_check, each=True),
     CheckKind("starts_with", "the answer begins with the text", Text, _starts_with),
 )
 """The kinds, in alphabetical order."""
@@ -273,18 +275,18 @@ class SpanPattern:
         for name, expected in self.attributes.items():
             if isinstance(left_out, list) and name in left_out:
                 raise CheckError(f"the attribute {name!r} is too long to be kept: check the part that it is about")
-            if name not in known or not _is(known[name], expected):
+            if name not in known or not _is_argument(known[name], expected):
                 return False
         return True
 
 
-def _is(actual: Any, expected: Any) -> bool:
+def _is_argument(actual: Any, expected: Any) -> bool:
     if isinstance(actual, str) and isinstance(expected, str):
         return fnmatchcase(actual, expected)
     return isinstance(actual, bool) is isinstance(expected, bool) and bool(actual == expected)
 
 
-def _span(pattern: str | SpanPattern) -> CheckTest:
+def _span_check(pattern: str | SpanPattern) -> CheckTest:
     meant = SpanPattern(pattern) if isinstance(pattern, str) else pattern
     if meant.count is not None and meant.count < 0:
         raise ValueError(f"found the count {meant.count}, expected a number of at least 0")
@@ -292,20 +294,20 @@ def _span(pattern: str | SpanPattern) -> CheckTest:
         raise ValueError(f"found the duration {meant.max_duration_s}, expected seconds")
 
     def test(subject: Subject) -> CheckOutcome:
-        spans = list(_spans(subject))
+        spans = list(_spans_of_subject(subject))
         matches = [each for each in spans if meant.means(each)]
         is_enough = meant.count is None and bool(matches)
         if not is_enough and len(matches) != meant.count:
             return CheckOutcome(False, _span_summary(matches, spans))
-        slow = max(matches, key=_seconds, default=None) if meant.max_duration_s is not None else None
-        if slow is not None and meant.max_duration_s is not None and _seconds(slow) > meant.max_duration_s:
-            return CheckOutcome(False, f"{_name(slow)} took {limit(_seconds(slow))} s")
+        slow = max(matches, key=_span_seconds, default=None) if meant.max_duration_s is not None else None
+        if slow is not None and meant.max_duration_s is not None and _span_seconds(slow) > meant.max_duration_s:
+            return CheckOutcome(False, f"{_span_name(slow)} took {limit(_span_seconds(slow))} s")
         return CheckOutcome(True, _span_summary(matches, spans))
 
     return test
 
 
-def _spans(subject: Subject) -> Iterator[Mapping[str, Any]]:
+def _spans_of_subject(subject: Subject) -> Iterator[Mapping[str, Any]]:
     origin = subject.case.origin
     prediction = origin.prediction if isinstance(origin, PredictionParts) else subject.case.prediction
     trace = prediction.get("trace") if isinstance(prediction, Mapping) else None
@@ -315,14 +317,14 @@ def _spans(subject: Subject) -> Iterator[Mapping[str, Any]]:
     yield from spans
 
 
-def _seconds(span: Mapping[str, Any]) -> float:
+def _span_seconds(span: Mapping[str, Any]) -> float:
     seconds = span.get("duration_s")
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
-        raise CheckError(f"the span {_name(span)} does not say how long it took")
+        raise CheckError(f"the span {_span_name(span)} does not say how long it took")
     return seconds
 
 
-def _name(span: Mapping[str, Any]) -> str:
+def _span_name(span: Mapping[str, Any]) -> str:
     return f"'{printable(str(span.get('name', '')))}'"
 
 
@@ -331,8 +333,8 @@ def _span_summary(matches: list[Mapping[str, Any]], spans: list[Mapping[str, Any
 
     def summary() -> str:
         if matches:
-            return f"{counted(len(matches), 'span')} of this kind: {', '.join(dict.fromkeys(map(_name, matches)))}"
-        names = list(dict.fromkeys(map(_name, spans)))
+            return f"{counted(len(matches), 'span')} of this kind: {', '.join(dict.fromkeys(map(_span_name, matches)))}"
+        names = list(dict.fromkeys(map(_span_name, spans)))
         more = f" and {len(names) - _MOST_SHOWN} more" if len(names) > _MOST_SHOWN else ""
         return f"no span of this kind among {', '.join(names[:_MOST_SHOWN]) or 'no spans'}{more}"
 
@@ -439,7 +441,7 @@ def _calls(subject: Subject) -> list[ToolCall]:
 
 
 TRACE_KINDS: Final = (
-    CheckKind("span", "the trace has such a span, or so many", str | SpanPattern, _span, on=WHOLE),
+    CheckKind("span", "the trace has such a span, or so many", str | SpanPattern, _span_check, on=WHOLE),
     CheckKind("tool_call", "such a tool was called, or so often", str | CountedCalls, _tool_call, on=WHOLE),
 )
 """The kinds, in alphabetical order."""

@@ -244,7 +244,7 @@ class Judge(JudgedEvaluator):
         """Return how cases are judged: the modes with their versions."""
         routed = self._name == "auto"
         names = sorted({*MODE_OF_TYPE.values(), "abstention"}) if routed else [self._name]
-        modes = ",".join(f"{name}@{_version(self._mode(name))}" for name in names)
+        modes = ",".join(f"{name}@{_mode_version(self._mode(name))}" for name in names)
         text = "\n".join(filter(None, [self.criteria, *self.steps]))
         what = f"criteria:{sha256(text.encode()).hexdigest()[:8]}|" if text else ""
         if self._prompts:
@@ -491,7 +491,7 @@ class Judge(JudgedEvaluator):
         return dict.fromkeys(self._corrected(), basis)
 
 
-def _version(mode: Mode | None) -> str:
+def _mode_version(mode: Mode | None) -> str:
     return _RULE_VERSION if mode is None else mode.version
 
 

@@ -129,14 +129,14 @@ class PanelAgreement(VerdictStatistics):
         for pair in self._pairs.values():
             if scores.keys() >= set(pair):
                 left, right = (json.dumps(scores[each]) for each in pair)
-                counts[cell_name(left, right, _cell(pair))] = 1
+                counts[cell_name(left, right, _pair_column(pair))] = 1
         return counts
 
     def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Compute the coefficients from summed cells and moments."""
         kappas = {}
         for name, pair in self._pairs.items():
-            cells = read_cells(sums, _cell(pair))
+            cells = read_cells(sums, _pair_column(pair))
             numbers = {(json.loads(left), json.loads(right)): column for (left, right), column in cells.items()}
             kappas[name] = weighted_kappa(numbers, sums.length)
         return {
@@ -152,7 +152,7 @@ def agreement_name(label: str) -> str:
     return f"{label} {PanelAgreement.kind}"
 
 
-def _cell(pair: tuple[int, int]) -> str:
+def _pair_column(pair: tuple[int, int]) -> str:
     return f"pair{pair[0]}-{pair[1]}"
 
 

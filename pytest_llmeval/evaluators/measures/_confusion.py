@@ -116,7 +116,7 @@ class Margins:
 
 
 def ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
-    """Return ``part / whole``, NaN where `whole` is 0."""
+    """Return the column ``part / whole`` of a metric, NaN where `whole` is 0."""
     import numpy as np
 
     out: FloatArray = np.full(np.shape(whole), np.nan)

@@ -55,12 +55,12 @@ def locomo_f1(prediction: str, reference: str, category: str = "") -> float:
     if category == _WITH_REASONS:
         reference = reference.partition(";")[0]
     if category != _SEVERAL:
-        return token_f1(_stems(prediction), _stems(reference))
-    answers = list(map(_stems, prediction.split(",")))
-    parts = [max(token_f1(answer, _stems(part)) for answer in answers) for part in reference.split(",")]
+        return token_f1(_locomo_stems(prediction), _locomo_stems(reference))
+    answers = list(map(_locomo_stems, prediction.split(",")))
+    parts = [max(token_f1(answer, _locomo_stems(part)) for answer in answers) for part in reference.split(",")]
     return sum(parts) / len(parts)
 
 
-def _stems(text: str) -> list[str]:
+def _locomo_stems(text: str) -> list[str]:
     bare = _ARTICLE.sub(" ", text.lower().translate(_WITHOUT_PUNCTUATION))
     return [stem(word) if len(word) >= _SHORTEST else word for word in bare.split()]

@@ -226,7 +226,7 @@ def open_wordnet(folder: str | None = None) -> Any:
     Raises:
         MissingDataError: If there are no such files.
     """
-    root = _installed() if folder is None else _checked_folder(folder)
+    root = _installed_wordnet() if folder is None else _checked_folder(folder)
     reader_type = _reader_type()
     try:
         with _readable(root), warnings.catch_warnings():
@@ -245,7 +245,7 @@ def _checked_folder(folder: str) -> str:
     return str(Path(folder).resolve())
 
 
-def _installed() -> Any:
+def _installed_wordnet() -> Any:
     import nltk.data
 
     for resource in ("corpora/wordnet", "corpora/wordnet.zip/wordnet/"):

@@ -59,7 +59,7 @@ def stem(word: str) -> str:
         word = _without_plural(word)
     if word[-1:] in ("d", "g"):
         word = _without_participle(word)
-    if word[-1:] == "y" and len(word) > 2 and _shape(word)[-2] == "c":  # noqa: PLR2004 (more than one letter before)
+    if word[-1:] == "y" and len(word) > 2 and _word_shape(word)[-2] == "c":  # noqa: PLR2004 (more than one letter before)
         word = word[:-1] + "i"
     if word[-2:] in _STEP_2 or word[-2:] == "gi":
         word = _step_2(word)
@@ -70,7 +70,7 @@ def stem(word: str) -> str:
     return _without_e(word) if word[-1:] == "e" or word[-2:] == "ll" else word
 
 
-def _shape(word: str) -> str:
+def _word_shape(word: str) -> str:
     shape = word.translate(_KINDS)
     if "y" not in shape:
         return shape
@@ -92,19 +92,19 @@ def _without_participle(word: str) -> str:
     if word.endswith("ied"):
         return word[:-1] if len(word) == len("tied") else word[:-2]
     if word.endswith("eed"):
-        return word[:-1] if "vc" in _shape(word[:-3]) else word
+        return word[:-1] if "vc" in _word_shape(word[:-3]) else word
     if word.endswith("ed"):
         base = word[:-2]
     elif word.endswith("ing"):
         base = word[:-3]
     else:
         return word
-    return _infinitive(base) if "v" in _shape(base) else word
+    return _infinitive(base) if "v" in _word_shape(base) else word
 
 
 def _infinitive(base: str) -> str:
     """Return the infinitive of what is left of a participle, as far as rules tell it: hoping, hopping."""
-    shape = _shape(base)
+    shape = _word_shape(base)
     if base[-2:] in ("at", "bl", "iz"):
         return base + "e"
     if base[-1] == base[-2:-1] and shape[-1] == "c":
@@ -118,12 +118,12 @@ def _is_short(word: str, shape: str) -> bool:
 
 
 def _step_2(word: str) -> str:
-    if word.endswith("alli") and "vc" in _shape(word[:-4]):
+    if word.endswith("alli") and "vc" in _word_shape(word[:-4]):
         word = word[:-2]
     if word.endswith("logi"):
-        return word[:-1] if "vc" in _shape(word[:-3]) else word
+        return word[:-1] if "vc" in _word_shape(word[:-3]) else word
     if word.endswith("ization"):
-        return word[:-5] + "e" if "vc" in _shape(word[:-7]) else word
+        return word[:-5] + "e" if "vc" in _word_shape(word[:-7]) else word
     return _replaced(word, _STEP_2, 1)
 
 
@@ -132,7 +132,7 @@ def _replaced(word: str, rules: _Rules, least: int) -> str:
     for suffix, replacement in rules.get(word[-2:], ()):
         if word.endswith(suffix):
             base = word[: -len(suffix)]
-            if _shape(base).count("vc") < least or (suffix == "ion" and base[-1] not in "st"):
+            if _word_shape(base).count("vc") < least or (suffix == "ion" and base[-1] not in "st"):
                 return word
             return base + replacement
     return word
@@ -140,11 +140,11 @@ def _replaced(word: str, rules: _Rules, least: int) -> str:
 
 def _without_e(word: str) -> str:
     if word[-1:] == "e":
-        shape = _shape(word[:-1])
+        shape = _word_shape(word[:-1])
         measure = shape.count("vc")
         if measure > 1 or (measure == 1 and not _is_short(word[:-1], shape)):
             word = word[:-1]
-    return word[:-1] if word.endswith("ll") and _shape(word[:-1]).count("vc") > 1 else word
+    return word[:-1] if word.endswith("ll") and _word_shape(word[:-1]).count("vc") > 1 else word
 
 
 _CHARACTERS = (
@@ -177,7 +177,7 @@ def _mark() -> re.Pattern[str]:
 
 
 def is_east_asian(character: str) -> bool:
-    """Return whether a character is Han, Kana, Bopomofo or Hangul."""
+    """Return whether a tokenizer splits off a character: Han, Kana, Bopomofo or Hangul."""
     return not character.isascii() and _character().match(character) is not None
 
 
@@ -288,24 +288,24 @@ def treebank_tokens(text: str) -> list[str]:
     """
     body = text.rstrip(_CLOSERS)
     if not body or not (text.isprintable() or _UNUSUAL_SPACE.search(text) is None):
-        return list(_whole(text))
+        return list(_tokenize_whole(text))
     chunks = body.split()
     last = chunks.pop() + text[len(body) :]
     if not chunks:
-        return list(_whole(text) if text[0].isspace() else _only(last))
-    first = _first(chunks.pop(0)) if text[0] in "\"'" else ()
+        return list(_tokenize_whole(text) if text[0].isspace() else _tokenize_only(last))
+    first = _tokenize_first(chunks.pop(0)) if text[0] in "\"'" else ()
     tokens = list(first)
     for chunk in chunks:
         if _is_plain(chunk):
             tokens.append(chunk)  # half of the time of remembering it, where words are met for the first time
         else:
-            tokens += _inner(chunk)
-    tokens += _last(last)
+            tokens += _tokenize_inner(chunk)
+    tokens += _tokenize_last(last)
     return tokens
 
 
 @cache
-def _compiled() -> tuple[Callable[[str], str], ...]:
+def _penn_rules() -> tuple[Callable[[str], str], ...]:
     import regex
 
     rules = [partial(regex.compile(pattern).sub, replacement) for pattern, replacement in _RULES]
@@ -313,30 +313,30 @@ def _compiled() -> tuple[Callable[[str], str], ...]:
     return (*rules, *contractions)
 
 
-def _whole(text: str) -> tuple[str, ...]:
-    for separate in _compiled():
+def _tokenize_whole(text: str) -> tuple[str, ...]:
+    for separate in _penn_rules():
         text = separate(text)
     return tuple(text.split())
 
 
 @lru_cache(maxsize=1 << 12)
-def _only(text: str) -> tuple[str, ...]:
-    return _simple(_SIMPLE_LAST, text) or _whole(text)
+def _tokenize_only(text: str) -> tuple[str, ...]:
+    return _simple(_SIMPLE_LAST, text) or _tokenize_whole(text)
 
 
 @lru_cache(maxsize=1 << 12)
-def _first(chunk: str) -> tuple[str, ...]:
-    return _simple(_SIMPLE_INNER, chunk) or _whole(chunk + " x")[:-1]
+def _tokenize_first(chunk: str) -> tuple[str, ...]:
+    return _simple(_SIMPLE_INNER, chunk) or _tokenize_whole(chunk + " x")[:-1]
 
 
 @lru_cache(maxsize=1 << 15)
-def _inner(chunk: str) -> tuple[str, ...]:
-    return _simple(_SIMPLE_INNER, chunk) or _whole(f"x {chunk} x")[1:-1]
+def _tokenize_inner(chunk: str) -> tuple[str, ...]:
+    return _simple(_SIMPLE_INNER, chunk) or _tokenize_whole(f"x {chunk} x")[1:-1]
 
 
 @lru_cache(maxsize=1 << 12)
-def _last(chunk: str) -> tuple[str, ...]:
-    return _simple(_SIMPLE_LAST, chunk) or _whole("x " + chunk)[1:]
+def _tokenize_last(chunk: str) -> tuple[str, ...]:
+    return _simple(_SIMPLE_LAST, chunk) or _tokenize_whole("x " + chunk)[1:]
 
 
 def _is_plain(chunk: str) -> bool:
@@ -490,11 +490,11 @@ def _auto_meteor(text: str) -> list[str]:
     return (text if text.isascii() else separate_east_asian(text, keep_marks=True)).split()
 
 
-def _characters(text: str) -> list[str]:
+def _character_tokens(text: str) -> list[str]:
     return list("".join(unicodedata.normalize("NFKC", text).lower().split()))
 
 
-def _whitespace(text: str) -> list[str]:
+def _whitespace_tokens(text: str) -> list[str]:
     return text.lower().split()
 
 
@@ -502,8 +502,8 @@ _TOKENIZERS = {
     "auto": Tokenizer("auto", _auto_f1, _auto_rouge, _auto_bleu, _auto_meteor, stems=True),
     "words": Tokenizer("words", _f1_words, _rouge_words, _bleu_words, str.split, stems=True),
 }
-add_tokenizer("characters", _characters)
-add_tokenizer("whitespace", _whitespace)
+add_tokenizer("characters", _character_tokens)
+add_tokenizer("whitespace", _whitespace_tokens)
 
 
 _NUMBERS = r"\d{1,3}(?:\s*(?:[,，、;；&]|and|和|与|及|[-–—~～至])\s*\d{1,3})*"

@@ -70,7 +70,7 @@ class ReplyField:
         if ranged and not (
             self.min is not None and self.max is not None and -math.inf < self.min < self.max < math.inf
         ):
-            raise ValueError(f"found min {_number(self.min)} and max {_number(self.max)}, expected min < max")
+            raise ValueError(f"found min {_number_text(self.min)} and max {_number_text(self.max)}, expected min < max")
         if self.integer and not all(each.is_integer() for each in self.scale):
             raise ValueError(f"found min {self.min} and max {self.max}, expected whole numbers with integer: true")
         if self.choices is not None:
@@ -259,5 +259,5 @@ class ReplyForm:
         return says("|".join(map(re.escape, self.graded)), f"(?:{values})(?![a-z0-9_])")
 
 
-def _number(value: float | None) -> str:
+def _number_text(value: float | None) -> str:
     return "nothing" if value is None else f"{value:g}"

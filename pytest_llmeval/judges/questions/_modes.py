@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pytest_llmeval.core import unknown_name
-from pytest_llmeval.data import load_taxonomy, read_document
+from pytest_llmeval.data import read_document
 from pytest_llmeval.judges._contract import Message, Mode, Question
 from pytest_llmeval.judges.questions._forms import ReplyField, ReplyForm
 from pytest_llmeval.judges.questions._replies import (
@@ -187,6 +187,8 @@ _FINAL_MARKS = " .!。！．"
 @cache
 def _unanswerable(original: bool) -> tuple[frozenset[str], tuple[str, ...], tuple[str, ...]]:
     """Return the values, the phrases of all languages, and the phrases that look like one of those, but are none."""
+    from pytest_llmeval.data import load_taxonomy
+
     data = load_taxonomy("unanswerable")
     if original:
         return frozenset(data["values"]), tuple(data["original_phrases"]), ()

@@ -69,12 +69,14 @@ def unreadable(reply: str, message: str) -> JudgeError:
     return JudgeError(f"{message}; the judge replied {quotation(reply, _LONGEST)}", reply)
 
 
-def _score(data: Mapping[str, Any]) -> Mapping[str, Any]:
+def _score_statement(data: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"score": data["score"]} if "score" in data else {}
 
 
 def closing_object(
-    reply: str, verdict: Callable[[Mapping[str, Any]], Mapping[str, Any]] = _score, says: re.Pattern[str] = _SAYS
+    reply: str,
+    verdict: Callable[[Mapping[str, Any]], Mapping[str, Any]] = _score_statement,
+    says: re.Pattern[str] = _SAYS,
 ) -> dict[str, Any]:
     """Return the JSON object that ends a reply.
 
@@ -433,11 +435,11 @@ def read_explanation(reply: str) -> Verdict:
     Raises:
         JudgeError: No JSON object ends the reply, it has no such score, or a flag is neither true nor false.
     """
-    data = closing_object(reply, lambda data: {**_score(data), **_flags(data)})
+    data = closing_object(reply, lambda data: {**_score_statement(data), **_flags_of_reply(data)})
     if isinstance(data.get("score"), str):
         raise unreadable(reply, f"found {value_excerpt(data, 'score')} as score, expected a number")
     score = _score_within(data, reply, 0.0, _HIGHEST_GRADE)
-    flags = _flags(data)
+    flags = _flags_of_reply(data)
     for flag, value in flags.items():
         if not isinstance(value, bool):
             name = flag if flag in data else f"has_{flag}"
@@ -447,7 +449,7 @@ def read_explanation(reply: str) -> Verdict:
     return Verdict(score, text_under(data, "reasoning"), {**flags, **more})
 
 
-def _flags(data: Mapping[str, Any]) -> dict[str, Any]:
+def _flags_of_reply(data: Mapping[str, Any]) -> dict[str, Any]:
     return {flag: data.get(flag, data.get(f"has_{flag}", False)) for flag in FLAGS}
 
 

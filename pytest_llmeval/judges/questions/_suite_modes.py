@@ -119,7 +119,7 @@ class Rubric:
         return tuple(sorted(level.score for level in self.levels))
 
 
-def _number(score: float) -> str:
+def _score_number(score: float) -> str:
     return str(int(score)) if score.is_integer() else repr(score)
 
 
@@ -134,7 +134,7 @@ def rubric_mode(criteria: str, levels: Sequence[Level]) -> Mode:
         levels: Of the same, in any order; the judge sees the highest first.
     """
     ordered = sorted(levels, key=lambda level: -level.score)
-    listed = "\n".join(f"{_number(float(level.score))}  {level.meaning.strip()}" for level in ordered)
+    listed = "\n".join(f"{_score_number(float(level.score))}  {level.meaning.strip()}" for level in ordered)
     scores = tuple(float(level.score) for level in reversed(ordered))
     digest = hashlib.sha256(json.dumps([criteria, listed]).encode()).hexdigest()[:8]
     return mode_of_file(

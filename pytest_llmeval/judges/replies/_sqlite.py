@@ -115,7 +115,7 @@ class Database:
             connection, self._connection = self._connection, None
             if connection is not None:
                 with suppress(sqlite3.Error):  # another process reads, and will do it when it closes
-                    _checkpoint(connection)
+                    _checkpoint_log(connection)
                 connection.close()
 
     def __enter__(self) -> Self:
@@ -198,7 +198,7 @@ class Database:
         wal = self.path.with_name(self.path.name + "-wal")
         with suppress(OSError, sqlite3.OperationalError):
             if wal.stat().st_size > _LARGE_WAL:
-                _checkpoint(connection)
+                _checkpoint_log(connection)
 
     def _leave_to_parent(self) -> None:
         self._lock = threading.RLock()
@@ -207,7 +207,7 @@ class Database:
             self._connection = None
 
 
-def _checkpoint(connection: sqlite3.Connection) -> None:
+def _checkpoint_log(connection: sqlite3.Connection) -> None:
     # Do not wait for readers: the last process to close does this anyway.
     connection.execute("PRAGMA busy_timeout=0")
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -276,7 +276,7 @@ class SqliteReplies(Database):
     def get(self, key: str) -> StoredJudgement | None:
         """Return the judgement kept under a key."""
         rows = self._rows(_GET, (key,))
-        return _intact(*rows[0]) if rows else None
+        return _intact_judgement(*rows[0]) if rows else None
 
     def put(self, entries: Sequence[StoredJudgement]) -> None:
         """Store judgements, all or none; each replaces an older one of its key."""
@@ -286,7 +286,9 @@ class SqliteReplies(Database):
             # ASCII takes half of a surrogate pair, which models do emit; as UTF-8 it cannot be written.
             data = json.dumps(entry.to_json(), ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode()
             parts = entry.components
-            rows.append((entry.key, "", now, parts["mode"], parts["model"], data, _checksum(entry.key.encode(), data)))
+            rows.append(
+                (entry.key, "", now, parts["mode"], parts["model"], data, _reply_checksum(entry.key.encode(), data))
+            )
         if len(rows) == 1:  # a statement by itself is a transaction, and takes a third of the time of one around it
             self._rows(_PUT, rows[0])
             return
@@ -331,15 +333,15 @@ class SqliteReplies(Database):
         statement = f"SELECT rowid, {_COLUMNS} FROM entries WHERE rowid > ? ORDER BY rowid LIMIT {_AT_ONCE}"  # noqa: S608 (constants)
         while rows := self._rows(statement, (last,)):
             for last, key, data, checksum in rows:
-                yield last, key.decode("ascii", "backslashreplace"), _intact(key, data, checksum)
+                yield last, key.decode("ascii", "backslashreplace"), _intact_judgement(key, data, checksum)
 
 
-def _checksum(key: bytes, data: bytes) -> bytes:
+def _reply_checksum(key: bytes, data: bytes) -> bytes:
     return hashlib.blake2b(key + b"\n" + data, digest_size=8).digest()
 
 
-def _intact(key: bytes, data: bytes, checksum: bytes) -> StoredJudgement | None:
-    if _checksum(key, data) != checksum:
+def _intact_judgement(key: bytes, data: bytes, checksum: bytes) -> StoredJudgement | None:
+    if _reply_checksum(key, data) != checksum:
         return None
     try:
         return StoredJudgement.from_json(json.loads(data))

@@ -67,15 +67,15 @@ def list_report(path: Path, root: Path) -> ListedRun:
         parts = {"run": whole.run, "faults": whole.faults, "conclusion": whole.conclusion}
         report = msgspec.json.decode(_joined(parts), type=RunReport)
     except OSError as error:
-        raise _fault(path, f"cannot be read: {error.strerror}") from None
+        raise _report_fault(path, f"cannot be read: {error.strerror}") from None
     except ValueError as error:
-        raise _fault(path, f"no JSON report of a run: {error}") from None
+        raise _report_fault(path, f"no JSON report of a run: {error}") from None
     if whole.schema_version != SCHEMA_VERSION:
-        raise _fault(path, f"found the schema version {whole.schema_version}, expected {SCHEMA_VERSION}")
+        raise _report_fault(path, f"found the schema version {whole.schema_version}, expected {SCHEMA_VERSION}")
     return ListedRun(path.relative_to(root), msgspec.structs.replace(report, suites=suites))
 
 
-def _fault(path: Path, why: str) -> SuiteError:
+def _report_fault(path: Path, why: str) -> SuiteError:
     return SuiteError([Fault(str(path), 0, 0, "", why)])
 
 
@@ -121,12 +121,12 @@ def to_index(runs: Sequence[ListedRun], linked: Collection[Path], faults: Sequen
     """
     names = list(dict.fromkeys(suite.suite for run in reversed(runs) for suite in run.report.suites))
     suites = [{"name": name, "trends": list(_trends(name, runs))} for name in sorted(names)]
-    rows = [_row(run, is_linked=run.page in linked) for run in reversed(runs)]
+    rows = [_run_row(run, is_linked=run.page in linked) for run in reversed(runs)]
     assets = files(__package__) / "assets"
     return rendered_page(assets, "site.html.jinja", "site.css", (), None, suites=suites, rows=rows, faults=faults)
 
 
-def _row(run: ListedRun, *, is_linked: bool) -> dict[str, Any]:
+def _run_row(run: ListedRun, *, is_linked: bool) -> dict[str, Any]:
     start = run.report.run
     metrics = [
         f"{suite.suite}: {name} {_with_interval(suite.metrics[name])}"
@@ -161,10 +161,10 @@ def _trends(suite: str, runs: Sequence[ListedRun]) -> Iterator[_Trend]:
         values = [each.metrics[metric] for each in reports if metric in each.metrics]
         values = [each for each in values if each.value is not None]
         if len(values) > 1:
-            yield _drawn(metric, values)
+            yield _draw_trend(metric, values)
 
 
-def _drawn(metric: str, values: Sequence[MetricValue]) -> _Trend:
+def _draw_trend(metric: str, values: Sequence[MetricValue]) -> _Trend:
     middle = [float(each.value) for each in values if each.value is not None]
     lows = [value if each.low is None else float(each.low) for each, value in zip(values, middle, strict=True)]
     highs = [value if each.high is None else float(each.high) for each, value in zip(values, middle, strict=True)]

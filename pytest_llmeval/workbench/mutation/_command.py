@@ -9,7 +9,7 @@ from typing import Any
 from pytest_llmeval.cli import OPTIONS, CommandResult, add_options, number, open_suite, say
 from pytest_llmeval.core import LlmevalError, counted
 from pytest_llmeval.data import display_path
-from pytest_llmeval.reports import SHOWN_FROM, published
+from pytest_llmeval.reports import SHOWN_FROM, published, survival_lines
 from pytest_llmeval.suites import LoadedSuite, SuiteKey, default_registry
 from pytest_llmeval.targets import Recordings
 from pytest_llmeval.workbench._console import open_noted, refuse_input, suite_files
@@ -87,7 +87,7 @@ def _mutate(options: Namespace) -> CommandResult:
     suites = [{**published(each), "findings": list(each.weaknesses(limit))} for each in results]
     is_judged = options.changed or options.fail_over is not None
     survived = is_judged and any((each.rate or 0.0) > limit for each in results)
-    lines = [line for each in results for line in each.lines(limit)]
+    lines = [line for each in results for line in survival_lines(each, limit)]
     return CommandResult(1 if survived or (options.changed and faults) else 0, {"suites": suites}, lines)
 
 

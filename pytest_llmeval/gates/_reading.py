@@ -1,0 +1,61 @@
+"""The reading of a gate of a suite file."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pytest_llmeval.core import MetricIndex
+from pytest_llmeval.data import describe
+from pytest_llmeval.gates._contract import Gate, GateFault
+from pytest_llmeval.gates._limit import LimitGate, gate_form_fault, is_plain_limit, mapping_form_fault
+
+
+def read_gate(
+    entry: Any,
+    metrics: MetricIndex,
+    check: Callable[[type, Mapping[str, Any]], Any],
+    *,
+    reference: str,
+    cluster_by: str | None = None,
+) -> Gate | None:
+    """Read a gate in its text or mapping form.
+
+    Args:
+        entry: The gate in a suite file.
+        metrics: Those of the suite; faults name the gate on them that is probably meant.
+        check: Validates a mapping by a class; reports faults, and returns ``None`` if there are some.
+        reference: The system over which a lift is a gain.
+        cluster_by: The label by which the suite clusters its cases.
+
+    Returns:
+        The gate; ``None`` if faults have been reported.
+
+    Raises:
+        GateFault: It has the form of no gate.
+        ValueError: A number is out of range, or keys exclude each other.
+    """
+    gate = _gate_of_text(entry, metrics, reference) if isinstance(entry, str) else _gate_of_value(entry, metrics, check)
+    return None if gate is None else gate.clustered(cluster_by)
+
+
+def _gate_of_text(text: str, metrics: MetricIndex, reference: str) -> Gate:
+    """Return the gate of a text; the other rules are loaded for texts that begin with a call only."""
+    if is_plain_limit(text):
+        gate: Gate | None = LimitGate.from_text(text)
+    else:
+        from pytest_llmeval.gates._rules import gate_of_text
+
+        gate = gate_of_text(text, reference)
+    if gate is None:
+        raise GateFault(("", gate_form_fault(text, metrics)))
+    return gate
+
+
+def _gate_of_value(value: Any, metrics: MetricIndex, check: Callable[[type, Mapping[str, Any]], Any]) -> Gate | None:
+    if not isinstance(value, Mapping):
+        message = f"found {describe(value)}, expected text such as 'f1 >= 0.7' or a mapping with 'metric'"
+        raise GateFault(("", message))
+    from pytest_llmeval.gates._rules import gate_of_mapping, known_keys
+
+    if fault := mapping_form_fault(value, list(known_keys()), metrics):
+        raise GateFault(("", fault))
+    return gate_of_mapping(value, check)
