@@ -7,7 +7,7 @@ import pytest
 from builders import pairing
 from project import load_text
 
-from pytest_llmeval.baselines import comparable_of
+from pytest_llmeval.baselines._comparable import comparable_of
 from pytest_llmeval.core import SuiteError
 from pytest_llmeval.evaluators import HumanLabel
 from pytest_llmeval.run import score

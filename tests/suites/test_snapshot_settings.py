@@ -10,8 +10,8 @@ import pytest
 from project import load_text
 
 from pytest_llmeval import Case, Evaluator
-from pytest_llmeval.baselines import comparable_of, fingerprint
-from pytest_llmeval.baselines._comparable import Comparable
+from pytest_llmeval.baselines import fingerprint
+from pytest_llmeval.baselines._comparable import Comparable, comparable_of
 from pytest_llmeval.core import SuiteError
 from pytest_llmeval.numbers import Limit
 from pytest_llmeval.suites import LoadedSuite, SnapshotSettings, Tolerance, default_registry, load_suite
