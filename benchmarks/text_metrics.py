@@ -99,7 +99,7 @@ def forget() -> None:
     tokens.porter_stem.cache_clear()
     tokens.rouge_table.cache_clear()
     tokens.separate_east_asian.cache_clear()
-    for function in (tokens._first, tokens._inner, tokens._last, tokens._only):  # noqa: SLF001  # caches
+    for function in (tokens._tokenize_first, tokens._tokenize_inner, tokens._tokenize_last, tokens._tokenize_only):  # noqa: SLF001  # caches
         function.cache_clear()
 
 

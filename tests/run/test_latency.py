@@ -125,14 +125,14 @@ def test_the_turns_of_a_conversation_add_up_without_what_lies_between_them(
 
 def waiting(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let waits between attempts take 60 seconds of the clock, and no time."""
-    pause = retrying._delay
+    pause = retrying._retry_delay
 
     def delay(*given: Any) -> float:
         pause(*given)
         clock.advance(60)
         return 0.0
 
-    monkeypatch.setattr(retrying, "_delay", delay)
+    monkeypatch.setattr(retrying, "_retry_delay", delay)
 
 
 def test_a_service_is_timed_from_sending_to_the_last_byte(

@@ -142,14 +142,14 @@ class Points(list[Point]):
 def points(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Point]]:
     some: list[Point] = []
     monkeypatch.setattr(registry, "entry_points", lambda: Points(some))
-    registry._installed.cache_clear()
+    registry._installed_registry.cache_clear()
     yield some
-    registry._installed.cache_clear()
+    registry._installed_registry.cache_clear()
 
 
 def test_evaluators_of_installed_packages_are_found(points: list[Point]) -> None:
     shipped = list(default_registry())
-    registry._installed.cache_clear()
+    registry._installed_registry.cache_clear()
     points.append(Point("length", Length))
     assert get_evaluator("length", unit="letters") == Length("letters")
     assert list(default_registry()) == sorted([*shipped, "length"])
