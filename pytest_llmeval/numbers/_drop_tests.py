@@ -269,22 +269,15 @@ class Evidence:
         data, bounds = self.estimate, self.interval if fell else self._interval_of_alike()
         falls = metric.higher_is_better
         drop, gain = ("drop", "rise") if falls else ("rise", "drop")
-
-        def within(bounds: tuple[float, float] | None, change: str) -> str:
-            if bounds is None:
-                return "no interval"
-            name = f"{100 * (1 - 2 * (1 - gate.confidence) / gate.sides):.6g}% interval of the {change}"
-            by_label = f" by {self.alike.label}" if self.alike is not None and not fell else ""
-            return f"{name} {interval(*bounds)}{by_label}"
-
-        between = within(bounds, drop)
+        by_label = f" by {self.alike.label}" if self.alike is not None and not fell else ""
+        between = _within(bounds, drop, gate) + by_label
         if fell:
             return KnownChange("worse", f"a {'fall' if falls else 'rise'} ({between}, {units_of(data)})")
         if bounds is None or self.tails is None or lacks_scale(data):
             return KnownChange("cannot tell", f"nothing is known about its change ({units_of(data)})")
         level = (1 - gate.confidence) / gate.sides
         if self.drop is not None and bounds[1] < 0 and tests * _rise_tail(self, gate) <= level:
-            between = within((-bounds[1], -bounds[0]), gain)
+            between = _within((-bounds[1], -bounds[0]), gain, gate) + by_label
             return KnownChange("better", f"a {'rise' if falls else 'fall'} ({between}, {units_of(data)})")
         size, named = _size_that_matters(gate, metric)
         if size is None:
@@ -726,6 +719,13 @@ _MATTERS = 0.05
 
 _EQUAL_RUNS = 0.9
 """The share of equally good runs for which a number of cases is to suffice."""
+
+
+def _within(bounds: tuple[float, float] | None, change: str, gate: TestedChange) -> str:
+    """Return the interval of a change, with its confidence."""
+    if bounds is None:
+        return "no interval"
+    return f"{100 * (1 - 2 * (1 - gate.confidence) / gate.sides):.6g}% interval of the {change} {interval(*bounds)}"
 
 
 def _rise_tail(evidence: Evidence, gate: TestedChange) -> float:
