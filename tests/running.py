@@ -142,8 +142,8 @@ class Warm(NamedTuple):
 
 
 @cache
-def _warm(libraries: tuple[str, ...] = ()) -> Warm:
-    """Return the process that has imported libraries next to what most commands need."""
+def _warm(libraries: tuple[str, ...]) -> Warm:
+    """Return the process that has imported libraries, if any, next to what most commands need."""
     if libraries:
         return _warm_with(libraries)
     process = subprocess.Popen(
@@ -166,7 +166,7 @@ def _warm_with(libraries: tuple[str, ...]) -> Warm:
         os.mkfifo(commands)
         os.mkfifo(replies)
         asked = {"libraries": libraries, "commands": str(commands), "replies": str(replies)}
-        warm = _warm()
+        warm = _warm(())
         warm.commands.write(json.dumps(asked).encode() + b"\n")
         warm.replies.readline()
         return Warm(io.FileIO(commands, "w"), io.FileIO(replies))

@@ -90,13 +90,11 @@ class UseRecord:
         return self.uses | loaded | spawns
 
     def _own_modules(self) -> Iterable[str]:
-        files = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
-        own = (
-            each
-            for each in files
-            if isinstance(each, str) and (os.pardir in each or not each.startswith(self._installed))
-        )
-        return sorted(filter(None, map(self.name, own)))  # of a thousand modules, few are the project's
+        files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+        named = (file for file in files if isinstance(file, str))
+        # Of a thousand modules, few are the project's; `name` would look at each at length.
+        own = (file for file in named if os.pardir in file or not file.startswith(self._installed))
+        return sorted(filter(None, map(self.name, own)))
 
     def name(self, path: Any) -> str | None:
         """Return the name of a file of the project; ``None`` for others, and for what is no input."""
