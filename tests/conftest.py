@@ -42,7 +42,9 @@ FIRST = (
 """Files that run first, as their tests take seconds: at the end of a run, all cores but one would wait for them."""
 
 
-RELEASE = "release: takes seconds, and guards surroundings that change seldom: whole runs leave it to .ci/run --release"
+RELEASE = (
+    "release: takes seconds, and simulates, repeats or guards surroundings: whole runs leave it to .ci/run --release"
+)
 
 
 def pytest_configure(config: pytest.Config) -> None:
