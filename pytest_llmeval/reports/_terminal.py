@@ -122,12 +122,17 @@ def render(
 
 
 class _Failed(NamedTuple):
-    """What the next command depends on."""
+    """A failed run, as far as the next command depends on it.
+
+    Attributes:
+        bad: Number of failing cases.
+        fell: Whether a gate names the cases that fell.
+        verbosity: Of the run.
+        has_page: Whether the run has written its page.
+    """
 
     bad: int
-    """Cases that fail."""
     fell: bool
-    """Whether a gate names the cases that fell."""
     verbosity: int
     has_page: bool
 
