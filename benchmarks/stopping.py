@@ -24,7 +24,7 @@ from pytest_llmeval.core import FloatArray, Metric
 from pytest_llmeval.gates import DropGate, Gate, LimitGate
 from pytest_llmeval.gates._limit import ScoreLimit
 from pytest_llmeval.numbers import IntArray
-from pytest_llmeval.suites._run_settings import StopSettings
+from pytest_llmeval.suites._settings import StopSettings
 from pytest_llmeval.workbench.early._evidence import PartScores, decide_gate
 
 SIZES = (20, 100, 500, 2000)

@@ -26,7 +26,7 @@ class UsedJudgements:
         self._used: dict[Path, list[StoredJudgement]] = {}
 
     def take(self, text: str) -> None:
-        """Add what `pytest_llmeval.judges._recordings.encode_judgements` wrote."""
+        """Add what `pytest_llmeval.plugin._payload.encode_judgements` wrote."""
         from pytest_llmeval.judges import StoredJudgement, judgements_of
 
         for asking, entry in json.loads(text):
