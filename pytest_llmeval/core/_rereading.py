@@ -45,7 +45,7 @@ class WrittenObject(Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     def restored(self, form: Any) -> Any:
         """Return the form with its decimal numbers."""
         for place, text in self.decimals:
-            with suppress(LookupError, TypeError, InvalidOperation):  # a file that was changed by hand
+            with suppress(LookupError, TypeError, AttributeError, InvalidOperation):  # a file that was changed by hand
                 form = _replaced(form, place, Decimal(text))
         return form
 

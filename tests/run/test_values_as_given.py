@@ -21,7 +21,7 @@ from pydantic import BaseModel, Field, SecretStr, computed_field, field_validato
 from running import WITHOUT_UNUSED, run_python
 
 import pytest_llmeval as ev
-from pytest_llmeval.core import form_of
+from pytest_llmeval.core import WrittenObject, form_of
 
 UTC = dt.UTC
 
@@ -369,6 +369,14 @@ def test_inputs_that_look_alike_are_not_taken_for_each_other(
     with pytest.warns(UserWarning, match="NOT recorded, since they hold what JSON cannot say"):
         assert (ran(Table(1)).pass_rate.value, ran(Table(2)).pass_rate.value) == (1.0, 0.0)
     assert str(form_of(Table(1))) == "a table of many rows"
+
+
+def test_decimals_of_a_changed_recording_are_left_out() -> None:
+    form = {"a": [1.5, "x"]}
+    places: list[Any] = [["a", 0], ["a", 7], ["a", 1, "b"], ["b"], [0], ["a", "c"]]
+    written = WrittenObject(decimals=[(place, "1.50") for place in places] + [(["a", 1], "no number")])
+    assert str(written.restored(form)) == "{'a': [Decimal('1.50'), 'x']}"
+    assert form == {"a": [1.5, "x"]}
 
 
 @pytest.mark.parametrize("note", [7, {"typed": "x"}, {"decimals": [["a"]]}, {"other": 1}])
