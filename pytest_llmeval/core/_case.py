@@ -401,8 +401,11 @@ class HeldObject(Struct, frozen=True):
         """Return the object behind the form or behind a part of it; any other form is itself."""
         if form is self.form:
             return self.value
-        if not isinstance(self.form, Mapping) or not isinstance(self.value, Mapping):
+        if not isinstance(self.form, Mapping):
             return form
+        if not isinstance(self.value, Mapping):  # a record, which may tell of itself beside its fields
+            is_record = isinstance(form, Mapping) and form == without_parts(self.form, form)
+            return self.value if is_record else form
         for name in PARTS:
             if form is not None and self.form.get(name) is form:
                 return self.value.get(name, form)

@@ -254,8 +254,12 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
         it is.
         """
         users_case = case.as_given()
-        kind = self.types.get("prediction", self.types.get("expected"))
-        if kind is None or not isinstance(users_case.prediction, Mapping):
+        if not isinstance(users_case.prediction, Mapping):
+            return users_case
+        held = case.objects.get("prediction")
+        was_written = held is not None and held.written is not None
+        kind = self._declared_type(users_case) if was_written else self._declared_type()
+        if kind is None:
             return users_case
         return case_replace(users_case, prediction=_typed_part(kind, users_case.prediction))
 
@@ -269,12 +273,17 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
         """
         if written is None:
             return case.answered(form)
-        value, expected = written.restored(form), case.object_of("expected")
-        kind = self.types.get("prediction", self.types.get("expected", type(expected) if is_typed(expected) else None))
+        value, kind = written.restored(form), self._declared_type(case.as_given())
         if kind is not None and written.typed:
             value = _typed_part(kind, value)
         objects = {**case.objects, "prediction": HeldObject(form, value, written)}
         return case_replace(case, prediction=form, objects=objects)
+
+    def _declared_type(self, users_case: Case | None = None) -> Any:
+        """Return the type of predictions, or else of expectations: as declared, or of the one of a case."""
+        expected = None if users_case is None else users_case.expected
+        of_case = type(expected) if is_typed(expected) else None
+        return self.types.get("prediction", self.types.get("expected", of_case))
 
     def can_rebuild(self, case: Case) -> bool:
         """Return whether the prediction is data, or an object that its declared type makes of its form again."""

@@ -344,6 +344,36 @@ def test_a_recorded_object_is_scored_as_the_object(
         assert (got[0], str(got[1].fee)) == (got[1], "1.50")
 
 
+@pytest.mark.parametrize("kind", [None, "chat"], ids=["no spans", "spans"])
+def test_a_traced_object_is_itself(kind: str | None) -> None:
+    trace = pytest.importorskip("opentelemetry.trace")
+    got, answer = [], Pay(amount=Decimal("1.50"))
+
+    def target(_: str) -> Pay:
+        if kind is not None:
+            with trace.get_tracer("app").start_as_current_span(kind, attributes={"gen_ai.operation.name": kind}):
+                pass
+        return answer
+
+    own = ev.evaluator(lambda case: got.append(case.prediction) is None, name="own")
+    whole = {"python": target, "traces": True}
+    suite = ev.suite("traced", cases=[ev.Case("a", "q", answer)], evaluators=[own, ev.fields()], target=whole)
+    assert suite.run(progress=False).metrics["fields_exact"].value == 1.0
+    assert got[0] is answer
+
+
+def test_a_record_that_tells_its_usage_is_itself() -> None:
+    class Told(BaseModel):
+        text: str
+        usage: dict[str, int]
+
+    answer, got = Told(text="x", usage={"input_tokens": 3}), []
+    own = ev.evaluator(lambda case: got.append(case.prediction) is None, name="own")
+    suite = ev.suite("told", cases=[ev.Case("a", "q", answer)], evaluators=[own, ev.fields()])
+    assert suite.run(lambda _: answer, progress=False).metrics["fields_exact"].value == 1.0
+    assert got[0] is answer
+
+
 def test_an_answer_that_is_data_is_no_object_of_the_expected_type() -> None:
     answer = {"amount": 1.5}
     got = []

@@ -6,13 +6,14 @@ Scores are events by the conventions for generative AI, and a run is a span.
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from msgspec import structs
 
 from pytest_llmeval._version import __version__
-from pytest_llmeval.core import Case, MissingExtraError, counted, format_error, needing, without_parts
+from pytest_llmeval.core import Case, HeldObject, MissingExtraError, counted, format_error, needing, without_parts
 from pytest_llmeval.exchange.traces import case_of_spans, judged_trace
 from pytest_llmeval.exchange.traces._spans import Event, TraceSpan
 from pytest_llmeval.run import json_like
@@ -239,10 +240,20 @@ async def answer_traced(job: "Job", ask: "Next") -> "Answers":
     """
     call = TracedCall()
     answers = await ask(structs.replace(job, around=call.collecting))
-    return {
-        name: each.answered(json_like(call.joined(each.prediction))) if isinstance(each, Case) else each
-        for name, each in answers.items()
-    }
+    return {name: _with_spans(each, call) if isinstance(each, Case) else each for name, each in answers.items()}
+
+
+def _with_spans(case: Case, call: "TracedCall") -> Case:
+    """Return an answered case with the spans of its call; an object of the user's that is a record stays itself."""
+    joined = call.joined(case.prediction)
+    if joined is case.prediction:
+        return case
+    form, held = json_like(joined), case.objects.get("prediction")
+    if held is None:
+        return case.answered(form)
+    is_record = isinstance(held.form, Mapping) and not isinstance(held.value, Mapping)
+    value = held.value if is_record else call.joined(held.value)
+    return replace(case, prediction=form, objects={**case.objects, "prediction": HeldObject(form, value)})
 
 
 class TracedCall:
