@@ -88,6 +88,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.core._evaluator import (
         APPROVED,
         Basis,
+        ComparingEvaluator,
         ErrorBucket,
         Evaluator,
         Metric,
@@ -318,6 +319,7 @@ _HOMES = {
     "_evaluator": (
         "APPROVED",
         "Basis",
+        "ComparingEvaluator",
         "ErrorBucket",
         "Evaluator",
         "Metric",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 APPROVED: Final = "approved"
-"""Among the opponents of an evaluator: the answers that were approved with the scores of the suite."""
+"""Among the opponents of a `ComparingEvaluator`: the answers that were approved with the scores of the suite."""
 
 
 class Metric(Struct, frozen=True):
@@ -219,34 +219,6 @@ class Evaluator(ABC):
         """Make one observation of those of all repeats of a case; default: means of the counts."""
         return mean_of_repeats(observations)
 
-    @property
-    def opponents(self) -> Sequence[str]:
-        """The systems whose predictions it finds in `Case.others`, or `APPROVED`; default: none."""
-        return ()
-
-    def among(self, systems: Sequence[str]) -> "Evaluator":
-        """Return the evaluator as a suite with these systems has it; default: itself.
-
-        Raises:
-            EvaluatorError: It compares with a system that the suite does not have.
-        """
-        del systems
-        return self
-
-    def strengths(
-        self, label: str, results: Mapping[str, Any], cluster_by: str | None, confidence: float
-    ) -> "Strengths | None":
-        """Return how strong the systems are that it compared with each other; default: ``None``, it compared none.
-
-        Args:
-            label: Of the evaluator in the suite.
-            results: System to its `Result`.
-            cluster_by: Label of cases that are drawn together; ``None``: each is drawn alone.
-            confidence: Of the intervals.
-        """
-        del label, results, cluster_by, confidence
-        return None
-
     def resolve(self) -> "Evaluator":
         """Return the evaluator that these options make; by default this one."""
         return self
@@ -324,6 +296,37 @@ class Evaluator(ABC):
             name: None if nothing or name in absent or not np.isfinite(column[0]) else float(column[0])
             for name, column in columns.items()
         }
+
+
+@dataclass(frozen=True)
+class ComparingEvaluator(Evaluator):
+    """An evaluator that compares the prediction of a case with those of other systems, which `Case.others` has."""
+
+    @property
+    @abstractmethod
+    def opponents(self) -> Sequence[str]:
+        """The names of these systems, or `APPROVED`."""
+
+    @abstractmethod
+    def among(self, systems: Sequence[str]) -> "ComparingEvaluator":
+        """Return the evaluator as a suite with these systems has it.
+
+        Raises:
+            EvaluatorError: It compares with a system that the suite does not have.
+        """
+
+    @abstractmethod
+    def strengths(
+        self, label: str, results: Mapping[str, Any], cluster_by: str | None, confidence: float
+    ) -> "Strengths | None":
+        """Return how strong the systems are; ``None`` if none were compared with each other.
+
+        Args:
+            label: Of the evaluator in the suite.
+            results: System to its `Result`.
+            cluster_by: Label of cases that are drawn together; ``None``: each is drawn alone.
+            confidence: Of the intervals.
+        """
 
 
 class RecordedCounts(Evaluator):

@@ -10,6 +10,7 @@ from msgspec import Struct
 from pytest_llmeval.core import (
     APPROVED,
     ChangeWord,
+    ComparingEvaluator,
     GateOutcome,
     GateResult,
     Metric,
@@ -325,7 +326,8 @@ class ChangeGate(Gate):
             known = "expected a metric of an evaluator: costs and latencies have no approved value"
             yield "metric", f"found {self.metric!r} with a baseline, {known}"
         declared = metrics.find(self.metric)
-        if not self.against and declared is not None and APPROVED in declared.evaluator.opponents:
+        evaluator = None if declared is None else declared.evaluator
+        if not self.against and isinstance(evaluator, ComparingEvaluator) and APPROVED in evaluator.opponents:
             known = "expected a limit such as a min: it compares with the approved answers itself"
             yield "metric", f"found {self.metric!r} with a baseline, {known}"
         for key, change in ((self.tags[0], self.allowed), ("max_drift", self.max_drift)):

@@ -15,7 +15,7 @@ from pytest_llmeval.core import CaseRecord, GateResult, SnapshotVerdict, counted
 from pytest_llmeval.plugin._options import AGENT
 from pytest_llmeval.plugin._payload import CARRIED_CATEGORY, CATEGORY, UNNEEDED_CATEGORY, case_of
 from pytest_llmeval.plugin._pytest_private import terminal_width, write_order
-from pytest_llmeval.reports import Line, RunReport, agent_lines, annotation_lines, render
+from pytest_llmeval.reports import Line, RunReport, agent_lines, render
 from pytest_llmeval.run import Item, ItemResult, RunRecord
 from pytest_llmeval.services import secret_values, without
 from pytest_llmeval.suites import SuiteKey
@@ -317,6 +317,8 @@ def annotate(reporter: "pytest.TerminalReporter", report: RunReport) -> None:
     """Annotate the failures in a job of GitHub."""
     if os.environ.get("GITHUB_ACTIONS") != "true":
         return
+    from pytest_llmeval.reports import annotation_lines
+
     checkout = Path(os.environ.get("GITHUB_WORKSPACE") or reporter.config.rootpath)
     root = reporter.config.rootpath
     folder = root.relative_to(checkout).as_posix() if root.is_relative_to(checkout) else ""

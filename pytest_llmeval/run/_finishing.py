@@ -20,6 +20,7 @@ from pytest_llmeval.core import (
     AnswerShown,
     Case,
     CaseRecord,
+    ComparingEvaluator,
     GateResult,
     Result,
     Strengths,
@@ -252,9 +253,10 @@ def compare_variants(variants: Mapping[str, JudgedSuite]) -> "SystemsReport | No
 def _strengths(suite: LoadedSuite, results: Mapping[str, Result]) -> Iterator[Strengths]:
     """Yield how strong the systems are by each evaluator that compared them in pairs."""
     for label, evaluator in suite.evaluators.items():
-        strengths = evaluator.strengths(label, results, suite.cluster_by, _confidence(suite))
-        if strengths is not None:
-            yield strengths
+        if isinstance(evaluator, ComparingEvaluator):
+            strengths = evaluator.strengths(label, results, suite.cluster_by, _confidence(suite))
+            if strengths is not None:
+                yield strengths
 
 
 def _confidence(suite: LoadedSuite) -> float:

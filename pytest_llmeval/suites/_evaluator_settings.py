@@ -12,6 +12,7 @@ from pytest_llmeval.core import (
     PARTS,
     WANTED_TURN,
     WHOLE,
+    ComparingEvaluator,
     Evaluator,
     EvaluatorError,
     MetricIndex,
@@ -118,7 +119,8 @@ def _build_evaluator(
             built: Evaluator | None = reading.check(evaluator, without_judge(reading, evaluator, options, path), path)
             if built is None or _names_files_outside(reading, built, path):
                 return None
-            if not any(fault.path.partition(".")[0] == "systems" for fault in reading.faults):
+            systems_known = not any(fault.path.partition(".")[0] == "systems" for fault in reading.faults)
+            if isinstance(built, ComparingEvaluator) and systems_known:
                 built = built.among(reading.systems)
             metrics = MetricIndex.from_evaluators({label: _with_paths(built, reading.path.parent).resolve()})
         _check_names(metrics)

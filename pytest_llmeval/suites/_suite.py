@@ -16,6 +16,7 @@ from pytest_llmeval.core import (
     PASS_RATE,
     WHOLE,
     Case,
+    ComparingEvaluator,
     Evaluator,
     Fault,
     HeldObject,
@@ -210,15 +211,19 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
         """Whether its own judge may be asked, not only embedding models named by evaluators."""
         return any(each.asks_judge for each in self.asking.values())
 
+    @property
+    def _comparing(self) -> "dict[str, ComparingEvaluator]":
+        return {label: each for label, each in self.evaluators.items() if isinstance(each, ComparingEvaluator)}
+
     @cached_property
     def opponents(self) -> Sequence[str]:
         """The systems with whose answers its evaluators compare."""
-        return tuple(dict.fromkeys(name for each in self.evaluators.values() for name in each.opponents))
+        return tuple(dict.fromkeys(name for each in self._comparing.values() for name in each.opponents))
 
     @cached_property
     def against_approved(self) -> tuple[str, ...]:
         """The metrics that compare with approved answers: an approval changes what they are measured by."""
-        labels = [label for label, each in self.evaluators.items() if APPROVED in each.opponents]
+        labels = [label for label, each in self._comparing.items() if APPROVED in each.opponents]
         return tuple(each.name for label in labels for each in self.metrics.declared[label])
 
     @cached_property

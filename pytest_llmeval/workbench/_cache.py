@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pytest_llmeval.cli import CommandResult, add_options, amount, say
-from pytest_llmeval.core import MISSING, Case, JudgeError, LlmevalError, counted, printable
+from pytest_llmeval.core import MISSING, Case, ComparingEvaluator, JudgeError, LlmevalError, counted, printable
 from pytest_llmeval.judges import (
     OWN_JUDGE,
     Asking,
@@ -337,7 +337,7 @@ class SuiteQuestions:
         for label, evaluator in way.asking.items():
             if case.prediction is MISSING:
                 self.unknown[place] = "its prediction is made during a run"
-            elif evaluator.opponents:
+            elif isinstance(evaluator, ComparingEvaluator) and evaluator.opponents:
                 self.unknown[place] = f"the answers that {label!r} compares with are there during a run"
             else:
                 own = evaluator.own_model

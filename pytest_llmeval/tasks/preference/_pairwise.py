@@ -17,7 +17,7 @@ from pytest_llmeval.core import (
     MISSING,
     Case,
     CaseRecord,
-    Evaluator,
+    ComparingEvaluator,
     EvaluatorError,
     FloatArray,
     JudgeError,
@@ -156,7 +156,7 @@ class _ComparedPair(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Pairwise(JudgedEvaluator):
+class Pairwise(JudgedEvaluator, ComparingEvaluator):
     """The answer against another one, as a judge compares them in both orders.
 
     The judge is asked twice about each pair, once with either answer first. An answer wins if it wins in both orders,
@@ -203,10 +203,10 @@ class Pairwise(JudgedEvaluator):
 
     @property
     def opponents(self) -> Sequence[str]:
-        """Whose predictions it finds in `Case.others`."""
+        """The opponents whose predictions `Case.others` has."""
         return [name for name in self._named if name != REFERENCE]
 
-    def among(self, systems: Sequence[str]) -> Evaluator:
+    def among(self, systems: Sequence[str]) -> "Pairwise":
         """Return the evaluator with the systems in place of ``systems``.
 
         Raises:
