@@ -156,6 +156,15 @@ def _budget(text: str) -> Any:
     return parse_budget([text])
 
 
+def _media_limits(text: str) -> Any:
+    from pytest_llmeval.core import MediaLimits
+
+    match = re.fullmatch(r"([0-9]{1,6}),([0-9]{1,6})", text, re.ASCII)
+    if match is None or not 0 < int(match[1]) <= int(match[2]):
+        raise ValueError(f"found {text!r}, expected MB of one file and of all, such as 20,500")
+    return MediaLimits(int(match[1]) * 10**6, int(match[2]) * 10**6)
+
+
 def _judge_model(text: str) -> str:
     from pytest_llmeval.judges import model_fault
 
@@ -358,6 +367,14 @@ OPTIONS = {
             "spending limit for judges, such as calls=500,tokens=200000,usd=2.50",
             metavar="LIMITS",
             read=_budget,
+            setting=Setting(),
+        ),
+        Option(
+            "media-limit",
+            "largest image, sound or document, and all of a run, in MB (default: 20,500)",
+            metavar="FILE,RUN",
+            default="20,500",
+            read=_media_limits,
             setting=Setting(),
         ),
         Option(

@@ -97,6 +97,21 @@ if TYPE_CHECKING:
         WrappedEvaluator,
         name_of,
     )
+    from pytest_llmeval.core._media import (
+        Media,
+        MediaError,
+        MediaForm,
+        MediaLimits,
+        begin_media,
+        is_media,
+        media_form,
+        media_in,
+        media_line,
+        media_of,
+        replaced_media,
+        size_text,
+        with_media,
+    )
     from pytest_llmeval.core._observation import FloatArray, Observation, Sums, Totals, abstained_of
     from pytest_llmeval.core._rereading import WrittenObject
     from pytest_llmeval.core._results import (
@@ -327,6 +342,21 @@ _HOMES = {
         "RecordedCounts",
         "WrappedEvaluator",
         "name_of",
+    ),
+    "_media": (
+        "Media",
+        "MediaError",
+        "MediaForm",
+        "MediaLimits",
+        "begin_media",
+        "is_media",
+        "media_form",
+        "media_in",
+        "media_line",
+        "media_of",
+        "replaced_media",
+        "size_text",
+        "with_media",
     ),
     "_observation": (
         "FloatArray",

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from pytest_llmeval.core._codec import are_equal, form_of, is_json
 from pytest_llmeval.core._errors import LlmevalError, PredictionError
+from pytest_llmeval.core._media import is_media, media_line, with_media
 from pytest_llmeval.core._rereading import WrittenObject, form_as
 from pytest_llmeval.core.wording import listed, printable
 
@@ -132,7 +133,7 @@ class Parts:
         path: str | None = getattr(self, part)
         if path is not None:
             return search(path, prediction)
-        if isinstance(prediction, Mapping):
+        if isinstance(prediction, Mapping) and not is_media(prediction):
             return prediction.get(part, MISSING)
         return prediction if part == "answer" else MISSING
 
@@ -345,6 +346,8 @@ def _compiled(path: str) -> "ParsedResult":
 
 def describe_prediction(prediction: Any) -> str:
     """Say what a prediction is."""
+    if is_media(prediction):
+        return f"the prediction is {media_line(prediction)}"
     if isinstance(prediction, Mapping):
         if not prediction:
             return "the prediction is an empty object"
@@ -482,13 +485,14 @@ class Case(Generic[Input_co, Expected_co]):
 
     def as_given(self) -> "Case[Input_co, Expected_co]":
         """Return this case as its user's code gets it: with the objects that were given."""
-        held = {name: self.object_of(name) for name in self.objects}
+        held = {name: value for name in _OBJECTS if (value := self.object_of(name)) is not getattr(self, name)}
         return replace(self, **held, objects={}) if held else self
 
     def object_of(self, name: str) -> Any:
-        """Return the object behind `input`, `expected` or `prediction`; JSON data is itself."""
-        known = self.objects.get(name)
-        return getattr(self, name) if known is None else known.behind(getattr(self, name))
+        """Return the object behind `input`, `expected` or `prediction`; JSON data is itself, with its media."""
+        known, form = self.objects.get(name), getattr(self, name)
+        value = form if known is None else known.behind(form)
+        return with_media(form) if value is form else value
 
     def with_equal_forms(self) -> "Case[Input_co, Expected_co]":
         """Return this case with one form for expectation and prediction if they are equal as objects.

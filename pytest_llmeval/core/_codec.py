@@ -224,7 +224,7 @@ def _description(value: Any) -> str:
         return _SECRET
     if isinstance(value, float):
         return repr(float(value))
-    if isinstance(value, bytes | bytearray | memoryview):
+    if isinstance(value, _BYTES):
         data = bytes(value)
         return f"<{kind.__name__} of {len(data)} B, sha256 {sha256(data).hexdigest()[:16]}>"
     try:
@@ -331,6 +331,11 @@ class _FormWriter(msgspec.Struct, frozen=True):
             return self._number(value, place)  # of NumPy
         if self.keeps_decimals and isinstance(value, Decimal) and value.is_finite():
             return value
+        if isinstance(value, _BYTES) or kind.__module__.partition(".")[0] in _WITH_MEDIA:
+            from pytest_llmeval.core._media import media_form
+
+            if (medium := media_form(value)) is not None:
+                return medium
         by_type = (convert for known, convert in _CONVERTED_FROM if isinstance(value, known))
         by_library = (_library_text for _ in range(kind.__module__.partition(".")[0] in _LIBRARIES))
         by_method = (convert for method, convert in _CONVERTED_BY.items() if hasattr(kind, method))
@@ -403,6 +408,10 @@ def _by_alias(kind: Any) -> bool:
     return any(each.validation_alias and each.serialization_alias for each in kind.model_fields.values())
 
 
+_BYTES: Final = (bytes, bytearray, memoryview)
+_WITH_MEDIA: Final = frozenset({"PIL", "matplotlib", "pydantic_ai", "pytest_llmeval"})
+"""Libraries that have images, sounds or documents among their types."""
+
 _LIBRARIES: Final = frozenset({"ipaddress", "pydantic", "pydantic_core", "pydantic_extra_types"})
 """Libraries whose types pydantic writes."""
 
@@ -439,7 +448,7 @@ _CONVERTED_FROM: Final[Sequence[tuple[Any, Callable[[Any], Any] | None]]] = (
     (timedelta | UUID, msgspec.to_builtins),
     (Decimal, _exact_number),
     (PurePath, str),
-    (bytes | bytearray | memoryview, None),
+    (_BYTES, None),
     (Mapping, dict),
     (Sequence | AbstractSet, list),
     (msgspec.Struct, lambda value: {name: getattr(value, name) for name in value.__struct_fields__}),

@@ -7,6 +7,7 @@ from pytest_llmeval._lazy import lazy_names
 if TYPE_CHECKING:
     from pytest_llmeval.data._model_text import CLOSING_TAG, UnfinishedThoughtsError, begins_with_data, spoken_text
     from pytest_llmeval.data.files._json import JsonParser, RejectedError, nests_too_deep, repeated_key, unique_keys
+    from pytest_llmeval.data.files._media_folder import MediaFolder
     from pytest_llmeval.data.files._places import (
         IN_MODULE,
         MAX_DEPTH,
@@ -135,6 +136,7 @@ _HOMES = {
         "repeated_key",
         "unique_keys",
     ),
+    "files._media_folder": ("MediaFolder",),
     "files._places": (
         "FaultLog",
         "FilePlace",

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from pytest_llmeval.core import FieldsError, LlmevalError, decode, encode
-from pytest_llmeval.data import OWN_FOLDER, collector_paused
+from pytest_llmeval.core import FieldsError, LlmevalError, begin_media, decode, encode
+from pytest_llmeval.data import OWN_FOLDER, MediaFolder, collector_paused
 from pytest_llmeval.judges import Budget, CachePlace, JudgeOptions, JudgeSpec
 from pytest_llmeval.plugin._collect import EvalModule, link_followers
 from pytest_llmeval.plugin._fixtures import FIXTURES, replacement_notes
@@ -124,6 +124,7 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
     register = config.pluginmanager.register
     remember_secrets()
     config.add_cleanup(forget_secrets)
+    begin_media(MediaFolder(config.rootpath), option_value(config, "media-limit"))
     runner = make_runner(config)
     unasked = runner.options.mode in ("off", "defer")
     loader = SuiteLoader(config, runner, partial(ordered, config=config, unasked=unasked))

@@ -22,6 +22,7 @@ from pytest_llmeval.core import (
     Evaluator,
     HeldObject,
     LlmevalError,
+    MediaError,
     Observation,
     Opaque,
     PredictionError,
@@ -586,7 +587,10 @@ def answered_with(case: Case, returned: Any) -> Case:
         raise PredictionError(f"the returned {type(returned).__name__} cannot be read ({error!r})") from error
     if inspect.isroutine(value) or isinstance(value, _NO_VALUES):
         raise PredictionError(f"the target returned {type(value).__name__}, expected a value")
-    form = _copied(form_of(value))
+    try:
+        form = _copied(form_of(value))
+    except MediaError as error:
+        raise PredictionError(f"the target returned a medium that cannot be used: {error}") from None
     if form is value:
         return case.answered(form)
     if isinstance(form, Opaque) and isinstance(value, Mapping | list | tuple):

@@ -26,9 +26,10 @@ from pytest_llmeval.core import (
     GateResult,
     LlmevalError,
     Result,
+    begin_media,
     printable,
 )
-from pytest_llmeval.data import display_path, own_file
+from pytest_llmeval.data import MediaFolder, display_path, own_file
 from pytest_llmeval.judges import JudgeOptions
 from pytest_llmeval.numbers import draw_ahead, summarize
 from pytest_llmeval.run._case_runner import CaseRunner, FromFixtures
@@ -161,6 +162,7 @@ class ScriptRun:
         root = project_root(suite.path)
         key = SuiteKey(str(suite.path), display_path(suite.path, root), variant=suite.system)
         options = _options(suite)
+        begin_media(MediaFolder(root))
         recordings = self._recordings(root, options.run)
         runner = CaseRunner(options, recordings)
         run = RunRecord(ended=str(CutShortError()))

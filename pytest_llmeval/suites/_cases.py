@@ -15,6 +15,7 @@ from pytest_llmeval.judges import PanelSpec
 from pytest_llmeval.suites._conversations import MessageEntry, SimulatedUser, script_fault, script_of
 from pytest_llmeval.suites._judge_settings import without_unasked
 from pytest_llmeval.suites._limits import read_limits
+from pytest_llmeval.suites._media_files import MediaFiles, with_row_media
 from pytest_llmeval.suites._reading import SuiteReading
 from pytest_llmeval.suites._suite import LoadedSuite
 
@@ -59,8 +60,9 @@ def with_cases(
     places: list[tuple[Case, Fault]] = []
     files: dict[str, str] = {}
     faulty = 0
+    media = MediaFiles(reading, reading.path.parent)
     for number, each in enumerate(reading.entry.cases):
-        case = _case(reading, each, number)
+        case = _case(reading, each, number, media)
         if case is None:
             faulty += 1
         else:
@@ -121,7 +123,12 @@ def _check_labels(reading: SuiteReading, suite: LoadedSuite, cases: Sequence[Cas
 
 
 def _from_row(reading: SuiteReading, row: Case, source: Source) -> Case | None:
-    """Check thresholds, checks and messages of a source's row; faults get the row's line."""
+    """Check media, thresholds, checks and messages of a source's row; faults get the row's line."""
+    if reading.document.data.get("source") is not None:  # rows that Python passes have objects
+        with_media = with_row_media(reading, row, source.file_of(row))
+        if with_media is None:
+            return None
+        row = with_media
     if not row.thresholds and not row.checks and not row.conversation:
         return row
     before = len(reading.faults)
@@ -134,7 +141,7 @@ def _from_row(reading: SuiteReading, row: Case, source: Source) -> Case | None:
     return replace(row, input=script, thresholds=limits, checks=checks) if len(reading.faults) == before else None
 
 
-def _case(reading: SuiteReading, data: Any, number: int) -> Case | None:
+def _case(reading: SuiteReading, data: Any, number: int, media: MediaFiles) -> Case | None:
     before = len(reading.faults)
     path = ("cases", number)
     if isinstance(data, Mapping) and isinstance(data.get("id"), float) and (name := case_id(data["id"])):
@@ -178,6 +185,7 @@ def _case(reading: SuiteReading, data: Any, number: int) -> Case | None:
         checks=reading.read_checks(entry.checks, (*path, "checks")),
         always=entry.always,
     )
+    case = media.read_case(case, path)
     return case if len(reading.faults) == before else None
 
 

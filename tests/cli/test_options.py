@@ -47,6 +47,7 @@ BAD = {
     "mutate-seed": ("x", "found 'x', expected a whole number"),
     "concurrency": ("0", "found '0', expected a whole number of at least 1"),
     "budget": ("calls", "found 'calls', expected calls=NUMBER, tokens=NUMBER or usd=AMOUNT"),
+    "media-limit": ("20", "found '20', expected MB of one file and of all, such as 20,500"),
     "cache": (
         "directry:verdicts",
         "found the unknown store 'directry' (did you mean 'directory'?), expected one of directory",

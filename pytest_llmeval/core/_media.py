@@ -1,0 +1,527 @@
+"""Media: images, sounds and documents as values, whose identity is the digest of their content."""
+
+import io
+import re
+from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final, Protocol, Self, TypeAlias
+
+from msgspec import Struct
+
+from pytest_llmeval.core._errors import LlmevalError
+from pytest_llmeval.core._media_types import (
+    agreed_type,
+    dimensions,
+    has_dimensions,
+    type_by_content,
+    type_by_ending,
+    usual_name,
+)
+
+MediaForm: TypeAlias = Mapping[str, Any]
+"""The JSON form of a medium: type, digest, size and dimensions; never the content."""
+
+
+class MediaError(LlmevalError):
+    """The content of a medium is missing, empty, too large, or not what it is said to be."""
+
+
+class MediaLimits(Struct, frozen=True):
+    """The most that media may take.
+
+    Attributes:
+        file: Bytes of one medium.
+        run: Bytes of all media of a run, each counted once.
+        pixels: Of one image.
+    """
+
+    file: int = 20_000_000
+    run: int = 500_000_000
+    pixels: int = 100_000_000
+
+
+class MediaStore(Protocol):
+    """A place for contents that have no file of their own."""
+
+    def keep(self, digest: str, data: bytes) -> Path | None:
+        """Return the file of a content, which is written if it is not there; ``None`` if it cannot be written."""
+
+    def find(self, digest: str) -> Path | None:
+        """Return the file of a content that was kept; ``None`` if it is not there."""
+
+
+class _Shelf:
+    """The media of a process, by digest.
+
+    Attributes:
+        limits: Of the run.
+        store: Keeps what has no file; ``None`` holds it in memory.
+        known: The media that have been written as forms.
+        counted: Digests of those that count for the run.
+        size: Bytes of these.
+    """
+
+    def __init__(self) -> None:
+        self.limits = MediaLimits()
+        self.store: MediaStore | None = None
+        self.known: dict[str, Media] = {}
+        self.counted: set[str] = set()
+        self.size = 0
+
+    def add(self, medium: "Media") -> None:
+        """Add a medium that is written as a form.
+
+        Raises:
+            MediaError: The media of the run are too large.
+        """
+        if medium.sha256 not in self.counted:
+            if self.size + medium.size > self.limits.run:
+                most = size_text(self.limits.run)
+                raise MediaError(f"the media of this run take more than {most}: raise --llmeval-media-limit")
+            self.counted.add(medium.sha256)
+            self.size += medium.size
+        known = self.known.get(medium.sha256)
+        if known is None or not known.is_readable:
+            self.known[medium.sha256] = known = medium
+        known.keep(self.store)
+
+    def find(self, form: MediaForm) -> "Media":
+        """Return the medium of a form.
+
+        Raises:
+            MediaError: Its content is not here.
+        """
+        digest = form["sha256"]
+        if digest not in self.known:
+            path = self.store.find(digest) if self.store is not None else None
+            if path is None:
+                raise MediaError(
+                    f"the content of {media_line(form)} is not here, expected it in .llmeval/media: "
+                    "run the target again, or copy that folder from where it ran"
+                )
+            self.known[digest] = Media.of_form(form, path)
+        return self.known[digest]
+
+
+def begin_media(store: MediaStore, limits: MediaLimits | None = None) -> None:
+    """Begin a run.
+
+    Args:
+        store: Keeps contents that have no file of their own.
+        limits: Of the run; default: as before.
+    """
+    _SHELF.store, _SHELF.limits = store, limits or _SHELF.limits
+    _SHELF.counted, _SHELF.size = set(), 0
+
+
+class Media:
+    """An image, a sound or a document. Two are equal if their content and their type are.
+
+    Attributes:
+        type: Media type, such as ``image/png``; that of the content.
+        sha256: Digest of the content; empty for an address.
+        size: Bytes of the content.
+        width: Of an image, in pixels; ``None`` where it is unknown.
+        height: As above.
+        url: An address that models get in place of a content; it is never fetched.
+
+    Example:
+        >>> Media(data=b"%PDF-1.7 ...")
+        <Media application/pdf, 12 B, sha256 cd98c5bce101>
+    """
+
+    __slots__ = ("_data", "_path", "height", "sha256", "size", "type", "url", "width")
+
+    type: str
+    sha256: str
+    size: int
+    width: int | None
+    height: int | None
+    url: str
+
+    def __init__(self, *, data: bytes | None = None, type: str | None = None, url: str = "") -> None:  # noqa: A002 (as in suite files)
+        """Make a medium of bytes, or of an address.
+
+        Args:
+            data: The content.
+            type: Media type; default: what the content, or the ending of the address, is.
+            url: An address that begins with ``https:``, in place of the content.
+
+        Raises:
+            MediaError: There is no content, it is too large, or it is not of the type.
+        """
+        if (data is None) is not bool(url):
+            raise MediaError("found data and an address, or neither, expected one of them: data or url")
+        self._data: bytes | None = None if data is None else bytes(data)
+        self._path: Path | None = None
+        self.url = url
+        if self._data is not None:
+            self._read(self._data, type, "")
+            return
+        self.type = _type_of_address(url, type)
+        self.sha256, self.size = "", 0
+        self.width, self.height = None, None
+
+    def _read(self, data: bytes, declared: str | None, name: str) -> None:
+        _check_size(len(data))
+        self.type = _type_of(data, declared, name)
+        self.sha256, self.size = sha256(data).hexdigest(), len(data)
+        self.width, self.height = _checked_dimensions(self.type, data)
+
+    @classmethod
+    def from_path(cls, path: str | Path, type: str | None = None) -> Self:  # noqa: A002 (as above)
+        """Return the medium in a file.
+
+        Args:
+            path: The file; relative to the current folder.
+            type: Media type; default: that of the content.
+
+        Raises:
+            MediaError: The file cannot be read, is empty or too large, or is not what its name or the type says.
+        """
+        file = Path(path).absolute()
+        try:
+            if file.stat().st_size > _SHELF.limits.file:
+                _check_size(file.stat().st_size)
+            data = file.read_bytes()
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or "embedded null byte"
+            raise MediaError(f"found no readable file {str(path)!r} ({reason}), expected one") from None
+        medium = cls._in_file(file)
+        medium._read(data, type, file.name)  # noqa: SLF001 (its own class)
+        return medium
+
+    @classmethod
+    def _in_file(cls, path: Path | None) -> Self:
+        medium = cls.__new__(cls)
+        medium._data, medium._path, medium.url = None, path, ""  # noqa: SLF001 (its own class)
+        return medium
+
+    @classmethod
+    def from_audio(cls, samples: Any, rate: int) -> Self:
+        """Return a sound as WAV with 16 bits.
+
+        Args:
+            samples: A NumPy array of whole numbers of 16 bits, or of numbers from -1 to 1; channels are its columns.
+            rate: Samples a second.
+        """
+        import wave
+
+        import numpy as np
+
+        array = np.asarray(samples)
+        if not np.issubdtype(array.dtype, np.integer):
+            array = np.round(np.clip(array, -1, 1) * 32767)
+        stream = io.BytesIO()
+        with wave.open(stream, "wb") as sound:
+            sound.setnchannels(1 if array.ndim == 1 else array.shape[1])
+            sound.setsampwidth(2)
+            sound.setframerate(rate)
+            sound.writeframes(array.astype("<i2").tobytes())
+        return cls(data=stream.getvalue(), type="audio/wav")
+
+    @classmethod
+    def of_form(cls, form: MediaForm, path: Path | None = None) -> Self:
+        """Return the medium of a form; without a path it is an address."""
+        medium = cls._in_file(path)
+        medium.type, medium.url = form["media"], form.get("url", "")
+        medium.sha256, medium.size = form.get("sha256", ""), form.get("bytes", 0)
+        medium.width, medium.height = form.get("width"), form.get("height")
+        return medium
+
+    @property
+    def kind(self) -> str:
+        """What it is for models: ``image``, ``audio``, ``video``, or ``document``."""
+        kind = self.type.partition("/")[0]
+        return kind if kind in ("image", "audio", "video") else "document"
+
+    @property
+    def form(self) -> dict[str, Any]:
+        """Its JSON form."""
+        if self.url:
+            return {"media": self.type, "url": self.url}
+        form: dict[str, Any] = {"media": self.type, "sha256": self.sha256, "bytes": self.size}
+        return form | ({"width": self.width, "height": self.height} if self.width is not None else {})
+
+    @property
+    def data(self) -> bytes:
+        """The content.
+
+        Raises:
+            MediaError: It is an address, or its file is gone or has changed.
+        """
+        if self._data is not None:
+            return self._data
+        if self._path is None:
+            raise MediaError(f"{self.url} is an address, which is not fetched")
+        try:
+            data = self._path.read_bytes()
+        except OSError as error:
+            raise MediaError(f"{self._path.name} cannot be read any more ({error.strerror})") from None
+        if sha256(data).hexdigest() != self.sha256:
+            raise MediaError(f"{self._path.name} has changed since it was read")
+        return data
+
+    def __bytes__(self) -> bytes:
+        return self.data
+
+    @property
+    def path(self) -> Path | None:
+        """Its file; ``None`` for an address, and for what is only in memory."""
+        return self._path
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether the content is in memory or its file is still there."""
+        return self._data is not None or (self._path is not None and self._path.is_file())
+
+    def keep(self, store: MediaStore | None) -> None:
+        """Move a content in memory to a store, if there is one."""
+        if store is not None and self._data is not None and (path := store.keep(self.sha256, self._data)) is not None:
+            self._path, self._data = path, None
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether content and type are equal."""
+        return isinstance(other, Media) and self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+    @property
+    def _identity(self) -> tuple[str, str, str]:
+        return self.type, self.sha256, self.url
+
+    def __repr__(self) -> str:
+        return f"<Media {media_line(self.form)}>"
+
+
+_SHELF: Final = _Shelf()
+
+
+def _check_size(size: int) -> None:
+    if not size:
+        raise MediaError("found an empty content, expected some")
+    if size > _SHELF.limits.file:
+        most = size_text(_SHELF.limits.file)
+        raise MediaError(f"found {size_text(size)}, expected at most {most}: raise --llmeval-media-limit")
+
+
+def _type_of(data: bytes, declared: str | None, name: str) -> str:
+    """Return the type of a content.
+
+    Args:
+        data: The content.
+        declared: What the user says; ``None`` if nothing.
+        name: Of its file; empty if it has none.
+    """
+    said = type_by_ending(name) if declared is None else _declared(declared)
+    kind = agreed_type(data, said)
+    if kind is not None:
+        return kind
+    found = type_by_content(data)
+    if said is None:
+        raise MediaError("found a content of unknown type, expected `type` beside it, such as application/octet-stream")
+    whose = "its name" if declared is None else "`type`"
+    raise MediaError(f"found {found or 'something else'}, expected {said}, as {whose} says")
+
+
+def _declared(declared: str) -> str:
+    said = usual_name(declared)
+    if not _TYPE.fullmatch(said):
+        raise MediaError(f"found the type {declared!r}, expected a media type such as image/png")
+    return said
+
+
+def _type_of_address(url: str, declared: str | None) -> str:
+    if not url.startswith("https:"):
+        raise MediaError(f"found the address {url!r}, expected one that begins with https:")
+    kind = type_by_ending(url.partition("?")[0].partition("#")[0]) if declared is None else _declared(declared)
+    if kind is None:
+        raise MediaError(f"found the address {url!r} without a known ending, expected `type` beside it")
+    return kind
+
+
+def _checked_dimensions(kind: str, data: bytes) -> tuple[int | None, int | None]:
+    """Return width and height of an image; ``None`` for what has none.
+
+    Raises:
+        MediaError: The image is damaged, or would take too much memory.
+    """
+    if not has_dimensions(kind):
+        return None, None
+    size = dimensions(kind, data)
+    if size is None:
+        raise MediaError(f"found {kind} that is cut or damaged, expected all of it")
+    width, height = size
+    if width * height > _SHELF.limits.pixels:
+        most = _SHELF.limits.pixels // 10**6
+        raise MediaError(f"found an image of {width} x {height} pixels, expected at most {most} million")
+    return size
+
+
+_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+_TYPE: Final = re.compile(r"[a-z]+/[\w.+-]+", re.ASCII)
+_KEYS: Final = frozenset({"media", "sha256", "bytes", "width", "height", "url"})
+
+
+def is_media(value: Any) -> bool:
+    """Return whether a value is the JSON form of a medium."""
+    if not isinstance(value, Mapping) or "media" not in value or not value.keys() <= _KEYS:
+        return False
+    kind, digest, url = value["media"], value.get("sha256"), value.get("url")
+    if not isinstance(kind, str) or not _TYPE.fullmatch(kind):
+        return False
+    numbers = (value.get(name, 0) for name in ("bytes", "width", "height"))
+    if not all(type(number) is int and number >= 0 for number in numbers):
+        return False
+    if digest is None:
+        return isinstance(url, str) and url.startswith("https:")
+    return url is None and isinstance(digest, str) and _DIGEST.fullmatch(digest) is not None and "bytes" in value
+
+
+def media_of(form: MediaForm) -> Media:
+    """Return the medium of a form.
+
+    Raises:
+        MediaError: Its content is not here.
+    """
+    return Media.of_form(form) if "url" in form else _SHELF.find(form)
+
+
+def media_in(value: Any) -> Iterator[MediaForm]:
+    """Yield the forms of the media in a value, in order; the same one may come twice."""
+    if isinstance(value, Mapping):
+        if is_media(value):
+            yield value
+            return
+        for held in value.values():
+            yield from media_in(held)
+    elif isinstance(value, list | tuple):
+        for held in value:
+            yield from media_in(held)
+
+
+def replaced_media(value: Any, replace: Callable[[MediaForm], Any]) -> Any:
+    """Return a value with something else in place of each form of a medium; the value itself if there is none."""
+    if type(value) is dict:
+        if is_media(value):
+            return replace(value)
+        held = {name: replaced_media(each, replace) for name, each in value.items()}
+        return value if all(held[name] is each for name, each in value.items()) else held
+    if type(value) is list:
+        items = [replaced_media(each, replace) for each in value]
+        return value if all(new is old for new, old in zip(items, value, strict=True)) else items
+    return value
+
+
+def with_media(value: Any) -> Any:
+    """Return a value with media in place of their forms, as functions of users get it.
+
+    A form whose content is not here stays as it is.
+    """
+
+    def found(form: MediaForm) -> Any:
+        try:
+            return media_of(form)
+        except MediaError:
+            return form
+
+    return replaced_media(value, found)
+
+
+def media_line(form: MediaForm) -> str:
+    """Say what a medium is: type, dimensions, size and digest."""
+    if "url" in form:
+        return f"{form['media']} at {form['url']}"
+    dimensions = [f"{form['width']} x {form['height']}"] if "width" in form else []
+    return ", ".join([form["media"], *dimensions, size_text(form["bytes"]), f"sha256 {form['sha256'][:12]}"])
+
+
+def size_text(size: int) -> str:
+    """Return a number of bytes for people.
+
+    >>> size_text(999), size_text(2_500), size_text(20_000_000)
+    ('999 B', '2.5 kB', '20 MB')
+    """
+    if size < _THOUSAND:
+        return f"{size} B"
+    amount, unit = next(
+        (size / factor, unit) for factor, unit in _UNITS if size < _THOUSAND * factor or unit == _UNITS[-1][1]
+    )
+    return f"{amount:.{int(amount < 10)}f} {unit}"  # noqa: PLR2004 (two digits)
+
+
+_THOUSAND: Final = 1000
+_UNITS: Final = ((10**3, "kB"), (10**6, "MB"), (10**9, "GB"))
+
+
+def media_from(value: Any) -> Media | None:
+    """Return the medium that an object of another library is; ``None`` for any other object.
+
+    These are images of PIL, figures of matplotlib, contents of pydantic-ai, and bytes that begin as a medium does.
+
+    Raises:
+        MediaError: It is too large, or damaged.
+    """
+    if isinstance(value, Media):
+        return value
+    if isinstance(value, bytes | bytearray | memoryview):
+        return _media_from_bytes(bytes(value))
+    convert = _OF_LIBRARIES.get(type(value).__module__.partition(".")[0])
+    return None if convert is None else convert(value, {each.__name__ for each in type(value).__mro__})
+
+
+def _of_pillow(value: Any, kinds: AbstractSet[str]) -> Media | None:
+    return Media(data=_saved(lambda stream: value.save(stream, "PNG"))) if "Image" in kinds else None
+
+
+def _of_matplotlib(value: Any, kinds: AbstractSet[str]) -> Media | None:
+    if "Figure" not in kinds:
+        return None
+    # Without the version of the library, the same figure has the same digest for longer.
+    return Media(data=_saved(lambda stream: value.savefig(stream, format="png", metadata={"Software": None})))
+
+
+def _of_pydantic_ai(value: Any, kinds: AbstractSet[str]) -> Media | None:
+    if "BinaryContent" in kinds:
+        return Media(data=value.data, type=value.media_type)
+    if "FileUrl" in kinds and value.url.startswith("https:"):
+        return Media(url=value.url, type=value.media_type)
+    return None
+
+
+_OF_LIBRARIES: Final[Mapping[str, Callable[[Any, AbstractSet[str]], Media | None]]] = {
+    "PIL": _of_pillow,
+    "matplotlib": _of_matplotlib,
+    "pydantic_ai": _of_pydantic_ai,
+}
+
+
+def _media_from_bytes(data: bytes) -> Media | None:
+    """Return the medium that bytes are; damaged ones, which an application may be tested with, are only bytes."""
+    kind = type_by_content(data)
+    if kind is None or (has_dimensions(kind) and dimensions(kind, data) is None):
+        return None
+    return Media(data=data)
+
+
+def _saved(save: Callable[[io.BytesIO], object]) -> bytes:
+    stream = io.BytesIO()
+    save(stream)
+    return stream.getvalue()
+
+
+def media_form(value: Any) -> dict[str, Any] | None:
+    """Return the form of an object that is a medium, whose content is now known to the run; ``None`` for another.
+
+    Raises:
+        MediaError: It is too large, or damaged.
+    """
+    medium = media_from(value)
+    if medium is None:
+        return None
+    if not medium.url:
+        _SHELF.add(medium)
+    return medium.form

@@ -1,0 +1,106 @@
+"""The files of media that values of cases name."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import structs
+
+from pytest_llmeval.core import Case, Media, MediaError, SuiteError, media_form
+from pytest_llmeval.data import check_regular
+from pytest_llmeval.suites._reading import SuiteReading
+
+_FILE: Final = "file"
+_TYPE: Final = "type"
+_PARTS: Final = ("input", "expected", "prediction")
+_NO_VALUES: Final = frozenset({"arguments", "args"})
+"""Keys of the arguments of a tool, which may be named ``file``."""
+
+
+class MediaFiles:
+    """Puts media in place of ``{file: PATH}``, and adds a fault for each that is wrong.
+
+    Args:
+        reading: Of the suite file.
+        folder: From which files are named.
+    """
+
+    def __init__(self, reading: SuiteReading, folder: Path) -> None:
+        self._reading = reading
+        self._folder = folder
+
+    def read_case(self, case: Case, path: tuple[str | int, ...]) -> Case:
+        """Return a case with its media.
+
+        Args:
+            case: As its file has it.
+            path: Its place in the document.
+        """
+        values = {part: (getattr(case, part), (*path, part)) for part in _PARTS}
+        changed = {
+            part: new for part, (value, place) in values.items() if (new := self._read(value, place)) is not value
+        }
+        return replace(case, **changed) if changed else case
+
+    def _read(self, value: Any, path: tuple[str | int, ...]) -> Any:
+        """Return a value with its media; the value itself if it names no file."""
+        if isinstance(value, Mapping):
+            if _names_file(value):
+                return self._medium(value, path)
+            held = {
+                name: each if name in _NO_VALUES else self._read(each, (*path, name)) for name, each in value.items()
+            }
+            return value if all(held[name] is each for name, each in value.items()) else held
+        if isinstance(value, list):
+            items = [self._read(each, (*path, place)) for place, each in enumerate(value)]
+            return value if all(new is old for new, old in zip(items, value, strict=True)) else items
+        return value
+
+    def _medium(self, entry: Mapping[str, str], path: tuple[str | int, ...]) -> Any:
+        name, kind = entry[_FILE], entry.get(_TYPE)
+        try:
+            if name.startswith(("https:", "http:")):
+                return media_form(Media(url=name, type=kind))
+            target = self._inside(name)
+            check_regular(target, name)
+            return media_form(Media.from_path(target, kind))
+        except SuiteError as error:
+            self._reading.fault((*path, _FILE), f"{name!r}: {error.faults[0].message}")
+        except (MediaError, RuntimeError, ValueError) as error:
+            self._reading.fault((*path, _FILE), f"{name!r}: {error}")
+        return entry
+
+    def _inside(self, name: str) -> Path:
+        """Return the path of a file.
+
+        Raises:
+            MediaError: It lies outside the folder of which the suite may name files.
+        """
+        target = (self._folder / name).resolve()
+        if not target.is_relative_to(self._reading.root.resolve()):
+            folder = self._reading.root.name
+            raise MediaError(f"found a file outside the folder {folder!r}, expected one inside it")
+        return target
+
+
+def _names_file(value: Mapping[str, Any]) -> bool:
+    if not isinstance(value.get(_FILE), str) or len(value) > 2:  # noqa: PLR2004 (file and type)
+        return False
+    return len(value) == 1 or isinstance(value.get(_TYPE), str)
+
+
+def with_row_media(reading: SuiteReading, row: Case, file: str) -> Case | None:
+    """Return the case of a row of a data file with its media; ``None`` after adding its faults.
+
+    Args:
+        reading: Of the suite file.
+        row: The case.
+        file: The data file, as the suite names it; the row names files from its folder.
+    """
+    before = len(reading.faults)
+    case = MediaFiles(reading, (reading.path.parent / file).parent).read_case(row, ())
+    reading.faults[before:] = [
+        structs.replace(fault, file=file, line=row.line, column=1) for fault in reading.faults[before:]
+    ]
+    return case if len(reading.faults) == before else None
