@@ -580,7 +580,9 @@ _OF_TYPE: dict[Any, Any] = {
 }
 _ARGUMENTS = {
     "language": "en",
+    "image_size": {"width": 8, "min_height": 2},
     "levenshtein": {"to": "b", "max": 1},
+    "media_type": "image/png",
     "pii": None,
     "rubric": {
         "criteria": "Says b.",

@@ -390,6 +390,20 @@ def media_of(form: MediaForm) -> Media:
     return Media.of_form(form) if "url" in form else _SHELF.find(form)
 
 
+def media_location(form: MediaForm) -> str:
+    """Return the address or the path of a medium, for a program.
+
+    Raises:
+        MediaError: It has none, or its content is not here.
+    """
+    medium = media_of(form)
+    if medium.url:
+        return medium.url
+    if medium.path is None:
+        raise MediaError(f"{media_line(form)} is only in memory, expected a folder .llmeval that can be written")
+    return str(medium.path)
+
+
 def media_in(value: Any) -> Iterator[MediaForm]:
     """Yield the forms of the media in a value, in order; the same one may come twice."""
     if isinstance(value, Mapping):
@@ -431,12 +445,38 @@ def with_media(value: Any) -> Any:
     return replaced_media(value, found)
 
 
+class MediaText(str):
+    """A text in place of a value that holds media: what is written where only text can stand.
+
+    Attributes:
+        media: Their forms.
+    """
+
+    __slots__ = ("media",)
+    media: tuple[MediaForm, ...]
+
+
+def text_with_media(text: str, value: Any) -> str:
+    """Return a text that carries the media of a value; the text itself if it has none."""
+    media = tuple(media_in(value))
+    if not media:
+        return text
+    carrying = MediaText(text)
+    carrying.media = media
+    return carrying
+
+
 def media_line(form: MediaForm) -> str:
     """Say what a medium is: type, dimensions, size and digest."""
     if "url" in form:
         return f"{form['media']} at {form['url']}"
     dimensions = [f"{form['width']} x {form['height']}"] if "width" in form else []
     return ", ".join([form["media"], *dimensions, size_text(form["bytes"]), f"sha256 {form['sha256'][:12]}"])
+
+
+def described_media(value: Any) -> Any:
+    """Return a value with a line about each medium in its place, for people."""
+    return replaced_media(value, lambda form: f"<{media_line(form)}>")
 
 
 def size_text(size: int) -> str:

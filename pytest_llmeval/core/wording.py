@@ -382,12 +382,17 @@ def call_text(name: str, arguments: Mapping[str, Any] | None) -> str:
 
 
 def as_line(value: Any, most: int = _LONGEST_LIST) -> str:
-    r"""Return a value as one printable line: a text as it is, anything else as JSON.
+    r"""Return a value as one printable line: a text as it is, anything else as JSON, with descriptions of media.
 
     >>> as_line("two\nlines"), as_line({"a": None})
     ('two\\nlines', '{"a": null}')
     """
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    if '"media"' in text and not isinstance(value, str):
+        from pytest_llmeval.core._media import described_media
+
+        shown = described_media(value)
+        text = shown if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False, default=str)
     return excerpt(text, most, count=True)
 
 

@@ -11,7 +11,18 @@ from functools import cache, lru_cache
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
-from pytest_llmeval.core import Case, EvaluatorError, Missing, Opaque, Parts, expectation, listed, quotation
+from pytest_llmeval.core import (
+    Case,
+    EvaluatorError,
+    Missing,
+    Opaque,
+    Parts,
+    expectation,
+    is_media,
+    listed,
+    media_line,
+    quotation,
+)
 
 if TYPE_CHECKING:
     import regex
@@ -118,7 +129,7 @@ def describe_found(value: Any) -> str:
         case list() | tuple():
             description = "a list"
         case dict():
-            description = "an object"
+            description = media_line(value) if is_media(value) else "an object"
         case Missing():
             description = "nothing"
         case _:

@@ -1,5 +1,6 @@
 """The contract of judges. No I/O."""
 
+import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -16,6 +17,18 @@ _SAME_SCORE = 0.1
 """Graded twice, the same answer may well get scores that differ by a tenth of the scale."""
 
 
+class ShownMedium(Struct, frozen=True):
+    """A medium that a model is shown.
+
+    Attributes:
+        form: Its JSON form.
+        label: What it is; empty where the text says that.
+    """
+
+    form: Mapping[str, Any]
+    label: str = ""
+
+
 class Message(Struct, frozen=True):
     """One message of a conversation with a model.
 
@@ -23,19 +36,32 @@ class Message(Struct, frozen=True):
         role: Who speaks.
         content: What is said.
         shared: How many characters of the content, from its first, other calls begin with as well.
+        media: What follows the text.
     """
 
     role: Role
     content: str
     shared: int = 0
+    media: tuple[ShownMedium, ...] = ()
 
 
 _BYTES_PER_TOKEN = 3
+_TILE, _TOKENS_OF_IMAGE, _TOKENS_OF_TILE = 512, 85, 170
 
 
 def sent_tokens(messages: Iterable[Message]) -> int:
     """Return an estimate of the tokens of messages, rather too high than too low."""
-    return sum(len(message.content.encode(errors="replace")) for message in messages) // _BYTES_PER_TOKEN
+    listed = list(messages)
+    read = sum(len(message.content.encode(errors="replace")) for message in listed) // _BYTES_PER_TOKEN
+    return read + sum(_image_tokens(shown.form) for message in listed for shown in message.media)
+
+
+def _image_tokens(form: Mapping[str, int]) -> int:
+    """Return the tokens of an image, which OpenAI cuts in tiles; nobody publishes those of sounds and documents."""
+    if "width" not in form:
+        return 0
+    tiles = math.ceil(form["width"] / _TILE) * math.ceil(form["height"] / _TILE)
+    return _TOKENS_OF_IMAGE + _TOKENS_OF_TILE * tiles
 
 
 class JudgeRequest(Struct, frozen=True):

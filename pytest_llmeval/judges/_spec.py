@@ -72,6 +72,7 @@ class JudgeSpec:
         api_key_env: The environment variable that holds the key; ``None`` for the provider's usual one.
         structured: ``auto`` has the provider enforce the form of replies where it can; ``off`` never asks it to.
         price: What the model costs; ``None`` looks it up where it is published.
+        media: Whether the model is sent images, sounds and documents. With ``refuse``, a case that has one is an error.
 
     Raises:
         FieldsError: With every fault.
@@ -90,6 +91,7 @@ class JudgeSpec:
     api_key_env: str | None = None
     structured: Literal["auto", "off"] = "auto"
     price: Price | None = None
+    media: Literal["send", "refuse"] = "send"
 
     def __post_init__(self) -> None:
         if faults := tuple(self._faults()):

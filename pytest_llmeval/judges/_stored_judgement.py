@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Protocol, TypeAlias
 from msgspec import Meta, Struct, ValidationError, convert
 from msgspec.structs import asdict, fields
 
-from pytest_llmeval.core import excerpt
+from pytest_llmeval.core import MediaText, excerpt
 from pytest_llmeval.judges._contract import Message, Question, Usage
 
 _MOST: Final = 2**63 - 1
@@ -199,8 +199,13 @@ def components(
         "parameters": _plain(parameters),
         "repeat": repeat,
         "instructions": _digest([each.content for each in messages if each.role == "system"]),
-        "texts": {name: _digest(question.texts[name]) for name in sorted(question.texts)},
+        "texts": {name: _digest(_identity(question.texts[name])) for name in sorted(question.texts)},
     }
+
+
+def _identity(text: str) -> Any:
+    """Return what two texts differ in: themselves and their media."""
+    return [text, *text.media] if isinstance(text, MediaText) else text
 
 
 def difference(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:

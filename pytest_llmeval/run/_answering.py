@@ -250,7 +250,12 @@ def _displayed(label: str, question: Question, judgement: JurorVerdict, juror: s
     verdict = judgement.verdict
     reply = judgement.entry.reply if judgement.entry else getattr(verdict, "reasoning", "") or str(verdict)
     score, cost = getattr(verdict, "score", None), judgement.call.cost_usd if judgement.call else None
-    return JudgingShown(label, question.mode.name, dict(question.texts), reply, score, cost, juror)
+    return JudgingShown(label, question.mode.name, _plain_texts(question), reply, score, cost, juror)
+
+
+def _plain_texts(question: Question) -> dict[str, str]:
+    """Return the texts of a question as they are written, without the media that they carry."""
+    return {name: str(text) for name, text in question.texts.items()}
 
 
 @dataclass

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         run_git,
         ticks,
     )
+    from pytest_llmeval.services._media_parts import MEDIA_FORMS
     from pytest_llmeval.services._processes import CHUNK, EndedError, Program
     from pytest_llmeval.services._retrying import (
         AttemptError,
@@ -99,6 +100,7 @@ _HOMES = {
         "run_git",
         "ticks",
     ),
+    "_media_parts": ("MEDIA_FORMS",),
     "_processes": (
         "CHUNK",
         "EndedError",

@@ -1379,6 +1379,22 @@ def icontains_any(
 ) -> Entry:
     """A check: as contains_any, in any case."""
 
+def image_size(
+    argument: Mapping[str, Any] = ...,
+    *,
+    width: int | None = ...,
+    height: int | None = ...,
+    min_width: int | None = ...,
+    min_height: int | None = ...,
+    max_width: int | None = ...,
+    max_height: int | None = ...,
+    name: str | None = None,
+    on: str | None = None,
+    turn: Turn | None = None,
+    weight: float | None = None,
+) -> Entry:
+    """A check: the answer is an image of this size in pixels."""
+
 def is_json(
     argument: Mapping[str, Any] | bool | str | Literal[True] | None = ...,
     *,
@@ -1482,6 +1498,16 @@ def max_words(
     weight: float | None = None,
 ) -> Entry:
     """A check: at most so many words between white space."""
+
+def media_type(
+    argument: str | Sequence[str],
+    *,
+    name: str | None = None,
+    on: str | None = None,
+    turn: Turn | None = None,
+    weight: float | None = None,
+) -> Entry:
+    """A check: the answer is an image, sound or document of this media type, or of one of these; image/* is any image."""
 
 def min_chars(
     argument: int,
@@ -1590,6 +1616,16 @@ def rubric(
 ) -> Entry:
     """A check: the answer reaches the pass mark of this rubric, as the judge sees it."""
 
+def same_bytes(
+    argument: Literal[True] | None = ...,
+    *,
+    name: str | None = None,
+    on: str | None = None,
+    turn: Turn | None = None,
+    weight: float | None = None,
+) -> Entry:
+    """A check: the answer has the content of the expected image, sound or document."""
+
 def span(
     argument: str | Mapping[str, Any] = ...,
     *,
@@ -1657,6 +1693,7 @@ __all__ = [
     "icontains",
     "icontains_all",
     "icontains_any",
+    "image_size",
     "is_json",
     "json_equals",
     "json_schema",
@@ -1670,6 +1707,7 @@ __all__ = [
     "max_chars",
     "max_sentences",
     "max_words",
+    "media_type",
     "min_chars",
     "min_sentences",
     "min_words",
@@ -1692,6 +1730,7 @@ __all__ = [
     "retrieval",
     "routing",
     "rubric",
+    "same_bytes",
     "segmentation",
     "semantic",
     "span",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, Typ
 
 from msgspec import Struct, structs
 
-from pytest_llmeval.core import MISSING, Case, Fault, PredictionError, quotation, shown_path
+from pytest_llmeval.core import MISSING, Case, Fault, PredictionError, is_media, quotation, replaced_media, shown_path
 from pytest_llmeval.data import (
     ABSENT,
     STRICT,
@@ -28,7 +28,7 @@ from pytest_llmeval.judges import JudgeSpec
 from pytest_llmeval.suites._reading import SuiteReading
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judges import Message
+    from pytest_llmeval.judges import Message, Role
     from pytest_llmeval.targets import TargetSpec
 
 
@@ -332,12 +332,13 @@ class Prompt(Struct, frozen=True):
     file: str
     text: str
 
-    def filled(self, value: Any) -> str:
-        """Return the prompt for an input.
+    def filled(self, role: "Role", value: Any) -> "Message":
+        """Return the message that asks for an input, with the media that the prompt names.
 
         Raises:
             PredictionError: The input lacks something that the prompt names.
         """
+        media = _NumberedMedia()
 
         def text_of(match: re.Match[str]) -> str:
             field = value
@@ -345,9 +346,34 @@ class Prompt(Struct, frozen=True):
                 field = pick(field, step) if isinstance(field, Mapping) else pick({"": field}, f".{step}")
                 if field is ABSENT:
                     raise PredictionError(f"the input has no {match[1][1:]!r}, which {self.file} names")
-            return json_text(field)
+            return media.text_of(field)
 
-        return _PLACEHOLDER.sub(text_of, self.text)
+        return media.message(role, _PLACEHOLDER.sub(text_of, self.text))
+
+
+class _NumberedMedia:
+    """The media of a message, by the numbers that stand for them in its text."""
+
+    def __init__(self) -> None:
+        self._forms: list[Mapping[str, Any]] = []
+
+    def text_of(self, value: Any) -> str:
+        """Return a value as text, with a number in place of each medium."""
+        return json_text(replaced_media(value, self._number))
+
+    def _number(self, form: Mapping[str, Any]) -> str:
+        self._forms.append(form)
+        return f"[{len(self._forms)}: {form['media']}]"
+
+    def message(self, role: "Role", text: str) -> "Message":
+        """Return a message with the media."""
+        from pytest_llmeval.judges import Message, ShownMedium
+
+        labels = [f"[{number}: {form['media']}]" for number, form in enumerate(self._forms, 1)]
+        media = [ShownMedium(form, label) for form, label in zip(self._forms, labels, strict=True)]
+        if [text] == labels:  # nothing but one medium
+            return Message(role, "", (ShownMedium(self._forms[0]),))
+        return Message(role, text, tuple(media))
 
 
 _FIELD: Final = re.compile(r"(?<!\{)\{[A-Za-z_]\w*\}(?!\})")
@@ -391,14 +417,29 @@ class ModelSystem(Struct, frozen=True, dict=True):
         Raises:
             PredictionError: The input lacks something that a prompt names.
         """
-        from pytest_llmeval.judges import Message
-
-        messages = [Message("system", self.system_prompt.filled(value))] if self.system_prompt is not None else []
+        messages = [self.system_prompt.filled("system", value)] if self.system_prompt is not None else []
         if self.prompt is not None:
-            return [*messages, Message("user", self.prompt.filled(value))]
+            return [*messages, self.prompt.filled("user", value)]
         if isinstance(value, list) and all(map(_is_message, value)):
-            return [*messages, *(Message(each["role"], json_text(each["content"])) for each in value)]
-        return [*messages, Message("user", json_text(value))]
+            return [*messages, *(_message(each["role"], each["content"]) for each in value)]
+        return [*messages, _message("user", value)]
+
+
+def _message(role: "Role", content: Any) -> "Message":
+    """Return a message of a value; of a list of texts and media, the texts are written as they are."""
+    media = _NumberedMedia()
+    if isinstance(content, list) and any(map(is_media, content)) and all(map(_is_part, content)):
+        return media.message(role, "\n".join(media.text_of(_text_of_part(part)) for part in content))
+    return media.message(role, media.text_of(content))
+
+
+def _is_part(value: Any) -> bool:
+    """Return whether a value is a part of the content of a message: a text, also as providers write it, or a medium."""
+    return isinstance(value, str) or is_media(value) or isinstance(_text_of_part(value), str)
+
+
+def _text_of_part(part: Any) -> Any:
+    return part.get("text") if isinstance(part, Mapping) and part.get("type") == "text" else part
 
 
 def _is_message(value: Any) -> bool:

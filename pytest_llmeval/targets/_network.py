@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from pytest_llmeval.core import PredictionError
+from pytest_llmeval.core import MediaError, PredictionError, media_location, media_of, replaced_media
 from pytest_llmeval.data import ABSENT
 from pytest_llmeval.services import (
+    MEDIA_FORMS,
     AttemptError,
     EndedError,
     Exchange,
@@ -116,7 +117,7 @@ class HttpTarget(BatchTarget):
 
     async def _ask(self, inputs: Sequence[Any]) -> list[Any | PredictionError]:
         async with self._slots:
-            body = await self._reply(fill(self._spec.request, inputs))
+            body = await self._reply(self._request(inputs))
         try:
             reply = parse_reply(body)
             predictions = predictions_in(reply, self._response, len(inputs), self._redactor, listed=self._listed)
@@ -127,6 +128,18 @@ class HttpTarget(BatchTarget):
             PredictionError(f"{self._name}: {each}") if isinstance(each, PredictionError) else each
             for each in predictions
         ]
+
+    def _request(self, inputs: Sequence[Any]) -> Any:
+        """Return the request for some inputs, with their media in the form that the service reads.
+
+        Raises:
+            PredictionError: It has no form for one of them, or a content cannot be read.
+        """
+        written = MEDIA_FORMS[self._spec.media]
+        try:
+            return replaced_media(fill(self._spec.request, inputs), lambda form: written(media_of(form)))
+        except MediaError as error:
+            raise PredictionError(f"{self._name}: {error}") from None
 
     @property
     def _name(self) -> str:
@@ -296,6 +309,10 @@ class CommandTarget(BatchTarget):
         Raises:
             PredictionError: It cannot be started, or it ended.
         """
+        try:
+            value = replaced_media(value, media_location)
+        except MediaError as error:
+            raise PredictionError(f"was not started: {error}") from None
         line = json.dumps({"id": self._call_number, "input": value}).encode("ascii")
         if self._program is not None:
             # It may have ended after its last answer; a process started for this input shows.

@@ -23,6 +23,7 @@ from pytest_llmeval.core import (
     quotation,
     shown_path,
     suggest,
+    text_with_media,
 )
 from pytest_llmeval.data.files._places import FaultLog
 from pytest_llmeval.data.files.documents import load_json, read_jsonl
@@ -33,8 +34,11 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def json_text(value: Any) -> str:
-    """Return text unchanged and any other value as its JSON text: ``2022`` becomes ``"2022"``."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    """Return text unchanged and any other value as its JSON text: ``2022`` becomes ``"2022"``; it carries its media."""
+    if isinstance(value, str):
+        return value
+    text = json.dumps(value, ensure_ascii=False)
+    return text_with_media(text, value) if '"media"' in text else text
 
 
 def case_id(value: Any) -> str | None:
@@ -143,6 +147,7 @@ CELL_CHECKS: Final = (
     "icontains",
     "icontains_all",
     "icontains_any",
+    "image_size",
     "is_json",
     "json_equals",
     "json_schema",
@@ -154,6 +159,7 @@ CELL_CHECKS: Final = (
     "max_chars",
     "max_sentences",
     "max_words",
+    "media_type",
     "min_chars",
     "min_sentences",
     "min_words",
@@ -164,6 +170,7 @@ CELL_CHECKS: Final = (
     "refusal",
     "regex",
     "rubric",
+    "same_bytes",
     "span",
     "starts_with",
     "tool_call",

@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Final, get_type_hints
 
-from pytest_llmeval.core import WHOLE, EvaluatorError, MissingExtraError, Opaque, excerpt, is_finite_number, limit
+from pytest_llmeval.core import (
+    WHOLE,
+    EvaluatorError,
+    MissingExtraError,
+    Opaque,
+    excerpt,
+    is_finite_number,
+    limit,
+    text_with_media,
+)
 from pytest_llmeval.data import json_text
 from pytest_llmeval.evaluators._answers import describe_found, schema_errors, schema_validator
 from pytest_llmeval.evaluators.checks._contents import CONTENT_KINDS
@@ -22,6 +31,7 @@ from pytest_llmeval.evaluators.checks._contract import (
     composed,
     quoted,
 )
+from pytest_llmeval.evaluators.checks._media_kinds import MEDIA_KINDS
 from pytest_llmeval.evaluators.checks._texts import TEXT_KINDS, TRACE_KINDS
 from pytest_llmeval.judges import Mode, Question, Rubric, Verdict, get_mode, instruction_language, rubric_mode
 
@@ -263,10 +273,10 @@ JSON_KINDS: Final = (
 
 
 def _question_of(subject: Subject) -> str:
-    """Return the question of a case: a text, the text under ``question``, or else the input as JSON."""
+    """Return the question of a case, with its media: a text, that under ``question``, or else the input as JSON."""
     value = subject.case.input
     if isinstance(value, Mapping) and isinstance(value.get("question"), str):
-        return str(value["question"])
+        return text_with_media(value["question"], value)
     return "" if value is None else json_text(value)
 
 
@@ -372,7 +382,8 @@ FIGURE_KINDS: Final = tuple(
 
 
 SHIPPED: Final[Mapping[str, CheckKind]] = {
-    kind.name: kind for kind in (*TEXT_KINDS, *JSON_KINDS, *CONTENT_KINDS, *FIGURE_KINDS, *TRACE_KINDS, *JUDGED_KINDS)
+    kind.name: kind
+    for kind in (*TEXT_KINDS, *JSON_KINDS, *CONTENT_KINDS, *MEDIA_KINDS, *FIGURE_KINDS, *TRACE_KINDS, *JUDGED_KINDS)
 }
 """Name to kind."""
 

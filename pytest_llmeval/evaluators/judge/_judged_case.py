@@ -5,7 +5,18 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pytest_llmeval.core import MISSING, Case, FloatArray, JudgeError, Sums, as_line, excerpt, listed
+from pytest_llmeval.core import (
+    MISSING,
+    Case,
+    FloatArray,
+    JudgeError,
+    Sums,
+    as_line,
+    excerpt,
+    listed,
+    media_in,
+    text_with_media,
+)
 from pytest_llmeval.data import ABSENT, json_text, pick
 from pytest_llmeval.evaluators._answers import as_references, as_text, describe_found
 from pytest_llmeval.evaluators.measures._confusion import ratio
@@ -63,17 +74,22 @@ def case_texts(case: Case, fields: tuple[str, ...], optional: Collection[str] = 
 
 
 def _subject(value: Any, key: str) -> str | None:
-    """Return the question or claim of an input: a text, the text under `key`, or else the input as JSON."""
+    """Return the question or claim of an input: a text, the text under `key`, or else the input as JSON.
+
+    It carries all media of the input.
+    """
     if value is None or value == "":
         return None
     if isinstance(value, Mapping) and (text := as_text(value.get(key))) is not None:
-        return text
+        return text_with_media(text, value)
     return json_text(value)
 
 
 def _reference(expected: Any) -> tuple[dict[str, str], str | None]:
     """Return the right answer, several as a list; blank ones are none."""
     references = as_references(expected)
+    if references is None and any(media_in(expected)):
+        return {"reference": json_text(expected)}, None
     if references is None:
         return {}, f"found {describe_found(expected)} as expected, expected text or a list of texts"
     references = [each for each in references if each.strip()]

@@ -22,8 +22,8 @@ def as_client(judge: Any, *, timeout: float | None = None) -> AsyncJudge:
 
     Args:
         judge: Has a method ``complete``, or can be called; either gets the request and returns, or awaits, text or a
-            `JudgeReply`. Or it has a method ``chat``, which gets a list of ``{"role": ..., "content": ...}``. Functions
-            that are not async run in threads.
+            `JudgeReply`. Or it has a method ``chat``, which gets a list of ``{"role": ..., "content": ...}``, in which
+            media are parts as OpenAI has them. Functions that are not async run in threads.
         timeout: Seconds that one call may take; ``None`` waits for ever.
 
     Raises:
@@ -42,7 +42,7 @@ def as_client(judge: Any, *, timeout: float | None = None) -> AsyncJudge:
     return _CallableJudge(ask, getattr(judge, "aclose", None), timeout)
 
 
-def _chatting(chat: Callable[[list[dict[str, str]]], Any]) -> Callable[[JudgeRequest], Any]:
+def _chatting(chat: Callable[[list[dict[str, Any]]], Any]) -> Callable[[JudgeRequest], Any]:
     if inspect.iscoroutinefunction(chat):
 
         async def chat_once(request: JudgeRequest) -> Any:
@@ -52,8 +52,12 @@ def _chatting(chat: Callable[[list[dict[str, str]]], Any]) -> Callable[[JudgeReq
     return lambda request: chat(_messages(request))
 
 
-def _messages(request: JudgeRequest) -> list[dict[str, str]]:
-    return [{"role": each.role, "content": each.content} for each in request.messages]
+def _messages(request: JudgeRequest) -> list[dict[str, Any]]:
+    if not any(each.media for each in request.messages):
+        return [{"role": each.role, "content": each.content} for each in request.messages]
+    from pytest_llmeval.judges.clients._media_parts import openai_content
+
+    return [{"role": each.role, "content": openai_content(each)} for each in request.messages]
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from pytest_llmeval.judges.clients._base import (
     failed_status,
     message_in,
 )
+from pytest_llmeval.judges.clients._media_parts import anthropic_content, anthropic_media, check_media, openai_content
 from pytest_llmeval.judges.questions._replies import TokenChoice, plain, score_probabilities
 from pytest_llmeval.services import Exchange, NoReplyError, Redactor, Reply, address_of, redacted_url, without_key
 
@@ -58,6 +59,7 @@ class HttpJudge:
         Raises:
             JudgeError: There is none: the key is missing, the server refused the call, or no attempt succeeded.
         """
+        check_media(self.spec, request)
         self._key()  # a missing key is reported at once, without attempts
         attempt = partial(self._attempt, request)
         return await self.patience.complete(request, attempt, self._address, structured=self.spec.structured == "auto")
@@ -175,7 +177,7 @@ class OpenAI(Dialect):
             parameters["max_completion_tokens"] = parameters.pop("max_tokens")
         body: dict[str, Any] = {
             "model": request.model,
-            "messages": [{"role": each.role, "content": each.content} for each in request.messages],
+            "messages": [{"role": each.role, "content": openai_content(each)} for each in request.messages],
         }
         if request.expected_of is not None:
             body |= {"logprobs": True, "top_logprobs": _MOST_ALTERNATIVES}
@@ -361,10 +363,11 @@ def _blocks(system: Message, message: Message) -> str | list[dict[str, Any]]:
     """Return the content of a message, in two blocks where its shared beginning can be cached."""
     first = message.content[: message.shared]
     if not first or sent_tokens((system, Message(message.role, first))) < _SMALLEST_PREFIX:
-        return message.content
+        return anthropic_content(message)
     return [
         {"type": "text", "text": first, "cache_control": {"type": "ephemeral"}},
         {"type": "text", "text": message.content[message.shared :]},
+        *anthropic_media(message),
     ]
 
 

@@ -6,8 +6,8 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, cast
 
-from pytest_llmeval.core import JudgeError, MissingExtraError, format_error, needing
-from pytest_llmeval.judges._contract import JudgeReply, JudgeRequest, Stopped, Usage
+from pytest_llmeval.core import JudgeError, Media, MissingExtraError, format_error, needing
+from pytest_llmeval.judges._contract import JudgeReply, JudgeRequest, Message, Stopped, Usage
 from pytest_llmeval.judges._spec import JudgeSpec
 from pytest_llmeval.judges.clients._base import (
     FILTERED,
@@ -19,6 +19,7 @@ from pytest_llmeval.judges.clients._base import (
     failed_status,
     is_count,
 )
+from pytest_llmeval.judges.clients._media_parts import check_media, medium_of
 from pytest_llmeval.judges.questions._replies import plain
 from pytest_llmeval.services import Redactor
 
@@ -51,6 +52,7 @@ class PydanticAiJudge:
             JudgeError: There is none.
             MissingExtraError: pydantic-ai, or what it needs for this provider, is not installed.
         """
+        check_media(self.spec, request)
         model = self._connected()
         attempt = partial(self._attempt, model, request)
         structured = self.spec.structured == "auto" and bool(model.profile.get("supports_json_schema_output"))
@@ -114,8 +116,28 @@ def _messages(request: JudgeRequest) -> "list[ModelMessage]":
         if answered:
             messages.append(ModelResponse(parts=[TextPart(each.content) for each in group]))
         else:
-            messages.append(ModelRequest(parts=[kinds[each.role](content=each.content) for each in group]))
+            messages.append(ModelRequest(parts=[kinds[each.role](content=_content(each)) for each in group]))
     return messages
+
+
+def _content(message: Message) -> Any:
+    """Return the content of a message: its text, or a list of texts and contents of pydantic-ai."""
+    if not message.media:
+        return message.content
+    contents: list[Any] = [message.content] if message.content else []
+    for shown in message.media:
+        contents += [f"{shown.label}:"] if shown.label else []
+        contents.append(_medium(medium_of(shown.form)))
+    return contents
+
+
+def _medium(medium: Media) -> Any:
+    from pydantic_ai.messages import AudioUrl, BinaryContent, DocumentUrl, ImageUrl, VideoUrl
+
+    urls: dict[str, Any] = {"audio": AudioUrl, "document": DocumentUrl, "image": ImageUrl, "video": VideoUrl}
+    if medium.url:
+        return urls[medium.kind](url=medium.url, media_type=medium.type)
+    return BinaryContent(data=medium.data, media_type=medium.type)
 
 
 def _settings(model: "Model", request: JudgeRequest) -> "ModelSettings":

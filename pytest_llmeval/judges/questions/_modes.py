@@ -2,14 +2,14 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 from pytest_llmeval.core import unknown_name
 from pytest_llmeval.data import read_document
-from pytest_llmeval.judges._contract import Message, Mode, Question
+from pytest_llmeval.judges._contract import Message, Mode, Question, ShownMedium
 from pytest_llmeval.judges.questions._forms import ReplyField, ReplyForm
 from pytest_llmeval.judges.questions._replies import (
     EXPLANATION_SCHEMA,
@@ -278,6 +278,7 @@ def render(question: Question) -> tuple[Message, ...]:
         question: A text that it lacks is left out; instructions in a language that the mode lacks are in English.
     """
     mode = question.mode
+    media = _shown_media(question)
     language = question.language if question.language in mode.instructions else "en"
     # One line per text, written one by one: with indent, json does not use its fast encoder.
     lines = [
@@ -292,10 +293,34 @@ def render(question: Question) -> tuple[Message, ...]:
         Message("system", f"{mode.instructions[language]}\n\n{notices.get(language, notices['en'])}"),
         Message(
             "user",
-            opening + ",\n".join(lines) + f"\n}}\n{DATA_CLOSE}",
+            opening + ",\n".join(lines) + f"\n}}\n{DATA_CLOSE}{_media_list(media)}",
             shared=len(opening + ",\n".join(lines[:shared])) if shared else 0,
+            media=media,
         ),
     )
+
+
+def _shown_media(question: Question) -> tuple[ShownMedium, ...]:
+    """Return the media of the texts of a question, each labelled with the field that it belongs to."""
+    shown = []
+    for name in question.mode.fields:
+        media = getattr(question.texts.get(name), "media", ())
+        numbers = [f", {number} of {len(media)}" if len(media) > 1 else "" for number in range(1, len(media) + 1)]
+        shown += [ShownMedium(form, f"{name}{number}") for form, number in zip(media, numbers, strict=True)]
+    return tuple(shown)
+
+
+def _media_list(media: Sequence[ShownMedium]) -> str:
+    """Return what says which media follow; with their digests, on which the key of a judgement depends."""
+    if not media:
+        return ""
+    lines = (f"- {shown.label}: {_one_line(shown.form)}" for shown in media)
+    return "\n".join(["", "The media of these texts follow, as data:", *lines])
+
+
+def _one_line(form: Mapping[str, Any]) -> str:
+    identity = f"sha256 {form['sha256']}" if "sha256" in form else str(form["url"])
+    return _UNSAFE.sub(_escaped, f"{form['media']}, {identity}")
 
 
 SIMULATED_USER: Final = "simulated_user"

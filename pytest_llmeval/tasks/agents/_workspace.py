@@ -19,7 +19,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, NamedTuple, Self
 
-from pytest_llmeval.core import WINDOWS, PredictionError, excerpt, shown_text
+from pytest_llmeval.core import (
+    WINDOWS,
+    MediaError,
+    PredictionError,
+    excerpt,
+    media_location,
+    replaced_media,
+    shown_text,
+)
 from pytest_llmeval.evaluators import read_transcript
 from pytest_llmeval.services import CHUNK, GitError, Program, Redactor, run_git, stopwatch
 from pytest_llmeval.targets import BatchTarget, TargetSpec, WorkspaceSpec
@@ -96,9 +104,10 @@ class WorkspaceTarget(BatchTarget):
 
     async def _answer(self, value: Any) -> Any | PredictionError:
         try:
+            value = replaced_media(value, media_location)
             with TemporaryDirectory(prefix="llmeval-", ignore_cleanup_errors=True) as scratch:
                 return await self._in_folder(Path(scratch).resolve(), shown_text(value))
-        except PredictionError as error:
+        except (MediaError, PredictionError) as error:
             return PredictionError(f"command {self._redactor.excerpt(self._command[0])} {error}")
 
     async def _in_folder(self, scratch: Path, text: str) -> dict[str, Any]:

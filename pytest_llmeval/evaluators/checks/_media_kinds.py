@@ -1,0 +1,131 @@
+"""Checks of images, sounds and documents."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from fnmatch import fnmatchcase
+from typing import Any, ClassVar, Final
+
+from pytest_llmeval.core import Case, expectation, is_media, media_in, media_line
+from pytest_llmeval.evaluators._answers import describe_found
+from pytest_llmeval.evaluators.checks._contract import (
+    CheckError,
+    CheckKind,
+    CheckOutcome,
+    CheckTest,
+    Subject,
+    UnreadableError,
+)
+
+
+@dataclass(frozen=True)
+class ImageSize:
+    """Options of ``image_size``, in pixels.
+
+    Attributes:
+        width: What it must be.
+        height: As above.
+        min_width: Least.
+        min_height: As above.
+        max_width: Most.
+        max_height: As above.
+
+    Raises:
+        ValueError: They say nothing.
+    """
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    width: int | None = None
+    height: int | None = None
+    min_width: int | None = None
+    min_height: int | None = None
+    max_width: int | None = None
+    max_height: int | None = None
+
+    def __post_init__(self) -> None:
+        given = {each.name: getattr(self, each.name) for each in fields(self)}
+        if all(value is None for value in given.values()):
+            raise ValueError(f"found an empty mapping, expected at least one of {', '.join(given)}")
+        for name, value in given.items():
+            if value is not None and value < 1:
+                raise ValueError(f"found {name} {value}, expected a whole number of at least 1")
+
+    def is_met(self, width: int, height: int) -> bool:
+        """Return whether an image of a size is as it must be."""
+        sides = (
+            (width, self.width, self.min_width, self.max_width),
+            (height, self.height, self.min_height, self.max_height),
+        )
+        return all(
+            (exact is None or side == exact) and (least or side) <= side <= (most or side)
+            for side, exact, least, most in sides
+        )
+
+
+def _medium(subject: Subject) -> Mapping[str, Any]:
+    """Return the form of the medium that the part is.
+
+    Raises:
+        UnreadableError: It is none.
+    """
+    if not is_media(subject.value):
+        raise UnreadableError(f"{describe_found(subject.value)}, which is no image, sound or document")
+    return subject.value  # type: ignore[no-any-return]  # a mapping, as was just asked
+
+
+def _media_type(patterns: str | tuple[str, ...]) -> CheckTest:
+    wanted = (patterns,) if isinstance(patterns, str) else patterns
+    if not wanted or not all("/" in pattern for pattern in wanted):
+        raise ValueError(f"found {patterns!r}, expected media types such as image/png or image/*")
+
+    def test(subject: Subject) -> CheckOutcome:
+        kind = _medium(subject)["media"]
+        return CheckOutcome(any(fnmatchcase(kind, pattern) for pattern in wanted), kind)
+
+    return test
+
+
+def _image_size(size: ImageSize) -> CheckTest:
+    def test(subject: Subject) -> CheckOutcome:
+        form = _medium(subject)
+        if "width" not in form:
+            raise UnreadableError(f"{media_line(form)}, whose size in pixels is not known")
+        width, height = form["width"], form["height"]
+        return CheckOutcome(size.is_met(width, height), f"{width} x {height}")
+
+    return test
+
+
+def _same_bytes(_argument: None) -> CheckTest:
+    def test(subject: Subject) -> CheckOutcome:
+        form, wanted = _medium(subject), _expected_media(subject.case)
+        if "url" in form:
+            raise UnreadableError(f"{media_line(form)}, whose content is not fetched")
+        return CheckOutcome(form["sha256"] in {each.get("sha256") for each in wanted}, media_line(form))
+
+    return test
+
+
+def _expected_media(case: Case) -> Sequence[Mapping[str, Any]]:
+    """Return the media of which the answer may be any.
+
+    Raises:
+        CheckError: None are expected.
+    """
+    wanted = list(media_in(expectation("answer", None, case.expected)))
+    if not wanted:
+        raise CheckError(f"found {describe_found(case.expected)} as expected, expected an image, sound or document")
+    return wanted
+
+
+MEDIA_KINDS: Final = (
+    CheckKind("image_size", "the answer is an image of this size in pixels", ImageSize, _image_size),
+    CheckKind(
+        "media_type",
+        "the answer is an image, sound or document of this media type, or of one of these; image/* is any image",
+        str | tuple[str, ...],
+        _media_type,
+    ),
+    CheckKind("same_bytes", "the answer has the content of the expected image, sound or document", None, _same_bytes),
+)
+"""The kinds, in alphabetical order."""

@@ -1,0 +1,73 @@
+"""Media as parts of the messages of providers."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pytest_llmeval.core import JudgeError, Media, MediaError, media_line, media_of
+from pytest_llmeval.judges._contract import JudgeRequest, Message
+from pytest_llmeval.judges._spec import JudgeSpec
+from pytest_llmeval.services import MEDIA_FORMS
+
+
+def check_media(spec: JudgeSpec, request: JudgeRequest) -> None:
+    """Refuse media that the model is not shown.
+
+    Raises:
+        JudgeError: The model must not get any, or a content is not here.
+    """
+    for message in request.messages:
+        for shown in message.media:
+            if spec.media == "refuse":
+                what = media_line(shown.form)
+                raise JudgeError(f"the {shown.label} is {what}, which {spec.model} does not see (media: refuse)")
+            medium_of(shown.form)
+
+
+def medium_of(form: Any) -> Media:
+    """Return the medium of a form whose content can be read.
+
+    Raises:
+        JudgeError: It cannot.
+    """
+    try:
+        medium = media_of(form)
+        if not medium.url and not medium.is_readable:
+            _ = medium.data
+    except MediaError as error:
+        raise JudgeError(str(error)) from None
+    return medium
+
+
+def openai_content(message: Message) -> str | list[dict[str, Any]]:
+    """Return the content of a message for OpenAI: its text, or a list of parts.
+
+    Raises:
+        JudgeError: The interface has no part for a medium.
+    """
+    return _content(message, MEDIA_FORMS["openai"])
+
+
+def anthropic_content(message: Message) -> str | list[dict[str, Any]]:
+    """Return the content of a message for Anthropic: its text, or a list of blocks.
+
+    Raises:
+        JudgeError: The interface has no block for a medium.
+    """
+    return _content(message, MEDIA_FORMS["anthropic"])
+
+
+def _content(message: Message, part_of: Callable[[Media], dict[str, Any]]) -> str | list[dict[str, Any]]:
+    if not message.media:
+        return message.content
+    text = [{"type": "text", "text": message.content}] if message.content else []
+    return [*text, *_labelled(message, part_of)]
+
+
+def _labelled(message: Message, part_of: Callable[[Media], dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for shown in message.media:
+        if shown.label:
+            yield {"type": "text", "text": f"{shown.label}:"}
+        try:
+            yield part_of(medium_of(shown.form))
+        except MediaError as error:
+            raise JudgeError(str(error)) from None

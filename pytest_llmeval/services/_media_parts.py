@@ -1,0 +1,82 @@
+"""Media in the forms of providers."""
+
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from pytest_llmeval.core import Media, MediaError, media_line
+
+_OPENAI_SOUNDS: Final = {"audio/wav": "wav", "audio/mpeg": "mp3"}
+_ANTHROPIC_IMAGES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+_TEXTS: Final = frozenset({"application/json", "application/xml"})
+
+
+def openai_part(medium: Media) -> dict[str, Any]:
+    """Return https://platform.openai.com/docs/api-reference/chat/create parts: an image, a sound or a file.
+
+    Raises:
+        MediaError: The interface has no part for it.
+    """
+    if medium.kind == "image":
+        return {"type": "image_url", "image_url": {"url": medium.url or data_address(medium)}}
+    if not medium.url:
+        if medium.type in _OPENAI_SOUNDS:
+            sound = {"data": encoded(medium), "format": _OPENAI_SOUNDS[medium.type]}
+            return {"type": "input_audio", "input_audio": sound}
+        if is_text(medium):
+            return {"type": "text", "text": medium.data.decode("utf-8", "replace")}
+        if medium.kind == "document":
+            name = f"{medium.sha256[:12]}.{medium.type.rpartition('/')[2]}"
+            return {"type": "file", "file": {"filename": name, "file_data": data_address(medium)}}
+    raise MediaError(f"found {media_line(medium.form)}, expected an image, WAV, MP3 or a document for openai")
+
+
+def anthropic_part(medium: Media) -> dict[str, Any]:
+    """Return a block of https://docs.anthropic.com/en/api/messages: an image or a document.
+
+    Raises:
+        MediaError: The interface has no block for it.
+    """
+    kind = "image" if medium.kind == "image" else "document"
+    if medium.url and medium.type in ("application/pdf", *_ANTHROPIC_IMAGES):
+        return {"type": kind, "source": {"type": "url", "url": medium.url}}
+    if medium.type in ("application/pdf", *_ANTHROPIC_IMAGES):
+        source = {"type": "base64", "media_type": medium.type, "data": encoded(medium)}
+        return {"type": kind, "source": source}
+    if is_text(medium) and not medium.url:
+        text = medium.data.decode("utf-8", "replace")
+        return {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": text}}
+    raise MediaError(f"found {media_line(medium.form)}, expected PNG, JPEG, GIF, WebP, PDF or a text for anthropic")
+
+
+def is_text(medium: Media) -> bool:
+    """Return whether the content of a medium is text."""
+    return medium.type.startswith("text/") or medium.type in _TEXTS
+
+
+def encoded(medium: Media) -> str:
+    """Return a content in Base64."""
+    return b64encode(medium.data).decode("ascii")
+
+
+def data_address(medium: Media) -> str:
+    """Return a content as an address."""
+    return f"data:{medium.type};base64,{encoded(medium)}"
+
+
+def data_address_of(medium: Media) -> str:
+    """Return the address of a medium: its own, or one that holds its content.
+
+    Raises:
+        MediaError: The content cannot be read.
+    """
+    return medium.url or data_address(medium)
+
+
+MEDIA_FORMS: Final[Mapping[str, Callable[[Media], Any]]] = {
+    "openai": openai_part,
+    "anthropic": anthropic_part,
+    "address": data_address_of,
+    "base64": encoded,
+}
+"""The ways to write a medium in a request, by name."""
