@@ -322,7 +322,7 @@ def _type_of(data: bytes, declared: str | None, name: str) -> str:
         return kind
     found = type_by_content(data)
     if said is None:
-        raise MediaError("found a content of unknown type, expected `type` beside it, such as application/octet-stream")
+        raise MediaError("found a content of unknown type, expected `type` beside it, such as text/plain")
     whose = "its name" if declared is None else "`type`"
     raise MediaError(f"found {found or 'something else'}, expected {said}, as {whose} says")
 

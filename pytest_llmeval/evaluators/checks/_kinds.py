@@ -381,10 +381,9 @@ FIGURE_KINDS: Final = tuple(
 """The kinds."""
 
 
-SHIPPED: Final[Mapping[str, CheckKind]] = {
-    kind.name: kind
-    for kind in (*TEXT_KINDS, *JSON_KINDS, *CONTENT_KINDS, *MEDIA_KINDS, *FIGURE_KINDS, *TRACE_KINDS, *JUDGED_KINDS)
-}
+_ALL: Final = (TEXT_KINDS, JSON_KINDS, CONTENT_KINDS, MEDIA_KINDS, FIGURE_KINDS, TRACE_KINDS, JUDGED_KINDS)
+
+SHIPPED: Final[Mapping[str, CheckKind]] = {kind.name: kind for kinds in _ALL for kind in kinds}
 """Name to kind."""
 
 MODIFIERS: Final = ("name", "on", "turn", "weight")
