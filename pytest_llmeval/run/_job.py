@@ -23,6 +23,7 @@ from pytest_llmeval.core import (
     PredictionError,
     PredictionParts,
     TargetUsage,
+    form_of,
     is_finite_number,
     price_hint,
 )
@@ -386,7 +387,7 @@ class ModelTarget:
             PredictionError: The model gave no reply, or the input lacks something that a prompt names.
         """
         spec = self.system.spec
-        messages = tuple(self.system.messages(value))
+        messages = tuple(self.system.messages(form_of(value)))
         from pytest_llmeval.judges import JudgeRequest, cost_usd
 
         try:

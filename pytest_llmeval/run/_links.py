@@ -20,6 +20,7 @@ from pytest_llmeval.core import (
     WrittenObject,
     input_digest,
     price_hint,
+    with_media,
     written_object,
 )
 from pytest_llmeval.judges import CallLimit, price_of
@@ -454,7 +455,7 @@ class AskTarget:
         if job.messages is None:
             value = typed_input(target, job.case.input, job.case.object_of("input"))
         else:
-            value = typed_input(target, job.messages)
+            value = typed_input(target, with_media(job.messages))
         if world is not None and world.thread is not None:
             ask = partial(ask, run=world.thread.call, can_be_left=True)
         elif self.thread is not None:

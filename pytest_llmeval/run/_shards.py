@@ -15,7 +15,7 @@ import msgspec
 from msgspec import structs
 
 from pytest_llmeval.core import LARGEST, MISSING, Case, JsonNumber, LlmevalError, decode, encode, quotation
-from pytest_llmeval.data import OWN_FOLDER, display_path, write_bytes
+from pytest_llmeval.data import OWN_FOLDER, MediaFolder, display_path, write_bytes
 from pytest_llmeval.judges import JudgeMode, StoredJudgement
 from pytest_llmeval.reports import ReportedTexts
 from pytest_llmeval.run._measuring import cut_in_blocks
@@ -281,6 +281,7 @@ class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             run = structs.replace(run, deselected=set(), unwanted=set())  # the other shards have them
         course = {name: getattr(run, name) for name in run.__struct_fields__ if name not in _OWN_LINES}
         lines = [encode(self), encode(course, order="deterministic"), *map(encode, _lines(run))]
+        lines += map(encode, _media_lines(lines, MediaFolder(root)))
         content = b"".join(line + b"\n" for line in lines)
         end = encode(_End(len(lines), sha256(content).hexdigest())) + b"\n"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -302,6 +303,13 @@ class _RecordedJudgement(msgspec.Struct, forbid_unknown_fields=True):
 
     recorded_in: str
     judgement: dict[str, Any]
+
+
+class _MediumLine(msgspec.Struct, forbid_unknown_fields=True):
+    """The line of a content that has no file in the checkout; bytes are written in Base64."""
+
+    medium: str
+    content: bytes
 
 
 class _End(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -337,8 +345,19 @@ def _lines(run: RunRecord) -> Iterator[_ResultLine | _RecordedJudgement]:
         yield _RecordedJudgement(path.as_posix(), entry.to_json())
 
 
+_DIGEST = re.compile(rb'"sha256":"([0-9a-f]{64})"')
+
+
+def _media_lines(lines: Sequence[bytes], folder: MediaFolder) -> Iterator[_MediumLine]:
+    """Yield the contents of the media in some lines that were kept beside the run."""
+    digests = {digest for line in lines if b'"media"' in line for digest in _DIGEST.findall(line)}
+    for digest in sorted(digests):
+        if (path := folder.find(digest.decode())) is not None:
+            yield _MediumLine(digest.decode(), path.read_bytes())
+
+
 def read_shard(path: Path, root: Path) -> ShardFile:
-    """Read a shard file.
+    """Read a shard file; the contents of media in it are kept beside this run.
 
     Args:
         path: The file.
@@ -434,7 +453,10 @@ def _parsed(path: Path, lines: Iterator[bytes], root: Path) -> ShardFile:
         shard_of(origin.shard, {})
     for number, line in enumerate(lines, 3):
         try:
-            _add_line(run, line)
+            if line.startswith(_MEDIUM):
+                _keep_medium(line, MediaFolder(root))
+            else:
+                _add_line(run, line)
         except ValueError as error:
             raise ValueError(f"line {number}: found a result that cannot be read: {error}") from None
     paths = {each.path for each in origin.suites}
@@ -449,6 +471,21 @@ def _parsed(path: Path, lines: Iterator[bytes], root: Path) -> ShardFile:
         if not Path(each).match(f"{OWN_FOLDER}/*.jsonl"):
             raise ValueError(f"found {each!r} as a file of judgements, expected one in {OWN_FOLDER}")
     return ShardFile(path, origin, run.relocated(lambda file: str(root / file)))
+
+
+_MEDIUM = b'{"medium"'
+
+
+def _keep_medium(line: bytes, folder: MediaFolder) -> None:
+    """Keep the content in a line.
+
+    Raises:
+        ValueError: It is not the one that its digest names.
+    """
+    medium = decode(line, _MediumLine)
+    if sha256(medium.content).hexdigest() != medium.medium:
+        raise ValueError(f"found a content that is not {medium.medium[:16]}")
+    folder.keep(medium.medium, medium.content)
 
 
 def check_inside(path: str, root: Path) -> None:
