@@ -45,7 +45,7 @@ PAGES = sorted(
 )
 
 FENCE = re.compile(r"^```(?P<language>[\w-]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
-FILE_NAME = re.compile(r".*`(?P<name>[\w./-]+\.(?:yaml|toml|jsonl?|csv|md|py|txt))`.*:\Z", re.DOTALL)
+FILE_NAME = re.compile(r".*`(?P<name>[\w./-]+\.(?:yaml|toml|jsonl?|csv|md|py|svg|txt))`.*:\Z", re.DOTALL)
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 FETCHED = re.compile(r"^curl -sSO \"https://\S+/main/(?P<path>\S+)\"$", re.MULTILINE)
 LINKED = re.compile(r"\[[\w-]+\.jsonl\]\((?P<path>[\w/.-]+)\)")

@@ -254,7 +254,7 @@ def _displayed(label: str, question: Question, judgement: JurorVerdict, juror: s
 
 
 def _plain_texts(question: Question) -> dict[str, str]:
-    """Return the texts of a question as they are written, without the media that they carry."""
+    """Return the texts of a question without the media that they carry."""
     return {name: str(text) for name, text in question.texts.items()}
 
 

@@ -352,7 +352,7 @@ class Prompt(Struct, frozen=True):
 
 
 class _NumberedMedia:
-    """The media of a message, by the numbers that stand for them in its text."""
+    """The media of a message, by their numbers in its text."""
 
     def __init__(self) -> None:
         self._forms: list[Mapping[str, Any]] = []
@@ -426,7 +426,7 @@ class ModelSystem(Struct, frozen=True, dict=True):
 
 
 def _message(role: "Role", content: Any) -> "Message":
-    """Return a message of a value; of a list of texts and media, the texts are written as they are."""
+    """Return a message of a value; a list of texts and media becomes one text."""
     media = _NumberedMedia()
     if isinstance(content, list) and any(map(is_media, content)) and all(map(_is_part, content)):
         return media.message(role, "\n".join(media.text_of(_text_of_part(part)) for part in content))
