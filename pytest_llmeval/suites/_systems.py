@@ -372,8 +372,8 @@ class _NumberedMedia:
         labels = [f"[{number}: {form['media']}]" for number, form in enumerate(self._forms, 1)]
         media = [ShownMedium(form, label) for form, label in zip(self._forms, labels, strict=True)]
         if [text] == labels:  # nothing but one medium
-            return Message(role, "", (ShownMedium(self._forms[0]),))
-        return Message(role, text, tuple(media))
+            return Message(role, "", media=(ShownMedium(self._forms[0]),))
+        return Message(role, text, media=tuple(media))
 
 
 _FIELD: Final = re.compile(r"(?<!\{)\{[A-Za-z_]\w*\}(?!\})")

@@ -56,6 +56,15 @@ def anthropic_content(message: Message) -> str | list[dict[str, Any]]:
     return _content(message, MEDIA_FORMS["anthropic"])
 
 
+def anthropic_media(message: Message) -> Iterator[dict[str, Any]]:
+    """Yield the blocks of the media of a message.
+
+    Raises:
+        JudgeError: The interface has no block for one.
+    """
+    return _labelled(message, MEDIA_FORMS["anthropic"])
+
+
 def _content(message: Message, part_of: Callable[[Media], dict[str, Any]]) -> str | list[dict[str, Any]]:
     if not message.media:
         return message.content

@@ -14,7 +14,7 @@ from pytest_llmeval import JudgeRequest, Media
 from pytest_llmeval.core import JudgeError, form_of
 from pytest_llmeval.data import json_text
 from pytest_llmeval.judges import Message, Mode, Question, ShownMedium
-from pytest_llmeval.judges._service import sent_tokens
+from pytest_llmeval.judges._contract import sent_tokens
 from pytest_llmeval.judges._stored_judgement import components, judgement_key
 from pytest_llmeval.judges.clients import as_client
 from pytest_llmeval.judges.questions._modes import render
@@ -28,7 +28,7 @@ def asking(*media: Media, labels: bool = True) -> JudgeRequest:
     shown = tuple(
         ShownMedium(form_of(each), f"answer {number}" if labels else "") for number, each in enumerate(media, 1)
     )
-    return replace(ASKED, messages=(Message("system", "Be fair."), Message("user", "Is it right?", shown)))
+    return replace(ASKED, messages=(Message("system", "Be fair."), Message("user", "Is it right?", media=shown)))
 
 
 def parts_of(server: LlmServer) -> list[dict[str, Any]]:
@@ -98,7 +98,7 @@ def test_a_model_that_cannot_see_is_an_error_and_gives_no_verdict(ask: Ask) -> N
             if False
             else {**Media(data=png()).form, "sha256": "0" * 64}
         )
-        lost = replace(ASKED, messages=(Message("user", "Is it?", (ShownMedium(gone, "answer"),)),))
+        lost = replace(ASKED, messages=(Message("user", "Is it?", media=(ShownMedium(gone, "answer"),)),))
         with pytest.raises(JudgeError, match=r"is not here, expected it in \.llmeval/media"):
             ask(server, lost)
         assert len(server.calls) == 1
@@ -129,4 +129,4 @@ def test_the_key_of_a_judgement_depends_on_the_content_and_on_nothing_else() -> 
 
     assert key(png()) == key(png())
     assert all(one != other for one, other in zip(key(png()), key(png(color=(0, 0, 1))), strict=True))
-    assert sent_tokens([Message("user", "", (ShownMedium(form_of(Media(data=png(600, 1)))),))]) == 85 + 2 * 170
+    assert sent_tokens([Message("user", "", media=(ShownMedium(form_of(Media(data=png(600, 1)))),))]) == 85 + 2 * 170
