@@ -10,7 +10,7 @@ from pictures import PDF, SVG, in_memory, png, png_of
 from project import load_text
 
 from pytest_llmeval import Media, SuiteError
-from pytest_llmeval.suites import Suite
+from pytest_llmeval.suites import LoadedSuite
 
 pytestmark = pytest.mark.usefixtures(in_memory.__name__)
 
@@ -36,7 +36,7 @@ def folder(tmp_path: Path) -> Path:
     return inner
 
 
-def load(folder: Path, cases: Any, **top: Any) -> Suite:
+def load(folder: Path, cases: Any, **top: Any) -> LoadedSuite:
     data = {"checks": [{"media_type": "image/*"}], **({"cases": cases} if cases else {}), **top}
     return load_text(json.dumps(data, indent=1), folder, root=folder.parent)
 
