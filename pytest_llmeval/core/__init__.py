@@ -100,21 +100,16 @@ if TYPE_CHECKING:
     from pytest_llmeval.core._media import (
         Media,
         MediaError,
-        MediaForm,
         MediaLimits,
         MediaText,
         begin_media,
-        is_media,
         media_form,
-        media_in,
-        media_line,
         media_location,
         media_of,
-        replaced_media,
-        size_text,
         text_with_media,
         with_media,
     )
+    from pytest_llmeval.core._media_forms import MediaForm, is_media, media_in, media_line, replaced_media, size_text
     from pytest_llmeval.core._observation import FloatArray, Observation, Sums, Totals, abstained_of
     from pytest_llmeval.core._rereading import WrittenObject
     from pytest_llmeval.core._results import (
@@ -349,20 +344,22 @@ _HOMES = {
     "_media": (
         "Media",
         "MediaError",
-        "MediaForm",
         "MediaLimits",
         "MediaText",
         "begin_media",
-        "is_media",
         "media_form",
-        "media_in",
-        "media_line",
         "media_location",
         "media_of",
-        "replaced_media",
-        "size_text",
         "text_with_media",
         "with_media",
+    ),
+    "_media_forms": (
+        "MediaForm",
+        "is_media",
+        "media_in",
+        "media_line",
+        "replaced_media",
+        "size_text",
     ),
     "_observation": (
         "FloatArray",

@@ -15,7 +15,8 @@ from msgspec import Struct
 
 from pytest_llmeval.core._codec import are_equal, form_of, is_json
 from pytest_llmeval.core._errors import LlmevalError, PredictionError
-from pytest_llmeval.core._media import is_media, media_line, with_media
+from pytest_llmeval.core._media import with_media
+from pytest_llmeval.core._media_forms import is_media, media_line
 from pytest_llmeval.core._rereading import WrittenObject, form_as
 from pytest_llmeval.core.wording import listed, printable
 

@@ -1,16 +1,16 @@
 """Media: images, sounds and documents as values, whose identity is the digest of their content."""
 
 import io
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final, Protocol, Self, TypeAlias
+from typing import Any, Final, Protocol, Self
 
 from msgspec import Struct
 
 from pytest_llmeval.core._errors import LlmevalError
+from pytest_llmeval.core._media_forms import MEDIA_TYPE, MediaForm, media_in, media_line, replaced_media, size_text
 from pytest_llmeval.core._media_types import (
     agreed_type,
     dimensions,
@@ -19,9 +19,6 @@ from pytest_llmeval.core._media_types import (
     type_by_ending,
     usual_name,
 )
-
-MediaForm: TypeAlias = Mapping[str, Any]
-"""The JSON form of a medium: type, digest, size and dimensions; never the content."""
 
 
 class MediaError(LlmevalError):
@@ -316,22 +313,22 @@ def _type_of(data: bytes, declared: str | None, name: str) -> str:
         declared: What the user says; ``None`` if nothing.
         name: Of its file; empty if it has none.
     """
-    said = type_by_ending(name) if declared is None else _declared(declared)
-    kind = agreed_type(data, said)
+    claim = type_by_ending(name) if declared is None else _declared(declared)
+    kind = agreed_type(data, claim)
     if kind is not None:
         return kind
-    found = type_by_content(data)
-    if said is None:
+    actual = type_by_content(data)
+    if claim is None:
         raise MediaError("found a content of unknown type, expected `type` beside it, such as text/plain")
     whose = "its name" if declared is None else "`type`"
-    raise MediaError(f"found {found or 'something else'}, expected {said}, as {whose} says")
+    raise MediaError(f"found {actual or 'something else'}, expected {claim}, as {whose} says")
 
 
 def _declared(declared: str) -> str:
-    said = usual_name(declared)
-    if not _TYPE.fullmatch(said):
+    claim = usual_name(declared)
+    if not MEDIA_TYPE.fullmatch(claim):
         raise MediaError(f"found the type {declared!r}, expected a media type such as image/png")
-    return said
+    return claim
 
 
 def _type_of_address(url: str, declared: str | None) -> str:
@@ -361,26 +358,6 @@ def _checked_dimensions(kind: str, data: bytes) -> tuple[int | None, int | None]
     return size
 
 
-_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
-_TYPE: Final = re.compile(r"[a-z]+/[\w.+-]+", re.ASCII)
-_KEYS: Final = frozenset({"media", "sha256", "bytes", "width", "height", "url"})
-
-
-def is_media(value: Any) -> bool:
-    """Return whether a value is the JSON form of a medium."""
-    if not isinstance(value, Mapping) or "media" not in value or not value.keys() <= _KEYS:
-        return False
-    kind, digest, url = value["media"], value.get("sha256"), value.get("url")
-    if not isinstance(kind, str) or not _TYPE.fullmatch(kind):
-        return False
-    numbers = (value.get(name, 0) for name in ("bytes", "width", "height"))
-    if not all(type(number) is int and number >= 0 for number in numbers):
-        return False
-    if digest is None:
-        return isinstance(url, str) and url.startswith("https:")
-    return url is None and isinstance(digest, str) and _DIGEST.fullmatch(digest) is not None and "bytes" in value
-
-
 def media_of(form: MediaForm) -> Media:
     """Return the medium of a form.
 
@@ -404,45 +381,19 @@ def media_location(form: MediaForm) -> str:
     return str(medium.path)
 
 
-def media_in(value: Any) -> Iterator[MediaForm]:
-    """Yield the forms of the media in a value, in order; the same one may come twice."""
-    if isinstance(value, Mapping):
-        if is_media(value):
-            yield value
-            return
-        for held in value.values():
-            yield from media_in(held)
-    elif isinstance(value, list | tuple):
-        for held in value:
-            yield from media_in(held)
-
-
-def replaced_media(value: Any, replace: Callable[[MediaForm], Any]) -> Any:
-    """Return a value with something else in place of each form of a medium; the value itself if there is none."""
-    if type(value) is dict:
-        if is_media(value):
-            return replace(value)
-        held = {name: replaced_media(each, replace) for name, each in value.items()}
-        return value if all(held[name] is each for name, each in value.items()) else held
-    if type(value) is list:
-        items = [replaced_media(each, replace) for each in value]
-        return value if all(new is old for new, old in zip(items, value, strict=True)) else items
-    return value
-
-
 def with_media(value: Any) -> Any:
     """Return a value with media in place of their forms, as functions of users get it.
 
     A form whose content is not here stays as it is.
     """
 
-    def found(form: MediaForm) -> Any:
+    def medium_or_form(form: MediaForm) -> Any:
         try:
             return media_of(form)
         except MediaError:
             return form
 
-    return replaced_media(value, found)
+    return replaced_media(value, medium_or_form)
 
 
 class MediaText(str):
@@ -464,37 +415,6 @@ def text_with_media(text: str, value: Any) -> str:
     carrying = MediaText(text)
     carrying.media = media
     return carrying
-
-
-def media_line(form: MediaForm) -> str:
-    """Say what a medium is: type, dimensions, size and digest."""
-    if "url" in form:
-        return f"{form['media']} at {form['url']}"
-    dimensions = [f"{form['width']} x {form['height']}"] if "width" in form else []
-    return ", ".join([form["media"], *dimensions, size_text(form["bytes"]), f"sha256 {form['sha256'][:12]}"])
-
-
-def described_media(value: Any) -> Any:
-    """Return a value with a line about each medium in its place, for people."""
-    return replaced_media(value, lambda form: f"<{media_line(form)}>")
-
-
-def size_text(size: int) -> str:
-    """Return a number of bytes for people.
-
-    >>> size_text(999), size_text(2_500), size_text(20_000_000)
-    ('999 B', '2.5 kB', '20 MB')
-    """
-    if size < _THOUSAND:
-        return f"{size} B"
-    amount, unit = next(
-        (size / factor, unit) for factor, unit in _UNITS if size < _THOUSAND * factor or unit == _UNITS[-1][1]
-    )
-    return f"{amount:.{int(amount < 10)}f} {unit}"  # noqa: PLR2004 (two digits)
-
-
-_THOUSAND: Final = 1000
-_UNITS: Final = ((10**3, "kB"), (10**6, "MB"), (10**9, "GB"))
 
 
 def media_from(value: Any) -> Media | None:

@@ -75,11 +75,11 @@ _OTHER_NAMES: Final = {
 """Media types to the name that is used here."""
 
 _SPECIAL: Final[Mapping[str, Callable[[str], bool]]] = {
-    "application/zip": lambda said: said.startswith("application/"),
-    "audio/ogg": lambda said: said in ("audio/opus", "video/ogg", "application/ogg"),
-    "image/svg+xml": lambda said: said in ("application/xml", "text/xml", "text/plain"),
-    "video/mp4": lambda said: said in ("audio/mp4", "video/quicktime", "image/heif"),
-    "video/webm": lambda said: said in ("audio/webm", "video/x-matroska", "audio/x-matroska"),
+    "application/zip": lambda claim: claim.startswith("application/"),
+    "audio/ogg": lambda claim: claim in ("audio/opus", "video/ogg", "application/ogg"),
+    "image/svg+xml": lambda claim: claim in ("application/xml", "text/xml", "text/plain"),
+    "video/mp4": lambda claim: claim in ("audio/mp4", "video/quicktime", "image/heif"),
+    "video/webm": lambda claim: claim in ("audio/webm", "video/x-matroska", "audio/x-matroska"),
 }
 """Types of containers to what may be in them: then the name decides."""
 
@@ -132,19 +132,19 @@ def type_by_content(data: bytes) -> str | None:
     return "image/svg+xml" if _SVG.match(data[:_SEARCHED].removeprefix(_BOM)) else None
 
 
-def agreed_type(data: bytes, said: str | None) -> str | None:
+def agreed_type(data: bytes, claim: str | None) -> str | None:
     """Return the type of a content; ``None`` if it is not what it is said to be, or unknown.
 
     Args:
         data: The content.
-        said: What its name or the user says; ``None`` if nobody says anything.
+        claim: What its name or the user says; ``None`` if nobody says anything.
     """
-    found = type_by_content(data)
-    if found is None:
-        return None if said in _KNOWN else said
-    if said is None or said == found:
-        return found
-    return said if found in _SPECIAL and _SPECIAL[found](said) else None
+    actual = type_by_content(data)
+    if actual is None:
+        return None if claim in _KNOWN else claim
+    if claim is None or claim == actual:
+        return actual
+    return claim if actual in _SPECIAL and _SPECIAL[actual](claim) else None
 
 
 def has_dimensions(kind: str) -> bool:

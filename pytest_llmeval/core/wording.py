@@ -8,6 +8,8 @@ from html import escape
 from itertools import groupby
 from typing import Any, Final
 
+from pytest_llmeval.core._media_forms import described_media
+
 NOT_AVAILABLE = "n/a"
 
 MOST_LISTED = 20
@@ -389,10 +391,8 @@ def as_line(value: Any, most: int = _LONGEST_LIST) -> str:
     """
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     if '"media"' in text and not isinstance(value, str):
-        from pytest_llmeval.core._media import described_media
-
-        shown = described_media(value)
-        text = shown if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False, default=str)
+        described = described_media(value)
+        text = described if isinstance(described, str) else json.dumps(described, ensure_ascii=False, default=str)
     return excerpt(text, most, count=True)
 
 

@@ -53,7 +53,7 @@ def sent_tokens(messages: Iterable[Message]) -> int:
     """Return an estimate of the tokens of messages, rather too high than too low."""
     listed = list(messages)
     read = sum(len(message.content.encode(errors="replace")) for message in listed) // _BYTES_PER_TOKEN
-    return read + sum(_image_tokens(shown.form) for message in listed for shown in message.media)
+    return read + sum(_image_tokens(medium.form) for message in listed for medium in message.media)
 
 
 def _image_tokens(form: Mapping[str, int]) -> int:

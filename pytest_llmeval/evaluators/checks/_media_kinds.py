@@ -43,10 +43,10 @@ class ImageSize:
     max_height: int | None = None
 
     def __post_init__(self) -> None:
-        given = {each.name: getattr(self, each.name) for each in fields(self)}
-        if all(value is None for value in given.values()):
-            raise ValueError(f"found an empty mapping, expected at least one of {', '.join(given)}")
-        for name, value in given.items():
+        options = {each.name: getattr(self, each.name) for each in fields(self)}
+        if all(value is None for value in options.values()):
+            raise ValueError(f"found an empty mapping, expected at least one of {', '.join(options)}")
+        for name, value in options.items():
             if value is not None and value < 1:
                 raise ValueError(f"found {name} {value}, expected a whole number of at least 1")
 
@@ -74,13 +74,13 @@ def _medium(subject: Subject) -> Mapping[str, Any]:
 
 
 def _media_type(patterns: str | tuple[str, ...]) -> CheckTest:
-    wanted = (patterns,) if isinstance(patterns, str) else patterns
-    if not wanted or not all("/" in pattern for pattern in wanted):
+    accepted = (patterns,) if isinstance(patterns, str) else patterns
+    if not accepted or not all("/" in pattern for pattern in accepted):
         raise ValueError(f"found {patterns!r}, expected media types such as image/png or image/*")
 
     def test(subject: Subject) -> CheckOutcome:
         kind = _medium(subject)["media"]
-        return CheckOutcome(any(fnmatchcase(kind, pattern) for pattern in wanted), kind)
+        return CheckOutcome(any(fnmatchcase(kind, pattern) for pattern in accepted), kind)
 
     return test
 
@@ -98,10 +98,10 @@ def _image_size(size: ImageSize) -> CheckTest:
 
 def _same_bytes(_argument: None) -> CheckTest:
     def test(subject: Subject) -> CheckOutcome:
-        form, wanted = _medium(subject), _expected_media(subject.case)
+        form, accepted = _medium(subject), _expected_media(subject.case)
         if "url" in form:
             raise UnreadableError(f"{media_line(form)}, whose content is not fetched")
-        return CheckOutcome(form["sha256"] in {each.get("sha256") for each in wanted}, media_line(form))
+        return CheckOutcome(form["sha256"] in {each.get("sha256") for each in accepted}, media_line(form))
 
     return test
 
@@ -112,10 +112,10 @@ def _expected_media(case: Case) -> Sequence[Mapping[str, Any]]:
     Raises:
         CheckError: None are expected.
     """
-    wanted = list(media_in(expectation("answer", None, case.expected)))
-    if not wanted:
+    accepted = list(media_in(expectation("answer", None, case.expected)))
+    if not accepted:
         raise CheckError(f"found {describe_found(case.expected)} as expected, expected an image, sound or document")
-    return wanted
+    return accepted
 
 
 MEDIA_KINDS: Final = (

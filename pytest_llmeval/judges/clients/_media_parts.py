@@ -10,17 +10,17 @@ from pytest_llmeval.services import MEDIA_FORMS
 
 
 def check_media(spec: JudgeSpec, request: JudgeRequest) -> None:
-    """Refuse media that the model is not shown.
+    """Refuse media that the model may not see.
 
     Raises:
         JudgeError: The model must not get any, or a content is not here.
     """
     for message in request.messages:
-        for shown in message.media:
+        for labelled in message.media:
             if spec.media == "refuse":
-                what = media_line(shown.form)
-                raise JudgeError(f"the {shown.label} is {what}, which {spec.model} does not see (media: refuse)")
-            medium_of(shown.form)
+                what = media_line(labelled.form)
+                raise JudgeError(f"the {labelled.label} is {what}, which {spec.model} does not see (media: refuse)")
+            medium_of(labelled.form)
 
 
 def medium_of(form: Any) -> Media:
@@ -73,10 +73,10 @@ def _content(message: Message, part_of: Callable[[Media], dict[str, Any]]) -> st
 
 
 def _labelled(message: Message, part_of: Callable[[Media], dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    for shown in message.media:
-        if shown.label:
-            yield {"type": "text", "text": f"{shown.label}:"}
+    for labelled in message.media:
+        if labelled.label:
+            yield {"type": "text", "text": f"{labelled.label}:"}
         try:
-            yield part_of(medium_of(shown.form))
+            yield part_of(medium_of(labelled.form))
         except MediaError as error:
             raise JudgeError(str(error)) from None

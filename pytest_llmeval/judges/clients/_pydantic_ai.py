@@ -125,9 +125,9 @@ def _content(message: Message) -> Any:
     if not message.media:
         return message.content
     contents: list[Any] = [message.content] if message.content else []
-    for shown in message.media:
-        contents += [f"{shown.label}:"] if shown.label else []
-        contents.append(_medium(medium_of(shown.form)))
+    for labelled in message.media:
+        contents += [f"{labelled.label}:"] if labelled.label else []
+        contents.append(_medium(medium_of(labelled.form)))
     return contents
 
 

@@ -302,19 +302,19 @@ def render(question: Question) -> tuple[Message, ...]:
 
 def _shown_media(question: Question) -> tuple[ShownMedium, ...]:
     """Return the media of the texts of a question, each labelled with the field that it belongs to."""
-    shown = []
+    labelled = []
     for name in question.mode.fields:
         media = getattr(question.texts.get(name), "media", ())
         numbers = [f", {number} of {len(media)}" if len(media) > 1 else "" for number in range(1, len(media) + 1)]
-        shown += [ShownMedium(form, f"{name}{number}") for form, number in zip(media, numbers, strict=True)]
-    return tuple(shown)
+        labelled += [ShownMedium(form, f"{name}{number}") for form, number in zip(media, numbers, strict=True)]
+    return tuple(labelled)
 
 
 def _media_list(media: Sequence[ShownMedium]) -> str:
     """Return what says which media follow; with their digests, on which the key of a judgement depends."""
     if not media:
         return ""
-    lines = (f"- {shown.label}: {_one_line(shown.form)}" for shown in media)
+    lines = (f"- {labelled.label}: {_one_line(labelled.form)}" for labelled in media)
     return "\n".join(["", "The media of these texts follow, as data:", *lines])
 
 

@@ -1,0 +1,84 @@
+"""The JSON forms of images, sounds and documents, and how they are shown."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, TypeAlias
+
+MediaForm: TypeAlias = Mapping[str, Any]
+"""The JSON form of a medium: type, digest, size and dimensions; never the content."""
+
+_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+MEDIA_TYPE: Final = re.compile(r"[a-z]+/[\w.+-]+", re.ASCII)
+_KEYS: Final = frozenset({"media", "sha256", "bytes", "width", "height", "url"})
+
+
+def is_media(value: Any) -> bool:
+    """Return whether a value is the JSON form of a medium."""
+    if not isinstance(value, Mapping) or "media" not in value or not value.keys() <= _KEYS:
+        return False
+    kind, digest, url = value["media"], value.get("sha256"), value.get("url")
+    if not isinstance(kind, str) or not MEDIA_TYPE.fullmatch(kind):
+        return False
+    numbers = (value.get(name, 0) for name in ("bytes", "width", "height"))
+    if not all(type(number) is int and number >= 0 for number in numbers):
+        return False
+    if digest is None:
+        return isinstance(url, str) and url.startswith("https:")
+    return url is None and isinstance(digest, str) and _DIGEST.fullmatch(digest) is not None and "bytes" in value
+
+
+def media_in(value: Any) -> Iterator[MediaForm]:
+    """Yield the forms of the media in a value, in order; the same one may come twice."""
+    if isinstance(value, Mapping):
+        if is_media(value):
+            yield value
+            return
+        for held in value.values():
+            yield from media_in(held)
+    elif isinstance(value, list | tuple):
+        for held in value:
+            yield from media_in(held)
+
+
+def replaced_media(value: Any, replace: Callable[[MediaForm], Any]) -> Any:
+    """Return a value with something else in place of each form of a medium; the value itself if there is none."""
+    if type(value) is dict:
+        if is_media(value):
+            return replace(value)
+        held = {name: replaced_media(each, replace) for name, each in value.items()}
+        return value if all(held[name] is each for name, each in value.items()) else held
+    if type(value) is list:
+        items = [replaced_media(each, replace) for each in value]
+        return value if all(new is old for new, old in zip(items, value, strict=True)) else items
+    return value
+
+
+def media_line(form: MediaForm) -> str:
+    """Say what a medium is: type, dimensions, size and digest."""
+    if "url" in form:
+        return f"{form['media']} at {form['url']}"
+    dimensions = [f"{form['width']} x {form['height']}"] if "width" in form else []
+    return ", ".join([form["media"], *dimensions, size_text(form["bytes"]), f"sha256 {form['sha256'][:12]}"])
+
+
+def described_media(value: Any) -> Any:
+    """Return a value with a line about each medium in its place, for people."""
+    return replaced_media(value, lambda form: f"<{media_line(form)}>")
+
+
+def size_text(size: int) -> str:
+    """Return a number of bytes for people.
+
+    >>> size_text(999), size_text(2_500), size_text(20_000_000)
+    ('999 B', '2.5 kB', '20 MB')
+    """
+    if size < _THOUSAND:
+        return f"{size} B"
+    amount, unit = next(
+        (size / factor, unit) for factor, unit in _UNITS if size < _THOUSAND * factor or unit == _UNITS[-1][1]
+    )
+    return f"{amount:.{int(amount < 10)}f} {unit}"  # noqa: PLR2004 (two digits)
+
+
+_THOUSAND: Final = 1000
+_UNITS: Final = ((10**3, "kB"), (10**6, "MB"), (10**9, "GB"))
