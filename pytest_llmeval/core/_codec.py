@@ -296,7 +296,8 @@ class _FormWriter(msgspec.Struct, frozen=True):
         if kind is list:
             listed = [self.form(item, f"{place}[{index}]") for index, item in enumerate(value)]
             return listed if any(new is not old for new, old in zip(listed, value, strict=True)) else value
-        return self._converted(value, place)
+        medium = _medium_form(value)
+        return self._converted(value, place) if medium is None else medium
 
     def _number(self, value: float, place: str) -> Any:
         is_large = isinstance(value, int)
@@ -331,11 +332,6 @@ class _FormWriter(msgspec.Struct, frozen=True):
             return self._number(value, place)  # of NumPy
         if self.keeps_decimals and isinstance(value, Decimal) and value.is_finite():
             return value
-        if isinstance(value, _BYTES) or kind.__module__.partition(".")[0] in _WITH_MEDIA:
-            from pytest_llmeval.core._media import media_form
-
-            if (medium := media_form(value)) is not None:
-                return medium
         by_type = (convert for known, convert in _CONVERTED_FROM if isinstance(value, known))
         by_library = (_library_text for _ in range(kind.__module__.partition(".")[0] in _LIBRARIES))
         by_method = (convert for method, convert in _CONVERTED_BY.items() if hasattr(kind, method))
@@ -352,6 +348,15 @@ class _FormWriter(msgspec.Struct, frozen=True):
             return Opaque(value)
         form = self.form(nearer, place)
         return sorted(form, key=_SORTED.encode) if isinstance(value, AbstractSet) else form
+
+
+def _medium_form(value: Any) -> Any:
+    """Return the form of an image, a sound or a document; ``None`` for any other value."""
+    if not isinstance(value, _BYTES) and type(value).__module__.partition(".")[0] not in _WITH_MEDIA:
+        return None
+    from pytest_llmeval.core._media import media_form
+
+    return media_form(value)
 
 
 def _exact_number(value: Decimal) -> Any:
