@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from copy import deepcopy
 from decimal import Decimal, InvalidOperation
 from functools import cache
 from hashlib import sha256
@@ -44,10 +45,18 @@ class WrittenObject(Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
 
     def restored(self, form: Any) -> Any:
         """Return the form with its decimal numbers."""
+        if not self.decimals:
+            return form
+        whole = [deepcopy(form)]
         for place, text in self.decimals:
-            with suppress(LookupError, TypeError, AttributeError, InvalidOperation):  # a file that was changed by hand
-                form = _replaced(form, place, Decimal(text))
-        return form
+            *outer, last = [0, *place]
+            with suppress(LookupError, TypeError, InvalidOperation):  # a file that was changed by hand
+                holder: Any = whole
+                for key in outer:
+                    holder = holder[key]
+                if isinstance(holder, list) or last in holder:
+                    holder[last] = Decimal(text)
+        return whole[0]
 
 
 def _decimals(form: Any, place: Place) -> Iterator[tuple[Place, str]]:
@@ -60,15 +69,6 @@ def _decimals(form: Any, place: Place) -> Iterator[tuple[Place, str]]:
     elif isinstance(form, list):
         for index, held in enumerate(form):
             yield from _decimals(held, [*place, index])
-
-
-def _replaced(form: Any, place: Place, value: Decimal) -> Any:
-    if not place:
-        return value
-    first, *inner = place
-    copied = form.copy()
-    copied[first] = _replaced(form[first], inner, value)
-    return copied
 
 
 def _readings(data: Any, value: Any) -> Iterator[tuple[str, Any]]:
