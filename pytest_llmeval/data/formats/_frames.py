@@ -104,9 +104,12 @@ class ObjectRow(Struct, frozen=True):
 def _object_row(row: Any) -> ObjectRow | BadCell:
     """Return a row in its JSON form with the objects behind it, or what is wrong with it."""
     is_case = isinstance(row, Case)
-    if not is_case and not is_typed(row) and not isinstance(row, Mapping):
+    if type(row) is dict or not (is_case or is_typed(row)):
+        cells = row
+    else:
+        cells = _case_row(row) if is_case else _fields_of_row(row)
+    if not isinstance(cells, Mapping):
         return BadCell("", f"found {type(row).__name__}, expected {_EXPECTED}")
-    cells = _case_row(row) if is_case else _fields_of_row(row) if is_typed(row) else row
     data, objects = {}, {}
     for key, value in cells.items():
         name = str(key)

@@ -81,7 +81,8 @@ class _RowReader:
         """Return what feeds a part of the case: one value, or an object of several; `ABSENT` if none."""
         columns = self.columns[part]
         if isinstance(columns, str):
-            return self.take(row, columns)
+            # Most rows have few of the parts; a path has dots.
+            return self.take(row, columns) if columns in row.data or "." in columns else ABSENT
         values = {name: self.take(row, column) for name, column in columns.items()}
         values = {name: value for name, value in values.items() if value is not ABSENT}
         return values or ABSENT
