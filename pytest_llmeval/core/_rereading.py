@@ -47,11 +47,11 @@ class WrittenObject(Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
         """Return the form with its decimal numbers."""
         if not self.decimals:
             return form
-        whole = [deepcopy(form)]
+        whole: Any = [deepcopy(form)]
         for place, text in self.decimals:
             *outer, last = [0, *place]
             with suppress(LookupError, TypeError, InvalidOperation):  # a file that was changed by hand
-                holder: Any = whole
+                holder = whole
                 for key in outer:
                     holder = holder[key]
                 if isinstance(holder, list) or last in holder:
