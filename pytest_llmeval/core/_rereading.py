@@ -54,7 +54,7 @@ class WrittenObject(Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
                 holder = whole
                 for key in outer:
                     holder = holder[key]
-                if isinstance(holder, list) or last in holder:
+                if not isinstance(holder, dict) or last in holder:
                     holder[last] = Decimal(text)
         return whole[0]
 
