@@ -37,6 +37,9 @@ _OWN: Final = frozenset({".git", ".llmeval", "__llmeval__", "__pycache__", ".pyt
 _PROGRAMS: Final = frozenset({"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "pty.spawn"})
 _FORKS: Final = frozenset({"os.fork", "os.forkpty"})
 _SPAWNS: Final = ("multiprocessing.popen_spawn_posix", "multiprocessing.popen_forkserver")
+_BEGINS: Final = os.O_TRUNC | os.O_EXCL
+"""The flags with which a file that is opened has nothing in it."""
+
 _LISTS: Final = frozenset({"os.listdir", "os.scandir"})
 _SENDS: Final = frozenset({"socket.connect", "socket.sendto", "socket.sendmsg"})
 _MEETS: Final = frozenset({"socket.bind", "socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr"})
@@ -199,7 +202,7 @@ class UseRecord:
         flags = arguments[2] if event == "open" and isinstance(arguments[2], int) else 0
         if event in _LISTS:
             self._list(event, path, frame)
-        elif flags & os.O_TRUNC:
+        elif flags & _BEGINS:
             self._write(path)
         elif event == "sqlite3.connect":
             self._touch(_file_of_database(os.fsdecode(path)), frame)
