@@ -228,6 +228,7 @@ def recording() -> None:
         (folder / "unwatched.py").write_text(UNWATCHED, encoding="utf-8")
         command = pytest_command(folder, "--llmeval", "--llmeval-affected", f"--rootdir={folder}")
         command[1:3] = ["-c", f"import sys; sys.path.insert(0, {name!r}); import pytest; sys.exit(pytest.main())"]
+        subprocess.run(command, env=clean_environment(), capture_output=True, check=False)  # which keeps bytecode
         for watched in (True, False):
             for cases in MEASURED:
                 rows = [
