@@ -539,7 +539,7 @@ def written_object(case: Case) -> WrittenObject | None:
     held = case.objects.get("prediction")
     if held is None:
         return None
-    return held.written or WrittenObject.of(held.behind(case.prediction), case.object_of("expected"))
+    return held.written or WrittenObject.from_object(held.behind(case.prediction), case.object_of("expected"))
 
 
 _DIGITS = 32

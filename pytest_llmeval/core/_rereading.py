@@ -33,7 +33,7 @@ class WrittenObject(Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     typed: bool = False
 
     @classmethod
-    def of(cls, value: Any, expected: Any) -> "WrittenObject":
+    def from_object(cls, value: Any, expected: Any) -> "WrittenObject":
         """Return what is to be written of an object.
 
         Args:
