@@ -71,7 +71,7 @@ def test_the_jobs_of_the_github_workflow_judge_all_shards(checkout: Path, tmp_pa
 
 
 def test_the_scripts_for_slurm_judge_all_shards(checkout: Path, tmp_path: Path) -> None:
-    script, submission = fenced("bash")
+    script, submission, *_ = fenced("bash")
     (tmp_path / "shards.sh").write_text(script, encoding="utf-8")
     (tmp_path / "submit.sh").write_text(submission, encoding="utf-8")
     for tool in (*MODULES, "sbatch"):
