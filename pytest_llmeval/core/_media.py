@@ -324,10 +324,10 @@ def _type_of(data: bytes, declared: str | None, name: str) -> str:
     raise MediaError(f"found {actual or 'something else'}, expected {claim}, as {whose} says")
 
 
-def _declared(declared: str) -> str:
-    claim = usual_name(declared)
+def _declared(kind: str) -> str:
+    claim = usual_name(kind)
     if not MEDIA_TYPE.fullmatch(claim):
-        raise MediaError(f"found the type {declared!r}, expected a media type such as image/png")
+        raise MediaError(f"found the type {kind!r}, expected a media type such as image/png")
     return claim
 
 

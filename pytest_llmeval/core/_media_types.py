@@ -102,13 +102,13 @@ def type_by_ending(name: str) -> str | None:
     return _ENDINGS.get(name.rpartition(".")[2].lower()) if "." in name else None
 
 
-def usual_name(declared: str) -> str:
+def usual_name(name: str) -> str:
     """Return a media type without parameters, under its usual name.
 
     >>> usual_name("image/JPG"), usual_name("text/plain; charset=utf-8")
     ('image/jpeg', 'text/plain')
     """
-    bare = declared.partition(";")[0].strip().lower()
+    bare = name.partition(";")[0].strip().lower()
     return _OTHER_NAMES.get(bare, bare)
 
 

@@ -8,6 +8,7 @@ from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cache
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -16,7 +17,7 @@ from project import ROOT
 
 from pytest_llmeval import get_evaluator
 from pytest_llmeval.core import Case, LlmevalError, MetricIndex, Neighbours
-from pytest_llmeval.data import FaultLog
+from pytest_llmeval.data import FaultLog, MediaFolder
 from pytest_llmeval.data.files._json import scan_json
 from pytest_llmeval.exchange._contract import LeftOutError
 
@@ -39,7 +40,7 @@ NAMES = {
     *("mark", "metric", "mode", "model", "module", "name", "names", "needed_by", "noun", "old", "option"),
     *("out", "outcome", "package", "part", "path", "pattern", "place", "plugin", "point", "process"),
     *("question", "reason", "report", "sample", "scorer", "separators", "signature", "spec", "stem"),
-    *("suite", "tag", "task", "title", "tool", "truth", "unit", "url", "what", "why", "workflow"),
+    *("suite", "tag", "task", "title", "tool", "truth", "unit", "uri", "url", "what", "why", "workflow"),
 }
 """Names of a first parameter that is a name, a part of a declared text, or a text of the package itself."""
 
@@ -99,10 +100,12 @@ GIVEN: Mapping[str, Callable[[], Any]] = {
     "_near": lambda: NEAR,
     "case": lambda: CASE,
     "chosen": list,
+    "claim": lambda: "image/png",
     "claims": lambda: (1,),
     "columns": lambda: ("a", "b"),
     "concludes": lambda: str,
     "context": lambda: "a",
+    "declared": lambda: None,
     "count": lambda: 2,
     "delimiter": lambda: ",",
     "depth": lambda: 2,
@@ -112,6 +115,7 @@ GIVEN: Mapping[str, Callable[[], Any]] = {
     "expected": lambda: "b",
     "fault_of": lambda: str.strip,
     "faults": lambda: FaultLog("file"),
+    "folder": lambda: MediaFolder(Path("absent")),
     "ground_truth": lambda: "b",
     "ids": lambda: ["a", "b"],
     "indent": lambda: "  ",
