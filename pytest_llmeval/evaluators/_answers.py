@@ -5,7 +5,7 @@ import math
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from functools import cache, lru_cache
 from types import FunctionType
@@ -449,6 +449,8 @@ def schema_validator(schema: Any) -> "Validator":
     from referencing import Registry
 
     kind = validator_for(schema, default=Draft202012Validator)
+    if fault := next(filter(None, map(_size_fault, _patterns_of(schema))), ""):
+        raise ValueError(fault)
     try:
         kind.check_schema(schema)
     except RecursionError:
@@ -458,6 +460,20 @@ def schema_validator(schema: Any) -> "Validator":
     # An empty registry of our own: without one, references would be fetched over the network.
     validator: Validator = _limited_kind(kind)(schema, registry=Registry())
     return validator
+
+
+def _patterns_of(schema: Any) -> Iterator[str]:
+    """Yield what a schema may take as regular expressions."""
+    waiting = [schema]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Mapping):
+            waiting += part.values()
+            yield from (each for each in (part.get("pattern"),) if isinstance(each, str))
+            if isinstance(part.get("patternProperties"), Mapping):
+                yield from map(str, part["patternProperties"])
+        elif isinstance(part, list | tuple):
+            waiting += part
 
 
 def schema_errors(validator: "Validator", value: Any) -> "list[ValidationError]":

@@ -88,7 +88,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--commit", type=commit_id, metavar="SHA", help="commit to link to; default: that of the report, or of the job"
     )
-    parser.set_defaults(run=_comment, bulk=True, code_of_faults=2)
+    parser.set_defaults(run=_comment, bulk=True)
 
 
 def _comment(options: Namespace) -> CommandResult:

@@ -30,9 +30,12 @@ from pytest_llmeval.evaluators import Checks
         ({"regex": "(?:a{1000}){1000}"}, "[0].regex: found a pattern that repeats too much, expected at most 20,000"),
         (
             {"json_schema": {"pattern": "(" * 5000 + ")" * 5000}},
-            "[0].json_schema: found a schema that is nested too deeply",
+            "[0].json_schema: found a pattern that is nested too deeply",
         ),
-        ({"json_schema": {"pattern": "a{" + "9" * 5000 + "}"}}, "[0].json_schema: found a schema with a number that"),
+        (
+            {"json_schema": {"pattern": "a{" + "9" * 5000 + "}"}},
+            "[0].json_schema: found a pattern that repeats too much",
+        ),
         ({"max_words": "a"}, "[0].max_words: found the text 'a', expected a whole number"),
         ({"max_words": -1}, "[0].max_words: found -1, expected a whole number of at least 0"),
         ({"levenshtein": {"to": "a"}}, "[0].levenshtein: found neither max nor min_similarity"),
