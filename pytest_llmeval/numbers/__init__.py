@@ -61,7 +61,7 @@ if TYPE_CHECKING:
         resampled_totals,
         unit_numbers,
     )
-    from pytest_llmeval.numbers._significance import POWER, chance_to_find, detectable_shift
+    from pytest_llmeval.numbers._significance import POWER, ChangedShares, detectable_shift
     from pytest_llmeval.numbers._table import OUTCOME, OUTCOME_EVALUATOR, Table, outcome_of, summarize
     from pytest_llmeval.numbers._usage import (
         TARGET_FIGURES,
@@ -172,7 +172,7 @@ _HOMES = {
     ),
     "_significance": (
         "POWER",
-        "chance_to_find",
+        "ChangedShares",
         "detectable_shift",
     ),
     "_table": (

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from pytest_llmeval.core import FloatArray
 from pytest_llmeval.numbers._intervals import (
@@ -13,7 +14,7 @@ from pytest_llmeval.numbers._intervals import (
     student_cdf,
     student_quantile,
 )
-from pytest_llmeval.numbers._resample import resample_count, swapped_totals
+from pytest_llmeval.numbers._resample import IntArray, resample_count, swapped_totals
 
 POWER = 0.8
 """The power that `detectable_shift` is about."""
@@ -26,6 +27,8 @@ _MOST = 300.0
 
 _ENUMERATED = 14
 """Values whose signs are turned in every way; of more, some ways are drawn."""
+
+_TINY = 1e-12
 
 _DECIMALS = 12
 """Differences that agree to so many decimals are ties: the rest is rounding."""
@@ -353,11 +356,70 @@ def detectable_shift(deviation: float, confidence: float, units: float = math.in
     return (scatter + math.sqrt(scatter**2 + 4 * (factor * deviation) ** 2)) / 2
 
 
-def chance_to_find(
-    drop: float, deviation: float, confidence: float, units: float = math.inf, *, binary: bool = False
-) -> float:
-    """Return the chance to find a true difference, by the theory of `detectable_shift`, with its arguments."""
-    scatter = math.hypot(deviation, math.sqrt(max(drop, 0.0) / units)) if binary else deviation
-    if not scatter:
-        return float(drop > 0)
-    return normal_cdf(drop / scatter + normal_quantile(POWER) - detectable_shift(1.0, confidence, units))
+_COUNTED = 100
+"""With more cases, the power of McNemar's test is that of a normal distribution."""
+
+_HALVINGS = 24
+
+
+class ChangedShares(NamedTuple):
+    """Pairs of answers of 0 and 1, which McNemar's test is to tell apart.
+
+    Attributes:
+        changed: The share of the cases that change if nothing is worse in truth.
+        room: The share of the cases that can fall.
+        units: The number of cases.
+        tail: The one-sided level.
+        mid_p: Whether the test counts what was seen by half.
+    """
+
+    changed: float
+    room: float
+    units: int
+    tail: float
+    mid_p: bool = True
+
+    def power(self, drop: float) -> float:
+        """Return the chance that the test finds a drop, by which right answers fall alike, and luck raises fewer."""
+        rises = max(0.0, self.changed / 2 - drop * (1 - self.room))
+        share = min(1.0, drop + 2 * rises)
+        if share <= 0:
+            return 0.0
+        if self.units > _COUNTED:
+            critical = normal_quantile(1 - self.tail) * math.sqrt(share)
+            return normal_cdf((drop * math.sqrt(self.units) - critical) / math.sqrt(max(share - drop**2, _TINY)))
+        import numpy as np
+        from scipy.special import bdtr, bdtrc
+
+        changes = np.arange(1, self.units + 1)
+        often = np.diff(bdtr(np.arange(self.units + 1), self.units, share)) if share < 1 else changes == self.units
+        least = _least_falls(self.units, self.tail, self.mid_p)
+        power = np.where(least <= changes, bdtrc(least - 1, changes, (drop + rises) / share), 0.0)
+        return float((often * power).sum())
+
+    def detectable(self) -> float | None:
+        """Return the smallest drop that is found with `POWER`; ``None`` if none that is possible is."""
+        low, high = 0.0, self.room
+        if self.power(high) < POWER:
+            return None
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            low, high = (low, middle) if self.power(middle) >= POWER else (middle, high)
+        return high
+
+
+@lru_cache
+def _least_falls(most: int, tail: float, mid_p: bool) -> IntArray:
+    """Return how many falls McNemar's test finds significant, of 1 to `most` changes; more than these if none are."""
+    import numpy as np
+    from scipy.special import bdtr
+
+    least = []
+    for changes in range(1, most + 1):
+        below = bdtr(np.arange(changes + 1), changes, 0.5)
+        at_least = 1 - np.concatenate([[0.0], below[:-1]])
+        p_values = (at_least + 1 - below) / 2 if mid_p else at_least
+        # A test never finds what the fewest changes that its level takes all show: see `sign_tails`.
+        significant = np.flatnonzero(np.maximum(p_values, 0.5**changes) <= tail)
+        least.append(int(significant[0]) if significant.size else changes + 1)
+    return np.array(least)

@@ -181,8 +181,10 @@ def test_a_verdict_names_value_limit_and_what_was_expected() -> None:
     assert (failed.outcome, failed.limit) == ("failed", 0.5)
     assert failed.value == pytest.approx(0.4)
     assert failed.reason == "mean(f1) is 0.4000, expected >= 0.5"
-    near = parse_gate("mean(f1) >= 0.40000001").judge(result())
-    assert near.reason == "mean(f1) is 0.40000000, expected >= 0.40000001"
+    near = parse_gate("mean(f1) >= 0.400000004").judge(result())
+    assert near.reason == "mean(f1) is 0.4000, expected >= 0.400000004"
+    near = parse_gate("mean(f1) <= 0.39999999").judge(result())
+    assert near.reason == "mean(f1) is 0.4000, expected <= 0.39999999"
 
 
 def test_of_two_bounds_the_one_that_is_missed_is_reported() -> None:

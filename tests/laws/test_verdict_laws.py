@@ -337,7 +337,12 @@ def test_gate_table_and_plan_have_one_detectable_drop(tmp_path: Path) -> None:
         assert f"minimum detectable drop {table.detectable:.4f}" in found.reason
         binary = len(set(olds)) == 2
         plan = Plan(ScoreSpread(float(np.var(news - olds))), room=float(np.mean(olds)), reach=1.0 if binary else None)
-        assert plan.detectable(60) == pytest.approx(table.detectable, rel=0.03)
+        planned = plan.detectable(60)
+        assert planned is not None
+        if binary:  # counted, where a run gives an upper bound
+            assert 0.7 * table.detectable < planned <= table.detectable
+        else:
+            assert planned == pytest.approx(table.detectable, rel=0.03)
 
 
 def test_the_power_of_a_drop_is_that_of_the_gate_which_decides(tmp_path: Path) -> None:

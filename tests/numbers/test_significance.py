@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from pytest_llmeval.numbers import chance_to_find, compare, detectable_shift
+from pytest_llmeval.numbers import ChangedShares, compare, detectable_shift
 from pytest_llmeval.numbers._intervals import Resampled
 from pytest_llmeval.numbers._significance import (
     acceleration,
@@ -208,11 +208,20 @@ def test_the_detectable_shift_is_found_with_its_power() -> None:
     assert stats.norm.sf(stats.norm.ppf(0.975) - shift / 0.02) == pytest.approx(0.8)
 
 
-@pytest.mark.parametrize("binary", [False, True])
-def test_what_is_detectable_is_found_with_the_power_of_the_same_test(binary: bool) -> None:
-    shift = detectable_shift(0.02, 0.95, 50, binary=binary)
-    assert chance_to_find(shift, 0.02, 0.95, 50, binary=binary) == pytest.approx(0.8)
-    assert chance_to_find(shift / 2, 0.02, 0.95, 50, binary=binary) < 0.5
+@pytest.mark.parametrize(
+    ("units", "changed", "room"), [(12, 0.4, 0.7), (20, 0.05, 0.95), (60, 0.3, 0.6), (150, 0.1, 0.9)]
+)
+def test_the_power_of_answers_of_0_and_1_is_that_of_the_test_which_decides(
+    units: int, changed: float, room: float
+) -> None:
+    shares = ChangedShares(changed, room, units, 0.025)
+    drop = shares.detectable()
+    assert drop is not None
+    rises = max(0.0, changed / 2 - drop * (1 - room))
+    drawn = np.random.default_rng(units).multinomial(units, [drop + rises, rises, 1 - drop - 2 * rises], 4000)
+    found = [sign_tails(int(rose), int(fell)).below <= 0.025 for fell, rose, _ in drawn]
+    assert shares.power(drop) == pytest.approx(0.8, abs=0.005)
+    assert np.mean(found) == pytest.approx(0.8, abs=0.03)
 
 
 def test_few_changes_are_unlikely_where_many_are_needed() -> None:

@@ -79,15 +79,15 @@ def test_repeats_show_what_more_of_them_bring(suite: str, capsys: pytest.Capture
     lines = printed(capsys, suite, "--report", path, "--drop", "0.2")
     assert lines[0] == "s (s.eval.yaml): 40 cases"
     assert lines[2] == "exact_match: repeats of r.json; a change is taken to move all cases alike"
-    assert lines[3] == "this suite finds a drop of 0.3132 in 80 of 100 runs (95% confidence)"
+    assert lines[3] == "this suite finds a drop of 0.3231 in 80 of 100 runs (95% confidence)"
     assert lines[4].split() == ["drop", "chance", "cases", "x", "1", "cases", "x", "3", "cases", "x", "10"]
-    assert lines[5].split() == ["0.2", "0.4321", "#########", "99", "33", "10"]
-    assert lines[6] == "twice the cases: 0.2215; twice the repeats: 0.2215"
+    assert lines[5].split() == ["0.2", "0.3976", "########", "101", "36", "13"]
+    assert lines[6] == "twice the cases: 0.2249; twice the repeats: 0.2285"
     assert lines[7] == "cases and repeats pay alike, as long as a change moves all cases alike"
     assert main(["--json", "power", suite, "--report", path, "--drop", "0.2", "--drop", "5"]) == 0
     (plan,) = json.loads(capsys.readouterr().out)["result"]["plans"]
-    assert plan["detectable"] == pytest.approx(0.3132, abs=1e-4)
-    assert plan["drops"] == [{"drop": 0.2, "chance": pytest.approx(0.4321, abs=1e-4), "cases": 99}]
+    assert plan["detectable"] == pytest.approx(0.3231, abs=1e-4)
+    assert plan["drops"] == [{"drop": 0.2, "chance": pytest.approx(0.3976, abs=1e-4), "cases": 101}]
 
 
 def test_two_runs_with_repeats_tell_cases_from_repeats(suite: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -104,7 +104,8 @@ def test_a_single_run_without_repeats_gives_a_bound(suite: str, capsys: pytest.C
     lines = printed(capsys, suite, "--report", path, "--drop", "0.1")
     assert "scores of r.json, an upper bound" in lines[2]
     needed = 2 * np.var(column, ddof=1) * (1.959964 + 0.841621) ** 2 / 0.1**2
-    assert lines[5].split()[-1] == str(int(np.ceil(needed)))
+    # Falls of right answers leave fewer to change by luck.
+    assert 0.95 * needed < int(lines[5].split()[-1]) < needed
     assert lines[6].endswith("what repeats bring is not known without --within or a --report of repeats")
 
 
@@ -165,8 +166,8 @@ def test_clusters_of_like_cases_need_more_cases(suite: str, capsys: pytest.Captu
 def test_stated_deviations_need_no_run(suite: str, capsys: pytest.CaptureFixture[str]) -> None:
     lines = printed(capsys, suite, "--within", "0.3", "--between", "0.1", "--drop", "0.05")
     assert lines[2] == "any metric: as stated"
-    assert lines[5].split()[-3:] == ["597", "220", "88"]
-    assert lines[-1] == "more cases pay: no number of repeats finds less than 0.0443"
+    assert lines[5].split()[-3:] == ["599", "223", "91"]
+    assert lines[-1] == "more cases pay: no number of repeats finds less than 0.0457"
 
 
 def test_the_plot_is_a_picture_with_three_curves_for_each_metric(suite: str) -> None:

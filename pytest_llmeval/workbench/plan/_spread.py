@@ -14,10 +14,11 @@ from pytest_llmeval.gates import ChangeGate, split_statistic
 from pytest_llmeval.numbers import (
     POWER,
     CaseStatistics,
+    ChangedShares,
     Table,
-    chance_to_find,
     columns_of,
     detectable_shift,
+    normal_cdf,
     normal_quantile,
     present,
     weighted_ratios,
@@ -71,7 +72,8 @@ class Plan:
         share: Of the cases, that of the smallest group that is judged on its own.
         cluster: Mean number of cases of a cluster.
         safe: Whether safety is to be proven, so that drops are limits that an equally good run is to meet.
-        reach: The range of the metric if each case has one of its ends as its score: falls then add to the scatter.
+        reach: The range of the metric if each case has one of its ends as its score, which McNemar's test counts.
+        mid_p: Whether that counts what was seen by half.
     """
 
     spread: ScoreSpread
@@ -84,25 +86,33 @@ class Plan:
     cluster: float = 1.0
     safe: bool = False
     reach: float | None = None
+    mid_p: bool = True
 
     def detectable(self, cases: int, repeats: int = 1) -> float | None:
         """Return the smallest true drop that is found in 80 of 100 runs; ``None`` where no possible one is."""
+        if self.reach and (answers := self._answers(cases, repeats)):
+            share = answers.detectable() if cases >= self._fewest else None
+            return None if share is None else self.reach * share
         return self._possible(cases, self._deviation(cases, repeats))
 
     def limit(self, cases: int) -> float | None:
         """Return what `detectable` comes down to with ever more repeats."""
         return self._possible(cases, math.sqrt(self.spread.between / (self.share * cases)))
 
+    def _answers(self, cases: int, repeats: int) -> ChangedShares | None:
+        """Return the pairs that McNemar's test counts; ``None`` if another test decides."""
+        if self.reach is None or repeats > 1 or self.allowed or self.runs or self.safe or self.cluster > 1:
+            return None
+        changed = min(1.0, self.spread.of_case(repeats) / self.reach**2)
+        room = min(1.0, self.room / self.reach)
+        return ChangedShares(changed, room, round(self.share * cases), self._tail, self.mid_p)
+
     def _possible(self, cases: int, deviation: float) -> float | None:
-        drop = self.allowed + self._shift(cases, deviation)
+        drop = self.allowed + self._needed(cases) * deviation
         if self.safe and math.isfinite(self.room):
             # What none of the cases is like is not ruled out by them, even if they are alike.
             drop = max(drop, self.room * (1 - self._tail ** (1 / self._units(cases))))
         return drop if drop <= self.room and cases >= self._fewest else None
-
-    @property
-    def _scale(self) -> float:
-        return 1.0 if self.reach is None else self.reach
 
     @property
     def _confidence(self) -> float:
@@ -127,15 +137,15 @@ class Plan:
         """Return the chance that a true drop is found."""
         if drop > self.room or cases < self._fewest:
             return 0.0
+        if self.reach and (answers := self._answers(cases, repeats)):
+            return answers.power(drop / self.reach)
         deviation = self._deviation(cases, repeats)
         if not deviation:
             return float(drop > self.allowed)
         if self.runs:
             shifts = watch_shifts(self._confidence, self.runs)
             return float(shifts.searchsorted((drop - self.allowed) / deviation, "right")) / len(shifts)
-        scale, units = self._scale, self._units(cases)
-        beyond = (drop - self.allowed) / scale
-        return chance_to_find(beyond, deviation / scale, self._confidence, units, binary=self.reach is not None)
+        return normal_cdf((drop - self.allowed) / deviation - self._needed(cases) + normal_quantile(POWER))
 
     def cases(self, drop: float, repeats: int = 1) -> int | None:
         """Return how many cases find a true drop in 80 of 100 runs; ``None`` if it is tolerated, or impossible."""
@@ -160,14 +170,13 @@ class Plan:
                 return repeats
         return None
 
-    def _shift(self, cases: int, deviation: float) -> float:
-        """Return how far beyond what is tolerated a drop is that is found in 80 of 100 runs."""
+    def _needed(self, cases: int) -> float:
+        """Return how many deviations beyond what is tolerated a drop is that is found in 80 of 100 runs."""
         import numpy as np
 
         if self.runs:
-            return deviation * float(np.quantile(watch_shifts(self._confidence, self.runs), POWER))
-        scale, units = self._scale, self._units(cases)
-        return scale * detectable_shift(deviation / scale, self._confidence, units, binary=self.reach is not None)
+            return float(np.quantile(watch_shifts(self._confidence, self.runs), POWER))
+        return detectable_shift(1.0, self._confidence, self._units(cases))
 
     def _deviation(self, cases: int, repeats: int) -> float:
         return math.sqrt(self.spread.of_case(repeats) / (self.share * cases))
@@ -456,7 +465,8 @@ def planned(
         share=min(sizes) / len(sources.suite.cases) if sizes else 1.0,
         cluster=cluster,
         safe=gate.proves_safety,
-        reach=None if gate.proves_safety or gate.watched_runs else reach,
+        reach=reach,
+        mid_p=gate.test != "mcnemar",
     )
     beside = sources.together(gate)
     return Planned(name, gate, plan, basis, confidence, cluster_by, cluster, groups=len(sizes), gates=beside)
