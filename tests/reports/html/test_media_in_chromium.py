@@ -44,7 +44,7 @@ def test_pictures_are_drawn_side_by_side_with_their_difference_and_contents_do_n
     assert "img-src" not in html
     assert len(head_of(html)["media"]) == COUNT + 2
     browser.driver.set_window_size(width, 900)
-    browser.open(path, "case=0/c7")
+    browser.open(path, "view=cases&case=0/c7")
     browser.until("[...document.querySelectorAll('canvas')].filter((each) => each.dataset.drawn).length === 4")
     sizes = browser.run("return [...document.querySelectorAll('canvas')].map((each) => [each.width, each.height])")
     assert sizes == [[16, 12]] * 4
@@ -53,7 +53,7 @@ def test_pictures_are_drawn_side_by_side_with_their_difference_and_contents_do_n
     assert corners == [[0, 7, 248, 255], [0, 6, 249, 255], [0, 7, 248, 255], [0, 1, 1, 255]]
     line = f"image/png, 16 x 12, {len(FACES[7])} B, sha256 {form_of(Media(data=FACES[7]))['sha256'][:12]}"
     assert browser.texts(".medium p")[0] == line
-    browser.go("case=0/odd")
+    browser.go("view=cases&case=0/odd")
     browser.until("document.querySelector('.medium a')")
     assert browser.run("return document.querySelector('.medium a').getAttribute('href')") == "manual%20of%20us.pdf"
     browser.until("document.querySelectorAll('canvas[data-drawn]').length === 1")
