@@ -109,7 +109,7 @@ if TYPE_CHECKING:
         text_with_media,
         with_media,
     )
-    from pytest_llmeval.core._media_forms import is_media, media_in, media_line, replaced_media
+    from pytest_llmeval.core._media_forms import MediaForm, is_media, media_in, media_line, replaced_media, size_text
     from pytest_llmeval.core._observation import FloatArray, Observation, Sums, Totals, abstained_of
     from pytest_llmeval.core._rereading import WrittenObject
     from pytest_llmeval.core._results import (
@@ -354,10 +354,12 @@ _HOMES = {
         "with_media",
     ),
     "_media_forms": (
+        "MediaForm",
         "is_media",
         "media_in",
         "media_line",
         "replaced_media",
+        "size_text",
     ),
     "_observation": (
         "FloatArray",
