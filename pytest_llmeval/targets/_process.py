@@ -1,6 +1,7 @@
 """The state of the process that a call of the user's code leaves as it was."""
 
 import inspect
+import itertools
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -9,7 +10,9 @@ from typing import Any, Final
 
 from pytest_llmeval.core import PredictionError
 
-_STREAMS: Final = ("stdout", "stderr")
+_STREAMS: Final = ("stdout", "stderr", "__stdout__", "__stderr__")
+_ENDINGS: Final = {"close": "closes", "detach": "detaches"}
+"""Methods after which a stream can no longer be written to, and what a call of them does."""
 _lock = threading.Lock()
 _restore: list[Callable[[], object]] = []
 _calls = 0
@@ -28,7 +31,8 @@ def kept_process() -> Iterator[None]:
     hook: Any = threading.excepthook or threading.__excepthook__  # type: ignore[truthy-function]  # not by users
     with _lock:
         if _calls == 0:
-            _restore.extend((*map(_keep_open, _STREAMS), _keep_recursion_limit()))
+            _restore.extend(itertools.starmap(_keep_open, itertools.product(_STREAMS, _ENDINGS)))
+            _restore.append(_keep_recursion_limit())
         _calls += 1
     try:
         yield
@@ -43,24 +47,24 @@ def kept_process() -> Iterator[None]:
         raise PredictionError("the target set threading.excepthook to None, without which no thread can start")
 
 
-def _keep_open(name: str) -> Callable[[], object]:
-    """Have a stream refuse to be closed by others than pytest, which made it; return what ends that."""
+def _keep_open(name: str, ending: str) -> Callable[[], object]:
+    """Have a stream refuse to be ended by others than pytest, which made it; return what ends that."""
     stream = getattr(sys, name)
-    close: Callable[[], object] = getattr(stream, "close", lambda: None)
+    original: Callable[[], object] = getattr(stream, ending, lambda: None)
 
-    def refuse() -> None:
+    def refuse() -> object:
         frame = inspect.currentframe()
         caller = frame.f_back if frame else None
         if caller is None or not str(caller.f_globals.get("__name__")).startswith("_pytest."):
-            raise ValueError(f"the target closes sys.{name}, which the cases after it need")
-        close()  # at the end of a run that leaves a call behind
+            raise ValueError(f"the target {_ENDINGS[ending]} sys.{name}, which the cases after it need")
+        return original()  # at the end of a run that leaves a call behind
 
     def end() -> None:
         with suppress(AttributeError):
-            del stream.close
+            delattr(stream, ending)
 
     with suppress(AttributeError):
-        stream.close = refuse
+        setattr(stream, ending, refuse)
     return end
 
 

@@ -32,6 +32,8 @@ async def answer_later(word):
     [
         ("sys.stdout.close()", "the target closes sys.stdout"),
         ("sys.stderr.close()", "the target closes sys.stderr"),
+        ("sys.stdout.detach()", "the target detaches sys.stdout"),
+        ("sys.__stdout__.close()", "the target closes sys.__stdout__"),
         ("sys.setrecursionlimit(60)", "the target sets a recursion limit of 60"),
         ("threading.excepthook = None", "the target set threading.excepthook to None"),
     ],
