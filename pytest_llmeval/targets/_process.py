@@ -13,6 +13,7 @@ from pytest_llmeval.core import PredictionError
 _STREAMS: Final = ("stdout", "stderr", "__stdout__", "__stderr__")
 _ENDINGS: Final = {"close": "closes", "detach": "detaches"}
 """Methods after which a stream can no longer be written to, and what a call of them does."""
+_HOOKED: Final[tuple[Any, ...]] = (threading, sys)
 _lock = threading.Lock()
 _restore: list[Callable[[], object]] = []
 _calls = 0
@@ -28,7 +29,7 @@ def kept_process() -> Iterator[None]:
         PredictionError: The call has changed what cannot be refused.
     """
     global _calls  # noqa: PLW0603 (of the process)
-    hook: Any = threading.excepthook or threading.__excepthook__  # type: ignore[truthy-function]  # not by users
+    hooks: list[tuple[Any, Any]] = [(module, module.excepthook or module.__excepthook__) for module in _HOOKED]
     with _lock:
         if _calls == 0:
             _restore.extend(itertools.starmap(_keep_open, itertools.product(_STREAMS, _ENDINGS)))
@@ -37,14 +38,16 @@ def kept_process() -> Iterator[None]:
     try:
         yield
     finally:
-        if is_lost := threading.excepthook is None:
-            threading.excepthook = hook
+        lost = [module for module, _ in hooks if module.excepthook is None]
+        for module, hook in hooks:
+            module.excepthook = module.excepthook or hook
         with _lock:
             _calls -= 1
             while _calls == 0 and _restore:
                 _restore.pop()()
-    if is_lost:
-        raise PredictionError("the target set threading.excepthook to None, without which no thread can start")
+    if lost:
+        name = lost[0].__name__
+        raise PredictionError(f"the target set {name}.excepthook to None, without which no thread can start")
 
 
 def _keep_open(name: str, ending: str) -> Callable[[], object]:

@@ -36,6 +36,7 @@ async def answer_later(word):
         ("sys.__stdout__.close()", "the target closes sys.__stdout__"),
         ("sys.setrecursionlimit(60)", "the target sets a recursion limit of 60"),
         ("threading.excepthook = None", "the target set threading.excepthook to None"),
+        ("sys.excepthook = None", "the target set sys.excepthook to None"),
     ],
 )
 def test_the_case_that_changes_the_process_fails_alone(project: "Project", harm: str, reason: str, target: str) -> None:
