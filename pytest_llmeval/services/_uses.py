@@ -3,7 +3,6 @@
 import builtins
 import importlib.util
 import os
-import sqlite3
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -328,6 +327,8 @@ class _Watch:
         self._replace(builtins, "__import__", self._importing(builtins.__import__))
         self._replace(importlib, "import_module", self._importing(importlib.import_module))
         self._replace(importlib.util, "find_spec", self._finding(importlib.util.find_spec))
+        import sqlite3  # where cases are watched, and in no other run
+
         for module in (sqlite3, sqlite3.dbapi2):
             self._replace(module, "connect", self._connecting(module.connect))
         self._replace(os.environ, "__class__", _Environment)
