@@ -3,7 +3,9 @@
 import os
 import shlex
 import shutil
+import sys
 from argparse import Action
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -218,11 +220,12 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def project(files: Path, here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the current folder, which has the files."""
+def project(files: Path, here: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Yield the current folder, which has the files."""
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     shutil.copytree(files, here, dirs_exist_ok=True)
-    return here
+    yield here
+    sys.modules.pop("bot", None)  # other tests have modules of this name
 
 
 def says(line: Line, output: str) -> bool:

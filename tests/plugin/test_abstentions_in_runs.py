@@ -1,6 +1,7 @@
 """Complete runs in which answers turn into ones that make no claim."""
 
 import json
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -186,5 +187,6 @@ def test_repeats_that_abstain_count_alike_in_shards_samples_stopped_runs_and_scr
     # 30 cases fall from 1 to 0.5, 5 stay at 0.5 and 5 at 0: silence is no better than an answer that is wrong.
     for name in ("whole", "sampled"):
         assert ran.suites[name]["gates"][0]["value"] == pytest.approx(30 * 0.5 / 40)
+    monkeypatch.delitem(sys.modules, "bot", raising=False)  # of another test
     (drop, _) = ev.suite.from_file(project.path / "whole.eval.json").run(progress=False).gates
     assert (drop.outcome, drop.reason) == tuple(ran.suites["whole"]["gates"][0][key] for key in ("outcome", "reason"))
