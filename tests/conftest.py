@@ -35,7 +35,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 FIRST = (
-    "test_public_api.py",  # `mypy` of .ci/run comes to find what it has checked
+    "test_public_api.py",
     *("test_page_in_chromium.py", "test_projects.py"),
     *("test_cache_kills.py", "test_same_report_everywhere.py", "test_published_tables.py"),
 )
