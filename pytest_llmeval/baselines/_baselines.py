@@ -322,7 +322,10 @@ def weigh_rises(
     by_metric: dict[str, Difference] = {}
     for clusters, names in by_label.items():
         by_metric |= differences(pairing, pairing.everything(), names, confidence=_CONFIDENCE, cluster_by=clusters)
-    return [_weigh_rise(each, by_metric[each.metric]) if each.metric in by_metric else each for each in verdicts]
+    return [
+        _weigh_rise(verdict, by_metric[verdict.metric]) if verdict.metric in by_metric else verdict
+        for verdict in verdicts
+    ]
 
 
 def _weigh_rise(verdict: SnapshotVerdict, difference: Difference) -> SnapshotVerdict:

@@ -301,7 +301,7 @@ def _block(value: Any, indent: str) -> Iterator[str]:
             yield from _block(value[key], deeper)
         yield f"\n{indent}}}"
     elif isinstance(value, tuple) and value:
-        items = f",\n{deeper}".join(_score_line(each) for each in value)
+        items = f",\n{deeper}".join(_score_line(entry) for entry in value)
         yield f"[\n{deeper}{items}\n{indent}]"
     else:
         yield _score_line(value)

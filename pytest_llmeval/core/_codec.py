@@ -437,7 +437,9 @@ _CONVERTED_BY: Final[Mapping[str, Callable[[Any], Any]]] = {
     "__dataclass_fields__": lambda value: {
         each.name: getattr(value, each.name) for each in fields(value) if hasattr(value, each.name)
     },
-    "__attrs_attrs__": lambda value: {each.name: getattr(value, each.name) for each in value.__attrs_attrs__},
+    "__attrs_attrs__": lambda value: {
+        attribute.name: getattr(value, attribute.name) for attribute in value.__attrs_attrs__
+    },
     "tolist": lambda value: value.tolist(),
     "to_list": lambda value: value.to_list(),
     "as_py": lambda value: value.as_py(),

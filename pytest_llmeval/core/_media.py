@@ -430,7 +430,7 @@ def media_from(value: Any) -> Media | None:
     if isinstance(value, bytes | bytearray | memoryview):
         return _media_from_bytes(bytes(value))
     convert = _OF_LIBRARIES.get(type(value).__module__.partition(".")[0])
-    return None if convert is None else convert(value, {each.__name__ for each in type(value).__mro__})
+    return None if convert is None else convert(value, {base.__name__ for base in type(value).__mro__})
 
 
 def _of_pillow(value: Any, kinds: AbstractSet[str]) -> Media | None:

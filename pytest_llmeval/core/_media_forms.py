@@ -48,7 +48,7 @@ def replaced_media(value: Any, replace: Callable[[MediaForm], Any]) -> Any:
         held = {name: replaced_media(each, replace) for name, each in value.items()}
         return value if all(held[name] is each for name, each in value.items()) else held
     if type(value) is list:
-        items = [replaced_media(each, replace) for each in value]
+        items = [replaced_media(item, replace) for item in value]
         return value if all(new is old for new, old in zip(items, value, strict=True)) else items
     return value
 

@@ -74,8 +74,9 @@ def _decimals(form: Any, place: Place) -> Iterator[tuple[Place, str]]:
 def _readings(data: Any, value: Any) -> Iterator[tuple[str, Any]]:
     """Yield digest and form of the parts of JSON data that are read as the type of an object."""
     if type(value) is dict and type(data) is dict:
-        for key in data.keys() & value.keys():
-            yield from _readings(data[key], value[key])
+        for key in data:
+            if key in value:
+                yield from _readings(data[key], value[key])
     elif type(value) is list and type(data) is list and len(value) == len(data):
         for item, held in zip(data, value, strict=True):
             yield from _readings(item, held)

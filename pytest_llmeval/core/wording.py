@@ -54,9 +54,9 @@ def number_beside(value: float | None, *limits: float | None) -> str:
     text = number(value)
     if value is None:
         return text
-    apart = [each for each in limits if each is not None and abs(value - each) > _SAME]
+    apart = [limit for limit in limits if limit is not None and abs(value - limit) > _SAME]
     for decimals in range(5, _MOST_DECIMALS + 1):
-        if all((float(text) < each, float(text) > each) == (value < each, value > each) for each in apart):
+        if all((float(text) < limit, float(text) > limit) == (value < limit, value > limit) for limit in apart):
             break
         text = f"{value:.{decimals}f}"
     return text

@@ -469,7 +469,8 @@ def _patterns_of(schema: Any) -> Iterator[str]:
         part = waiting.pop()
         if isinstance(part, Mapping):
             waiting += part.values()
-            yield from (each for each in (part.get("pattern"),) if isinstance(each, str))
+            if isinstance(pattern := part.get("pattern"), str):
+                yield pattern
             if isinstance(part.get("patternProperties"), Mapping):
                 yield from map(str, part["patternProperties"])
         elif isinstance(part, list | tuple):

@@ -140,7 +140,7 @@ def _message_author(message: Any) -> Literal["user", "assistant"] | None:
         return None
     role = message.get("role", message.get("kind", message.get("type")))
     if role in _USERS or (
-        role == "request" and any(_part_type(each) == "user-prompt" for each in _message_parts(message))
+        role == "request" and any(_part_type(part) == "user-prompt" for part in _message_parts(message))
     ):
         return "user"
     return "assistant" if role in _ASSISTANTS else None

@@ -582,12 +582,12 @@ def _verdict(
         notes.append(
             f"{sum(bool(each.word) for each in judged)} gates on changes are one family, with the level of one"
         )
-    alike = dict.fromkeys(match for each in judged for match in _ALIKE.findall(each.reason))
+    alike = dict.fromkeys(match for verdict in judged for match in _ALIKE.findall(verdict.reason))
     notes += alike
     facts = structs.replace(
         facts,
-        reasons=[each.reason for each in judged if each.outcome == "undecided"],
-        alike=[each.rpartition("cluster_by: ")[2] for each in alike],
+        reasons=[verdict.reason for verdict in judged if verdict.outcome == "undecided"],
+        alike=[text.rpartition("cluster_by: ")[2] for text in alike],
     )
     notes += [f"no score, and no gate reads it: {each}" for each in _ungated_errors(finished)]
     if not known and not facts.new:

@@ -82,7 +82,7 @@ class Panel:
         """The judges by name, each of its own."""
         if isinstance(self.judges, Mapping):
             return dict(self.judges)
-        return dict(zip(numbered([_name_of_judge(each) for each in self.judges]), self.judges, strict=True))
+        return dict(zip(numbered([_name_of_judge(judge) for judge in self.judges]), self.judges, strict=True))
 
     @property
     def least(self) -> int:

@@ -233,14 +233,16 @@ class Reduced(WrappedEvaluator):
             return frozenset()
         metrics = self.evaluator.describe()
         return frozenset(
-            _metric_family(each.name) for each in metrics if each.high is None or not each.higher_is_better
+            _metric_family(metric.name) for metric in metrics if metric.high is None or not metric.higher_is_better
         )
 
     def _averages(self, name: str) -> bool:
         return self.repeats.reduce == "mean" or _metric_family(name) in self._averaged
 
     def _metric(self, name: str) -> Metric:
-        return next(each for each in self.evaluator.describe() if _metric_family(each.name) == _metric_family(name))
+        return next(
+            metric for metric in self.evaluator.describe() if _metric_family(metric.name) == _metric_family(name)
+        )
 
     def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Return the evaluator's own formula for ``mean``, else means over cases."""

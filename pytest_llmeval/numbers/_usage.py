@@ -380,7 +380,7 @@ def money_of(records: Sequence[CaseRecord], cascades: Mapping[str, CascadeUse], 
     spent = SpentMoney(
         judges=_known_sum([call.cost_usd for call in fresh if not call.user]),
         users=_known_sum([call.cost_usd for call in fresh if call.user]),
-        targets=_known_sum([each.cost_usd for each in usages if each.origin == "run"]),
+        targets=_known_sum([usage.cost_usd for usage in usages if usage.origin == "run"]),
     )
     return Money(spent, SavedMoney(_known_sum([*stored, *recorded]), cascade=None if price is None else left * price))
 

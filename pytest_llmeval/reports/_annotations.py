@@ -58,4 +58,4 @@ def _failures(report: RunReport) -> Iterator[_Failure]:
 
 def _escaped(text: str, more: str = "") -> str:
     """Escape text for a workflow command; a property must not have the characters that end it either."""
-    return "".join(f"%{ord(each):02X}" if each in f"%\r\n{more}" else each for each in text)
+    return "".join(f"%{ord(character):02X}" if character in f"%\r\n{more}" else character for character in text)

@@ -644,18 +644,18 @@ class Survival(Struct, frozen=True):
     @property
     def mutants(self) -> int:
         """How many mutants there are."""
-        return sum(each.mutants for each in self.kinds)
+        return sum(kind.mutants for kind in self.kinds)
 
     @property
     def undecided(self) -> int:
         """How many mutants only a judge could notice."""
-        return sum(each.undecided for each in self.kinds)
+        return sum(kind.undecided for kind in self.kinds)
 
     @property
     def rate(self) -> float | None:
         """The share of the mutants decided that survived, in [0, 1]; ``None`` without any."""
         decided = self.mutants - self.undecided
-        return sum(each.survived for each in self.kinds) / decided if decided else None
+        return sum(kind.survived for kind in self.kinds) / decided if decided else None
 
     def weaknesses(self, limit: float) -> Iterator[str]:
         """Yield the weaknesses of a suite, a sentence each, with advice.

@@ -85,7 +85,7 @@ def _headline_of_gate(run: RunReport, place: int, gate: GateResult, before: Mapp
 
 def _headline(run: RunReport, place: int, cause: str, worse: Sequence[CaseReport], noun: str) -> Headline:
     suite = run.suites[place]
-    alone = len({(each.path, each.base_name) for each in run.suites}) == 1
+    alone = len({(suite.path, suite.base_name) for suite in run.suites}) == 1
     name = suite.variant if alone else suite.suite
     shared = ""
     if noun:

@@ -152,7 +152,7 @@ def verdicts_of(report: RunReport) -> list[dict[str, Any]]:
 
 def to_errors(report: RunReport) -> dict[str, Any]:
     """Return the error analysis as JSON data. It holds nothing that differs between two runs over the same data."""
-    return {"schema_version": SCHEMA_VERSION, "suites": [_error_analysis(each) for each in report.suites]}
+    return {"schema_version": SCHEMA_VERSION, "suites": [_error_analysis(suite) for suite in report.suites]}
 
 
 def _error_analysis(suite: SuiteReport) -> dict[str, Any]:

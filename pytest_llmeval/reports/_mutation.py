@@ -29,7 +29,7 @@ def _survival_lines(survival: Survival, limit: float) -> Iterator[str]:
         if not kinds:
             continue
         headers = ["", "made", word, "95% interval"]
-        rows = [[each.name, each.mutants, _survivor_share(each.rate), _survivor_interval(each)] for each in kinds]
+        rows = [[kind.name, kind.mutants, _survivor_share(kind.rate), _survivor_interval(kind)] for kind in kinds]
         if kinds is survival.kinds:
             headers += [*(["undecided"] if judged else []), "and no metric fell of"]
             for row, each in zip(rows, kinds, strict=True):

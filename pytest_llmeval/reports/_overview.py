@@ -290,7 +290,7 @@ def warnings(suite: SuiteReport, reasons: Sequence[str] = ()) -> Iterator[Line]:
         if each.outcome == "not_judged" or each.metric == EVERYTHING:
             yield Line(printable(f"{suite.suite}: snapshot {each.reason}"), "yellow")
     yield from not_judged(suite, f"{suite.suite}: ")
-    past = [each for each in past_limits(suite.gates) if not any(reason in each for reason in reasons)]
+    past = [text for text in past_limits(suite.gates) if not any(reason in text for reason in reasons)]
     yield from (Line(printable(f"{suite.suite}: {each}"), "yellow") for each in past)
     undecided = [gate for gate in suite.gates if gate.outcome == "undecided"]
     if undecided:

@@ -255,7 +255,7 @@ def system_tables(report: SystemsReport, *, metrics: Sequence[str], joined: bool
         title = f"strength by {strengths.label} (Bradley-Terry with ties, {counted(strengths.pairs, 'pair')})"
         yield TextTable(title, ("system", "strength", between), strong)
     headers = ("metric", "system", "value", between, "change", between, "p", "win/tie/loss")
-    changes = {metric: [(metric, *_system_change(each, metric)) for each in report.systems] for metric in metrics}
+    changes = {metric: [(metric, *_system_change(system, metric)) for system in report.systems] for metric in metrics}
     against = f"against {report.reference}, case by case (p by Holm's method)"
     if joined:
         yield TextTable(f"all {against}", headers, [row for rows in changes.values() for row in rows], (0, 1))

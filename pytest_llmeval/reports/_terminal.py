@@ -382,7 +382,9 @@ _SIGNS = {
 def _broken_tolerance(suite: SuiteReport, gate: GateResult) -> str:
     """Return the tolerance of the approved score that fell with a gate; empty if none did."""
     metrics = gated_metrics([gate.gate]) if gate.fallen else []
-    reasons = (each.reason for each in suite.snapshot if each.outcome == "failed" and each.metric in metrics)
+    reasons = (
+        verdict.reason for verdict in suite.snapshot if verdict.outcome == "failed" and verdict.metric in metrics
+    )
     return next(reasons, "").partition("; ")[2]
 
 

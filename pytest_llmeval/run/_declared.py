@@ -622,7 +622,7 @@ def declared_suite(path: Path, root: Path) -> Suite:
         module = next(loaded, None) or import_file(file, file.stem)
     except Exception as error:  # a user's module may raise anything
         raise LlmevalError(f"{file}: cannot be imported: {format_error(error)}{origin(error)}") from error
-    every = {id(each): each for each in vars(module).values() if isinstance(each, Suite)}
+    every = {id(suite): suite for suite in vars(module).values() if isinstance(suite, Suite)}
     matches = [each for each in every.values() if each.path.name == path.name]
     if len(matches) != 1:
         raise LlmevalError(f"{file}: found {len(matches)} suites {path.name.partition(IN_MODULE)[2]!r}, expected one")

@@ -142,7 +142,7 @@ def report_suite(judged: JudgedSuite, scope: RunScope) -> SuiteReport:
     contents, compared = judged.measured.run.contents, compared_metrics(suite, result)
     has_baseline = judged.collected.baseline is not None or scope.keeper.settings(suite) is not None
     compares = stop is None and not judged.incomplete and has_baseline
-    fell = any(each.outcome == "failed" for each in judged.snapshot.verdicts)
+    fell = any(verdict.outcome == "failed" for verdict in judged.snapshot.verdicts)
     return suite_report(
         suite.name + "".join(f"[{part}]" for part in (key.test, key.variant) if part),
         key.display_path,

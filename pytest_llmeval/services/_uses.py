@@ -72,9 +72,9 @@ class UseRecord:
         self.aside: set[Path] = set()
         self._prefix = f"{self.top}{os.sep}"
         self._package, self._python = f"{Path(__file__).parent.parent}{os.sep}", f"{Path(os.__file__).parent}{os.sep}"
-        installed = [f"{each}{os.sep}" for each in (sys.prefix, sys.base_prefix)]
+        installed = [f"{folder}{os.sep}" for folder in (sys.prefix, sys.base_prefix)]
         installed += [self._package] * (not self._package.startswith(self._prefix))
-        self._installed = tuple(each for each in installed if not self._prefix.startswith(each))
+        self._installed = tuple(folder for folder in installed if not self._prefix.startswith(folder))
         self._names: dict[str, str | None] = {}
         self._code: dict[str, Any] = {__file__: _PYTHON}
         self._read: set[str] = set()

@@ -101,7 +101,7 @@ class SuiteReading:
             self.fault(path, f"found {label!r} twice, expected distinct names: rename one with 'as' (as_= in Python)")
             return
         self.metrics = self.metrics.extended(built)
-        own = Counter(each.metric.name for each in declared)
+        own = Counter(entry.metric.name for entry in declared)
         for each in declared:
             bare, name = each.metric.name, built.full_name(label, each.metric.family)
             if self._owners.get(name, label) != label or own[bare] > 1:

@@ -64,7 +64,10 @@ class CaseSample(Struct, frozen=True):
 
     def weigh(self, records: Iterable[CaseRecord]) -> list[CaseRecord]:
         """Return records of its cases with their weights."""
-        return [replace(each, weight=self.weights[each.id]) if each.id in self.weights else each for each in records]
+        return [
+            replace(record, weight=self.weights[record.id]) if record.id in self.weights else record
+            for record in records
+        ]
 
     @property
     def report(self) -> SampleReport:
@@ -305,7 +308,7 @@ class SnapshotSettings(SnapshotEntry):
 
     def keeps(self, metric: str) -> bool:
         """Return whether a metric is part of the snapshot."""
-        families = tuple(each.partition("[")[0] + "[" for each in self.excluded if "[" in each)
+        families = tuple(name.partition("[")[0] + "[" for name in self.excluded if "[" in name)
         if metric in self.excluded or metric.startswith(families):
             return False
         return self.metrics is None or metric in self.metrics

@@ -218,7 +218,7 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
     @cached_property
     def opponents(self) -> Sequence[str]:
         """The systems with whose answers its evaluators compare."""
-        return tuple(dict.fromkeys(name for each in self._comparing.values() for name in each.opponents))
+        return tuple(dict.fromkeys(name for evaluator in self._comparing.values() for name in evaluator.opponents))
 
     @cached_property
     def against_approved(self) -> tuple[str, ...]:

@@ -421,7 +421,7 @@ class ModelSystem(Struct, frozen=True, dict=True):
         if self.prompt is not None:
             return [*messages, self.prompt.filled("user", value)]
         if isinstance(value, list) and all(map(_is_message, value)):
-            return [*messages, *(_message(each["role"], each["content"]) for each in value)]
+            return [*messages, *(_message(turn["role"], turn["content"]) for turn in value)]
         return [*messages, _message("user", value)]
 
 

@@ -177,7 +177,7 @@ def _input_types(target: Callable[..., Any]) -> Sequence[Any]:
     """Return the types that an annotation names, those of a union one by one; `Any` where it says nothing."""
     inner = target.func if isinstance(target, partial) else target
     called = inner if inspect.isroutine(inner) else getattr(inner, "__call__", inner)  # noqa: B004 (its annotations)
-    name = next((each for each in _required_parameters(target) if each != "case"), None)
+    name = next((parameter for parameter in _required_parameters(target) if parameter != "case"), None)
     try:
         kind = get_type_hints(called).get(name or "", Any)
     except Exception:  # noqa: BLE001 (annotations are users' code, and need not be importable)
@@ -221,7 +221,7 @@ def in_world(target: Callable[..., Any], world: Any) -> Callable[..., Any]:
         world: The value of the world.
     """
     others = list(_target_parameters(target).values())[1:]
-    second = [each.name for each in _required_parameters(target).values() if each.name != "case"][1:2]
+    second = [parameter.name for parameter in _required_parameters(target).values() if parameter.name != "case"][1:2]
     names = [each.name for each in others if each.name in ("world", *second) and each.kind in _BY_NAME]
     name = "world" if "world" in names else next(iter(names), None)
     return target if name is None else partial(target, **{name: world})

@@ -136,7 +136,7 @@ class Recordings:
         replays, asks = recording_mode(self.mode)
         row = self._row(suite, variant, case, repeat) if replays else None
         if row is None and self.journal is not None:
-            arrived = [each for each in self.journal.read_new() if _is_recording(each) and not _is_left_out(each)]
+            arrived = [row for row in self.journal.read_new() if _is_recording(row) and not _is_left_out(row)]
             self._arrived |= {_place(each): each for each in arrived}
             row = self._arrived_row(suite, variant, case, repeat)
         if row is not None:
@@ -485,7 +485,7 @@ def has_opaque(form: Any, *, inexact: bool = False) -> bool:
         inexact: Count those alone whose texts do not tell them apart either.
     """
     if isinstance(form, dict):
-        return any(has_opaque(each, inexact=inexact) for pair in form.items() for each in pair)
+        return any(has_opaque(part, inexact=inexact) for pair in form.items() for part in pair)
     if isinstance(form, list):
-        return any(has_opaque(each, inexact=inexact) for each in form)
+        return any(has_opaque(part, inexact=inexact) for part in form)
     return isinstance(form, Opaque) and not (inexact and form.is_exact)

@@ -487,13 +487,13 @@ def _doctor(options: Namespace) -> CommandResult:
     findings: list[Finding] = []
     for finding in _findings(options.paths, ask=options.ask):
         if finding.state != "ok" or options.verbose:
-            say([f"{finding.state:<9} {finding.text}", *(f"          fix: {each}" for each in finding.fix)])
+            say([f"{finding.state:<9} {finding.text}", *(f"          fix: {step}" for step in finding.fix)])
         findings.append(finding)
     failing, warnings = (sum(each.state == state for each in findings) for state in ("failing", "warning"))
     summary = f"{failing} failing, {counted(warnings, 'warning')}" if failing or warnings else "all is well"
-    listed = options.verbose or any(each.state != "ok" for each in findings)
+    listed = options.verbose or any(finding.state != "ok" for finding in findings)
     lines = ["", summary] if listed else [summary]
-    return CommandResult(1 if failing else 0, {"findings": [each._asdict() for each in findings]}, lines)
+    return CommandResult(1 if failing else 0, {"findings": [finding._asdict() for finding in findings]}, lines)
 
 
 def _findings(paths: Sequence[Path], *, ask: bool) -> Iterator[Finding]:

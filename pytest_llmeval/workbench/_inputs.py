@@ -137,7 +137,7 @@ class ProjectInputs:
         for path in sorted({*closure.files, *named, *self._declared(suite)}):
             values[self.tree.display(path)] = self._digest(path)
         unknown = [*self._unknown(suite, ways)]
-        values |= self._used_values(suite, used, {each.rstrip("?") for each in closure.packages}, unknown)
+        values |= self._used_values(suite, used, {package.rstrip("?") for package in closure.packages}, unknown)
         compiled = self._add_packages(closure.packages, values, unknown)
         unknown += [] if suite.inputs else compiled
         return Inputs(values, self._rows(suite, ways), tuple(unknown), used)
@@ -187,7 +187,7 @@ class ProjectInputs:
 
     def _texts(self, suite: LoadedSuite) -> set[str]:
         ways = [suite, *(suite.for_variant(name) for name in suite.opponents if name in suite.systems)]
-        options = plain([each.options for each in evaluator_prints(suite).values()])
+        options = plain([evaluator.options for evaluator in evaluator_prints(suite).values()])
         return {*_texts([options, *(plain(getattr(way, key)) for way in ways for key in _KEYS)])}
 
     def _used_values(
@@ -237,7 +237,7 @@ class ProjectInputs:
         """Return a fingerprint of the names in a folder, and of how a function describes each path."""
         try:
             return fingerprint(
-                sorted([each.name, describe(each)] for each in folder.iterdir() if not is_own(each.name))
+                sorted([entry.name, describe(entry)] for entry in folder.iterdir() if not is_own(entry.name))
             )
         except OSError:
             return ""
@@ -376,10 +376,10 @@ def _is_seen_through(package: str) -> bool:
             distribution = metadata.distribution(name)
         except metadata.PackageNotFoundError:  # of another system
             continue
-        if any(each.name.endswith(_COMPILED) for each in distribution.files or ()):
+        if any(file.name.endswith(_COMPILED) for file in distribution.files or ()):
             return False
-        required = [each for each in distribution.requires or () if "extra ==" not in each]
-        waiting += [match[0] for each in required if (match := _REQUIRED.match(each))]
+        required = [requirement for requirement in distribution.requires or () if "extra ==" not in requirement]
+        waiting += [match[0] for requirement in required if (match := _REQUIRED.match(requirement))]
     return True
 
 

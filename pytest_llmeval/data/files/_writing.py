@@ -81,7 +81,7 @@ def write_text(path: Path, parts: Iterable[str]) -> None:
     Raises:
         OSError: It cannot be written; then it is as it was.
     """
-    _write_file(path, (each.encode("utf-8", "backslashreplace") for each in parts))
+    _write_file(path, (part.encode("utf-8", "backslashreplace") for part in parts))
 
 
 def write_bytes(path: Path, data: bytes) -> None:

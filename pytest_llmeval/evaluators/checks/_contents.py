@@ -178,7 +178,7 @@ def _language_check(argument: str | tuple[str, ...]) -> CheckTest:
         from py3langid.langid import RAW_FLOOR
 
     identifier = _language_identifier()
-    codes = [_primary_language(each) for each in ([argument] if isinstance(argument, str) else argument)]
+    codes = [_primary_language(language) for language in ([argument] if isinstance(argument, str) else argument)]
     for code in codes:
         if code not in identifier.labels:
             hint = suggest(code, identifier.labels)
@@ -222,7 +222,8 @@ def _refusal_phrases() -> tuple[tuple[str, re.Pattern[str]], ...]:
     lines = [line for file in sorted(_DATA.glob("refusal.*.txt")) for line in file.read_text("utf-8").splitlines()]
     phrases = [_like_speech(line) for line in lines if line.strip() and not line.startswith("#")]
     return tuple(
-        (each, re.compile(f"{_word_edge(each[0])}{re.escape(each)}{_word_edge(each[-1])}")) for each in phrases
+        (phrase, re.compile(f"{_word_edge(phrase[0])}{re.escape(phrase)}{_word_edge(phrase[-1])}"))
+        for phrase in phrases
     )
 
 

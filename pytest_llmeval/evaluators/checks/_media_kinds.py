@@ -43,7 +43,7 @@ class ImageSize:
     max_height: int | None = None
 
     def __post_init__(self) -> None:
-        options = {each.name: getattr(self, each.name) for each in fields(self)}
+        options = {option.name: getattr(self, option.name) for option in fields(self)}
         if all(value is None for value in options.values()):
             raise ValueError(f"found an empty mapping, expected at least one of {', '.join(options)}")
         for name, value in options.items():
@@ -101,7 +101,7 @@ def _same_bytes(_argument: None) -> CheckTest:
         form, accepted = _medium(subject), _expected_media(subject.case)
         if "url" in form:
             raise UnreadableError(f"{media_line(form)}, whose content is not fetched")
-        return CheckOutcome(form["sha256"] in {each.get("sha256") for each in accepted}, media_line(form))
+        return CheckOutcome(form["sha256"] in {medium.get("sha256") for medium in accepted}, media_line(form))
 
     return test
 

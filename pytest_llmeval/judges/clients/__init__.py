@@ -53,11 +53,11 @@ def _chatting(chat: Callable[[list[dict[str, Any]]], Any]) -> Callable[[JudgeReq
 
 
 def _messages(request: JudgeRequest) -> list[dict[str, Any]]:
-    if not any(each.media for each in request.messages):
-        return [{"role": each.role, "content": each.content} for each in request.messages]
+    if not any(message.media for message in request.messages):
+        return [{"role": message.role, "content": message.content} for message in request.messages]
     from pytest_llmeval.judges.clients._media_parts import openai_content
 
-    return [{"role": each.role, "content": openai_content(each)} for each in request.messages]
+    return [{"role": message.role, "content": openai_content(message)} for message in request.messages]
 
 
 @dataclass(frozen=True)

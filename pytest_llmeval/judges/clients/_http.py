@@ -177,7 +177,7 @@ class OpenAI(Dialect):
             parameters["max_completion_tokens"] = parameters.pop("max_tokens")
         body: dict[str, Any] = {
             "model": request.model,
-            "messages": [{"role": each.role, "content": openai_content(each)} for each in request.messages],
+            "messages": [{"role": message.role, "content": openai_content(message)} for message in request.messages],
         }
         if request.expected_of is not None:
             body |= {"logprobs": True, "top_logprobs": _MOST_ALTERNATIVES}
@@ -303,7 +303,9 @@ class Anthropic(Dialect):
         The interface demands ``max_tokens``, which is 1024 where the user sets none. What other calls begin with
         as well is marked for the prefix cache where it is long enough to be kept there.
         """
-        system = Message("system", "\n\n".join(each.content for each in request.messages if each.role == "system"))
+        system = Message(
+            "system", "\n\n".join(message.content for message in request.messages if message.role == "system")
+        )
         body: dict[str, Any] = {
             "model": request.model,
             "max_tokens": _MAX_TOKENS,

@@ -116,7 +116,7 @@ def _messages(request: JudgeRequest) -> "list[ModelMessage]":
         if answered:
             messages.append(ModelResponse(parts=[TextPart(each.content) for each in group]))
         else:
-            messages.append(ModelRequest(parts=[kinds[each.role](content=_content(each)) for each in group]))
+            messages.append(ModelRequest(parts=[kinds[message.role](content=_content(message)) for message in group]))
     return messages
 
 

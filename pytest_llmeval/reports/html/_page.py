@@ -101,7 +101,7 @@ _MOST_NAMED = 3
 
 def _title(run: RunReport) -> str:
     """Return the verdict and the suites."""
-    names = list(dict.fromkeys(each.base_name for each in run.suites))
+    names = list(dict.fromkeys(suite.base_name for suite in run.suites))
     named = ", ".join(names) if 0 < len(names) <= _MOST_NAMED else counted(len(names), "suite")
     return f"{_WORDS[run.verdict]}: {named}"
 

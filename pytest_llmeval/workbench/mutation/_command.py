@@ -87,7 +87,7 @@ def _mutate(options: Namespace) -> CommandResult:
     suites = [{**published(each), "findings": list(each.weaknesses(limit))} for each in results]
     is_judged = options.changed or options.fail_over is not None
     survived = is_judged and any((each.rate or 0.0) > limit for each in results)
-    lines = [line for each in results for line in survival_lines(each, limit)]
+    lines = [line for result in results for line in survival_lines(result, limit)]
     return CommandResult(1 if survived or (options.changed and faults) else 0, {"suites": suites}, lines)
 
 
