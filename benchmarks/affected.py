@@ -38,9 +38,9 @@ from affected_project import (  # noqa: E402 (those of tests)
 from sides import clean_environment, pytest_command  # noqa: E402 (beside this file)
 from ways import ALONE, WAYS, change_of, files_of  # noqa: E402 (those of tests)
 
-from pytest_llmeval.run import Checkout, ChoiceTerms  # noqa: E402
-from pytest_llmeval.suites import SuiteKey  # noqa: E402
-from pytest_llmeval.workbench._affected import choose_affected  # noqa: E402
+from pytest_llmeval.run import Checkout, ChoiceTerms  # noqa: E402 (as above)
+from pytest_llmeval.suites import SuiteKey  # noqa: E402 (as above)
+from pytest_llmeval.workbench._affected import choose_affected  # noqa: E402 (as above)
 
 CASES, ROUNDS, ITEMS = 50, 5, 2_000
 MIXED = [name for name in WAYS if name not in ALONE]

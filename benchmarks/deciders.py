@@ -138,7 +138,10 @@ def trulens(runs: Runs) -> str:
                 record[row["metric"]] = row.get("score")
             return pd.DataFrame(list(records.values()))
 
-    difference: Any = compare_runs(Recorded("old", runs[0]), Recorded("new", runs[1]))  # type: ignore[arg-type,unused-ignore]
+    difference: Any = compare_runs(
+        Recorded("old", runs[0]),  # type: ignore[arg-type,unused-ignore]  # it has what is asked of a run; the library
+        Recorded("new", runs[1]),  # type: ignore[arg-type,unused-ignore]  # may be missing, with its types
+    )
     return "no verdict: " + "; ".join(
         f"{name} {each.mean_delta:+.3f}, p {each.p_value:.4f}, {each.n_items} items, {each.n_regressed} regressed"
         for name, each in difference.metrics.items()

@@ -1,13 +1,16 @@
 """The command ``llmeval guard``: what a pull request asks less of answers, in the files of two states."""
 
 import json
+import os
 import re
+import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, Final, NamedTuple
@@ -341,13 +344,13 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def _guard(options: Namespace) -> CommandResult:
-
     for each in (options.output, options.json):
         refuse_input(each, options.allow)
     folder = options.folder.resolve()
     if not folder.is_dir():
         raise LlmevalError(f"{options.folder}: found no folder, expected one in a git repository")
     top = enclosing_repository(folder)
+    _refuse_to_import_from(top)
     commit = fork_point(top, options.base)
     with TemporaryDirectory(prefix="llmeval-") as scratch:
         base = write_files_of(folder, commit, Path(scratch))
@@ -365,6 +368,25 @@ def _guard(options: Namespace) -> CommandResult:
     rows = [{**published(each.finding), "name": each.finding.name, "allowed": each.reason} for each in judged]
     code = 1 if any(each.fails for each in judged) else 0
     return CommandResult(code, {"base": commit, "findings": rows}, _lines(judged, commit, unused))
+
+
+def _refuse_to_import_from(top: Path) -> None:
+    """Refuse to judge a repository whose modules this process may have imported in place of Python's.
+
+    Raises:
+        LlmevalError: A folder of it comes before the standard library on Python's path.
+    """
+    library, environment = str(Path(os.__file__).parent), Path(sys.prefix).resolve()
+    for entry in takewhile(lambda each: each != library, sys.path):
+        folder = Path(entry).resolve()
+        # The programs of an environment are first on the path; those that are committed are the pull request's, too.
+        if folder.is_relative_to(top) and (
+            not folder.is_relative_to(environment) or run_git(top, "ls-files", "-z", "--", str(folder))
+        ):
+            raise LlmevalError(
+                f"{display_path(folder, top)}: found a folder of the pull request first on Python's path, whose code "
+                "could run in this process; expected `llmeval guard`, or `python -P -m pytest_llmeval guard`"
+            )
 
 
 def _compare_states(

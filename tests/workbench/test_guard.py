@@ -372,6 +372,21 @@ def test_changed_suite_must_notice_wrong_answers(guard: Guard, capsys: pytest.Ca
     assert "found no case with an answer that passes" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("entry", ["", "evals", "environment/bin"])
+def test_judge_that_could_import_from_the_repository_refuses(
+    guard: Guard, monkeypatch: pytest.MonkeyPatch, entry: str
+) -> None:
+    monkeypatch.setattr(sys, "prefix", str(Path("environment").resolve()))
+    monkeypatch.setattr(sys, "path", [str(Path(entry).resolve()) if entry else "", *sys.path])
+    if entry.startswith("environment"):
+        assert guard() == (0, f"against {git(Path(), 'rev-parse', 'HEAD')[:12]}: nothing asks for less\n")
+        Path(entry).mkdir(parents=True)
+        Path(entry, "json.py").touch()
+        commit(Path(), "Add a module")
+    code, printed = guard()
+    assert (code, "could run in this process; expected `llmeval guard`" in printed) == (2, True), printed
+
+
 def test_repository_hidden_in_the_folder_neither_runs_nor_becomes_the_base(guard: Guard, tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     hidden = tmp_path / "hidden"
