@@ -100,7 +100,7 @@ class SuiteJudges:
         from pytest_llmeval.judges._run_store import WorkingCache
 
         options = self.options
-        return WorkingCache(options.cache, options.run, self.owner, options.concurrency)
+        return WorkingCache(options.cache, options.run, self.owner, options.concurrency, options.workers)
 
     def judge_of(
         self, asking: Path, spec: JudgeSpec | PanelSpec, display_path: str, *, priced: bool = True
@@ -286,7 +286,7 @@ class SuiteJudges:
         """Return what the processes of the run do, as far as they have shown it."""
         if not self.has_others:
             return self.activity.snapshot()
-        if not self.options.cache.coordination.exists():
+        if not self.options.cache.is_coordinated:
             return Snapshot()
         from pytest_llmeval.judges._run_store import ACTIVITY
 
@@ -304,7 +304,7 @@ class SuiteJudges:
 
     def deferred_requests(self) -> dict[str, dict[str, Any]]:
         """Return the requests that the processes of the run have deferred, by id, as JSON data."""
-        if not self.options.cache.coordination.exists():
+        if not self.options.cache.is_coordinated:
             return {}
         pending = self.store.deferral.requests.pending(self.options.run)
         return {request.id: to_builtins(request) for request in pending}
@@ -320,7 +320,7 @@ class SuiteJudges:
         Its own item has one of them if its target was asked early, as those of the next items are.
         """
         held = 0
-        if self.options.cache.coordination.exists():
+        if self.options.cache.is_coordinated:
             with suppress(LlmevalError):  # its leases expire anyway
                 held = self._working.coordination.held_by(self.options.owner(worker))
                 self._working.coordination.end(self.options.owner(worker))
@@ -332,7 +332,7 @@ class SuiteJudges:
         Args:
             whole_run: Whether the run ends, not only this process.
         """
-        shared = self.has_others and self.options.cache.coordination.exists()
+        shared = self.has_others and self.options.cache.is_coordinated
         if "_working" not in vars(self) and not shared:
             return
         if whole_run and (self._working.is_coordinated or shared):

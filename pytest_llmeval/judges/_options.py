@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct, field
 
-from pytest_llmeval.core import counted, resolve, unknown_name
+from pytest_llmeval.core import LlmevalError, counted, resolve, unknown_name
 from pytest_llmeval.data import WORKING_FOLDER
 from pytest_llmeval.judges._spec import JudgeSpec, PanelSpec
 
@@ -74,8 +74,15 @@ class CachePlace(NamedTuple):
         return self._replace(path=folder / self.path)
 
     def exists(self) -> bool:
-        """Return whether anything has been stored."""
-        return self.path.exists()
+        """Return whether anything has been stored.
+
+        Raises:
+            LlmevalError: The folder may not be entered.
+        """
+        try:
+            return self.path.exists()
+        except OSError as error:
+            raise LlmevalError(f"judge cache {self.path}: {error.strerror}") from error
 
     def size(self) -> int:
         """Return the bytes of the stored verdicts."""
@@ -93,6 +100,11 @@ class CachePlace(NamedTuple):
     def coordination(self) -> Path:
         """The database of the processes of a run, which is never committed."""
         return Path(os.path.normpath(self.path / STORES[self.store].coordination))  # ".." leaves a file, too
+
+    @property
+    def is_coordinated(self) -> bool:
+        """True if that database exists; a folder that may not be entered has none."""
+        return os.path.exists(self.coordination)  # noqa: PTH110 (`Path.exists` raises there)
 
     def open(self) -> "ReplyStore":
         """Open the store, and create it first if it is absent.
@@ -165,6 +177,7 @@ class JudgeOptions(Struct, frozen=True):
         cache: The place of stored verdicts.
         run: Id of the run.
         worker: Name of this process among those of the run; nothing where it is the only one.
+        workers: How many processes of the run make calls.
     """
 
     mode: JudgeMode = "auto"
@@ -175,6 +188,7 @@ class JudgeOptions(Struct, frozen=True):
     cache: CachePlace = DEFAULT_PLACE
     run: str = ""
     worker: str = ""
+    workers: int = 1
 
     @property
     def records(self) -> bool:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.judges._deferral import Deferral, Requests
 
 _Store = TypeVar("_Store")
+_Result = TypeVar("_Result")
 
 LEASE_S = 30.0
 ACTIVITY = "activity "
@@ -42,22 +43,29 @@ class WorkingCache:
     """The stored replies of a process, and what it shares with others of its run; each is opened on first use.
 
     It keeps the notes of the run (`pytest_llmeval.services._retrying.Notes`) and its slots
-    (`pytest_llmeval.judges._service.SharedSlots`).
+    (`pytest_llmeval.judges._service.SharedSlots`). Sharing saves calls, and no result depends on it: where the database
+    cannot be used, notes and slots are those of this process, as in a run of one.
 
     Attributes:
         place: The place of both.
         run: Id of the run, the same in all its processes.
         owner: Id of the process.
         ceiling: Most calls at a time, over all processes.
+        processes: How many processes of the run make calls.
     """
 
     place: CachePlace
     run: str
     owner: str
     ceiling: int = 1
+    processes: int = 1
+    is_alone: bool = field(default=False, init=False)
+    """True once the database could not be used for notes, slots or leases of answers."""
     _replies: "ReplyStore | None" = None
     _coordination: "Coordination | None" = None
     _requests: "Requests | None" = None
+    _notes: dict[str, str] = field(default_factory=dict)
+    _slots: set[int] = field(default_factory=set)
 
     @property
     def replies(self) -> "ReplyStore":
@@ -101,30 +109,67 @@ class WorkingCache:
         """True if this process has shared anything with others of a run."""
         return self._coordination is not None
 
+    def _share(self, operation: "Callable[[Coordination], _Result]", alone: Callable[[], _Result]) -> _Result:
+        """Return what an operation on the coordination gives, or its counterpart if that cannot be used."""
+        if not self.is_alone:
+            try:
+                return operation(self.coordination)
+            except LlmevalError:
+                self.is_alone = True
+        return alone()
+
     def get(self, key: str) -> str | None:
         """Return a text that a process of the run has put."""
-        return self.coordination.get_answer(self.run, key)
+        return self._share(lambda shared: shared.get_answer(self.run, key), lambda: self._notes.get(key))
 
     def put(self, key: str, text: str) -> None:
         """Store a text until the run ends."""
-        self.coordination.put_answer(self.run, key, text)
+        self._share(lambda shared: shared.put_answer(self.run, key, text), lambda: self._notes.update({key: text}))
+
+    def claim(self, key: str, ttl: float) -> bool:
+        """Take the sole right to ask for an answer; one that its owner did not give back is not taken over."""
+        return self._share(lambda shared: shared.lease(key, self.owner, ttl, inherit=False), lambda: True)
+
+    def release(self, key: str) -> None:
+        """Let others ask for an answer."""
+        self._share(lambda shared: shared.release(key, self.owner), lambda: None)
+
+    def is_orphaned(self, key: str) -> bool:
+        """Return whether a process died while it asked for an answer."""
+        return self._share(lambda shared: shared.is_orphaned(key), lambda: False)
+
+    def renew(self, ttl: float) -> None:
+        """Put off the end of all that this process holds."""
+        self._share(lambda shared: shared.renew(self.owner, ttl), lambda: None)
 
     def take(self, calls: int) -> Sequence[int]:
         """Return free slots, at most one per call."""
-        limit = self.coordination.limit(self.run, self.ceiling)
-        return self.coordination.take_slots(self.run, self.owner, limit, LEASE_S, calls)
+
+        def take_shared(shared: "Coordination") -> Sequence[int]:
+            return shared.take_slots(self.run, self.owner, shared.limit(self.run, self.ceiling), LEASE_S, calls)
+
+        return self._share(take_shared, lambda: self._take_own(calls))
+
+    def _take_own(self, calls: int) -> Sequence[int]:
+        """Take slots of this process's part of the limit."""
+        free = [slot for slot in range(max(1, self.ceiling // self.processes)) if slot not in self._slots][:calls]
+        self._slots.update(free)
+        return free
 
     def free(self, slots: Sequence[int]) -> None:
         """Give slots back."""
-        self.coordination.free_slots(self.run, slots, self.owner)
+        self._share(
+            lambda shared: shared.free_slots(self.run, slots, self.owner),
+            lambda: self._slots.difference_update(slots),
+        )
 
     def slow_down(self) -> None:
         """Halve the number of slots."""
-        self.coordination.lower_limit(self.run, self.ceiling)
+        self._share(lambda shared: shared.lower_limit(self.run, self.ceiling), lambda: 0)
 
     def speed_up(self) -> None:
         """Allow one slot more, up to the ceiling."""
-        self.coordination.raise_limit(self.run, self.ceiling)
+        self._share(lambda shared: shared.raise_limit(self.run, self.ceiling), lambda: 0)
 
     def close(self) -> None:
         """Close what is open."""
@@ -501,7 +546,7 @@ class Heartbeat:
             for _ in range(int(self.lease_s / 4 / pause)):
                 await asyncio.sleep(pause)
                 self._publish()
-            self.working.coordination.renew(self.working.owner, self.lease_s)
+            self.working.renew(self.lease_s)
 
     def _publish(self) -> None:
         """Show the process that watches the run what this one does."""

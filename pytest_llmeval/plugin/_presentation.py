@@ -166,7 +166,7 @@ def _counted(reports: Sequence[Any], shared: str, option: str) -> Any:
     report = copy.copy(reports[0])
     others = reports[1:]
     line = f"the same in {len(others)} more{shared} ({option} shows each): {_names(others)}"
-    text, crash = report.longreprtext, getattr(report.longrepr, "reprcrash", None)
+    text, crash = str(report.longrepr), getattr(report.longrepr, "reprcrash", None)
     if isinstance(report.longrepr, str) or (crash is not None and text.startswith(crash.message)):
         report.longrepr = f"{counted(len(reports), 'case')}: {text.rstrip()}\n{line}"
     elif hasattr(report.longrepr, "sections"):

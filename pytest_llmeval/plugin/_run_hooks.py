@@ -232,7 +232,7 @@ def judge_options(config: pytest.Config) -> JudgeOptions:
         names = {name: option_spelling(config, f"judge-{name.replace('_', '-')}") for name, _ in error.faults}
         raise pytest.UsageError("; ".join(f"{names[name]}: {fault}" for name, fault in error.faults)) from None
     budget = option_value(config, "budget") or Budget()
-    worker: dict[str, str] = getattr(config, "workerinput", {})
+    worker: dict[str, Any] = getattr(config, "workerinput", {})
     if (shard := shard_of_run(config)) is not None:
         budget = budget.part(shard.index, shard.count)
     return JudgeOptions(
@@ -244,6 +244,7 @@ def judge_options(config: pytest.Config) -> JudgeOptions:
         cache=cache(),
         run=WorkerTerms.of_process(config).run or uuid.uuid4().hex,
         worker=worker.get("workerid", ""),
+        workers=worker.get("workercount", 1),
     )
 
 

@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -176,11 +176,9 @@ class Shared:
 
     def is_orphaned(self, job: Job) -> bool:
         """Return whether a process died while it asked for the answer."""
-        if not job.shared or not self.store.working.place.coordination.exists():
+        if not job.shared or not self.store.working.place.is_coordinated:
             return False
-        with suppress(LlmevalError):  # reported when a lease is asked for
-            return self.store.coordination.is_orphaned(self._key(job))
-        return False
+        return self.store.working.is_orphaned(self._key(job))
 
     def _key(self, job: Job) -> str:
         run, case = self.store.working.run, job.case
@@ -188,17 +186,16 @@ class Shared:
         return " ".join(("answer", *parts))
 
     async def _answers(self, key: str, job: Job, ask: Next) -> Answers | PredictionError:
-        store = self.store
+        store, working = self.store, self.store.working
         store.heart.beat()
-        shared = store.coordination
-        while not shared.lease(key, store.working.owner, store.lease_s, inherit=False):
-            if (stored := store.working.get(key)) is not None:
+        while not working.claim(key, store.lease_s):
+            if (stored := working.get(key)) is not None:
                 return await ask(job) if stored == _OBJECTS else _decoded(job, stored)
-            if shared.is_orphaned(key):
+            if working.is_orphaned(key):
                 raise OrphanedError("the process that asked for this prediction has died")
             await store.leases.ended(key)
         try:
-            if (stored := store.working.get(key)) is not None:  # stored since the first look
+            if (stored := working.get(key)) is not None:  # stored since the first look
                 return await ask(job) if stored == _OBJECTS else _decoded(job, stored)
             if not job.block and (case := self.recorded.known(job)) is not None:
                 return {case.id: case}
@@ -207,10 +204,10 @@ class Shared:
                 answers = await ask(job)
             except PredictionError as error:
                 answers = PredictionError(str(error))
-            store.working.put(key, _encoded(job, answers))
+            working.put(key, _encoded(job, answers))
             return answers
         finally:
-            shared.release(key, store.working.owner)
+            working.release(key)
 
 
 _OBJECTS: Final = "objects"

@@ -137,6 +137,28 @@ def test_a_cache_that_cannot_be_opened_is_an_error_of_the_question(juror: Juror,
     assert str(fault(run(service.judge(asked(juror))))).endswith("(--llmeval-cache=PATH)")
 
 
+def test_a_process_without_the_shared_database_works_alone_in_its_part_of_the_limit(tmp_path: Path) -> None:
+    folder = WorkingCache(CachePlace(tmp_path), "run", "me", ceiling=4, processes=2)  # no database
+    folder.put("key", "text")
+    assert folder.get("key") == "text"
+    assert folder.claim("answer", 30)
+    assert not folder.is_orphaned("answer")
+    assert folder.take(3) == [0, 1]
+    folder.slow_down()
+    folder.free([1])
+    assert folder.take(3) == [1]
+
+
+def test_a_database_that_fails_in_a_run_is_given_up(path: Path) -> None:
+    working = WorkingCache(CachePlace(path), "run", "me", ceiling=2)
+    assert working.take(1) == [0]
+    assert not working.is_alone
+    working.close()
+    path.write_bytes(b"no database")
+    assert working.get("key") is None
+    assert working.is_alone
+
+
 @pytest.mark.parametrize("budget", [Budget(calls=3), Budget(tokens=3 * 1200), Budget(usd=3 * 1.2)])
 def test_a_budget_is_never_exceeded_and_calls_under_way_are_waited_for(
     serve: Callable[..., OneJudge], juror: Juror, judge: Scripted, budget: Budget

@@ -145,7 +145,25 @@ def test_an_unwritable_cache_has_the_same_results_with_workers(project: "Project
     assert {outcome for _, outcome, _ in alone} == {"errored"}
     assert found[0].code == found[1].code == 1
     assert found[0].gates("s") == found[1].gates("s")
-    assert all("the same in 5 more" in ran.text for ran in found)
+    assert all("the same in 5 more" in ran.text and "6 cases: judge: JudgeError" in ran.text for ran in found)
+
+
+def test_a_suite_without_a_judge_needs_no_cache_with_workers_either(project: "Project") -> None:
+    project.write("file", "no folder")
+    project.write("answering.py", "def answer(text):\n    assert text != 'c3', 'no answer'\n    return text\n")
+    cases = [{"id": f"c{number}", "input": f"c{number}", "expected": f"c{number % 5}"} for number in range(6)]
+    project.suite(
+        "s.eval.yaml", cases, target={"python": "answering:answer"}, evaluators=["text"], gates=["exact_match >= 0.9"]
+    )
+    found = [project.run("s.eval.yaml", "--llmeval-cache=file/c.sqlite3", workers=workers) for workers in (0, 2)]
+    alone, shared = [
+        [(case["id"], case["outcome"], case["reason"]) for case in ran.suites["s"]["cases"]] for ran in found
+    ]
+    assert alone == shared
+    assert [outcome for _, outcome, _ in alone].count("errored") == 1
+    assert found[0].code == found[1].code == 1
+    assert found[0].gates("s") == found[1].gates("s")
+    assert not any("--llmeval-cache" in ran.text for ran in found)
 
 
 _JUDGE = """\

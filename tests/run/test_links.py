@@ -177,27 +177,25 @@ class Store:
     settled: list[Any] = field(default_factory=list)
     exhausted: bool = False
     run: str = "run"
-    owner: str = "process"
     lease_s: float = 30.0
 
     @property
-    def coordination(self) -> Any:
+    def working(self) -> Any:
         return self
 
-    heart = spending = working = coordination
+    heart = spending = coordination = working
 
     def beat(self) -> None:
         """Keep nothing alive."""
 
-    def lease(self, key: str, owner: str, seconds: float, *, inherit: bool) -> bool:
-        del owner, seconds, inherit
+    def claim(self, key: str, seconds: float) -> bool:
+        del seconds
         if key in self.leases or self.orphaned:
             return False
         self.leases.add(key)
         return True
 
-    def release(self, key: str, owner: str) -> None:
-        del owner
+    def release(self, key: str) -> None:
         self.leases.remove(key)
 
     def is_orphaned(self, key: str) -> bool:
