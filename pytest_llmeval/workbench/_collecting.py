@@ -6,20 +6,20 @@ import os
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from inspect import getsource, getsourcefile, unwrap
 from pathlib import Path
 from types import FunctionType, MethodType, ModuleType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct
 from msgspec.json import encode
 
-from pytest_llmeval.baselines import contents_of, evaluator_prints, fingerprint
-from pytest_llmeval.core import Case
+from pytest_llmeval.baselines import fingerprint
 from pytest_llmeval.data import IN_MODULE, display_path
-from pytest_llmeval.suites import LoadedSuite
+from pytest_llmeval.suites import LoadedSuite, default_registry
+from pytest_llmeval.workbench._suite_dump import SuiteDump, dump_suite
 
 COLLECTED_FILE: Final = "PYTEST_LLMEVAL_COLLECTED"
 """The variable that names the file to write."""
@@ -29,9 +29,6 @@ FOLDERS: Final = "PYTEST_LLMEVAL_FOLDERS"
 
 SEAL_FILE: Final = "seal"
 """The name of the file, beside the one to write, whose text goes first into that: only we have read it."""
-
-Limits: TypeAlias = tuple[float | None, float | None]
-"""The smallest and the largest value that passes."""
 
 _EXCUSES: Final = frozenset({"skip", "skipif", "xfail"})
 _CLIENT: Final = re.compile(r"fixture:(\w+)")
@@ -56,40 +53,6 @@ class ItemDump(Struct, frozen=True, order=True):
     case: str = ""
     variant: str = ""
     excuses: tuple[str, ...] = ()
-
-
-class CaseDump(Struct, frozen=True):
-    """A case of a suite that Python declares.
-
-    Attributes:
-        line: Where the file has it; 0 if that is unknown.
-        content: Fingerprint of what of it decides its scores.
-        parts: Name of a part to its value as text.
-        limits: Metric to smallest and largest value.
-    """
-
-    line: int
-    content: str
-    parts: dict[str, str]
-    limits: dict[str, Limits]
-
-
-class SuiteDump(Struct, frozen=True):
-    """A suite that Python declares.
-
-    Attributes:
-        file: That declares it, relative to the folder that is compared.
-        facts: Subject of a finding to what holds for it, as text.
-        gates: Name of the class of each gate, and its fields.
-        limits: Metric to smallest and largest value.
-        cases: By id.
-    """
-
-    file: str
-    facts: dict[str, str]
-    gates: list[tuple[str, dict[str, Any]]]
-    limits: dict[str, Limits]
-    cases: dict[str, CaseDump]
 
 
 class StateDump(Struct, frozen=True):
@@ -176,7 +139,7 @@ def _state(session: Any, failed: list[str]) -> StateDump:
         if path not in code:
             code |= {path: "", **{f"{path}::{what}": digest for what, digest in _code(loaded.suite, item, folder)}}
             if IN_MODULE in path:
-                suites[path] = _suite(loaded.suite, path.partition(IN_MODULE)[0])
+                suites[path] = dump_suite(loaded.suite, path.partition(IN_MODULE)[0], default_registry().checks)
     plugins = {_file_of(each, folder) for _, each in session.config.pluginmanager.list_name_plugin()} - {""}
     enabled = bool(session.config.getini("llmeval"))
     return StateDump(enabled, sorted(items), suites, tests, code, sorted(plugins), failed)
@@ -207,35 +170,10 @@ def _code(suite: LoadedSuite, item: Any, folder: Path) -> Iterator[tuple[str, st
         yield "code of judge", digest
 
 
-def _suite(suite: LoadedSuite, file: str) -> SuiteDump:
-    facts = {}
-    for label, each in evaluator_prints(suite).items():
-        noun = "judging evaluator" if suite.evaluators[label].asks else "evaluator"
-        facts[f"{noun} {label}"] = _text(each.options)
-        facts |= {f"check {check.name}": _text(check.entry) for check in getattr(suite.evaluators[label], "ready", ())}
-    if suite.judge is not None:
-        facts["judge"] = _text(str(suite.judge))
-    gates = [(type(gate).__name__, to_builtins(gate)) for gate in suite.gates]
-    contents = contents_of(suite)
-    cases = {case.id: _case(case, contents[case.id]) for case in suite.cases}
-    return SuiteDump(file, facts, gates, _limits(suite.thresholds), cases)
-
-
-def _case(case: Case, content: str) -> CaseDump:
-    parts = {"input": _text(case.input), "expected": _text(case.expected), "labels": _text(case.labels)}
-    parts |= {f"tag {tag}": "" for tag in case.tags}
-    parts |= {f"check {check.name}": _text(check.entry) for check in case.checks}
-    return CaseDump(case.line, content, parts, _limits(case.thresholds))
-
-
 def _text(value: Any) -> str:
     """Return a value as text that is the same in every process."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     return _ADDRESS.sub("", text)
-
-
-def _limits(limits: Mapping[str, Any]) -> dict[str, Limits]:
-    return {metric: (limit.min, limit.max) for metric, limit in limits.items()}
 
 
 def code_digest(values: Sequence[Any], folder: Path) -> str:

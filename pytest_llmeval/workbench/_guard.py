@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from msgspec import convert, structs
 
-from pytest_llmeval.baselines import SCORES, SuiteScores, TestScores, contents_of, parse
+from pytest_llmeval.baselines import SCORES, SuiteScores, TestScores, parse
 from pytest_llmeval.cli import CommandResult, write_text
 from pytest_llmeval.core import MISSING, LlmevalError, SuiteError, counted, excerpt, listed, number
 from pytest_llmeval.data import OWN_FOLDER, STRICT, check, display_path, load_json, read_document
@@ -27,7 +27,7 @@ from pytest_llmeval.services import run_git
 from pytest_llmeval.suites import LoadedSuite, load_suite
 from pytest_llmeval.workbench._console import refuse_input, suite_files
 from pytest_llmeval.workbench._evidence import compare_evidence
-from pytest_llmeval.workbench._guarding import Loosening, SuiteState, case_pairs, compare_suites
+from pytest_llmeval.workbench._guarding import LoadedState, Loosening, case_pairs, compare_loaded
 from pytest_llmeval.workbench._project import (
     changed_files,
     copy_files_of,
@@ -38,6 +38,7 @@ from pytest_llmeval.workbench._project import (
 )
 from pytest_llmeval.workbench._sources import SourceTree
 from pytest_llmeval.workbench._states import answer_apart, collect, compare_collected, compare_items
+from pytest_llmeval.workbench._suite_dump import dump_suite
 from pytest_llmeval.workbench._test_code import (
     CONFTEST,
     HOOK,
@@ -84,7 +85,7 @@ class FolderState:
         }
         return Checkout(self.code, plugins)
 
-    def load(self, name: str) -> SuiteState:
+    def load(self, name: str) -> LoadedState:
         """Return the state of a suite, with all of its cases even if a sample of them runs.
 
         Raises:
@@ -97,7 +98,7 @@ class FolderState:
         registry = self.checkout.registry(self.code / name)
         bare = replace(document, data=whole)
         suite = load_suite(path, registry, root=self.folder, display_path=name, document=bare)
-        return SuiteState(name, suite, document)
+        return LoadedState(suite, dump_suite(suite, name, registry.checks, document))
 
     def files(self, pattern: str) -> Mapping[str, Path]:
         """Return the files of a pattern in folders of approved scores by name."""
@@ -143,17 +144,17 @@ def _compare_folders(
             yield Loosening(now, 1, "suite", "cannot be read", after=excerpt(str(error), _LONGEST))
             continue
         suites[now] = after.suite
-        yield from compare_suites(before, after, head.checkout.registry(head.code / now))
+        yield from compare_loaded(before, after, head.checkout.registry(head.code / now))
         yield from _changed_targets(before, after, base.folder, changed)
-        if before.suite.sample is None and "sample" not in after.document.data:
-            matched[name] = now, case_pairs(contents_of(before.suite), contents_of(after.suite))
+        if before.dump.settings["sample"] is after.dump.settings["sample"] is None:
+            matched[name] = now, case_pairs(before.dump.contents, after.dump.contents)
     yield from _approved_scores(base, head, suites)
     yield from _approved_failures(base, head)
     yield from _approved_tools(base, head)
 
 
 def _changed_targets(
-    before: SuiteState, after: SuiteState, folder: Path, changed: Collection[str]
+    before: LoadedState, after: LoadedState, folder: Path, changed: Collection[str]
 ) -> Iterator[Loosening]:
     """Yield, for information, targets in Python that changed: they can read what a suite expects."""
     if not any(case.expected is not MISSING for case in before.suite.cases):
@@ -167,10 +168,12 @@ def _changed_targets(
         if used:
             place = ("systems", system) if system else ("target",)
             text = excerpt(listed(sorted(used)), _LONGEST)
-            yield Loosening(after.file, after.line(*place), f"target {name}", "changed", after=text, note=True)
+            yield Loosening(
+                after.dump.file, after.dump.line(*place), f"target {name}", "changed", after=text, note=True
+            )
 
 
-def _renamed(before: SuiteState, base: FolderState, head: FolderState) -> str | None:
+def _renamed(before: LoadedState, base: FolderState, head: FolderState) -> str | None:
     """Return the file that a suite has now: a new one with a suite of its name."""
     for name in head.suites:
         if name not in base.suites:

@@ -1,29 +1,29 @@
 """Comparison of two states of a suite."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from dataclasses import replace as case_replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from msgspec import Struct, structs
 
-from pytest_llmeval.baselines import contents_of, digests_of, evaluator_prints
+from pytest_llmeval.baselines import digests_of, evaluator_prints
 from pytest_llmeval.core import MISSING, Case, LlmevalError, as_line, counted, listed
-from pytest_llmeval.data import Document
 from pytest_llmeval.gates import Gate, GateKey, LimitGate
 from pytest_llmeval.numbers import Limit, matched_by_content
-from pytest_llmeval.suites import KEYS, LoadedSuite
+from pytest_llmeval.suites import LoadedSuite
+from pytest_llmeval.workbench._suite_dump import JUDGE_KEYS, CheckDump, GateDump, SuiteDump
 from pytest_llmeval.workbench.mutation._mutants import Mutant, mutation_of, score_mutants, score_unjudged
 
 if TYPE_CHECKING:
     from dataclasses import Field
 
-    from pytest_llmeval.evaluators import Check, CheckKind
     from pytest_llmeval.suites import Registry
 
 _EXCUSES: Final = frozenset({"skip", "xfail"})
+_LENIENCE: Final = ("fail", "report", "allow")
+"""What can be done about a judge that no labels confirm, the strictest first."""
+
 _MOST_LISTED: Final = 5
 """Cases with wrong answers that pass now, before they are only counted."""
 
@@ -69,132 +69,90 @@ class Loosening(Struct, frozen=True, order=True):
         return f"{self.file}{line}{' (base)' if self.gone else ''}"
 
 
-@dataclass(frozen=True)
-class SuiteState:
-    """One state of a suite.
+class LoadedState(NamedTuple):
+    """One state of a suite that this process has loaded.
 
     Attributes:
-        file: The suite file, relative to the folder that is compared.
-        suite: Loaded.
-        document: The file, for lines.
+        suite: It.
+        dump: The same, as data.
     """
 
-    file: str
     suite: LoadedSuite
-    document: Document
-
-    def line(self, *place: str | int) -> int:
-        """Return the line of a value, or of what is nearest to it; 0 if unknown."""
-        return self.document.locate(place)[0]
-
-    @cached_property
-    def _numbers(self) -> Mapping[int, int]:
-        listed = self.document.data.get("cases") or ()
-        return {self.line("cases", number): number for number in range(len(listed))}
-
-    def case_place(self, case: Case, *inside: str | int) -> tuple[str, int]:
-        """Return file and line of a case, or of a value in it."""
-        file = self.suite.files.get(case.id)
-        if file is not None:
-            return file, case.line
-        number = self._numbers.get(case.line)
-        return self.file, case.line if number is None else self.line("cases", number, *inside)
-
-    @cached_property
-    def cases(self) -> Mapping[str, Case]:
-        """Every case by id."""
-        return {case.id: case for case in self.suite.cases}
-
-    @cached_property
-    def checks(self) -> "Sequence[Check]":
-        """The checks of all cases."""
-        return [each for evaluator in self.suite.evaluators.values() for each in getattr(evaluator, "ready", ())]
+    dump: SuiteDump
 
 
-def compare_suites(base: SuiteState, head: SuiteState, registry: "Registry") -> Iterator[Loosening]:
-    """Yield what the later state of a suite asks less of.
-
-    Nothing is run and no judge is asked; answers that the suite has are changed to wrong ones and scored.
-
-    Args:
-        base: The earlier state.
-        head: The later state.
-        registry: What is known to the suite.
-    """
+def compare_suites(base: SuiteDump, head: SuiteDump) -> Iterator[Loosening]:
+    """Yield what the later state of a suite asks less of."""
     yield from _settings(base, head)
-    yield from _limits(base, head)
-    yield from _gates(base, head)
+    for metric, finding in _limits(base.limits, head.limits):
+        line = (base if finding.gone else head).line("thresholds", metric)
+        yield structs.replace(finding, file=head.file, line=line)
+    for finding in _gates(base.gates, head.gates):
+        yield structs.replace(finding, file=head.file)
     yield from _evaluators(base, head)
-    kinds = registry.checks
-    yield from _suite_checks(base, head, kinds)
-    pairs = case_pairs(contents_of(base.suite), contents_of(head.suite))
-    yield from _cases(base, head, pairs, kinds)
-    yield from _blind_cases(base, head, pairs, registry)
+    yield from _lost_checks(
+        base.checks,
+        head.checks,
+        "",
+        lambda number: (head.file, base.line("checks", number)),
+        lambda number: (head.file, head.line("checks", number)),
+    )
+    yield from _cases(base, head)
 
 
-def _settings(base: SuiteState, head: SuiteState) -> Iterator[Loosening]:
-    old, new = base.suite, head.suite
-    asks_less = {
-        "abstained": new.abstained == "allowed",
-        "approve": new.approve.failures,
-        "cluster_by": old.cluster_by is not None,
-        "confidence": new.confidence is None or (old.confidence is not None and new.confidence < old.confidence),
-        "conversation": old.conversation.user is not None,
-        "judge": False,  # evaluators and judges are compared together
-        "mode": new.mode == "test",
-        "sample": "sample" in head.document.data,
-        "snapshot": old.snapshot is not None and old.snapshot.enabled,
-        "target": False,  # another answer is not another demand
-    }
-    deciding = [name for name, key in KEYS.items() if key.carried and key.decides == "scores"]
-    for key in sorted({*asks_less, *deciding}):
-        if asks_less.get(key, True) and _value(base, key) != _value(head, key):
-            gone = key not in head.document.data
+_ASKS_LESS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
+    "abstained": lambda _, new: bool(new == "allowed"),
+    "approve": lambda _, new: bool(new["failures"]),
+    "cluster_by": lambda old, _: old is not None,
+    "compare_by": lambda *_: False,  # it chooses what is shown
+    "confidence": lambda old, new: new is None or (old is not None and new < old),
+    "conversation": lambda old, _: old["user"] is not None,
+    "gates": lambda *_: False,  # as the thresholds, they are compared one by one
+    "group_by": lambda *_: False,  # it chooses what is shown
+    "judge": lambda *_: False,  # judges are compared with what they are written as
+    "mode": lambda _, new: bool(new == "test"),
+    "reference": lambda *_: False,  # gates name it
+    "sample": lambda _, new: new is not None,
+    "snapshot": lambda old, _: old is not None and bool(old["enabled"]),
+    "stop": lambda _, new: new is not None,
+    "target": lambda *_: False,  # another answer is not another demand
+    "thresholds": lambda *_: False,
+    "uncalibrated": lambda old, new: _LENIENCE.index(new) > _LENIENCE.index(old),
+}
+"""Key to whether its later value asks less than the earlier; any change of another key may do so."""
+
+
+def _settings(base: SuiteDump, head: SuiteDump) -> Iterator[Loosening]:
+    for key, old in base.settings.items():
+        new = head.settings.get(key)
+        if old != new and _ASKS_LESS.get(key, lambda *_: True)(old, new):
+            gone = bool(head.lines) and key not in head.written
             line = (base if gone else head).line(key)
-            before, after = (as_line(side.document.data.get(key, ""), 100) for side in (base, head))
-            yield Loosening(head.file, line, f"key {key}", "changed", before, after, gone)
-    if readable := sorted(set(_unread(old)) - set(_unread(new))):
+            early, late = (
+                as_line(side.written.get(key, "" if side.lines else side.settings.get(key)), 100)
+                for side in (base, head)
+            )
+            yield Loosening(head.file, line, f"key {key}", "changed", early, late, gone)
+    if readable := sorted({*base.unread} - {*head.unread}):
         yield Loosening(head.file, head.line("systems"), "must_not_read", "removed", as_line(readable, 100))
-    for name in old.systems:
-        if name not in new.systems:
+    for name, cases in base.systems.items():
+        if name not in head.systems:
             yield Loosening(head.file, base.line("systems", name), f"system {name}", "removed", gone=True)
-            continue
-        ids = {case.id for case in new.systems[name].cases}
-        lost = [case for case in old.systems[name].cases if case.id in head.cases and case.id not in ids]
-        if lost:
+        elif lost := [case for case in cases if case in head.cases and case not in head.systems[name]]:
             text = f"{counted(len(lost), 'case')} left out"
             yield Loosening(head.file, head.line("systems", name), f"answers of system {name}", text)
 
 
-def _unread(suite: LoadedSuite) -> Iterator[str]:
-    """Yield what the commands of a suite must not read, each with its system."""
-    targets = {"": suite.target, **{name: each.target for name, each in suite.systems.items()}}
-    for name, target in targets.items():
-        workspace = None if target is None else target.workspace_spec
-        yield from (f"{name} {each}".strip() for each in (workspace.must_not_read if workspace is not None else ()))
-
-
-def _value(state: SuiteState, key: str) -> Any:
-    """Return the value of a key; of a sample, which is not drawn here, what the file says."""
-    return state.document.data.get(key) if key == "sample" else getattr(state.suite, key)
-
-
-def _limits(base: SuiteState, head: SuiteState) -> Iterator[Loosening]:
-    for metric, finding in compare_limits(base.suite.thresholds, head.suite.thresholds):
-        line = (base if finding.gone else head).line("thresholds", metric)
-        yield structs.replace(finding, file=head.file, line=line)
-
-
-def compare_limits(base: Mapping[str, Limit], head: Mapping[str, Limit]) -> Iterator[tuple[str, Loosening]]:
+def _limits(base: Mapping[str, Limit], head: Mapping[str, Limit]) -> Iterator[tuple[str, Loosening]]:
     """Yield the metrics whose limits are gone or weaker, with what happened, without its place."""
     for metric, old in base.items():
         new = head.get(metric)
-        if change := loosened(old, new):
+        if change := _loosened(old, new):
             after = "" if new is None else str(new)
             yield metric, Loosening("", 0, f"threshold {metric}", change, str(old), after, gone=new is None)
 
 
-def loosened(old: Limit | None, new: Limit | None) -> str:
+def _loosened(old: Limit | None, new: Limit | None) -> str:
     """Return what happened to a limit if it holds for more scores; else nothing."""
     if old is None or old == Limit():
         return ""
@@ -205,23 +163,24 @@ def loosened(old: Limit | None, new: Limit | None) -> str:
     return "loosened" if wider_below or wider_above else ""
 
 
-def _gates(base: SuiteState, head: SuiteState) -> Iterator[Loosening]:
-    for number, finding in compare_gates(base.suite.gates, head.suite.gates):
-        line = (base if finding.gone else head).line("gates", number)
-        yield structs.replace(finding, file=head.file, line=line)
-
-
-def compare_gates(base: Sequence[Gate], head: Sequence[Gate]) -> Iterator[tuple[int, Loosening]]:
-    """Yield the gates that are gone or weaker, without their place: the position among the gates of their state."""
-    for number, gate in enumerate(base):
-        rivals = [each for each in head if _about(each) == _about(gate)]
-        best = min(rivals, key=lambda each: len(_weaker(gate, each)), default=None)
+def _gates(base: Sequence[GateDump], head: Sequence[GateDump]) -> Iterator[Loosening]:
+    """Yield the gates that are gone or weaker, without their file."""
+    later = [(each, each.gate()) for each in head]
+    for before in base:
+        gate = before.gate()
+        if gate is None:  # a rule of the project, of which only equality is known
+            same = [each for each in head if (each.text, each.rule) == (before.text, before.rule)]
+            if not any({**each.values, "line": 0} == {**before.values, "line": 0} for each in same):
+                yield Loosening("", before.line, f"gate {before.text}", "removed or changed", gone=True)
+            continue
+        rivals = [(each, rival) for each, rival in later if rival is not None and _about(rival) == _about(gate)]
+        best, rival = min(rivals, key=lambda each: len(_weaker(gate, each[1])), default=(None, gate))
         if best is None:
-            yield number, Loosening("", 0, f"gate {gate}", "removed", gone=True)
-        elif changes := _weaker(gate, best):
-            before = ", ".join(f"{name} {old}" if name else str(gate) for name, old, _ in changes)
-            after = ", ".join(f"{name} {new}" if name else str(best) for name, _, new in changes)
-            yield head.index(best), Loosening("", 0, f"gate {gate}", "loosened", before, after)
+            yield Loosening("", before.line, f"gate {gate}", "removed", gone=True)
+        elif changes := _weaker(gate, rival):
+            old = ", ".join(f"{name} {early}" if name else str(gate) for name, early, _ in changes)
+            new = ", ".join(f"{name} {late}" if name else str(rival) for name, _, late in changes)
+            yield Loosening("", best.line, f"gate {gate}", "loosened", old, new)
 
 
 def _about(gate: Gate) -> tuple[object, ...]:
@@ -270,65 +229,39 @@ def _range(gate: LimitGate) -> tuple[tuple[float, bool], tuple[float, bool]]:
     return low, high
 
 
-def _evaluators(base: SuiteState, head: SuiteState) -> Iterator[Loosening]:
-    if base.suite.judge != head.suite.judge:
-        keys = [key for key in ("judge", "judges", "reduce", "min_judges") if key in base.document.data]
-        now = [key for key in ("judge", "judges", "reduce", "min_judges") if key in head.document.data]
+def _evaluators(base: SuiteDump, head: SuiteDump) -> Iterator[Loosening]:
+    if base.settings["judge"] != head.settings["judge"]:
+        keys, now = ([key for key in JUDGE_KEYS if key in side.written] for side in (base, head))
         if keys:
             line = head.line(now[0]) if now else base.line(keys[0])
-            values = [as_line({key: state.document.data.get(key) for key in keys}) for state in (base, head)]
-            yield Loosening(head.file, line, "judge", "changed", values[0], values[1], not now)
-    old, new = evaluator_prints(base.suite), evaluator_prints(head.suite)
-    for label, before in old.items():
-        evaluator = base.suite.evaluators[label]
-        if evaluator.asserts:
-            continue
-        noun = "judging evaluator" if evaluator.asks else "evaluator"
-        after = new.get(label)
+            early, late = (as_line({key: side.written.get(key) for key in keys}) for side in (base, head))
+            yield Loosening(head.file, line, "judge", "changed", early, late, not now)
+        elif not base.lines or any(each.noun.startswith("judging") for each in base.evaluators.values()):
+            early, late = (as_line(side.settings["judge"] or "") for side in (base, head))
+            yield Loosening(head.file, head.line(*now[:1]), "judge", "changed", early, late)
+    for label, before in base.evaluators.items():
+        subject, after = f"{before.noun} {label}", head.evaluators.get(label)
         if after is None:
-            yield Loosening(head.file, base.line("evaluators"), f"{noun} {label}", "removed", gone=True)
-        elif before != after:
-            options = sorted({*before.options, *after.options})
-            differing = [each for each in options if before.options.get(each) != after.options.get(each)]
-            values = [as_line({each: side.options.get(each) for each in differing}) for side in (before, after)]
-            line = head.line("evaluators", _number_of(head, label))
-            yield Loosening(head.file, line, f"{noun} {label}", "changed", values[0], values[1])
-
-
-def _number_of(state: SuiteState, label: str) -> int:
-    """Return the position of an evaluator in its file."""
-    listed = state.document.data.get("evaluators") or ()
-    for number, entry in enumerate(listed if isinstance(listed, list) else ()):
-        names = [entry] if isinstance(entry, str) else [entry.get("as"), *entry]
-        if label in names:
-            return number
-    return 0
-
-
-def _suite_checks(base: SuiteState, head: SuiteState, kinds: "Mapping[str, CheckKind]") -> Iterator[Loosening]:
-    yield from _lost_checks(
-        base.checks,
-        head.checks,
-        kinds,
-        "",
-        lambda number: (head.file, base.line("checks", number)),
-        lambda number: (head.file, head.line("checks", number)),
-    )
+            yield Loosening(head.file, base.line("evaluators"), subject, "removed", gone=True)
+        elif before.definition != after.definition or before.options != after.options:
+            old, new = before.options, after.options
+            differing = [each for each in sorted({*old, *new}) if old.get(each) != new.get(each)]
+            early, late = (as_line({each: side.get(each) for each in differing}) for side in (old, new))
+            yield Loosening(head.file, after.line, subject, "changed", early, late)
 
 
 def _lost_checks(
-    old: "Sequence[Check]",
-    new: "Sequence[Check]",
-    kinds: "Mapping[str, CheckKind]",
+    old: Sequence[CheckDump],
+    new: Sequence[CheckDump],
     whose: str,
     base_place: _Place,
     head_place: _Place,
 ) -> Iterator[Loosening]:
     """Yield the checks that no later check is as strict as."""
-    same = {_entry(each) for each in old}
-    fresh = [(number, each) for number, each in enumerate(new) if _entry(each) not in same]
+    same = {each.identity for each in old}
+    fresh = [(number, each) for number, each in enumerate(new) if each.identity not in same]
     for number, each in enumerate(old):
-        if any(_is_as_strict(each, other, kinds) for other in new):
+        if any(_is_as_strict(each, other) for other in new):
             continue
         successor = next(((place, other) for place, other in fresh if other.key == each.key), None)
         subject, before = f"check {each.name}{whose}", as_line(each.entry, 100)
@@ -339,15 +272,9 @@ def _lost_checks(
             yield Loosening(*head_place(successor[0]), subject, "changed", before, as_line(successor[1].entry, 100))
 
 
-def _entry(check: "Check") -> str:
-    entry = check.entry
-    plain = {key: value for key, value in entry.items() if key != "name"} if isinstance(entry, Mapping) else entry
-    return json.dumps(plain, sort_keys=True, default=str)
-
-
-def _is_as_strict(old: "Check", new: "Check", kinds: "Mapping[str, CheckKind]") -> bool:
+def _is_as_strict(old: CheckDump, new: CheckDump) -> bool:
     """Return whether a check surely fails on every answer on which an earlier one fails."""
-    if _entry(old) == _entry(new):
+    if old.identity == new.identity:
         return True
     if old.key != new.key or not (isinstance(old.entry, Mapping) and isinstance(new.entry, Mapping)):
         return False
@@ -355,8 +282,7 @@ def _is_as_strict(old: "Check", new: "Check", kinds: "Mapping[str, CheckKind]") 
     if settings[0] != settings[1]:
         return False
     before, after = old.entry.get(old.key), new.entry.get(old.key)
-    kind = kinds.get(old.key.removeprefix("not_"))
-    if kind is not None and kind.each:
+    if old.each:
         every = after if isinstance(after, list) else [after]
         return all(
             any(_is_tighter(old.key, each, late) for late in every)
@@ -389,75 +315,68 @@ def case_pairs(base: Mapping[str, str], head: Mapping[str, str]) -> dict[str, st
     return same | {before: now for now, before in matched_by_content(new, old).items()}
 
 
-def _cases(
-    base: SuiteState, head: SuiteState, pairs: Mapping[str, str], kinds: "Mapping[str, CheckKind]"
-) -> Iterator[Loosening]:
-    for case in base.suite.cases:
-        if case.id not in pairs:
-            yield Loosening(*base.case_place(case), f"case {case.id}", "removed", as_line(case.input, 100), gone=True)
-            continue
-        yield from _case(base, head, case, head.cases[pairs[case.id]], kinds)
+def _cases(base: SuiteDump, head: SuiteDump) -> Iterator[Loosening]:
+    pairs = case_pairs(base.contents, head.contents)
+    for name, old in base.cases.items():
+        if name not in pairs:
+            before = as_line(old.parts.get("input", ""), 100)
+            yield Loosening(*old.place(), f"case {name}", "removed", before, gone=True)
+        else:
+            yield from _case(base, head, name, pairs[name])
 
 
-def _case(
-    base: SuiteState, head: SuiteState, old: Case, new: Case, kinds: "Mapping[str, CheckKind]"
-) -> Iterator[Loosening]:
-    whose = f"of case {new.id}"
+def _case(base: SuiteDump, head: SuiteDump, name: str, now: str) -> Iterator[Loosening]:
+    old, new, whose = base.cases[name], head.cases[now], f"of case {now}"
     for part in ("input", "expected"):
-        before, after = getattr(old, part), getattr(new, part)
+        before, after = (case.parts.get(part, MISSING) for case in (old, new))
         if before == after:
             continue
         change = "changed"
-        if part == "expected" and after != MISSING and after in _answers(base, old.id, head, new.id):
+        if part == "expected" and after is not MISSING and after in (*old.answers, *new.answers):
             change = "changed to what was answered"
-        yield Loosening(
-            *head.case_place(new, part), f"{part} {whose}", change, as_line(before, 100), as_line(after, 100)
-        )
-    lost = {name: value for name, value in old.labels.items() if new.labels.get(name) != value}
+        early, late = (as_line(case.parts.get(part, ""), 100) for case in (old, new))
+        yield Loosening(*new.place(part), f"{part} {whose}", change, early, late)
+    lost = {label: value for label, value in old.labels.items() if new.labels.get(label) != value}
     if lost:
-        now = {name: new.labels.get(name) for name in lost}
-        yield Loosening(
-            *head.case_place(new, "labels"), f"labels {whose}", "changed", as_line(lost, 100), as_line(now, 100)
-        )
+        early, late = (as_line(each, 100) for each in (lost, {label: new.labels.get(label) for label in lost}))
+        yield Loosening(*new.place("labels"), f"labels {whose}", "changed", early, late)
     for tag in new.tags:
         if tag in _EXCUSES and tag not in old.tags:
-            yield Loosening(*head.case_place(new, "tags"), f"tag {tag} {whose}", "added")
-    for metric in sorted({*old.thresholds, *new.thresholds}):
-        before, after = base.suite.limits(old).get(metric), head.suite.limits(new).get(metric)
-        if change := loosened(before, after):
-            values = (str(before), "" if after is None else str(after))
-            yield Loosening(*head.case_place(new, "thresholds", metric), f"threshold {metric} {whose}", change, *values)
-    if old.checks:
-        later = [*new.checks, *head.checks]
-        yield from _lost_checks(
-            old.checks,
-            later,
-            kinds,
-            f" {whose}",
-            lambda number: base.case_place(old, "checks", number),
-            lambda number: head.case_place(new, "checks", number),
-        )
+            yield Loosening(*new.place("tags"), f"tag {tag} {whose}", "added")
+    for metric in sorted({*old.limits, *new.limits}):
+        limits = [(side.limits | case.limits).get(metric) for side, case in ((base, old), (head, new))]
+        if change := _loosened(*limits):
+            early, late = ("" if each is None else str(each) for each in limits)
+            yield Loosening(*new.place("thresholds", metric), f"threshold {metric} {whose}", change, early, late)
+    yield from _lost_checks(
+        old.checks,
+        [*new.checks, *head.checks],
+        f" {whose}",
+        lambda number: old.place("checks", number),
+        lambda number: new.place("checks", number),
+    )
 
 
-def _answers(base: SuiteState, old: str, head: SuiteState, new: str) -> list[Any]:
-    """Return what the systems of a suite answered a case, before or now."""
-    answers = []
-    for state, name in ((base, old), (head, new)):
-        lists = [state.suite.cases, *(each.cases for each in state.suite.systems.values())]
-        for case in (case for cases in lists for case in cases if case.id == name):
-            answers += [
-                case.prediction,
-                *([case.prediction.get("answer")] if isinstance(case.prediction, dict) else []),
-            ]
-    return [each for each in answers if each is not MISSING and each is not None]
+def compare_loaded(base: LoadedState, head: LoadedState, registry: "Registry") -> Iterator[Loosening]:
+    """Yield what the later state of a suite asks less of, and what it no longer notices.
+
+    Nothing is run and no judge is asked; answers that the suite has are changed to wrong ones and scored.
+
+    Args:
+        base: The earlier state.
+        head: The later state.
+        registry: What is known to the suite.
+    """
+    yield from compare_suites(base.dump, head.dump)
+    yield from _blind_cases(base, head, registry)
 
 
-def _blind_cases(
-    base: SuiteState, head: SuiteState, pairs: Mapping[str, str], registry: "Registry"
-) -> Iterator[Loosening]:
+def _blind_cases(base: LoadedState, head: LoadedState, registry: "Registry") -> Iterator[Loosening]:
     """Yield the cases that wrong answers pass now and did not before: mutants of the earlier state's own answers."""
-    changed = [name for name in _changed_cases(base, head, pairs) if base.cases[name].prediction is not MISSING]
-    cases = tuple(base.cases[name] for name in changed[:_MOST_MUTATED])
+    pairs = case_pairs(base.dump.contents, head.dump.contents)
+    old, new = ({case.id: case for case in state.suite.cases} for state in (base, head))
+    changed = [name for name in _changed_cases(base, head, pairs) if old[name].prediction is not MISSING]
+    cases = tuple(old[name] for name in changed[:_MOST_MUTATED])
     if not cases:
         return
     try:
@@ -465,8 +384,7 @@ def _blind_cases(
     except LlmevalError:  # no answer passes: there is nothing that could be noticed
         return
     now = [
-        Mutant(head.cases[pairs[each.case.id]], each.mutator, _answered(head.cases[pairs[each.case.id]], each))
-        for each in mutants
+        Mutant(new[pairs[each.case.id]], each.mutator, _answered(new[pairs[each.case.id]], each)) for each in mutants
     ]
     before = score_mutants(score_unjudged, base.suite, mutants)
     after = score_mutants(score_unjudged, head.suite, now)
@@ -476,21 +394,22 @@ def _blind_cases(
             survivors.setdefault(mutant.case.id, []).append(mutant.mutator.name)
     if len(survivors) > _MOST_LISTED:
         text = f"{counted(sum(map(len, survivors.values())), 'wrong answer')} noticed before now passing"
-        yield Loosening(head.file, 1, "mutants", text, after=as_line(f"of cases {listed(survivors)}", 100))
+        yield Loosening(head.dump.file, 1, "mutants", text, after=as_line(f"of cases {listed(survivors)}", 100))
         return
     for name, mutators in survivors.items():
         text = f"{counted(len(mutators), 'wrong answer')} noticed before now passing"
-        place = head.case_place(head.cases[name])
-        yield Loosening(*place, f"mutants of case {name}", text, after=as_line(", ".join(mutators), 100))
+        yield Loosening(
+            *head.dump.cases[name].place(), f"mutants of case {name}", text, after=as_line(", ".join(mutators), 100)
+        )
 
 
 def _answered(case: Case, mutant: Mutant) -> Case:
     return case_replace(case, prediction=mutant.changed.prediction, origin=None)
 
 
-def _changed_cases(base: SuiteState, head: SuiteState, pairs: Mapping[str, str]) -> list[str]:
+def _changed_cases(base: LoadedState, head: LoadedState, pairs: Mapping[str, str]) -> list[str]:
     """Return the cases of both states whose scores or limits may differ for the same answer."""
     old, new = digests_of(base.suite), digests_of(head.suite)
-    same = [_entry(each) for each in base.checks] == [_entry(each) for each in head.checks]
+    same = [each.identity for each in base.dump.checks] == [each.identity for each in head.dump.checks]
     same = same and evaluator_prints(base.suite) == evaluator_prints(head.suite)
     return [before for before, now in pairs.items() if not same or old[before] != new[now]]

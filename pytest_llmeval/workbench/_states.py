@@ -10,24 +10,13 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any, Final
 
-from msgspec import DecodeError, ValidationError, convert, structs
+from msgspec import DecodeError, ValidationError
 from msgspec.json import decode, encode
 
 from pytest_llmeval.core import LlmevalError, counted, excerpt, listed
-from pytest_llmeval.gates import RULES
-from pytest_llmeval.numbers import Limit
 from pytest_llmeval.services import repository_top
-from pytest_llmeval.workbench._collecting import (
-    COLLECTED_FILE,
-    FOLDERS,
-    SEAL_FILE,
-    CaseDump,
-    ItemDump,
-    Limits,
-    StateDump,
-    SuiteDump,
-)
-from pytest_llmeval.workbench._guarding import Loosening, case_pairs, compare_gates, compare_limits
+from pytest_llmeval.workbench._collecting import COLLECTED_FILE, FOLDERS, SEAL_FILE, ItemDump, StateDump
+from pytest_llmeval.workbench._guarding import Loosening, case_pairs, compare_suites
 from pytest_llmeval.workbench._project import run_pytest
 
 _PATIENCE_S: Final = 600
@@ -161,9 +150,8 @@ def compare_collected(
     for name, suite in base.suites.items():
         after = head.suites.get(name)
         if after is not None:
-            contents = ({each: case.content for each, case in state.cases.items()} for state in (suite, after))
-            pairs[name] = name, case_pairs(*contents)
-            yield from _compare_suite(suite, after, pairs[name][1])
+            pairs[name] = name, case_pairs(suite.contents, after.contents)
+            yield from compare_suites(suite, after)
         else:
             yield Loosening(suite.file, 0, f"suite {name.rpartition(':')[2]}", "no longer collected", gone=True)
     yield from compare_items(base, head, pairs, files, known)
@@ -238,46 +226,3 @@ def _key(item: ItemDump, suite: str, case: str, moved: Mapping[str, str]) -> tup
         return item.file, item.name
     test = f"{item.file}::{item.name.partition('[')[0]}" if item.file.endswith(".py") else ""
     return suite, moved.get(test, test), item.variant, case
-
-
-def _compare_suite(base: SuiteDump, head: SuiteDump, pairs: Mapping[str, str]) -> Iterator[Loosening]:
-    yield from _compare_facts(base.file, 0, base.facts, head.facts, "")
-    known = {rule.__name__: rule for rule in RULES}
-    old, new = ([convert(gate, known[name]) for name, gate in side.gates if name in known] for side in (base, head))
-    for _, finding in compare_gates(old, new):
-        yield structs.replace(finding, file=base.file)
-    yield from _compare_limits(base.file, 0, base.limits, head.limits, "")
-    for name, case in base.cases.items():
-        if name not in pairs:
-            before = excerpt(case.parts.get("input", ""), _LONGEST)
-            yield Loosening(base.file, case.line, f"case {name}", "removed", before, gone=True)
-            continue
-        yield from _compare_case(base.file, case, head.cases[pairs[name]], f" of case {pairs[name]}")
-
-
-def _compare_case(file: str, base: CaseDump, head: CaseDump, whose: str) -> Iterator[Loosening]:
-    demands = {name: text for name, text in base.parts.items() if not name.startswith("tag ")}
-    yield from _compare_facts(file, head.line, demands, head.parts, whose)
-    yield from _compare_limits(file, head.line, base.limits, head.limits, whose)
-    for tag in ("tag skip", "tag xfail"):
-        if tag in head.parts and tag not in base.parts:
-            yield Loosening(file, head.line, f"{tag}{whose}", "added")
-
-
-def _compare_facts(
-    file: str, line: int, base: Mapping[str, str], head: Mapping[str, str], whose: str
-) -> Iterator[Loosening]:
-    for subject, before in base.items():
-        if subject not in head:
-            yield Loosening(file, line, f"{subject}{whose}", "removed", excerpt(before, _LONGEST), gone=True)
-        elif head[subject] != before:
-            old, new = (excerpt(text, _LONGEST) for text in (before, head[subject]))
-            yield Loosening(file, line, f"{subject}{whose}", "changed", old, new)
-
-
-def _compare_limits(
-    file: str, line: int, base: Mapping[str, Limits], head: Mapping[str, Limits], whose: str
-) -> Iterator[Loosening]:
-    old, new = ({metric: Limit(*ends) for metric, ends in side.items()} for side in (base, head))
-    for _, finding in compare_limits(old, new):
-        yield structs.replace(finding, file=file, line=line, subject=f"{finding.subject}{whose}")

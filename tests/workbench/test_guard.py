@@ -224,7 +224,7 @@ def test_key_that_decides_scores_is_reported_unless_something_says_what_asks_for
 def test_every_setting_that_asks_for_less_is_found(compare: Compare) -> None:
     head = changed(
         SHOP,
-        ("thresholds: {f1: 0.5}\n", "abstained: allowed\nsample: {cases: 2}\n"),
+        ("thresholds: {f1: 0.5}\n", "abstained: allowed\nsample: {cases: 2}\nuncalibrated: allow\n"),
         ("max_drop: 0.02", "max_drop: 0.2, undecided: pass"),
         ("strict", "lenient"),
         ("  - max_words: 40\n", "  - max_words: 400\n"),
@@ -237,6 +237,7 @@ def test_every_setting_that_asks_for_less_is_found(compare: Compare) -> None:
         "threshold f1: removed",
         "key abstained: changed",
         "key sample: changed",
+        "key uncalibrated: changed: allow",
         "max_drop 0.02, undecided observed -> max_drop 0.2, undecided pass",
         "judge: changed",
         "check max_words: changed",

@@ -170,6 +170,10 @@ IN_PYTHON = {
 SETTINGS = "pyproject.toml"
 WEAKER: Mapping[str, tuple[Mapping[str, str | None], str]] = {
     "check dropped": (edit("test_support.py", "checks=[ev.check(is_short)],", ""), "check is_short: removed"),
+    "key of a suite": (
+        edit("test_support.py", "    gates=", '    abstained="allowed",\n    gates='),
+        "test_support.py  key abstained: changed: fell",
+    ),
     "suite renamed to nothing": (
         edit("test_support.py", "def test_agent", "def agent_test"),
         "suite support: no longer collected",
@@ -215,6 +219,7 @@ TOGETHER = (
     ("check dropped", "collect_ignore", "pytest_ignore_collect"),
     ("suite renamed to nothing", "mark of a module", "items marked"),
     ("module that does not load", "addopts"),
+    ("key of a suite",),
     ("turned off",),
     ("another file of settings",),
     ("norecursedirs",),
@@ -234,6 +239,7 @@ HONEST: Mapping[str, tuple[Mapping[str, str | None], str]] = {
         {
             "test_support.py": SUPPORT.replace("LIMIT = 0.4", "LIMIT = 0.5")
             .replace("f1 >= 0.6", "f1 >= 0.7")
+            .replace("checks=[", 'checks=[{"max_words": 20}, ')
             .replace("rows = [", 'rows = [\n    {"id": "new", "input": "x", "expected": "y"},')
             .replace("test_agent", "test_replies"),
             "graders.py": GRADERS.replace("def polite(case):\n", "def polite(case):\n    # Says it nicely.\n\n"),
