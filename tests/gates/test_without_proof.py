@@ -35,7 +35,7 @@ def test_the_page_says_where_no_rule_can_fail_on_collapses_and_seldom_err() -> N
     def errs(n: int) -> float:
         return sum(comb(n, k) * one_way**k * (1 - 2 * one_way) ** (n - k) for k in range((n + 1) // 2, n + 1))
 
-    page = (ROOT / "docs/statistics.md").read_text(encoding="utf-8")
+    page = (ROOT / "benchmarks/calibration.md").read_text(encoding="utf-8")
     shown = ", ".join(f"{errs(n):.3f} for {n}" for n in range(3, 7)).replace("for 3", "for 3 cases")
     assert f"{shown}, and at most {max(map(errs, range(7, 60))):.3f} for" in " ".join(page.split())
 
