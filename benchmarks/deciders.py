@@ -1,4 +1,4 @@
-"""What gates of other tools say of the same two runs: the table of ``docs/comparison.md``.
+"""What gates of other tools say of the same two runs: the table of ``deciders.md``.
 
 Run: ``python benchmarks/deciders.py`` in an environment that has some of the tools (``pip install mlflow trulens-core
 siggate``), with this package or without. The columns are the tools that are installed, with their versions; the rows

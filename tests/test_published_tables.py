@@ -15,7 +15,8 @@ from pytest_llmeval.numbers import mid_p_interval, wilson_interval
 
 PAGES = {each.name: each.read_text(encoding="utf-8") for each in sorted((ROOT / "docs").glob("*.md"))}
 MORE = "../benchmarks/calibration.md"
-PAGES[MORE] = (ROOT / "docs" / MORE).read_text(encoding="utf-8")
+DECIDERS = "../benchmarks/deciders.md"
+PAGES.update((name, (ROOT / "docs" / name).read_text(encoding="utf-8")) for name in (MORE, DECIDERS))
 MARKED = [(page, name) for page, text in PAGES.items() for name in re.findall(r"<!-- table ([\w-]+)", text)]
 DICE = """# Dice
 
@@ -234,7 +235,7 @@ def test_the_front_page_and_the_proof_say_what_the_tables_say(tables: Any) -> No
 
 
 def test_the_default_of_each_tool_has_its_version_and_the_line_that_documents_it() -> None:
-    _, _, after = PAGES["comparison.md"].partition("| tool | verdict without settings | place |\n|---|---|---|\n")
+    _, _, after = PAGES[DECIDERS].partition("| tool | verdict without settings | place |\n|---|---|---|\n")
     tools = [line for line in after.partition("\n\n")[0].splitlines() if ", a service |" not in line]
     assert len(tools) == 4
     assert [line for line in tools if not re.match(r"\| [\w-]+ \d+(\.\d+)+ \|.*`[\w/.]+`, line \d+", line)] == []
@@ -244,7 +245,7 @@ def test_the_default_of_each_tool_has_its_version_and_the_line_that_documents_it
 @pytest.mark.usefixtures("tables")
 def test_the_gate_says_of_the_compared_runs_what_the_comparison_says() -> None:
     deciders = importlib.import_module("deciders")
-    _, _, after = PAGES["comparison.md"].partition("\n| pair of runs |")
+    _, _, after = PAGES[DECIDERS].partition("\n| pair of runs |")
     rows = [line.strip("| ").split(" | ") for line in after.partition("\n\n")[0].splitlines()[2:]]
     situations = deciders.situations()
     assert [row[0] for row in rows] == list(situations)

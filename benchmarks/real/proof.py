@@ -335,7 +335,7 @@ def alarms(simulations: int, seed: int) -> Iterator[Row]:
 
 @table(
     "falls",
-    "proof.md",
+    "../benchmarks/calibration.md",
     ("rule", *(f"n = {size}" for size in SIZES), "tau-bench, 50 tasks, 20 points"),
     simulations=300,
 )

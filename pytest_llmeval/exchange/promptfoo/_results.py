@@ -20,7 +20,6 @@ from pytest_llmeval.exchange._contract import (
     as_mapping,
     fit,
 )
-from pytest_llmeval.exchange._media import ImportedMedia
 from pytest_llmeval.exchange.promptfoo._assertions import AssertionReader
 from pytest_llmeval.exchange.promptfoo._prompts import ConfigFiles
 from pytest_llmeval.exchange.promptfoo._providers import grader_of, text_grader
@@ -51,10 +50,8 @@ def _path_of(data: Mapping[str, Any]) -> SourcePath:
 
 def import_results(ledger: SourceLedger, path: Path, options: ImportOptions) -> ImportedSource:
     """Return the suite of recorded answers."""
-    suite = ImportedSuite(options.suite_name(path.stem))
-    media = ImportedMedia(suite)
-    files = ConfigFiles(path.parent, Path(ledger.file).parent.as_posix(), media)
-    reader = _ResultReader(ledger, AssertionReader(files), suite, media)
+    files = ConfigFiles(path.parent, Path(ledger.file).parent.as_posix())
+    reader = _ResultReader(ledger, AssertionReader(files), ImportedSuite(options.suite_name(path.stem)))
     place = _path_of(ledger.data)
     results = ledger.data
     for depth, step in enumerate(place):
@@ -76,13 +73,10 @@ def import_results(ledger: SourceLedger, path: Path, options: ImportOptions) -> 
 class _ResultReader:
     """Reads results one by one: those of equal variables and assertions are one case."""
 
-    def __init__(
-        self, ledger: SourceLedger, assertions: AssertionReader, suite: ImportedSuite, media: ImportedMedia
-    ) -> None:
+    def __init__(self, ledger: SourceLedger, assertions: AssertionReader, suite: ImportedSuite) -> None:
         self.ledger = ledger
         self.assertions = assertions
         self.suite = suite
-        self.media = media
         self.ids = CaseIds()
         self.cases: dict[str, dict[str, Any]] = {}
         self.answers: dict[str, dict[str, Any]] = {}
@@ -102,10 +96,7 @@ class _ResultReader:
         checks = self._checks(asserts, variables, (*path, "testCase", "assert"))
         case = self.cases.get(key)
         if case is None:
-            value = variables
-            with self.ledger.losing((*path, "vars"), "result vars"):
-                value = self.media.replaced(variables)
-            case = self.cases[key] = {"id": self.ids.next(test.get("description")), "input": value}
+            case = self.cases[key] = {"id": self.ids.next(test.get("description")), "input": variables}
             if checks:
                 case["checks"] = checks
             self.suite.cases.append(case)

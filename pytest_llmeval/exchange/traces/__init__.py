@@ -234,8 +234,7 @@ class _Tree:
         if answer is None:
             answer = next(outputs, None)
         if answer is not None:
-            is_medium = isinstance(answer, list) and len(answer) == 1
-            parts["answer"] = answer[0] if is_medium else answer
+            parts["answer"] = answer
         if messages:
             parts["messages"] = messages
         calls = self._tool_calls(messages)
