@@ -1,4 +1,4 @@
-"""Leaves out the suite that is meant to fail and the one that needs a library, unless the command line names them."""
+"""Leaves out the suites that are meant to fail and the one that needs a service, unless the command line names them."""
 
 __all__ = ("pytest_ignore_collect",)
 
@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).resolve().parent
-ON_REQUEST = (HERE / "failing", HERE / "case_retrieval" / "live")
+ON_REQUEST = (HERE / "failing", HERE / "case_retrieval" / "live", HERE / "screens" / "regression.eval.yaml")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Ignore the folders `ON_REQUEST` unless an argument is that folder or something inside it."""
+    """Ignore the paths `ON_REQUEST` unless an argument is that path or something inside it."""
     path = collection_path.resolve()
-    folder = next((folder for folder in ON_REQUEST if path.is_relative_to(folder)), None)
-    if folder is None:
+    left_out = next((known for known in ON_REQUEST if path.is_relative_to(known)), None)
+    if left_out is None:
         return None
     started_in = config.invocation_params.dir
     named = ((started_in / argument.partition("::")[0]).resolve() for argument in config.args)
-    return None if any(path.is_relative_to(folder) for path in named) else True
+    return None if any(path.is_relative_to(left_out) for path in named) else True

@@ -22,6 +22,8 @@ LIVE: Final = (
     "memory_qa/repeats",
     "memory_qa/systems",
     "memory_qa/target",
+    "screens/regression",
+    "screens/screens",
 )
 """Suites without recorded answers, for lack of which the command says so: a run with --llmeval-mutate has them."""
 

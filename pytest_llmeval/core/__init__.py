@@ -110,6 +110,7 @@ if TYPE_CHECKING:
         with_media,
     )
     from pytest_llmeval.core._media_forms import MediaForm, is_media, media_in, media_line, replaced_media, size_text
+    from pytest_llmeval.core._media_types import type_by_ending, usual_ending
     from pytest_llmeval.core._observation import FloatArray, Observation, Sums, Totals, abstained_of
     from pytest_llmeval.core._rereading import WrittenObject
     from pytest_llmeval.core._results import (
@@ -360,6 +361,10 @@ _HOMES = {
         "media_line",
         "replaced_media",
         "size_text",
+    ),
+    "_media_types": (
+        "type_by_ending",
+        "usual_ending",
     ),
     "_observation": (
         "FloatArray",

@@ -59,6 +59,7 @@ _ENDINGS: Final = {
     "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
     "zip": "application/zip",
 }
+_RARE: Final = frozenset({"htm", "jpeg", "oga", "tif"})
 _OTHER_NAMES: Final = {
     "application/x-pdf": "application/pdf",
     "audio/mp3": "audio/mpeg",
@@ -100,6 +101,15 @@ def type_by_ending(name: str) -> str | None:
     'image/png'
     """
     return _ENDINGS.get(name.rpartition(".")[2].lower()) if "." in name else None
+
+
+def usual_ending(kind: str) -> str:
+    """Return the ending, with its dot, of files of a type; empty where none says it.
+
+    >>> usual_ending("image/jpeg"), usual_ending("text/x-notes")
+    ('.jpg', '')
+    """
+    return next((f".{ending}" for ending, each in _ENDINGS.items() if each == kind and ending not in _RARE), "")
 
 
 def usual_name(name: str) -> str:

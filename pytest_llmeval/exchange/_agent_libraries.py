@@ -7,11 +7,13 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from pytest_llmeval.exchange._contract import as_list, as_mapping, as_text, first_text, fit_items
+from pytest_llmeval.core import MediaError
+from pytest_llmeval.exchange._contract import LeftOutError, as_list, as_mapping, as_text, first_text, fit_items
 from pytest_llmeval.exchange._tolerant_json import parse_tolerantly
 
 AgentMessage: TypeAlias = dict[str, Any]
-"""Has a ``role``, and as far as known ``content`` (a text), ``tool_calls``, and the ``tool_call_id`` of a result."""
+"""Has a ``role``, and as far as known ``content`` (a text; or a list of texts and media), ``tool_calls``, and the
+``tool_call_id`` of a result."""
 
 
 def as_prediction(value: Any) -> Any:
@@ -183,11 +185,11 @@ def _message(data: Mapping[str, Any], role: str) -> Iterator[AgentMessage]:
         content = parsed_text(content)
     own = {"tool_call_id": each} if (each := first_text(data, "tool_call_id", "id")) else {}
     if role == "tool" and not _has_results(content):
-        yield {"role": "tool", **own, "content": _text_of(content), **_failure(data)}
+        yield {"role": "tool", **own, "content": _result_of(content), **_failure(data)}
         return
     calls = [call for each in items_of(parsed_text(data.get("tool_calls"))) if (call := call_of(each))]
     calls += [call for each in items_of(content) if _is_call(each) and (call := call_of(each))]
-    text = "\n".join(texts_of(content))
+    text = _text_and_media(content)
     message: AgentMessage = {"role": role}
     if text or not (calls or _has_results(content)):
         message["content"] = text
@@ -233,7 +235,7 @@ def _result(part: Mapping[str, Any]) -> AgentMessage:
         content, failure = typed["value"], {"status": "error"} if failed else {}
     else:
         failure = _failure(part)
-    return {"role": "tool", **({"tool_call_id": own} if own else {}), "content": _text_of(content), **failure}
+    return {"role": "tool", **({"tool_call_id": own} if own else {}), "content": _result_of(content), **failure}
 
 
 def _failure(result: Mapping[str, Any]) -> dict[str, Any]:
@@ -281,17 +283,47 @@ def items_of(value: Any) -> Iterable[Any]:
 
 def texts_of(content: Any) -> Iterator[str]:
     """Yield the texts of a message's content, without calls of tools and their results."""
+    return (piece for piece in _pieces(content) if isinstance(piece, str))
+
+
+def _pieces(content: Any) -> Iterator[Any]:
+    """Yield texts and the forms of media of a message's content, without calls of tools and their results."""
     for part in [content] if isinstance(content, str) else items_of(content):
         if isinstance(part, str):
             yield part
         elif not _is_call(part) and not _is_result(part):
+            if (medium := _medium(part)) is not None:
+                yield medium
+                continue
             inner = as_mapping(as_mapping(part).get("message_content", part))
             if inner.get("type", "text") in ("text", "input_text", "output_text", None):
-                yield from fit_items(str, [inner.get("text", inner.get("content"))])
+                value = inner.get("text", inner.get("content"))
+                yield from _pieces(value) if isinstance(value, list) else fit_items(str, [value])
 
 
-def _text_of(content: Any) -> str:
-    text = "\n".join(texts_of(content))
+def _medium(part: Any) -> Any:
+    """Return the form of a medium, or a text that says why it has none; ``None`` for parts that are none."""
+    from pytest_llmeval.core import media_form
+    from pytest_llmeval.exchange._media import medium_of, medium_part
+
+    medium = medium_part(part)
+    if medium is None:
+        return None
+    try:
+        return media_form(medium_of(medium))
+    except (LeftOutError, MediaError) as error:
+        return f"[{medium.sort}: {error}]"
+
+
+def _text_and_media(content: Any) -> Any:
+    """Return the text of a content; with media, a list of both in their order."""
+    pieces = list(_pieces(content))
+    return "\n".join(pieces) if all(isinstance(each, str) for each in pieces) else pieces
+
+
+def _result_of(content: Any) -> Any:
+    """Return what a tool gave: its text, a list with media, or JSON of anything else."""
+    text = _text_and_media(content)
     if text or content is None or isinstance(content, str):
         return text
     return json.dumps(content, ensure_ascii=False, sort_keys=True, default=str)

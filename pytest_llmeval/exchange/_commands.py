@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from pytest_llmeval.cli import CommandResult, add_options, amount, count, finished_lines, main, open_suite, say
 from pytest_llmeval.core import Fault, LlmevalError, SuiteError, counted, grouped, printable, resolve, unknown_name
-from pytest_llmeval.data import Document, plain_value, read_document, read_text, write_text
+from pytest_llmeval.data import Document, plain_value, read_document, read_text, write_bytes, write_text
 from pytest_llmeval.exchange._causes import Situation
 from pytest_llmeval.exchange._contract import Construct, Fate, ImportedSource, ImportedSuite, ImportOptions
 from pytest_llmeval.exchange._readers import read_files
@@ -42,8 +42,8 @@ _INTRODUCTION = {
 }
 
 
-def planned_files(suite: ImportedSuite) -> dict[str, str]:
-    """Return the files of a suite: path to text."""
+def planned_files(suite: ImportedSuite) -> dict[str, str | bytes]:
+    """Return the files of a suite: path to text or content."""
     files = dict(suite.files)
     settings: dict[str, Any] = {"suite": suite.name, **suite.settings}
     if len(suite.cases) > _MOST_INLINE:
@@ -55,7 +55,7 @@ def planned_files(suite: ImportedSuite) -> dict[str, str]:
     return {f"{suite.name}.eval.yaml": yaml_text(settings), **files}
 
 
-def trial(suite: ImportedSuite, files: Mapping[str, str]) -> tuple[list[Fault], list[str]]:
+def trial(suite: ImportedSuite, files: Mapping[str, str | bytes]) -> tuple[list[Fault], list[str]]:
     """Read a suite as the text that is written, and try its expected answers as predictions.
 
     Args:
@@ -75,12 +75,12 @@ def trial(suite: ImportedSuite, files: Mapping[str, str]) -> tuple[list[Fault], 
         return list(loaded.faults), [] if loaded.faults else list(unmet_by_expected(loaded))
 
 
-def write_files(folder: Path, files: Mapping[str, str], *, force: bool) -> None:
+def write_files(folder: Path, files: Mapping[str, str | bytes], *, force: bool) -> None:
     """Write files into a folder.
 
     Args:
         folder: It is made if it is not there.
-        files: Path in the folder to text.
+        files: Path in the folder to text or content.
         force: Whether to overwrite files.
 
     Raises:
@@ -91,10 +91,13 @@ def write_files(folder: Path, files: Mapping[str, str], *, force: bool) -> None:
         more = f" and {len(there) - 1} more" if there[1:] else ""
         raise LlmevalError(f"{folder / there[0]}{more}: found a file, expected none: use --force to overwrite")
     try:
-        for name, text in files.items():
+        for name, content in files.items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_text(path, [text])
+            if isinstance(content, bytes):
+                write_bytes(path, content)
+            else:
+                write_text(path, [content])
     except OSError as error:
         message = f"found no way to write it ({error.strerror}), expected a folder that can be written"
         raise SuiteError([Fault(str(folder), 0, 0, "", message)]) from None
@@ -293,7 +296,7 @@ def _import(options: Namespace) -> CommandResult:
         if source is not None:
             sources.append(source)
     names: dict[str, str] = {}
-    files: dict[str, str] = {}
+    files: dict[str, str | bytes] = {}
     for source in sources:
         if source.suite is None:
             faults.append(Fault(source.file, 0, 0, "", source.refusal))

@@ -242,13 +242,13 @@ class ImportedSuite:
         name: Of the suite and its files.
         settings: The suite file without its cases, in the order in which it is written.
         cases: As a suite file writes them.
-        files: Path next to the suite to text of each further file.
+        files: Path next to the suite to text or content of each further file.
     """
 
     name: str
     settings: dict[str, Any] = field(default_factory=dict)
     cases: list[dict[str, Any]] = field(default_factory=list)
-    files: dict[str, str] = field(default_factory=dict)
+    files: dict[str, str | bytes] = field(default_factory=dict)
 
 
 @dataclass

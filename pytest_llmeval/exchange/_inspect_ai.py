@@ -9,7 +9,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, NamedTuple
 
 from msgspec import Struct, to_builtins
 
@@ -31,6 +31,7 @@ from pytest_llmeval.exchange._contract import (
     read_records,
     read_source,
 )
+from pytest_llmeval.exchange._media import ImportedMedia, MediumPart, content_parts
 from pytest_llmeval.exchange._records import Column, add_evaluators, suite_of_records
 from pytest_llmeval.exchange._result_formats import INSPECT_CODES
 from pytest_llmeval.exchange._templates import Direction, VerdictDifference, as_example
@@ -61,6 +62,7 @@ PATTERNS: Final = {
 
 _SAMPLE_KEYS: Final = {
     "choices": (Fate.SAME, "part of the input"),
+    "attachments": (Fate.SAME, "in their places"),
     "epoch": (Fate.NEAR, "each epoch is a case; repeats asks a case several times"),
     "id": (Fate.SAME, "the id of the case"),
     "input": (Fate.SAME, "the input of the case"),
@@ -87,12 +89,12 @@ def import_inspect(path: Path, display_path: str, options: ImportOptions) -> Imp
         return _of_dataset(path, display_path, options)
     if not {"eval", "status"} <= as_mapping(ledger.data).keys():
         return _of_dataset(path, display_path, options)
-    return _LogReader(ledger, ImportedSuite(options.suite_name(path.stem))).imported()
+    return _LogReader(ledger, ImportedSuite(options.suite_name(path.stem)), path.parent).imported()
 
 
 def _of_dataset(path: Path, display_path: str, options: ImportOptions) -> ImportedSource:
     ledger, records, beside = read_records(path, display_path, ("samples",))
-    suite = suite_of_records(options.suite_name(path.stem), ledger, records, _DATASET)
+    suite = suite_of_records(options.suite_name(path.stem), ledger, records, _DATASET, path.parent)
     source = ImportedSource(display_path, suite, [ledger, *beside])
     if not any("input" in case for case in suite.cases):
         source.suite = None
@@ -162,24 +164,44 @@ def _order(name: str) -> list[str]:
     return [each.zfill(12) for each in re.split(r"[/_.]", name)]
 
 
-class _Content(Struct):
-    """A part of a message; only texts have one."""
+class _LogMedia(NamedTuple):
+    """The media of a sample.
 
-    text: str = ""
+    Attributes:
+        media: Of the suite.
+        attachments: Contents that a log has once, beside its messages.
+    """
+
+    media: ImportedMedia
+    attachments: Mapping[str, Any]
+
+    def of_part(self, part: MediumPart) -> dict[str, str]:
+        """Return a part of a message as a value of a suite.
+
+        Raises:
+            LeftOutError: Its content is not here.
+        """
+        name = part.address.removeprefix("attachment://")
+        content = first_text(self.attachments, name) if name != part.address else part.address
+        return self.media.of_part(part._replace(address=content))
 
 
 class _LogMessage(Struct):
     """A message in a log."""
 
-    content: str | list[str | _Content] | None = None
+    content: str | list[str | dict[str, Any]] | None = None
     role: str | None = None
 
-    @property
-    def text(self) -> str:
-        """Its texts, one below the other."""
-        parts = self.content if isinstance(self.content, list) else [self.content or ""]
-        texts = (part if isinstance(part, str) else part.text for part in parts)
-        return "\n".join(filter(None, texts))
+    def value(self, media: _LogMedia) -> Any:
+        """Return its texts, one below the other; with media, a list of both.
+
+        Raises:
+            LeftOutError: The content of a medium is not here.
+        """
+        parts = [each for each in content_parts(self.content) if each]
+        if all(isinstance(each, str) for each in parts):
+            return "\n".join(map(str, parts))
+        return [each if isinstance(each, str) else media.of_part(each) for each in parts]
 
 
 class _Choice(Struct):
@@ -201,12 +223,17 @@ class _Output(Struct):
     choices: list[_Choice] = []
     usage: _Tokens | None = None
 
-    @property
-    def prediction(self) -> Any:
-        """The answer, with its tokens if they are known; ``None`` if there is none."""
+    def prediction(self, media: _LogMedia) -> Any:
+        """Return the answer, with its tokens if they are known; ``None`` if there is none.
+
+        Raises:
+            LeftOutError: The content of a medium is not here.
+        """
         if not self.choices:
             return None
-        answer, tokens = self.choices[0].message.text, to_builtins(self.usage)
+        answer, tokens = self.choices[0].message.value(media), to_builtins(self.usage)
+        if isinstance(answer, list) and len(answer) == 1:
+            (answer,) = answer
         return {"answer": answer, "usage": tokens} if tokens else answer
 
 
@@ -221,12 +248,17 @@ class _LogSample(Struct):
     output: _Output | None = None
     metadata: dict[str, Any] | None = None
     scores: dict[str, Any] | None = None
+    attachments: dict[str, Any] = {}
 
-    def question(self) -> Any:
-        """Return the input: text, or messages with roles."""
+    def question(self, media: _LogMedia) -> Any:
+        """Return the input: text, or messages with roles.
+
+        Raises:
+            LeftOutError: The content of a medium is not here.
+        """
         if isinstance(self.input, str):
             return self.input
-        return [{"role": message.role, "content": message.text} for message in self.input]
+        return [{"role": message.role, "content": message.value(media)} for message in self.input]
 
     def labels(self) -> Iterator[tuple[str, Any]]:
         """Yield metadata and scores as labels."""
@@ -242,8 +274,9 @@ class _LogSample(Struct):
 class _LogReader:
     """Reads one log."""
 
-    def __init__(self, ledger: SourceLedger, suite: ImportedSuite) -> None:
+    def __init__(self, ledger: SourceLedger, suite: ImportedSuite, folder: Path) -> None:
         self.ledger = ledger
+        self.folder = folder
         self.suite = suite
         self.ids = CaseIds()
         self.checks: list[str] = []
@@ -297,15 +330,16 @@ class _LogReader:
         with self.ledger.losing(path, "sample"):
             sample = read_as(_LogSample, data)
             name = sample.id if sample.epoch == 1 else f"{sample.id} epoch {sample.epoch}"
-            question = sample.question()
+            media = _LogMedia(ImportedMedia(self.suite, self.folder), sample.attachments)
+            question = sample.question(media)
             case: dict[str, Any] = {"id": self.ids.next(name)}
             case["input"] = {"question": question, "choices": sample.choices} if sample.choices else question
             if sample.target not in (None, "", []):
                 case["expected"] = sample.target
                 if checks := [_check(name, sample.target) for name in self.checks]:
                     case["checks"] = checks
-            if sample.output is not None and sample.output.prediction is not None:
-                case["prediction"] = sample.output.prediction
+            if sample.output is not None and (prediction := sample.output.prediction(media)) is not None:
+                case["prediction"] = prediction
             if labels := dict(sample.labels()):
                 case["labels"] = labels
             self.suite.cases.append(case)

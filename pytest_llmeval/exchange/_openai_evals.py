@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, NoReturn, TypeAlias
+from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
 
 from msgspec import Struct
 
-from pytest_llmeval.core import Fault, SuiteError
+from pytest_llmeval.core import Fault, SuiteError, excerpt
 from pytest_llmeval.exchange._contract import (
     CaseIds,
     Fate,
@@ -27,6 +27,7 @@ from pytest_llmeval.exchange._contract import (
     read_records,
     read_source,
 )
+from pytest_llmeval.exchange._media import ImportedMedia, MediumPart, content_parts
 from pytest_llmeval.exchange._templates import (
     Direction,
     TemplateError,
@@ -98,16 +99,10 @@ def _of_records(path: Path, display_path: str, options: ImportOptions) -> Import
     return ImportedSource(display_path, suite, [ledger])
 
 
-class _TextPart(Struct):
-    """A part of a message."""
-
-    text: str
-
-
 class _GraderMessage(Struct):
     """A message for a model."""
 
-    content: str | _TextPart | list[str | _TextPart]
+    content: str | dict[str, Any] | list[str | dict[str, Any]]
 
 
 class _StringCheck(Struct, tag_field="type", tag="string_check"):
@@ -204,6 +199,38 @@ class _Grader:
     noted: tuple[SourcePath, str, str] = ((), "", "")
 
 
+class _ItemMedia(NamedTuple):
+    """The media of items.
+
+    Attributes:
+        media: Of the suite.
+        columns: Name to the part of a message that shows it.
+    """
+
+    media: ImportedMedia
+    columns: Mapping[str, MediumPart]
+
+    def replaced(self, item: Mapping[str, Any], ledger: SourceLedger, number: int) -> dict[str, Any]:
+        """Return an item with its media; what is none stays as it is, and is noted."""
+        values = dict(item)
+        for name, value in item.items():
+            part = self.columns.get(name)
+            try:
+                if part is not None and isinstance(value, str):
+                    encoded = part.address.startswith("data:") or part.encoded
+                    kind = part.address[5:].partition(";")[0] if part.address.startswith("data:") else part.type
+                    values[name] = self.media.of_part(part._replace(address=value, type=kind, encoded=encoded))
+                else:
+                    values[name] = self.media.replaced(value)
+            except LeftOutError as error:
+                ledger.lost((name, number), f"medium in column {name}", f"{error}; it stays text")
+            else:
+                if values[name] is not value:
+                    text = "a file or an address"
+                    ledger.same((name, number), f"medium in column {name}", text)
+        return values
+
+
 _KINDS: Final = frozenset(("string_check", "text_similarity", "label_model", "score_model", "python", "multi"))
 _GraderImport: TypeAlias = tuple[_Grader, str, list[VerdictDifference]]
 """A grader, its meaning here, and the differences."""
@@ -222,6 +249,7 @@ class _EvalReader:
         self.graders: list[_Grader] = []
         self.judge: str | None = None
         self.prompts = 0
+        self.models: list[_LabelModel | _ScoreModel] = []
 
     def imported(self) -> ImportedSource:
         """Return the suite of an eval."""
@@ -264,11 +292,12 @@ class _EvalReader:
     def add_items(self, ledger: SourceLedger, records: Sequence[Mapping[str, Any]]) -> None:
         """Add a case for each item."""
         ids = CaseIds()
+        media = _ItemMedia(ImportedMedia(self.suite, self.path.parent), dict(_shown_media(self.models)))
         for number, record in enumerate(records):
             item = as_mapping(record.get("item")) or record
             sample = as_mapping(record.get("sample"))
             values = {"item": item, "sample": {}}
-            case: dict[str, Any] = {"id": ids.next(item.get("id")), "input": dict(item)}
+            case: dict[str, Any] = {"id": ids.next(item.get("id")), "input": media.replaced(item, ledger, number)}
             if sample.get("output_text") is not None:
                 case["prediction"] = sample["output_text"]
             for grader in self.graders:
@@ -396,6 +425,7 @@ class _EvalReader:
         if "{{ answer" not in prompt and "{{ prediction" not in prompt:
             raise LeftOutError("its messages do not show the output")
         score, least = grader.reply()
+        self.models.append(grader)
         model = f"openai:{grader.model}"
         self.judge = self.judge or model
         self.prompts += 1
@@ -460,10 +490,30 @@ def _placeholder(name: str) -> str:
 
 
 def _content(message: str | _GraderMessage) -> str:
-    """Return the text of a message."""
+    """Return the text of a message, with the template of its address or content in place of a medium.
+
+    Raises:
+        LeftOutError: A medium stands in the message itself.
+    """
     content = message if isinstance(message, str) else message.content
-    parts = content if isinstance(content, list) else [content]
-    return "\n".join(part if isinstance(part, str) else part.text for part in parts)
+    parts = list(content_parts(content))
+    for part in parts:
+        if not isinstance(part, str) and not _WHOLE_ITEM.fullmatch(part.address):
+            raise LeftOutError(f"its messages show {excerpt(part.address, 60)!r}, expected {{{{ item.NAME }}}}")
+    return "\n".join(part if isinstance(part, str) else _WHOLE_ITEM.sub(r"\1", part.address) for part in parts)
+
+
+_WHOLE_ITEM: Final = re.compile(r"(?:data:[\w.+/-]+;base64,)?(\{\{\s*item\.\w+\s*\}\})")
+"""The whole medium of an item."""
+
+
+def _shown_media(graders: Sequence[_LabelModel | _ScoreModel]) -> Iterator[tuple[str, MediumPart]]:
+    """Yield the columns of items that model graders show as parts, with the parts."""
+    for grader in graders:
+        for message in grader.input:
+            for part in content_parts(message if isinstance(message, str) else message.content):
+                if not isinstance(part, str) and (match := _WHOLE_ITEM.fullmatch(part.address)):
+                    yield match[1].strip("{} ").removeprefix("item."), part
 
 
 def _of_text(check: Mapping[str, Any]) -> Iterator[VerdictDifference]:

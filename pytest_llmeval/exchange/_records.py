@@ -16,6 +16,7 @@ from pytest_llmeval.exchange._contract import (
     ImportedSource,
     ImportedSuite,
     ImportOptions,
+    LeftOutError,
     SourceLedger,
     as_list,
     as_mapping,
@@ -24,6 +25,7 @@ from pytest_llmeval.exchange._contract import (
     is_scalar,
     read_records,
 )
+from pytest_llmeval.exchange._media import ImportedMedia, is_file
 
 _JUDGE = "openai:gpt-4.1"
 """The judge where a tool has none in its files."""
@@ -67,7 +69,7 @@ class Column:
 
 
 def suite_of_records(
-    name: str, ledger: SourceLedger, records: Sequence[Mapping[str, Any]], columns: Mapping[str, Column]
+    name: str, ledger: SourceLedger, records: Sequence[Mapping[str, Any]], columns: Mapping[str, Column], folder: Path
 ) -> ImportedSuite:
     """Return the suite of records; columns that are not named are not imported.
 
@@ -76,6 +78,7 @@ def suite_of_records(
         ledger: Of the records, with the columns at the top.
         records: One for each case.
         columns: Name to part; names are compared without regard to case, hyphens and underscores.
+        folder: From which records name the files of media.
     """
     by_name = {_folded(each): column for each, column in columns.items()}
     known = {each: by_name[_folded(each)] for each in ledger.data if _folded(each) in by_name}
@@ -83,12 +86,51 @@ def suite_of_records(
         column.note(each, ledger)
     suite, ids = ImportedSuite(name), CaseIds()
     several = sum(column.part == "input" for column in known.values()) > 1
-    for record in records:
-        suite.cases.append(_case(record, known, ids, several=several))
+    media = _RecordMedia(ledger, ImportedMedia(suite, folder), known)
+    for number, record in enumerate(records):
+        suite.cases.append(_case(media.replaced(record, number), known, ids, several=several))
     if any("checks" in case for case in suite.cases):
         suite.settings["judge"] = {"model": _JUDGE}
     add_evaluators(suite)
     return suite
+
+
+@dataclass(frozen=True)
+class _RecordMedia:
+    """The media in records.
+
+    Attributes:
+        ledger: Of the records.
+        media: Of the suite.
+        columns: Name to part.
+    """
+
+    ledger: SourceLedger
+    media: ImportedMedia
+    columns: Mapping[str, Column]
+
+    def replaced(self, record: Mapping[str, Any], number: int) -> Mapping[str, Any]:
+        """Return a record with media in place of their contents; what is none stays as it is, and is noted."""
+        images = as_mapping(next((record[name] for name in _IMAGES if record.get(name)), {}))
+        changed = {}
+        for name, column in self.columns.items():
+            if column.part not in _WITH_MEDIA:
+                continue
+            value = record.get(name)
+            try:
+                new = self.media.shown_in(value, images) if isinstance(value, str) and "[DEEPEVAL:" in value else value
+                new = self.media.replaced(new)
+            except LeftOutError as error:
+                self.ledger.lost((name, number), f"medium in column {name}", f"{error}; it stays text")
+                continue
+            if new is not value:
+                self.ledger.same((name, number), f"medium in column {name}", "a file or an address")
+                changed[name] = new
+        return {**record, **changed} if changed else record
+
+
+_WITH_MEDIA: Final = ("answer", "expected", "input")
+_IMAGES: Final = ("imagesMapping", "images_mapping")
 
 
 def _folded(name: str) -> str:
@@ -189,7 +231,9 @@ def add_evaluators(suite: ImportedSuite) -> None:
     if any(_is_text(each) or "answer" in as_mapping(each) for each in expected):
         evaluators.append({"text": {"metrics": ["exact_match", "f1"]}})
     for case in suite.cases:
-        if "expected" in case and not _is_text(case["expected"]) and not _has_part(case["expected"]):
+        if is_file(case.get("expected")):
+            case.setdefault("checks", []).append("same_bytes")
+        elif "expected" in case and not _is_text(case["expected"]) and not _has_part(case["expected"]):
             case.setdefault("checks", []).append({"json_equals": case.pop("expected")})
     if evaluators:
         suite.settings["evaluators"] = evaluators
@@ -225,6 +269,7 @@ DEEPEVAL: Final = {
     "expected_outcome": Column("criterion", "the judge says yes or no"),
     "turns": Column("messages", "what the user says is the script, answers are left out"),
     "chatbot_role": Column("input"),
+    "images_mapping": Column("lost", "its images stand where texts show them"),
 }
 """Columns of goldens and test cases, single-turn and conversational."""
 
@@ -301,7 +346,7 @@ def _imported(
         raise ledger.fault((), f"found no column {absent[0]!r}, expected one of {known}")
     known_columns = {name: column for name, column in columns.items() if column.part not in options.parts()}
     chosen = {**known_columns, **{name: Column(part) for name, part in named.items()}}
-    suite = suite_of_records(options.suite_name(path.stem), ledger, records, chosen)
+    suite = suite_of_records(options.suite_name(path.stem), ledger, records, chosen, path.parent)
     source = ImportedSource(display_path, suite, [ledger, *beside])
     if not any({"input", "messages"} & case.keys() for case in suite.cases):
         source.refuse(f"found no column of an input among {', '.join(ledger.data)}, expected one: --input COLUMN")

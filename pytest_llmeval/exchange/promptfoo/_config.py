@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from pytest_llmeval.exchange._contract import (
     CaseIds,
+    Fate,
     ImportedSource,
     ImportedSuite,
     ImportOptions,
@@ -21,6 +22,7 @@ from pytest_llmeval.exchange._contract import (
     numbered,
     read_source,
 )
+from pytest_llmeval.exchange._media import ImportedMedia, MediumPart, is_file
 from pytest_llmeval.exchange._templates import TemplateError, is_template, rewritten
 from pytest_llmeval.exchange.promptfoo._assertions import AssertionReader
 from pytest_llmeval.exchange.promptfoo._outcomes import Outcome, constant
@@ -106,8 +108,9 @@ class _ConfigImport:
     def __init__(self, path: Path, ledger: SourceLedger, options: ImportOptions) -> None:
         self.ledger = ledger
         self.data: Mapping[str, Any] = ledger.data
-        self.files = ConfigFiles(path.parent, Path(ledger.file).parent.as_posix())
         self.suite = ImportedSuite(options.suite_name(_wanted_name(path)))
+        self.media = ImportedMedia(self.suite, path.parent)
+        self.files = ConfigFiles(path.parent, Path(ledger.file).parent.as_posix(), self.media)
         self.tests = TestReader(self.files, as_mapping(self.data.get("assertionTemplates")))
         self.assertions = AssertionReader(self.files)
         self.prompt_reader = PromptReader(self.files)
@@ -280,13 +283,14 @@ class _ConfigImport:
         names = self._names()
         number = 0
         for variables, faulty in self.tests.expansions(full):
-            if self._lacks(row, faulty, names):
+            values, without = self._with_media(row, variables)
+            if self._lacks(row, {**faulty, **without}, names):
                 continue
             number += 1
             # A name without a value is an empty text there, and a case that cannot be asked here.
             case: dict[str, Any] = {
                 "id": ids.next(row.description),
-                "input": {**{name: "" for name in names if name not in variables}, **variables},
+                "input": {**{name: "" for name in names if name not in values}, **values},
             }
             if row.prediction is not None:
                 case["prediction"] = row.prediction
@@ -304,10 +308,51 @@ class _ConfigImport:
             dict.fromkeys(name.partition(".")[0] for prompt in self.prompt_reader.prompts for name in prompt.names)
         )
 
+    def _with_media(self, row: TestRow, variables: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+        """Return variables with their media, and the reasons of those that have none though prompts need one."""
+        parts = {name: part for prompt in self.prompt_reader.prompts for name, part in prompt.media.items()}
+        values, faulty = dict(variables), {}
+        for name in dict.fromkeys([*values, *parts]):
+            value: Any = values.get(name)
+            part = parts.get(name)
+            try:
+                new = self._medium_of(value, part)
+            except LeftOutError as error:
+                faulty[name] = str(error)
+                continue
+            fate, text = Fate.SAME, "an image, a sound or a document"
+            if new is not value:
+                values[name] = new
+            elif not is_file(value):
+                continue
+            elif part is None or value["file"].endswith(".pdf"):
+                fate, text = Fate.NEAR, "the file itself, of which prompts of promptfoo have the Base64 or the text"
+            if row.place is not None:
+                row.place.ledger.note(row.variable_path(name), f"variable {name}", fate, text)
+        return values, faulty
+
+    def _medium_of(self, value: Any, part: MediumPart | None) -> Any:
+        """Return a variable with its media; the value itself if it has none.
+
+        Args:
+            value: ``None`` if it has no value.
+            part: As which a prompt shows it; ``None`` if no prompt does.
+
+        Raises:
+            LeftOutError: A content is not here, or is not what it is said to be.
+        """
+        if part is not None and part.address:
+            return self.media.of_part(part)
+        if part is not None and value is None:
+            raise LeftOutError(f"it has no value, and a prompt shows it as {part.sort}")
+        if part is not None and isinstance(value, str):
+            return self.media.of_part(part._replace(address=value))
+        return self.media.replaced(value)
+
     def _lacks(self, row: TestRow, faulty: Mapping[str, str], names: Sequence[str]) -> bool:
         """Note variables that are not imported; return whether the case cannot be asked without them."""
         if not faulty or row.place is None:
-            return False
+            return bool(faulty)
         _, path, ledger = row.place
         for name, why in faulty.items():
             ledger.lost(row.variable_path(name), f"variable {name}", why)
@@ -481,6 +526,8 @@ class _ConfigImport:
                 if prompt is not None and prompts[1:]:
                     name += f"/{prompt.label or f'prompt-{number}'}"
                 with service.ledger.losing(service.path, f"provider {service.identifier}"):
+                    if prompt is not None and prompt.media:
+                        raise LeftOutError("its prompt has parts that are no text; write target http with these parts")
                     target = service.target(None if prompt is None else prompt.source, inputs)
                     systems[_system_name(name, {**known, **systems})] = target
         return systems

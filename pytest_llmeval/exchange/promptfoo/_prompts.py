@@ -9,22 +9,24 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from pytest_llmeval.core import SuiteError
+from pytest_llmeval.core import SuiteError, excerpt
 from pytest_llmeval.data import FaultLog, load_yaml, matching_files, parse_csv, read_text
 from pytest_llmeval.exchange._contract import (
     LeftOutError,
     SourceLedger,
     SourcePath,
+    as_list,
     as_mapping,
     each_of,
     fit,
     read_source,
 )
-from pytest_llmeval.exchange._templates import names_in, rewritten
+from pytest_llmeval.exchange._media import ImportedMedia, MediumPart, content_parts
+from pytest_llmeval.exchange._templates import is_template, names_in, rewritten
 
 CODE_SUFFIXES = frozenset({".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".py", ".rb", ".go", ".sh"})
 _DATA_SUFFIXES = frozenset({".json", ".yaml", ".yml"})
-_MEDIA_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp", ".svg", ".pdf", ".mp3", ".wav", ".mp4"})
+MEDIA_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp", ".svg", ".pdf", ".mp3", ".wav", ".mp4"})
 _SCHEME = "file://"
 _LARGEST = 32 << 20
 
@@ -36,11 +38,13 @@ class ConfigFiles:
     Attributes:
         folder: Of the configuration.
         display_path: The folder in messages; empty for the present one.
+        media: Of the suite.
         ledgers: Of the data files that were read.
     """
 
     folder: Path
     display_path: str
+    media: ImportedMedia
     ledgers: dict[Path, SourceLedger] = field(default_factory=dict)
 
     def name(self, path: Path) -> str:
@@ -109,8 +113,8 @@ class ConfigFiles:
         Raises:
             LeftOutError: It is not text.
         """
-        if path.suffix.lower() in _MEDIA_SUFFIXES:
-            raise LeftOutError(f"{path.name} is no text: images, sound and documents are not sent to models")
+        if path.suffix.lower() in MEDIA_SUFFIXES:
+            raise LeftOutError(f"{path.name} is no text, expected a text: images, sounds and documents are variables")
         try:
             return read_text(path, self.name(path), "text", _LARGEST, "split it")
         except SuiteError as error:
@@ -160,6 +164,7 @@ class ImportedPrompt:
         user: Text of the user's message.
         system: Text of the instructions.
         names: Its variables.
+        media: The variables that are parts of its messages, and contents that stand in it under names of their own.
         source: The whole as the source has it.
     """
 
@@ -167,6 +172,7 @@ class ImportedPrompt:
     user: str
     system: str = ""
     names: Sequence[str] = ()
+    media: Mapping[str, MediumPart] = field(default_factory=dict)
     source: str = ""
 
 
@@ -275,6 +281,7 @@ def _prompt(text: str, label: str) -> ImportedPrompt:
     """
     rewritten(text, str)  # code anywhere makes it one that cannot be imported
     messages = _messages(text)
+    media: dict[str, MediumPart] = {}
     if messages is None:
         parts = {"user": text}
     else:
@@ -283,7 +290,7 @@ def _prompt(text: str, label: str) -> ImportedPrompt:
             raise LeftOutError(
                 f"its messages are {', '.join(map(str, roles))}; a prompt here is one system and one user message"
             )
-        contents = [message.text() for message in messages]
+        contents = [message.text(media) for message in messages]
         parts = {"user": contents[-1], **({"system": contents[0]} if contents[1:] else {})}
     names = dict.fromkeys(name for part in parts.values() for name in names_in(part))
     if env := next((name for name in names if name.split(".")[0] in ("env", "_conversation")), None):
@@ -291,13 +298,7 @@ def _prompt(text: str, label: str) -> ImportedPrompt:
     written = {key: rewritten(part, lambda name: f"{{{{ input.{name} }}}}") for key, part in parts.items()}
     if not written["user"].strip():
         raise LeftOutError("it is blank")
-    return ImportedPrompt(label, written["user"], written.get("system", ""), list(names), text)
-
-
-class _PromptPart(Struct):
-    """A part of a message."""
-
-    text: str
+    return ImportedPrompt(label, written["user"], written.get("system", ""), list(names), media, text)
 
 
 class _PromptMessage(Struct):
@@ -306,17 +307,42 @@ class _PromptMessage(Struct):
     role: Any
     content: Any = None
 
-    def text(self) -> str:
-        """Return its text.
+    def text(self, media: dict[str, MediumPart]) -> str:
+        """Return its text, with a name in place of each medium.
+
+        Args:
+            media: Gets the media by these names.
 
         Raises:
-            LeftOutError: It has parts that are no text.
+            LeftOutError: It has other parts, or a medium that more than one variable makes.
         """
-        if (text := fit(str, self.content)) is not None:
-            return text
-        if (parts := fit(list[_PromptPart], self.content)) is not None:
-            return "\n".join(part.text for part in parts)
-        raise LeftOutError("a message has parts that are no text, such as images")
+        if isinstance(self.content, str):
+            return self.content
+        parts = list(content_parts(self.content))
+        if not parts or len(parts) < len(as_list(self.content)):
+            raise LeftOutError("a message has parts that are neither text nor image, sound or document")
+        return "\n".join(part if isinstance(part, str) else f"{{{{ {_name_of(part, media)} }}}}" for part in parts)
+
+
+_OWN_NAME: Final = "medium_{}"
+_FILLED: Final = re.compile(r"(?:data:(?P<type>[\w.+/-]*);base64,)?\{\{\s*(?P<name>[A-Za-z_]\w*)\s*\}\}")
+
+
+def _name_of(part: MediumPart, media: dict[str, MediumPart]) -> str:
+    """Return the variable that a medium is, or a name for one that stands in the prompt.
+
+    Raises:
+        LeftOutError: It is made of more than one variable.
+    """
+    if match := _FILLED.fullmatch(part.address.strip()):
+        kind = match["type"] or ("" if is_template(part.type) else part.type)
+        media[match["name"]] = part._replace(address="", type=kind, encoded=part.encoded or match["type"] is not None)
+        return match["name"]
+    if not part.address or is_template(part.address):
+        raise LeftOutError(f"its {part.sort} is {excerpt(part.address, 60)}, expected one variable or an address")
+    name = _OWN_NAME.format(len(media) + 1)
+    media[name] = part
+    return name
 
 
 def _messages(text: str) -> list[_PromptMessage] | None:

@@ -20,6 +20,7 @@ from pytest_llmeval.exchange._contract import (
     as_mapping,
     fit,
 )
+from pytest_llmeval.exchange._media import ImportedMedia
 from pytest_llmeval.exchange.promptfoo._assertions import AssertionReader
 from pytest_llmeval.exchange.promptfoo._prompts import ConfigFiles
 from pytest_llmeval.exchange.promptfoo._providers import grader_of, text_grader
@@ -50,8 +51,10 @@ def _path_of(data: Mapping[str, Any]) -> SourcePath:
 
 def import_results(ledger: SourceLedger, path: Path, options: ImportOptions) -> ImportedSource:
     """Return the suite of recorded answers."""
-    files = ConfigFiles(path.parent, Path(ledger.file).parent.as_posix())
-    reader = _ResultReader(ledger, AssertionReader(files), ImportedSuite(options.suite_name(path.stem)))
+    suite = ImportedSuite(options.suite_name(path.stem))
+    media = ImportedMedia(suite)
+    files = ConfigFiles(path.parent, Path(ledger.file).parent.as_posix(), media)
+    reader = _ResultReader(ledger, AssertionReader(files), suite, media)
     place = _path_of(ledger.data)
     results = ledger.data
     for depth, step in enumerate(place):
@@ -73,10 +76,13 @@ def import_results(ledger: SourceLedger, path: Path, options: ImportOptions) -> 
 class _ResultReader:
     """Reads results one by one: those of equal variables and assertions are one case."""
 
-    def __init__(self, ledger: SourceLedger, assertions: AssertionReader, suite: ImportedSuite) -> None:
+    def __init__(
+        self, ledger: SourceLedger, assertions: AssertionReader, suite: ImportedSuite, media: ImportedMedia
+    ) -> None:
         self.ledger = ledger
         self.assertions = assertions
         self.suite = suite
+        self.media = media
         self.ids = CaseIds()
         self.cases: dict[str, dict[str, Any]] = {}
         self.answers: dict[str, dict[str, Any]] = {}
@@ -96,7 +102,10 @@ class _ResultReader:
         checks = self._checks(asserts, variables, (*path, "testCase", "assert"))
         case = self.cases.get(key)
         if case is None:
-            case = self.cases[key] = {"id": self.ids.next(test.get("description")), "input": variables}
+            value = variables
+            with self.ledger.losing((*path, "vars"), "result vars"):
+                value = self.media.replaced(variables)
+            case = self.cases[key] = {"id": self.ids.next(test.get("description")), "input": value}
             if checks:
                 case["checks"] = checks
             self.suite.cases.append(case)

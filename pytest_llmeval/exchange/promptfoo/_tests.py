@@ -24,7 +24,7 @@ from pytest_llmeval.exchange._contract import (
 from pytest_llmeval.exchange._templates import SPACES, Direction, TemplateError, VerdictDifference, filled, is_template
 from pytest_llmeval.exchange.promptfoo._assertions import TYPES
 from pytest_llmeval.exchange.promptfoo._outcomes import Outcome, comma_list, constant, described
-from pytest_llmeval.exchange.promptfoo._prompts import ConfigFiles
+from pytest_llmeval.exchange.promptfoo._prompts import MEDIA_SUFFIXES, ConfigFiles
 
 _DATA_SUFFIXES = frozenset({".csv", ".json", ".jsonl", ".yaml", ".yml"})
 _MOST_EXPANDED = 10_000
@@ -350,6 +350,8 @@ class TestReader:
     def _content(self, path: Path) -> Any:
         if path.suffix.lower() in (".yaml", ".yml"):
             return self.files.value(f"file://{path.relative_to(self.files.folder).as_posix()}")
+        if path.suffix.lower() in MEDIA_SUFFIXES:
+            return self.files.media.of_file(path.relative_to(self.files.folder).as_posix())
         return self.files.text(path)
 
 
@@ -364,7 +366,9 @@ def _resolved(text: str, variables: Mapping[str, Any]) -> str:
         bare = _REFERENCE.sub("", pending[-1])
         if is_template(bare):
             raise TemplateError(f"more than names of variables, {bare}")
-        for name in set(_REFERENCE.findall(pending.pop())) - names:
+        for name in dict.fromkeys(_REFERENCE.findall(pending.pop())):
+            if name in names:
+                continue
             if variables.get(name) is None:
                 raise TemplateError(f"{{{{ {name} }}}}, which is no variable")
             names.add(name)

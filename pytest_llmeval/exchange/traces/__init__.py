@@ -234,7 +234,8 @@ class _Tree:
         if answer is None:
             answer = next(outputs, None)
         if answer is not None:
-            parts["answer"] = answer
+            is_medium = isinstance(answer, list) and len(answer) == 1
+            parts["answer"] = answer[0] if is_medium else answer
         if messages:
             parts["messages"] = messages
         calls = self._tool_calls(messages)

@@ -5,14 +5,16 @@ import json
 import re
 from argparse import ArgumentParser, Namespace
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from pytest_llmeval.cli import CommandResult, open_suite, write_text
-from pytest_llmeval.core import Fault, LlmevalError, SuiteError, encode, listed
-from pytest_llmeval.data import FaultLog
+from pytest_llmeval.core import Fault, LlmevalError, SuiteError, encode, listed, media_of, replaced_media
+from pytest_llmeval.data import FaultLog, write_bytes
+from pytest_llmeval.exchange._media import file_value
 from pytest_llmeval.exchange.traces import case_of_spans
 from pytest_llmeval.exchange.traces._spans import TraceSpan, read_spans
 from pytest_llmeval.services import masked, secret_values
@@ -44,7 +46,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 def _add(options: Namespace) -> CommandResult:
     suite = open_suite(options.suite)
     trace, spans = _trace(options.file, options.trace)
-    case = _case(options, trace, spans, suite)
+    contents: dict[str, bytes] = {}
+    case = replaced_media(_case(options, trace, spans, suite), partial(_file_of, contents=contents))
     before = options.suite.read_bytes().decode("utf-8")
     after = _appended(options.suite, before, case)
     if "\r\n" in before:
@@ -57,6 +60,8 @@ def _add(options: Namespace) -> CommandResult:
     trace_file = options.suite.parent / _TRACES / f"{case['id']}.json"
     _make(trace_file.parent)
     write_text(trace_file, [_written(spans, secret_values(suite.secret_variables))])
+    for path, content in contents.items():
+        write_bytes(options.suite.parent / path, content)
     try:
         _replace(options.suite, before, after)
     except SuiteError:
@@ -64,6 +69,20 @@ def _add(options: Namespace) -> CommandResult:
         raise
     lines = [*diff, f"{name}: case {case['id']!r} added; its trace is kept in {trace_file}"]
     return CommandResult(0, {**data, "written": [name, str(trace_file)]}, lines)
+
+
+def _file_of(form: Any, contents: dict[str, bytes]) -> dict[str, str]:
+    """Return a medium as suite files name it.
+
+    Args:
+        form: Its form.
+        contents: Gets path and content, if it is no address.
+    """
+    medium = media_of(form)
+    value = file_value(medium, _TRACES)
+    if not medium.url:
+        contents[value["file"]] = medium.data
+    return value
 
 
 def _make(folder: Path) -> None:
