@@ -1,19 +1,33 @@
 """The state of the process that a call of the user's code leaves as it was."""
 
+import builtins
 import inspect
 import itertools
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, Final
+from types import ModuleType
+from typing import Any, Final, NamedTuple
 
 from pytest_llmeval.core import PredictionError
 
 _STREAMS: Final = ("stdout", "stderr", "__stdout__", "__stderr__")
 _ENDINGS: Final = {"close": "closes", "detach": "detaches"}
 """Methods after which a stream can no longer be written to, and what a call of them does."""
-_HOOKED: Final[tuple[Any, ...]] = (threading, sys)
+_NEEDED: Final = (
+    (threading, "excepthook"),
+    (sys, "excepthook"),
+    (sys, "path"),
+    (sys, "path_hooks"),
+    (sys, "meta_path"),
+    (sys, "modules"),
+    (builtins, "open"),
+    (builtins, "__import__"),
+)
+"""What no thread can start without, and no module be imported."""
+_FEWEST_FILES: Final = 256
+"""Open files that a target may limit the process to: the least that an operating system allows by default, macOS."""
 _lock = threading.Lock()
 _restore: list[Callable[[], object]] = []
 _calls = 0
@@ -23,31 +37,55 @@ _calls = 0
 def kept_process() -> Iterator[None]:
     """Refuse, or undo, what would break the cases after this one; calls may overlap.
 
-    ``sys.stdout`` and ``sys.stderr`` stay open, the recursion limit is not lowered, and threads can be started.
+    ``sys.stdout`` and ``sys.stderr`` stay open, the limits of recursion and open files are not lowered, threads can be
+    started, and modules imported.
 
     Raises:
         PredictionError: The call has changed what cannot be refused.
     """
     global _calls  # noqa: PLW0603 (of the process)
-    hooks: list[tuple[Any, Any]] = [(module, module.excepthook or module.__excepthook__) for module in _HOOKED]
+    needed = [_Needed.read(module, name) for module, name in _NEEDED]
     with _lock:
         if _calls == 0:
             _restore.extend(itertools.starmap(_keep_open, itertools.product(_STREAMS, _ENDINGS)))
-            _restore.append(_keep_recursion_limit())
+            _restore.extend((_keep_recursion_limit(), _keep_open_files()))
         _calls += 1
     try:
         yield
     finally:
-        lost = [module for module, _ in hooks if module.excepthook is None]
-        for module, hook in hooks:
-            module.excepthook = module.excepthook or hook
+        lost = [fault for value in needed if (fault := value.restore())]
         with _lock:
             _calls -= 1
             while _calls == 0 and _restore:
                 _restore.pop()()
     if lost:
-        name = lost[0].__name__
-        raise PredictionError(f"the target set {name}.excepthook to None, without which no thread can start")
+        raise PredictionError(f"the target {lost[0]}, which the cases after it need")
+
+
+class _Needed(NamedTuple):
+    """A value of a module before a call, and its content if it is a collection."""
+
+    module: ModuleType
+    name: str
+    value: Any
+    content: Any
+
+    @classmethod
+    def read(cls, module: ModuleType, name: str) -> "_Needed":
+        value = getattr(module, name) or getattr(module, f"__{name}__", None)
+        return cls(module, name, value, value.copy() if isinstance(value, list | dict) else None)
+
+    def restore(self) -> str:
+        """Put the value back if it is gone; return what happened to it, or nothing."""
+        place = f"{self.module.__name__}.{self.name}"
+        value = getattr(self.module, self.name, None)
+        if value is None:
+            setattr(self.module, self.name, self.value)
+            return f"set {place} to None"
+        if self.content and not value:
+            (value.update if isinstance(value, dict) else value.extend)(self.content)
+            return f"emptied {place}"
+        return ""
 
 
 def _keep_open(name: str, ending: str) -> Callable[[], object]:
@@ -84,4 +122,25 @@ def _keep_recursion_limit() -> Callable[[], object]:
         sys.setrecursionlimit = original
 
     sys.setrecursionlimit = set_limit
+    return end
+
+
+def _keep_open_files() -> Callable[[], object]:
+    """Refuse a limit of open files below what a run needs; return what ends that."""
+    try:
+        import resource
+    except ModuleNotFoundError:  # Windows has no such limit
+        return lambda: None
+    original = resource.setrlimit
+
+    def set_limit(kind: int, limits: tuple[int, int], /) -> None:
+        least = min(resource.getrlimit(kind)[0], _FEWEST_FILES)
+        if kind == resource.RLIMIT_NOFILE and 0 <= limits[0] < least:
+            raise ValueError(f"the target sets a limit of {limits[0]} open files, below the {least} that the run needs")
+        original(kind, limits)
+
+    def end() -> None:
+        resource.setrlimit = original
+
+    resource.setrlimit = set_limit
     return end

@@ -1,5 +1,6 @@
 """Targets that change the process: the case that does it fails, and no other."""
 
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,8 +10,13 @@ if TYPE_CHECKING:
 
 BOT = """\
 import asyncio
+import builtins
 import sys
 import threading
+from contextlib import suppress
+
+with suppress(ModuleNotFoundError):
+    import resource
 
 def harm():
     {harm}
@@ -37,6 +43,16 @@ async def answer_later(word):
         ("sys.setrecursionlimit(60)", "the target sets a recursion limit of 60"),
         ("threading.excepthook = None", "the target set threading.excepthook to None"),
         ("sys.excepthook = None", "the target set sys.excepthook to None"),
+        ("sys.path.clear()", "the target emptied sys.path"),
+        ("sys.meta_path.clear()", "the target emptied sys.meta_path"),
+        ("sys.modules.clear()", "the target emptied sys.modules"),
+        ("builtins.open = None", "the target set builtins.open to None"),
+        ("del builtins.__import__", "the target set builtins.__import__ to None"),
+        pytest.param(
+            "resource.setrlimit(resource.RLIMIT_NOFILE, (10, 10))",
+            "the target sets a limit of 10 open files",
+            marks=pytest.mark.skipif(sys.platform == "win32", reason="no limit of open files"),
+        ),
     ],
 )
 def test_the_case_that_changes_the_process_fails_alone(project: "Project", harm: str, reason: str, target: str) -> None:
