@@ -218,5 +218,7 @@ class JudgeOptions(Struct, frozen=True):
         Another model than the suite's is not at the suite's address, and has neither its key nor its price.
         """
         if self.model is not None and self.model != suite.model:
-            return replace(suite, model=self.model, base_url=self.base_url, api_key_env=None, price=None)
+            return replace(
+                suite, model=self.model, base_url=self.base_url, api_key_env=None, api_version=None, price=None
+            )
         return suite if self.base_url is None else replace(suite, base_url=self.base_url)

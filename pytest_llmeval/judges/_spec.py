@@ -13,6 +13,7 @@ from pytest_llmeval.services import address_fault, is_secret_name, variable_faul
 
 PROVIDERS: dict[str, str | Callable[..., Any]] = {
     "anthropic": "pytest_llmeval.judges.clients._http:connect",
+    "azure": "pytest_llmeval.judges.clients._http:connect",
     "fixture": "pytest_llmeval.judges.clients:refuse_fixture",
     "openai": "pytest_llmeval.judges.clients._http:connect",
     "pydantic-ai": "pytest_llmeval.judges.clients._pydantic_ai:connect",
@@ -22,6 +23,7 @@ PROVIDERS: dict[str, str | Callable[..., Any]] = {
 Reduce: TypeAlias = Literal["mean", "median", "majority", "unanimous"]
 """The ways to reduce the verdicts of several judges to one."""
 
+_VERSION = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
 _LONGEST_TIMEOUT = 24 * 60 * 60
 _MOST_RETRIES = 100
 _OWN_FIELDS = ("max_tokens", "seed", "temperature")
@@ -73,6 +75,7 @@ class JudgeSpec:
         structured: ``auto`` has the provider enforce the form of replies where it can; ``off`` never asks it to.
         price: What the model costs; ``None`` looks it up where it is published.
         media: Whether the model is sent images, sounds and documents. With ``refuse``, a case that has one is an error.
+        api_version: Of the interface of Azure, such as ``2024-10-21``, which is the default; of no other provider.
 
     Raises:
         FieldsError: With every fault.
@@ -92,10 +95,16 @@ class JudgeSpec:
     structured: Literal["auto", "off"] = "auto"
     price: Price | None = None
     media: Literal["send", "refuse"] = "send"
+    api_version: str | None = None
 
     def __post_init__(self) -> None:
         if faults := tuple(self._faults()):
             raise FieldsError(faults)
+
+    @property
+    def address(self) -> str | None:
+        """Where it is served, with the version of the interface; ``None`` for the provider's own address."""
+        return self.base_url if self.api_version is None else f"{self.base_url}?api-version={self.api_version}"
 
     @property
     def provider(self) -> str | None:
@@ -148,7 +157,14 @@ class JudgeSpec:
         if self.provider in ("fixture", "pydantic-ai"):
             for name, value in (("base_url", self.base_url), ("api_key_env", self.api_key_env)):
                 if value is not None:
-                    yield name, f"found it with the provider {self.provider}, expected it only with anthropic or openai"
+                    expected = "expected it only with anthropic, azure or openai"
+                    yield name, f"found it with the provider {self.provider}, {expected}"
+        if self.provider == "azure" and self.base_url is None:
+            yield "base_url", "found none, expected the address of the resource, such as https://NAME.openai.azure.com"
+        if self.api_version is not None and self.provider != "azure":
+            yield "api_version", f"found it with the provider {self.provider}, expected it only with azure"
+        elif self.api_version is not None and not _VERSION.fullmatch(self.api_version):
+            yield "api_version", f"found {self.api_version!r}, expected a version such as 2024-10-21"
         if self.provider == "anthropic" and self.seed is not None:
             yield "seed", f"found {self.seed}, expected none: the provider anthropic has no seed"
 

@@ -73,7 +73,7 @@ class SimulatedUser(JudgeSpec):
     @cached_property
     def way(self) -> str:
         """Everything that decides what it says, besides what the case wants and what the target says, as text."""
-        settings = [self.model, self.base_url, self.request_parameters(), self.stop, self.language, self.instructions]
+        settings = [self.model, self.address, self.request_parameters(), self.stop, self.language, self.instructions]
         return json.dumps([*settings, self.max_turns])
 
     def wants_of(self, value: Any) -> dict[str, Any]:

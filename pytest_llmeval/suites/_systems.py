@@ -409,7 +409,7 @@ class ModelSystem(Struct, frozen=True, dict=True):
     def way(self) -> str:
         """Everything that decides its answers besides the input, as text."""
         texts = [None if each is None else each.text for each in (self.prompt, self.system_prompt)]
-        return json.dumps([self.spec.model, self.spec.base_url, self.spec.request_parameters(), *texts])
+        return json.dumps([self.spec.model, self.spec.address, self.spec.request_parameters(), *texts])
 
     def messages(self, value: Any) -> "list[Message]":
         """Return the messages that ask for an input.

@@ -196,7 +196,7 @@ def model_findings(suites: Sequence[LoadedSuite], plan: PlannedRun, *, ask: bool
         yield from _target_findings(suite)
         for model in _models(suite, plan):
             spec = model.spec
-            place = spec.model, spec.base_url, spec.api_key_env
+            place = spec.model, spec.address, spec.api_key_env
             if place not in seen:
                 seen.add(place)
                 yield from _model(model, ask=ask)

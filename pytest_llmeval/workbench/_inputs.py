@@ -129,7 +129,7 @@ class ProjectInputs:
             if (model := way.model) is not None:
                 prompts = [each for each in (model.prompt, model.system_prompt) if each is not None]
                 values |= {self._place(suite.path.parent / each.file): fingerprint(each.text) for each in prompts}
-                model_settings = [model.spec.model, model.spec.base_url, model.spec.request_parameters()]
+                model_settings = [model.spec.model, model.spec.address, model.spec.request_parameters()]
                 values[f"model {model.spec.model}{suffix}"] = fingerprint(plain(model_settings))
         folder, texts = suite.path.parent.resolve(), self._texts(suite)
         closure = self._closure(suite, used)

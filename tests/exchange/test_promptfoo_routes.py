@@ -210,3 +210,42 @@ def test_an_http_provider_that_cannot_be_had_exactly_is_refused(
     assert suite.cases[0]["input"] == {"a": "b"}
     assert why in texts
     assert LITERAL not in texts
+
+
+AZURE = {"model": "azure:prod", "base_url": "https://our.openai.azure.com"}
+
+
+@pytest.mark.parametrize(
+    ("options", "settings"),
+    [
+        (
+            {"apiHost": "our.openai.azure.com", "apiVersion": "2025-01-01"},
+            {**AZURE, "api_version": "2025-01-01"},
+        ),
+        (
+            {"apiBaseUrl": AZURE["base_url"], "apiKeyEnvar": "OUR_KEY", "temperature": 0},
+            {**AZURE, "api_version": "2024-12-01-preview", "api_key_env": "OUR_KEY", "temperature": 0},
+        ),
+        ({"temperature": 0}, {"model": "pydantic-ai:azure:prod", "temperature": 0}),
+    ],
+)
+def test_a_deployment_of_azure_keeps_its_host_and_version(
+    tmp_path: Path, options: dict[str, Any], settings: dict[str, Any]
+) -> None:
+    provider = {"id": "azure:chat:prod", "config": options}
+    suite, texts = imported(tmp_path, providers=[provider], **graded_by(provider))
+    (system,) = suite.settings["systems"].values()
+    del system["prompt"]
+    assert (system, suite.settings["judge"]) == (settings, settings)
+    assert "not imported" not in texts
+
+
+@pytest.mark.parametrize("identifier", ["azure:chat:prod", "bedrock:nova"])
+def test_a_version_or_an_address_that_cannot_be_had_says_so_in_one_sentence(tmp_path: Path, identifier: str) -> None:
+    option = {"apiVersion": "2025-01-01"} if identifier.startswith("azure") else {"apiHost": "our.example.org"}
+    _, texts = imported(tmp_path, providers=[{"id": identifier, "config": option}])
+    (line,) = (each for each in texts.splitlines() if "decides where texts go" in each)
+    fate, kind, text = line.split(": ", 2)
+    assert fate == "not imported"
+    assert text.partition(" (")[0].count(": ") == 0
+    assert ": " not in kind

@@ -36,7 +36,10 @@ def test_a_spec_cannot_be_changed() -> None:
         ),
         (
             {"model": "opnai:gpt-5"},
-            "model: found the unknown provider 'opnai', expected one of anthropic, fixture, openai, pydantic-ai (did",
+            (
+                "model: found the unknown provider 'opnai', expected one of anthropic, azure, fixture, openai, "
+                "pydantic-ai (did"
+            ),
         ),
         ({"model": "openai:"}, "model: found 'openai:', expected a name after 'openai:'"),
         ({"model": "openai: x"}, "model: found 'openai: x', expected a name after 'openai:'"),
@@ -73,11 +76,11 @@ def test_a_spec_cannot_be_changed() -> None:
         ({"model": "anthropic:x", "seed": 1}, "seed: found 1, expected none: the provider anthropic has no seed"),
         (
             {"model": "fixture:x", "base_url": "http://h"},
-            "base_url: found it with the provider fixture, expected it only with anthropic or openai",
+            "base_url: found it with the provider fixture, expected it only with anthropic, azure or openai",
         ),
         (
             {"model": "pydantic-ai:x", "api_key_env": "KEY"},
-            "api_key_env: found it with the provider pydantic-ai, expected it only with anthropic or openai",
+            "api_key_env: found it with the provider pydantic-ai, expected it only with anthropic, azure or openai",
         ),
     ],
 )

@@ -69,6 +69,7 @@ _NO_TEXT = frozenset(
 _OWN: Final = {
     "apiBaseUrl": "base_url",
     "apiKeyEnvar": "api_key_env",
+    "apiVersion": "api_version",
     "maxOutputTokens": "max_tokens",
     "maxTokens": "max_tokens",
     "max_completion_tokens": "max_tokens",
@@ -154,11 +155,17 @@ class ImportedModel:
     system: str = ""
 
 
-def model_of(identifier: str) -> tuple[dict[str, Any], str]:
+_AZURE: Final = ("azure", "azureopenai")
+_AZURE_VERSION: Final = "2024-12-01-preview"
+"""The version of promptfoo where a provider names none."""
+
+
+def model_of(identifier: str, options: Mapping[str, Any] | None = None) -> tuple[dict[str, Any], str]:
     """Return the settings of a model and the differences; empty if there are none.
 
     Args:
         identifier: Of a provider, such as ``openai:chat:NAME``.
+        options: Its ``config``.
 
     Raises:
         LeftOutError: It is none that could be asked here.
@@ -188,6 +195,9 @@ def model_of(identifier: str) -> tuple[dict[str, Any], str]:
         url, key = _SERVERS[scheme]
         settings = {"model": f"openai:{name}", "base_url": url, **({"api_key_env": key} if key else {})}
         return settings, f"asked through the interface at {url} that is like OpenAI's"
+    if scheme in _AZURE and {"apiHost", "apiBaseUrl"} & as_mapping(options).keys():
+        settings = {"model": f"azure:{name}", "api_version": _AZURE_VERSION}
+        return settings, "asked through chat completions" if mode == "responses" else ""
     if scheme in _FRAMEWORK:
         return {"model": f"pydantic-ai:{_FRAMEWORK[scheme]}:{name}"}, "asked through pydantic-ai, an extra"
     raise LeftOutError(f"there is no client for {scheme}; write a target: python: MODULE:FUNCTION, http or command")
@@ -219,12 +229,12 @@ def grader_of(value: Any) -> tuple[dict[str, Any], str]:
         LeftOutError: It cannot be asked here, or not where it is.
     """
     entry = value if isinstance(value, Mapping) else {"id": value}
-    settings, differs = model_of(str(entry.get("id")))
-    _refuse_other_routes(entry)
+    settings, differs = model_of(str(entry.get("id")), as_mapping(entry.get("config")))
+    settings = _with_route(entry, settings)
     notes = [differs] if differs else []
     for option, each in as_mapping(entry.get("config")).items():
         try:
-            added = _settings_of(option, each)
+            added = _settings_of(option, each, settings)
         except LeftOutError:
             notes.append(f"without {option}")
             continue
@@ -232,7 +242,7 @@ def grader_of(value: Any) -> tuple[dict[str, Any], str]:
     if entry.keys() - {"id", "config", "label"}:
         notes.append("without its further settings")
     if fault := _spec_fault(settings):
-        raise LeftOutError(f"it cannot be a judge here: {fault}")
+        raise LeftOutError(f"it cannot be a judge here ({fault})")
     return settings, "; ".join(notes)
 
 
@@ -242,24 +252,30 @@ def _merged(settings: Mapping[str, Any], added: Mapping[str, Any]) -> dict[str, 
     return {**settings, **added}
 
 
-def _refuse_other_routes(entry: Mapping[str, Any]) -> None:
-    """Refuse a provider whose texts would go elsewhere, or with another key, without one of its settings.
+def _with_route(entry: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a model with those that decide where texts go, and with which key.
 
     Raises:
-        LeftOutError: They would.
+        LeftOutError: Without one of these, texts would go elsewhere, or with another key.
     """
     options = as_mapping(entry.get("config"))
     faults = dict.fromkeys(_ROUTING & entry.keys(), "set it in the environment")
-    for option in _ROUTING & options.keys():
+    routed = dict(settings)
+    for option in sorted(_ROUTING & options.keys()):
         try:
-            (value,) = _settings_of(option, options[option]).values()
+            added = _settings_of(option, options[option], settings)
+            (value,) = added.values()
             if not isinstance(value, str) or is_template(value):
                 faults[option] = "it is no plain text"
+            routed |= added
         except LeftOutError as error:
             faults[option] = str(error)
+    if not faults and routed != settings and (fault := _spec_fault(routed)):
+        faults[", ".join(sorted(_ROUTING & options.keys()))] = fault
     for option, fault in sorted(faults.items()):
         why = "decides where texts go, or with which key, and cannot be had here"
-        raise LeftOutError(f"its {option} {why}: {fault}")
+        raise LeftOutError(f"its {option} {why} ({fault})")
+    return routed
 
 
 @dataclass
@@ -307,9 +323,9 @@ class ProviderReader:
             if name.partition(":")[0] in SCHEMES:
                 self._service(entry, path, ledger)
                 return
-            settings, differs = model_of(name)
+            settings, differs = model_of(name, as_mapping(entry.get("config")))
             _refuse_code(entry)
-            _refuse_other_routes(entry)
+            settings = _with_route(entry, settings)
         except LeftOutError as error:
             ledger.lost(path, kind, str(error))
             return
@@ -352,16 +368,16 @@ class ProviderReader:
                 model.system = value
                 ledger.same(path, kind, "system_prompt")
                 return
-            added = _settings_of(option, value)
+            added = _settings_of(option, value, model.settings)
             settings = _merged(model.settings, added)
             if fault := _spec_fault(settings):
-                raise LeftOutError(f"it cannot be set here: {fault}")
+                raise LeftOutError(f"it cannot be set here ({fault})")
             model.settings = settings
             ledger.same(path, kind, ", ".join(added.get("parameters", added)))
 
     def _keep(self, model: ImportedModel, differs: str) -> None:
         if fault := _spec_fault(model.settings):
-            model.ledger.lost(model.path, f"provider {model.identifier}", f"it cannot be a model here: {fault}")
+            model.ledger.lost(model.path, f"provider {model.identifier}", f"it cannot be a model here ({fault})")
             return
         text = f"a system with model {model.settings['model']}"
         model.ledger.note(
@@ -385,8 +401,13 @@ def _setting(provider: ImportedModel | ImportedService, key: str, value: Any, pa
         ledger.lost(path, f"provider {key}", _LEFT_OUT.get(key, "a system has no such setting here"))
 
 
-def _settings_of(option: str, value: Any) -> dict[str, Any]:
+def _settings_of(option: str, value: Any, model: Mapping[str, Any]) -> dict[str, Any]:
     """Return an option as settings of a model.
+
+    Args:
+        option: Its name.
+        value: Its value.
+        model: The other settings.
 
     Raises:
         LeftOutError: It is none.
@@ -398,7 +419,8 @@ def _settings_of(option: str, value: Any) -> dict[str, Any]:
     if option in _PARAMETERS:
         return {"parameters": {option: value}}
     if option == "apiHost":
-        return {"base_url": f"https://{value}/v1"}
+        address = str(value) if "://" in str(value) else f"https://{value}"
+        return {"base_url": address if str(model["model"]).startswith("azure:") else f"{address}/v1"}
     if option == "apiKey":
         if key := _ENV_KEY.fullmatch(str(value)):
             return {"api_key_env": key[1] or key[2]}

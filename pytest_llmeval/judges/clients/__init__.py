@@ -187,7 +187,7 @@ def key_variable(spec: JudgeSpec) -> str | None:
     """
     from pytest_llmeval.judges.clients._http import DIALECTS
 
-    if spec.api_key_env is not None or spec.base_url is not None:
-        return spec.api_key_env
     dialect = DIALECTS.get(spec.provider or "")
-    return None if dialect is None else dialect.key_variable
+    if spec.api_key_env is not None or dialect is None or (spec.base_url is not None and not dialect.needs_key):
+        return spec.api_key_env
+    return dialect.key_variable

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from pytest_llmeval.core import JudgeError
 from pytest_llmeval.judges._contract import JudgeReply, JudgeRequest, Usage
+from pytest_llmeval.judges._spec import JudgeSpec
 from pytest_llmeval.judges.questions._replies import TokenChoice
 from pytest_llmeval.services import AttemptError, Refused, RunCalls, Sleep, delay_asked_for, is_transient, refused_by
 
@@ -72,15 +73,22 @@ class Dialect(ABC):
         provider: Its name.
         base_url: Its own address.
         key_variable: The environment variable that usually holds its key.
+        needs_key: Whether it needs a key at an address of the user's own as well.
     """
 
     provider: ClassVar[str]
     base_url: ClassVar[str]
     key_variable: ClassVar[str]
+    needs_key: ClassVar[bool] = False
 
     @abstractmethod
-    def url(self, base: str) -> str:
-        """Return the address to call."""
+    def url(self, base: str, spec: JudgeSpec) -> str:
+        """Return the address to call.
+
+        Args:
+            base: Where the interface is served.
+            spec: Which model.
+        """
 
     @abstractmethod
     def headers(self, key: str) -> dict[str, str]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
+from urllib.parse import quote
 
 from msgspec.structs import replace
 
@@ -48,7 +49,7 @@ class HttpJudge:
     patience: Patience
 
     def __post_init__(self) -> None:
-        url = self.dialect.url(self._base)
+        url = self.dialect.url(self._base, self.spec)
         self._where = redacted_url(url)
         self._address = address_of(url, self._variable)
         self._exchange = Exchange(url, timeout=self.spec.timeout, largest=LARGEST_REPLY)
@@ -79,7 +80,8 @@ class HttpJudge:
     def _key(self) -> str:
         """Return the key from the environment, empty where a server of one's own needs none."""
         key = os.environ.get(self._variable, "").strip()
-        if not key and (self.spec.base_url is None or self.spec.api_key_env is not None):
+        is_own = self.spec.base_url is not None and not self.dialect.needs_key
+        if not key and (not is_own or self.spec.api_key_env is not None):
             raise JudgeError(
                 f"{self.dialect.provider}: found no key in the environment variable {self._variable}, expected the key "
                 f"of the judge {self.spec.model}: set it, or replay recorded verdicts"
@@ -161,7 +163,7 @@ class OpenAI(Dialect):
     base_url = "https://api.openai.com/v1"
     key_variable = "OPENAI_API_KEY"
 
-    def url(self, base: str) -> str:
+    def url(self, base: str, spec: JudgeSpec) -> str:  # noqa: ARG002 (the body names the model)
         """Return the address to call."""
         return f"{base}/chat/completions"
 
@@ -172,7 +174,7 @@ class OpenAI(Dialect):
     def body(self, request: JudgeRequest, *, structured: bool, base: str) -> dict[str, Any]:
         """Return what to send; ``response_format`` among the parameters takes precedence over the schema."""
         parameters = dict(request.parameters)
-        if base == self.base_url and "max_tokens" in parameters:
+        if self.renames_tokens(base) and "max_tokens" in parameters:
             # OpenAI's newer models refuse the old name, which is the only one that other servers know.
             parameters["max_completion_tokens"] = parameters.pop("max_tokens")
         body: dict[str, Any] = {
@@ -185,6 +187,10 @@ class OpenAI(Dialect):
             schema = {"name": "verdict", "strict": True, "schema": request.reply_schema}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
         return body | parameters
+
+    def renames_tokens(self, base: str) -> bool:
+        """Return whether the interface at an address has the newer name of ``max_tokens``."""
+        return base == self.base_url
 
     def usage(self, data: Mapping[str, Any]) -> Usage:
         """Return the tokens that a reply reports."""
@@ -230,6 +236,36 @@ class OpenAI(Dialect):
             case {"error": {**error}}:
                 raise BatchFailure(f"{error.get('code')}: {message_in(error) or 'no error message'}")
         raise BatchFailure("the line has neither response nor error")
+
+
+class Azure(OpenAI):
+    """https://learn.microsoft.com/azure/ai-services/openai/reference: deployments of models."""
+
+    provider = "azure"
+    base_url = ""
+    key_variable = "AZURE_OPENAI_API_KEY"
+    needs_key = True
+
+    def url(self, base: str, spec: JudgeSpec) -> str:
+        """Return the address of a deployment; a base with ``/openai`` and one without are understood."""
+        deployment, version = quote(spec.name, safe=""), spec.api_version or _AZURE_VERSION
+        host = base.removesuffix("/openai")
+        return f"{host}/openai/deployments/{deployment}/chat/completions?api-version={version}"
+
+    def headers(self, key: str) -> dict[str, str]:
+        """Return the header that carries a key."""
+        return {"api-key": key}
+
+    def renames_tokens(self, base: str) -> bool:  # noqa: ARG002 (all addresses are alike)
+        """Return that all versions from the default one on have the newer name."""
+        return True
+
+    def batch_line(self, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a line of https://learn.microsoft.com/azure/ai-services/openai/how-to/batch."""
+        return {**super().batch_line(name, body), "url": "/chat/completions"}
+
+
+_AZURE_VERSION: Final = "2024-10-21"
 
 
 def _choice(entry: Any) -> TokenChoice | None:
@@ -288,7 +324,7 @@ class Anthropic(Dialect):
     base_url = "https://api.anthropic.com"
     key_variable = "ANTHROPIC_API_KEY"
 
-    def url(self, base: str) -> str:
+    def url(self, base: str, spec: JudgeSpec) -> str:  # noqa: ARG002 (as above)
         """Return the address to call; both customs, a base with ``/v1`` and one without, are understood."""
         return f"{base.removesuffix('/v1')}/v1/messages"
 
@@ -382,5 +418,5 @@ def _beside_text(blocks: Sequence[Mapping[str, Any]]) -> tuple[str, Stopped]:
     return (thoughts, "thoughts") if thoughts else ("", "stop")
 
 
-DIALECTS: Final[Mapping[str, Dialect]] = {"anthropic": Anthropic(), "openai": OpenAI()}
+DIALECTS: Final[Mapping[str, Dialect]] = {"anthropic": Anthropic(), "azure": Azure(), "openai": OpenAI()}
 """The dialects by the name of the provider."""

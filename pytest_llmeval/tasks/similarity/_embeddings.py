@@ -79,7 +79,7 @@ _MOST_KEPT: Final = 2048
 class OpenAIEmbeddings(OpenAI):
     """https://platform.openai.com/docs/api-reference/embeddings; each message of a request is a text."""
 
-    def url(self, base: str) -> str:
+    def url(self, base: str, spec: JudgeSpec) -> str:  # noqa: ARG002 (the body names the model)
         """Return the address to call."""
         return f"{base}/embeddings"
 
