@@ -356,6 +356,8 @@ def write_suite(folder: Path, **top: Any) -> Path:
 def origin(root: Path, shard: str = "", **more: Any) -> Origin:
     """Return what a run in a folder is made of."""
     suite = Checkout(root, {}).read(root / NAME)
+    index, _, count = shard.partition("/")
+    part = Shard(int(index), int(count)) if shard else None
     known: dict[str, Any] = {
         "shard": shard,
         "commit": None,
@@ -365,7 +367,7 @@ def origin(root: Path, shard: str = "", **more: Any) -> Origin:
         "collected": "sha256:0",
         "items": len(CASES),
         "imports": [],
-        "suites": [print_suite(suite, root, [])],
+        "suites": [print_suite(suite, root, [], part)],
         "variants": [SuiteVariant(SuiteKey(NAME, NAME))],
     }
     return Origin(**{**known, **more})

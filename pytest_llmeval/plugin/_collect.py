@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 from msgspec import Struct, structs
 
-from pytest_llmeval.core import BAD, MISSING, BudgetError, Case, LlmevalError, SuiteError, origin, printable
+from pytest_llmeval.core import BAD, BudgetError, Case, LlmevalError, SuiteError, origin, printable
 from pytest_llmeval.data import IN_MODULE
 from pytest_llmeval.plugin._options import shard_of_run
 from pytest_llmeval.plugin._payload import (
@@ -214,7 +214,7 @@ class EvalModule(SyntheticModule):
             raise loader.refuse(error) from None
         module = types.ModuleType("llmeval_" + "".join(c if c.isalnum() else "_" for c in self.name))
         module.__file__ = str(self.path)
-        asks_target = not self._suite.systems and _lacks_predictions(self._suite)
+        asks_target = not self._suite.systems and self._suite.lacks_predictions
         template = _TEMPLATES[asks_target, self._suite.asks_models]
         prototypes = {"case": self._function(module.__name__, template.__code__, "case", 1)}
         if self._suite.asks_models:
@@ -231,7 +231,7 @@ class EvalModule(SyntheticModule):
             return True
         declared = suite.target is not None or suite.model is not None
         has_target = declared or any(map(_has_own_target, variants[:1]))
-        return has_target and _lacks_predictions(suite)
+        return has_target and suite.lacks_predictions
 
     def _function(self, module: str, template: types.CodeType, name: str, line: int) -> types.FunctionType:
         code = template.replace(co_filename=str(self.path), co_firstlineno=line, co_name=name)
@@ -262,7 +262,8 @@ class EvalModule(SyntheticModule):
             self.config.stash[LOADER].check_answers(suite, [way.key.variant for way in ways if not suite.systems])
         except LlmevalError as error:
             raise self.config.stash[LOADER].refuse(error) from None
-        self.config.stash[LOADER].offered.update(way.key for way in ways)
+        for way in ways:
+            self.config.stash[LOADER].offer(way.key, suite)
         cases = [{case.id: case for case in way.suite.cases[: 1 if suite.bulk else None]} for way in ways]
         # Faults may mean that all cases were read wrongly, so nothing is called for any of them.
         ran = () if suite.all_faults and self._makes_calls(variants) else suite.cases
@@ -271,10 +272,10 @@ class EvalModule(SyntheticModule):
             for way, own in zip(ways, cases, strict=True):
                 if name not in own:
                     continue
-                if name in elsewhere:
-                    self.config.stash[LOADER].left_out.collected.add(f"{self.nodeid}::{_item_name(way, own[name])}")
-                else:
+                if name not in elsewhere:
                     yield self._item(way, own[name])
+                elif suite.rows is None:
+                    self.config.stash[LOADER].left_out.collected[f"{self.nodeid}::{_item_name(way, own[name])}"] = 1
         if suite.all_faults:
             yield FaultyCases.from_parent(self, name="<faults>", faults=SuiteError(suite.all_faults))
 
@@ -404,13 +405,9 @@ def _heed_marks(items: Sequence[CaseItem]) -> None:
 
 def _say_serial(config: pytest.Config, suite: LoadedSuite, fixture: str) -> None:
     """Note that the calls of a suite wait for each other, if there are several."""
-    if len(suite.cases) > 1 and _lacks_predictions(suite):
+    if len(suite.cases) > 1 and suite.lacks_predictions:
         loader = config.stash[LOADER]
         loader.left_out.serial.add((loader.display_path(suite.path), fixture))
-
-
-def _lacks_predictions(suite: LoadedSuite) -> bool:
-    return any(case.prediction is MISSING for case in suite.cases)
 
 
 def _from(items: Sequence[_T], start: int) -> Iterable[_T]:
@@ -481,7 +478,7 @@ def over_suite(metafunc: pytest.Metafunc, named: "str | Suite", *, enabled: bool
     except LlmevalError as error:
         raise loader.refuse(error) from None
     key = loader.key(suite, test=node.nodeid)
-    loader.offered.add(key)
+    loader.offer(key, suite)
     cases = [
         pytest.param(
             LoadedCase(suite, case, key),

@@ -22,7 +22,7 @@ from pytest_llmeval.core import (
     users_only,
 )
 from pytest_llmeval.data import IN_MODULE, display_path, looks_like_suite
-from pytest_llmeval.plugin._options import naming_hint
+from pytest_llmeval.plugin._options import naming_hint, shard_of_run
 from pytest_llmeval.plugin._pytest_private import load_conftests, terminal_columns
 from pytest_llmeval.run import CaseRunner, Execution, LoadedCase, RunRecord, SuitePart
 from pytest_llmeval.services import presentable, remember_secrets, with_sources
@@ -53,7 +53,8 @@ class CollectedItems(Struct):
         dropped: Suites and variants of which every item was deselected, if gates must be judged.
         misnamed: Files that look like suites and are not collected, as reports name them.
         foreign: Files with names of suites that other tools seem to own, as reports name them.
-        collected: Ids of all items over cases, if they are to be kept.
+        collected: Ids of all items over cases, if they are to be kept, each with the number of tests. The rows of a file
+            of which shards read parts have one entry.
         deselected: Of all items over cases, those that a selection has left out.
         unwanted: Of these, those that options of pytest have left out.
         serial: Suites whose calls are made one after the other, each with the fixture that is the reason.
@@ -62,7 +63,7 @@ class CollectedItems(Struct):
     dropped: set[SuiteKey] = set()
     misnamed: set[str] = set()
     foreign: set[str] = set()
-    collected: set[str] = set()
+    collected: dict[str, int] = {}
     deselected: set[str] = set()
     unwanted: set[str] = set()
     serial: set[tuple[str, str]] = set()
@@ -111,12 +112,13 @@ class SuiteLoader(Struct):
     def _read(self, path: Path, named: "Path | Suite", session: pytest.Session) -> LoadedSuite:
         load_conftests(self.config, path.parent)
         self.hooks[path] = session.gethookproxy(path.parent).pytest_llmeval_register
-        registry = self.registry(path)
-        file = self.display_path(path)
+        registry, root = self.registry(path), self.config.rootpath
+        file, shard = self.display_path(path), shard_of_run(self.config)
+        share = None if shard is None else shard.share_of(file)
         if isinstance(named, Path):
-            suite = load_suite(path, registry, root=self.config.rootpath, display_path=file)
+            suite = load_suite(path, registry, root=root, display_path=file, share=share)
         else:
-            suite = named.load(registry, root=self.config.rootpath)
+            suite = named.load(registry, root=root, share=share)
         remember_secrets(suite.secret_variables)
         if suite.judged:
             # Faults of judge and recordings are faults of the suite.
@@ -184,6 +186,12 @@ class SuiteLoader(Struct):
         faults, texts = (why.faults, why.texts) if isinstance(why, SuiteError) else ([why], {})
         lines = with_sources(faults, self.config.rootpath, texts)
         return pytest.Collector.CollectError(presentable("\n".join(lines)))
+
+    def offer(self, key: SuiteKey, suite: LoadedSuite) -> None:
+        """Note a suite, or a variant of it, of which items are made."""
+        self.offered.add(key)
+        if suite.rows is not None:
+            self.left_out.collected[f"{key.whole_name} {suite.rows.digest}"] = suite.rows.count
 
     def drop_all_but(self, selected: Iterable[SuiteKey]) -> None:
         """Note the suites and variants of which a selection leaves nothing."""

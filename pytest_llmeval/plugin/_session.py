@@ -114,7 +114,9 @@ def note_selection(loader: SuiteLoader, collected: Sequence[pytest.Item], select
     if len(collected) != len(selected):
         loader.left_out.deselected = keys_of(collected).keys() - {item.nodeid for item in selected}
     if shard_of_run(config) is not None or _is_kept(config):
-        loader.left_out.collected |= keys_of(collected).keys()
+        items = ((item, case_of(item)) for item in collected)
+        ids = (item.nodeid for item, loaded in items if loaded is not None and loaded.suite.rows is None)
+        loader.left_out.collected |= dict.fromkeys(ids, 1)
 
 
 def _is_kept(config: pytest.Config) -> bool:
@@ -149,32 +151,32 @@ def run_terms(config: pytest.Config) -> RunTerms:
     )
 
 
-def origin_of(session: pytest.Session, loader: SuiteLoader, finished: Reported, ids: Iterable[str]) -> "Origin":
+def origin_of(session: pytest.Session, loader: SuiteLoader, finished: Reported, ids: Mapping[str, int]) -> "Origin":
     """Return what a run was made of, for its shard file.
 
     Args:
         session: The session.
         loader: Its suites.
         finished: What came of them.
-        ids: Of all tests over cases, before any selection.
+        ids: Of all tests over cases, before any selection, each with the number of tests.
     """
     from pytest_llmeval.run import Origin, SuiteVariant, print_suite, versions
 
-    config = session.config
+    config, shard = session.config, shard_of_run(session.config)
     root = config.rootpath
     suites = {each.suite.path for each in finished.judged.suites}
     nodeids = sorted(ids)
     return Origin(
-        shard=str(shard_of_run(config) or ""),
+        shard=str(shard or ""),
         commit=finished.report.run.commit,
         versions=versions(),
         options=_options_of_shard(config),
         require_gates=run_terms(config).require_gates,
         collected=f"sha256:{sha256(repr(nodeids).encode()).hexdigest()[:32]}",
-        items=len(nodeids),
+        items=sum(ids.values()),
         imports=_imports(root),
         suites=[
-            print_suite(loader.load(each, session), root, plugins_of(loader.hooks[each], root))
+            print_suite(loader.load(each, session), root, plugins_of(loader.hooks[each], root), shard)
             for each in sorted(suites)
         ],
         variants=[
@@ -233,7 +235,7 @@ class Run(Struct):
     notes: list[str] = []
     finished: Reported | None = None
     shortfalls: list[str] = []
-    collected: set[str] = set()
+    collected: dict[str, int] = {}
     pending: str = ""
     _expected: set[str] = set()
 

@@ -5,17 +5,20 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache, partial
 from hashlib import sha256
 from importlib import import_module, metadata
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 
+from msgspec import structs
+
 from pytest_llmeval._version import __version__
 from pytest_llmeval.baselines import evaluator_prints, fingerprint
 from pytest_llmeval.core import MISSING, Case, LlmevalError, format_error, origin
 from pytest_llmeval.data import IN_MODULE, display_path
-from pytest_llmeval.run._shards import SuitePrint
+from pytest_llmeval.run._shards import Shard, SuitePrint, cut_in_shards, every_case
 from pytest_llmeval.suites import LoadedSuite, Registry, SuiteKey, SuiteMemo, default_registry, load_suite
 
 _HOOK = "pytest_llmeval_register"
@@ -38,22 +41,36 @@ def versions() -> dict[str, str]:
     return versions
 
 
-def print_suite(suite: LoadedSuite, root: Path, plugins: Iterable[str]) -> SuitePrint:
+def print_suite(suite: LoadedSuite, root: Path, plugins: Iterable[str], shard: Shard | None = None) -> SuitePrint:
     """Return the fingerprints of a suite.
 
     Args:
         suite: As its file has it, all systems included.
         root: The folder to which its file is named relatively.
         plugins: What registers evaluators for it: conftests relative to the root, and names of modules.
+        shard: Whose cases are meant; ``None``: all of them.
     """
-    cases = [*suite.cases, *(case for each in suite.systems.values() for case in each.cases)]
-    return SuitePrint(
-        path=display_path(suite.path, root),
+    return print_in_shards(suite, root, plugins, [shard])[shard]
+
+
+def print_in_shards(
+    suite: LoadedSuite, root: Path, plugins: Iterable[str], shards: Iterable[Shard | None]
+) -> dict[Shard | None, SuitePrint]:
+    """Return the fingerprints of a suite by shard; see `print_suite`."""
+    path = display_path(suite.path, root)
+    bare = SuitePrint(
+        path=path,
         file=digest_of(file_of_suite(suite.path)),
-        data=fingerprint([_case_content(case) for case in cases]),
+        data="",
         evaluators=fingerprint([evaluator_prints(suite), _code(suite)]),
         plugins={name: digest_of(_file_of(name, root)) for name in plugins},
     )
+    cut = cache(partial(cut_in_shards, suite, path))
+    cases = {each: every_case(suite) if each is None else cut(each.count).get(each.index, ()) for each in shards}
+    return {
+        each: structs.replace(bare, data=fingerprint([_case_content(case) for case in own]))
+        for each, own in cases.items()
+    }
 
 
 def _case_content(case: Case) -> list[object]:

@@ -49,6 +49,7 @@ from pytest_llmeval.data import (
     ColumnNames,
     Document,
     FilePlace,
+    RowShare,
     RowSource,
     cases_of,
     display_path,
@@ -383,12 +384,15 @@ class Suite(Generic[Input_co, Expected_co]):
         self._read_keys()
         return function
 
-    def load(self, registry: Registry | None = None, *, root: Path | None = None) -> LoadedSuite:
+    def load(
+        self, registry: Registry | None = None, *, root: Path | None = None, share: RowShare | None = None
+    ) -> LoadedSuite:
         """Return the checked suite.
 
         Args:
             registry: What its evaluators are; default: those that ship and those of installed plugins.
             root: pytest's rootdir, from which messages name files; default: the folder of the suite.
+            share: Which rows of a data file become cases; see `pytest_llmeval.suites.load_suite`.
 
         Raises:
             SuiteError: It has faults; all of them are listed.
@@ -396,7 +400,7 @@ class Suite(Generic[Input_co, Expected_co]):
         known = registry or default_registry()
         root = root or self.path.parent
         if not self._data:
-            return load_suite(self.path, known, root=root, display_path=display_path(self.path, root))
+            return load_suite(self.path, known, root=root, display_path=display_path(self.path, root), share=share)
         for each in self._by_name.registered:
             if isinstance(each, CheckKind):
                 known.register_check(each)
@@ -406,7 +410,7 @@ class Suite(Generic[Input_co, Expected_co]):
         if self._cases.fault:
             raise SuiteError([document.fault(("cases",), self._cases.fault)])
         rows = self._cases.source if isinstance(self._cases.source, RowSource) else None
-        suite = load_suite(self.path, known, root=root, document=document, source=rows)
+        suite = load_suite(self.path, known, root=root, document=document, source=rows, share=share)
         if foreign:  # where keys take any text
             raise SuiteError(foreign)
         return self._typed(suite, document) if self._cases.types else suite

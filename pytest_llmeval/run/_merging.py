@@ -18,11 +18,11 @@ from pytest_llmeval.run._checkout import (
     file_of_plugin,
     file_of_suite,
     plugin_fault,
-    print_suite,
+    print_in_shards,
     versions,
 )
 from pytest_llmeval.run._run_record import Item, RunRecord
-from pytest_llmeval.run._shards import ShardFile, ShardOptions, SuitePrint, shard_of
+from pytest_llmeval.run._shards import Shard, ShardFile, ShardOptions, SuitePrint, shard_of
 from pytest_llmeval.run._stages import collected_records
 from pytest_llmeval.services import GitError, run_git
 from pytest_llmeval.suites import LoadedSuite, SuiteKey
@@ -155,24 +155,29 @@ def _tracked(root: Path) -> frozenset[Path] | None:
 
 def _other_checkouts(shards: Sequence[ShardFile], suites: Checkout) -> Iterator[str]:
     """Yield which shards ran something else than what is checked out here."""
-    prints: dict[str, SuitePrint | LlmevalError] = {}
+    parts = {each.path: shard_of(each.origin.shard, {}) if each.origin.shard else None for each in shards}
+    prints: dict[str, Mapping[Shard | None, SuitePrint] | LlmevalError] = {}
     for shard in shards:
         for ran_suite in shard.origin.suites:
-            suite_print = prints.setdefault(ran_suite.path, _print_of_suite(suites, ran_suite.path))
-            if isinstance(suite_print, LlmevalError):
+            if ran_suite.path not in prints:
+                prints[ran_suite.path] = _prints_of_suite(suites, ran_suite.path, parts.values())
+            of_suite = prints[ran_suite.path]
+            if isinstance(of_suite, LlmevalError):
                 yield from (
                     f"{shard.path}: {ran_suite.path} cannot be judged here: {each}"
-                    for each in str(suite_print).split("\n")
+                    for each in str(of_suite).split("\n")
                 )
-            elif other := list(_print_differences(ran_suite, suite_print)):
+            elif other := list(_print_differences(ran_suite, of_suite[parts[shard.path]])):
                 yield _foreign_shard(
                     shard, f"a run of {ran_suite.path} that differs in {', '.join(other)}", "what is checked out here"
                 )
 
 
-def _print_of_suite(suites: Checkout, path: str) -> SuitePrint | LlmevalError:
+def _prints_of_suite(
+    suites: Checkout, path: str, parts: Iterable[Shard | None]
+) -> Mapping[Shard | None, SuitePrint] | LlmevalError:
     try:
-        return print_suite(suites.read(suites.root / path), suites.root, suites.plugins[path])
+        return print_in_shards(suites.read(suites.root / path), suites.root, suites.plugins[path], parts)
     except LlmevalError as error:
         return error
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import msgspec
 from msgspec import structs
 
-from pytest_llmeval.core import LARGEST, MISSING, Case, JsonNumber, LlmevalError, decode, encode, quotation
-from pytest_llmeval.data import OWN_FOLDER, MediaFolder, display_path, write_bytes
+from pytest_llmeval.core import LARGEST, MISSING, Case, JsonNumber, LlmevalError, decode, encode, grouped, quotation
+from pytest_llmeval.data import OWN_FOLDER, MediaFolder, RowShare, display_path, write_bytes
 from pytest_llmeval.judges import JudgeMode, StoredJudgement
 from pytest_llmeval.reports import ReportedTexts
 from pytest_llmeval.run._measuring import cut_in_blocks
@@ -51,14 +51,43 @@ class Shard:
         return f"{self.index}/{self.count}"
 
     def has(self, file: str, name: str) -> bool:
-        """Return whether a group of cases, or a file of other tests, belongs to this shard.
+        """Return whether a group of cases, or a file of other tests, belongs to this shard; see `index_of`."""
+        return self._owns(_number(file, name))
+
+    def _owns(self, number: int) -> bool:
+        return _index(number, self.count) == self.index
+
+    def share_of(self, file: str) -> RowShare:
+        """Return which rows of the data of a suite, whose cases are not in groups, belong to this shard.
 
         Args:
-            file: As reports name it, so that it is the same on every machine.
-            name: Of the group; empty for the file as a whole.
+            file: The suite, as reports name it.
         """
-        digest = sha256(f"{file}\n{name}".encode("utf-8", "surrogatepass")).digest()
-        return int.from_bytes(digest[:8], "big") % self.count == self.index - 1
+        return RowShare(lambda name: _number(file, _alone(name)), self._owns)
+
+
+def index_of(file: str, name: str, count: int) -> int:
+    """Return which of so many shards has a group of cases, or a file of other tests; counted from 1.
+
+    Args:
+        file: As reports name it, so that it is the same on every machine.
+        name: Of the group; empty for the file as a whole.
+        count: Of shards.
+    """
+    return _index(_number(file, name), count)
+
+
+def _number(file: str, name: str) -> int:
+    return int.from_bytes(sha256(f"{file}\n{name}".encode("utf-8", "surrogatepass")).digest(), "big")
+
+
+def _index(number: int, count: int) -> int:
+    return (number >> 192) % count + 1
+
+
+def _alone(case: str) -> str:
+    """Return the name of the group of a case that is in no other."""
+    return f"case {case}"
 
 
 def shard_of(text: str, environment: Mapping[str, str]) -> Shard:
@@ -154,6 +183,23 @@ def groups_of(suite: LoadedSuite) -> Mapping[str, str]:
     return {name: _name(cases[root(name)], suite) for name in cases}
 
 
+def every_case(suite: LoadedSuite) -> list[Case]:
+    """Return the cases of a suite, and then those of its systems."""
+    return [*suite.cases, *(case for each in suite.systems.values() for case in each.cases)]
+
+
+def cut_in_shards(suite: LoadedSuite, file: str, count: int) -> dict[int, list[Case]]:
+    """Return every case by the index of its shard; a shard without cases is not there.
+
+    Args:
+        suite: With all its systems.
+        file: Its file, as reports name it.
+        count: Of shards.
+    """
+    groups = groups_of(suite)
+    return grouped((index_of(file, groups.get(each.id, each.id), count), each) for each in every_case(suite))
+
+
 def _together(
     suite: LoadedSuite, cases: Sequence[Case], parts: "Sequence[tuple[Sequence[Case], TargetSpec | None]]"
 ) -> Iterator[Sequence[Case]]:
@@ -172,7 +218,7 @@ def _together(
 
 def _name(case: Case, suite: LoadedSuite) -> str:
     cluster = case.labels.get(suite.cluster_by) if suite.cluster_by else None
-    return f"case {case.id}" if cluster is None else f"cluster {cluster}"
+    return _alone(case.id) if cluster is None else f"cluster {cluster}"
 
 
 class ShardOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -209,7 +255,7 @@ class SuitePrint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Attributes:
         path: The file, relative to the root.
         file: Fingerprint of its bytes.
-        data: Of its cases.
+        data: Of its cases that belong to the shard.
         evaluators: Of its evaluators.
         plugins: What registers evaluators for it: conftests relative to the root, and names of modules, with
             the fingerprints of their files.

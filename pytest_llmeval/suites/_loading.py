@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -20,6 +21,8 @@ from pytest_llmeval.core import (
 from pytest_llmeval.data import (
     SOURCES,
     Document,
+    FileSource,
+    RowShare,
     Source,
     check,
     describe,
@@ -80,6 +83,7 @@ def load_suite(
     display_path: str | None = None,
     document: Document | None = None,
     source: Source | None = None,
+    share: RowShare | None = None,
 ) -> LoadedSuite:
     """Read a suite file and the files that it names.
 
@@ -90,6 +94,7 @@ def load_suite(
         display_path: How to call the file in messages; default: its path.
         document: What the file would say, of a suite that Python declares.
         source: Gives the cases, in place of a source that the document names.
+        share: Which rows of a data file become cases, if the suite can be read in parts: `LoadedSuite.rows`.
 
     Returns:
         The suite. Faults of single cases are in `LoadedSuite.faults`.
@@ -106,7 +111,7 @@ def load_suite(
                 raise ForeignFileError(error.faults) from None
             raise
     try:
-        return _load(SuiteReading(path, registry, document, root), source)
+        return _load_share(lambda: SuiteReading(path, registry, document, root), source, share)
     except SuiteError as error:
         if isinstance(document.data, Mapping) and _are_foreign(document.data.keys()):
             raise ForeignFileError(error.faults) from None
@@ -138,7 +143,32 @@ class SuiteMemo:
         return suite
 
 
-def _load(reading: SuiteReading, declared: Source | None) -> LoadedSuite:
+def _load_share(begin: Callable[[], SuiteReading], declared: Source | None, share: RowShare | None) -> LoadedSuite:
+    """Return the suite of a file with the cases of a share, or with all cases where these do not tell enough.
+
+    A share finds faults that the whole lacks, such as a label that only other rows have.
+    """
+    try:
+        suite = _load(begin(), declared, share)
+    except SuiteError:
+        if share is None or not share.count:
+            raise
+    else:
+        if share is None or not share.count or not (suite.faults or share.checked):
+            return suite
+    return _load(begin(), declared, share.whole())
+
+
+def _is_divisible(entry: SuiteEntry, source: Source | None) -> bool:
+    """Return whether each row of a suite can be read without the others."""
+    together = entry.cases or entry.systems or entry.cluster_by or entry.sample or entry.only
+    service = entry.target.get("http") if isinstance(entry.target, Mapping) else None
+    if together or (isinstance(service, Mapping) and "batch" in service):
+        return False
+    return isinstance(source, FileSource) and source.divisible and source.predictions is None
+
+
+def _load(reading: SuiteReading, declared: Source | None, share: RowShare | None) -> LoadedSuite:
     """Return the suite of a file, after reading all of it."""
     entry = reading.entry = _top_level(reading)
     source = declared or _source(reading, entry.source)
@@ -147,7 +177,8 @@ def _load(reading: SuiteReading, declared: Source | None) -> LoadedSuite:
     specs = systems.read(entry.systems)
     reading.systems = [spec.name for spec in specs]
     _check_systems(reading)
-    rows, row_faults = _rows(reading, bare)
+    share = share if _is_divisible(entry, bare) else None
+    rows, row_faults = _rows(reading, bare, share)
     recorded = _recorded(reading, bare, {spec.name: spec.source for spec in specs if spec.source}, row_faults)
     rows += without_gold(rows, recorded.values())
     shared = reading.document.data["checks"] if entry.checks else ()  # with the objects that validation makes texts of
@@ -164,6 +195,7 @@ def _load(reading: SuiteReading, declared: Source | None) -> LoadedSuite:
         objects=reading.document.objects,
         checked=reading.checked,
         notes=tuple(dict.fromkeys(reading.notes)),
+        rows=None if share is None else share.rows(),
         **{**values, "cases": (), "systems": {}, "sample": None},
     )
     broken = bool(reading.faults)
@@ -262,12 +294,17 @@ def _leads_through(key: str, path: str) -> bool:
     return path == top or path.startswith((f"{top}.", f"{top}["))
 
 
-def _rows(reading: SuiteReading, source: Source | None) -> tuple[list[Case], list[Fault]]:
-    """Return the rows of a source, and their faults."""
+def _rows(reading: SuiteReading, source: Source | None, share: RowShare | None) -> tuple[list[Case], list[Fault]]:
+    """Return the rows of a source, or those of a share, and their faults."""
     faults: list[Fault] = []
     if source is None:
         return [], faults
-    rows, failures = _loaded(reading, source, lambda: source.load(reading.path.parent, faults))
+    folder = reading.path.parent
+    if share is not None and isinstance(source, FileSource):
+        load = partial(source.load_share, folder, faults, share)
+    else:
+        load = partial(source.load, folder, faults)
+    rows, failures = _loaded(reading, source, load)
     return (rows, _without_notes(reading, faults)) if rows is not None else ([], failures)
 
 

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from pytest_llmeval.core import (
     APPROVED,
+    MISSING,
     PASS_RATE,
     WHOLE,
     Case,
@@ -31,7 +32,7 @@ from pytest_llmeval.core import (
     is_typed,
     written_object,
 )
-from pytest_llmeval.data import typed
+from pytest_llmeval.data import SharedRows, typed
 from pytest_llmeval.gates import Gate, GateSource
 from pytest_llmeval.judges import PanelSpec, jurors_of
 from pytest_llmeval.numbers import OUTCOME_EVALUATOR, RELIABILITY, Limit, Reduced, Reliability
@@ -68,6 +69,7 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
         left_out: How many cases are left out because they have no prediction.
         gated_as: The system, or the variant of the target, whose gates hold besides those of all.
         files: Case id to the data file whose line the case has; other cases stand in the suite file.
+        rows: Of the data file of which its cases are one shard's; ``None`` where all cases were read for all shards.
         order: In which its cases run if it stops when its gates are decided; ``None`` where all of them run.
     """
 
@@ -86,6 +88,7 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
     left_out: int = 0
     gated_as: str = ""
     files: Mapping[str, str] = {}
+    rows: SharedRows | None = None
     order: CaseOrder | None = None
 
     @cached_property
@@ -342,8 +345,14 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
 
     @property
     def total(self) -> int:
-        """The number of cases in the file, faulty ones included."""
-        return len(self.cases) + self.faulty
+        """The number of cases in the file, faulty ones and those of other shards included."""
+        return len(self.cases) + self.faulty + (0 if self.rows is None else self.rows.unread)
+
+    @property
+    def lacks_predictions(self) -> bool:
+        """Whether a case, of any shard, has no prediction."""
+        elsewhere = self.rows is not None and self.rows.unanswered
+        return elsewhere or any(case.prediction is MISSING for case in self.cases)
 
     @property
     def stretches(self) -> Sequence[Sequence[Case]]:

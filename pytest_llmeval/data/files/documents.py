@@ -6,8 +6,9 @@ import io
 import json
 import re
 import stat
+from codecs import getincrementaldecoder
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -148,9 +149,9 @@ def _cell_limit(limit: int) -> Iterator[None]:
         csv.field_size_limit(before)
 
 
-def _records(text: str, delimiter: str, faults: FaultLog) -> Iterator[tuple[int, list[str]]]:
+def _records(lines: Iterable[str], delimiter: str, faults: FaultLog) -> Iterator[tuple[int, list[str]]]:
     """Yield first line and cells of each record with a cell that is not blank."""
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
     while True:
         line = reader.line_num + 1
         try:
@@ -199,19 +200,25 @@ def parse_csv(
         faults: Gets the faults.
         surplus: Names the column that gets surplus cells; without one they are a fault.
     """
+    return list(_table_rows(io.StringIO(text, newline=""), delimiter, limit, faults, surplus))
+
+
+def _table_rows(
+    lines: Iterable[str], delimiter: str, limit: int, faults: FaultLog, surplus: SurplusColumn | None
+) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield the rows of the lines of a table; see `parse_csv`."""
     with _cell_limit(limit):
-        records = _records(text, delimiter, faults)
+        records = _records(lines, delimiter, faults)
         header_line, header = next(records, (1, []))
         if fault := _delimiter_fault(header, delimiter):
             faults.add(header_line, 1, "", fault)
-            return []
+            return
         if surplus is None:
             while header and not header[-1].strip():
                 header.pop()
         twice = sorted(name for name, times in Counter(header).items() if times > 1)
         for name in twice:
             faults.add(header_line, 1, name, f"found the column {name!r} twice, expected it once")
-        rows = []
         free_text = surplus(header) if surplus is not None else None
         for line, cells in records:
             while surplus is None and len(cells) > len(header) and not cells[-1].strip():
@@ -220,11 +227,10 @@ def parse_csv(
             if more > 0 and free_text is not None:
                 end = free_text + more + 1
                 cells[free_text:end] = [delimiter.join(cells[free_text:end])]
-            if len(cells) == len(header):
-                rows.append((line, dict(zip(header, cells, strict=True))))
-            else:
+            if len(cells) != len(header):
                 faults.add(line, 1, "", f"found {len(cells)} cells, expected {len(header)} as in the header")
-    return [] if twice else rows
+            elif not twice:
+                yield line, dict(zip(header, cells, strict=True))
 
 
 MAX_SUITE_BYTES: Final = 32 << 20
@@ -442,10 +448,16 @@ def read_jsonl(path: Path, display_path: str, faults: list[Fault], *, nan: bool 
     Yields:
         Line number, counted from 1, and value of each good line.
     """
+    log = FaultLog(display_path)
+    yield from jsonl_lines(path, log, nan=nan)
+    faults.extend(log.listed())
+
+
+def jsonl_lines(path: Path, log: FaultLog, *, nan: bool = False) -> Iterator[tuple[int, Any]]:
+    """Yield the good lines of a JSONL file, as `read_jsonl` does; a fault is in the log before the next line comes."""
     from pytest_llmeval.data.files._json import JsonParser, RejectedError
 
-    log = FaultLog(display_path)
-    parser = JsonParser(log, nan=nan)
+    parser, display_path = JsonParser(log, nan=nan), log.file
     any_text = False
     try:
         check_regular(path, display_path)
@@ -470,7 +482,6 @@ def read_jsonl(path: Path, display_path: str, faults: list[Fault], *, nan: bool 
         log.extend(error.faults)
     except OSError as error:
         log.add(0, 0, "", f"found no readable file ({error.strerror}), expected one")
-    faults.extend(log.listed())
 
 
 def read_csv(
@@ -489,14 +500,44 @@ def read_csv(
         Number of the row's first line, counted from 1, and its cells by column.
     """
     log = FaultLog(display_path)
-    try:
-        text = read_text(path, display_path, "a line of column names")
-    except SuiteError as error:
-        faults.extend(error.faults)
-        return
-    rows = parse_csv(text, delimiter, MAX_LINE_BYTES, log, surplus)
+    yield from csv_rows(path, log, delimiter, surplus)
     faults.extend(log.listed())
-    yield from rows
+
+
+def csv_rows(
+    path: Path, log: FaultLog, delimiter: str, surplus: SurplusColumn | None = None
+) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield the good rows of a CSV file, as `read_csv` does; a fault is in the log before the next row comes."""
+    display_path = log.file
+    try:
+        check_regular(path, display_path)
+        if not _is_utf8(path):
+            read_text(path, display_path, "a line of column names")  # which says what is wrong
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            yield from _table_rows(_unix_lines(stream), delimiter, MAX_LINE_BYTES, log, surplus)
+    except SuiteError as error:
+        log.extend(error.faults)
+
+
+def _is_utf8(path: Path) -> bool:
+    """Return whether a file can be read as text, line by line."""
+    decoder, is_empty = getincrementaldecoder("utf-8")(), True
+    try:
+        with path.open("rb") as stream:
+            while block := stream.read(1 << 20):
+                text = decoder.decode(block)
+                is_empty = is_empty and not text.strip("\ufeff").strip()
+                if "\0" in text:
+                    return False
+            decoder.decode(b"", final=True)
+    except (OSError, ValueError):
+        return False
+    return not is_empty
+
+
+def _unix_lines(stream: Iterable[str]) -> Iterator[str]:
+    """Yield lines as `decode` ends them."""
+    return (f"{line[:-2]}\n" if line.endswith("\r\n") else line for line in stream)
 
 
 def looks_like_suite(path: Path) -> bool:

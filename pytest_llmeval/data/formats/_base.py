@@ -232,19 +232,84 @@ def pick(row: Mapping[str, Any], column: str) -> Any:
     return here
 
 
+class SharedRows(Struct, frozen=True):
+    """What one shard knows of the rows of a data file that several shards share.
+
+    Attributes:
+        count: How many rows the file has.
+        unread: How many of them were left to other shards.
+        digest: Of the ids of all rows, in any order.
+        unanswered: Whether a row has no prediction.
+    """
+
+    count: int
+    unread: int
+    digest: str
+    unanswered: bool
+
+
+class RowShare:
+    """The rows that one shard reads of a data file; of the others it only learns what it must know of the whole.
+
+    Args:
+        numbered: Returns the number by which the row of an id belongs to a shard: a whole number below 2 ** 256.
+        owns: Returns whether the row of a number belongs to this one.
+
+    Attributes:
+        count: How many rows were met.
+        checked: Whether one of them has checks of its own.
+    """
+
+    def __init__(self, numbered: Callable[[str], int], owns: Callable[[int], bool]) -> None:
+        self._numbered = numbered
+        self._owns = owns
+        self._unread = 0
+        self._sum = 0
+        self._unanswered = False
+        self.count = 0
+        self.checked = False
+
+    def whole(self) -> "RowShare":
+        """Return a share that has every row, for a file of which a part does not tell enough."""
+        return RowShare(self._numbered, lambda _: True)
+
+    def takes(self, name: str, *, answered: bool, checked: bool) -> bool:
+        """Note a row, and return whether this shard reads it.
+
+        Args:
+            name: The id of its case.
+            answered: Whether it has a prediction.
+            checked: Whether it has checks.
+        """
+        number = self._numbered(name)
+        self.count += 1
+        self._sum += number
+        self._unanswered = self._unanswered or not answered
+        self.checked = self.checked or checked
+        is_own = self._owns(number)
+        self._unread += not is_own
+        return is_own
+
+    def rows(self) -> SharedRows:
+        """Return what is known once all rows were met."""
+        return SharedRows(self.count, self._unread, f"{self._sum % 2**256:064x}", self._unanswered)
+
+
 class CaseFile:
     """The data file of a source, with the cases and faults found in it so far.
 
     Attributes:
         path: Where it is.
         display_path: Its name in errors.
+        share: Which of its rows become cases; ``None``: all of them.
         cases: By id, in the order of the file.
         faults: What is wrong with it; ``faults.add(line, column, path, "found ..., expected ...")`` adds to them.
     """
 
-    def __init__(self, path: Path, display_path: str) -> None:
+    def __init__(self, path: Path, display_path: str, share: RowShare | None = None) -> None:
         self.path = path
         self.display_path = display_path
+        self.share = share
         self.cases: dict[str, Case] = {}
         self.faults = FaultLog(display_path)
 
@@ -346,6 +411,9 @@ class FileSource(Source):
     short_ids: ClassVar[bool] = False
     """Whether answers may name a case by the part of its id behind the slash, where only one case has it."""
 
+    divisible: ClassVar[bool] = False
+    """Whether `read` keeps to `CaseFile.share`."""
+
     path: str
     predictions: str | None = None
 
@@ -371,6 +439,10 @@ class FileSource(Source):
         """Return the selected cases, in the order of the file; see `Source.load`."""
         return self._answered(self._data(folder), folder, faults)
 
+    def load_share(self, folder: Path, faults: list[Fault], share: RowShare) -> list[Case]:
+        """Return the selected cases of a shard, of a format that is `divisible`; see `Source.load`."""
+        return self._answered(self._data(folder, share), folder, faults)
+
     def load_recorded(self, folder: Path, faults: list[Fault]) -> list[Case]:
         """Return the selected cases with the predictions of the file of answers; see `Source.load_recorded`."""
         return self._answered(_without_predictions(self._data(folder)), folder, faults)
@@ -385,9 +457,9 @@ class FileSource(Source):
             answers.append((source._answered(data, folder, faults), faults))  # noqa: SLF001 (its own class)
         return answers
 
-    def _data(self, folder: Path) -> CaseFile:
-        """Read the data file."""
-        file = CaseFile(folder / self.path, shown_path(folder / self.path))
+    def _data(self, folder: Path, share: RowShare | None = None) -> CaseFile:
+        """Read the data file, or a shard's part of it."""
+        file = CaseFile(folder / self.path, shown_path(folder / self.path), share)
         try:
             self.read(file)
         except SuiteError as error:

@@ -3,6 +3,7 @@
 import csv
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, is_dataclass, replace
 from dataclasses import fields as dataclass_fields
 from itertools import islice
@@ -28,7 +29,7 @@ from pytest_llmeval.core import (
     normalized,
 )
 from pytest_llmeval.data.files._validation import typed
-from pytest_llmeval.data.formats._base import PARTS, CaseFile, ColumnMap, FileSource, case_id
+from pytest_llmeval.data.formats._base import PARTS, CaseFile, ColumnMap, FileSource, RowShare, case_id
 from pytest_llmeval.data.formats._rows import DataRow, add_rows, is_blank
 
 ColumnNames: TypeAlias = str | Sequence[str] | Mapping[str, str] | None
@@ -48,6 +49,7 @@ _FORMATS: Final = {
 _TYPED: Final = ("input", "expected", "prediction")
 
 _EXPECTED: Final = "a data frame, an Arrow table, a dataset, or an iterable of objects"
+_ROWS_AT_ONCE: Final = 2_000
 _ARROW_SUFFIXES: Final = (".arrow", ".parquet", ".pq")
 
 
@@ -62,7 +64,16 @@ def rows_of(data: Any) -> Iterator[dict[str, Any]]:
         MissingExtraError: A data frame is given, and narwhals is not installed.
         LlmevalError: The data has no rows of this form.
     """
-    for number, row in enumerate(_native_rows(data)):
+    return _plain_rows(_native_rows(data))
+
+
+def _plain_rows(rows: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    """Yield rows as JSON data.
+
+    Raises:
+        LlmevalError: One cannot be.
+    """
+    for number, row in enumerate(rows):
         plain = _object_row(row)
         if isinstance(plain, BadCell):
             column = f", {plain.column}" if plain.column else ""
@@ -181,8 +192,9 @@ class RowSource(FileSource):
     line: int = 1
     _files: dict[tuple[Path, Path], CaseFile] = field(default_factory=dict, repr=False, compare=False)
 
-    def _data(self, folder: Path) -> CaseFile:
+    def _data(self, folder: Path, share: RowShare | None = None) -> CaseFile:
         """Return the cases of the rows, which are read once: when they are declared."""
+        del share  # they are in memory already
         place = folder, Path.cwd()  # messages name the file relative to them
         if place not in self._files:
             self._files[place] = super()._data(folder)
@@ -217,6 +229,7 @@ class ArrowSource(FileSource):
     """
 
     format: ClassVar[str] = "arrow"
+    divisible: ClassVar[bool] = True
 
     fields: ColumnMap | None = None
     split: str | None = None
@@ -224,27 +237,41 @@ class ArrowSource(FileSource):
     def read(self, file: CaseFile) -> None:
         """Add the cases of the rows; the first row is line 1."""
         try:
-            rows = list(rows_of(_table(file.path, self.split)))
+            rows = enumerate(_plain_rows(_rows_of_table(file.path, self.split)), 1)
+            add_rows(file, (DataRow(row, line) for line, row in rows if not is_blank(row)), self.fields)
         except MissingExtraError:
             raise
         except (LlmevalError, OSError, ValueError, KeyError) as error:
+            file.cases.clear()
             file.faults.add(0, 0, "", f"found no table that can be read ({error}), expected Arrow or Parquet")
-            return
-        add_rows(file, (DataRow(row, line) for line, row in enumerate(rows, 1) if not is_blank(row)), self.fields)
 
 
-def _table(path: Path, split: str | None) -> Any:
-    """Return the table of a file, or of a folder of files.
+def _rows_of_table(path: Path, split: str | None) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a file, or of a folder of files, of which few are in memory at a time.
 
     Raises:
         MissingExtraError: pyarrow is not installed.
-        LlmevalError: There is no such split.
+        LlmevalError: There is no such split, or a file has other columns than the first.
     """
-    with needing("a file of Arrow or Parquet", "parquet"):
-        import pyarrow as pa
-        from pyarrow import parquet
+    columns = None
+    for each in _files_of_table(path, split):
+        with _opened(each) as (schema, batches):
+            columns = columns or schema
+            if not schema.equals(columns):
+                raise LlmevalError(f"found other columns in {each.name} than in the first file")
+            for batch in batches:
+                for start in range(0, batch.num_rows, _ROWS_AT_ONCE):
+                    yield from batch.slice(start, _ROWS_AT_ONCE).to_pylist()
+
+
+def _files_of_table(path: Path, split: str | None) -> list[Path]:
+    """Return the files of a table, in the order of its rows.
+
+    Raises:
+        LlmevalError: There is none.
+    """
     if not path.is_dir():
-        return parquet.read_table(path) if path.suffix != ".arrow" else _arrow(pa, path)
+        return [path]
     splits = path / "dataset_dict.json"
     if splits.is_file():
         names = json.loads(splits.read_text(encoding="utf-8"))["splits"]
@@ -254,19 +281,39 @@ def _table(path: Path, split: str | None) -> Any:
     state = path / "state.json"
     if state.is_file():
         names = [Path(each["filename"]).name for each in json.loads(state.read_text(encoding="utf-8"))["_data_files"]]
-        return pa.concat_tables([_arrow(pa, path / name) for name in names])
+        return [path / name for name in names]
     listed = sorted(each for each in path.glob("**/*.parquet") if split is None or each.name.startswith(split))
     if not listed:
         raise LlmevalError("found no dataset and no Parquet file in the folder")
-    return pa.concat_tables([parquet.read_table(each) for each in listed])
+    return listed
 
 
-def _arrow(pa: Any, path: Path) -> Any:
-    """Read a file of either of Arrow's forms: a stream, which ``datasets`` writes, or a file with an index."""
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[Any, Iterable[Any]]]:
+    """Open a file of Parquet, or of either of Arrow's forms: a stream, which ``datasets`` writes, or with an index.
+
+    Yields:
+        Its schema, and its batches of rows.
+
+    Raises:
+        MissingExtraError: pyarrow is not installed.
+    """
+    with needing("a file of Arrow or Parquet", "parquet"):
+        import pyarrow as pa
+        from pyarrow import parquet
+    if path.suffix != ".arrow":
+        with parquet.ParquetFile(path) as table:
+            yield table.schema_arrow, table.iter_batches(_ROWS_AT_ONCE)
+        return
     with pa.memory_map(str(path)) as stream:
         indexed = bytes(stream.read(6)) == b"ARROW1"
         stream.seek(0)
-        return (pa.ipc.open_file if indexed else pa.ipc.open_stream)(stream).read_all()
+        if indexed:
+            file = pa.ipc.open_file(stream)
+            yield file.schema, map(file.get_batch, range(file.num_record_batches))
+        else:
+            reader = pa.ipc.open_stream(stream)
+            yield reader.schema, reader
 
 
 def columns_of_file(path: Path) -> list[str] | None:
@@ -280,7 +327,8 @@ def columns_of_file(path: Path) -> list[str] | None:
                 first = json.loads(next(islice((line for line in stream if line.strip()), 1), "{}"))
             return list(first) if isinstance(first, dict) else None
         if path.is_dir() or path.suffix in _ARROW_SUFFIXES:
-            return list(_table(path, None).column_names)
+            with _opened(_files_of_table(path, None)[0]) as (schema, _):
+                return list(schema.names)
     except (OSError, ValueError, LlmevalError):
         pass  # reading the cases says what is wrong with the file
     return None

@@ -7,9 +7,9 @@ from typing import Any, ClassVar, Final
 
 from msgspec import Struct
 
-from pytest_llmeval.core import MISSING, Case, Fault, HeldObject, suggest
+from pytest_llmeval.core import MISSING, Case, HeldObject, suggest
 from pytest_llmeval.data.files._places import FaultLog, render_path
-from pytest_llmeval.data.files.documents import load_json, read_csv, read_jsonl
+from pytest_llmeval.data.files.documents import csv_rows, jsonl_lines, load_json
 from pytest_llmeval.data.formats._base import (
     ABSENT,
     CELL_CHECKS,
@@ -97,6 +97,8 @@ class _RowReader:
             self.keys.setdefault(key, row)
         faults_before = self.file.faults.count
         name = self.id(row, number)
+        if name and self.is_foreign(row, name):
+            return
         self.case = name or str(number)
         for part in ("id", "input"):
             column = self.columns[part]
@@ -121,6 +123,14 @@ class _RowReader:
         if self.file.faults.count == faults_before:
             column = self.columns["id"]
             self.file.add(case, f"{row.path}.{column}" if row.path else str(column), row.column)
+
+    def is_foreign(self, row: DataRow, name: str) -> bool:
+        """Return whether another shard reads the row."""
+        share = self.file.share
+        if share is None:
+            return False
+        answered = self.value(row, "prediction") is not ABSENT
+        return not share.takes(name, answered=answered, checked=self.value(row, "checks") is not ABSENT)
 
     def held_objects(self, row: DataRow, case: Case) -> dict[str, HeldObject]:
         """Return the objects behind the parts of a case."""
@@ -354,6 +364,7 @@ class CsvSource(FileSource):
     """
 
     format: ClassVar[str] = "csv"
+    divisible: ClassVar[bool] = True
 
     fields: ColumnMap | None = None
     delimiter: str = ","
@@ -364,11 +375,9 @@ class CsvSource(FileSource):
             message = f"found {kind(self.delimiter)}, expected one character other than a quote or a line break"
             file.faults.add(0, 0, "delimiter", message)
             return
-        faults: list[Fault] = []
-        records = list(read_csv(file.path, file.display_path, faults, delimiter=self.delimiter))
-        file.faults.extend(faults)
         nest = _nest_columns if self.fields is None else dict
-        add_rows(file, [DataRow(nest(cells), line) for line, cells in records], self.fields, cells=True)
+        rows = (DataRow(nest(cells), line) for line, cells in csv_rows(file.path, file.faults, self.delimiter))
+        add_rows(file, rows, self.fields, cells=True)
 
 
 def _nest_columns(cells: dict[str, str]) -> dict[str, Any]:
@@ -394,6 +403,7 @@ class JsonSource(FileSource):
     """
 
     format: ClassVar[str] = "json"
+    divisible: ClassVar[bool] = True
 
     items: str | None = None
     fields: ColumnMap | None = None
@@ -428,12 +438,10 @@ class JsonlSource(FileSource):
     """
 
     format: ClassVar[str] = "jsonl"
+    divisible: ClassVar[bool] = True
 
     fields: ColumnMap | None = None
 
     def read(self, file: CaseFile) -> None:
         """Add the cases of the lines."""
-        faults: list[Fault] = []
-        rows = [DataRow(value, line) for line, value in read_jsonl(file.path, file.display_path, faults)]
-        file.faults.extend(faults)
-        add_rows(file, rows, self.fields)
+        add_rows(file, (DataRow(value, line) for line, value in jsonl_lines(file.path, file.faults)), self.fields)
