@@ -14,7 +14,7 @@ import subprocess
 import sys
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, NamedTuple, Self
@@ -304,14 +304,22 @@ def _changes(before: Mapping[str, _File], after: Mapping[str, _File]) -> dict[st
     """Return changed and new files with their texts, deleted ones, and the difference as a text."""
     changed = {name: file for name, file in after.items() if before.get(name, _NO_FILE).digest != file.digest}
     deleted = sorted(before.keys() - after.keys())
-    diff: list[str] = []
-    for name in sorted([*changed, *deleted]):
-        old, new = (side.get(name, _NO_FILE) for side in (before, after))
-        lines = difflib.unified_diff(*_comparable(old, new), f"a/{name}", f"b/{name}")
-        diff += (each if each.endswith("\n") else f"{each}\n{_NO_END}" for each in lines)
+    diff = ""
+    for line in _diff_lines(before, after, sorted([*changed, *deleted])):
+        diff += line
+        if len(diff) >= _LONGEST_TEXT:
+            break
     files = {name: file.text for name, file in changed.items()}
     created = sorted(changed.keys() - before.keys())
-    return {"files": files, "created": created, "deleted": deleted, "diff": "".join(diff)[:_LONGEST_TEXT]}
+    return {"files": files, "created": created, "deleted": deleted, "diff": diff[:_LONGEST_TEXT]}
+
+
+def _diff_lines(before: Mapping[str, _File], after: Mapping[str, _File], names: Iterable[str]) -> Iterator[str]:
+    """Yield the difference of files line by line; a file is compared when its turn comes."""
+    for name in names:
+        old, new = (side.get(name, _NO_FILE) for side in (before, after))
+        for line in difflib.unified_diff(*_comparable(old, new), f"a/{name}", f"b/{name}"):
+            yield line if line.endswith("\n") else f"{line}\n{_NO_END}"
 
 
 def _comparable(old: _File, new: _File) -> tuple[list[str], list[str]]:
