@@ -238,10 +238,13 @@ def recording() -> None:
                 (folder / "cheap.eval.json").write_text(json.dumps(suite), encoding="utf-8")
                 options = [] if watched else ["-p", "unwatched"]
                 counts.setdefault(watched, []).append(instructions([*command, *options]))
-    of_case = {side: (most - fewest) / (MEASURED[1] - MEASURED[0]) for side, (fewest, most) in counts.items()}
-    added = (of_case[True] - of_case[False]) * ITEMS
-    whole = counts[False][0] + of_case[False] * (ITEMS - MEASURED[0])
-    print(f"recording: {added / whole:.1%} of the {whole / 1e9:.1f} billion instructions of {ITEMS} cheap items")
+    without, whole = (
+        fewest + (most - fewest) / (MEASURED[1] - MEASURED[0]) * (ITEMS - MEASURED[0])
+        for fewest, most in (counts[False], counts[True])
+    )
+    print(
+        f"recording: {whole / without - 1:.1%} of the {without / 1e9:.1f} billion instructions of {ITEMS} cheap items"
+    )
 
 
 def main() -> None:

@@ -44,11 +44,15 @@ _SENDS: Final = frozenset({"socket.connect", "socket.sendto", "socket.sendmsg"})
 _MEETS: Final = frozenset({"socket.bind", "socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr"})
 _READERS_OF_VARIABLES: Final = frozenset({"pydantic_settings", "environs", "decouple", "dotenv", "dynaconf"})
 """Libraries that read variables for the code that calls them."""
+_KEEPERS: Final = frozenset({"linecache.py", "gettext.py", "decouple.py"})
+"""Modules elsewhere that keep the files that they read, also for those who call them later."""
 _ATTACH: Final = 24
 """The action of SQLite that attaches a database."""
 
 _READLINK: Final = os.readlink
-_RUNNER, _PACKAGE, _LIBRARY, _PYTHON = (object() for _ in range(4))
+_RUNNER, _PACKAGE, _LIBRARY, _PYTHON, _KEEPER = (object() for _ in range(5))
+_HISTORY: Final = ".git/"
+"""Stands for what git has of a project."""
 
 
 class UseRecord:
@@ -78,7 +82,8 @@ class UseRecord:
         self._names: dict[str, str | None] = {}
         self._code: dict[str, Any] = {__file__: _PYTHON}
         self._read: set[str] = set()
-        self._written: set[str] = set()
+        self._written: dict[str, set[str]] = {}
+        self._set: dict[str, set[str]] = {}
         self.foreign: set[tuple[str, str]] = set()
         early = (f"unknown {name} was imported before the run could watch it" for name in self._own_modules())
         self.early = frozenset({("", text) for text in early})
@@ -118,6 +123,8 @@ class UseRecord:
         if compiled and file.endswith(".pyc"):
             path = f"{folder}{os.sep}{file.partition('.')[0]}.py"
         parts = Path(path[len(self._prefix) :]).parts
+        if ".git" in parts[:-1]:
+            return _HISTORY
         return None if "site-packages" in parts or _OWN & {*parts} else "/".join(parts) or "."
 
     def _origin(self, file: str) -> Any:
@@ -129,6 +136,8 @@ class UseRecord:
                 origin = _PACKAGE
             elif _RUNNERS & {*parts}:
                 origin = _RUNNER
+            elif parts[-1] in _KEEPERS and not file.startswith(self._prefix):
+                origin = _KEEPER
             elif file.startswith("<frozen") or _READERS_OF_VARIABLES & {*parts} or self._is_python(file):
                 origin = _PYTHON
             elif (name := self.name(file)) is not None:
@@ -147,24 +156,37 @@ class UseRecord:
             frame: The innermost frame.
             near: Whether it counts only where the project's own code asks for it, not a library.
         """
+        self.uses |= {(user, what) for user in self._users(frame, near=near)}
+
+    def _users(self, frame: FrameType | None, *, near: bool = False) -> set[str]:
+        """Return who uses something that the code of some frames asks for; nobody if it is for ends of ours."""
         if OURS.get():
-            return
+            return set()
         origins: list[Any] = []
+        keeps = False
         while frame is not None and (origin := self._origin(frame.f_code.co_filename)) is not _RUNNER:
-            if origin is not _PYTHON:
+            if origin is _KEEPER:
+                keeps = True
+            elif origin is not _PYTHON:
                 if near and not isinstance(origin, str):
-                    return  # without a look at the many callers of each import
+                    return set()  # without a look at the many callers of each import
                 origins.append(origin)
                 near = False
             frame = frame.f_back
-        files = {origin for origin in origins if isinstance(origin, str)}
-        if near:
-            return
-        if not files and (frame is not None or _PACKAGE in origins):
-            return  # pytest, or this package for its own ends
-        self.uses |= {(f"file {file}", what) for file in files}
-        if USER.get() or not files:
-            self.uses.add((USER.get(), what))
+        users = {f"file {origin}" for origin in origins if isinstance(origin, str)}
+        if near or (not users and (frame is not None or _PACKAGE in origins)):
+            return set()  # pytest, or this package for its own ends
+        if USER.get() or not users:
+            users.add(USER.get())
+        return users | {""} if keeps else users
+
+    def _note_made(self, writers: set[str], frame: FrameType | None, *, near: bool = False) -> None:
+        """Record that something is used which the run has made: it depends on what those who did so use."""
+        code = {writer for writer in writers if writer.startswith("file ") and writer.endswith(".py")}
+        for reader in self._users(frame, near=near):
+            if writers and not code and reader not in writers:
+                self.uses.add((reader, "unknown what another suite has made is used"))
+            self.uses |= {(reader, writer) for writer in code - {reader}}
 
     def take(self, event: str, arguments: tuple[Any, ...]) -> None:
         """Record what an audit event tells."""
@@ -202,26 +224,33 @@ class UseRecord:
         if event in _LISTS:
             self._list(event, path, frame)
         elif flags & _BEGINS:
-            self._write(path)
+            self._write(path, frame)
         elif event == "sqlite3.connect":
             self._touch(_file_of_database(os.fsdecode(path)), frame)
         elif not flags & os.O_WRONLY:  # what is only appended to has not been read yet
             self._touch(path, frame)
         if event == "os.rename":
-            self._write(arguments[1])
+            self._write(arguments[1], frame)
 
-    def _write(self, path: Any) -> None:
-        if (name := self.name(path)) is not None and name not in self._read:
-            self._written.add(name)
+    def _write(self, path: Any, frame: FrameType) -> None:
+        if (name := self.name(path)) is not None and name != _HISTORY and name not in self._read:
+            self._written.setdefault(name, set()).update(self._users(frame))
 
     def _touch(self, path: Any, frame: FrameType) -> None:
-        if (name := self.name(path)) is not None and name not in self._written:
+        name = self.name(path)
+        if name == _HISTORY:
+            self.note("unknown what git has of the project is read", frame)
+        elif name is not None and name in self._written:
+            self._note_made(self._written[name], frame)
+        elif name is not None:
             self._read.add(name)
             self.note(f"file {name}", frame)
 
     def _list(self, event: str, path: Any, frame: FrameType) -> None:
         # Python's import system lists the folders that it looks for modules in.
-        if (name := self.name(path)) is not None and not frame.f_code.co_filename.startswith("<frozen importlib"):
+        if (name := self.name(path)) == _HISTORY:
+            self._touch(path, frame)
+        elif name is not None and not frame.f_code.co_filename.startswith("<frozen importlib"):
             # Entries tell sizes, too; what Python itself makes of them, such as a pattern's files, are names.
             is_scanned = event == "os.scandir" and self._origin(frame.f_code.co_filename) is not _PYTHON
             self.note(f"{'entries' if is_scanned else 'folder'} {name}", frame)
@@ -246,6 +275,17 @@ class UseRecord:
         if not is_own:
             self.foreign.add((name, frame.f_code.co_filename))
         self.note(f"module {name}", frame, near=not is_own)
+
+    def take_variable(self, name: str, frame: FrameType) -> None:
+        """Record that a variable was read."""
+        self.note(f"variable {name}", frame, near=True)
+        for each in self._set if name == "*" else (name,):
+            if each in self._set:
+                self._note_made(self._set[each], frame, near=True)
+
+    def set_variable(self, name: str, frame: FrameType) -> None:
+        """Note who has set a variable, for those who read it."""
+        self._set.setdefault(name, set()).update(self._users(frame))
 
     def take_option(self, name: str, frame: FrameType | None) -> None:
         """Record that an option of pytest was read."""
@@ -397,7 +437,11 @@ class _Watch:
 
     def read_variable(self, name: str) -> None:
         if self.record is not None and not self.busy.get() and not name.startswith("PYTEST_"):
-            self.record.note(f"variable {name}", sys._getframe(2), near=True)  # noqa: SLF001
+            self.record.take_variable(name, sys._getframe(2))  # noqa: SLF001
+
+    def set_variable(self, name: str) -> None:
+        if self.record is not None and not self.busy.get():
+            self.record.set_variable(name, sys._getframe(2))  # noqa: SLF001
 
     def read_option(self, name: str) -> None:
         if self.record is not None:
@@ -424,6 +468,14 @@ class _Environment(os._Environ):  # type: ignore[type-arg]  # noqa: SLF001 (the 
     def __getitem__(self, key: Any) -> Any:
         _WATCH.read_variable(os.fsdecode(key))
         return super().__getitem__(key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        _WATCH.set_variable(os.fsdecode(key))
+        super().__setitem__(key, value)
+
+    def __delitem__(self, key: Any) -> None:
+        _WATCH.set_variable(os.fsdecode(key))
+        super().__delitem__(key)
 
     def __iter__(self) -> Any:
         _WATCH.read_variable("*")

@@ -40,6 +40,18 @@ def answering(expression: str, before: str = HERE) -> str:
     return f"{before}def answer(value):\n    return str({expression})\n"
 
 
+def made_first(code: str, before: str = "") -> dict[str, str]:
+    """Return the files of a suite that runs before the one of the way, and what its target does with a text."""
+    suite = {
+        "target": {"python": "{own}_maker:answer"},
+        "evaluators": [{"text": {"metrics": ["f1"]}}],
+        "snapshot": True,
+        "cases": [{"id": "first", "input": "x", "expected": "x"}],
+    }
+    target = f"def answer(value):\n    text = (HERE / NAME / 'a.txt').read_text()\n{code}    return 'x'\n"
+    return {**KB, "{own}_maker.py": f"{before}{HERE}{target}", "0_{own}.eval.json": json.dumps(suite)}
+
+
 WAYS: Mapping[str, Way] = {
     "text": Way(answering("(HERE / NAME / 'a.txt').read_text()"), KB, TWO),
     "row": Way(answering("(HERE / value / 'a.txt').read_text()"), {"{own}_kb/a.txt": "one"}, TWO),
@@ -218,6 +230,22 @@ WAYS: Mapping[str, Way] = {
         LONGER,
         followed=False,
     ),
+    "made_by_another_suite": Way(
+        answering("(HERE / '{own}_made.txt').read_text()"),
+        made_first("    (HERE / '{own}_made.txt').write_text(text)\n"),
+        TWO,
+    ),
+    "set_by_another_suite": Way(
+        answering("os.environ.get('{own}_SET')", "import os\n"),
+        made_first("    os.environ['{own}_SET'] = text\n", "import os\n"),
+        TWO,
+    ),
+    "kept_for_another_suite": Way(
+        answering("linecache.getline(str(HERE / NAME / 'a.txt'), 1)", f"import linecache\n{HERE}"),
+        made_first("    linecache.getline(str(HERE / NAME / 'a.txt'), 1)\n", "import linecache\n"),
+        TWO,
+    ),
+    "history": Way(answering("(HERE / '.git' / 'HEAD').read_text()"), {}, {}, followed=False),
     "foreign": Way(answering("ctypes.CDLL(None).abs(-1)", "import ctypes\n"), {}, {}, followed=False),
     "copied": Way(answering("os.waitpid(os.fork() or os._exit(3), 0)[1]", "import os\n"), PRINTS, SAYS, followed=False),
     "looked_up": Way(answering("socket.gethostbyname('localhost')", "import socket\n"), {}, {}, followed=False),
