@@ -2,6 +2,7 @@
 
 __all__ = ("lazy_names",)
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
@@ -19,6 +20,8 @@ def lazy_names(package: str, homes: Mapping[str, Sequence[str]]) -> Callable[[st
     def load(name: str) -> Any:
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(modules[name]), name)
+        value = getattr(import_module(modules[name]), name)
+        setattr(sys.modules[package], name, value)  # functions import names for every case: Python asks here once
+        return value
 
     return load
