@@ -39,7 +39,8 @@ def read_surface(package: Path = PACKAGE) -> Surface:
 def _imported_names(tree: ast.Module, package: Path) -> Iterator[str]:
     """Yield what a module uses of the packages: by import, through an imported module, and by import strings."""
     modules: dict[str, str] = {}
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(tree))
+    for node in nodes:
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("pytest_llmeval."):
             home = node.module.removeprefix("pytest_llmeval.")
             for alias in node.names:
@@ -56,7 +57,7 @@ def _imported_names(tree: ast.Module, package: Path) -> Iterator[str]:
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             for module, name in _TARGET.findall(node.value):
                 yield f"{module[1:]}.{name}"
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules:
             yield f"{modules[node.value.id]}.{node.attr}"
 

@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -45,10 +45,16 @@ def tree_of(module: str) -> ast.Module:
 
 
 @cache
+def nodes_of(module: str) -> Sequence[ast.AST]:
+    """Return all nodes of a module, which most tests here look at."""
+    return tuple(ast.walk(tree_of(module)))
+
+
+@cache
 def imported(module: str) -> frozenset[str]:
     """Return every imported module, at the top, inside functions and for type checkers alike."""
     found: set[str] = set()
-    for node in ast.walk(tree_of(module)):
+    for node in nodes_of(module):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -168,7 +174,7 @@ def test_texts_are_cut_in_one_place() -> None:
         f"{module}:{node.lineno}"
         for module in MODULES
         if module != "core/_wording.py"
-        for node in ast.walk(tree_of(module))
+        for node in nodes_of(module)
         if isinstance(node, ast.expr) and cuts_a_text(node)
     }
     assert places == set()
@@ -205,9 +211,9 @@ PUBLISHED = {
 """Such names that users rely on: methods of public classes, keys of suite files, score files and JSON."""
 
 
-def defined_names(tree: ast.AST) -> Iterator[tuple[str, int]]:
+def defined_names(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, int]]:
     """Yield each identifier that is defined, with its line."""
-    for node in ast.walk(tree):
+    for node in nodes:
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 yield name, node.lineno
@@ -221,7 +227,7 @@ def test_a_name_says_what_a_thing_is() -> None:
     places = [
         f"{module}:{line} {name}"
         for module in MODULES
-        for name, line in defined_names(tree_of(module))
+        for name, line in defined_names(nodes_of(module))
         if name.strip("_").lower() in WHAT_HAPPENED - PUBLISHED.get(module, set())
     ]
     assert places == []
@@ -282,7 +288,7 @@ IMPORT_STRING = re.compile(r"(pytest_llmeval\.[\w.]+):\w+")
 
 def modules_named(module: str) -> Iterator[str]:
     """Yield the modules of ours that a module imports names from, by statements and by import strings."""
-    for node in ast.walk(tree_of(module)):
+    for node in nodes_of(module):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("pytest_llmeval."):
             yield node.module
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -322,7 +328,7 @@ def test_faces_have_what_is_imported_from_them() -> None:
     lacking = {
         (module, node.module, alias.name)
         for module in MODULES
-        for node in ast.walk(tree_of(module))
+        for node in nodes_of(module)
         if isinstance(node, ast.ImportFrom) and node.module in faces
         for alias in node.names
         if alias.name not in set(bound_names(faces[node.module]))

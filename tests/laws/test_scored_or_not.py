@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from examples import GENERATORS, WORDS, Generator, answered
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_llmeval import Case, Evaluator, Observation, Result, get_evaluator, score
@@ -93,6 +93,7 @@ def worst(metric: Metric) -> float | None:
 
 
 @pytest.mark.parametrize("name", sorted(LAWFUL))
+@settings(max_examples=settings.default.max_examples // 3)  # each is thirty cases
 @given(seed=st.integers(0, 2**32), foreign=st.lists(JSON, max_size=4))
 def test_scored_or_not_is_the_same_for_all_answers_of_a_case_and_counted(
     name: str, seed: int, foreign: list[Any]

@@ -283,6 +283,7 @@ def test_eight_wins_of_eight_decide_with_one_p(tmp_path: Path) -> None:
     assert judged(seven, (), tmp_path).decision in ("undecided", "passed")
 
 
+@pytest.mark.release
 @pytest.mark.parametrize(("cases", "often", "rise"), [(12, 0.8, 0.05), (20, 0.9, 0.02), (50, 0.9, 0.02)])
 def test_frequent_small_rises_that_rare_large_losses_take_back_are_seldom_better(
     cases: int, often: float, rise: float

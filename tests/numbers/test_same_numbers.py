@@ -48,7 +48,7 @@ def test_what_is_compared_is_what_both_reports_show(name: str, thorough: bool, m
     generator = GENERATORS[name]
     evaluator = generator.build()
     compared_values = 0
-    for seed in range(8 if thorough else 3):
+    for seed in range(8 if thorough else 2):
         rng = random.Random(seed)
         expected = [generator.gold(rng) if rng.random() < 0.9 else None for _ in range(rng.randint(2, 12))]
         here, there = (_scored(evaluator, _cases(generator, expected, rng)) for _ in range(2))

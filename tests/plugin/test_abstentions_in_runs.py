@@ -159,6 +159,7 @@ def in_every_run(suite: Mapping[str, Any]) -> str:
     return json.dumps(kept, indent=1)
 
 
+@pytest.mark.release
 def test_repeats_that_abstain_count_alike_in_shards_samples_stopped_runs_and_scripts(
     project: "Project", monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -222,6 +222,7 @@ def test_a_kept_run_is_carried_without_an_approval(project: "Project", approved:
     assert "kept.llmeval: found something else" in project.run("--llmeval-affected=kept.llmeval").text
 
 
+@pytest.mark.release
 @pytest.mark.usefixtures("approved")
 def test_answers_that_were_replayed_when_they_were_approved_are_asked_anew_even_if_carried_since(
     project: "Project",

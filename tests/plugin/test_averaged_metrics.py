@@ -15,6 +15,7 @@ EXAMPLES = Path(__file__).parents[2] / "example_suites"
 FOLDERS = ("agent", "case_retrieval", "extraction", "fact_check", "memory_qa", "rag")
 
 
+@pytest.mark.release
 def test_a_declared_mean_is_the_mean_of_the_scores_of_cases(project: "Project") -> None:
     for name in FOLDERS:
         shutil.copytree(EXAMPLES / name, project.path / name)

@@ -59,7 +59,7 @@ def test_a_project_without_suites_is_byte_for_byte_as_without_the_plugin(
     assert run() == run("-p", "no:llmeval_suite")
 
 
-@pytest.mark.parametrize("without_entry_points", ["", "1"])
+@pytest.mark.parametrize("without_entry_points", [pytest.param("", marks=pytest.mark.release), "1"])
 def test_the_plugin_loads_by_the_name_of_its_package(
     capitals: "Project", without_entry_points: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

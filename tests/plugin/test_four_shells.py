@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import pytest
 from running import run_python
 
 from pytest_llmeval.run import collected_records, read_shard
@@ -38,6 +39,7 @@ import json
 import sys
 
 import msgspec
+import pytest
 from test_capitals import capitals
 from pytest_llmeval.cli import main
 
@@ -68,6 +70,7 @@ def _kept(path: Path) -> Any:
     return json.loads(msgspec.json.encode([records[name] for name in sorted(records)]))
 
 
+@pytest.mark.release
 def test_records_are_the_same_in_every_shell(project: "Project") -> None:
     project.write("test_capitals.py", SUITE)
     kept = {}

@@ -58,6 +58,7 @@ def test_what_needs_an_extra_is_a_fault_that_names_it_and_nothing_else_is_lost(l
         assert len(re.findall(f"{place}: {needs}", ran.text)) == 1, (place, ran.text)
 
 
+@pytest.mark.release
 def test_an_unknown_price_says_what_brings_published_ones(light: "Project") -> None:
     top = {"target": "bot:answer", "parts": {"answer": "answer", "usage": "usage"}}
     light.write(

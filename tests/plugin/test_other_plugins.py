@@ -131,7 +131,6 @@ ATTEMPTS = {
 """The answers of both attempts, the outcome of the case, and its score."""
 
 
-@WAYS
 @pytest.mark.parametrize("repeater", REPEATERS)
 @pytest.mark.parametrize("attempts", ATTEMPTS)
 def test_of_an_item_that_is_repeated_the_last_attempt_counts(

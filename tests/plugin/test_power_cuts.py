@@ -44,6 +44,7 @@ def restored(project: "Project", state: Path) -> None:
     shutil.copytree(state, project.path, dirs_exist_ok=True)
 
 
+@pytest.mark.release
 def test_every_file_is_old_or_new_after_a_cut_of_power_and_the_next_run_goes_on(
     project: "Project", monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory, thorough: bool
 ) -> None:

@@ -220,6 +220,7 @@ def _verdict(call: Call) -> Sent:
     return reply("no" if int(shown_to(call)["answer"][1:]) % 9 == 0 else "yes")(call)
 
 
+@pytest.mark.release
 def test_a_killed_run_that_is_run_again_decides_as_one_that_was_not(judged: "Judged") -> None:
     words = [f"w{number}" for number in range(60)]
     judged.server.script(_verdict)

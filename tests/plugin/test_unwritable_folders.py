@@ -112,6 +112,7 @@ def test_nothing_in_a_read_only_folder_is_damaged(
     assert committed(root)["s.failures.json"].count(b'"a"') == 2
 
 
+@pytest.mark.release
 def test_a_run_in_a_checkout_that_is_read_only_judges_as_elsewhere(filled: "Project") -> None:
     project = filled
     shutil.rmtree(project.path / ".llmeval")

@@ -51,7 +51,7 @@ def run_of(suite: LoadedSuite, seed: str, records: list[CaseRecord]) -> Collecte
     return made
 
 
-@pytest.mark.parametrize(("share", "seeds"), [(0.9, 70), pytest.param(0.5, 70, marks=pytest.mark.release)])
+@pytest.mark.parametrize(("share", "seeds"), [(0.9, 30), pytest.param(0.5, 70, marks=pytest.mark.release)])
 def test_early_verdicts_are_those_of_the_complete_run(example: LoadedSuite, share: float, seeds: int) -> None:
     records = scripted(example, 7, share)
     whole = [gate.judge(summarize(example.metrics, records, confidence=None)).outcome for gate in example.gates]

@@ -129,6 +129,7 @@ def test_few_cases_establish_no_drop_early_that_all_of_them_could_not() -> None:
     assert verdict(drop(max_drop=0.02), np.full(9, 1.0), 10) is None
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("cases", [20, 100, 400])
 @pytest.mark.parametrize("size", [1, 5])
 def test_runs_as_good_as_the_baseline_rarely_fail(cases: int, size: int) -> None:

@@ -179,6 +179,7 @@ def test_an_earlier_push_does_not_overwrite_the_comment_of_a_later_one() -> None
     assert GITHUB["concurrency"] == {"group": group, "cancel-in-progress": True}
 
 
+@pytest.mark.release
 def test_the_pipeline_of_gitlab_compares_and_keeps_a_baseline(tmp_path: Path, tools: dict[str, str]) -> None:
     (tmp_path / "eval-reports").mkdir()
     write_run(tmp_path / "eval-reports" / "report.json", recorded_suite([recorded_case("a", f1=1.0)]))
