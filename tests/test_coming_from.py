@@ -108,7 +108,7 @@ def test_the_same_eval_twice_has_the_same_result_and_ours_is_not_longer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("pydantic_evals")
-    page = ROOT / "docs" / "import.md"
+    page = ROOT / "benchmarks" / "daily_jobs.md"
     write_files(tmp_path, page)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "shop", raising=False)

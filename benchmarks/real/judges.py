@@ -1,4 +1,4 @@
-"""What judges and recipes for them are worth, by LLMBar: tables of ``docs/proof.md``.
+"""What judges and recipes for them are worth, by LLMBar: tables that ``docs/proof.md`` summarises.
 
 People chose the better of two answers 419 times. Judges were asked twice, with the answers in either order; a verdict
 is right if it is that of the people.

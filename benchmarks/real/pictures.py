@@ -1,4 +1,4 @@
-"""The pictures of ``docs/proof.md``, drawn from the numbers of its tables."""
+"""The pictures of ``docs/proof.md``, drawn from the numbers of the tables."""
 
 from collections.abc import Iterator, Sequence
 from html import escape

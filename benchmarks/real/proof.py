@@ -1,4 +1,4 @@
-"""How often is a gate wrong on published data? The tables and pictures of ``docs/proof.md``.
+"""How often is a gate wrong on published data? The tables and pictures that ``docs/proof.md`` summarises and shows.
 
 Run: ``python benchmarks/real/proof.py`` repeats a seeded tenth of each table and prints what the page has otherwise;
 ``--full`` writes the page's tables and draws its pictures anew. ``README.md`` in this folder has the sources.
@@ -314,7 +314,7 @@ def _is(word: str, outcomes: Iterable[tuple[str, float]]) -> list[bool]:
 
 @table(
     "alarms",
-    "proof.md",
+    "../benchmarks/calibration.md",
     ("rule", "tau-bench, all pairs", "tau-bench, 30 tasks", *(f"n = {size}" for size in SIZES), "halves"),
     simulations=300,
 )
@@ -417,13 +417,13 @@ def skills(simulations: int, seed: int) -> Iterator[Row]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(
-        description="Recompute the tables and pictures of docs/proof.md from published data."
+        description="Recompute tables of benchmarks/calibration.md and the pictures of docs/proof.md from published data."
     )
     parser.add_argument("--full", action="store_true", help="write tables and pictures; default: check a tenth")
     options = parser.parse_args()
     names = [name for name, each in published_tables().items() if each.rows.__module__.startswith("real.")]
     code = write_or_check(names, check=not options.full)
-    page = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("proof.md", "../benchmarks/calibration.md"))
+    page = (DOCS / "../benchmarks/calibration.md").read_text(encoding="utf-8")
     for name, picture in PICTURES.items() if options.full else ():
         (DOCS / name).write_text("\n".join(svg(picture(page))) + "\n", encoding="utf-8")
     return code
