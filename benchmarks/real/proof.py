@@ -417,7 +417,7 @@ def skills(simulations: int, seed: int) -> Iterator[Row]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(
-        description="Recompute tables of benchmarks/calibration.md and the pictures of docs/proof.md from published data."
+        description="Recompute tables of benchmarks/calibration.md, and pictures of docs/proof.md, from published data."
     )
     parser.add_argument("--full", action="store_true", help="write tables and pictures; default: check a tenth")
     options = parser.parse_args()
