@@ -53,8 +53,8 @@ class CollectedItems(Struct):
         dropped: Suites and variants of which every item was deselected, if gates must be judged.
         misnamed: Files that look like suites and are not collected, as reports name them.
         foreign: Files with names of suites that other tools seem to own, as reports name them.
-        collected: Ids of all items over cases, if they are to be kept, each with the number of tests. The rows of a file
-            of which shards read parts have one entry.
+        collected: Ids of all items over cases, if they are to be kept, each with the number of tests. The rows of a
+            file of which shards read parts have one entry.
         deselected: Of all items over cases, those that a selection has left out.
         unwanted: Of these, those that options of pytest have left out.
         serial: Suites whose calls are made one after the other, each with the fixture that is the reason.
