@@ -113,6 +113,11 @@ def begin_media(store: MediaStore, limits: MediaLimits | None = None) -> None:
     _SHELF.counted, _SHELF.size = set(), 0
 
 
+def largest_medium() -> int:
+    """Return the most bytes of one medium."""
+    return _SHELF.limits.file
+
+
 class Media:
     """An image, a sound or a document. Two are equal if their content and their type are.
 
@@ -188,6 +193,23 @@ class Media:
             raise MediaError(f"found no readable file {str(path)!r} ({reason}), expected one") from None
         medium = cls._in_file(file)
         medium._read(data, type, file.name)  # noqa: SLF001 (its own class)
+        return medium
+
+    @classmethod
+    def of_named(cls, data: bytes, name: str, type: str | None = None) -> Self:  # noqa: A002 (as above)
+        """Return the medium of a content that has a name.
+
+        Args:
+            data: The content.
+            name: Its ending says of what type it is.
+            type: Media type; default: that of the content.
+
+        Raises:
+            MediaError: It is empty or too large, or is not what its name or the type says.
+        """
+        medium = cls._in_file(None)
+        medium._data = data  # noqa: SLF001 (its own class)
+        medium._read(data, type, name)  # noqa: SLF001 (its own class)
         return medium
 
     @classmethod

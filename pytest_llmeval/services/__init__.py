@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         stopwatch,
         together,
     )
+    from pytest_llmeval.services._fetching import fetch_content, is_fetched
     from pytest_llmeval.services._http import Exchange, NoReplyError, Reply
     from pytest_llmeval.services._machine import (
         GitError,
@@ -85,6 +86,10 @@ _HOMES = {
         "running_loop",
         "stopwatch",
         "together",
+    ),
+    "_fetching": (
+        "fetch_content",
+        "is_fetched",
     ),
     "_http": (
         "Exchange",

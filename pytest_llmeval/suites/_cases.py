@@ -15,7 +15,7 @@ from pytest_llmeval.judges import PanelSpec
 from pytest_llmeval.suites._conversations import MessageEntry, SimulatedUser, script_fault, script_of
 from pytest_llmeval.suites._judge_settings import without_unasked
 from pytest_llmeval.suites._limits import read_limits
-from pytest_llmeval.suites._media_files import MediaFiles, with_row_media
+from pytest_llmeval.suites._media_files import MediaFiles, check_hosts, with_row_media
 from pytest_llmeval.suites._reading import SuiteReading
 from pytest_llmeval.suites._suite import LoadedSuite
 
@@ -60,6 +60,7 @@ def with_cases(
     places: list[tuple[Case, Fault]] = []
     files: dict[str, str] = {}
     faulty = 0
+    check_hosts(reading)
     media = MediaFiles(reading, reading.path.parent)
     for number, each in enumerate(reading.entry.cases):
         case = _case(reading, each, number, media)

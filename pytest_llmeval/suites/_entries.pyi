@@ -73,6 +73,8 @@ class SuiteArguments(TypedDict, total=False):
     """run a part of the cases: `{cases: N, by: LABEL, seed: NUMBER}`"""
     inputs: Sequence[str] | None
     """files and patterns such as `prompts/**` on which answers depend"""
+    fetch: Sequence[str] | None
+    """hosts such as `example.org` whose addresses are fetched, not passed on"""
 
 class EntryFunction:
     __name__: str

@@ -346,6 +346,16 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
             decides="form",
         ),
     ] = ()
+    fetch: ClassVar[
+        Annotated[
+            list[str],
+            Key(
+                "hosts such as `example.org` whose [addresses are fetched](media.md#addresses), not passed on",
+                "none is fetched",
+                python="Sequence[str]",
+            ),
+        ]
+    ] = []
     cases: Annotated[
         "tuple[Case, ...]", Key("list of cases", type=list[Any], forms=("case",), python=None, decides="form")
     ] = ()

@@ -1,5 +1,6 @@
 """The files of media that values of cases name."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -7,8 +8,9 @@ from typing import Any, Final
 
 from msgspec import structs
 
-from pytest_llmeval.core import Case, Media, MediaError, SuiteError, media_form
-from pytest_llmeval.data import check_regular
+from pytest_llmeval.core import Case, Media, MediaError, SuiteError, largest_medium, media_form, type_by_ending
+from pytest_llmeval.data import MediaFolder, check_regular
+from pytest_llmeval.services import fetch_content, is_fetched
 from pytest_llmeval.suites._reading import SuiteReading
 
 _FILE: Final = "file"
@@ -61,7 +63,8 @@ class MediaFiles:
         name, kind = entry[_FILE], entry.get(_TYPE)
         try:
             if name.startswith(("https:", "http:")):
-                return media_form(Media(url=name, type=kind))
+                hosts = self._reading.entry.fetch
+                return media_form(self._fetched(name, kind) if is_fetched(name, hosts) else Media(url=name, type=kind))
             target = self._inside(name)
             check_regular(target, name)
             return media_form(Media.from_path(target, kind))
@@ -70,6 +73,21 @@ class MediaFiles:
         except (MediaError, RuntimeError, ValueError) as error:
             self._reading.fault((*path, _FILE), f"{name!r}: {error}")
         return entry
+
+    def _fetched(self, address: str, kind: str | None) -> Media:
+        """Return the content of an address, which is asked for once.
+
+        Raises:
+            MediaError: It cannot be had.
+        """
+        folder = MediaFolder(self._reading.root)
+        content = folder.at(address)
+        if content is None:
+            fetched = fetch_content(address, self._reading.entry.fetch, largest_medium())
+            content = folder.note(address, fetched.data, fetched.type)
+        data, served = content
+        name = address.partition("?")[0].partition("#")[0]
+        return Media.of_named(data, name, kind or (None if type_by_ending(name) else served or None))
 
     def _inside(self, name: str) -> Path:
         """Return the path of a file.
@@ -82,6 +100,16 @@ class MediaFiles:
             folder = self._reading.root.name
             raise MediaError(f"found a file outside the folder {folder!r}, expected one inside it")
         return target
+
+
+def check_hosts(reading: SuiteReading) -> None:
+    """Add a fault for each host of which addresses are fetched that is none."""
+    for number, host in enumerate(reading.entry.fetch):
+        if not _HOST.fullmatch(host):
+            reading.fault(("fetch", number), f"found {host!r}, expected a host such as example.org or 127.0.0.1:8000")
+
+
+_HOST: Final = re.compile(r"(?:[A-Za-z0-9](?:[\w.-]*\w)?|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?", re.ASCII)
 
 
 def _names_file(value: Mapping[str, Any]) -> bool:

@@ -1,6 +1,7 @@
 """The folder that keeps contents of media that have no file of their own."""
 
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 
 from msgspec import Struct
@@ -38,3 +39,29 @@ class MediaFolder(Struct, frozen=True):
         """Return the file of a content that was kept; ``None`` if it is not there."""
         path = self.folder / digest
         return path if path.is_file() else None
+
+    def at(self, address: str) -> tuple[bytes, str] | None:
+        """Return the content that an address gave, and its type as the server said it; ``None`` if it was not asked."""
+        with suppress(OSError, ValueError):
+            digest, _, kind = self._note_of(address).read_text(encoding="ascii").partition(" ")
+            data = (self.folder / digest).read_bytes()
+            if sha256(data).hexdigest() == digest:
+                return data, kind.strip()
+        return None
+
+    def note(self, address: str, data: bytes, kind: str) -> tuple[bytes, str]:
+        """Keep the content that an address gave, unless another process was faster; return what is kept.
+
+        Args:
+            address: The address.
+            data: Its content.
+            kind: Media type as the server said it.
+        """
+        digest = sha256(data).hexdigest()
+        if (known := self.at(address)) is None and self.keep(digest, data) is not None:
+            with suppress(OSError):
+                write_bytes(self._note_of(address), f"{digest} {kind}\n".encode("ascii", "replace"))
+        return known or (data, kind)
+
+    def _note_of(self, address: str) -> Path:
+        return self.folder / f"{sha256(address.encode()).hexdigest()}.address"
