@@ -243,7 +243,7 @@ def _rehearse() -> None:
             assert pytest.main([*arguments, more]) == 0, said.getvalue()
     tempfile.tempdir = None
     for module in [each for name, each in sys.modules.items() if name.startswith("pytest_llmeval.")]:
-        for kept in vars(module).values():
+        for kept in [*vars(module).values()]:  # asking one may load another
             if hasattr(kept, "cache_clear") and kept.__name__ not in PURE:
                 kept.cache_clear()
 

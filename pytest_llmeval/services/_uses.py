@@ -52,7 +52,7 @@ _ATTACH: Final = 24
 _READLINK: Final = os.readlink
 _RUNNER, _PACKAGE, _LIBRARY, _PYTHON, _KEEPER = (object() for _ in range(5))
 _HISTORY: Final = ".git/"
-"""Stands for what git has of a project."""
+"""What git has of a project, as one use."""
 
 
 class UseRecord:
