@@ -8,11 +8,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, get_args
 
+from pictures import png
 from project import ROOT
 from scripted_judges import ClaimJudge
 
-from pytest_llmeval import Evaluator, get_checks, get_evaluator
-from pytest_llmeval.core import Case, LlmevalError, Observation
+from pytest_llmeval import Evaluator, Media, get_checks, get_evaluator
+from pytest_llmeval.core import Case, LlmevalError, Observation, media_form
 from pytest_llmeval.evaluators import SHIPPED, Checks
 from pytest_llmeval.evaluators.checks._contents import Number
 from pytest_llmeval.evaluators.checks._kinds import Most
@@ -100,6 +101,7 @@ EXAMPLES: Mapping[str, Example] = {
 """A new evaluator gets an entry here: its foreign predictions, generated cases and recorded failure follow."""
 
 ELSEWHERE = {
+    "image_similarity": "it compares images, which tests/tasks/similarity/test_image_similarity.py draws",
     "pairwise": "it compares with the answers of another system, and shows both to a judge as `judge` does",
     "semantic": "it runs a model; it reads a text as `text` does",
     "narrative.": "components read the document that `narrative` reads",
@@ -217,6 +219,7 @@ CASES: Mapping[str, _Failing] = dict(
 An evaluator without one in `_OWN`, which shows more, fails with the wrong answer of its entry in `EXAMPLES`."""
 
 NOT_RECORDED = {
+    "image_similarity": "its cases are images; example_suites/screens has some",
     "semantic": "it runs a model",
     "narrative.sentiment": "it shows what `narrative.relationships` does",
     "narrative.text_span": "it shows what `narrative` does",
@@ -501,6 +504,14 @@ def _passages(rng: random.Random) -> Any:
     return {"question": "What is grey?", "contexts": said}
 
 
+def _picture(rng: random.Random) -> dict[str, Any] | None:
+    return media_form(Media(data=png(12, rng.choice((12, 14)), (rng.randrange(256), 0, 0))))
+
+
+def _picture_or_text(rng: random.Random) -> Any:
+    return rng.choice((_picture(rng), _text(rng)))
+
+
 def _of_example(name: str) -> Generator:
     """Return a generator that chooses between the answers of an evaluator's example, and one that cannot be read."""
     example = EXAMPLES[name]
@@ -518,6 +529,7 @@ _OWN: Mapping[str, Generator] = {
     "classification, ignore": Generator(lambda: get_evaluator("classification", ignore=("neutral",)), _labels, _labels),
     "text": Generator(lambda: get_evaluator("text", metrics=["exact_match", "f1", "rougeL", "bleu1"]), _text, _text),
     "semantic": Generator(_Likeness, _text, _text),
+    "image_similarity": Generator(lambda: get_evaluator("image_similarity"), _picture, _picture_or_text),
     "judge": Generator(lambda: get_evaluator("judge", mode="continuous"), _text, _text, _question),
     "judge, binary": Generator(lambda: get_evaluator("judge", mode="default_binary"), _text, _text, _question),
     "judge, corrected": Generator(

@@ -556,6 +556,32 @@ def fields(
         paths: Path to comparator.
     """
 
+def image_similarity(
+    *,
+    metrics: Sequence[Literal["ssim", "phash"]] = ...,
+    as_: str | None = None,
+    on: str | None = None,
+    turn: Turn | None = None,
+) -> Entry:
+    """SSIM and perceptual hash of an image against one or more expected images. Needs the extra ``images``.
+
+    Of several expected images the most similar counts, for each metric by itself. The value of a suite is the mean over
+    its cases. An answer that is no image scores 0 and fails its case; so does, with ``ssim``, one of another size.
+
+    * ``ssim``: structural similarity (Wang et al. 2004), in [-1, 1], the mean over red, green and blue. It notices
+      what moved or is missing.
+    * ``phash``: the share of equal bits of two perceptual hashes of 64 bits, in [0, 1]. Sizes may differ, and a colour
+      or a small text may change unnoticed.
+
+    Transparent images are compared on white, and of several frames the first. Scores are rounded to 6 decimals.
+
+    Args:
+        metrics: Which metrics to compute.
+
+    Raises:
+        ValueError: A metric is unknown.
+    """
+
 @overload
 def judge(
     criterion: str,
@@ -1695,6 +1721,7 @@ __all__ = [
     "icontains",
     "icontains_all",
     "icontains_any",
+    "image_similarity",
     "image_size",
     "is_json",
     "json_equals",

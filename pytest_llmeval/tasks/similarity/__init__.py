@@ -1,4 +1,4 @@
-"""Similarity: answers compared with right ones by their meaning, by models on this machine or over HTTP."""
+"""Similarity: texts compared with right ones by their meaning, and pictures by their pixels."""
 
 __all__ = ("register",)
 
@@ -9,5 +9,6 @@ if TYPE_CHECKING:
 
 
 def register(registry: "Registry") -> None:
-    """Add the evaluator."""
+    """Add the evaluators."""
+    registry.register(f"{__name__}._images:ImageSimilarity", name="image_similarity")
     registry.register(f"{__name__}._semantic:Semantic", name="semantic")
