@@ -63,8 +63,8 @@ def _check_area(width: int, height: int, line: str) -> None:
 def structural_similarity(first: "Pixels", second: "Pixels") -> float:
     """Return SSIM (Wang et al. 2004) of two pictures of one size, from -1 to 1; 1 if they are equal.
 
-    The window is a Gaussian with sigma 1.5, cut at 11 x 11 pixels; the value is the mean over windows that lie within
-    the picture, and over red, green and blue.
+    The window is a Gaussian with sigma 1.5, cut at 11 x 11 pixels. The value is the mean over red, green and blue, and
+    over the windows that lie within the picture.
     """
     from scipy.ndimage import gaussian_filter
 
