@@ -153,34 +153,40 @@ def suggest(word: str, options: Iterable[str]) -> str:
 _MOST_NEAR = 5
 
 
-def expected_name(name: str, known: Iterable[str]) -> str:
-    """Return what was probably meant by a name, and what exists: of more than five names those most like it.
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
+    """Say that a name does not exist, and what was probably meant, or else what exists: of many names the likeliest.
 
-    >>> expected_name("f2", ["f1", "exact_match"])
-    " (did you mean 'f1'?), expected one of f1, exact_match"
-    >>> expected_name("gate", ["cases", "checks", "gates", "mode", "parts", "stop", "suite"])
-    " (did you mean 'gates'?), expected one of gates, cases, parts, suite, mode and 2 more"
+    >>> unknown_name("tokenizer", "word", ["auto", "words"])
+    'unknown tokenizer word, did you mean words?'
+    >>> unknown_name("key", "x y", ["cases", "checks", "gates", "mode", "parts", "stop", "suite"])
+    "unknown key 'x y', expected one of parts, cases, checks, gates, mode and 2 more"
     """
-    options = list(dict.fromkeys(known))
-    more = len(options) - _MOST_NEAR
-    if more <= 0:
-        return f"{suggest(name, options)}, expected one of {', '.join(options)}"
+    quoted = name if _PLAIN_NAME.fullmatch(name) else quotation(name, _LONGEST)
+    options = sorted(known)
+    near = closest(name, options)
+    if near is not None:
+        return f"unknown {kind} {quoted}, did you mean {near}?"
 
     def likeness(option: str) -> float:
         return SequenceMatcher(None, name[:_LONGEST].lower(), option.lower(), autojunk=False).ratio()
 
-    near = sorted(options, key=likeness, reverse=True)[:_MOST_NEAR]
-    return f"{suggest(name, options)}, expected one of {', '.join(near)} and {more} more"
+    more = len(options) - _MOST_NEAR
+    if more > 0:
+        options = sorted(options, key=likeness, reverse=True)[:_MOST_NEAR]
+    return f"unknown {kind} {quoted}, expected one of {', '.join(options)}" + (f" and {more} more" if more > 0 else "")
 
 
-def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
-    """Say that a name does not exist, what was probably meant, and what exists.
+_PLAIN_NAME = re.compile(r"[A-Za-z_][\w.@\[\]-]{0,60}")
+"""What needs no quotes in a sentence."""
 
-    Example:
-        >>> unknown_name("tokenizer", "word", ["auto", "words"])
-        "found the unknown tokenizer 'word' (did you mean 'words'?), expected one of auto, words"
+
+def missing_key(*keys: str) -> str:
+    """Say that a key is absent, or all of several of which one would do.
+
+    >>> missing_key("criteria"), missing_key("evaluators", "checks")
+    ('criteria is missing', 'evaluators or checks is missing')
     """
-    return f"found the unknown {kind} {name!r}{expected_name(name, sorted(known))}"
+    return f"{' or '.join(keys)} is missing"
 
 
 def is_visible(character: str) -> bool:

@@ -13,9 +13,10 @@ from pytest_llmeval.core import (
     GateResult,
     LlmevalError,
     counted,
-    expected_name,
+    missing_key,
     several,
     suggest,
+    unknown_name,
     without_links,
 )
 from pytest_llmeval.data import STRICT, adapter, describe
@@ -103,14 +104,12 @@ def rule_of(entry: Mapping[str, Any]) -> type[Gate]:
     if not tags:
         names = known_keys()
         if unknown := [str(key) for key in entry if key not in names]:
-            raise GateFault(
-                *((key, f"found the unknown key {key!r}{expected_name(key, names)}") for key in unknown), at_key=True
-            )
+            raise GateFault(*((key, unknown_name("key", key, names)) for key in unknown), at_key=True)
         limits = LimitGate.keys()
         drops = [key for key in entry if entry[key] is not None and key not in limits]
         if drops:
-            raise GateFault(("", f"found {drops[0]} without max_drop, expected both: {drops[0]} applies to drops"))
-        raise GateFault(("", "found neither min nor max, expected at least one of them"))
+            raise GateFault(("", f"{missing_key('max_drop')}: {drops[0]} applies to drops"))
+        raise GateFault(("", missing_key("min", "max")))
     rules = [rule for rule in RULES if tags[0] in rule.tags]
     if beside := [tag for tag in tags if tag not in rules[0].tags]:
         raise GateFault(("", f"found {beside[-1]} beside {tags[0]}, expected only one of them: write two gates"))
@@ -145,8 +144,9 @@ def gate_of_mapping(entry: Mapping[str, Any], check: Callable[[type, Mapping[str
 
 
 def _foreign_key_fault(key: str, rule: type[Gate]) -> str:
-    unknown = "" if key in known_keys() else "unknown "
-    return f"found the {unknown}key {key!r} in {rule.title}{expected_name(key, rule.keys())}"
+    if key in known_keys():
+        return f"{key} does not apply to {rule.title}"
+    return unknown_name("key", key, known_keys())
 
 
 def gate_schema() -> dict[str, Any]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
-from pytest_llmeval.core import FieldsError, counted, suggest
+from pytest_llmeval.core import FieldsError, counted, unknown_name
 from pytest_llmeval.services import address_fault, is_secret_name, variable_fault
 
 PROVIDERS: dict[str, str | Callable[..., Any]] = {
@@ -176,8 +176,7 @@ def model_fault(model: str) -> str | None:
         likely = "anthropic" if model.startswith("claude") else "openai"
         return f"found {model!r}, expected PROVIDER:NAME (did you mean '{likely}:{model}'?)"
     if provider not in PROVIDERS:
-        known = ", ".join(sorted(PROVIDERS))
-        return f"found the unknown provider {provider!r}, expected one of {known}{suggest(provider, sorted(PROVIDERS))}"
+        return unknown_name("provider", provider, PROVIDERS)
     if not name.strip() or name != name.strip() or not name.isprintable():
         return f"found {model!r}, expected a name after {provider + ':'!r}"
     return None

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Protocol, TypeAlias
 from msgspec import Meta, Struct, ValidationError, convert
 from msgspec.structs import asdict, fields
 
-from pytest_llmeval.core import MediaText, excerpt
+from pytest_llmeval.core import MediaText, excerpt, missing_key, unknown_name
 from pytest_llmeval.judges._contract import Message, Question, Usage
 
 _MOST: Final = 2**63 - 1
@@ -129,8 +129,8 @@ def _faults(data: Any) -> str:
     """Return all that is wrong with a line; the decoder stops at the first fault, and does not say what it found."""
     if not isinstance(data, dict):
         return f"found {type(data).__name__}, expected an object with {', '.join(_EXPECTED)}"
-    faults = [f"found no {name}, expected {expected}" for name, expected in _EXPECTED.items() if name not in data]
-    faults += [f"found the unknown key {name!r}, expected only known ones" for name in data if name not in _EXPECTED]
+    faults = [missing_key(name) for name in _EXPECTED if name not in data]
+    faults += [unknown_name("key", name, _EXPECTED) for name in data if name not in _EXPECTED]
     for each in fields(_JudgementLine):
         try:
             convert(data.get(each.name), each.type)

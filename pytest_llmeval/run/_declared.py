@@ -557,7 +557,7 @@ class Suite(Generic[Input_co, Expected_co]):
         return ScriptRun(whole, system, record, replay)
 
 
-_ADDED: Final = re.compile(r"found nothing, expected 'evaluators'|found the unknown metric '(?:check\[)?(\w+)")
+_ADDED: Final = re.compile(r"evaluators or checks is missing|unknown metric '?(?:check\[)?(\w+)")
 
 
 def _may_be_added(fault: Fault, names: AbstractSet[str]) -> bool:

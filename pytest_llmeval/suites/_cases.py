@@ -9,7 +9,16 @@ from typing import Any, ClassVar
 
 from msgspec import structs
 
-from pytest_llmeval.core import MISSING, MODE_MARK, MODES, Case, Fault, expected_name, format_error, origin
+from pytest_llmeval.core import (
+    MISSING,
+    MODE_MARK,
+    MODES,
+    Case,
+    Fault,
+    format_error,
+    origin,
+    unknown_name,
+)
 from pytest_llmeval.data import STRICT, Source, case_id, display_path, id_fault, json_text
 from pytest_llmeval.judges import PanelSpec
 from pytest_llmeval.suites._conversations import MessageEntry, SimulatedUser, script_fault, script_of
@@ -119,8 +128,8 @@ def _check_labels(reading: SuiteReading, suite: LoadedSuite, cases: Sequence[Cas
     clusters += [suite.cluster_by] if suite.cluster_by else []
     for name in dict.fromkeys([*suite.group_by, *clusters, *strata]) if cases else ():
         if name not in labels:
-            why = expected_name(name, labels) if labels else ": no case of this suite has labels"
-            reading.fault(places.get(name, ("gates",)), f"unknown label {name!r}{why}")
+            nowhere = f"unknown label {name!r}: no case of this suite has labels"
+            reading.fault(places.get(name, ("gates",)), unknown_name("label", name, labels) if labels else nowhere)
 
 
 def _from_row(reading: SuiteReading, row: Case, source: Source) -> Case | None:

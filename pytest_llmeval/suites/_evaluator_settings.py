@@ -21,6 +21,7 @@ from pytest_llmeval.core import (
     format_error,
     is_turn,
     metric_names,
+    missing_key,
     origin,
     shown_path,
     unknown_name,
@@ -43,7 +44,7 @@ def read_evaluators(reading: SuiteReading, entries: Sequence[Any]) -> Mapping[st
         if not reading.faults and "evaluators" in reading.document.data:
             reading.fault(("evaluators",), "found an empty list, expected at least one evaluator")
         elif not reading.faults:
-            reading.fault((), "found nothing, expected 'evaluators' or 'checks'")
+            reading.fault((), missing_key("evaluators", "checks"))
     for number, entry in enumerate(listed):
         path: tuple[str | int, ...] = ("evaluators", number)
         known = len(reading.possible)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pytest_llmeval.core import PASS_RATE, expected_name
+from pytest_llmeval.core import PASS_RATE, missing_key, unknown_name
 from pytest_llmeval.data import STRICT
 from pytest_llmeval.gates import Gate
 from pytest_llmeval.numbers import TARGET_FIGURES, Limit
@@ -70,7 +70,7 @@ def _read_limit(reading: SuiteReading, entry: Any, place: tuple[str | int, ...])
     if checked is None:
         return None
     if checked.min is None and checked.max is None:
-        reading.fault(place, "found neither min nor max, expected at least one of them")
+        reading.fault(place, missing_key("min", "max"))
     elif checked.min is not None and checked.max is not None and checked.min > checked.max:
         reading.fault(place, f"found min {checked.min} above max {checked.max}, expected min <= max")
     return Limit(checked.min, checked.max)
@@ -156,5 +156,5 @@ def check_limited_checks(reading: SuiteReading, gates: Sequence[Gate], checks: "
         limited |= {("cases", number, "thresholds", metric): metric for metric in case.get("thresholds") or ()}
     for place, metric in limited.items():
         if metric.startswith("check[") and metric not in known:
-            fault = f"found the unknown metric {metric!r}{expected_name(metric, known)}"
+            fault = unknown_name("metric", metric, known)
             reading.fault(place, fault, key="thresholds" in place)

@@ -13,8 +13,8 @@ from pytest_llmeval.core import (
     Fault,
     LlmevalError,
     SuiteError,
-    expected_name,
     format_error,
+    missing_key,
     origin,
     unknown_name,
 )
@@ -335,11 +335,12 @@ def _source(reading: SuiteReading, entry: Any) -> Source | None:
     # Listing all formats imports every task: only for one that is not general.
     if not isinstance(name, str) or (name not in SOURCES and name not in reading.registry.sources):
         place = ("source", "format") if name is not None else ("source",)
-        description = describe(name) if name is not None else "no 'format'"
-        reading.fault(
-            place,
-            f"found {description}{expected_name(name if isinstance(name, str) else '', reading.registry.sources)}",
-        )
+        if isinstance(name, str):
+            reading.fault(place, unknown_name("format", name, reading.registry.sources))
+        elif name is None:
+            reading.fault(place, missing_key("format"))
+        else:
+            reading.fault(place, f"found {describe(name)}, expected the name of a format")
         return None
     try:
         source: Source | None = reading.check(reading.registry.source(name), options, ("source",))

@@ -14,8 +14,8 @@ from pytest_llmeval.core import (
     MetricIndex,
     SuiteError,
     Turn,
-    expected_name,
     expression_fault,
+    unknown_name,
 )
 from pytest_llmeval.data import Document, NotPlainError, check, check_regular, plain, read_json
 from pytest_llmeval.numbers import UsageEvaluator
@@ -123,7 +123,7 @@ class SuiteReading:
             return None
         declared = (each.name for index in indices for metrics in index.declared.values() for each in metrics)
         known = [*extra, *declared, *after]
-        return f"found the unknown metric {metric!r}{expected_name(metric, known)}"
+        return unknown_name("metric", metric, known)
 
     def is_inside(self, name: str) -> bool:
         """Return whether a file next to the suite file lies in the folder that it may name files of."""

@@ -15,10 +15,10 @@ from pytest_llmeval.core import (
     EvaluatorError,
     LlmevalError,
     Mutator,
-    expected_name,
     format_error,
     origin,
     resolve,
+    unknown_name,
     with_value,
 )
 from pytest_llmeval.data import SOURCES, Source, most_telling, option_fault
@@ -171,7 +171,7 @@ class _Classes:
         """Return the class of a name."""
         candidate = self.known.get(name)
         if candidate is None:
-            raise self.error(f"found {self.kind} {name!r}{expected_name(name, sorted(self.known))}")
+            raise self.error(unknown_name(self.kind, name, self.known))
         if isinstance(candidate, str):
             try:
                 loaded = resolve(candidate)
@@ -484,7 +484,7 @@ class Registry:
             LlmevalError: There is no such point, or the function cannot be called.
         """
         if point not in EXTENSION_POINTS:
-            raise LlmevalError(f"found extension point {point!r}{expected_name(point, EXTENSION_POINTS)}")
+            raise LlmevalError(unknown_name("extension point", point, EXTENSION_POINTS))
         if function.count(":") != 1 if isinstance(function, str) else not callable(function):
             raise LlmevalError(f"found {function!r}, expected a function or 'package.module:function'")
         self._extensions[point].append(Extension(function, needed))

@@ -9,7 +9,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Final, Literal, NoReturn, TypeAlias
 
-from pytest_llmeval.core import PredictionError, expected_name
+from pytest_llmeval.core import PredictionError, unknown_name
 from pytest_llmeval.data import ABSENT, STRICT, TOO_DEEP, nests_too_deep, pick, unique_keys
 from pytest_llmeval.services import Redactor, address_fault, is_secret_name, variable_fault
 
@@ -270,10 +270,7 @@ def template_faults(template: Any, batch: int) -> Iterator[tuple[TemplatePath, s
     for place, name, value in placeholders:
         holder = _holder(template, place)
         if name not in _KNOWN:
-            yield (
-                place,
-                f"found the unknown placeholder {name!r}{expected_name(name, _KNOWN)}",
-            )
+            yield place, unknown_name("placeholder", name, _KNOWN)
         elif len(holder) > 1:
             yield place, f"found {name!r} beside other keys, expected it alone in its mapping"
         elif name == _INPUT and value is not True and not (isinstance(value, str) and all(value.split("."))):
@@ -482,7 +479,7 @@ def _response_faults(spec: HttpSpec) -> Iterator[SpecFault]:
     for name, path in paths.items():
         place = ("response", name) if name else ("response",)
         if name and name not in known:
-            yield place, f"found the unknown key {name!r}{expected_name(name, known)}"
+            yield place, unknown_name("key", name, known)
         elif not all(path.split(".")):
             yield place, f"found {path!r}, expected a path such as 'results' or 'data.results'"
     if isinstance(response, str) or not response:

@@ -140,11 +140,11 @@ def test_scores_of_tests_are_read_as_they_were_written(
         ('"schema": 1', '"schema": 0', "schema: found the number 0, expected 1"),
         ('  "schema": 1,\n', "", "schema: found nothing (null), expected 1"),
         ('"suite": "s.eval.yaml"', '"suite": 1', "suite: found the number 1, expected text"),
-        ('"test": "",', '"tset": "",', "found the unknown key 'tset'"),
+        ('"test": "",', '"tset": "",', "unknown key tset"),
         ('"errored": 0', '"errored": 9', "checksum: found the text 'sha256:"),
         ('"data": "d"', '"data": "e"', "checksum: found the text 'sha256:"),
         ('  "checksum": "sha256:', '  "checksum": "sha512:', "checksum: found the text 'sha512:"),
-        ('"commit": "abc", ', "", "found nothing, expected 'commit'"),
+        ('"commit": "abc", ', "", "commit is missing"),
     ],
 )
 def test_an_edited_file_is_told_with_the_place(tmp_path: Path, old: str, new: str, fault: str) -> None:

@@ -107,7 +107,7 @@ def test_metrics_of_gates_come_first_and_the_pass_rate_last(tmp_path: Path) -> N
     [
         ('{"time": "2026-01-02", "path": "s.ev', "expected a closing quote"),
         ("[1]", "found a list of 1, expected a run of a suite"),
-        ('{"kind": "foreign"}', "found nothing, expected 'time'"),
+        ('{"kind": "foreign"}', "time is missing"),
         (run_line(2, time="yesterday"), "time: found the text 'yesterday', expected a time in ISO 8601"),
         (run_line(2, time="0001-01-01T00:00:00+23:00"), "expected a time in ISO 8601"),
         (run_line(2, values={"f1": "high"}), "values.f1: found the text 'high', expected a number"),

@@ -122,7 +122,7 @@ def test_faults_name_the_file_as_it_was_given_and_say_that_conftests_are_not_rea
     suites.write([GOOD], evaluators=["mine"])
     told = suites.migrate()[1].splitlines()
     assert told[0].startswith("note: s.eval.yaml: evaluators and sources that a conftest.py registers are unknown")
-    assert told[1].startswith("s.eval.yaml:1:17  evaluators[0]: found evaluator 'mine', expected one of ")
+    assert told[1].startswith("s.eval.yaml:1:17  evaluators[0]: unknown evaluator mine, expected one of ")
     assert suites.llmeval("cache", "explain", "s.eval.yaml")[1].splitlines() == told
 
 

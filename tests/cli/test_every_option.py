@@ -112,7 +112,7 @@ LINES = [
     ),
     Line("gate rows.jsonl --gates 'f1 >= 0.9' --undecided=fail --map=case=case --higher-is-better f1", 1, "f1"),
     Line("gate rows.jsonl --lower-is-better f1 --snapshot-update --snapshot-anchor", 0, "approved"),
-    Line("gate rows.jsonl --reference=s --min-cases=2 --power=0.2", 2, "found the unknown system 's'"),
+    Line("gate rows.jsonl --reference=s --min-cases=2 --power=0.2", 2, "unknown system s"),
     Line("guard . --base=HEAD --allow=allow.txt -o guard.md --json=guard.json", 2, "is not a git repository"),
     Line("history s.eval.yaml --metric=f1 --last=3 --svg=h.svg", 1, "no runs and no approvals"),
     Line("html r.json -o page.html --baseline=r.json --pages=2", 0, "wrote page.html"),

@@ -50,7 +50,7 @@ BAD = {
     "media-limit": ("20", "found '20', expected MB of one file and of all, such as 20,500"),
     "cache": (
         "directry:verdicts",
-        "found the unknown store 'directry' (did you mean 'directory'?), expected one of directory",
+        "unknown store directry, did you mean directory?",
     ),
     "judge": ("replya", "replya"),
     "annotations": ("none", "none"),

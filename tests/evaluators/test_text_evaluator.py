@@ -146,10 +146,10 @@ def test_a_registered_tokenizer_can_be_an_option(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"metrics": ("f2",)}, r"found the unknown metric 'f2' \(did you mean 'f1'\?\), expected one of f1, .* 4 more"),
+        ({"metrics": ("f2",)}, r"unknown metric f2, did you mean f1\?"),
         ({"metrics": ("f1", "f1")}, "expected one or more different names"),
         ({"metrics": ()}, "expected one or more different names"),
-        ({"tokenizer": "caracters"}, r"found the unknown tokenizer 'caracters'.*did you mean 'characters'"),
+        ({"tokenizer": "caracters"}, r"unknown tokenizer caracters, did you mean characters"),
     ],
 )
 def test_wrong_options_are_refused(options: dict[str, Any], message: str) -> None:

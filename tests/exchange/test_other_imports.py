@@ -524,7 +524,7 @@ def test_faults_name_file_and_line(
 def test_an_unknown_format_is_named_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["import", "prompfoo", "x"])
-    assert "did you mean 'promptfoo'?" in capsys.readouterr().err
+    assert "did you mean promptfoo?" in capsys.readouterr().err
 
 
 FOLDERS = {

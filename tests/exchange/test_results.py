@@ -140,7 +140,7 @@ def test_columns_are_mapped_to_fields(tmp_path: Path) -> None:
         ("q2", "correct", 0, "", "Who?"),
         ("q2", "f1", None, "no value", "Who?"),
     ]
-    with pytest.raises(SuiteError, match=r"unknown column 'ids' \(did you mean 'id'"):
+    with pytest.raises(SuiteError, match=r"unknown column ids, did you mean id"):
         read_results(table, "rows.csv", columns={"ids": "case"})
 
 

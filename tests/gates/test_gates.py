@@ -116,7 +116,7 @@ def test_the_mapping_form_says_the_same(mapping: dict[str, Any], text: str) -> N
 @pytest.mark.parametrize(
     ("mapping", "message"),
     [
-        ({}, "found neither min nor max, expected at least one of them"),
+        ({}, "min or max is missing"),
         ({"min": 0.8, "max": 0.2}, "found min 0.8 above max 0.2, expected min <= max"),
         ({"min": 0.8, "min_cases": 0}, "found min_cases 0, expected at least 1"),
         (

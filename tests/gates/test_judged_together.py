@@ -195,7 +195,7 @@ def test_what_gates_can_say_is_read_and_written(entry: dict[str, Any], expected:
         ({"adjust": "fdr"}, "found adjust without by, expected both"),
         ({"max_left_out": -1}, "found max_left_out -1, expected at least 0"),
         ({"min_scored": 0}, "found min_scored 0, expected at least 1"),
-        ({"max_drop": None, "primary": True}, "found primary without max_drop, expected both"),
+        ({"max_drop": None, "primary": True}, "max_drop is missing: primary applies to drops"),
     ],
 )
 def test_what_makes_no_sense_is_refused(entry: dict[str, Any], message: str) -> None:

@@ -66,7 +66,7 @@ def test_a_key_is_accepted_by_the_rules_that_own_it_and_a_fault_elsewhere(rule: 
     if key in tags:
         assert "expected only one of them" in str(caught.value)
     else:
-        assert str(caught.value).startswith(f"found the key {key!r} in {rule.title}")
+        assert str(caught.value) == f"{key} does not apply to {rule.title}"
         assert caught.value.faults[0][0] == key
 
 
@@ -214,6 +214,6 @@ def test_all_foreign_keys_are_named_with_what_was_probably_meant() -> None:
     with pytest.raises(GateFault) as caught:
         gate_of({"metric": "f1", "min": 0.5, "primary": True, "max_drp": 1, "min_scord": 3})
     first, second, third = (message for _, message in caught.value.faults)
-    assert first.startswith("found the key 'primary' in a gate with a limit")
-    assert second.startswith("found the unknown key 'max_drp' in a gate with a limit")
-    assert "(did you mean 'min_scored'?)" in third
+    assert first == "primary does not apply to a gate with a limit"
+    assert second == "unknown key max_drp, did you mean max_drop?"
+    assert third == "unknown key min_scord, did you mean min_scored?"

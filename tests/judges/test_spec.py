@@ -36,10 +36,7 @@ def test_a_spec_cannot_be_changed() -> None:
         ),
         (
             {"model": "opnai:gpt-5"},
-            (
-                "model: found the unknown provider 'opnai', expected one of anthropic, azure, fixture, openai, "
-                "pydantic-ai (did"
-            ),
+            "model: unknown provider opnai, did you mean openai?",
         ),
         ({"model": "openai:"}, "model: found 'openai:', expected a name after 'openai:'"),
         ({"model": "openai: x"}, "model: found 'openai: x', expected a name after 'openai:'"),
@@ -175,12 +172,12 @@ def test_a_suite_file_can_say_everything(tmp_path: Path) -> None:
     [
         (
             "{api_key: hush}",
-            "a.eval.yaml:1:9  judge.api_key: found the unknown key 'api_key' (did you mean",
+            "a.eval.yaml:1:9  judge.api_key: unknown key api_key, did you mean",
         ),
         ("{temperature: cold}", "judge.temperature: found the text 'cold', expected a number"),
         ("{retries: 1.5}", "judge.retries: found the number 1.5, expected a whole number"),
         ("{structured: always}", "judge.structured: found the text 'always', expected one of 'auto', 'off'"),
-        ("{price: {input: 1}}", "judge.price: found nothing, expected 'output'"),
+        ("{price: {input: 1}}", "judge.price: output is missing"),
         ("{price: {input: -1, output: 1}}", "judge.price.input: found -1.0, expected USD per million tokens"),
         ("{model: gpt}", "a.eval.yaml:1:16  judge.model: found 'gpt', expected PROVIDER:NAME"),
         (

@@ -198,7 +198,7 @@ def test_loud(case, loud):
     ("change", "message"),
     [
         (("ev.contains(", "ev.containz("), "module 'pytest_llmeval' has no attribute 'containz'"),
-        (('"f1 >= 0.6"', '"f2 >= 0.6"'), "test_capitals.py:8:1  gates[0]: found the unknown metric 'f2'"),
+        (('"f1 >= 0.6"', '"f2 >= 0.6"'), "test_capitals.py:8:1  gates[0]: unknown metric f2"),
         (
             ('metrics=["exact_match"', 'metrics=["exactmatch"'),
             "test_capitals.py:8:1  evaluators[0].text.metrics[0]: found the text 'exactmatch'",

@@ -156,7 +156,7 @@ def test_grouping_by_a_label_that_no_case_has_is_a_fault(capitals: "Project") ->
     path.write_text(path.read_text(encoding="utf-8").replace("by: continent", "by: contintent"), encoding="utf-8")
     ran = capitals.run()
     assert "unknown label 'contintent'" in ran.text
-    assert "(did you mean 'continent'?)" in ran.text
+    assert "did you mean continent?" in ran.text
 
 
 def test_a_python_test_that_fails_before_it_scores_is_an_error_of_its_case(capitals: "Project") -> None:

@@ -115,4 +115,4 @@ def test_faults_of_options_have_their_place(project: "Project") -> None:
     project.write("qrels.txt", "1 0 a 1\n")
     ran = project.run()
     assert "trec.eval.yaml:3:" in ran.text
-    assert "evaluators[0].retrieval.tasks.gold.bye: found the unknown key 'bye' (did you mean 'by'?)" in ran.text
+    assert "evaluators[0].retrieval.tasks.gold.bye: unknown key bye, did you mean by?" in ran.text

@@ -184,11 +184,11 @@ def test_of_a_test_that_is_run_again_the_last_scores_count(scored: "Project") ->
         ("{1: 1}", "TypeError: score 1: found a name that is int, expected text"),
         (
             '{"loss": 1}, lower_is_better=("los",)',
-            "ValueError: tolerance or direction: found the unknown score 'los' (did you mean 'loss'?), expected",
+            "ValueError: tolerance or direction: unknown score los, did you mean loss?",
         ),
         (
             '{"f1": 1}, tolerance={"f2": 1}',
-            "ValueError: tolerance or direction: found the unknown score 'f2' (did you mean 'f1'?), expected one of f1",
+            "ValueError: tolerance or direction: unknown score f2, did you mean f1?",
         ),
         ('{"f1": 1}); score_snapshot.assert_match({"f1": 2}', "ValueError: score 'f1': found it twice"),
     ],

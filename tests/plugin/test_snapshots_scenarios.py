@@ -287,7 +287,7 @@ SPOILT: "dict[str, tuple[str, Callable[[str], str], str]]" = {
     "key": (
         "scores.json",
         lambda text: text.replace('"schema"', '"note": 1, "schema"'),
-        "found the unknown key 'note'",
+        "unknown key note",
     ),
     "twice": ("scores.json", lambda text: text.replace('"schema"', '"schema": 1, "schema"'), "'schema' twice"),
     "forgotten": ("scores.json", lambda text: text.replace('"f1": 0.5, ', ""), "found no value for 'f1', expected 0.5"),

@@ -84,7 +84,7 @@ def test_a_drop_that_could_have_been_established_and_is_not_is_within_chance(pro
 def test_what_a_gate_that_wants_proof_does_is_no_option(project: Project) -> None:
     gate = {**GATE, "rule": "non_inferiority", "undecided": "pass"}
     project.write("s.eval.yaml", json.dumps(suite("yyyyy", gate)))
-    assert "gates[0].undecided: found the key 'undecided' in a gate with rule non_inferiority" in project.run().text
+    assert "gates[0].undecided: undecided does not apply to a gate with rule non_inferiority" in project.run().text
 
 
 def test_a_second_gate_does_not_turn_the_first_red(project: Project) -> None:

@@ -109,7 +109,7 @@ def test_a_client_is_no_target() -> None:
 
 
 FAULTS = {
-    "misspelt key": ({"target": {"python": answer, "wrold": Agent}}, r"target.*wrold.*\(did you mean 'world'\?\)"),
+    "misspelt key": ({"target": {"python": answer, "wrold": Agent}}, r"target.*wrold.*, did you mean world\?"),
     "list of systems": ({"systems": [answer]}, "systems: found a list of 1, expected a mapping"),
     "function as a number": ({"target": {"python": answer, "timeout": len}}, r"target.timeout: .*<len>"),
     "function as a gate": ({"gates": [len]}, r"gates.*found '<len>'"),

@@ -124,7 +124,7 @@ def test_a_shared_call_belongs_to_a_case_that_counts(scope: RunScope, monkeypatc
 
 
 def test_an_extension_names_a_point_and_a_function() -> None:
-    with pytest.raises(LlmevalError, match=r"found extension point 'colected' \(did you mean 'collected'\?\)"):
+    with pytest.raises(LlmevalError, match=r"unknown extension point colected, did you mean collected\?"):
         Registry().extend("colected", noted)
     with pytest.raises(LlmevalError, match=r"expected a function or 'package\.module:function'"):
         Registry().extend("reported", "package.module")

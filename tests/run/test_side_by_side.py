@@ -125,7 +125,7 @@ def test_one_system_alone_has_no_table() -> None:
         ({"against": "a", "max_drop": 0.1, "min_gain": 0.1}, "found max_drop beside min_gain"),
         ({"against": "a", "min": 0.1, "max_drop": 0.1}, "found min beside max_drop"),
         ({"against": "a", "max_drop": 0.1, "max_drift": 0.2}, "found max_drift with against"),
-        ({"against": "a", "max_drop": 0.1, "rule": "anytime"}, "found the key 'against' in a gate with rule anytime"),
+        ({"against": "a", "max_drop": 0.1, "rule": "anytime"}, "against does not apply to a gate with rule anytime"),
         ({"against": "a", "min_gain": -0.1}, "found min_gain -0.1, expected a finite number of at least 0"),
     ],
 )

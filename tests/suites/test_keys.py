@@ -9,7 +9,7 @@ import pytest
 
 import pytest_llmeval as ev
 from pytest_llmeval import SuiteError
-from pytest_llmeval.core import expected_name
+from pytest_llmeval.core import unknown_name
 from pytest_llmeval.suites import KEYS, Key, LoadedSuite, default_registry, load_suite
 from pytest_llmeval.suites import _entries as entries
 from pytest_llmeval.workbench._authoring import GRAMMARS, described, suite_schema
@@ -61,8 +61,8 @@ def test_both_front_ends_read_a_key_in_the_same_way(tmp_path: Path, name: str, k
 @pytest.mark.parametrize("name", NAMED)
 def test_both_front_ends_name_the_key_that_an_unknown_one_probably_is(tmp_path: Path, name: str) -> None:
     wrong = f"{name[0]}{name}"
-    message = re.escape(f"found the unknown key '{wrong}'{expected_name(wrong, KEYS)}")
-    assert f"(did you mean '{name}'?)" in expected_name(wrong, KEYS)
+    message = re.escape(f"unknown key {wrong}, did you mean {name}?")
+    assert unknown_name("key", wrong, KEYS) == f"unknown key {wrong}, did you mean {name}?"
     with pytest.raises(SuiteError, match=message):
         loaded(tmp_path, {**BASE, wrong: 1})
     with pytest.raises(SuiteError, match=message):

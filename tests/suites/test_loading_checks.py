@@ -70,8 +70,7 @@ def test_rows_of_a_data_file_have_checks(tmp_path: Path) -> None:
 def test_a_limit_on_a_name_that_no_check_has_is_a_fault(tmp_path: Path, limits: str, place: str) -> None:
     cases = "" if "cases" in limits else CASES
     (found,) = faults(f"checks: [is_json, {{contains: x, name: has x}}]\n{limits}{cases}", tmp_path)
-    expected = " (did you mean 'check[is_json]'?), expected one of check[has x], check[is_json]"
-    assert found == f"s.eval.yaml:{place}: found the unknown metric 'check[is_jsn]'{expected}"
+    assert found == f"s.eval.yaml:{place}: unknown metric check[is_jsn], did you mean check[is_json]?"
 
 
 def test_a_gate_may_name_a_check_of_a_single_case_or_of_a_row(tmp_path: Path) -> None:
@@ -99,7 +98,7 @@ def test_a_fault_of_a_rows_check_has_the_rows_line_and_the_good_rows_survive(tmp
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("checks: [{contain: x}]\n" + CASES, "s.eval.yaml:1:11  checks[0].contain: found the unknown check 'contain'"),
+        ("checks: [{contain: x}]\n" + CASES, "s.eval.yaml:1:11  checks[0].contain: unknown check contain"),
         ("checks: is_json\n" + CASES, "s.eval.yaml:1:9  checks: found the text 'is_json', expected a list"),
         (
             "checks:\n  - regex: 'ab('\n" + CASES,
@@ -119,8 +118,8 @@ def test_a_fault_of_a_rows_check_has_the_rows_line_and_the_good_rows_survive(tmp
             "evaluators: [text: {as: checks}]\nchecks: [is_json]\n" + CASES,
             "s.eval.yaml:2:9  checks: found 'checks' twice, expected distinct names",
         ),
-        (CASES, "s.eval.yaml:1:1  found nothing, expected 'evaluators' or 'checks'"),
-        ("checks: []\n" + CASES, "s.eval.yaml:1:1  found nothing, expected 'evaluators' or 'checks'"),
+        (CASES, "s.eval.yaml:1:1  evaluators or checks is missing"),
+        ("checks: []\n" + CASES, "s.eval.yaml:1:1  evaluators or checks is missing"),
     ],
 )
 def test_a_fault_of_a_check_has_line_and_column(text: str, fault: str, tmp_path: Path) -> None:
@@ -134,7 +133,7 @@ def test_a_fault_of_a_cases_check_leaves_the_other_cases(tmp_path: Path) -> None
     )
     assert [case.id for case in suite.cases] == ["a"]
     (fault,) = map(str, suite.faults)
-    assert fault.startswith("s.eval.yaml:4:38  cases[1].checks[1].contian: found the unknown check 'contian'")
+    assert fault.startswith("s.eval.yaml:4:38  cases[1].checks[1].contian: unknown check contian")
 
 
 def test_a_schema_is_read_from_a_file_beside_the_suite(tmp_path: Path) -> None:
@@ -167,7 +166,7 @@ def test_gates_and_thresholds_know_the_metrics_of_checks(tmp_path: Path) -> None
     gates = "gates: [check_rate >= 0.9, 'check[is_json] >= 1']\nthresholds: {check_rate: 0.5}\n"
     assert faults(f"checks: [is_json]\n{gates}{CASES}", tmp_path) == []
     (found, *_) = faults(f"evaluators: [text]\n{gates}{CASES}", tmp_path)
-    assert "found the unknown metric 'check_rate'" in found
+    assert "unknown metric check_rate" in found
 
 
 def test_changed_checks_make_runs_incomparable(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def test_faults_of_comparators_have_their_place(tmp_path: Path) -> None:
         load_suite(path, default_registry(), root=tmp_path, display_path="s.eval.yaml")
     lines = [str(fault) for fault in raised.value.faults]
     for place, message in (
-        ("s.eval.yaml:3:24  evaluators[0].fields.total.number.tolernce", "(did you mean 'tolerance'?)"),
+        ("s.eval.yaml:3:24  evaluators[0].fields.total.number.tolernce", "did you mean tolerance?"),
         ("s.eval.yaml:4:13  evaluators[0].fields.date", "(did you mean 'date'?)"),
         ("s.eval.yaml:7:36  evaluators[0].fields.items.list.fields.price.number", "found tolerance -1.0"),
         ("s.eval.yaml:8:20  evaluators[1].tools.order", "(did you mean 'in_order'?)"),

@@ -172,8 +172,8 @@ def test_a_name_of_the_metrics_of_several_judges_is_a_fault_at_their_key(
 @pytest.mark.parametrize(
     ("found", "fault"),
     [
-        ("{first: 'openai:a', when: {disagree: 2}}", "judge: found no 'then', expected it beside the others"),
-        ("{first: 'openai:a', then: 'openai:b'}", "judge: found nothing, expected 'when'"),
+        ("{first: 'openai:a', when: {disagree: 2}}", "judge: then is missing"),
+        ("{first: 'openai:a', then: 'openai:b'}", "judge: when is missing"),
         (
             "{first: 'openai:a', then: 'openai:b', when: {}}",
             "judge.when.score_between: found neither of score_between and disagree",
@@ -183,7 +183,10 @@ def test_a_name_of_the_metrics_of_several_judges_is_a_fault_at_their_key(
         ("{first: 'openai:a', then: 'openai:b', when: {disagree: 1}}", "judge.when.disagree: found 1, expected"),
         ("{first: 'openai:a', then: 'openai:b', when: {disagree: 2}, audit: 2}", "judge.audit: found 2"),
         ("{first: {}, then: 'openai:b', when: {disagree: 2}}", "judge.first: found a judge without a model"),
-        ("{first: 'openai:a', then: 'openai:b', when: {disagree: 2}, model: 'openai:c'}", "judge.model: found"),
+        (
+            "{first: 'openai:a', then: 'openai:b', when: {disagree: 2}, model: 'openai:c'}",
+            "judge.model: unknown",
+        ),
         ("{first: 'openai:a', then: 'openai:b', when: {disagree: 2}, reduce: mean}", "judge.reduce: found 'reduce'"),
     ],
 )

@@ -65,13 +65,13 @@ def test_every_gate_knows_its_line(load: Load) -> None:
             "[{metric: f1, max_drop: 0, test: t}]",
             "3:41  gates[0].test: found the text 't', expected one of 'bootstrap', 'bca', 'mcnemar'",
         ),
-        ("[{metric: f2, max_drop: 0}]", "3:18  gates[0].metric: found the unknown metric 'f2'"),
-        ("[{metric: f1, max_drop: 0, max_dorp: 1}]", "3:35  gates[0].max_dorp: found the unknown key 'max_dorp'"),
+        ("[{metric: f2, max_drop: 0}]", "3:18  gates[0].metric: unknown metric f2"),
+        ("[{metric: f1, max_drop: 0, max_dorp: 1}]", "3:35  gates[0].max_dorp: unknown key max_dorp"),
         (
             "[{metric: f1, max_drop: 0}, {metric: f1, max_drop: 0.0}]",
             "3:36  gates[1]: found the gate 'drop(f1) <= 0' twice, expected it once",
         ),
-        ("[{metric: f1, rule: non_inferiority}]", "3:9  gates[0]: found rule without max_drop, expected both"),
+        ("[{metric: f1, rule: non_inferiority}]", "3:9  gates[0]: max_drop is missing: rule applies to drops"),
     ],
 )
 def test_faults_are_told_with_their_place(load: Load, gates: str, fault: str) -> None:
@@ -83,7 +83,7 @@ def test_faults_are_told_with_their_place(load: Load, gates: str, fault: str) ->
 def test_clusters_need_a_label_that_cases_have(load: Load) -> None:
     (fault,) = load("[{metric: f1, max_drop: 0, cluster_by: tlak}]").faults
     assert fault.path == "gates"
-    assert fault.message == "unknown label 'tlak' (did you mean 'talk'?), expected one of kind, talk"
+    assert fault.message == "unknown label tlak, did you mean talk?"
 
 
 def test_the_schema_knows_them(load: Load, tmp_path: Path) -> None:
@@ -105,8 +105,6 @@ def test_the_clusters_of_a_suite_are_those_of_its_gates(tmp_path: Path) -> None:
 
 def test_clusters_of_a_suite_that_cannot_be_used_are_faults(tmp_path: Path) -> None:
     (fault,) = load_text(f"{HEAD}cluster_by: tlak\n", tmp_path).faults
-    assert str(fault).endswith(
-        "3:13  cluster_by: unknown label 'tlak' (did you mean 'talk'?), expected one of kind, talk"
-    )
+    assert str(fault).endswith("3:13  cluster_by: unknown label tlak, did you mean talk?")
     with pytest.raises(SuiteError, match="found cluster_by with test mcnemar, expected one of bootstrap, bca"):
         load_text(f"{HEAD}cluster_by: talk\ngates: [{{metric: f1, max_drop: 0, test: mcnemar}}]\n", tmp_path)

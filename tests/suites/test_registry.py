@@ -107,10 +107,7 @@ def test_an_evaluator_without_a_name_is_refused() -> None:
 def test_an_unknown_name_is_told_with_what_there_is_and_what_was_meant() -> None:
     with pytest.raises(EvaluatorError) as caught:
         get_evaluator("txet")
-    assert str(caught.value) == (
-        "found evaluator 'txet' (did you mean 'text'?), expected one of text, narrative, retrieval, fact_check, "
-        f"narrative.sentiment and {len([*default_registry()]) - 5} more"
-    )
+    assert str(caught.value) == "unknown evaluator txet, did you mean text?"
 
 
 def test_a_copy_can_be_added_to_without_changing_the_original() -> None:
@@ -301,14 +298,14 @@ def test_every_name_that_ships_leads_to_what_it_names() -> None:
     [
         (
             {"metric": ["f1"]},
-            "found the unknown key 'metric' (did you mean 'metrics'?), expected one of metrics, ",
+            "unknown key metric, did you mean metrics?",
         ),
         ({"metrics": ["f2"]}, "metrics[0]: found the text 'f2' (did you mean 'f1'?), expected one of 'exact_match', "),
         ({"metrics": 3}, "metrics: found the number 3, expected a list"),
         ({"metrics": ["f1", 3]}, "metrics[1]: found the number 3, expected one of 'exact_match', "),
         ({"metrics": []}, "found metrics (), expected one or more different names"),
         ({"tokenizer": None}, "tokenizer: found nothing (null), expected text"),
-        ({"tokenizer": "word"}, "(did you mean 'words'?)"),
+        ({"tokenizer": "word"}, "did you mean words?"),
     ],
 )
 def test_a_wrong_option_is_told_as_in_a_suite_file(options: dict[str, Any], message: str) -> None:

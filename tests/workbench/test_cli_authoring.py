@@ -56,7 +56,7 @@ def test_evaluators_fits_eighty_columns(name: str | None, capsys: pytest.Capture
 
 def test_an_unknown_evaluator_is_an_error_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluators", "txt"]) == 1
-    known = "found the unknown evaluator 'txt' (did you mean 'text'?), expected one of text, "
+    known = "unknown evaluator txt, did you mean text?"
     assert capsys.readouterr().err.startswith(known)
 
 
@@ -82,7 +82,7 @@ def test_an_evaluator_whose_metrics_cannot_be_listed_hides_no_other(
     monkeypatch.setattr(authoring, "default_registry", lambda: registry)
     assert main(["evaluators"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[lines.index("choosy") + 1] == "  its metrics depend on options: found nothing, expected 'limit'"
+    assert lines[lines.index("choosy") + 1] == "  its metrics depend on options: limit is missing"
     assert lines[lines.index("broken") + 1] == "  cannot be listed: RuntimeError: no metrics"
     assert lines[lines.index("absent") + 1].startswith("  evaluator 'absent' (no_such_package:Thing): ")
     assert "text" in lines

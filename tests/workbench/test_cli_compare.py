@@ -176,7 +176,7 @@ def test_a_metric_that_is_gone_fails(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_a_metric_that_neither_report_has_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     here, there = write_report(tmp_path / "a.json", {"bleu1": BAD}), write_report(tmp_path / "b.json", {"f1": GOOD})
     assert main(["compare", here, there, "--max-drop", "0.1", "--metric", "blue1"]) == 2
-    wanted = "found the unknown metric 'blue1' (did you mean 'bleu1'?), expected one of bleu1, f1, pass_rate\n"
+    wanted = "unknown metric blue1, did you mean bleu1?\n"
     assert capsys.readouterr() == ("", wanted)
     assert main(["compare", here, there, "--metric", "pass_rate"]) == 0
 
@@ -270,10 +270,7 @@ def test_systems_of_one_report_are_compared_by_name(tmp_path: Path, capsys: pyte
     )
     assert "-0.3750" in out
     assert main(["compare", f"{both}#smal", f"{both}#large"]) == 2
-    assert (
-        "found the unknown system 'smal' (did you mean 'small'?), expected one of large, small"
-        in capsys.readouterr().err
-    )
+    assert "unknown system smal, did you mean small?" in capsys.readouterr().err
 
 
 def test_groups_and_the_cases_that_changed_most_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -293,7 +290,7 @@ def test_groups_and_the_cases_that_changed_most_are_listed(tmp_path: Path, capsy
     assert "kind: odd" in lines
     assert lines[-2:] == ["0: f1 1.0000 -> 0.0000", "3: f1 0.8000 -> 1.0000"]
     assert main(["compare", *paths, "--by", "kin"]) == 2
-    assert "found the unknown label 'kin' (did you mean 'kind'?), expected one of kind" in capsys.readouterr().err
+    assert "unknown label kin, did you mean kind?" in capsys.readouterr().err
 
 
 def test_balanced_accuracies_of_two_languages_have_a_difference_with_its_interval(

@@ -161,10 +161,10 @@ def test_an_evaluator_of_a_conftest_is_not_known_and_that_is_said(
     (folder / "conftest.py").touch()
     assert redecide(folder, "", head=HEAD.replace("text:", "mine:")) == 2
     said = capsys.readouterr().err
-    assert "found evaluator 'mine', expected one of " in said
+    assert "unknown evaluator mine, expected one of " in said
     assert "evaluators and sources that a conftest.py registers are unknown to this command" in said
 
 
 def test_a_faulty_suite_file_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert redecide(folder, "gates: [f2 > 0]\n") == 2
-    assert "found the unknown metric 'f2'" in capsys.readouterr().err
+    assert "unknown metric f2" in capsys.readouterr().err

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 
 import msgspec
 
-from pytest_llmeval.core import Fault, FieldsError, LlmevalError, excerpt, expected_name, quotation, suggest
+from pytest_llmeval.core import (
+    Fault,
+    FieldsError,
+    LlmevalError,
+    excerpt,
+    missing_key,
+    quotation,
+    suggest,
+    unknown_name,
+)
 from pytest_llmeval.data.files._places import render_path
 from pytest_llmeval.data.files.documents import Document
 
@@ -180,9 +189,9 @@ def _pydantic_message(error: "ErrorDetails", names: Sequence[str]) -> str:
     key = str(error["loc"][-1]) if error["loc"] else ""
     match error["type"]:
         case "extra_forbidden" | "unexpected_keyword_argument":
-            return f"found the unknown key {key!r}{expected_name(key, names)}"
+            return unknown_name("key", key, names)
         case "missing" | "missing_argument":
-            return f"found nothing, expected {key!r}"
+            return missing_key(key)
         case "literal_error":
             choices = [part.strip("' ") for part in expectation(error).removeprefix("one of ").split(",")]
             hint = suggest(str(error["input"]), choices)

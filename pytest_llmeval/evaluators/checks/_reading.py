@@ -16,7 +16,7 @@ from pytest_llmeval.core import (
     expression_fault,
     is_json,
     is_turn,
-    suggest,
+    unknown_name,
 )
 from pytest_llmeval.data import NotPlainError, adapter, describe, option_fault, plain, render_path
 from pytest_llmeval.evaluators._answers import PatternError
@@ -287,11 +287,9 @@ class CheckReader:
         return checked
 
     def _unknown(self, key: str, place: Path) -> _Refused:
-        known = sorted([*self.kinds, *COMPOSED])
-        name = str(key).removeprefix(_NOT)
-        hint = suggest(name, known)
-        listed = f"expected one of {', '.join(known)}, or one of them after not_"
-        return self._refused(place, f"found the unknown check {key!r}, {listed}{hint}", key=True)
+        negation = _NOT if str(key).startswith(_NOT) else ""
+        known = [f"{negation}{kind}" for kind in (*self.kinds, *COMPOSED)]
+        return self._refused(place, unknown_name("check", str(key), known), key=True)
 
     def _refused(self, path: Path, message: str, *, key: bool = False) -> _Refused:
         self.host.fault(path, message, key=key)

@@ -16,7 +16,7 @@ from typing import ClassVar, Final
 
 from msgspec.structs import replace
 
-from pytest_llmeval.core import Fault, SuiteError, excerpt, suggest, unknown_name
+from pytest_llmeval.core import Fault, SuiteError, excerpt, unknown_name
 from pytest_llmeval.data import read_text
 from pytest_llmeval.judges._contract import Mode, Question, Verdict
 from pytest_llmeval.judges.questions._forms import ReplyForm
@@ -228,8 +228,7 @@ def _placeholder_fault(written: str) -> str | None:
         return f"found {written!r}, expected a placeholder such as '{{{{ input.question }}}}'"
     root, steps = match.groups()
     if root not in ROOTS:
-        known = ", ".join(sorted(ROOTS))
-        return f"found the unknown placeholder {written!r}, expected one of {known}{suggest(root, ROOTS)}"
+        return unknown_name("placeholder", root, ROOTS)
     if steps and root in _WHOLE:
         return f"found {written!r}, expected '{{{{ {root} }}}}', which is a text"
     return None

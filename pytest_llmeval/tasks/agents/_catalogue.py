@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
 from msgspec import Struct
 
-from pytest_llmeval.core import EvaluatorError, Fault, PredictionError, SuiteError, excerpt, expected_name
+from pytest_llmeval.core import EvaluatorError, Fault, PredictionError, SuiteError, excerpt, unknown_name
 from pytest_llmeval.data import kind, read_document, read_front_matter, read_jsonl, rewrite
 from pytest_llmeval.evaluators import ToolCall, describe_found, schema_errors, schema_validator
 from pytest_llmeval.services import secret_values, without
@@ -173,8 +173,7 @@ class ToolSchemas:
             return call.fault
         validator = self._validators.get(call.name)
         if validator is None:
-            names = sorted(self._validators)
-            return f"found the unknown tool {call.name!r}{expected_name(call.name, names)}"
+            return unknown_name("tool", call.name, self._validators)
         try:
             error = best_match(schema_errors(validator, call.arguments or {}))
         except EvaluatorError as why:

@@ -24,12 +24,11 @@ from pytest_llmeval.core import (
     ReportTable,
     Sums,
     cell_name,
-    expected_name,
     label_key,
     label_name,
     listed,
+    missing_key,
     read_cells,
-    suggest,
     unknown_name,
 )
 from pytest_llmeval.data import CaseFile, DataRow, FileSource, case_id, kind, read_document, read_jsonl
@@ -48,7 +47,8 @@ from pytest_llmeval.tasks.agents._catalogue import ListedTool, ToolSchemas, read
 NONE = "none"
 """Stands for no tool in rows."""
 
-_KEYS = ("id", "ask", "expect", "not", "args", "labels", "prediction")
+_ROUTE_KEYS = ("expect", "not", "args")
+_KEYS = ("id", "ask", *_ROUTE_KEYS, "labels", "prediction")
 
 
 @dataclass(frozen=True)
@@ -124,16 +124,15 @@ def _faults(row: Any, catalogue: Mapping[str, ListedTool]) -> Iterator[tuple[str
         return
     for key in row:
         if key not in _KEYS:
-            yield key, f"found the unknown key {key!r}{expected_name(key, _KEYS)}"
+            yield key, unknown_name("key", key, _KEYS)
     if not isinstance(ask := row.get("ask"), str) or not ask.strip():
         yield "ask", f"found {'an empty text' if isinstance(ask, str) else kind(ask)}, expected a request"
     if "expect" not in row:
-        yield "", "found nothing, expected 'expect': the name of a tool, or none"
+        yield "", missing_key("expect")
     names = [("expect", row.get("expect"))] if row.get("expect") not in (None, NONE) else []
     for key, name in [*names, *(("not", each) for each in _listed(row.get("not")))]:
         if not isinstance(name, str) or name not in catalogue:
-            hint = suggest(name, catalogue) if isinstance(name, str) else ""
-            yield key, f"found the unknown tool {name!r}, expected one of {', '.join(catalogue)}{hint}"
+            yield key, unknown_name("tool", str(name), catalogue)
     if row.get("expect") in _listed(row.get("not")):
         yield "not", f"found {row['expect']!r}, which is expected, expected its siblings"
     for key in ("args", "labels"):
@@ -373,8 +372,8 @@ def _route(expected: Any) -> Route | str:
         expected = {"expect": expected}
     if not isinstance(expected, Mapping) or "expect" not in expected:
         return f"found {describe_found(expected)}, expected the name of a tool, or an object with expect"
-    if unknown := [str(key) for key in expected if key not in ("expect", "not", "args")]:
-        return f"found the unknown key {unknown[0]!r}, expected one of expect, not, args"
+    if unknown := [str(key) for key in expected if key not in _ROUTE_KEYS]:
+        return unknown_name("key", unknown[0], _ROUTE_KEYS)
     tool, siblings, arguments = expected["expect"], expected.get("not") or [], expected.get("args")
     siblings = [siblings] if isinstance(siblings, str) else siblings
     if tool is not None and not isinstance(tool, str):

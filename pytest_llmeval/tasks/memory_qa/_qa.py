@@ -319,7 +319,7 @@ def compute_metrics(
     names = list(ALL_METRICS if metrics is None else metrics)
     unknown = [name for name in names if name not in ALL_METRICS]
     if unknown:
-        raise ValueError(f"found the unknown metrics {unknown}, expected some of {', '.join(ALL_METRICS)}")
+        raise ValueError("; ".join(unknown_name("metric", name, ALL_METRICS) for name in unknown))
     if len(judge_scores) != len(results):
         raise ValueError(f"found {len(judge_scores)} judge scores for {len(results)} results, expected one for each")
     if not results:
@@ -403,7 +403,8 @@ def _scores(
     known = {name: [each.name for each in fields(default_registry().get(name))] for name in families}
     unknown = [option for option in options if all(option not in own for own in known.values())]
     if unknown:
-        raise ValueError(f"found the unknown options {unknown}, expected some of {', '.join(chain(*known.values()))}")
+        options_known = list(chain(*known.values()))
+        raise ValueError("; ".join(unknown_name("option", name, options_known) for name in unknown))
     for name, family in families.items():
         metrics = [metric for metric in names if metric in family]
         if metrics:

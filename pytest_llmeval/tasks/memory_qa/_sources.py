@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, TypeAlias
 
-from pytest_llmeval.core import Case, Fault, PredictionError, SuiteError, expected_name, grouped, unknown_name
+from pytest_llmeval.core import Case, Fault, PredictionError, SuiteError, grouped, unknown_name
 from pytest_llmeval.data import (
     ID_KEYS,
     CaseFile,
@@ -473,5 +473,4 @@ def _check_names(file: CaseFile, option: str, names: Iterable[str], known: Itera
     known = sorted(known)
     for name in names:
         if name not in known:
-            message = f"found {name!r}{expected_name(name, known)}"
-            file.faults.add(0, 0, option, message)
+            file.faults.add(0, 0, option, unknown_name(option[:-1].replace("_", " "), name, known))

@@ -90,9 +90,7 @@ def test_general_tokenizers_give_all_metrics_the_same_words(name: str, words: li
 
 
 def test_an_unknown_tokenizer_is_named_with_what_was_meant() -> None:
-    with pytest.raises(
-        ValueError, match=r"found the unknown tokenizer 'word' \(did you mean 'words'\?\), expected one of"
-    ):
+    with pytest.raises(ValueError, match=r"unknown tokenizer word, did you mean words\?"):
         get_tokenizer("word")
 
 

@@ -28,7 +28,7 @@ def test_a_placeholder_becomes_the_name_of_a_text_in_the_data(tmp_path: Path) ->
     [
         (
             "{{ answer }}\n\n  {{ inptu.x }}",
-            ":3:3  found the unknown placeholder '{{ inptu.x }}', expected one of answer",
+            ":3:3  unknown placeholder inptu, did you mean input?",
         ),
         ("{{ answer | upper }}", ":1:1  found '{{ answer | upper }}', expected a placeholder such as"),
         ("{{ answer }}\n{{ input.x }", ":2:1  found '{{' without '}}' after it, expected a placeholder such as"),

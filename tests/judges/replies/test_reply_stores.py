@@ -143,7 +143,7 @@ def test_processes_of_a_run_meet_beside_every_store(store: Opened) -> None:
 
 
 def test_an_unknown_store_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ValueError, match=r"unknown store 'directry' \(did you mean 'directory'\?\)"):
+    with pytest.raises(ValueError, match=r"unknown store directry, did you mean directory\?"):
         CachePlace.parse("directry:verdicts")
 
 

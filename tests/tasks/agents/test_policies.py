@@ -301,7 +301,7 @@ cases: [{id: a, prediction: []}]
     with pytest.raises(SuiteError) as caught:
         load_text(text, tmp_path)
     found = [str(each).removeprefix("s.eval.yaml:") for each in caught.value.faults]
-    unknown = "found the unknown key 'need' (did you mean 'needs'?), expected one of tool, needs"
+    unknown = "unknown key need, did you mean needs?"
     no_pattern = "which does not compile ({}), expected a regular expression"
     first = no_pattern.format("missing ) at character 5")
     last = no_pattern.format("unterminated character set at character 2")

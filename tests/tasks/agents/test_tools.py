@@ -230,7 +230,7 @@ def test_calls_are_valid_by_the_schema_of_their_tool() -> None:
     assert result["wrong"] == [
         "not valid: s.q: 3 is not of type 'string'",
         "not valid: s: 'q' is a required property",
-        "not valid: found the unknown tool 't', expected one of s",
+        "not valid: unknown tool t, expected one of s",
     ]
     assert evaluated(None, [], schemas=SCHEMAS)["tools_valid"] is None
 

@@ -204,9 +204,9 @@ def test_an_expected_object_that_comparators_cannot_read_is_a_fault(expected: An
         ),
         (
             {"total": {"number": {"tolernce": 1}}},
-            "found the unknown key 'tolernce' (did you mean 'tolerance'?), expected one of tolerance, relative",
+            "unknown key tolernce, did you mean tolerance?",
         ),
-        ({"total": {"nmber": {}}}, "found the unknown key 'nmber' (did you mean 'number'?), expected"),
+        ({"total": {"nmber": {}}}, "unknown key nmber, did you mean number?"),
         ({"total": {"number": {"tolerance": -1}}}, "found tolerance -1.0, expected a number of at least 0"),
         ({"total": {"number": {}, "date": {}}}, "found number and date, expected the options of one comparator"),
         ({"total": {}}, "found no options, expected the options of one comparator"),

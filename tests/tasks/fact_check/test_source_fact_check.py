@@ -173,7 +173,7 @@ def test_other_data_sets_are_read_by_the_names_of_their_keys(tmp_path: Path) -> 
     (case,), faults = load(tmp_path, rows, fields={"claim": "statement", "verdict": "label"})
     assert (case.id, case.input, case.expected, faults) == ("7", "Bats are birds.", {"verdict": "REFUTES"}, [])
     _, faults = load(tmp_path, rows, fields={"claim": "statement", "verdict": "lable", "verdcit": "label"})
-    assert "unknown part 'verdcit' (did you mean 'verdict'?)" in faults[0]
+    assert "unknown part verdcit, did you mean verdict?" in faults[0]
     assert faults[1].endswith("no claim has the key 'lable', which `fields.verdict` names")
 
 

@@ -317,7 +317,7 @@ def test_lint_of_a_file_fails_unless_its_kinds_are_ignored(tmp_path: Path, capsy
     assert main(["mcp", "lint", "--ignore", "description", str(path)]) == 0
     with pytest.raises(SystemExit):
         main(["mcp", "lint", "--ignore", "typ", str(path)])
-    assert "did you mean 'type'?" in capsys.readouterr().err
+    assert "did you mean type?" in capsys.readouterr().err
 
 
 ENDLESS = """\

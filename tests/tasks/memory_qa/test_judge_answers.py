@@ -66,9 +66,9 @@ def test_mode_adversarial_needs_no_judge(answer: str, score: float) -> None:
     ("arguments", "message"),
     [
         ({}, "found no judge: mode 'continuous' needs one, pass llm"),
-        ({"mode": "continous", "llm": plain}, r"found the unknown mode 'continous'.*did you mean 'continuous'\?"),
-        ({"mode": "auto", "llm": plain}, "found the unknown mode 'auto'"),
-        ({"mode": "explanation", "llm": plain}, "found the unknown mode 'explanation'"),
+        ({"mode": "continous", "llm": plain}, r"unknown mode continous, did you mean continuous"),
+        ({"mode": "auto", "llm": plain}, "unknown mode auto"),
+        ({"mode": "explanation", "llm": plain}, "unknown mode explanation"),
         ({"llm": "gpt-5-mini"}, r"expected PROVIDER:NAME \(did you mean 'openai:gpt-5-mini'\?\)"),
     ],
 )
@@ -132,9 +132,9 @@ def test_one_mode_can_be_asked_for_all() -> None:
     ("arguments", "message"),
     [
         ({"llm": None}, "found no judge"),
-        ({"mode": "rubric"}, "found the unknown mode 'rubric'"),
+        ({"mode": "rubric"}, "unknown mode rubric"),
         ({"max_workers": 0}, "found max_workers 0, expected at least 1"),
-        ({"prompts": {"x": "p.txt"}}, "prompts: found the unknown question type 'x'"),
+        ({"prompts": {"x": "p.txt"}}, "prompts: unknown question type x"),
         ({"prompts": {"adversarial": "p.txt"}}, "prompts: found a prompt for 'adversarial', which a rule decides"),
         ({"prompts": {"temporal": "p.txt"}, "mode": "continuous"}, "prompts: found prompts with one mode for all"),
     ],
@@ -212,7 +212,7 @@ def test_what_is_no_judge_is_told() -> None:
 def test_an_unknown_question_type_costs_one_question(caplog: pytest.LogCaptureFixture) -> None:
     results = [result(1), replace(result(2), question_type="riddle")]
     assert batch_judge(results, llm=Scripted(scored(0, 0.6, 0))) == [0.6, None]
-    assert "q2: found the unknown question type 'riddle'" in caplog.text
+    assert "q2: unknown question type riddle" in caplog.text
     metrics = compute_metrics(results, [0.6, None], metrics=["judge_score", "f1"])
     assert metrics["by_type"]["riddle"]["count"] == 1
     assert "riddle" in to_table({"agent": metrics})

@@ -120,7 +120,7 @@ def test_an_unknown_question_type_costs_its_question_the_verdict(tmp_path: Path)
 
 
 def test_an_unknown_benchmark_is_told(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"found the unknown benchmark 'lokomo'.*did you mean 'locomo'"):
+    with pytest.raises(ValueError, match=r"unknown benchmark lokomo, did you mean locomo"):
         load_dataset("lokomo", tmp_path)
 
 
@@ -143,7 +143,7 @@ def test_the_table_has_a_row_for_each_system_and_a_column_for_each_type_and_over
         f"{'1.000':>11} ",
         f"{'1.000':>10} ",
     ]
-    with pytest.raises(ValueError, match=r"system 'two': found the unknown metric 'f2'.*did you mean 'f1'"):
+    with pytest.raises(ValueError, match=r"system 'two': unknown metric f2, did you mean f1"):
         to_table({"two": two}, "f2")
 
 

@@ -217,12 +217,12 @@ def test_events_can_be_aligned_by_their_spans() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"weights": {"character": 1}}, "weights: found the unknown component 'character'"),
+        ({"weights": {"character": 1}}, "weights: unknown component character"),
         ({"weights": {"characters": -1}}, "weights: found -1.0 for characters, expected a number of at least 0"),
         ({"weights": dict.fromkeys(COMPONENTS, 0)}, "weights: found 0 for every component"),
         ({"fuzzy": 2}, "fuzzy: found 2.0"),
         ({"tolerance": 0}, "tolerance: found 0"),
-        ({"align": ["ids"]}, "align: found the unknown field 'ids'"),
+        ({"align": ["ids"]}, "align: unknown field ids"),
         ({"spam": 1}, "spam"),
     ],
 )

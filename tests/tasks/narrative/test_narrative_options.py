@@ -66,7 +66,7 @@ def test_strict_matching_excludes_fuzzy_names() -> None:
 
 
 def test_an_unknown_way_of_matching_is_named() -> None:
-    with pytest.raises(ValueError, match=r"match: .*'strikt'.*strict"):
+    with pytest.raises(ValueError, match=r"match: .*strikt.*strict"):
         Narrative(match="strikt")  # type: ignore[arg-type]
 
 
@@ -113,7 +113,7 @@ def test_a_component_may_be_an_evaluator_of_a_conftest(tmp_path: Path) -> None:
     )
     suite = load_suite(path, registry, root=tmp_path)
     assert "narrative_themes" in [metric.name for metric in suite.evaluators["narrative"].describe()]
-    with pytest.raises(SuiteError, match="found evaluator 'themes', expected one of"):
+    with pytest.raises(SuiteError, match="unknown evaluator themes, expected one of"):
         load_suite(path, default_registry(), root=tmp_path)
 
 
@@ -145,5 +145,5 @@ def test_an_impossible_component_is_refused(components: Any, message: str) -> No
 
 
 def test_a_weight_of_an_unknown_component_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"'theme'.*did you mean 'themes'"):
+    with pytest.raises(ValueError, match=r"theme, did you mean themes"):
         Narrative(components={"themes": Themes()}, weights={"theme": 1})

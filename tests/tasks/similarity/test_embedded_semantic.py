@@ -72,7 +72,7 @@ def test_a_failing_case_shows_missing_words() -> None:
         ({"model": "openai:x", "device": "cpu"}, "found device with model, expected it without: it is of local models"),
         ({"base_url": "http://localhost:1/v1"}, "found base_url without model, expected it with a model of embeddings"),
         ({"model": "openai:x", "base_url": "localhost"}, "base_url: found"),
-        ({"metrics": ["embedding_similarity"]}, "found the unknown metric 'embedding_similarity' (did you mean"),
+        ({"metrics": ["embedding_similarity"]}, "unknown metric embedding_similarity, did you mean"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(options: dict[str, Any], fault: str) -> None:

@@ -150,7 +150,7 @@ def test_gold_that_is_no_text_is_undefined() -> None:
     [
         (
             {"metrics": ("bert_f",)},
-            "found the unknown metric 'bert_f' (did you mean 'bert_f1'?), expected one of bert_f1, sbert_similarity",
+            "unknown metric bert_f, did you mean bert_f1?",
         ),
         ({"batch_size": 0}, "batch_size: found 0, expected at least 1"),
         (
@@ -160,7 +160,7 @@ def test_gold_that_is_no_text_is_undefined() -> None:
     ],
 )
 def test_impossible_options_are_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match="expected") as caught:
+    with pytest.raises(ValueError, match=r"expected|did you mean") as caught:
         Semantic(**options)
     assert str(caught.value) == message
 
