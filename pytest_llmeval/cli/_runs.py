@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.cli._console import CommandResult
 from pytest_llmeval.cli._options import SHARD_SUFFIX, add_options
-from pytest_llmeval.core import LlmevalError, counted
-from pytest_llmeval.data import IN_MODULE
+from pytest_llmeval.core import LlmevalError, begin_media, counted
+from pytest_llmeval.data import IN_MODULE, MediaFolder
 
 if TYPE_CHECKING:
     from pytest_llmeval.run import Reported, RunRecord, ShardFile, ShardOptions
@@ -142,6 +142,7 @@ def _is_there(folder: Path, path: str) -> bool:
 def _read_shards(files: Sequence[Path], root: Path) -> "list[ShardFile]":
     from pytest_llmeval.run import read_shard
 
+    begin_media(MediaFolder(root))
     shards, faults = [], []
     for each in files:
         try:

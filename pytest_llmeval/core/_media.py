@@ -80,7 +80,7 @@ class _Shelf:
             self.counted.add(medium.sha256)
             self.size += medium.size
         known = self.known.get(medium.sha256)
-        if known is None or not known.is_readable:
+        if known is None or medium.path is not None or not known.is_readable:
             self.known[medium.sha256] = known = medium
         known.keep(self.store)
 

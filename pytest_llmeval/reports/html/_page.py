@@ -31,6 +31,7 @@ from pytest_llmeval.reports.html._data import (
     run_of,
     worst_changes,
 )
+from pytest_llmeval.reports.html._media import PageMedia
 from pytest_llmeval.services import secret_values, without
 
 _MEGABYTE = 1_000_000
@@ -41,8 +42,8 @@ CUT_FROM = 50 * _MEGABYTE
 
 _SCRIPTS = (
     *("words.js", "words_zh.js", "dom.js", "data.js", "figures.js", "state.js", "filters.js", "diff.js", "charts.js"),
-    *("overview.js", "worst.js", "systems.js", "numbers.js", "table.js", "values.js", "transcript.js", "trajectory.js"),
-    *("case.js", "compare.js", "tools.js", "mutants.js", "main.js"),
+    *("overview.js", "worst.js", "systems.js", "numbers.js", "table.js", "media.js", "values.js", "transcript.js"),
+    *("trajectory.js", "case.js", "compare.js", "tools.js", "mutants.js", "main.js"),
 )
 _SHORT = 500
 _CHUNK = 256_000
@@ -70,11 +71,14 @@ class _Piece(NamedTuple):
     text: str
 
 
-def to_page(runs: Sequence[PageRun], *, warn_from: int = WARN_FROM, cut_from: int = CUT_FROM) -> Page:
+def to_page(
+    runs: Sequence[PageRun], *, folder: Path | None = None, warn_from: int = WARN_FROM, cut_from: int = CUT_FROM
+) -> Page:
     """Return the page of some runs.
 
     Args:
         runs: The first is the subject of the page.
+        folder: Of the page, from which large images, sounds and documents are linked; ``None`` links none.
         warn_from: Size in bytes from which the page warns about it.
         cut_from: Size in bytes from which texts are dropped: those of passed cases, then all but beginnings, then all.
     """
@@ -83,6 +87,10 @@ def to_page(runs: Sequence[PageRun], *, warn_from: int = WARN_FROM, cut_from: in
     size = _size(pieces)
     note = lacking or (f"this page has {size / _MEGABYTE:.0f} MB" if size >= warn_from else "")
     head["note"] = note
+    values = (values for run in runs for suite in run.report.suites for values in map(_values, suite.cases))
+    media = PageMedia(values, folder)
+    head |= {"media": media.places} if media.places else {}
+    pieces += [_Piece(*embedded) for embedded in media.embedded]
     assets = files(__package__) / "assets"
     scripts = (assets / name for name in _SCRIPTS)
     title = _title(runs[0].report)
@@ -104,6 +112,11 @@ def _title(run: RunReport) -> str:
     names = list(dict.fromkeys(suite.base_name for suite in run.suites))
     named = ", ".join(names) if 0 < len(names) <= _MOST_NAMED else counted(len(names), "suite")
     return f"{_WORDS[run.verdict]}: {named}"
+
+
+def _values(case: CaseReport) -> Sequence[Any]:
+    """Return what may hold media in a case."""
+    return [case.input, case.expected, case.prediction, *(answer.value for answer in case.several)]
 
 
 def _fitting(runs: Sequence[PageRun], limit: int) -> tuple[dict[str, Any], list[_Piece], str]:
@@ -253,7 +266,7 @@ def write_html(report: RunReport, path: Path) -> str:
     Returns:
         What was left out, or a warning about the size; may be empty.
     """
-    page = to_page(_with_approved(report))
+    page = to_page(_with_approved(report), folder=path.absolute().parent)
     write_text(path, [page.html])
     return page.note
 

@@ -9,12 +9,13 @@ function isConversation(value) {
 /** @param {any} value @returns {any} A value as people read it: text as it is, messages as turns, anything else as JSON. */
 function drawValue(value) {
   if (typeof value === "string") return drawText(value, "text");
+  if (isMedium(value)) return drawMedium(value);
   if (isConversation(value)) return drawTurns(value);
   if (isConversation(value?.messages)) {
     const { messages, ...others } = value;
     return [drawTurns(messages), Object.keys(others).length ? h("details", {}, h("summary", {}, t("everything")), drawText(JSON.stringify(value, null, 2), "text json")) : null];
   }
-  return drawText(JSON.stringify(value, null, 2), "text json");
+  return [drawText(JSON.stringify(value, null, 2), "text json"), mediaIn(value).map(drawMedium)];
 }
 
 /** Fields that say the answer, where a prediction is an object. */
@@ -31,7 +32,7 @@ function drawPrediction(prediction) {
   const answer = predictedPart(prediction);
   if (answer === prediction || isConversation(prediction?.messages)) return drawValue(prediction);
   const others = Object.fromEntries(Object.entries(prediction).filter(([name, value]) => value !== answer || !ANSWER_FIELDS.includes(name)));
-  return [drawText(answer, "text"), Object.keys(others).length ? drawText(JSON.stringify(others, null, 2), "text json") : null];
+  return [drawText(answer, "text"), Object.keys(others).length ? drawValue(others) : null];
 }
 
 /** @param {string} text @param {string} kind @returns {Element} */

@@ -24,6 +24,7 @@ const inChinese = {
   "not expected": "不应有",
   "Details": "细节",
   "Difference": "差异",
+  "Play": "播放",
   "Error analysis": "错误分析",
   "Expected": "期望答案",
   "Do not merge": "不要合并",

@@ -1,0 +1,89 @@
+"""The images, sounds and documents of a page."""
+
+import os
+from base64 import b64encode
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
+
+from pytest_llmeval.core import Media, MediaError, media_in, media_of
+
+LARGEST_EMBEDDED: Final = 300_000
+"""Most bytes of a content that the page itself holds."""
+
+_MOST_EMBEDDED: Final = 10_000_000
+_MOST_PIXELS: Final = 12_000_000
+_EMBEDDED: Final = frozenset(
+    ("image/bmp", "image/gif", "image/jpeg", "image/png", "image/webp", "audio/flac", "audio/mpeg", "audio/wav")
+)
+"""What browsers draw or play of bytes alone; an SVG is a document, which may have scripts."""
+
+
+class EmbeddedMedium(NamedTuple):
+    """A content that the page holds.
+
+    Attributes:
+        name: By which the script finds it.
+        text: In Base64.
+    """
+
+    name: str
+    text: str
+
+
+class PageMedia:
+    """The media of a page.
+
+    Attributes:
+        places: Digest to where the content is: ``piece`` in the page, or ``href`` beside it.
+        embedded: The contents that the page holds.
+    """
+
+    def __init__(self, values: Iterable[Any], folder: Path | None) -> None:
+        """Find the contents of media.
+
+        Args:
+            values: What the page shows.
+            folder: Of the page; ``None`` if it has none, so that nothing can be linked.
+        """
+        self.places: dict[str, dict[str, str]] = {}
+        self.embedded: list[EmbeddedMedium] = []
+        size = 0
+        for medium in _readable(values):
+            if _can_embed(medium) and size + medium.size <= _MOST_EMBEDDED:
+                size += medium.size
+                name = f"m{len(self.embedded)}"
+                self.embedded.append(EmbeddedMedium(name, b64encode(medium.data).decode("ascii")))
+                self.places[medium.sha256] = {"piece": name}
+            elif folder is not None and medium.path is not None and (href := _address(medium.path, folder)):
+                self.places[medium.sha256] = {"href": href}
+
+
+def _readable(values: Iterable[Any]) -> Iterator[Media]:
+    """Yield the media whose content is here, each once."""
+    met: set[str] = set()
+    for value in values:
+        for form in media_in(value):
+            digest = form.get("sha256", "")
+            if digest and digest not in met:
+                met.add(digest)
+                try:
+                    medium = media_of(form)
+                    _ = medium.data
+                except MediaError:
+                    continue  # the page has its type, size and digest
+                yield medium
+
+
+def _can_embed(medium: Media) -> bool:
+    pixels = (medium.width or 0) * (medium.height or 0)
+    return medium.type in _EMBEDDED and medium.size <= LARGEST_EMBEDDED and pixels <= _MOST_PIXELS
+
+
+def _address(path: Path, folder: Path) -> str:
+    """Return the address of a file beside the page; empty if there is none."""
+    try:
+        return quote(Path(os.path.relpath(path, folder)).as_posix())
+    except ValueError:  # another drive
+        return ""

@@ -1,0 +1,62 @@
+"""Images, sounds and documents on the page: drawn as pixels, offline, under the policy of any other page."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pages import Browser, case, head_of, page_run, report, suite
+from pictures import PDF, SVG, in_memory, png
+
+from pytest_llmeval import Media
+from pytest_llmeval.core import form_of
+from pytest_llmeval.reports import to_page
+
+SCRIPT = b"<script>window.harmed = true</script>"
+COUNT = 200
+FACES = [png(16, 12, (0, number, 255 - number), SCRIPT) for number in range(COUNT)]
+
+pytestmark = pytest.mark.usefixtures(in_memory.__name__)
+
+
+def written(folder: Path) -> tuple[Path, str]:
+    """Write a page of two hundred pictures, an SVG, a document and a picture that is none."""
+    (folder / "manual of us.pdf").write_bytes(PDF)
+    forms = [form_of(Media(data=face)) for face in FACES]
+    document = form_of(Media.from_path(folder / "manual of us.pdf"))
+    broken = form_of(Media(data=png(4, 4)[:40] + bytes(40)))
+    cases: list[dict[str, Any]] = [
+        case(f"c{number}", "failed", input={"image": form}, expected=forms[number - 1], prediction=form)
+        for number, form in enumerate(forms)
+    ]
+    odd = [form_of(Media(data=SVG)), document, broken, {**forms[0], "sha256": "0" * 64}]
+    cases.append(case("odd", "failed", input=odd, prediction={"answer": forms[5], "note": "seen"}))
+    page = to_page([page_run("", report(suite(cases)))], folder=folder)
+    path = folder / "page.html"
+    path.write_text(page.html, encoding="utf-8")
+    return path, page.html
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_pictures_are_drawn_side_by_side_with_their_difference_and_contents_do_nothing(
+    browser: Browser, tmp_path: Path, width: int
+) -> None:
+    path, html = written(tmp_path)
+    assert "img-src" not in html
+    assert len(head_of(html)["media"]) == COUNT + 2
+    browser.driver.set_window_size(width, 900)
+    browser.open(path, "view=cases&case=0/c7")
+    browser.until("[...document.querySelectorAll('canvas')].filter((each) => each.dataset.drawn).length === 4")
+    sizes = browser.run("return [...document.querySelectorAll('canvas')].map((each) => [each.width, each.height])")
+    assert sizes == [[16, 12]] * 4
+    corner = "[...each.getContext('2d').getImageData(0, 0, 1, 1).data]"
+    corners = browser.run(f"return [...document.querySelectorAll('canvas')].map((each) => {corner})")
+    assert corners == [[0, 7, 248, 255], [0, 6, 249, 255], [0, 7, 248, 255], [0, 1, 1, 255]]
+    line = f"image/png, 16 x 12, {len(FACES[7])} B, sha256 {form_of(Media(data=FACES[7]))['sha256'][:12]}"
+    assert browser.texts(".medium p")[0] == line
+    browser.go("view=cases&case=0/odd")
+    browser.until("document.querySelector('.medium a')")
+    assert browser.run("return document.querySelector('.medium a').getAttribute('href')") == "manual%20of%20us.pdf"
+    browser.until("document.querySelectorAll('canvas[data-drawn]').length >= 1")
+    assert browser.run("return window.harmed === undefined && document.querySelectorAll('svg script, img').length") == 0
+    assert browser.run("return document.documentElement.scrollWidth <= innerWidth")
+    assert [text for text in browser.complaints() if "Content Security Policy" in text] == []
