@@ -110,7 +110,15 @@ if TYPE_CHECKING:
         text_with_media,
         with_media,
     )
-    from pytest_llmeval.core._media_forms import MediaForm, is_media, media_in, media_line, replaced_media, size_text
+    from pytest_llmeval.core._media_forms import (
+        MediaForm,
+        described_media,
+        is_media,
+        media_in,
+        media_line,
+        replaced_media,
+        size_text,
+    )
     from pytest_llmeval.core._media_types import type_by_ending, usual_ending
     from pytest_llmeval.core._observation import FloatArray, Observation, Sums, Totals, abstained_of
     from pytest_llmeval.core._rereading import WrittenObject
@@ -358,6 +366,7 @@ _HOMES = {
     ),
     "_media_forms": (
         "MediaForm",
+        "described_media",
         "is_media",
         "media_in",
         "media_line",

@@ -20,6 +20,7 @@ from pytest_llmeval.core import (
     PredictionError,
     TargetUsage,
     as_line,
+    described_media,
     in_turn,
     input_digest,
     quotation,
@@ -432,9 +433,11 @@ def beginning(value: Any) -> Sequence[Mapping[str, Any]]:
 
 
 def _text(content: Any) -> str:
-    """Return what is said in a message: its text, or the texts of its parts."""
+    """Return what is said in a message: its text, or those of its parts, with a line about each medium."""
+    content = described_media(content)
     if isinstance(content, list):
-        return "\n".join(str(each["text"]) for each in content if isinstance(each, Mapping) and each.get("text"))
+        texts = (each.get("text") if isinstance(each, Mapping) else each for each in content)
+        return "\n".join(str(text) for text in texts if text)
     return content if isinstance(content, str) else "" if content is None else json.dumps(content, ensure_ascii=False)
 
 

@@ -225,7 +225,7 @@ def _value_fault(case: Case, suite: LoadedSuite) -> str | None:
     return None
 
 
-def _read_script(reading: SuiteReading, messages: Any) -> list[dict[str, str]]:
+def _read_script(reading: SuiteReading, messages: Any) -> list[dict[str, Any]]:
     """Read ``messages`` of a source's row."""
     entry = reading.check(CaseEntry, {"messages": messages}, ())
     if entry is None:

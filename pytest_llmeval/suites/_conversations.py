@@ -9,9 +9,11 @@ from typing import Any, ClassVar, Final, Literal
 
 from pytest_llmeval.core import (
     excerpt,
+    is_media,
 )
 from pytest_llmeval.data import STRICT
 from pytest_llmeval.judges import JudgeSpec
+from pytest_llmeval.suites._media_files import names_file
 from pytest_llmeval.suites._reading import SuiteReading
 
 _STOPS: Final = ("goal_reached", "gave_up", "out_of_scope")
@@ -21,12 +23,17 @@ _STOP_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
 @dataclass(frozen=True)
 class MessageEntry:
-    """A message of a scripted conversation."""
+    """A message of a scripted conversation.
+
+    Attributes:
+        role: Who says it.
+        content: A text, an image, a sound or a document (``{file: PATH}``), or a list of these.
+    """
 
     __pydantic_config__: ClassVar = STRICT
 
     role: Literal["system", "user", "assistant"]
-    content: str
+    content: str | list[Any] | dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -132,7 +139,7 @@ class ConversationSpec:
         return self.user.max_turns if self.max_turns is None else min(self.max_turns, self.user.max_turns)
 
 
-def script_of(messages: Sequence[str | MessageEntry]) -> list[dict[str, str]]:
+def script_of(messages: Sequence[str | MessageEntry]) -> list[dict[str, Any]]:
     """Return the messages of a script; a text is a message of the user."""
     return [{"role": "user", "content": each} if isinstance(each, str) else dict(vars(each)) for each in messages]
 
@@ -141,6 +148,13 @@ def script_fault(messages: Sequence[str | MessageEntry]) -> str | None:
     """Return the fault of a script as a whole."""
     if not messages:
         return "found an empty list, expected at least one message"
+    for number, each in enumerate(messages, 1):
+        parts = each.content if isinstance(each, MessageEntry) and isinstance(each.content, list) else [each]
+        for part in parts:
+            content = part.content if isinstance(part, MessageEntry) else part
+            if not isinstance(content, str) and not is_media(content) and not names_file(content):
+                what = excerpt(json.dumps(content, default=str), 40)
+                return f"found {what} in message {number}, expected a text or {{file: PATH}}"
     last = messages[-1]
     if isinstance(last, str) or last.role == "user":
         return None

@@ -39,7 +39,8 @@ class MediaFiles:
             case: As its file has it.
             path: Its place in the document.
         """
-        values = {part: (getattr(case, part), (*path, part)) for part in _PARTS}
+        names = {"input": "messages"} if case.conversation else {}
+        values = {part: (getattr(case, part), (*path, names.get(part, part))) for part in _PARTS}
         changed = {
             part: new for part, (value, place) in values.items() if (new := self._read(value, place)) is not value
         }
@@ -48,7 +49,7 @@ class MediaFiles:
     def _read(self, value: Any, path: tuple[str | int, ...]) -> Any:
         """Return a value with its media; the value itself if it names no file."""
         if isinstance(value, Mapping):
-            if _names_file(value):
+            if names_file(value):
                 return self._medium(value, path)
             held = {
                 name: each if name in _NO_VALUES else self._read(each, (*path, name)) for name, each in value.items()
@@ -112,8 +113,9 @@ def check_hosts(reading: SuiteReading) -> None:
 _HOST: Final = re.compile(r"(?:[A-Za-z0-9](?:[\w.-]*\w)?|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?", re.ASCII)
 
 
-def _names_file(value: Mapping[str, Any]) -> bool:
-    if not isinstance(value.get(_FILE), str) or len(value) > 2:  # noqa: PLR2004 (file and type)
+def names_file(value: Any) -> bool:
+    """Return whether a value is ``{file: PATH}``, with a type or without."""
+    if not isinstance(value, Mapping) or not isinstance(value.get(_FILE), str) or len(value) > 2:  # noqa: PLR2004 (file and type)
         return False
     return len(value) == 1 or isinstance(value.get(_TYPE), str)
 

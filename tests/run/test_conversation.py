@@ -1,15 +1,18 @@
 """Conversations: once per turn of the user, with the history; when they end; what evaluators read of them."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pictures import PDF, in_memory, png
 from project import load_text
 from servers import LlmServer, reply
 
 import pytest_llmeval as ev
+from pytest_llmeval import Media
 from pytest_llmeval.core import Case, Parts, PredictionError, Reading, Reads, SuiteError, turns_of
 from pytest_llmeval.evaluators._text import TextEvaluator
 from pytest_llmeval.run import measure_each
@@ -228,11 +231,17 @@ def test_a_target_that_decides_needs_a_limit(tmp_path: Path, text: str, fault: s
         ("{messages: []}", "found an empty list, expected at least one message"),
         ("{messages: [a, {role: assistant, content: b}]}", "found a last message of the assistant"),
         ("{messages: [a], input: b}", "found both 'input' and 'messages'"),
+        ("{messages: [{role: user, content: [a, 3]}]}", "found 3 in message 1, expected a text or {file: PATH}"),
+        ("{messages: [a, {role: user, content: {text: b}}]}", "in message 2, expected a text or {file: PATH}"),
+        (
+            "{messages: [a, {role: user, content: [{file: no.png}]}]}",
+            "cases[0].messages[1].content[0].file: 'no.png': found no readable file",
+        ),
         ("{messages: [{role: tool, content: b}]}", "found the text 'tool', expected one of"),
     ],
 )
 def test_faults_of_scripts_are_told(tmp_path: Path, case: str, fault: str) -> None:
-    with pytest.raises(SuiteError, match=fault.replace("[", r"\[")):
+    with pytest.raises(SuiteError, match=re.escape(fault)):
         load_text(f"evaluators: [text]\ncases: [{case}]\n", tmp_path)
 
 
@@ -323,3 +332,34 @@ def test_a_simulated_user_that_cannot_be_read_is_an_error_of_its_turn(
     (record,) = result.records
     assert record.outcome == "errored"
     assert "the simulated user has no reply" in record.reason
+
+
+@pytest.mark.usefixtures(in_memory.__name__)
+def test_messages_of_a_script_have_media(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(png())
+    shown = {"role": "user", "content": ["Which colour?", {"file": "a.png"}]}
+    data = {
+        "evaluators": ["conversation"],
+        "cases": [{"messages": [shown, "And this?", {**shown, "content": {"file": "a.png"}}]}],
+    }
+    (case,) = load_text(json.dumps(data), tmp_path, root=tmp_path).cases
+    form = Media(data=png()).form
+    assert case.input == [{**shown, "content": ["Which colour?", form]}, user("And this?"), {**shown, "content": form}]
+    (tmp_path / "rows.jsonl").write_text(json.dumps({"messages": [shown]}))
+    source = {"format": "jsonl", "path": "rows.jsonl", "fields": {"messages": "messages"}}
+    (row,) = load_text(json.dumps({"evaluators": ["conversation"], "source": source}), tmp_path, root=tmp_path).cases
+    assert row.input == [{**shown, "content": ["Which colour?", form]}]
+
+
+@pytest.mark.usefixtures(in_memory.__name__)
+def test_a_model_gets_the_media_of_every_turn() -> None:
+    script = [{"role": "user", "content": ["Which?", Media(data=png())]}, {"role": "user", "content": Media(data=PDF)}]
+    with LlmServer(reply("Red."), reply("A page.")) as server:
+        system = {"model": "openai:m", "base_url": server.base_url}
+        suite = ev.suite("seen", cases=[{"messages": script}], evaluators=[ev.conversation()], systems={"m": system})
+        suite.run(system="m", progress=False)
+    first, second = (call.body["messages"] for call in server.calls)
+    kinds = [[part["type"] for part in each["content"]] for each in second if each["role"] == "user"]
+    assert [part["type"] for part in first[0]["content"]] == ["text", "text", "image_url"]
+    assert kinds == [["text", "text", "image_url"], ["file"]]
+    assert second[1] == {"role": "assistant", "content": "Red."}
