@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         cases_in_forms,
         score,
     )
-    from pytest_llmeval.run._scripts import SuiteResult, in_order, run_predicted
+    from pytest_llmeval.run._scripts import SuiteResult, in_order, run_judged, run_predicted
     from pytest_llmeval.run._shards import (
         Origin,
         Shard,
@@ -144,6 +144,7 @@ _HOMES = {
     "_scripts": (
         "SuiteResult",
         "in_order",
+        "run_judged",
         "run_predicted",
     ),
     "_shards": (

@@ -20,6 +20,7 @@ from msgspec import Struct, structs
 from pytest_llmeval.baselines import Keeper, SnapshotMode, Stamp
 from pytest_llmeval.core import (
     MISSING,
+    BudgetError,
     Case,
     CaseRecord,
     CaseResult,
@@ -33,8 +34,8 @@ from pytest_llmeval.data import MediaFolder, display_path, own_file
 from pytest_llmeval.judges import JudgeOptions
 from pytest_llmeval.numbers import draw_ahead, summarize
 from pytest_llmeval.run._case_runner import CaseRunner, FromFixtures
-from pytest_llmeval.run._execute import CutShortError, Execution
-from pytest_llmeval.run._job import LoadedCase
+from pytest_llmeval.run._execute import CutShortError, Execution, is_skipped
+from pytest_llmeval.run._job import EarlyCalls, LoadedCase
 from pytest_llmeval.run._judging import judge
 from pytest_llmeval.run._run_record import Item, ItemResult, RunRecord, SuitePart
 from pytest_llmeval.run._stages import Judged, RunScope, RunTerms, collect, judges_of, record_predictions
@@ -380,19 +381,15 @@ def run_predicted(
     """Yield the results of all cases in blocks.
 
     Args:
-        suite: As one system answers it.
+        suite: As one system answers it; no evaluator asks a judge.
         key: What results are gathered under.
         executor: Measures blocks; ``None`` for this process.
         recordings: Answers the cases that carry no prediction.
         explains_all: Whether evaluators also say what is wrong with cases that pass.
 
     Raises:
-        LlmevalError: An evaluator asks a judge, or the executor lost its workers.
+        LlmevalError: The executor lost its workers.
     """
-    if suite.judged:
-        raise LlmevalError(
-            f"{key.display_path}: found evaluators that ask a judge, expected none: run it with pytest --llmeval"
-        )
     # Workers need what a case is compared with, not the other cases.
     bare = structs.replace(suite, cases=(), systems={}, files={}, objects={})
     place = key.display_path, key.variant
@@ -401,6 +398,37 @@ def run_predicted(
         for block in _whole_blocks(suite)
     )
     return in_order(_SuiteBlock(bare, key, suite.total, explains_all), blocks, executor, _IN_FLIGHT)
+
+
+def run_judged(suite: LoadedSuite, key: SuiteKey, runner: CaseRunner) -> list[Execution]:
+    """Return what the cases gave, whose judges are asked several at a time; no target is called.
+
+    Args:
+        suite: As one system answers it.
+        key: What results are gathered under.
+        runner: Its recordings, if it has any, are only replayed.
+
+    Raises:
+        LlmevalError: The judge cannot be used, or the budget is spent.
+    """
+    loaded = [LoadedCase(suite, case, key) for case in suite.cases]
+    answered = [
+        each
+        for each in loaded
+        if not is_skipped(each.case) and (runner.recordings is not None or each.case.prediction is not MISSING)
+    ]
+    places = {each.case.id: place for place, each in enumerate(answered, 1)}
+    executions = []
+    for each in loaded:
+        if (place := places.get(each.case.id)) is None:
+            executions.append(runner.run_recorded(each))
+            continue
+        following = (answered[number] for number in range(place, len(answered)))
+        execution = runner.run(each, following=following, early=EarlyCalls(judge=True))
+        if isinstance(execution.error, BudgetError):
+            raise LlmevalError(f"{execution.error}; finished verdicts are stored: run it again with a new budget")
+        executions.append(execution.as_expected())
+    return executions
 
 
 def _whole_blocks(suite: LoadedSuite) -> Iterator[list[Case]]:

@@ -41,6 +41,7 @@ from pytest_llmeval.run import (
     cases_in_forms,
     in_order,
     measure_each,
+    run_judged,
     run_predicted,
 )
 from pytest_llmeval.suites import LoadedSuite
@@ -49,6 +50,8 @@ from pytest_llmeval.workbench._console import notes
 if TYPE_CHECKING:
     from pytest_llmeval.reports import RunReport
     from pytest_llmeval.run import Checkout, RunRecord
+    from pytest_llmeval.suites import SuiteKey
+    from pytest_llmeval.targets import Recordings
 
 MeasuredBlock: TypeAlias = tuple[PartialResult, Sequence[CaseResult]]
 
@@ -324,8 +327,8 @@ def add_score(parser: ArgumentParser) -> None:
     """Add the arguments."""
     parser.description = (
         "Score the predictions of a suite in this process, in several or on a cluster, judge its gates, and write "
-        "reports as a run of pytest does. No target is called and no judge is asked. The exit code is that of a run: "
-        "1 if a case or a gate failed."
+        "reports as a run of pytest does. No target is called. Judges are asked as in a run, by this process. The exit "
+        "code is that of a run: 1 if a case or a gate failed, 2 if verdicts are pending."
     )
     parser.add_argument("suite", type=Path, metavar="SUITE", help="the suite file")
     predictions = OPTIONS["predictions"]._replace(
@@ -334,8 +337,11 @@ def add_score(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--executor", default="", metavar="NAME", help="processes:N or dask://HOST:PORT; default: this process"
     )
-    add_options(parser, predictions, "report", "verbose")
+    add_options(parser, predictions, "judge", "concurrency", "budget", "cache", "report", "verbose")
     parser.set_defaults(run=_score, bulk=True)
+
+
+_CANNOT_TELL = 2
 
 
 def _score(options: Namespace) -> CommandResult:
@@ -345,10 +351,15 @@ def _score(options: Namespace) -> CommandResult:
 
     here, path = Path.cwd(), options.suite.resolve()
     checkout = Checkout(here if path.is_relative_to(here) else path.parent, {})
-    run = _record(options, path, checkout)
+    run, pending = _record(options, path, checkout)
     compares = any(each.suffix == ".html" for each in options.report)
-    finished = finish_run(run, RunTerms(compares=compares), checkout, SnapshotMode())
-    return run_result(finished, options, checkout.root, head=[*_not_passed(finished.report)])
+    terms = RunTerms(judge=options.judge, compares=compares, concurrency=options.concurrency)
+    finished = finish_run(run, terms, checkout, SnapshotMode())
+    result = run_result(finished, options, checkout.root, head=[*_not_passed(finished.report)])
+    if not pending:
+        return result
+    code = result.code or _CANNOT_TELL
+    return result._replace(code=code, errors=[*result.errors, f"exit code {code}: {pending}"])
 
 
 def _not_passed(report: "RunReport") -> Iterator[str]:
@@ -366,15 +377,14 @@ def _not_passed(report: "RunReport") -> Iterator[str]:
         yield f"... and {len(lines) - _LISTED} more: see a report"
 
 
-def _record(options: Namespace, path: Path, checkout: "Checkout") -> "RunRecord":
-    """Score all cases of all systems.
+def _record(options: Namespace, path: Path, checkout: "Checkout") -> "tuple[RunRecord, str]":
+    """Score all cases of all systems; also return what waits for replies, if anything does.
 
     Raises:
         LlmevalError: The suite or the predictions have faults, or a worker is lost.
     """
     from pytest_llmeval.data import display_path
-    from pytest_llmeval.reports import shows_passed_cases
-    from pytest_llmeval.run import Item, ItemResult, RunRecord
+    from pytest_llmeval.run import RunRecord
     from pytest_llmeval.suites import SuiteKey
     from pytest_llmeval.targets import Recordings, holds_recordings
 
@@ -398,13 +408,65 @@ def _record(options: Namespace, path: Path, checkout: "Checkout") -> "RunRecord"
     if faults := suite.all_faults:
         say([*notes(path, faults), *faults], error=True)
         run.faults[file] = list(map(str, faults))
+    systems = {SuiteKey(str(path), file, variant=name): suite.for_variant(name) for name in suite.systems or [""]}
+    pending = (_ask_judges if suite.judged else _measure)(options, systems, run, checkout, recordings)
+    return run, pending
+
+
+def _measure(
+    options: Namespace,
+    systems: "Mapping[SuiteKey, LoadedSuite]",
+    run: "RunRecord",
+    checkout: "Checkout",
+    recordings: "Recordings | None",
+) -> str:
+    """Score cases without judges; nothing is pending then."""
+    from pytest_llmeval.reports import shows_passed_cases
+    from pytest_llmeval.run import Item, ItemResult
+
+    del checkout
+    explains = shows_passed_cases(options.report, options.verbose)
     with open_executor(options.executor) as executor:
-        explains = shows_passed_cases(options.report, options.verbose)
-        for name in suite.systems or [""]:
-            key, system = SuiteKey(str(path), file, variant=name), suite.for_variant(name)
+        for key, system in systems.items():
             for part in run_predicted(system, key, executor, recordings, explains_all=explains):
-                run.items[Item(file, f"{name}::{len(run.items)}")] = ItemResult(part, "passed", 0.0)
-    return run
+                item = Item(key.display_path, f"{key.variant}::{len(run.items)}")
+                run.items[item] = ItemResult(part, "passed", 0.0)
+    return ""
+
+
+def _ask_judges(
+    options: Namespace,
+    systems: "Mapping[SuiteKey, LoadedSuite]",
+    run: "RunRecord",
+    checkout: "Checkout",
+    recordings: "Recordings | None",
+) -> str:
+    """Score cases by stored verdicts, live judges or deferred ones; return what waits for replies.
+
+    Raises:
+        LlmevalError: There is an executor, the judge cannot be used, or the budget is spent.
+    """
+    from pytest_llmeval.judges import judgements_of
+    from pytest_llmeval.run import CaseRunner, Item, ItemResult, SuitePart, judges_of
+    from pytest_llmeval.workbench._judge import judge_options
+
+    if options.executor:
+        raise LlmevalError(
+            f"executor: found {options.executor!r} for evaluators that ask a judge, expected none: this process asks"
+        )
+    asked = structs.replace(judge_options(options, "score"), mode=options.judge)
+    runner = CaseRunner(asked, recordings)
+    try:
+        for key, system in systems.items():
+            executions = run_judged(system, key, runner)
+            checkout.known = {**checkout.known, key: judges_of(system, runner.judges, key.display_path)}
+            part = SuitePart.from_executions(key, system.total, executions, secrets=system.secret_variables)
+            run.items[Item(key.display_path, key.variant)] = ItemResult(part, "passed", 0.0)
+            for entry in (each for execution in executions for each in execution.entries if asked.records):
+                run.judgements.add(judgements_of(system.path), entry)
+        return runner.judges.list_pending().text(Path.cwd()) if options.judge == "defer" else ""
+    finally:
+        runner.close(whole_run=True)
 
 
 def in_blocks(cases: Iterable[Case], size: int) -> Iterator[list[Case]]:

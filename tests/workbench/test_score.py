@@ -139,7 +139,6 @@ def test_a_case_without_prediction_is_an_error(capsys: pytest.CaptureFixture[str
     [
         (["asked.eval.yaml", "--predictions=other.jsonl"], "found 1 id that no case has ('france2')"),
         (["s.eval.yaml", "--executor=threads"], "executor: found 'threads', expected processes:N or dask://HOST:PORT"),
-        (["judged.eval.yaml"], "found evaluators that ask a judge, expected none"),
         (["empty.eval.yaml"], "found no case"),
     ],
 )
@@ -147,9 +146,6 @@ def test_what_cannot_be_scored_is_refused(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("other.jsonl").write_text('{"id": "france2", "prediction": "Paris"}\n')
-    Path("judged.eval.yaml").write_text(
-        "evaluators: [{judge: {mode: continuous}}]\ncases: [{id: a, input: q, expected: x, prediction: x}]\n"
-    )
     Path("empty.eval.yaml").write_text("evaluators: [text]\ncases: []\n")
     assert main(["score", *arguments]) == 1
     assert message in capsys.readouterr().err
