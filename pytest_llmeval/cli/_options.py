@@ -456,7 +456,9 @@ def add_options(parser: ArgumentParser, *options: str | Option) -> None:
     for each in options:
         option = OPTIONS[each] if isinstance(each, str) else each
         keywords = option.arguments()
-        if option.read is not None:
+        if option.choices:
+            keywords |= {"choices": None, "metavar": f"{{{','.join(option.choices)}}}"}
+        if option.read is not None or option.choices:
             keywords |= {"action": _Value, "option": option}
         text = option.command_help or option.help
         parser.add_argument(*option.command_names, dest=option.attribute, default=option.absent, help=text, **keywords)

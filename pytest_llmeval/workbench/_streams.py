@@ -358,8 +358,9 @@ def _score(options: Namespace) -> CommandResult:
     result = run_result(finished, options, checkout.root, head=[*_not_passed(finished.report)])
     if not pending:
         return result
-    code = result.code or _CANNOT_TELL
-    return result._replace(code=code, errors=[*result.errors, f"exit code {code}: {pending}"])
+    if result.code:
+        return result._replace(errors=[*result.errors, pending])
+    return result._replace(code=_CANNOT_TELL, errors=[*result.errors, f"exit code {_CANNOT_TELL}: {pending}"])
 
 
 def _not_passed(report: "RunReport") -> Iterator[str]:
@@ -454,15 +455,15 @@ def _ask_judges(
         raise LlmevalError(
             f"executor: found {options.executor!r} for evaluators that ask a judge, expected none: this process asks"
         )
-    asked = structs.replace(judge_options(options, "score"), mode=options.judge)
-    runner = CaseRunner(asked, recordings)
+    judging = structs.replace(judge_options(options, "score"), mode=options.judge)
+    runner = CaseRunner(judging, recordings)
     try:
         for key, system in systems.items():
             executions = run_judged(system, key, runner)
             checkout.known = {**checkout.known, key: judges_of(system, runner.judges, key.display_path)}
             part = SuitePart.from_executions(key, system.total, executions, secrets=system.secret_variables)
             run.items[Item(key.display_path, key.variant)] = ItemResult(part, "passed", 0.0)
-            for entry in (each for execution in executions for each in execution.entries if asked.records):
+            for entry in (each for execution in executions for each in execution.entries if judging.records):
                 run.judgements.add(judgements_of(system.path), entry)
         return runner.judges.list_pending().text(Path.cwd()) if options.judge == "defer" else ""
     finally:

@@ -140,6 +140,7 @@ def test_a_bad_value_of_a_command_is_named_as_it_was_typed(
     command: str, spelling: str, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     value, message = BAD[name]
+    message = f"found {value!r}, expected one of" if OPTIONS[name].choices else message
     assert main([*command.split(), *REQUIRED[command], f"{spelling}={value}"]) == 2
     (error,) = capsys.readouterr().err.splitlines()
     assert error.startswith(f"{spelling}: {message}")
