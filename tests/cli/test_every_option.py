@@ -181,7 +181,7 @@ LINES = [
     Line("review s.eval.yaml --draw=uncertain --serve --port=99999", 2, "--port"),
     Line("schema results", 0, "properties"),
     Line("score s.eval.yaml --executor=processes:1 --predictions=answers.json --report=x.json -v", 0, "2 passed"),
-    Line("score s.eval.yaml --judge=replay --concurrency=2 --budget=calls=1 --cache=c.sqlite3", 0, "2 passed"),
+    Line("score s.eval.yaml --judge=replay --concurrency=2 --budget=calls=1 --cache=c.sqlite3", 0, "1 gate passed"),
     Line("validate s.eval.yaml", 0, "no fault in 2 cases"),
 ]
 
