@@ -190,6 +190,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.core.wording import (
         MOST_LISTED,
         LogWriter,
+        all_visible,
         as_line,
         call_text,
         closest,
@@ -462,6 +463,7 @@ _HOMES = {
         "html_table",
         "interval",
         "is_cut",
+        "all_visible",
         "is_visible",
         "joined_lines",
         "limit",

@@ -198,6 +198,11 @@ def is_visible(character: str) -> bool:
     return character.isprintable() and character not in _BLANK
 
 
+def all_visible(text: str) -> bool:
+    """Return whether people see all characters of a text."""
+    return text.isprintable() and (text.isascii() or _ANY_BLANK.search(text) is None)
+
+
 def printable(text: str, *, lines: bool = False) -> str:
     r"""Escape what a terminal would obey instead of show, and what people would not see.
 
@@ -212,7 +217,7 @@ def printable(text: str, *, lines: bool = False) -> str:
     line = text
     for mark in layout:
         line = line.replace(mark, "")
-    if line.isprintable() and (line.isascii() or _ANY_BLANK.search(line) is None):
+    if all_visible(line):
         return text
     return "".join(
         each if each in layout or is_visible(each) else each.encode("unicode_escape").decode("ascii") for each in text

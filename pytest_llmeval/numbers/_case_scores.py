@@ -1,7 +1,7 @@
 """Results of single cases, read from the columns of all cases."""
 
 import math
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, ItemsView, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, overload
 
@@ -76,11 +76,9 @@ class PackedColumns(Mapping[str, "FloatArray"]):
 
     def at(self, name: str, row: int) -> float:
         """Return one number of a column."""
-        import numpy as np
-
         column = self._columns[name]
-        number = float(column[row])
-        return np.nan if number == _NOTHING and column.dtype == np.int8 else number
+        number = column.item(row)
+        return math.nan if number == _NOTHING and column.dtype.kind == "i" else float(number)
 
 
 class ScoreColumns(Struct, frozen=True):
@@ -133,11 +131,24 @@ class CaseScores(Mapping[str, float | None]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
+    def items(self) -> ItemsView[str, float | None]:
+        """Return all names with their scores, each read once."""
+        columns, row, labels = self._columns, self._row, self._labels
+        scores: dict[str, float | None] = {}
+        for name, label in columns.owner.items():
+            if label in labels:
+                score = columns.scores.at(name, row)
+                if math.isfinite(score):
+                    scores[name] = score
+                elif name not in columns.of_family:
+                    scores[name] = None
+        return scores.items()
+
     def __repr__(self) -> str:
-        return repr(dict(self))
+        return repr(dict(self.items()))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return dict, (dict(self),)  # a copy needs none of the other cases
+        return dict, (dict(self.items()),)  # a copy needs none of the other cases
 
 
 class CaseResults(Sequence[CaseResult]):

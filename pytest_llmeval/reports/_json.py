@@ -5,7 +5,7 @@ intervals, which metrics the tables of evaluators show, tables with a column per
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING as NO_DEFAULT
 from dataclasses import field, fields, is_dataclass, make_dataclass
 from functools import cache, reduce
@@ -18,7 +18,7 @@ from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origi
 import msgspec
 from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, structs
 
-from pytest_llmeval.core import CaseRecord, Fault, Result, SuiteError, WrittenField, is_visible
+from pytest_llmeval.core import CaseRecord, Fault, Result, SuiteError, WrittenField, all_visible, is_visible
 from pytest_llmeval.data import Document, check, describe, load_json, looks_like_suite, write_text
 from pytest_llmeval.numbers import summarize
 from pytest_llmeval.reports._form import (
@@ -99,37 +99,88 @@ def published(value: Any) -> Any:
         return {name: published(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
         return [published(each) for each in value]
-    return dict(_written_fields(value)) if is_form(type(value)) else value
+    return {name: published(each) for name, each in _fields_of(value).items()} if is_form(type(value)) else value
 
 
 def published_without(form: Any, key: str) -> dict[str, Any]:
     """Return a part of the form as JSON data, without one of its keys."""
-    return dict(_written_fields(form, key))
+    return {name: published(value) for name, value in _fields_of(form).items() if name != key}
 
 
-def _written_fields(form: Any, left_out_key: str = "") -> Iterator[tuple[str, Any]]:
-    kind: Any = type(form)
+@cache
+def _declared_fields(kind: Any) -> tuple[Sequence[tuple[str, FormField, WrittenField]], Sequence[FormField]]:
+    """Return the fields of a form with key and time of writing, and those that are written together."""
     declared = form_fields(kind)
     together = [each for each in declared.values() if each.written is WrittenField.TOGETHER]
+    return [(key, each, each.written) for key, each in declared.items()], together
+
+
+def _fields_of(form: Any) -> dict[str, Any]:
+    """Return by key what is written of a form."""
+    kind: Any = type(form)
+    declared, together = _declared_fields(kind)
     lacks_all = all(each.lacks(getattr(form, each.name)) for each in together)
-    for key, each in declared.items():
-        if key == left_out_key:
-            continue
+    fields_of: dict[str, Any] = {}
+    for key, each, written in declared:
         value = getattr(form, each.name)
-        left_out = lacks_all if each.written is WrittenField.TOGETHER else each.written is WrittenField.IF_KNOWN
+        left_out = lacks_all if written is WrittenField.TOGETHER else written is WrittenField.IF_KNOWN
         if not left_out or not each.lacks(value):
-            yield key, published(value)
+            fields_of[key] = value
+    return fields_of
 
 
 def to_json(report: RunReport) -> dict[str, Any]:
     """Return the report as JSON data."""
-    return dict(_written_fields(report))
+    data: dict[str, Any] = published(report)
+    return data
 
 
-def write_data(data: Mapping[str, Any], path: Path) -> None:
-    """Stream JSON data to a file; lone surrogates are written as escapes."""
-    encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, indent=1)
-    write_text(path, visible_json(chain(encoder.iterencode(data), ["\n"])))
+def write_data(data: Any, path: Path) -> None:
+    """Stream JSON data, or a form, to a file; lone surrogates are written as escapes."""
+    write_text(path, chain(_indented(data), ["\n"]))
+
+
+_WHOLE: Final = 4
+"""Levels of a report down to its cases: what is above is written piece by piece, so that it is never in memory."""
+
+
+def _level(value: Any) -> Any:
+    """Return a value with its first level as JSON has it, for the encoder, which asks again for the next level."""
+    if isinstance(value, Mapping):
+        return dict(value.items())
+    if is_form(type(value)):
+        return _fields_of(value)
+    raise TypeError(f"found {describe(value)}, expected JSON data")
+
+
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_level)
+_SLOW_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, indent=1, default=_level)
+
+
+def _indented(value: Any, level: int = 0) -> Iterator[str]:
+    """Yield JSON text as `_SLOW_ENCODER` writes it, whose loops are in Python."""
+    line = "\n" + " " * level
+    if level < _WHOLE and (is_form(type(value)) or isinstance(value, Mapping)):
+        value = _level(value)
+    if level == _WHOLE or not value or not isinstance(value, dict | list | tuple):
+        yield _indented_text(value).replace("\n", line)
+        return
+    is_mapping = isinstance(value, dict)
+    parts = value.items() if isinstance(value, dict) else (("", each) for each in value)
+    start = "{" if is_mapping else "["
+    for key, part in parts:
+        yield f"{start}{line} {f'{visible_json(_ENCODER.encode(key))}: ' if is_mapping else ''}"
+        yield from _indented(part, level + 1)
+        start = ","
+    yield f"{line}{'}' if is_mapping else ']'}"
+
+
+def _indented_text(value: Any) -> str:
+    text = visible_json(_ENCODER.encode(value))
+    try:
+        return msgspec.json.format(text, indent=1)
+    except msgspec.DecodeError:  # half of a surrogate pair
+        return visible_json(_SLOW_ENCODER.encode(value))
 
 
 _METRIC: Final = ("value", "low", "high", "scored", "errored", "missing")
@@ -340,19 +391,17 @@ def _table(table: FilledTable) -> FilledTable:
     return structs.replace(table, names=max(1, names), is_matrix=bool(table.cases))
 
 
-def visible_json(chunks: Iterable[str]) -> Iterator[str]:
-    r"""Yield pieces of JSON text with escapes for characters that terminals obey or people do not see.
+def visible_json(text: str) -> str:
+    r"""Return JSON text with escapes for characters that terminals obey or people do not see.
 
-    >>> "".join(visible_json(['["a', '\u202e', 'b"]\n']))
+    >>> visible_json('["a\u202eb"]\n')
     '["a\\u202eb"]\n'
     """
-    for chunk in chunks:
-        if chunk.isascii() and "\x7f" not in chunk:
-            yield chunk
-        else:
-            yield "".join(each if each == "\n" or is_visible(each) else json.dumps(each)[1:-1] for each in chunk)
+    if all_visible(text.replace("\n", "")):
+        return text
+    return "".join(each if each == "\n" or is_visible(each) else json.dumps(each)[1:-1] for each in text)
 
 
 def write_json(report: RunReport, path: Path) -> None:
     """Write the report to a file."""
-    write_data(to_json(report), path)
+    write_data(report, path)

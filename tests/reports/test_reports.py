@@ -11,7 +11,7 @@ from msgspec import structs
 from wcwidth import wcswidth
 
 from pytest_llmeval import Case, Observation, get_evaluator, score
-from pytest_llmeval.core import CaseRecord
+from pytest_llmeval.core import CaseRecord, is_visible
 from pytest_llmeval.numbers import summarize
 from pytest_llmeval.reports import (
     KindOutcome,
@@ -24,7 +24,7 @@ from pytest_llmeval.reports import (
     to_json,
     write_reports,
 )
-from pytest_llmeval.reports._json import write_json
+from pytest_llmeval.reports._json import write_data, write_json
 from pytest_llmeval.reports._markdown import append_markdown, to_markdown, write_markdown
 
 EVALUATORS = {"text": get_evaluator("text", metrics=["exact_match", "f1"])}
@@ -127,6 +127,22 @@ def test_the_json_file_is_strict_json_in_full_precision(tmp_path: Path) -> None:
     data = json.loads(written, parse_constant=lambda name: pytest.fail(f"found {name}"))
     assert data["suites"][0]["cases"][0]["metrics"]["f1"] == 1 / 3
     assert data["suites"][0]["cases"][0]["duration_s"] == 0.001235
+
+
+@pytest.mark.parametrize("levels", range(7))
+def test_json_reports_are_indented_as_by_the_standard_library(tmp_path: Path, levels: int) -> None:
+    data: Any = {
+        "numbers": [1e-8, 1e16, -0.0, 1 / 3, 10**30, True, None],
+        "empty": [{}, [], "", ()],
+        "東京 \u202e\u3164\U000e0001": '\x7f\x1b\n\t"\\ é 你好\u3000',
+        "half": ["\ud83d", {"\udc00": 1}],
+    }
+    for level in range(levels):
+        data = {"a": data} if level % 2 else [data, 1]
+    write_data(data, tmp_path / "r.json")
+    expected = json.dumps(data, ensure_ascii=False, indent=1) + "\n"
+    escaped = (each if each == "\n" or is_visible(each) else json.dumps(each)[1:-1] for each in expected)
+    assert (tmp_path / "r.json").read_bytes().decode() == "".join(escaped)
 
 
 def test_lone_surrogates_survive_as_json_escapes(tmp_path: Path) -> None:
