@@ -113,6 +113,11 @@ def begin_media(store: MediaStore, limits: MediaLimits | None = None) -> None:
     _SHELF.counted, _SHELF.size = set(), 0
 
 
+def knows_media() -> bool:
+    """Return whether this process has met any medium."""
+    return bool(_SHELF.known)
+
+
 def largest_medium() -> int:
     """Return the most bytes of one medium."""
     return _SHELF.limits.file

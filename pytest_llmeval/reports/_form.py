@@ -733,6 +733,7 @@ class RunReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
         mutation: Survival of mutants by suite; empty without that option.
         faults: Suite file, relative to pytest's rootdir, to its faults, one line each; sorted by file.
         conclusion: Of results of another runner; ``None`` of other runs.
+        media: SHA-256 of each image, sound and document of the cases to its file, relative to pytest's rootdir.
     """
 
     schema_version: Annotated[int, WrittenField.ALWAYS] = SCHEMA_VERSION
@@ -742,6 +743,7 @@ class RunReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
     mutation: Sequence[Survival] = ()
     faults: Mapping[str, Sequence[str]] = field(default_factory=dict)
     conclusion: Conclusion | None = None
+    media: Mapping[str, str] = field(default_factory=dict)
 
     COMPUTED: ClassVar = {"money": "suites"}
 

@@ -27,8 +27,10 @@ from pytest_llmeval.core import (
     SuiteError,
     counted,
     fault_of,
+    knows_media,
     number,
 )
+from pytest_llmeval.data import MediaFolder
 from pytest_llmeval.judges import PanelSpec
 from pytest_llmeval.numbers import CascadeUse, Money, Table, money_of, usage_report
 from pytest_llmeval.reports import (
@@ -47,6 +49,7 @@ from pytest_llmeval.reports import (
     fill_tables,
     gate_verdicts,
     join_tables,
+    media_paths,
     suite_report,
     systems_report,
     worst_cases,
@@ -110,11 +113,14 @@ def report(judged: Judged, scope: RunScope) -> Reported:
             compared += [systems] if systems is not None else []
     commit = scope.stamp.commit
     origin = origin_of(scope.suites.root, os.environ) if commit else ()
+    root = scope.suites.root
+    has_media = knows_media() or MediaFolder(root).folder.is_dir()
     run = RunReport(
         run=RunStart(iso_time(scope.run), round(scope.run.duration, 3), __version__, commit, *origin),
         suites=[each for _, each in reported],
         faults=dict(sorted(scope.run.faults.items())),
         systems=compared,
+        media=media_paths((each for _, each in reported), root) if has_media else {},
     )
     if failures:
         judged = structs.replace(judged, suites=[each for each, _ in reported])

@@ -75,6 +75,11 @@ def test_contents_that_targets_make_are_kept_recorded_by_digest_and_replayed(pro
     (row,) = map(json.loads, (project.path / "r.jsonl").read_text(encoding="utf-8").splitlines())
     assert row["prediction"] == {"answer": form, "note": "drawn"}
     assert ran.suites["s"]["cases"][0]["expected"] == form
+    written_report = json.loads((project.path / "report.json").read_text(encoding="utf-8"))
+    assert written_report["media"] == {
+        sha256(png()).hexdigest(): "in.png",
+        DIGEST: "want/out.png",
+    }
 
 
 def test_shards_carry_what_was_made_to_where_they_are_merged(

@@ -18,6 +18,7 @@ from pytest_llmeval.data import write_text
 from pytest_llmeval.reports._form import FAILING, CaseReport, RunReport, RunVerdict, SuiteReport
 from pytest_llmeval.reports._json import completed, is_form, published
 from pytest_llmeval.reports._making import counts_of
+from pytest_llmeval.reports._media_paths import values_of
 from pytest_llmeval.reports.html._data import (
     PageRun,
     ViewTexts,
@@ -87,7 +88,7 @@ def to_page(
     size = _size(pieces)
     note = lacking or (f"this page has {size / _MEGABYTE:.0f} MB" if size >= warn_from else "")
     head["note"] = note
-    values = (values for run in runs for suite in run.report.suites for values in map(_values, suite.cases))
+    values = (values for run in runs for suite in run.report.suites for values in map(values_of, suite.cases))
     media = PageMedia(values, folder)
     head |= {"media": media.places} if media.places else {}
     pieces += [_Piece(*embedded) for embedded in media.embedded]
@@ -112,11 +113,6 @@ def _title(run: RunReport) -> str:
     names = list(dict.fromkeys(suite.base_name for suite in run.suites))
     named = ", ".join(names) if 0 < len(names) <= _MOST_NAMED else counted(len(names), "suite")
     return f"{_WORDS[run.verdict]}: {named}"
-
-
-def _values(case: CaseReport) -> Sequence[Any]:
-    """Return what may hold media in a case."""
-    return [case.input, case.expected, case.prediction, *(answer.value for answer in case.several)]
 
 
 def _fitting(runs: Sequence[PageRun], limit: int) -> tuple[dict[str, Any], list[_Piece], str]:
