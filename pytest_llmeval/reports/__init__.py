@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.reports._tables import Line, Point, SystemsReport, TextTable, Timeline
     from pytest_llmeval.reports._terminal import agent_lines, gate_line, render
     from pytest_llmeval.reports.html._data import PageRun
+    from pytest_llmeval.reports.html._media import PageMedia
     from pytest_llmeval.reports.html._page import rendered_page, to_page
     from pytest_llmeval.reports.html._site import ListedRun, list_report, to_index
 
@@ -162,6 +163,7 @@ _HOMES = {
         "render",
     ),
     "html._data": ("PageRun",),
+    "html._media": ("PageMedia",),
     "html._page": (
         "rendered_page",
         "to_page",

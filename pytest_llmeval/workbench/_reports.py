@@ -9,8 +9,17 @@ from msgspec import structs
 
 from pytest_llmeval.baselines import failures_file, read_failures, write_failures
 from pytest_llmeval.cli import OPTIONS, CommandResult, add_options, count, write_text
-from pytest_llmeval.core import Fault, LlmevalError, OptionError, SuiteError, counted, suggest, unknown_name
-from pytest_llmeval.data import display_path
+from pytest_llmeval.core import (
+    Fault,
+    LlmevalError,
+    OptionError,
+    SuiteError,
+    begin_media,
+    counted,
+    suggest,
+    unknown_name,
+)
+from pytest_llmeval.data import MediaFolder, display_path
 from pytest_llmeval.reports import (
     CaseReport,
     Changes,
@@ -146,7 +155,8 @@ def _html(options: Namespace) -> CommandResult:
     if any(path.is_dir() for path in options.reports):
         return _site(options)
     output = options.output or options.reports[0].with_suffix(".html")
-    page = to_page(page_runs(options.reports, options.baseline))
+    begin_media(MediaFolder(Path.cwd()))
+    page = to_page(page_runs(options.reports, options.baseline), folder=output.absolute().parent)
     write_text(output, [page.html])
     lines = [f"wrote {output}", *([f"{output}: {page.note}"] if page.note else [])]
     return CommandResult(0, {"written": [str(output)], "note": page.note}, lines)
@@ -156,6 +166,7 @@ def _site(options: Namespace) -> CommandResult:
     """Write the pages of a folder of reports; pages that are newer than their report stay."""
     if len(options.reports) > 1 or options.baseline is not None:
         raise OptionError("a folder of reports stands alone: leave out --baseline and the other reports")
+    begin_media(MediaFolder(Path.cwd()))
     (root,) = options.reports
     site = options.output or root / "site"
     faults: list[str] = []
@@ -188,7 +199,7 @@ def _write_page(page: Path, report: Path) -> bool:
     """Write the page of a report unless it is newer; return whether it was written."""
     if page.exists() and page.stat().st_mtime_ns > report.stat().st_mtime_ns:
         return False
-    html = to_page([PageRun("", read_report(report))]).html
+    html = to_page([PageRun("", read_report(report))], folder=page.absolute().parent).html
     page.parent.mkdir(parents=True, exist_ok=True)
     write_text(page, [html])
     return True

@@ -15,8 +15,18 @@ from typing import Any, get_args
 from msgspec import Struct, to_builtins
 
 from pytest_llmeval.cli import OPTIONS, CommandResult, add_options, count, say, write_text
-from pytest_llmeval.core import LlmevalError, Observation, SuiteError, Totals, counted, decode, listed, number
-from pytest_llmeval.data import rewrite
+from pytest_llmeval.core import (
+    LlmevalError,
+    Observation,
+    SuiteError,
+    Totals,
+    begin_media,
+    counted,
+    decode,
+    listed,
+    number,
+)
+from pytest_llmeval.data import MediaFolder, rewrite
 from pytest_llmeval.evaluators import (
     SCALES,
     HumanLabel,
@@ -25,7 +35,7 @@ from pytest_llmeval.evaluators import (
     read_labels,
     unit_moments,
 )
-from pytest_llmeval.reports import RunReport, SuiteReport, rendered_page
+from pytest_llmeval.reports import PageMedia, RunReport, SuiteReport, rendered_page
 from pytest_llmeval.services import masked, secret_values
 from pytest_llmeval.workbench._console import refuse_input
 from pytest_llmeval.workbench.reviews._items import FAILED, Review, ReviewItem, read_answers, review_items, review_of
@@ -48,7 +58,13 @@ from pytest_llmeval.workbench.reviews.modes import (
 
 
 def review_page(
-    review: Review, annotator: str = "", *, served: bool = False, book: ModeBook | None = None, run: str = ""
+    review: Review,
+    annotator: str = "",
+    *,
+    served: bool = False,
+    book: ModeBook | None = None,
+    run: str = "",
+    folder: Path | None = None,
 ) -> str:
     """Return the page of a review.
 
@@ -58,9 +74,11 @@ def review_page(
         served: Whether labels are sent to the server that the page came from, and kept by it.
         book: The failure modes that are known; ``None``: the page asks for labels alone.
         run: When the run began that is reviewed.
+        folder: Of the page, from which large images, sounds and documents are linked; ``None`` links none.
     """
+    media = PageMedia((item.media for item in review.items), folder)
     assets = files("pytest_llmeval.workbench.reviews") / "assets"
-    shared = files("pytest_llmeval.reports.html") / "assets" / "dom.js"
+    shared = [files("pytest_llmeval.reports.html") / "assets" / name for name in ("dom.js", "media.js")]
     data = {
         "review": review.id,
         "scale": review.scale,
@@ -70,6 +88,7 @@ def review_page(
         "served": served,
         "total": review.total,
         "items": [_item(each, modes=book is not None) for each in review.items],
+        "media": media.places,
     }
     if book is not None:
         data["modes"] = list(book.names)
@@ -79,9 +98,10 @@ def review_page(
         assets,
         "review.html.jinja",
         "review.css",
-        [shared, assets / "labels.js", assets / "modes.js", assets / "review.js"],
+        [*shared, assets / "labels.js", assets / "modes.js", assets / "review.js"],
         masked(data, secret_values()),
         served=served,
+        pieces=media.embedded,
     )
 
 
@@ -102,6 +122,7 @@ def _item(item: ReviewItem, *, modes: bool) -> dict[str, Any]:
         "question": item.question,
         "answer": item.answer,
         "reference": item.reference,
+        "media": item.media,
         "more": [[name, text] for name, text in item.more.items()],
     }
 
@@ -308,6 +329,7 @@ def _review(options: Namespace) -> int | CommandResult:
     refuse_input(options.output, options.report)
     if options.modes is not None and options.scale == "1-5":
         raise LlmevalError("--scale: found '1-5' with --modes, expected 'yesno': digits are the keys of modes")
+    begin_media(MediaFolder(Path.cwd()))
     report = read_answers(options.report, options.predictions)
     try:
         suites = _suites(report, options.suite)
@@ -353,7 +375,7 @@ def _suites(report: RunReport, name: str | None) -> list[SuiteReport]:
 def _write(review: Review, options: Namespace, run: str) -> CommandResult:
     output = options.output or options.report.with_suffix(".review.html")
     book = None if options.modes is None else NoteFile(review, output, options.modes).book()
-    write_text(output, [review_page(review, options.annotator, book=book, run=run)])
+    write_text(output, [review_page(review, options.annotator, book=book, run=run, folder=output.absolute().parent)])
     data = {"written": [str(output)], "answers": len(review.items), "total": review.total}
     return CommandResult(0, data, [f"wrote {output}: {len(review.items)} of {counted(review.total, 'answer')}"])
 

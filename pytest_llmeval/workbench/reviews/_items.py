@@ -18,8 +18,12 @@ from pytest_llmeval.core import (
     ShownPrints,
     answer_print,
     counted,
+    described_media,
     grouped,
     is_cut,
+    is_media,
+    media_in,
+    media_line,
     shown_prints,
     shown_text,
     suggest,
@@ -56,6 +60,7 @@ class ReviewItem(Struct, frozen=True):
         answer: The answer.
         reference: The right answer; empty where there is none.
         more: What else is shown, such as passages, by name.
+        media: The images, sounds and documents of ``question``, ``reference`` and ``answer``.
         scores: What judges gave it, from 0 to 1.
         near: How near its scores are to the limits of gates, from 0 to 1.
         probability: With which it was picked.
@@ -72,6 +77,7 @@ class ReviewItem(Struct, frozen=True):
     answer: str
     reference: str = ""
     more: Mapping[str, str] = {}
+    media: Mapping[str, Sequence[Any]] = {}
     scores: tuple[float, ...] = ()
     near: float = 0.0
     probability: float = 1.0
@@ -317,14 +323,24 @@ def _step_lines(part: Any) -> str:
 def _item(case: CaseReport, fields: Mapping[str, str], answer: Any, more: Mapping[str, str]) -> ReviewItem:
     case_input = case.input
     question = case_input.get("question", case_input) if isinstance(case_input, Mapping) else case_input
+    expected = _expected(case.expected)
+    values = {"question": case_input, "reference": expected, "answer": answer}
     return ReviewItem(
         shown_prints(fields, case_input, answer),
         (case.id,),
-        fields.get("question") or shown_text(question),
-        fields.get("answer", shown_text(answer)),
-        fields.get("reference") or shown_text(_expected(case.expected)),
+        _readable_text(fields.get("question") or None, question),
+        _readable_text(fields.get("answer"), answer),
+        _readable_text(fields.get("reference") or None, expected),
         more,
+        {name: list(media_in(value)) for name, value in values.items()},
     )
+
+
+def _readable_text(text: str | None, value: Any) -> str:
+    """Return the text that a judge was shown, or else a value; of a medium, a line about it."""
+    if is_media(value):
+        return media_line(value)
+    return shown_text(described_media(value)) if text is None else text
 
 
 def _expected(expected: Any) -> Any:

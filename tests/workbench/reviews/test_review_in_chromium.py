@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 from axe_selenium_python import Axe
-from pages import Browser, answered, lines, review
+from pages import Browser, answered, case, lines, review
+from pictures import PDF, in_memory, png
 from selenium.webdriver.support.ui import WebDriverWait
 
+from pytest_llmeval import Media
+from pytest_llmeval.core import form_of, media_line
 from pytest_llmeval.evaluators import read_labels
 from pytest_llmeval.workbench.reviews import _command as review_module
 from pytest_llmeval.workbench.reviews._command import review_page
@@ -263,3 +266,24 @@ def test_no_part_makes_markup_of_text_or_names_an_address(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     forbidden = r"innerHTML|outerHTML|insertAdjacent|document\.write|\beval\b|new Function|https?:|@import|url\("
     assert re.findall(forbidden, text) == []
+
+
+@pytest.mark.usefixtures(in_memory.__name__)
+def test_pictures_are_shown_below_their_texts_with_their_difference(browser: Browser, tmp_path: Path) -> None:
+    (tmp_path / "manual.pdf").write_bytes(PDF)
+    red, green = (form_of(Media(data=png(16, 12, color))) for color in ((255, 0, 0), (0, 255, 0)))
+    document = form_of(Media.from_path(tmp_path / "manual.pdf"))
+    asked = {"question": "Draw it as in the manual.", "manual": document}
+    path = tmp_path / "review.html"
+    found = review(tmp_path, case("a", "passed", input=asked, expected=red, prediction=green))
+    path.write_text(review_page(found, "Ana", folder=tmp_path), encoding="utf-8")
+    assert "img-src" not in path.read_text(encoding="utf-8")
+    browser.open(path)
+    reload(browser, "#count", before="localStorage.clear()")
+    browser.until("document.querySelectorAll('canvas[data-drawn]').length === 3")
+    corner = "[...each.getContext('2d').getImageData(0, 0, 1, 1).data]"
+    corners = browser.run(f"return [...document.querySelectorAll('canvas')].map((each) => {corner})")
+    assert corners == [[255, 0, 0, 255], [0, 255, 0, 255], [255, 255, 0, 255]]
+    assert browser.texts("#text-answer") == [media_line(green)]
+    assert browser.run("return document.querySelector('.medium a').getAttribute('href')") == "manual.pdf"
+    assert browser.complaints() == []

@@ -5,6 +5,11 @@
 
 const head = JSON.parse(document.getElementById("head").textContent);
 
+/** @returns {Object<string, {piece?: string, href?: string}>} Digest to where a content is. */
+function pageMedia() {
+  return head.media || {};
+}
+
 /** Columns of the cases of each entry, once they are unpacked. @type {any[]} */
 const indexes = [];
 /** Case id to place, for each entry that others are compared with. @type {Map<number, Map<string, number>>} */

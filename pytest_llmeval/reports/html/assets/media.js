@@ -20,7 +20,7 @@ function mediumLine(form) {
 
 /** @param {any} form @returns {{piece?: string, href?: string}} Where its content is. */
 function contentOf(form) {
-  return (head.media || {})[form.sha256] || {};
+  return pageMedia()[form.sha256] || {};
 }
 
 /** @param {string} piece @returns {Uint8Array} A content that the page holds. */

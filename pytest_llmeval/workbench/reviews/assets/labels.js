@@ -1,4 +1,15 @@
 const DATA = JSON.parse(document.getElementById("data").textContent);
+
+/** @returns {Object<string, {piece?: string, href?: string}>} Digest to where a content is. */
+function pageMedia() {
+  return DATA.media || {};
+}
+
+/** @param {string} text @returns {string} This page is in English only. */
+function t(text) {
+  return text;
+}
+
 const KEY = `llmeval review ${DATA.review}`;
 
 /** Annotator to entries by number of the item: {label, note, modes, at, done, unsent}. Without a prototype: people are called anything. */

@@ -87,6 +87,11 @@ function passage(title, text, kind = "") {
   return [h("h2", {}, title), h("p", { class: `text ${kind}`.trim(), dir: "auto", id: `text-${kind || title}` }, text)];
 }
 
+/** @param {any[]} forms The images, sounds and documents of a text. @returns {Element|null} */
+function pictured(forms) {
+  return forms.length ? h("div", { class: "media" }, forms.map(drawMedium)) : null;
+}
+
 /** @param {any} label @returns {string} The key that gives it. */
 function keyOf(label) {
   return String(label)[0];
@@ -115,10 +120,12 @@ function itemView() {
   });
   note.addEventListener("change", save);
   return [
-    item.question ? passage("Question", item.question) : null,
-    item.reference ? passage("Right answer", item.reference) : null,
+    item.question ? [passage("Question", item.question), pictured(item.media.question)] : null,
+    item.reference ? [passage("Right answer", item.reference), pictured(item.media.reference)] : null,
     item.more.map(([name, text]) => h("details", { open: Boolean(DATA.modes) }, h("summary", {}, name), h("p", { class: "text", dir: "auto" }, text))),
     passage("Answer to label", item.answer, "answer"),
+    pictured(item.media.answer),
+    drawPictureDifference(item.media.reference, item.media.answer),
     h("fieldset", {}, h("legend", {}, DATA.ask, h("span", {}, ENDS)), choices(entry)),
     h("label", { class: "note" }, DATA.modes ? "What went wrong first " : "Note ", h("kbd", { "aria-hidden": true }, "c"), note),
     DATA.modes ? modesView() : null,
