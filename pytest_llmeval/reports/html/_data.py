@@ -207,7 +207,7 @@ def index_of(cases: Sequence[CaseReport]) -> dict[str, Any]:
     Returns:
         ``ids``, ``reasons`` (their beginnings), ``lines`` (of the file), ``seconds``; ``outcomes``, ``statuses`` (of
         repeats) and each of the ``labels`` as a list of values and an index for each case, -1 for none; ``metrics``,
-        name to scores.
+        name to scores; ``alike``, the number of the failure that a case shares with others, -1 for none.
     """
     names = dict.fromkeys(name for case in cases for name in case.metrics)
     labels = dict.fromkeys(name for case in cases for name in case.labels)
@@ -220,7 +220,15 @@ def index_of(cases: Sequence[CaseReport]) -> dict[str, Any]:
         "statuses": _coded(_status(case) for case in cases),
         "labels": {name: _coded(case.labels.get(name) for case in cases) for name in labels},
         "metrics": {name: [_rounded(case.metrics.get(name)) for case in cases] for name in names},
+        "alike": _equal_failures(cases),
     }
+
+
+def _equal_failures(cases: Sequence[CaseReport]) -> list[int]:
+    keys = [failure_key(case) if case.outcome in BAD else None for case in cases]
+    times = Counter(keys)
+    codes: dict[str, int] = {}
+    return [-1 if key is None or times[key] == 1 else codes.setdefault(key, len(codes)) for key in keys]
 
 
 def overview_texts(case: CaseReport | None) -> ViewTexts:

@@ -34,8 +34,9 @@ async function drawCase(row, group) {
 
 /** @param {Row} row @param {Group} group @returns {Element} Ways to the table, and to the cases before and after. */
 function drawSteps(row, group) {
-  const rows = shownCases.rows.length ? shownCases.rows : sorted(filtered(rowsOf(group), { ...state, case: "" }, mainMetric(group)), state.sort, state.metric || mainMetric(group));
-  const at = rows.findIndex((each) => each.entry === row.entry && each.place === row.place);
+  const same = (each) => each.entry === row.entry && each.place === row.place;
+  const rows = shownCases.rows.some(same) ? shownCases.rows : sorted(filtered(rowsOf(group), { ...state, case: "" }, mainMetric(group)), state.sort, state.metric || mainMetric(group));
+  const at = rows.findIndex(same);
   const step = (to, name, key) =>
     rows[to] && at >= 0 ? h("a", { class: "button", href: linkTo({ case: `${rows[to].entry}/${idOf(rows[to])}` }), "data-step": key, title: t("key {key}", { key }) }, name) : h("span", { class: "button off" }, name);
   return h(

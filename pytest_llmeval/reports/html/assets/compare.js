@@ -4,12 +4,11 @@ const LISTED = 50;
 function drawComparison(group, place) {
   const compared = group.shown.filter((entry) => head.entries[entry].pair !== null);
   if (!compared.length) return [h("p", { class: "empty" }, t("There is nothing to compare with: name a baseline, llmeval html RUN.json --baseline BASE.json."))];
-  const metric = state.metric || mainMetric(group);
-  const broken = (entry) => head.entries[entry].gates.filter((gate) => gate.look === "failed").length;
-  const regressed = (entry) => head.entries[entry].worst?.failing || 0;
-  compared.sort((a, b) => broken(b) - broken(a) || regressed(b) - regressed(a));
-  return compared.flatMap((entry) => {
-    const rows = indexes[entry].ids.map((_, at) => ({ entry, place: at }));
+  const [moved, still] = [compared.filter(hasMoved), compared.filter((entry) => !hasMoved(entry))];
+  moved.sort((a, b) => guiltOf(b) - guiltOf(a));
+  const metric = state.metric || movedMetric(group, moved);
+  const views = moved.flatMap((entry) => {
+    const rows = rowsOfEntry(entry);
     const points = rows.flatMap((row) => {
       const other = counterpart(row);
       const [now, old] = [scoreOf(row, metric), other && scoreOf(other, metric)];
@@ -21,7 +20,7 @@ function drawComparison(group, place) {
         : go({ ...NO_FILTERS, view: "cases", metric, ...around(found, metric) });
     const counts = new Map();
     for (const row of rows) counts.set(changeOf(row, metric), (counts.get(changeOf(row, metric)) || 0) + 1);
-    const chosen = choice(t("Metric"), "metric", state.metric, metricsOf(group).map((each) => [each, each]), (value) => go({ metric: value }), mainMetric(group));
+    const chosen = choice(t("Metric"), "metric", state.metric, metricsOf(group).map((each) => [each, each]), (value) => go({ metric: value }), movedMetric(group, moved));
     return [
       h("section", {}, h("h2", {}, t("{now} against {before}", { now: sourceName(entry), before: sourceName(head.entries[entry].pair) })), drawChangeCounts(counts, place), drawChanges(entry, place)),
       h("section", {}, h("h2", {}, t("Scores of single cases")), h("div", { class: "filters" }, chosen), points.length && !points.some((each) => Math.abs(each.now - each.old) > TIE) ? h("p", { class: "quiet" }, t("unchanged in all {n} cases", { n: points.length })) : points.length ? scatter(points, { lower: lowerIsBetter(entry, metric), names: [t("before"), t("now")], open }) : h("p", { class: "empty" }, t("No case has a score in both runs."))),
@@ -29,6 +28,43 @@ function drawComparison(group, place) {
       drawMoved(rows, metric, ["now passing", "better"], t("Now passing or better"), place),
     ];
   });
+  return [...views, ...still.map(drawUnchanged)];
+}
+
+/** @param {number} entry @returns {Row[]} */
+function rowsOfEntry(entry) {
+  return indexes[entry].ids.map((_, at) => ({ entry, place: at }));
+}
+
+/** @param {number} entry @returns {boolean} Whether a case of a suite has another outcome, another score, or no counterpart. */
+function hasMoved(entry) {
+  const metrics = Object.keys(indexes[entry].metrics);
+  return rowsOfEntry(entry).some((row) => changeOf(row, "") !== "equal" || metrics.some((name) => Math.abs(gainOf(row, name) ?? 0) > TIE));
+}
+
+/** @param {number} entry @returns {number} How much a suite has to do with a run that failed: gates first, then cases that broke. */
+function guiltOf(entry) {
+  const { gates, worst } = head.entries[entry];
+  return 1e9 * gates.filter((gate) => gate.look === "failed").length + 1e3 * (worst?.failing || 0) + (worst?.fell || 0);
+}
+
+/** @param {Group} group @param {number[]} entries @returns {string} The metric of a gate that failed, or else the main one, if cases moved by it; else one by which they did. */
+function movedMetric(group, entries) {
+  const failed = entries.flatMap((entry) => head.entries[entry].gates.filter((gate) => gate.look === "failed").map((gate) => gate.metric));
+  const moved = (name) => entries.some((entry) => rowsOfEntry(entry).some((row) => Math.abs(gainOf(row, name) ?? 0) > TIE));
+  return [...failed, mainMetric(group), ...metricsOf(group)].find((name) => name && moved(name)) || mainMetric(group);
+}
+
+/** @returns {number} The place of the group that has the most to compare. */
+function culpritGroup() {
+  const guilt = groups.map(({ shown }) => Math.max(...shown.map((entry) => (head.entries[entry].pair === null ? -1 : guiltOf(entry)))));
+  return guilt.indexOf(Math.max(...guilt));
+}
+
+/** @param {number} entry @returns {Element} */
+function drawUnchanged(entry) {
+  const names = { now: sourceName(entry), before: sourceName(head.entries[entry].pair) };
+  return h("p", { class: "quiet" }, t("{now} against {before}", names), ": ", t("unchanged in all {n} cases", { n: indexes[entry].ids.length }));
 }
 
 /** @param {Row[]} rows @param {string} metric @returns {{min: string, max: string}} A range that holds the scores of the rows. */

@@ -47,6 +47,7 @@ function filtered(rows, wanted, main) {
       inRange(scoreOf(row, metric), wanted.min, wanted.max) &&
       (!wanted.repeats || decoded(indexes[row.entry].statuses, row.place) === wanted.repeats) &&
       (!wanted.change || isChange(changeOf(row, metric), wanted.change)) &&
+      (!wanted.alike || alikeOf(row) === wanted.alike) &&
       (!cell || (cell.entry === row.entry && cell.ids.has(idOf(row)))) &&
       (!q || holds(row, wanted, q)),
   );
@@ -84,6 +85,31 @@ function urgencyOf(row, metric) {
   const change = counterpart(row) ? changeOf(row, metric) : "";
   if (BAD.has(outcomeOf(row))) return ["regressed", ""].includes(change) ? 0 : 1;
   return ["equal", ""].includes(change) ? 3 : 2;
+}
+
+/** @param {Row} row @returns {string} The failure that a case shares with others of its suite; empty for none. */
+function alikeOf(row) {
+  const code = indexes[row.entry].alike[row.place];
+  return code < 0 ? "" : `${row.entry}.${code}`;
+}
+
+/**
+ * Keep the first of the cases that fail alike and changed alike.
+ * @param {Row[]} rows
+ * @param {string} metric
+ * @returns {Map<Row, number>} The cases that are kept, and how many each stands for.
+ */
+function withoutEqual(rows, metric) {
+  const firsts = new Map();
+  const times = new Map();
+  for (const row of rows) {
+    const alike = alikeOf(row);
+    const key = alike && `${alike} ${urgencyOf(row, metric)}`;
+    const first = (key && firsts.get(key)) || row;
+    if (key) firsts.set(key, first);
+    times.set(first, (times.get(first) || 0) + 1);
+  }
+  return times;
 }
 
 /**

@@ -1,14 +1,14 @@
 /**
  * What the page shows; it is in the address, so that a link shows the same.
  * @typedef {{view: string, suite: number, q: string, outcome: string[], system: string, labels: Object<string, string>,
- *   metric: string, min: string, max: string, change: string, repeats: string, cell: string, sort: string,
+ *   metric: string, min: string, max: string, change: string, repeats: string, cell: string, alike: string, sort: string,
  *   rows: string, case: string}} State
  * @type {State}
  */
 let state;
 
 const VIEWS = ["overview", "numbers", "cases", "comparison", "mutants"];
-const TEXTS = ["q", "system", "metric", "min", "max", "change", "repeats", "cell", "sort", "rows", "case"];
+const TEXTS = ["q", "system", "metric", "min", "max", "change", "repeats", "cell", "alike", "sort", "rows", "case"];
 
 /** @param {string} hash @returns {State} */
 function parseState(hash) {
@@ -38,7 +38,7 @@ function formatState(shown) {
 }
 
 const NO_FILTERS = {
-  q: "", outcome: [], system: "", labels: {}, metric: "", min: "", max: "", change: "", repeats: "", cell: "", case: "",
+  q: "", outcome: [], system: "", labels: {}, metric: "", min: "", max: "", change: "", repeats: "", cell: "", alike: "", case: "",
 };
 
 /** @param {Partial<State>} changes @returns {string} The address that shows something else. */

@@ -126,7 +126,5 @@ function drawStrengths(group) {
 /** @param {Row|null} row @param {string} metric @returns {any} The answer of a system to a case: outcome, score, and how the text begins. */
 function systemAnswer(row, metric) {
   if (!row) return h("span", { class: "quiet" }, t("none"));
-  const excerpt = h("span", { class: "excerpt" });
-  textsOf(row).then((texts) => fill(excerpt, texts.prediction === undefined ? "" : shortText(textOf(predictedPart(texts.prediction))).slice(0, 160)), () => {});
-  return h("a", { href: linkTo({ case: `${row.entry}/${idOf(row)}` }) }, sign(outcomeOf(row)), " ", figure(scoreOf(row, metric), digitsOf(row.entry, metric)), " ", excerpt);
+  return h("a", { href: linkTo({ case: `${row.entry}/${idOf(row)}` }) }, sign(outcomeOf(row)), " ", figure(scoreOf(row, metric), digitsOf(row.entry, metric)), " ", excerptOfCase(row, answerText));
 }

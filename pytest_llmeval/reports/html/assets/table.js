@@ -1,11 +1,13 @@
 const ROW_HEIGHT = 36;
 const SPARE_ROWS = 8;
 const PRINTED_ROWS = 1000;
+const MOST_METRICS = 2;
+const EXCERPT = 160;
 
-/** What the table of cases shows now: its rows, and how to draw those in sight, or on paper. @type {{rows: Row[], draw: () => void, onPaper: boolean}} */
-const shownCases = { rows: [], draw: () => {}, onPaper: false };
+/** What the table of cases shows now: its rows, and how to draw those in sight, or on paper. @type {{rows: Row[], found: Row[], times: Map<Row, number>, draw: () => void, onPaper: boolean}} */
+const shownCases = { rows: [], found: [], times: new Map(), draw: () => {}, onPaper: false };
 
-/** @param {Group} group @returns {any[]} Filters, and the rows that pass them. */
+/** @param {Group} group @returns {any[]} Filters, and the rows that pass them; equal failures are one. */
 function drawCases(group) {
   const main = mainMetric(group);
   const every = rowsOf(group);
@@ -19,9 +21,13 @@ function drawCases(group) {
   const update = () => {
     const metric = state.metric || main;
     const found = sorted(filtered(every, state, main), state.sort, metric);
-    shownCases.rows = bySystems(group) ? uniqueCases(found) : found;
+    const folds = !state.sort && !state.alike && !bySystems(group);
+    shownCases.times = folds ? withoutEqual(found, metric) : new Map();
+    shownCases.rows = bySystems(group) ? uniqueCases(found) : folds ? [...shownCases.times.keys()] : found;
+    shownCases.found = bySystems(group) ? shownCases.rows : found;
     const all = bySystems(group) ? uniqueCases(every).length : every.length;
-    count.textContent = t("{n} of {all} cases", { n: shownCases.rows.length, all });
+    const folded = shownCases.found.length - shownCases.rows.length;
+    count.textContent = t("{n} of {all} cases", { n: shownCases.found.length, all }) + (folded ? t(", equal failures as one") : "");
     rest.textContent = shownCases.rows.length > PRINTED_ROWS ? t("Only the first {n} are printed.", { n: PRINTED_ROWS }) : "";
     grid.setAttribute("aria-rowcount", String(shownCases.rows.length + 1));
     body.style.height = `${shownCases.rows.length * ROW_HEIGHT}px`;
@@ -51,12 +57,12 @@ function uniqueCases(rows) {
 /** @param {Group} group @param {string} main @returns {{name: string, title: string, width: string, kind: string, cell: (row: Row) => any}[]} */
 function columnsOf(group, main) {
   const of = group.shown.length > 1 && !bySystems(group) ? (row) => h("small", { class: "of" }, ` ${systemName(row.entry)}`) : () => null;
-  const id = { name: "@id", title: t("case"), width: "minmax(9rem, 2fr)", kind: "id", cell: (row) => [h("a", { href: linkTo({ case: `${row.entry}/${idOf(row)}` }), "data-case": true }, h("bdi", {}, idOf(row))), of(row)] };
+  const id = { name: "@id", title: t("case"), width: "minmax(9rem, 2fr)", kind: "id", cell: (row) => [h("a", { href: linkTo({ case: `${row.entry}/${idOf(row)}` }), "data-case": true }, h("bdi", {}, idOf(row))), of(row), equalOnes(row)] };
   if (bySystems(group)) {
     return [id, ...group.shown.map((entry) => ({ name: "", title: systemName(entry), width: "minmax(9rem, 3fr)", kind: "answer", cell: (row) => systemAnswer(find(entry, idOf(row)), state.metric || main) }))];
   }
   const chosen = state.metric && state.metric !== main ? state.metric : "";
-  const metrics = [...new Set([main, chosen, ...metricsOf(group)])].filter(Boolean).slice(0, 4);
+  const metrics = [...new Set([main, chosen, ...metricsOf(group)])].filter(Boolean).slice(0, MOST_METRICS);
   const compared = group.shown.some((entry) => head.entries[entry].pair !== null);
   const metric = state.metric || main;
   const columns = [
@@ -66,8 +72,25 @@ function columnsOf(group, main) {
   if (group.shown.length > 1) columns.push({ name: "", title: t("system"), width: "minmax(6rem, 1fr)", kind: "system", cell: (row) => systemName(row.entry) });
   for (const name of metrics) columns.push({ name, title: name, width: "minmax(5.5rem, 0.8fr)", kind: name === metric ? "number first" : "number", cell: (row) => figure(scoreOf(row, name), digitsOf(row.entry, name)) });
   if (compared) columns.push({ name: "@change", title: t("change"), width: "6rem", kind: "number", cell: (row) => changeCell(row, metric) });
-  columns.push({ name: "", title: t("reason"), width: "minmax(8rem, 2fr)", kind: "reason", cell: (row) => indexes[row.entry].reasons[row.place] });
+  columns.push(
+    { name: "", title: t("question"), width: "minmax(8rem, 2fr)", kind: "said", cell: (row) => excerptOfCase(row, (texts) => (texts.input === undefined ? "" : textOf(texts.input))) },
+    { name: "", title: t("answer"), width: "minmax(8rem, 2fr)", kind: "said", cell: (row) => excerptOfCase(row, answerText) },
+    { name: "", title: t("reason"), width: "minmax(8rem, 2fr)", kind: "reason", cell: (row) => indexes[row.entry].reasons[row.place] },
+  );
   return columns;
+}
+
+/** @param {Row} row @returns {Element|null} The way to the cases that fail as this one does. */
+function equalOnes(row) {
+  const more = (shownCases.times.get(row) || 1) - 1;
+  return more ? [" ", h("a", { class: "alike", href: linkTo({ alike: alikeOf(row) }) }, counted(more, "+{n} equal", "+{n} equal"))] : null;
+}
+
+/** @param {Row} row @param {(texts: any) => string} part @returns {Element} The beginning of a text of a case, once it is unpacked. */
+function excerptOfCase(row, part) {
+  const shown = h("span", { class: "excerpt", dir: "auto" });
+  textsOf(row).then((texts) => fill(shown, shortText(part(texts)).slice(0, EXCERPT)), () => {});
+  return shown;
 }
 
 /** @param {Row} row @param {string} metric @returns {any} */

@@ -52,13 +52,13 @@ async function csvOf(rows, group) {
 /** @param {Group} group @returns {Element} Ways to take the filtered cases along. */
 function drawExport(group) {
   const save = async () => {
-    const address = URL.createObjectURL(new Blob([await csvOf(shownCases.rows, group)], { type: "text/csv;charset=utf-8" }));
+    const address = URL.createObjectURL(new Blob([await csvOf(shownCases.found, group)], { type: "text/csv;charset=utf-8" }));
     h("a", { href: address, download: "cases.csv" }).click();
     setTimeout(() => URL.revokeObjectURL(address), 60_000);
   };
   const command = h("div", { class: "rerun" });
   const draw = () => {
-    const nodes = shownCases.rows.map(nodeOf);
+    const nodes = shownCases.found.map(nodeOf);
     const tooMany = nodes.length > MOST_RERUN ? h("p", { class: "quiet" }, t("Filter to at most {n} cases to get the command that runs them again.", { n: MOST_RERUN })) : null;
     fill(command, command.childNodes.length ? null : tooMany || (nodes.length ? drawCommand(`pytest --llmeval ${nodes.join(" ")}`) : null));
   };

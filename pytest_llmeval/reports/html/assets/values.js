@@ -27,6 +27,13 @@ function predictedPart(prediction) {
   return name === undefined ? prediction : prediction[name];
 }
 
+/** @param {any} texts Of a case. @returns {string} The answer as text: of a conversation what was said last. */
+function answerText({ prediction }) {
+  const messages = [prediction, prediction?.messages].find(isConversation);
+  const said = messages?.findLast((each) => each.role === "assistant" && textOf(each.content ?? ""));
+  return said ? textOf(said.content) : prediction === undefined ? "" : textOf(predictedPart(prediction));
+}
+
 /** @param {any} prediction @returns {any} Its answer as text, before its other parts. */
 function drawPrediction(prediction) {
   const answer = predictedPart(prediction);
