@@ -410,6 +410,12 @@ class Registry:
     def register_results_formats(self, tables: "str | Mapping[str, Any]") -> None:
         """Add formats of other runners' results, which ``llmeval gate`` and the source ``results`` read.
 
+        This one reads ``{"tallies": [{"name": "q1", "points": 0.5}]}``::
+
+            points = extend.Scores("", "=points", "points")
+            tally = extend.ResultFormat("tally", "tally 1.0", {"tallies": ("tallies.*",)}, (points,), case="name")
+            registry.register_results_formats({"tally": tally})
+
         Args:
             tables: Name to the table of the format; or the import string of such a mapping, which is imported when
                 results are read.
