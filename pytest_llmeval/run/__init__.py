@@ -27,12 +27,13 @@ if TYPE_CHECKING:
     from pytest_llmeval.run._measuring import MeasuredBlocks, measure_answered, measure_each
     from pytest_llmeval.run._merging import merge_shards
     from pytest_llmeval.run._partial import PartialResult
-    from pytest_llmeval.run._records import SharedRecords
     from pytest_llmeval.run._run_record import Item, ItemResult, RunRecord, SuitePart
     from pytest_llmeval.run._score import (
         Evaluators,
         by_name,
         cases_in_forms,
+        check_divisible,
+        measured_records,
         score,
     )
     from pytest_llmeval.run._scripts import SuiteResult, in_order, run_judged, run_predicted
@@ -128,7 +129,6 @@ _HOMES = {
     ),
     "_merging": ("merge_shards",),
     "_partial": ("PartialResult",),
-    "_records": ("SharedRecords",),
     "_run_record": (
         "Item",
         "ItemResult",
@@ -139,6 +139,8 @@ _HOMES = {
         "Evaluators",
         "by_name",
         "cases_in_forms",
+        "check_divisible",
+        "measured_records",
         "score",
     ),
     "_scripts": (

@@ -118,28 +118,57 @@ def score(
         raise LlmevalError("score: found on with several evaluators, expected it with one")
     if partial and cluster_by is not None:
         raise LlmevalError("score: partial=True with cluster_by: a cluster may have cases in other parts")
-    learned = [metric.learned for each in named.values() for metric in each.describe() if metric.learned]
-    if partial and learned:
-        raise EvaluatorError(
-            f"score: partial=True with {learned[0]} that the judge writes anew for every part: give them as an option"
-        )
+    if partial:
+        check_divisible(named, "score: partial=True")
     listed = cases_in_forms(cases)
     readings = {label: Reading.for_evaluator(each, on, parts or Parts()) for label, each in named.items()}
-    measured: dict[str, Sequence[Observation | Exception | None]] = {}
-    for label, evaluator in list(named.items()):
-        asking = _as_judged(evaluator)
-        if asking is not None and (asks := _whom(asking, judge)) is not None:
-            agreement = _agreement_of(label, asking, asks)
-            both = _measure_asking(asking, agreement, listed, readings[label], asks, max_workers)
-            measured[label] = [own for own, _ in both]
-            if agreement is not None:
-                named[agreement.name] = agreement
-                measured[agreement.name] = [agreed for _, agreed in both]
-    records = list(_records(named, measured, listed, readings))
+    named, records = measured_records(named, listed, readings, judge, max_workers)
     if partial:
         return PartialResult.of(named, records, group_by)
     result = summarize(named, records, group_by=group_by, confidence=confidence, cluster_by=cluster_by)
     return replace(result, answered=listed)
+
+
+def check_divisible(named: Mapping[str, Evaluator], caller: str) -> None:
+    """Refuse evaluators whose judge writes anew for every part of the cases what all of them are measured by.
+
+    Raises:
+        EvaluatorError: There is one.
+    """
+    if learned := [metric.learned for each in named.values() for metric in each.describe() if metric.learned]:
+        raise EvaluatorError(
+            f"{caller} with {learned[0]} that the judge writes anew for every part: give them as an option"
+        )
+
+
+def measured_records(
+    named: Mapping[str, Evaluator],
+    cases: Sequence[Case],
+    readings: Mapping[str, Reading],
+    judge: "Judgeable | Panel | None",
+    max_workers: int,
+) -> tuple[dict[str, Evaluator], list[CaseRecord]]:
+    """Measure cases; return the evaluators with those of the agreement of several judges, and a record of each case.
+
+    Args:
+        named: Label to evaluator.
+        cases: In their JSON forms.
+        readings: Label to what the evaluator reads.
+        judge: Whom evaluators ask that have no model of their own.
+        max_workers: Most calls at a time.
+    """
+    evaluators = dict(named)
+    measured: dict[str, Sequence[Observation | Exception | None]] = {}
+    for label, evaluator in named.items():
+        asking = _as_judged(evaluator)
+        if asking is not None and (asks := _whom(asking, judge)) is not None:
+            agreement = _agreement_of(label, asking, asks)
+            both = _measure_asking(asking, agreement, cases, readings[label], asks, max_workers)
+            measured[label] = [own for own, _ in both]
+            if agreement is not None:
+                evaluators[agreement.name] = agreement
+                measured[agreement.name] = [agreed for _, agreed in both]
+    return evaluators, list(_records(evaluators, measured, cases, readings))
 
 
 def by_name(evaluators: Evaluators, caller: str) -> dict[str, Evaluator]:

@@ -36,11 +36,11 @@ from pytest_llmeval.numbers import summarize
 from pytest_llmeval.run import (
     Evaluators,
     PartialResult,
-    SharedRecords,
     by_name,
     cases_in_forms,
+    check_divisible,
     in_order,
-    measure_each,
+    measured_records,
     run_judged,
     run_predicted,
 )
@@ -48,6 +48,7 @@ from pytest_llmeval.suites import LoadedSuite
 from pytest_llmeval.workbench._console import notes
 
 if TYPE_CHECKING:
+    from pytest_llmeval.judges import Judgeable, Panel
     from pytest_llmeval.reports import RunReport
     from pytest_llmeval.run import Checkout, RunRecord
     from pytest_llmeval.suites import SuiteKey
@@ -64,6 +65,8 @@ def score_stream(
     evaluators: Evaluators,
     cases: Iterable[Case],
     *,
+    judge: "Judgeable | Panel | None" = None,
+    max_workers: int = 8,
     executor: Executor | None = None,
     group_by: Sequence[str] = (),
     confidence: float | None = 0.95,
@@ -80,6 +83,8 @@ def score_stream(
     Args:
         evaluators: One, several of different names, or by name.
         cases: The cases; ids must be unique, which is not checked.
+        judge: Whom evaluators such as `judge` ask, as in `score`: this process asks, for one block after the other.
+        max_workers: Most calls of the judge at a time.
         executor: Measures blocks: of processes, threads, or a cluster. Default: this process. It stays open.
         group_by: Names of labels to group by.
         confidence: Of the intervals; ``None`` leaves them out.
@@ -101,10 +106,16 @@ def score_stream(
     if block < 1 or in_flight < 1:
         raise LlmevalError(f"score_stream: found block={block}, in_flight={in_flight}, expected at least 1")
     named = by_name(evaluators, "score_stream")
-    if judged := [label for label, each in named.items() if each.asks]:
-        raise EvaluatorError(f"score_stream: evaluator {judged[0]!r} asks a judge, expected one that does not")
-    task = _StreamBlock(named, parts or Parts(), tuple(group_by), results is not None)
-    total = PartialResult.of(task.evaluators, (), group_by)
+    judged = [label for label, each in named.items() if each.asks]
+    if judge is None and (lacking := [label for label in judged if not _has_own_model(named[label])]):
+        raise EvaluatorError(
+            f"score_stream: evaluator {lacking[0]!r} asks a judge, expected one: judge='PROVIDER:NAME'"
+        )
+    if judged and executor is not None:
+        raise LlmevalError("score_stream: found an executor and a judge, expected one of them: this process asks")
+    check_divisible(named, "score_stream")
+    task = _StreamBlock(named, parts or Parts(), tuple(group_by), results is not None, judge, max_workers)
+    total = task([])[0]
     blocks: Iterable[_Columns | Sequence[Case]] = in_blocks(cases, block)
     if executor is not None:
         blocks = map(_Columns.from_cases, in_blocks(cases, block))
@@ -119,6 +130,12 @@ def score_stream(
                 writer.write(listed)
             writer.finish()
     return total.result(confidence)
+
+
+def _has_own_model(evaluator: Evaluator) -> bool:
+    from pytest_llmeval.judges import JudgedEvaluator
+
+    return isinstance(evaluator, JudgedEvaluator) and evaluator.own_model is not None
 
 
 _FIELDS = tuple(each.name for each in fields(Case))
@@ -155,22 +172,17 @@ class _StreamBlock:
     parts: Parts
     group_by: Sequence[str]
     with_cases: bool
+    judge: "Judgeable | Panel | None" = None
+    max_workers: int = 1
 
     def __call__(self, block: "_Columns | Sequence[Case]") -> MeasuredBlock:
         cases = cases_in_forms(block.cases() if isinstance(block, _Columns) else block)
-        columns = [
-            measure_each(evaluator, cases, Reading.for_evaluator(evaluator, None, self.parts))
-            for evaluator in self.evaluators.values()
-        ]
-        shared = SharedRecords()
-        records = [
-            shared.record(case, dict(zip(self.evaluators, row, strict=True)))
-            for case, *row in zip(cases, *columns, strict=True)
-        ]
-        partial = PartialResult.of(self.evaluators, records, self.group_by)
+        readings = {label: Reading.for_evaluator(each, None, self.parts) for label, each in self.evaluators.items()}
+        evaluators, records = measured_records(self.evaluators, cases, readings, self.judge, self.max_workers)
+        partial = PartialResult.of(evaluators, records, self.group_by)
         if not self.with_cases:
             return partial, ()
-        return partial, summarize(self.evaluators, records, confidence=None).cases
+        return partial, summarize(evaluators, records, confidence=None).cases
 
 
 class _Sink(Protocol):

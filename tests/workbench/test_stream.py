@@ -19,10 +19,12 @@ from pytest_llmeval import (
     Case,
     Evaluator,
     EvaluatorError,
+    JudgeRequest,
     LlmevalError,
     Metric,
     MissingExtraError,
     Observation,
+    Panel,
     Result,
     Sums,
     get_evaluator,
@@ -261,6 +263,37 @@ def test_wrong_arguments_are_refused(tmp_path: Path) -> None:
         score_stream([], [])
     with pytest.raises(EvaluatorError, match="evaluator 'judge' asks a judge"):
         score_stream(get_evaluator("judge"), [])
+    with pytest.raises(EvaluatorError, match="score_stream with steps that the judge writes anew"):
+        score_stream(get_evaluator("judge", criteria="Short."), [], judge=lambda _: "yes")
+    with ThreadPoolExecutor(1) as pool, pytest.raises(LlmevalError, match="found an executor and a judge"):
+        score_stream(get_evaluator("judge"), [], judge=lambda _: "yes", executor=pool)
+
+
+def test_judges_are_asked_block_by_block_and_give_the_numbers_of_score(tmp_path: Path) -> None:
+    asked: list[int] = []
+
+    def strict(request: JudgeRequest) -> str:
+        asked.append(sum(drawn))
+        return "no" if "x7" in str(request) else "yes"
+
+    drawn: list[int] = []
+
+    def answers() -> Iterator[Case]:
+        for number in range(20):
+            drawn.append(1)
+            yield Case(str(number), "q", "x", f"x{number}", {"kind": "ab"[number % 2]})
+
+    evaluators = [get_evaluator("judge", mode="preference"), TEXT]
+    panel = Panel({"strict": strict, "mild": lambda _: "yes"}, "unanimous")
+    results = tmp_path / "scores.jsonl"
+    streamed = score_stream(evaluators, answers(), judge=panel, group_by=["kind"], block=5, results=results)
+    assert min(asked) == 5
+    assert len(asked) == 20
+    whole = score(evaluators, answers(), ["kind"], judge=panel)
+    assert numbers(streamed) == numbers(whole)
+    assert streamed.metrics["judge_panel_spread"].value == whole.metrics["judge_panel_spread"].value
+    lines = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
+    assert [each["metrics"]["judge_score"] for each in lines] == [float(number != 7) for number in range(20)]
 
 
 def test_parquet_without_its_library_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
