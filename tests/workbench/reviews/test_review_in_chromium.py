@@ -284,6 +284,7 @@ def test_pictures_are_shown_below_their_texts_with_their_difference(browser: Bro
     corner = "[...each.getContext('2d').getImageData(0, 0, 1, 1).data]"
     corners = browser.run(f"return [...document.querySelectorAll('canvas')].map((each) => {corner})")
     assert corners == [[255, 0, 0, 255], [0, 255, 0, 255], [255, 255, 0, 255]]
-    assert browser.texts("#text-answer") == [media_line(green)]
+    assert browser.texts("#media-answer p") == [media_line(green)]
+    assert browser.texts("#text-answer") == []
     assert browser.run("return document.querySelector('.medium a').getAttribute('href')") == "manual.pdf"
     assert browser.complaints() == []

@@ -12,9 +12,16 @@ function mediaIn(value) {
   return isMedium(value) ? [value] : Object.values(value).flatMap(mediaIn);
 }
 
+/** @param {number} bytes @returns {string} A size as the terminal has it, such as 6.3 kB. */
+function sizeText(bytes) {
+  if (bytes < 1e3) return `${bytes} B`;
+  const [factor, unit] = bytes < 1e6 ? [1e3, "kB"] : bytes < 1e9 ? [1e6, "MB"] : [1e9, "GB"];
+  return `${(bytes / factor).toFixed(bytes < 10 * factor ? 1 : 0)} ${unit}`;
+}
+
 /** @param {any} form @returns {string} Type, dimensions, size and digest. */
 function mediumLine(form) {
-  const parts = [form.media, form.width ? `${form.width} x ${form.height}` : null, form.bytes === undefined ? null : `${form.bytes} B`];
+  const parts = [form.media, form.width ? `${form.width} x ${form.height}` : null, form.bytes === undefined ? null : sizeText(form.bytes)];
   return [...parts, form.sha256 ? `sha256 ${form.sha256.slice(0, 12)}` : form.url].filter(Boolean).join(", ");
 }
 

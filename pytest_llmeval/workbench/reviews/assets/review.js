@@ -82,14 +82,14 @@ function move(step) {
   draw();
 }
 
-/** @param {string} title @param {string} text @param {string} [kind] @returns {any[]} */
-function passage(title, text, kind = "") {
-  return [h("h2", {}, title), h("p", { class: `text ${kind}`.trim(), dir: "auto", id: `text-${kind || title}` }, text)];
-}
-
-/** @param {any[]} forms The images, sounds and documents of a text. @returns {Element|null} */
-function pictured(forms) {
-  return forms.length ? h("div", { class: "media" }, forms.map(drawMedium)) : null;
+/** @param {string} title @param {string} text @param {any[]} media Of the text. @param {string} [kind] @returns {any[]} */
+function passage(title, text, media, kind = "") {
+  const says = media.length !== 1 || text !== mediumLine(media[0]);
+  return [
+    h("h2", {}, title),
+    says ? h("p", { class: `text ${kind}`.trim(), dir: "auto", id: `text-${kind || title}` }, text) : null,
+    media.length ? h("div", { class: "media", id: `media-${kind || title}` }, media.map(drawMedium)) : null,
+  ];
 }
 
 /** @param {any} label @returns {string} The key that gives it. */
@@ -120,11 +120,10 @@ function itemView() {
   });
   note.addEventListener("change", save);
   return [
-    item.question ? [passage("Question", item.question), pictured(item.media.question)] : null,
-    item.reference ? [passage("Right answer", item.reference), pictured(item.media.reference)] : null,
+    item.question ? passage("Question", item.question, item.media.question) : null,
+    item.reference ? passage("Right answer", item.reference, item.media.reference) : null,
     item.more.map(([name, text]) => h("details", { open: Boolean(DATA.modes) }, h("summary", {}, name), h("p", { class: "text", dir: "auto" }, text))),
-    passage("Answer to label", item.answer, "answer"),
-    pictured(item.media.answer),
+    passage("Answer to label", item.answer, item.media.answer, "answer"),
     drawPictureDifference(item.media.reference, item.media.answer),
     h("fieldset", {}, h("legend", {}, DATA.ask, h("span", {}, ENDS)), choices(entry)),
     h("label", { class: "note" }, DATA.modes ? "What went wrong first " : "Note ", h("kbd", { "aria-hidden": true }, "c"), note),
