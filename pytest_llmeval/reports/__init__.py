@@ -61,7 +61,7 @@ if TYPE_CHECKING:
         worst_cases,
     )
     from pytest_llmeval.reports._markdown import MOST_ROWS, VERDICTS, fall_reason, gate_reason, text
-    from pytest_llmeval.reports._media_paths import media_paths
+    from pytest_llmeval.reports._media_paths import begin_media_of, media_paths
     from pytest_llmeval.reports._mutation import survival_lines
     from pytest_llmeval.reports._overview import MOST_LINES, affected_text, calls_line, run_outcome, uncalibrated_text
     from pytest_llmeval.reports._tables import Line, Point, SystemsReport, TextTable, Timeline
@@ -141,7 +141,7 @@ _HOMES = {
         "gate_reason",
         "text",
     ),
-    "_media_paths": ("media_paths",),
+    "_media_paths": ("begin_media_of", "media_paths"),
     "_mutation": ("survival_lines",),
     "_overview": (
         "MOST_LINES",

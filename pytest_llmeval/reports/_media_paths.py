@@ -1,11 +1,14 @@
 """The media of reported cases, and their files."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_llmeval.core import MediaError, media_in, media_of
-from pytest_llmeval.reports._form import CaseReport, SuiteReport
+from msgspec import Struct
+
+from pytest_llmeval.core import MediaError, begin_media, media_in, media_of
+from pytest_llmeval.data import MediaFolder
+from pytest_llmeval.reports._form import CaseReport, RunReport, SuiteReport
 
 
 def values_of(case: CaseReport) -> Sequence[Any]:
@@ -32,3 +35,35 @@ def media_paths(suites: Iterable[SuiteReport], root: Path) -> dict[str, str]:
         if path is not None and path.is_relative_to(root):
             paths[form["sha256"]] = path.relative_to(root).as_posix()
     return paths
+
+
+class _ReportMedia(Struct, frozen=True):
+    """Contents at the paths that reports say, or else in the folder of contents.
+
+    Attributes:
+        folder: Of contents; paths are relative to its root.
+        paths: Digest to path.
+    """
+
+    folder: MediaFolder
+    paths: Mapping[str, str]
+
+    def keep(self, digest: str, data: bytes) -> Path | None:
+        """Return the file of a content, which is written if it is not there; ``None`` if it cannot be written."""
+        return self.folder.keep(digest, data)
+
+    def find(self, digest: str) -> Path | None:
+        """Return the file of a content; ``None`` if it is not below the root."""
+        path = (self.folder.root / self.paths.get(digest, "")).resolve()
+        return path if path.is_relative_to(self.folder.root) and path.is_file() else self.folder.find(digest)
+
+
+def begin_media_of(reports: Iterable[RunReport], root: Path) -> None:
+    """Find the contents of media of reports from now on.
+
+    Args:
+        reports: As they were read.
+        root: The folder to which the paths in them are relative.
+    """
+    paths = {digest: path for report in reports for digest, path in report.media.items()}
+    begin_media(_ReportMedia(MediaFolder(root.resolve()), paths))

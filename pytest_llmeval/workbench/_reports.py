@@ -14,12 +14,11 @@ from pytest_llmeval.core import (
     LlmevalError,
     OptionError,
     SuiteError,
-    begin_media,
     counted,
     suggest,
     unknown_name,
 )
-from pytest_llmeval.data import MediaFolder, display_path
+from pytest_llmeval.data import display_path
 from pytest_llmeval.reports import (
     CaseReport,
     Changes,
@@ -27,6 +26,7 @@ from pytest_llmeval.reports import (
     PageRun,
     RunReport,
     SuiteReport,
+    begin_media_of,
     list_report,
     read_report,
     to_index,
@@ -155,7 +155,6 @@ def _html(options: Namespace) -> CommandResult:
     if any(path.is_dir() for path in options.reports):
         return _site(options)
     output = options.output or options.reports[0].with_suffix(".html")
-    begin_media(MediaFolder(Path.cwd()))
     page = to_page(page_runs(options.reports, options.baseline), folder=output.absolute().parent)
     write_text(output, [page.html])
     lines = [f"wrote {output}", *([f"{output}: {page.note}"] if page.note else [])]
@@ -166,7 +165,6 @@ def _site(options: Namespace) -> CommandResult:
     """Write the pages of a folder of reports; pages that are newer than their report stay."""
     if len(options.reports) > 1 or options.baseline is not None:
         raise OptionError("a folder of reports stands alone: leave out --baseline and the other reports")
-    begin_media(MediaFolder(Path.cwd()))
     (root,) = options.reports
     site = options.output or root / "site"
     faults: list[str] = []
@@ -199,7 +197,9 @@ def _write_page(page: Path, report: Path) -> bool:
     """Write the page of a report unless it is newer; return whether it was written."""
     if page.exists() and page.stat().st_mtime_ns > report.stat().st_mtime_ns:
         return False
-    html = to_page([PageRun("", read_report(report))], folder=page.absolute().parent).html
+    read = read_report(report)
+    begin_media_of([read], Path.cwd())
+    html = to_page([PageRun("", read)], folder=page.absolute().parent).html
     page.parent.mkdir(parents=True, exist_ok=True)
     write_text(page, [html])
     return True
@@ -213,6 +213,7 @@ def page_runs(reports: Sequence[Path], baseline: Path | None) -> list[PageRun]:
     """
     paths = [*reports, *([] if baseline is None else [baseline])]
     read = [read_report(path) for path in paths]
+    begin_media_of(read, Path.cwd())
     labels = _labels(paths) if len(paths) > 1 else [""]
     first = with_past(read[0], Path.cwd())  # reports name suites from the folder that has their history
     pairs: Sequence[int | None] = ()

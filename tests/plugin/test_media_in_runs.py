@@ -12,6 +12,7 @@ from servers import LlmServer, reply
 
 from pytest_llmeval import Media
 from pytest_llmeval.cli import main
+from pytest_llmeval.core import _media
 
 if TYPE_CHECKING:
     import pytest
@@ -83,7 +84,7 @@ def test_contents_that_targets_make_are_kept_recorded_by_digest_and_replayed(pro
 
 
 def test_shards_carry_what_was_made_to_where_they_are_merged(
-    project: "Project", capsys: "pytest.CaptureFixture[str]"
+    project: "Project", capsys: "pytest.CaptureFixture[str]", monkeypatch: "pytest.MonkeyPatch"
 ) -> None:
     written(project)
     (project.path / "out.png").unlink()
@@ -95,9 +96,24 @@ def test_shards_carry_what_was_made_to_where_they_are_merged(
     kept = project.path / ".llmeval" / "media" / DIGEST
     assert kept.read_bytes() == DRAWN
     kept.unlink()
+    monkeypatch.setattr(_media, "_SHELF", _media._Shelf())  # another process merges
     main(["merge", "1.llmeval", "2.llmeval", "--llmeval-report=merged.json"])
     capsys.readouterr()
     assert kept.read_bytes() == DRAWN
+
+
+def test_pages_of_a_report_have_the_pictures_of_the_run(
+    project: "Project", capsys: "pytest.CaptureFixture[str]", monkeypatch: "pytest.MonkeyPatch"
+) -> None:
+    case = {"id": "a", "input": {"image": {"file": "in.png"}}, "expected": {"file": "out.png"}}
+    written(project).suite("s.eval.yaml", [case], evaluators=[], target="app:draw")
+    assert project.run("--llmeval-texts=all").outcomes("s") == {"a": "passed"}
+    for number, command in enumerate((["html", "report.json"], ["review", "report.json"])):
+        monkeypatch.setattr(_media, "_SHELF", _media._Shelf())  # another process draws
+        assert main([*command, "-o", f"{number}.html"]) == 0
+        page = (project.path / f"{number}.html").read_text(encoding="utf-8")
+        assert [b64encode(content).decode() in page for content in (png(), DRAWN)] == [True, True]
+    capsys.readouterr()
 
 
 def test_judges_are_shown_input_expectation_and_answer_each_with_its_label(judged: Judged) -> None:

@@ -20,13 +20,12 @@ from pytest_llmeval.core import (
     Observation,
     SuiteError,
     Totals,
-    begin_media,
     counted,
     decode,
     listed,
     number,
 )
-from pytest_llmeval.data import MediaFolder, rewrite
+from pytest_llmeval.data import rewrite
 from pytest_llmeval.evaluators import (
     SCALES,
     HumanLabel,
@@ -35,7 +34,7 @@ from pytest_llmeval.evaluators import (
     read_labels,
     unit_moments,
 )
-from pytest_llmeval.reports import PageMedia, RunReport, SuiteReport, rendered_page
+from pytest_llmeval.reports import PageMedia, RunReport, SuiteReport, begin_media_of, rendered_page
 from pytest_llmeval.services import masked, secret_values
 from pytest_llmeval.workbench._console import refuse_input
 from pytest_llmeval.workbench.reviews._items import FAILED, Review, ReviewItem, read_answers, review_items, review_of
@@ -329,8 +328,8 @@ def _review(options: Namespace) -> int | CommandResult:
     refuse_input(options.output, options.report)
     if options.modes is not None and options.scale == "1-5":
         raise LlmevalError("--scale: found '1-5' with --modes, expected 'yesno': digits are the keys of modes")
-    begin_media(MediaFolder(Path.cwd()))
     report = read_answers(options.report, options.predictions)
+    begin_media_of([report], Path.cwd())
     try:
         suites = _suites(report, options.suite)
         if options.labels:
