@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         UnaskedError,
         Usage,
         Verdict,
+        uncounted_media,
     )
     from pytest_llmeval.judges._coordination import Reservation
     from pytest_llmeval.judges._deferral import (
@@ -164,6 +165,7 @@ _HOMES = {
         "UnaskedError",
         "Usage",
         "Verdict",
+        "uncounted_media",
     ),
     "_coordination": ("Reservation",),
     "_deferral": (

@@ -46,22 +46,49 @@ class Message(Struct, frozen=True):
 
 
 _BYTES_PER_TOKEN = 3
-_TILE, _TOKENS_OF_IMAGE, _TOKENS_OF_TILE = 512, 85, 170
 
 
-def sent_tokens(messages: Iterable[Message]) -> int:
-    """Return an estimate of the tokens of messages, rather too high than too low."""
+def sent_tokens(messages: Iterable[Message], model: str = "") -> int:
+    """Return an estimate of the tokens of messages, rather too high than too low.
+
+    Args:
+        messages: What is sent; media for which there is no rule are not counted, see `uncounted_media`.
+        model: ``PROVIDER:NAME``, by whose rule images are counted; default: that of OpenAI.
+    """
     listed = list(messages)
     read = sum(len(message.content.encode(errors="replace")) for message in listed) // _BYTES_PER_TOKEN
-    return read + sum(_image_tokens(medium.form) for message in listed for medium in message.media)
+    forms = [medium.form for message in listed for medium in message.media if "width" in medium.form]
+    image_tokens = _of_anthropic if "anthropic" in model.split(":")[:2] else _of_openai
+    return read + sum(image_tokens(form["width"], form["height"]) for form in forms)
 
 
-def _image_tokens(form: Mapping[str, int]) -> int:
-    """Return the tokens of an image, which OpenAI cuts in tiles; nobody publishes those of sounds and documents."""
-    if "width" not in form:
-        return 0
-    tiles = math.ceil(form["width"] / _TILE) * math.ceil(form["height"] / _TILE)
+def uncounted_media(forms: Iterable[Mapping[str, Any]]) -> int:
+    """Return how many media have tokens of which no provider publishes a rule, or whose size is not known here.
+
+    These are sounds, videos, documents, and images at addresses.
+    """
+    return sum("width" not in form for form in forms)
+
+
+_SQUARE, _SHORT_SIDE, _TILE, _TOKENS_OF_IMAGE, _TOKENS_OF_TILE = 2048, 768, 512, 85, 170
+"""https://platform.openai.com/docs/guides/images-vision#calculating-costs"""
+
+_LONG_SIDE, _PIXELS_OF_TOKEN = 1568, 750
+"""https://docs.anthropic.com/en/docs/build-with-claude/vision#calculate-image-costs"""
+
+
+def _of_openai(width: int, height: int) -> int:
+    """Return the tokens of an image, which is made smaller and cut in tiles."""
+    scale = min(1.0, _SQUARE / max(width, height, 1))
+    scale *= min(1.0, _SHORT_SIDE / (max(min(width, height), 1) * scale))
+    tiles = math.ceil(width * scale / _TILE) * math.ceil(height * scale / _TILE)
     return _TOKENS_OF_IMAGE + _TOKENS_OF_TILE * tiles
+
+
+def _of_anthropic(width: int, height: int) -> int:
+    """Return the tokens of an image, which is made smaller and counted by its pixels."""
+    scale = min(1.0, _LONG_SIDE / max(width, height, 1))
+    return math.ceil(width * scale * height * scale / _PIXELS_OF_TOKEN)
 
 
 class JudgeRequest(Struct, frozen=True):

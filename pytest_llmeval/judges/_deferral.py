@@ -16,7 +16,15 @@ from msgspec.structs import replace
 
 from pytest_llmeval.core import Fault, JudgeError, counted, decode, encode
 from pytest_llmeval.data import display_path, make_working_folder, write_text
-from pytest_llmeval.judges._contract import JudgeReply, JudgeRequest, PendingVerdictError, Stopped, Usage, sent_tokens
+from pytest_llmeval.judges._contract import (
+    JudgeReply,
+    JudgeRequest,
+    PendingVerdictError,
+    Stopped,
+    Usage,
+    sent_tokens,
+    uncounted_media,
+)
 from pytest_llmeval.judges._panel import JurorQuestion
 from pytest_llmeval.judges._service import at_batch_rate, cost_usd
 from pytest_llmeval.judges._spec import Price
@@ -47,6 +55,7 @@ class DeferredRequest(Struct, frozen=True):
         model: ``PROVIDER:NAME``.
         line: What the provider gets.
         sent_tokens: Estimate of the tokens of the question.
+        uncounted: How many media of the question have no part in it.
         written_tokens: Most tokens of the reply; ``None`` where the user sets no limit.
         price: Of the model; ``None`` where none is known.
         expected_of: As in `JudgeRequest`.
@@ -60,6 +69,7 @@ class DeferredRequest(Struct, frozen=True):
     written_tokens: int | None = None
     price: Price | None = None
     expected_of: str | None = None
+    uncounted: int = 0
 
     @property
     def provider(self) -> str:
@@ -281,11 +291,14 @@ class Deferral:
         messages = tuple(replace(each, content=without(each.content, hidden)) for each in request.messages)
         request = replace(request, messages=messages)  # a batch file stays on the disk
         body = dialect.body(request, structured=structured, base=(spec.base_url or dialect.base_url).rstrip("/"))
-        sent = sent_tokens(messages)
+        sent = sent_tokens(messages, juror.model)
+        uncounted = uncounted_media(medium.form for message in messages for medium in message.media)
         line = dialect.batch_line(name, body)
         most = juror.parameters.get("max_tokens")
         written = most if isinstance(most, int) else None
-        return DeferredRequest(name, question.case, juror.model, line, sent, written, juror.price, request.expected_of)
+        return DeferredRequest(
+            name, question.case, juror.model, line, sent, written, juror.price, request.expected_of, uncounted
+        )
 
     @property
     def requests(self) -> Requests:

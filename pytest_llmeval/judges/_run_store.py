@@ -413,7 +413,8 @@ class RunStore:
         Raises:
             BudgetError: Not enough is left.
         """
-        return await self.spending.reserve_call(question.messages, question.juror.largest_call, question.juror.price)
+        juror = question.juror
+        return await self.spending.reserve_call(question.messages, juror.model, juror.largest_call, juror.price)
 
     def settle(self, reservation: "Reservation | None", usage: Usage, cost: float | None) -> None:
         """Replace what was set aside by what was used; where that is not known, all of it counts as used."""
@@ -471,12 +472,17 @@ class Spending:
     working: WorkingCache
 
     async def reserve_call(
-        self, messages: Iterable[Message], parameters: Mapping[str, Any], price: Price | None, calls: int = 1
+        self,
+        messages: Iterable[Message],
+        model: str,
+        parameters: Mapping[str, Any],
+        price: Price | None,
+        calls: int = 1,
     ) -> "Reservation | None":
         """Set the most that calls may cost aside."""
         if not self.budget:
             return None
-        sent = sent_tokens(messages)
+        sent = sent_tokens(messages, model)
         most = parameters.get("max_tokens")
         written = _REPLY_TOKENS if most is None else int(most)
         usd = cost_usd(price, Usage(sent, written)) or 0.0

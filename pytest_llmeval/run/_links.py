@@ -333,7 +333,9 @@ class Budgeted:
             settings = job.suite.conversation
             most = 1 if settings.limit is None else settings.limit
             turns = scripted if settings.user is None else most
-        return await self.store.spending.reserve_call(messages, model.spec.request_parameters(), price, turns)
+        return await self.store.spending.reserve_call(
+            messages, model.spec.model or "", model.spec.request_parameters(), price, turns
+        )
 
     def _settle(self, reservation: "Reservation | None", answers: Answers) -> None:
         cases = [each for each in answers.values() if isinstance(each, Case)]

@@ -111,6 +111,9 @@ def _show_requests(options: Namespace) -> CommandResult:
     cells = [[str(row["model"]), str(row["verdicts"]), str(row["input_tokens"]), _usd(row["cost_usd"])] for row in rows]
     lines = table_lines(cells, "lrrr", ("model", "verdicts", "input tokens", "USD, at least")) if rows else []
     files = [display_path(path, Path.cwd()) for path in sorted(requests.folder.glob("*.jsonl"))]
+    if uncounted := sum(each.uncounted for each in pending):
+        what = "(sounds, documents, addresses) without a rule for tokens: not counted"
+        lines.append(f"{counted(uncounted, 'file')} {what}")
     last = f"{counted(len(pending), 'verdict')} pending" + (f" in {' and '.join(files)}" if pending else "")
     return CommandResult(0, {"pending": len(pending), "models": rows, "files": files}, [*lines, last])
 

@@ -14,6 +14,7 @@ from typing import Any, get_args
 import pytest
 from builders import entry, question
 from msgspec import structs
+from pictures import PDF, in_memory, png
 from project import load_text
 from scripted_judges import ClaimJudge
 
@@ -118,6 +119,17 @@ def test_each_juror_of_a_panel_is_a_call_with_its_own_tokens_and_price(planned: 
     assert (plan.judge.calls, plan.judge.stored) == (6, 0)
     assert plan.judge.tokens.median == 2 * (100 + 300 + 200)
     assert plan.judge.usd.median == pytest.approx(2 * 400e-6)
+
+
+@pytest.mark.usefixtures(in_memory.__name__)
+def test_a_plan_says_how_many_files_it_does_not_count(planned: Planned) -> None:
+    (planned.folder / "a.pdf").write_bytes(PDF)
+    (planned.folder / "a.png").write_bytes(png())
+    files = [{"file": "a.pdf"}, {"file": "a.png"}, {"file": "https://example.org/a.png"}]
+    cases = [{"id": "a", "input": files, "expected": "yes", "prediction": "yes"}]
+    content = {"evaluators": YES_NO, "judge": JUDGE, "cases": cases}
+    suite = load_text(json.dumps(content), planned.folder, root=planned.folder)
+    assert "2 files (sounds, documents, addresses) without a rule for tokens" in planned.lines(planned.plan(suite), 200)
 
 
 def test_planning_makes_no_file(planned: Planned) -> None:

@@ -38,6 +38,7 @@ from pytest_llmeval.judges import (
     is_unsure,
     price_of,
     read_text,
+    uncounted_media,
 )
 from pytest_llmeval.run import (
     Answering,
@@ -74,6 +75,7 @@ _PLACEHOLDER = "an answer that does not exist yet"
 _UNRECORDED_CASES = ("case", "without a recorded prediction: no call, but errors")
 _UNANSWERED = ("case", "with neither a prediction nor a target: no call, but errors")
 _UNRECORDED_VERDICTS = ("verdict", "not recorded: no call, but errors")
+_UNCOUNTED = ("file", "(sounds, documents, addresses) without a rule for tokens: calls are taken to be as stored ones")
 _ASKED_AGAIN = ("further call", "at most, if replies cannot be read and are asked for once more")
 
 
@@ -272,12 +274,18 @@ class Planner:
         if known is None and question.key not in self._counted_keys:
             self._counted_keys.add(question.key)
             tally.modes[question.juror.model, question.question.mode.name] += 1
+            self._count_media(question)
             tally.again += question.question.mode.asks_again
         elif known is not None and known.call is None:
             self._notes[_UNRECORDED_VERDICTS] += 1
         else:
             tally.stored += known is not None
         return known
+
+    def _count_media(self, question: JurorQuestion) -> None:
+        forms = (form for text in question.question.texts.values() for form in getattr(text, "media", ()))
+        if uncounted := uncounted_media(forms):
+            self._notes[_UNCOUNTED] += uncounted
 
     def _add_likely_questions(self, tally: _CallTally, job: Job, prediction: Any, others: Mapping[str, Any]) -> None:
         """Count the questions about answers of which one does not exist yet: they seldom depend on what it says."""

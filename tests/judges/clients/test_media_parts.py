@@ -14,7 +14,7 @@ from pytest_llmeval import JudgeRequest, Media
 from pytest_llmeval.core import JudgeError, form_of
 from pytest_llmeval.data import json_text
 from pytest_llmeval.judges import Message, Mode, Question, ShownMedium
-from pytest_llmeval.judges._contract import sent_tokens
+from pytest_llmeval.judges._contract import sent_tokens, uncounted_media
 from pytest_llmeval.judges._stored_judgement import components, judgement_key
 from pytest_llmeval.judges.clients import as_client
 from pytest_llmeval.judges.questions._modes import render
@@ -129,4 +129,28 @@ def test_the_key_of_a_judgement_depends_on_the_content_and_on_nothing_else() -> 
 
     assert key(png()) == key(png())
     assert all(one != other for one, other in zip(key(png()), key(png(color=(0, 0, 1))), strict=True))
-    assert sent_tokens([Message("user", "", media=(ShownMedium(form_of(Media(data=png(600, 1)))),))]) == 85 + 2 * 170
+
+
+@pytest.mark.parametrize(
+    ("model", "size", "tokens"),
+    [
+        ("openai:m", (600, 1), 85 + 2 * 170),
+        ("openai:m", (1024, 1024), 765),
+        ("openai:m", (2048, 4096), 1105),
+        ("azure:m", (512, 512), 255),
+        ("anthropic:m", (200, 200), 54),
+        ("anthropic:m", (1000, 1000), 1334),
+        ("anthropic:m", (3136, 1568), 1640),
+        ("pydantic-ai:anthropic:m", (200, 200), 54),
+    ],
+)
+def test_images_count_by_the_rule_of_the_provider(model: str, size: tuple[int, int], tokens: int) -> None:
+    form = {"media": "image/png", "sha256": "0" * 64, "bytes": 9, "width": size[0], "height": size[1]}
+    message = Message("user", "", media=(ShownMedium(form),))
+    assert sent_tokens([message], model) == tokens
+
+
+def test_what_no_rule_counts_is_told() -> None:
+    forms = [form_of(each) for each in (Media(data=PDF), Media(data=WAV), Media(url="https://example.org/a.png"))]
+    assert uncounted_media([*forms, Media(data=png()).form]) == 3
+    assert sent_tokens([Message("user", "", media=tuple(map(ShownMedium, forms)))]) == 0
