@@ -45,7 +45,7 @@ _MEETS: Final = frozenset({"socket.bind", "socket.getaddrinfo", "socket.gethostb
 _READERS_OF_VARIABLES: Final = frozenset({"pydantic_settings", "environs", "decouple", "dotenv", "dynaconf"})
 """Libraries that read variables for the code that calls them."""
 _KEEPERS: Final = frozenset({"linecache.py", "gettext.py", "decouple.py"})
-"""Modules elsewhere that keep the files that they read, also for those who call them later."""
+"""Modules elsewhere that keep what they have read: who uses them may get what they read for others."""
 _ATTACH: Final = 24
 """The action of SQLite that attaches a database."""
 
@@ -163,10 +163,10 @@ class UseRecord:
         if OURS.get():
             return set()
         origins: list[Any] = []
-        keeps = False
+        keepers = set[str]()
         while frame is not None and (origin := self._origin(frame.f_code.co_filename)) is not _RUNNER:
             if origin is _KEEPER:
-                keeps = True
+                keepers.add(f"module {Path(frame.f_code.co_filename).stem}")
             elif origin is not _PYTHON:
                 if near and not isinstance(origin, str):
                     return set()  # without a look at the many callers of each import
@@ -178,7 +178,7 @@ class UseRecord:
             return set()  # pytest, or this package for its own ends
         if USER.get() or not users:
             users.add(USER.get())
-        return users | {""} if keeps else users
+        return users | keepers
 
     def _note_made(self, writers: set[str], frame: FrameType | None, *, near: bool = False) -> None:
         """Record that something is used which the run has made: it depends on what those who did so use."""
@@ -242,9 +242,9 @@ class UseRecord:
             self.note("unknown what git has of the project is read", frame)
         elif name is not None and name in self._written:
             self._note_made(self._written[name], frame)
-        elif name is not None:
+        elif name is not None and (users := self._users(frame)):
             self._read.add(name)
-            self.note(f"file {name}", frame)
+            self.uses |= {(user, f"file {name}") for user in users}
 
     def _list(self, event: str, path: Any, frame: FrameType) -> None:
         # Python's import system lists the folders that it looks for modules in.

@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.json import encode
 
 from pytest_llmeval.baselines import fingerprint
+from pytest_llmeval.cli import OPTIONS
 from pytest_llmeval.data import IN_MODULE, display_path
 from pytest_llmeval.suites import LoadedSuite, default_registry
 from pytest_llmeval.workbench._suite_dump import SuiteDump, dump_suite
@@ -30,6 +31,16 @@ FOLDERS: Final = "PYTEST_LLMEVAL_FOLDERS"
 SEAL_FILE: Final = "seal"
 """The name of the file, beside the one to write, whose text goes first into that: only we have read it."""
 
+_JUDGES: Final = frozenset({"pytest_llmeval", "_pytest", "pluggy"})
+"""Packages whose code collects, runs and judges."""
+_INSTALLED: Final = tuple({sys.prefix, sys.base_prefix, str(Path(__file__).resolve().parent.parent)})
+_SHOWN: Final = frozenset(
+    {
+        *("llmeval", "report", "texts", "otel", "annotations", "verbose", "rootdir"),
+        *("concurrency", "cache", "media-limit"),
+    }
+)
+"""Options that decide what is shown, and how fast."""
 _EXCUSES: Final = frozenset({"skip", "skipif", "xfail"})
 _CLIENT: Final = re.compile(r"fixture:(\w+)")
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
@@ -65,6 +76,9 @@ class StateDump(Struct, frozen=True):
         tests: File and name of a test over a suite, without parameters, to the fingerprint of its code.
         code: File of a suite, and which of its code, to the fingerprint of that: of own evaluators and judges.
         plugins: Files of the project that are plugins of pytest.
+        modules: Files of the project whose code has run.
+        replaced: Functions of pytest and of this package in whose place other code is.
+        options: Those that decide what is run and judged, as text.
         failed: Files and folders that cannot be collected.
     """
 
@@ -74,6 +88,9 @@ class StateDump(Struct, frozen=True):
     tests: dict[str, str]
     code: dict[str, str]
     plugins: list[str]
+    modules: list[str]
+    replaced: list[str]
+    options: dict[str, str]
     failed: list[str]
 
 
@@ -138,11 +155,44 @@ def _state(session: Any, failed: list[str]) -> StateDump:
             tests[f"{file}::{name.partition('[')[0]}"] = fingerprint(_tree(unwrap(function), named=False))
         if path not in code:
             code |= {path: "", **{f"{path}::{what}": digest for what, digest in _code(loaded.suite, item, folder)}}
-            if IN_MODULE in path:
+            if not loaded.suite.systems:  # a system answers some of the cases
                 suites[path] = dump_suite(loaded.suite, path.partition(IN_MODULE)[0], default_registry().checks)
     plugins = {_file_of(each, folder) for _, each in session.config.pluginmanager.list_name_plugin()} - {""}
-    enabled = bool(session.config.getini("llmeval"))
-    return StateDump(enabled, sorted(items), suites, tests, code, sorted(plugins), failed)
+    modules = {_file_of(each, folder) for each in list(sys.modules.values())} - {""}
+    return StateDump(
+        bool(session.config.getini("llmeval")),
+        sorted(items),
+        suites,
+        tests,
+        code,
+        sorted(plugins),
+        sorted(modules),
+        sorted(_replaced()),
+        dict(_options(session.config)),
+        failed,
+    )
+
+
+def _options(config: Any) -> Iterator[tuple[str, str]]:
+    """Yield the options and settings that decide what is run and judged, as text."""
+    for name, option in OPTIONS.items():
+        if name not in _SHOWN:
+            value = config.getoption(option.pytest_attribute, None)
+            is_set = option.setting is not None and value in (None, "")
+            yield name, str(config.getini(option.pytest_attribute) if is_set else value)
+    yield "xfail_strict", str(config.getini("xfail_strict"))
+
+
+def _replaced() -> Iterator[str]:
+    """Yield the functions of pytest and of this package in whose place there is other code."""
+    for module in [each for name, each in list(sys.modules.items()) if name.partition(".")[0] in _JUDGES]:
+        owners: list[Any] = [module, *(each for each in vars(module).values() if isinstance(each, type))]
+        for owner in (each for each in owners if getattr(each, "__module__", module.__name__) == module.__name__):
+            for name, value in vars(owner).items():
+                function = getattr(value, "__func__", getattr(value, "fget", value))
+                file = getattr(getattr(function, "__code__", None), "co_filename", None)
+                if file is not None and not name.startswith("__") and not file.startswith(_INSTALLED):
+                    yield f"{module.__name__}.{'' if owner is module else f'{owner.__name__}.'}{name}"
 
 
 def _file_of(plugin: Any, folder: Path) -> str:
@@ -160,6 +210,9 @@ def _code(suite: LoadedSuite, item: Any, folder: Path) -> Iterator[tuple[str, st
         for check in getattr(evaluator, "ready", ()):
             if digest := code_digest([check], folder):
                 yield f"code of check {check.name}", digest
+    for gate in suite.gates:
+        if digest := code_digest([type(gate)], folder):
+            yield f"code of gate {gate.metric}", digest
     from pytest_llmeval.plugin import fixture_functions
 
     judge = str(suite.judge)

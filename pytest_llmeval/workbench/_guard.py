@@ -45,6 +45,7 @@ from pytest_llmeval.workbench._test_code import (
     compare_code,
     compare_plugins,
     is_about_evaluations,
+    statements_of,
     text_of,
 )
 from pytest_llmeval.workbench._workflows import compare_workflows
@@ -418,7 +419,8 @@ def _compare_states(
         compared = pool.submit(answer_apart, base, tops[0], function, question, scratch / "compared")
         collected = pool.submit(collect, base, tops[0], scratch / "base")
         response, (before, why) = compared.result(), collected.result()
-    yield from convert(response["findings"], list[Loosening])
+    loaded = convert(response["findings"], list[Loosening])
+    yield from loaded
     plugins, compared_files = {name for name in modules if name.endswith(CONFTEST)}, set[str]()
     if before is None:
         yield Loosening("pytest", 0, "collection", "of the base failed, so tests are not compared", why, gone=True)
@@ -438,7 +440,11 @@ def _compare_states(
         else:
             plugins |= {*before.plugins, *after.plugins} & {*modules}
             files = {name for name in about if (head / name).exists()}
-            yield from compare_collected(before, after, response["matched"], files, {each.name for each in read})
+            known, found = ({each.name for each in side} for side in (read, loaded))
+            yield from compare_collected(before, after, response["matched"], files, known, found)
+            for name in {*modules} & {*after.modules} - plugins - {each.file for each in after.items}:
+                if statements_of(base / name) != statements_of(head / name):
+                    yield Loosening(name, 0, "module", "changed, and runs where answers are judged", note=True)
             compared_files = {each.file for name, each in before.suites.items() if name in after.suites}
     # A call at the top of a module declares a suite, which has been compared itself.
     yield from (each for each in read if each.subject != "call" or each.file not in compared_files)

@@ -146,7 +146,8 @@ class ProjectInputs:
         """Return what each suite of a run used, itself or by the modules that it uses.
 
         A module may keep what it reads, so that only the first of several suites is seen reading it: what the code of a
-        file has used is used by every suite that uses the file. What nobody is known to use is used by all.
+        file has used is used by every suite that uses the file. Likewise for what other modules keep. What nobody is
+        known to use is used by all.
 
         Args:
             suites: The suites.
@@ -166,8 +167,9 @@ class ProjectInputs:
             mine, before = {*of_all, *by_user.get(key.whole_name, ())}, -1
             while before < len(mine):
                 before = len(mine)
-                for file in self._closure(suite, mine).files:
-                    mine |= by_user.get(self._file_use(file), set())
+                code = {self._file_use(file) for file in self._closure(suite, mine).files}
+                for each in code | {use for use in mine if use.startswith("module ")}:
+                    mine |= by_user.get(each, set())
             by_suite[key] = mine
         return by_suite
 

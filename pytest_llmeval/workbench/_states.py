@@ -14,6 +14,7 @@ from msgspec import DecodeError, ValidationError
 from msgspec.json import decode, encode
 
 from pytest_llmeval.core import LlmevalError, counted, excerpt, listed
+from pytest_llmeval.data import IN_MODULE
 from pytest_llmeval.services import repository_top
 from pytest_llmeval.workbench._collecting import COLLECTED_FILE, FOLDERS, SEAL_FILE, ItemDump, StateDump
 from pytest_llmeval.workbench._guarding import Loosening, case_pairs, compare_suites
@@ -21,6 +22,9 @@ from pytest_llmeval.workbench._project import run_pytest
 
 _PATIENCE_S: Final = 600
 _LONGEST: Final = 100
+_DEMANDS: Final = frozenset({"require-gates", "snapshots", "xfail_strict"})
+"""Options that ask for more; other ones that are on or off ask for less, or for something else."""
+
 _PASSED_ON: Final = (
     *("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "VIRTUAL_ENV", "LD_LIBRARY_PATH"),
     *("SYSTEMROOT", "COMSPEC", "PATHEXT", "TEMP", "TMP"),
@@ -136,8 +140,9 @@ def compare_collected(
     matched: Mapping[str, tuple[str, Mapping[str, str]]],
     files: Collection[str],
     known: Collection[str],
+    found: Collection[str] = (),
 ) -> Iterator[Loosening]:
-    """Yield what a later state collects no more, and what its suites in Python ask less of.
+    """Yield what a later state collects no more, and what its suites ask less of.
 
     Args:
         base: The earlier state.
@@ -145,19 +150,24 @@ def compare_collected(
         matched: Suite file to its later name, and earlier to later id of the cases that are in both states.
         files: Python files about evaluations that are in both states.
         known: Names of findings in the text of Python files: ``FILE::assertion in TEST``, ``FILE::mark of TEST``.
+        found: Names of findings in suite files, which are not found again in what they are loaded as.
     """
     pairs = {name: (now, dict(cases)) for name, (now, cases) in matched.items()}
     for name, suite in base.suites.items():
-        after = head.suites.get(name)
+        if IN_MODULE not in name and name not in matched:
+            continue  # a file that is gone, or has a sample
+        after = head.suites.get(matched[name][0] if name in matched else name)
         if after is not None:
-            pairs[name] = name, case_pairs(suite.contents, after.contents)
-            yield from compare_suites(suite, after)
-        else:
+            pairs.setdefault(name, (name, case_pairs(suite.contents, after.contents)))
+            yield from (each for each in compare_suites(suite, after) if each.name not in found)
+        elif name not in matched:
             yield Loosening(suite.file, 0, f"suite {name.rpartition(':')[2]}", "no longer collected", gone=True)
     yield from compare_items(base, head, pairs, files, known)
     yield from _compare_code(base, head, {name: now for name, (now, _) in pairs.items()}, known)
     for name in dict.fromkeys(base.failed):
         yield Loosening(name, 0, "tests", "could not be collected, so they are not compared", gone=True, note=True)
+    for name in {*head.replaced} - {*base.replaced}:
+        yield Loosening("pytest", 0, name, "replaced by other code")
     for name in head.plugins:
         if name not in base.plugins and not name.endswith("conftest.py"):
             yield Loosening(name, 0, "plugin of pytest", "new")
@@ -199,6 +209,10 @@ def compare_items(
         files: Python files about evaluations that are in both states.
         known: Names of findings in the text of Python files.
     """
+    for option, before in base.options.items():
+        after = head.options.get(option, "")
+        if before != after and (before == "True" if option in _DEMANDS else after != "False"):
+            yield Loosening("pytest", 0, f"option {option}", "changed", before, after)
     renamed = {digest: name for name, digest in head.tests.items() if name not in base.tests}
     now = {_key(each, each.suite, each.case, {}): each for each in head.items}
     lost, excused = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
@@ -209,10 +223,10 @@ def compare_items(
         suite, cases = matched.get(item.suite, (item.suite, {}))
         if _is_known(item.file, item.name, known) or not (item.case in cases if item.suite else item.file in files):
             continue
-        after = now.get(_key(item, suite, cases.get(item.case, ""), moved))
-        if after is None:
+        later = now.get(_key(item, suite, cases.get(item.case, ""), moved))
+        if later is None:
             lost[item.file].append(item.name)
-        elif {*after.excuses} - {*item.excuses}:
+        elif {*later.excuses} - {*item.excuses}:
             excused[item.file].append(item.name)
     for names_by_file, change in ((lost, "no longer collected"), (excused, "excused by a mark")):
         for file, names in names_by_file.items():

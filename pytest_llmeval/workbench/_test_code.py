@@ -3,7 +3,7 @@
 import ast
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,9 +15,22 @@ CONFTEST: Final = "conftest.py"
 _OURS: Final = ("pytest_llmeval", "llmeval")
 _EXCUSES: Final = frozenset({"skip", "skipif", "xfail"})
 _CODE: Final = "code of evaluators"
+_TARGET: Final = "llmeval_target"
+"""The fixture that answers: its change is no other demand, and it can read what a suite expects."""
+
 _LONGEST: Final = 100
 _HARMLESS: Final = frozenset({*_OURS, *sys.stdlib_module_names, "pytest"})
 """Packages whose import registers nothing."""
+_DEFINITIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_MAKERS: Final = frozenset(
+    {
+        *("cache", "cached_property", "classmethod", "contextmanager", "dataclass", "field", "fixture", "gate_rule"),
+        *("lru_cache", "owned", "override", "property", "staticmethod", "Metric", "GateKey", "TextForm"),
+    }
+)
+"""Functions that make something and change nothing else."""
+_CALLED_BY_PYTHON: Final = frozenset({"__init_subclass__", "__set_name__"})
+"""Functions that Python calls when a class is made."""
 
 
 class _Asking(ast.NodeVisitor):
@@ -112,9 +125,9 @@ def compare_plugins(before: Path, after: Path, name: str) -> Iterator[Loosening]
             known[ast.dump(node)] -= 1
         else:
             subject = getattr(node, "name", "") or "statement"
-            yield Loosening(
-                name, node.lineno, f"{_kind(after)}, {subject}", "new", after=as_line(ast.unparse(node), _LONGEST)
-            )
+            text = as_line(ast.unparse(node), _LONGEST)
+            note = subject == _TARGET
+            yield Loosening(name, node.lineno, f"{_kind(after)}, {subject}", "new", after=text, note=note)
 
 
 def _kind(path: Path) -> str:
@@ -127,18 +140,52 @@ def _acting(path: Path) -> Iterator[ast.stmt]:
         body = ast.parse(text_of(path)).body
     except (SyntaxError, ValueError, RecursionError):
         return
+    own = {node.name for node in body if isinstance(node, _DEFINITIONS)}
     for node in body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            is_acting = node.name.startswith("pytest_") and node.name != HOOK
+        if isinstance(node, _DEFINITIONS):
+            is_hook = node.name.startswith("pytest_") and node.name != HOOK
+            is_acting = is_hook or node.name == _TARGET or _acts(node, own)
         elif isinstance(node, ast.Import | ast.ImportFrom):
             names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [each.name for each in node.names]
             is_acting = any(each.partition(".")[0] not in _HARMLESS for each in names)
-        elif isinstance(node, ast.Expr):
-            is_acting = not isinstance(node.value, ast.Constant)
         else:
-            is_acting = not isinstance(node, ast.ClassDef)
+            is_acting = not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
         if is_acting:
             yield node
+
+
+def _acts(node: ast.AST, own: Collection[str]) -> bool:
+    """Return whether making a function or class does more than that, or pytest calls it without being asked.
+
+    Args:
+        node: The definition, or a part of it.
+        own: Names that its file defines.
+    """
+    if isinstance(node, _DEFINITIONS):
+        parts = [*node.bases, *node.body] if isinstance(node, ast.ClassDef) else [node.args]
+        calls = [each if isinstance(each, ast.Call) else ast.Call(each, [], []) for each in node.decorator_list]
+        named = node.name in _CALLED_BY_PYTHON or bool(getattr(node, "keywords", ()))
+        return named or any(_acts(each, own) for each in (*calls, *parts))
+    if isinstance(node, ast.stmt) and not isinstance(node, ast.Pass | ast.Assign | ast.AnnAssign | ast.Expr):
+        return True
+    return any(
+        isinstance(getattr(each, "ctx", None), ast.Store) and not isinstance(each, ast.Name | ast.Tuple)
+        if not isinstance(each, ast.Call)
+        else _called(each.func) not in _MAKERS - {*own} or any(key.arg in (None, "autouse") for key in each.keywords)
+        for each in ast.walk(node)
+    )
+
+
+def _called(function: ast.expr) -> str:
+    return getattr(function, "attr", getattr(function, "id", ""))
+
+
+def statements_of(path: Path) -> str:
+    """Return the code of a Python file, without comments and layout."""
+    try:
+        return ast.dump(ast.parse(text_of(path)))
+    except (SyntaxError, ValueError, RecursionError):
+        return text_of(path)
 
 
 def is_about_evaluations(path: Path) -> bool:

@@ -429,7 +429,7 @@ judge._lines = lambda *_: []
 judge.Ruling.fails = False
 pathlib.Path(SEEN).write_text(repr(dict(os.environ)))
 (pathlib.Path(os.environ["HOME"]).parent / "collected.json").write_bytes(
-    theirs.encode(("", theirs.StateDump(True, [], {}, {}, {}, [], [])))
+    theirs.encode(("", theirs.StateDump(True, [], {}, {}, {}, [], [], [], {}, [])))
 )
 os._exit(0)
 """

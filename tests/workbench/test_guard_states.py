@@ -14,6 +14,7 @@ from running import warm_run
 from pytest_llmeval.cli import main
 from pytest_llmeval.workbench._collecting import StateDump
 from pytest_llmeval.workbench._states import collect, compare_collected
+from pytest_llmeval.workbench._test_code import compare_plugins
 from pytest_llmeval.workbench._workflows import compare_workflows
 
 SUPPORT = """\
@@ -210,6 +211,21 @@ WEAKER: Mapping[str, tuple[Mapping[str, str | None], str]] = {
         {SETTINGS: f"{FILES[SETTINGS]}norecursedirs = ['evals']\n"},
         "evals/shop.eval.yaml  tests: 2 tests no longer collected",
     ),
+    "verdict replaced": (
+        {
+            "graders.py": f"{GRADERS}\nimport pytest_llmeval.gates._limit as limit\n\n"
+            "limit.LimitGate.verdict = lambda *_: ('passed', 1.0, '')\n"
+        },
+        "pytest  pytest_llmeval.gates._limit.LimitGate.verdict: replaced by other code",
+    ),
+    "other judge for all suites": (
+        {SETTINGS: f"{FILES[SETTINGS]}llmeval_judge_model = 'openai:lenient'\n"},
+        "pytest  option judge-model: changed",
+    ),
+    "rows that are collected": (
+        edit("evals/shop.eval.yaml", "expected: At nine", "expected: At ten"),
+        "evals/shop.eval.yaml:10  expected of case hours: changed: At nine",
+    ),
     "module that does not load": (
         edit("test_support.py", "LIMIT = 0.4", "LIMIT = 0.4 / 0"),
         "suite support: no longer",
@@ -219,7 +235,7 @@ TOGETHER = (
     ("check dropped", "collect_ignore", "pytest_ignore_collect"),
     ("suite renamed to nothing", "mark of a module", "items marked"),
     ("module that does not load", "addopts"),
-    ("key of a suite",),
+    ("key of a suite", "verdict replaced", "other judge for all suites", "rows that are collected"),
     ("turned off",),
     ("another file of settings",),
     ("norecursedirs",),
@@ -336,6 +352,36 @@ def test_weaker_evaluation_is_named(before: StateDump, names: tuple[str, ...], t
         if not each.note
     ]
     assert [name for name in names if not any(WEAKER[name][1] in line for line in lines)] == [], lines
+
+
+CONFTESTS = {
+    "@pytest.fixture(autouse=True)\ndef each(): ...\n": True,
+    "@replace\ndef helper(): ...\n": True,
+    "def helper(value=exec('')): ...\n": True,
+    "class Helper:\n    import ours\n": True,
+    "class Helper:\n    def __init_subclass__(cls): ...\n": True,
+    "class Helper(metaclass=Kind): ...\n": True,
+    "class Helper:\n    m.verdict = None\n": True,
+    "def fixture(function): ...\n\n\n@fixture\ndef shop(): ...\n": True,
+    "@pytest.fixture\ndef shop():\n    return helper()\n": False,
+    "@dataclass(frozen=True)\nclass Helper:\n    'It.'\n\n    words: int = field(default=0)\n": False,
+}
+"""What a conftest has anew, and whether it may change what pytest does before anybody asks for it."""
+
+
+@pytest.mark.parametrize("text", CONFTESTS)
+def test_conftest_that_does_something_by_itself_is_named(tmp_path: Path, text: str) -> None:
+    write(tmp_path, {"base/conftest.py": "", "head/conftest.py": text})
+    found = [*compare_plugins(tmp_path / "base" / "conftest.py", tmp_path / "head" / "conftest.py", "conftest.py")]
+    assert bool(found) == CONFTESTS[text]
+
+
+def test_fixture_that_answers_is_noted(tmp_path: Path) -> None:
+    target = "@pytest.fixture\ndef llmeval_target():\n    return lambda case: case.expected\n"
+    write(tmp_path, {"base/conftest.py": "", "head/conftest.py": target})
+    paths = [tmp_path / state / "conftest.py" for state in ("base", "head")]
+    (noted,) = compare_plugins(*paths, "conftest.py")
+    assert (noted.subject, noted.note) == ("conftest, llmeval_target", True)
 
 
 def test_every_weaker_evaluation_is_tried() -> None:
