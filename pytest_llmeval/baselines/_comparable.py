@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from datetime import UTC, datetime
@@ -98,6 +98,8 @@ class SharedTexts:
         if type(value) is str:
             return encode_basestring_ascii(value)
         if type(value) is list and depth:
+            if all(map(_is_small, value)):
+                return _SORTED.encode(value)
             return f"[{', '.join([self.json(each, depth - 1) for each in value])}]"
         if type(value) is not dict or not all(type(name) is str for name in value):
             return _sorted_json(value)
@@ -115,6 +117,25 @@ class SharedTexts:
                 del self._texts[next(iter(self._texts))]
             self._texts[id(value)] = value, text
         return text
+
+
+_NUMBERS: Final = frozenset({int, float, bool, type(None)})
+
+
+def _is_small(value: Any) -> bool:
+    """Return whether a value is JSON data without lists or objects in it, and too short to be shared."""
+    parts: Iterable[Any] = (value,)
+    if type(value) is list:
+        parts = value
+    elif type(value) is dict and all(type(name) is str for name in value):
+        parts = value.values()
+    length = 0
+    for part in parts:
+        if type(part) is str:
+            length += len(part)
+        elif type(part) not in _NUMBERS:
+            return False
+    return length < _LONG
 
 
 def comparable_of(suite: LoadedSuite, judges: Mapping[str, Mapping[str, str]] | None = None) -> Comparable:

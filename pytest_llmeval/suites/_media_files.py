@@ -40,7 +40,8 @@ class MediaFiles:
             path: Its place in the document.
         """
         names = {"input": "messages"} if case.conversation else {}
-        values = {part: (getattr(case, part), (*path, names.get(part, part))) for part in _PARTS}
+        parts = ((part, getattr(case, part)) for part in _PARTS)
+        values = {part: (value, (*path, names.get(part, part))) for part, value in parts if _may_name_file(value)}
         changed = {
             part: new for part, (value, place) in values.items() if (new := self._read(value, place)) is not value
         }
@@ -101,6 +102,26 @@ class MediaFiles:
             folder = self._reading.root.name
             raise MediaError(f"found a file outside the folder {folder!r}, expected one inside it")
         return target
+
+
+_SCALARS: Final = frozenset({str, int, float, bool, type(None)})
+
+
+def _may_name_file(value: Any) -> bool:
+    """Return whether a value may name a file somewhere: most do not, and need neither copies nor places."""
+    values = [value]
+    while values:
+        value = values.pop()
+        kind = type(value)
+        if kind is dict:
+            if _FILE in value:
+                return True
+            values += [part for part in value.values() if type(part) not in _SCALARS]
+        elif kind is list:
+            values += [part for part in value if type(part) not in _SCALARS]
+        elif kind not in _SCALARS:
+            return True
+    return False
 
 
 def check_hosts(reading: SuiteReading) -> None:

@@ -147,16 +147,18 @@ def _too_deep(text: str, value: Any) -> bool:
     return text.count("[") + text.count("{") > MAX_DEPTH and nests_too_deep(value)
 
 
+_NESTING: Final = frozenset({dict, list})
+
+
 def nests_too_deep(value: Any) -> bool:
     """Return whether lists and objects are nested above `MAX_DEPTH`."""
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(MAX_DEPTH):
-        level = [
-            child
-            for each in level
-            for child in (each.values() if isinstance(each, dict) else each)
-            if isinstance(child, dict | list)
-        ]
+        if not level:
+            return False
+        parts = (each.values() if isinstance(each, dict) else each for each in level)
+        # Every value of every file comes by: `in` takes a third of the time of a test for a union of types.
+        level = [child for part in parts for child in part if type(child) in _NESTING]
     return bool(level)
 
 

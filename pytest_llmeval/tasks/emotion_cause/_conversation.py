@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import compress
 from typing import Any, Final, NamedTuple
 
@@ -180,6 +181,8 @@ def read_gold(expected: Any, conversation: Any, subtask: Subtask, name: Any, *, 
     if not isinstance(raw, (list, tuple)):
         return Gold((), [_form_fault(name, expected, raw, _GOLD_FORM)])
     texts = utterances_of(expected, conversation)
+    if (right := read_gold_texts(raw, texts, subtask)) is not None:
+        return Gold(right)
     pairs: list[Pair] = []
     faults = []
     read = _InternalRows()
@@ -190,6 +193,27 @@ def read_gold(expected: Any, conversation: Any, subtask: Subtask, name: Any, *, 
         except PairFault as fault:
             faults.append(SubmissionFault(name, position, each, fault.rule, str(fault)))
     return Gold(pairs, faults)
+
+
+def read_gold_texts(raw: Any, texts: Sequence[str] | None, subtask: Subtask) -> Sequence[Pair] | None:
+    """Return gold pairs of two texts each; ``None`` for others, or with a fault, which are read one by one."""
+    pairs = []
+    for pair in raw:
+        if type(pair) is not list or len(pair) != 2 or type(pair[0]) is not str or type(pair[1]) is not str:  # noqa: PLR2004 (a pair is two)
+            return None
+        pairs.append((pair[0], pair[1]))
+    try:
+        return _read_text_pairs(tuple(pairs), None if texts is None else tuple(texts), subtask)
+    except PairFault:
+        return None
+
+
+@lru_cache(maxsize=4096)
+def _read_text_pairs(
+    pairs: tuple[tuple[str, str], ...], texts: tuple[str, ...] | None, subtask: Subtask
+) -> Sequence[Pair]:
+    # The gold of a conversation is read where its file is loaded, checked and scored.
+    return tuple([checked_order(gold_pair(pair, subtask, texts)) for pair in pairs])
 
 
 def read_prediction(

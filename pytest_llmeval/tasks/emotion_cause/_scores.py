@@ -4,7 +4,7 @@ A pair is a tuple whose last item is its emotion. Before it are the numbers of t
 utterance and, in Subtask 1 of SemEval-2024 Task 3, first token of the cause span and the token after its last.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from itertools import compress
@@ -57,6 +57,7 @@ LISTED = "listed_gold"
 """Group of counts: all gold pairs, for recall of `FILTERED` and `ALL`."""
 
 
+@cache
 def count_name(group: str, emotion: str) -> str:
     """Return the name of a count, such as ``gold[joy]``."""
     return f"{group}[{emotion}]"
@@ -84,15 +85,16 @@ def span_counts(
     right, answers = dict.fromkeys(gold), dict.fromkeys(predicted)
     groups = _by_key(right)
     counts = _by_emotion({"gold": right, "predicted": answers, "strict": [pair for pair in answers if pair in right]})
-    tokens: Counter[str] = Counter()
+    tokens: defaultdict[tuple[str, str], int] = defaultdict(int)
     for key, spans in _by_key(answers).items():
-        there = groups.pop(key, [])
-        tokens.update(_tokens(key[-1], there, spans))
-        met = _first_overlaps(there, spans) if matching == "original" else _most_overlaps(there, spans)
-        tokens[count_name("fuzzy", key[-1])] += met
+        there, emotion = groups.pop(key, []), key[-1]
+        for group, number in _tokens(there, spans).items():
+            tokens[group, emotion] += number
+        overlaps = _first_overlaps if matching == "original" else _most_overlaps
+        tokens["fuzzy", emotion] += overlaps(there, spans) if there else 0
     for key, spans in groups.items():
-        tokens[count_name("gold_tokens", key[-1])] += sum(map(_length, spans))
-    return counts | {name: number for name, number in tokens.items() if number}
+        tokens["gold_tokens", key[-1]] += sum(map(_length, spans))
+    return counts | {count_name(*name): number for name, number in tokens.items() if number}
 
 
 def pair_counts(
@@ -171,7 +173,7 @@ def _first_overlaps(gold: Sequence[_Span], predicted: Sequence[_Span]) -> int:
     return len(gold) - len(left)
 
 
-def _tokens(emotion: str, gold: Sequence[_Span], predicted: Sequence[_Span]) -> Counter[str]:
+def _tokens(gold: Sequence[_Span], predicted: Sequence[_Span]) -> dict[str, int]:
     """Count tokens for proportional matching among spans that may meet."""
     shared = of_gold = 0
     free = set(gold)
@@ -183,12 +185,7 @@ def _tokens(emotion: str, gold: Sequence[_Span], predicted: Sequence[_Span]) -> 
             of_gold += end - start
             free.discard((start, end))
     of_gold += sum(map(_length, free))
-    numbers = {
-        "overlap": shared,
-        "gold_tokens": of_gold,
-        "predicted_tokens": sum(map(_length, predicted)),
-    }
-    return Counter({count_name(group, emotion): number for group, number in numbers.items()})
+    return {"overlap": shared, "gold_tokens": of_gold, "predicted_tokens": sum(map(_length, predicted))}
 
 
 PARTS = ("precision", "recall", "f1")

@@ -7,7 +7,13 @@ from typing import Any, ClassVar
 
 from pytest_llmeval.core import MISSING, Case, Fault, shown_path
 from pytest_llmeval.data import FaultLog, Source, UnreadKeys, render_path
-from pytest_llmeval.tasks.emotion_cause._conversation import OBJECT_KEYS, checked_order, gold_pair, utterance_texts
+from pytest_llmeval.tasks.emotion_cause._conversation import (
+    OBJECT_KEYS,
+    checked_order,
+    gold_pair,
+    read_gold_texts,
+    utterance_texts,
+)
 from pytest_llmeval.tasks.emotion_cause._pair_files import PairConversation, PairFile, read_pair_file
 from pytest_llmeval.tasks.emotion_cause._pairs import (
     CANDIDATES,
@@ -130,7 +136,12 @@ def _case(gold: PairFile, conversation: PairConversation, subtask: Subtask) -> C
     def read(raw: Any) -> Pair:
         return checked_order(parse_internal(raw, subtask)[1] if gold.internal else gold_pair(raw, subtask, texts))
 
-    pairs = list(gold.parse(conversation, read))
+    rows = [raw for _, raw in conversation.rows]
+    right = None if gold.internal else read_gold_texts(rows, texts, subtask)
+    if right is None:
+        pairs = list(gold.parse(conversation, read))
+    else:
+        pairs = [(position, raw, pair) for position, (raw, pair) in enumerate(zip(rows, right, strict=True), start=1)]
     gold.note_absent_words(conversation, pairs)
     return Case(
         id=str(conversation.number),
