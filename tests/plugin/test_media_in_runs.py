@@ -106,7 +106,8 @@ def test_pages_of_a_report_have_the_pictures_of_the_run(
     project: "Project", capsys: "pytest.CaptureFixture[str]", monkeypatch: "pytest.MonkeyPatch"
 ) -> None:
     case = {"id": "a", "input": {"image": {"file": "in.png"}}, "expected": {"file": "out.png"}}
-    written(project).suite("s.eval.yaml", [case], evaluators=[], target="app:draw")
+    checks = ["same_bytes"]
+    written(project).suite("s.eval.yaml", [case], evaluators=[], checks=checks, target="app:draw")
     assert project.run("--llmeval-texts=all").outcomes("s") == {"a": "passed"}
     for number, command in enumerate((["html", "report.json"], ["review", "report.json"])):
         monkeypatch.setattr(_media, "_SHELF", _media._Shelf())  # another process draws
