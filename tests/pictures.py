@@ -53,6 +53,6 @@ class NoStore:
 @pytest.fixture
 def in_memory() -> Iterator[None]:
     """Hold contents in memory, with the usual limits before and after."""
-    begin_media(NoStore(), MediaLimits())
+    begin_media(NoStore, MediaLimits())
     yield
-    begin_media(NoStore(), MediaLimits())
+    begin_media(NoStore, MediaLimits())

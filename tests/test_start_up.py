@@ -88,7 +88,7 @@ def test_a_run_that_does_not_ask_for_suites_loads_options_and_hooks_of_ours_only
     code = RUN.replace("name.partition('.')[0] for name", "name for name")
     arguments = ["-p", "no:cacheprovider", *(part for name in OTHERS for part in ("-p", f"no:{name}"))]
     ours = {f"pytest_llmeval.plugin.{name}" for name in ("hooks", "_options")}
-    ours |= {"pytest_llmeval", "pytest_llmeval_suite", "pytest_llmeval.core", "pytest_llmeval.core._deferring"}
+    ours |= {"pytest_llmeval", "pytest_llmeval_suite", "pytest_llmeval.core"}
     ours |= {
         f"pytest_llmeval.{name}"
         for name in ("_lazy", "_version", "cli", "cli._options", "plugin", "reports", "reports._files", "suites")
@@ -119,9 +119,20 @@ UNUSED = {
     *("exchange", "services._retrying", "tasks.emotion_cause", "tasks.narrative", "tasks.retrieval"),
     *("baselines._baselines", "baselines._files", "baselines._history", "baselines._scores", "run._shards"),
     *("targets._python", "targets._recordings", "targets._spec"),
+    *("core._frames", "core._media", "core._media_types", "core._rereading", "core._tables"),
+    *("data.files._media_folder", "reports._failures", "reports._filling", "reports._headline", "services._git"),
+    *("numbers._case_statistics", "suites._judge_settings", "suites._media_files"),
     *("workbench.early._stopping", "workbench.early._evidence", "workbench.plan._making"),
 }
 """Modules that a suite of recorded answers does not need: it has no judges, targets, systems or approved scores."""
+
+MOST = {"recorded": 95, "merged": 93, "gated": 113}
+"""Modules of ours that such a run loads at most, among them those of the packages. Raise one with a reason only."""
+
+
+def count_own(names: set[str]) -> int:
+    """Count the modules of ours."""
+    return sum(name.partition(".")[0] == "pytest_llmeval" for name in names)
 
 
 def test_a_run_that_asks_for_suites_loads_what_their_metrics_need(tmp_path: Path) -> None:
@@ -136,6 +147,7 @@ def test_a_run_that_asks_for_suites_loads_what_their_metrics_need(tmp_path: Path
     assert not found & {"asyncio", "nltk", "pydantic", "tabulate", "scipy", "torch", *ASKING}
     assert all(find_spec(f"pytest_llmeval.{name}") for name in UNUSED)
     assert sorted(found & {f"pytest_llmeval.{name}" for name in UNUSED}) == []
+    assert count_own(found) <= MOST["recorded"]
 
 
 def test_merging_shards_loads_no_judge_and_nothing_that_a_suite_does_not_name(tmp_path: Path) -> None:
@@ -146,6 +158,7 @@ def test_merging_shards_loads_no_judge_and_nothing_that_a_suite_does_not_name(tm
     merge = "import sys\nfrom pytest_llmeval.cli import main\nassert main(['merge', 'one.llmeval']) == 0"
     found = loaded(merge + LIST.replace("name.partition('.')[0] for name", "name for name"), folder=tmp_path)
     assert "pytest_llmeval.run._merging" in found
+    assert count_own(found) <= MOST["merged"]
     unused = ("exchange", "gates._drop", "judges._asking", "judges._service", "tasks", "workbench.")
     assert {name for name in found if name.startswith(tuple(f"pytest_llmeval.{each}" for each in unused))} == set()
 
@@ -165,6 +178,7 @@ def test_a_gate_against_approved_scores_does_not_load_the_statistics_of_scipy(tm
     assert "pytest_llmeval.numbers._significance" in found
     assert "scipy.special" in found
     assert "scipy.stats" not in found
+    assert count_own(found) <= MOST["gated"]
 
 
 OWN = """

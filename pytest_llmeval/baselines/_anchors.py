@@ -56,12 +56,6 @@ class Anchored:
     fault: str = ""
 
 
-def gate_clusters(suite: LoadedSuite, metric: str) -> str | None:
-    """Return the label by which the gates on a metric cluster cases, or else the suite."""
-    own = (gate.cluster_by for gate in suite.regressions if gate.metric == metric and gate.cluster_by)
-    return next(own, suite.cluster_by)
-
-
 def next_anchors(
     old: SuiteScores | None, new: SuiteScores, run: SuiteRun, scores: Path, *, keep: bool, anew: bool
 ) -> Anchored:
@@ -225,7 +219,7 @@ def _comparable(old: Comparable, new: Comparable, matching: CaseMatching, labels
 
 
 def _is_run_better(pairing: RunPairing, run: SuiteRun, metric: str) -> bool:
-    label = gate_clusters(run.suite, metric)
+    label = run.suite.gate_clusters(metric)
     if not pairing.matching.whole:
         pairing = _chained(run, metric, "value", label) or pairing
     if metric not in pairing.table.owner or not pairing.paired:
@@ -369,12 +363,7 @@ def pooled_baseline(
         UnicodeDecodeError: As above.
         SuiteError: A file of the pool is not what was approved.
     """
-    earlier = pool_of(approved, size)
+    earlier = approved.earlier_runs(size)
     texts = {pool_file(scores, digest).name: pool_text(scores, digest) for digest in earlier}
     earlier_runs = [CaseStatistics.from_lines(StringIO(text), name) for name, text in texts.items()]
     return pooled([last, *earlier_runs], abstained)
-
-
-def pool_of(approved: SuiteScores, size: int) -> tuple[str, ...]:
-    """Return the earlier runs that are pooled with the last one."""
-    return approved.pool[-(size - 1) :] if size > 1 else ()

@@ -7,15 +7,6 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from pytest_llmeval.baselines._anchors import (
-    anchored_gates,
-    drift_findings,
-    gate_clusters,
-    next_anchors,
-    next_pool,
-    pool_of,
-    pooled_baseline,
-)
 from pytest_llmeval.baselines._comparable import Stamp, fingerprint, shown_beside
 from pytest_llmeval.baselines._files import (
     PendingFile,
@@ -88,12 +79,16 @@ def judge_snapshot(run: SuiteRun, settings: SnapshotSettings, mode: SnapshotMode
         new = replace(new, metrics={**old.metrics, **new.metrics})
     verdicts = _verdicts(mode, old, new, settings, run, display_path, writes=writes)
     if writes:
+        from pytest_llmeval.baselines._anchors import next_anchors
+
         anchored = next_anchors(old, new, run, path, keep=settings.anchor == "keep", anew=mode.anchor)
         if anchored.fault:
             return _unreadable_scores(anchored.fault, moved)
         verdicts += [SnapshotVerdict(EVERYTHING, "approved", "passed", reason=each) for each in anchored.discarded]
     pending = _pending_scores(path, old, new, verdicts, writes=writes)
     if writes:
+        from pytest_llmeval.baselines._anchors import next_pool
+
         pool, named = next_pool(old, new, path, settings.pool)
         remembering = replace(new, pool=pool, anchors=anchored.anchors, chains=anchored.chains)
         pending.named = {**named, **anchored.texts}
@@ -318,7 +313,7 @@ def weigh_rises(
     by_label: dict[str | None, list[str]] = {}
     for name in rises:
         if name in pairing.table.owner:
-            by_label.setdefault(pairing.clusters_by(gate_clusters(suite, name)), []).append(name)
+            by_label.setdefault(pairing.clusters_by(suite.gate_clusters(name)), []).append(name)
     by_metric: dict[str, Difference] = {}
     for clusters, names in by_label.items():
         by_metric |= differences(pairing, pairing.everything(), names, confidence=_CONFIDENCE, cluster_by=clusters)
@@ -395,10 +390,12 @@ def examine_regressions(
     if baseline.approved is None:
         return findings, None
     findings, watch = _watched(findings, run, keeper, baseline.approved.cases.statistics)
-    if incomplete:
+    if incomplete or not baseline.approved.anchors:
         return findings, watch
     doubted = {each.metric for each in compared if each.kind == "not_comparable"}
     sure = [gate for gate in gates if not doubted & {EVERYTHING, gate.metric}]
+    from pytest_llmeval.baselines._anchors import drift_findings
+
     scores = score_file(run.key)
     return [*findings, *drift_findings(sure, run, baseline.approved, scores)], watch
 
@@ -418,7 +415,9 @@ def early_pairings(run: SuiteRun, keeper: Keeper) -> Iterator[tuple[ChangeGate, 
     doubted = {each.metric for each in baseline.doubts} - {EVERYTHING}
     for gate in gates:
         yield gate, None if gate.metric in doubted else baseline.pooled or baseline.pairing
-    if baseline.approved is not None:
+    if baseline.approved is not None and baseline.approved.anchors:
+        from pytest_llmeval.baselines._anchors import anchored_gates
+
         for gate, pairing in anchored_gates(gates, run, baseline.approved, score_file(run.key)):
             yield gate, None if isinstance(pairing, str) else pairing
 
@@ -431,7 +430,9 @@ def _approved_drift(gates: Sequence[ChangeGate], run: SuiteRun, pending: Pending
     if pending is None or pending.approved is None:
         return
     scores = pending.approved()
-    if isinstance(scores, SuiteScores):
+    if isinstance(scores, SuiteScores) and scores.anchors:
+        from pytest_llmeval.baselines._anchors import drift_findings
+
         for each in drift_findings(gates, run, scores, score_file(run.key), pending.named):
             remedy = "the approval keeps the anchor; --llmeval-new-anchor with --snapshot-update gives it up"
             yield structs.replace(each, doubt="; ".join(filter(None, [each.doubt, remedy])))
@@ -485,9 +486,11 @@ def _approved_run(run: SuiteRun, keeper: Keeper) -> _Baseline:
         approved, last = run.approved_scores, run.approved
         if approved is None or last is None:
             return missing
-        earlier = len(pool_of(approved, settings.pool))
-        arguments = approved, scores, settings.pool, run.suite.abstained
-        pool = pooled_baseline(last.statistics, *arguments) if earlier else None
+        earlier, pool = len(approved.earlier_runs(settings.pool)), None
+        if earlier:
+            from pytest_llmeval.baselines._anchors import pooled_baseline
+
+            pool = pooled_baseline(last.statistics, approved, scores, settings.pool, run.suite.abstained)
     except FileNotFoundError as error:
         gone = Path(error.filename or path)
         return missing if gone == path else _Baseline(absent=f"the baseline cannot be used: {gone.name} is missing")

@@ -290,10 +290,12 @@ def moment_of(text: str) -> datetime | None:
 
 def head_commit(root: Path) -> str | None:
     """Return the commit that is checked out; ``None`` outside a repository."""
-    from pytest_llmeval.services import GitError, repository_top, run_git
+    from pytest_llmeval.data import repository_top
 
     if repository_top(root) is None and "GIT_DIR" not in os.environ:
         return None  # without a process of git
+    from pytest_llmeval.services import GitError, run_git
+
     try:
         return run_git(root, "rev-parse", "HEAD").strip() or None
     except GitError:

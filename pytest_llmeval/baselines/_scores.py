@@ -175,6 +175,10 @@ class SuiteScores:
     limits: Mapping[str, str] = field(default_factory=dict)
     chains: Mapping[str, Chain] = field(default_factory=dict)
 
+    def earlier_runs(self, size: int) -> tuple[str, ...]:
+        """Return the runs before the last one that are pooled with it, if as many as ``size`` are."""
+        return self.pool[-(size - 1) :] if size > 1 else ()
+
     def anchor_of(self, metric: str) -> Anchor | None:
         """Return the anchor of a metric; ``None`` where that is the run approved last."""
         return self.anchors.get(metric)

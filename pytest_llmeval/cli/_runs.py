@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.cli._console import CommandResult
 from pytest_llmeval.cli._options import SHARD_SUFFIX, add_options
-from pytest_llmeval.core import LlmevalError, begin_media, counted
-from pytest_llmeval.data import IN_MODULE, MediaFolder
+from pytest_llmeval.core import LlmevalError, counted
+from pytest_llmeval.data import IN_MODULE
 
 if TYPE_CHECKING:
     from pytest_llmeval.run import Reported, RunRecord, ShardFile, ShardOptions
@@ -140,9 +140,9 @@ def _is_there(folder: Path, path: str) -> bool:
 
 
 def _read_shards(files: Sequence[Path], root: Path) -> "list[ShardFile]":
-    from pytest_llmeval.run import read_shard
+    from pytest_llmeval.run import begin_run, read_shard
 
-    begin_media(MediaFolder(root))
+    begin_run(root)
     shards, faults = [], []
     for each in files:
         try:

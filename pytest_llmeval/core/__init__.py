@@ -1,10 +1,10 @@
 """The vocabulary of the package."""
 
-__all__ = ("WINDOWS", "grouped", "resolve", "with_value")
+__all__ = ("WINDOWS", "are_checks_deferred", "deferred_checks", "grouped", "resolve", "with_value")
 
 import os
 from collections.abc import Hashable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -60,7 +60,6 @@ if TYPE_CHECKING:
         is_typed,
         normalized,
     )
-    from pytest_llmeval.core._deferring import are_checks_deferred, deferred_checks
     from pytest_llmeval.core._errors import (
         BudgetError,
         EvaluatorError,
@@ -68,6 +67,7 @@ if TYPE_CHECKING:
         FieldsError,
         JudgeError,
         LlmevalError,
+        MediaError,
         MissingDataError,
         MissingExtraError,
         NoJudgeError,
@@ -99,26 +99,25 @@ if TYPE_CHECKING:
     )
     from pytest_llmeval.core._media import (
         Media,
-        MediaError,
-        MediaLimits,
-        MediaText,
-        begin_media,
-        knows_media,
         largest_medium,
         media_form,
         media_location,
         media_of,
-        text_with_media,
         with_media,
     )
     from pytest_llmeval.core._media_forms import (
         MediaForm,
+        MediaLimits,
+        MediaText,
+        begin_media,
         described_media,
         is_media,
+        knows_media,
         media_in,
         media_line,
         replaced_media,
         size_text,
+        text_with_media,
     )
     from pytest_llmeval.core._media_types import type_by_ending, usual_ending
     from pytest_llmeval.core._observation import FloatArray, Observation, Sums, Totals, abstained_of
@@ -154,13 +153,10 @@ if TYPE_CHECKING:
         LabelTable,
         MetricTable,
         ReportTable,
-        Strength,
-        Strengths,
         cell_name,
         label_key,
         label_name,
         label_order,
-        metric_names,
         read_cells,
     )
     from pytest_llmeval.core._verdicts import (
@@ -174,6 +170,8 @@ if TYPE_CHECKING:
         SignificanceTest,
         SnapshotVerdict,
         Statistic,
+        Strength,
+        Strengths,
         SystemDifference,
     )
     from pytest_llmeval.core._views import (
@@ -251,6 +249,19 @@ def with_value(variable: ContextVar[Value], value: Value) -> Iterator[None]:
         variable.reset(token)
 
 
+_DEFERRED: Final = ContextVar("deferred", default=False)
+
+
+def are_checks_deferred() -> bool:
+    """Return whether the importer of the user's module checks the suites in it, and reports their faults."""
+    return _DEFERRED.get()
+
+
+def deferred_checks() -> AbstractContextManager[None]:
+    """Import modules of users without a check of their suites: conftests may register what these name."""
+    return with_value(_DEFERRED, True)
+
+
 def resolve(target: Any) -> Any:
     """Return what an import string ``package.module:name`` names, and any other object unchanged.
 
@@ -313,10 +324,6 @@ _HOMES = {
         "is_typed",
         "normalized",
     ),
-    "_deferring": (
-        "are_checks_deferred",
-        "deferred_checks",
-    ),
     "_errors": (
         "BudgetError",
         "EvaluatorError",
@@ -324,6 +331,7 @@ _HOMES = {
         "FieldsError",
         "JudgeError",
         "LlmevalError",
+        "MediaError",
         "MissingDataError",
         "MissingExtraError",
         "NoJudgeError",
@@ -355,26 +363,25 @@ _HOMES = {
     ),
     "_media": (
         "Media",
-        "MediaError",
-        "MediaLimits",
-        "MediaText",
-        "begin_media",
-        "knows_media",
         "largest_medium",
         "media_form",
         "media_location",
         "media_of",
-        "text_with_media",
         "with_media",
     ),
     "_media_forms": (
         "MediaForm",
         "described_media",
+        "MediaLimits",
+        "MediaText",
+        "begin_media",
         "is_media",
+        "knows_media",
         "media_in",
         "media_line",
         "replaced_media",
         "size_text",
+        "text_with_media",
     ),
     "_media_types": (
         "type_by_ending",
@@ -419,13 +426,10 @@ _HOMES = {
         "MetricTable",
         "NO_LABEL",
         "ReportTable",
-        "Strength",
-        "Strengths",
         "cell_name",
         "label_key",
         "label_name",
         "label_order",
-        "metric_names",
         "read_cells",
     ),
     "_verdicts": (
@@ -439,6 +443,8 @@ _HOMES = {
         "SignificanceTest",
         "SnapshotVerdict",
         "Statistic",
+        "Strength",
+        "Strengths",
         "SystemDifference",
     ),
     "_views": (

@@ -15,14 +15,14 @@ from msgspec import Struct
 
 from pytest_llmeval.core._codec import are_equal, form_of, is_json
 from pytest_llmeval.core._errors import LlmevalError, PredictionError
-from pytest_llmeval.core._media import with_media
-from pytest_llmeval.core._media_forms import is_media, media_line
-from pytest_llmeval.core._rereading import WrittenObject, form_as
+from pytest_llmeval.core._media_forms import is_media, media_in, media_line
 from pytest_llmeval.core.wording import listed, printable
 
 if TYPE_CHECKING:
     from jmespath.parser import ParsedResult
     from typing_extensions import TypeVar
+
+    from pytest_llmeval.core._rereading import WrittenObject
 
     Input_co = TypeVar("Input_co", covariant=True, default=Any)
     Expected_co = TypeVar("Expected_co", covariant=True, default=Any)
@@ -390,7 +390,7 @@ class HeldObject(Struct, frozen=True):
 
     form: Any
     value: Any
-    written: WrittenObject | None = None
+    written: "WrittenObject | None" = None
 
     @property
     def known(self) -> Mapping[str, Any]:
@@ -399,6 +399,8 @@ class HeldObject(Struct, frozen=True):
 
     def reading(self, data: Any, form: Any) -> Any:
         """Return the form that JSON data has as the type of the object behind a form."""
+        from pytest_llmeval.core._rereading import form_as
+
         return form_as(data, self.behind(form), self.known)
 
     def behind(self, form: Any) -> Any:
@@ -493,7 +495,11 @@ class Case(Generic[Input_co, Expected_co]):
         """Return the object behind `input`, `expected` or `prediction`; JSON data is itself, with its media."""
         known, form = self.objects.get(name), getattr(self, name)
         value = form if known is None else known.behind(form)
-        return with_media(form) if value is form else value
+        if value is not form or not any(media_in(form)):
+            return value
+        from pytest_llmeval.core._media import with_media
+
+        return with_media(form)
 
     def with_equal_forms(self) -> "Case[Input_co, Expected_co]":
         """Return this case with one form for expectation and prediction if they are equal as objects.
@@ -534,11 +540,13 @@ class Case(Generic[Input_co, Expected_co]):
         )
 
 
-def written_object(case: Case) -> WrittenObject | None:
+def written_object(case: Case) -> "WrittenObject | None":
     """Return what is to be written of the object that a prediction is the form of; ``None`` if it is JSON data."""
     held = case.objects.get("prediction")
     if held is None:
         return None
+    from pytest_llmeval.core._rereading import WrittenObject
+
     return held.written or WrittenObject.from_object(held.behind(case.prediction), case.object_of("expected"))
 
 

@@ -162,6 +162,10 @@ class BudgetError(LlmevalError):
     """The budget of the run is spent; the case was not judged."""
 
 
+class MediaError(LlmevalError):
+    """The content of a medium is missing, empty, too large, or not what it is said to be."""
+
+
 class MissingDataError(LlmevalError):
     """Language data that a metric needs is not installed; the message names the command that installs it."""
 

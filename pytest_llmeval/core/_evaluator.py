@@ -15,7 +15,8 @@ from pytest_llmeval.core._observation import FloatArray, Observation, Sums, mean
 from pytest_llmeval.core.wording import detail_lines, limit
 
 if TYPE_CHECKING:
-    from pytest_llmeval.core._tables import ReportTable, Strengths
+    from pytest_llmeval.core._tables import ReportTable
+    from pytest_llmeval.core._verdicts import Strengths
 
 
 APPROVED: Final = "approved"

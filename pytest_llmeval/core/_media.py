@@ -5,12 +5,21 @@ from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Self
 
-from msgspec import Struct
-
-from pytest_llmeval.core._errors import LlmevalError
-from pytest_llmeval.core._media_forms import MEDIA_TYPE, MediaForm, media_in, media_line, replaced_media, size_text
+from pytest_llmeval.core._errors import MediaError
+from pytest_llmeval.core._media_forms import (
+    MEDIA_TYPE,
+    MediaForm,
+    MediaLimits,
+    MediaRun,
+    MediaStore,
+    known_media,
+    media_line,
+    media_run,
+    replaced_media,
+    size_text,
+)
 from pytest_llmeval.core._media_types import (
     agreed_type,
     dimensions,
@@ -21,38 +30,11 @@ from pytest_llmeval.core._media_types import (
 )
 
 
-class MediaError(LlmevalError):
-    """The content of a medium is missing, empty, too large, or not what it is said to be."""
-
-
-class MediaLimits(Struct, frozen=True):
-    """The most that media may take.
-
-    Attributes:
-        file: Bytes of one medium.
-        run: Bytes of all media of a run, each counted once.
-        pixels: Of one image.
-    """
-
-    file: int = 20_000_000
-    run: int = 500_000_000
-    pixels: int = 100_000_000
-
-
-class MediaStore(Protocol):
-    """A place for contents that have no file of their own."""
-
-    def keep(self, digest: str, data: bytes) -> Path | None:
-        """Return the file of a content, which is written if it is not there; ``None`` if it cannot be written."""
-
-    def find(self, digest: str) -> Path | None:
-        """Return the file of a content that was kept; ``None`` if it is not there."""
-
-
 class _Shelf:
     """The media of a process, by digest.
 
     Attributes:
+        run: The run that it has begun; ``None`` before the first one.
         limits: Of the run.
         store: Keeps what has no file; ``None`` holds it in memory.
         known: The media that have been written as forms.
@@ -61,11 +43,19 @@ class _Shelf:
     """
 
     def __init__(self) -> None:
+        self.run: MediaRun | None = None
         self.limits = MediaLimits()
         self.store: MediaStore | None = None
-        self.known: dict[str, Media] = {}
+        self.known: dict[str, Media] = known_media
         self.counted: set[str] = set()
         self.size = 0
+
+    def begin(self, run: MediaRun | None) -> None:
+        """Begin a run."""
+        self.run = run
+        if run is not None:
+            self.store, self.limits = run.open_store(), run.limits or self.limits
+        self.counted, self.size = set(), 0
 
     def add(self, medium: "Media") -> None:
         """Add a medium that is written as a form.
@@ -102,25 +92,9 @@ class _Shelf:
         return self.known[digest]
 
 
-def begin_media(store: MediaStore, limits: MediaLimits | None = None) -> None:
-    """Begin a run.
-
-    Args:
-        store: Keeps contents that have no file of their own.
-        limits: Of the run; default: as before.
-    """
-    _SHELF.store, _SHELF.limits = store, limits or _SHELF.limits
-    _SHELF.counted, _SHELF.size = set(), 0
-
-
-def knows_media() -> bool:
-    """Return whether this process has met any medium."""
-    return bool(_SHELF.known)
-
-
 def largest_medium() -> int:
     """Return the most bytes of one medium."""
-    return _SHELF.limits.file
+    return _shelf().limits.file
 
 
 class Media:
@@ -190,7 +164,7 @@ class Media:
         """
         file = Path(path).absolute()
         try:
-            if file.stat().st_size > _SHELF.limits.file:
+            if file.stat().st_size > _shelf().limits.file:
                 _check_size(file.stat().st_size)
             data = file.read_bytes()
         except (OSError, ValueError) as error:
@@ -324,11 +298,19 @@ class Media:
 _SHELF: Final = _Shelf()
 
 
+def _shelf() -> _Shelf:
+    """Return the media of this process, begun anew for a run that began since."""
+    run = media_run()
+    if run is not _SHELF.run:
+        _SHELF.begin(run)
+    return _SHELF
+
+
 def _check_size(size: int) -> None:
     if not size:
         raise MediaError("found an empty content, expected some")
-    if size > _SHELF.limits.file:
-        most = size_text(_SHELF.limits.file)
+    if size > _shelf().limits.file:
+        most = size_text(_shelf().limits.file)
         raise MediaError(f"found {size_text(size)}, expected at most {most}: raise --llmeval-media-limit")
 
 
@@ -379,8 +361,8 @@ def _checked_dimensions(kind: str, data: bytes) -> tuple[int | None, int | None]
     if size is None:
         raise MediaError(f"found {kind} that is cut or damaged, expected all of it")
     width, height = size
-    if width * height > _SHELF.limits.pixels:
-        most = _SHELF.limits.pixels // 10**6
+    if width * height > _shelf().limits.pixels:
+        most = _shelf().limits.pixels // 10**6
         raise MediaError(f"found an image of {width} x {height} pixels, expected at most {most} million")
     return size
 
@@ -391,7 +373,7 @@ def media_of(form: MediaForm) -> Media:
     Raises:
         MediaError: Its content is not here.
     """
-    return Media.of_form(form) if "url" in form else _SHELF.find(form)
+    return Media.of_form(form) if "url" in form else _shelf().find(form)
 
 
 def media_location(form: MediaForm) -> str:
@@ -421,27 +403,6 @@ def with_media(value: Any) -> Any:
             return form
 
     return replaced_media(value, medium_or_form)
-
-
-class MediaText(str):
-    """A text in place of a value that holds media: what is written where only text can stand.
-
-    Attributes:
-        media: Their forms.
-    """
-
-    __slots__ = ("media",)
-    media: tuple[MediaForm, ...]
-
-
-def text_with_media(text: str, value: Any) -> str:
-    """Return a text that carries the media of a value; the text itself if it has none."""
-    media = tuple(media_in(value))
-    if not media:
-        return text
-    carrying = MediaText(text)
-    carrying.media = media
-    return carrying
 
 
 def media_from(value: Any) -> Media | None:
@@ -510,5 +471,5 @@ def media_form(value: Any) -> dict[str, Any] | None:
     if medium is None:
         return None
     if not medium.url:
-        _SHELF.add(medium)
+        _shelf().add(medium)
     return medium.form

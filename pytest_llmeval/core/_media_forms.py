@@ -2,7 +2,10 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, TypeAlias
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+
+from msgspec import Struct
 
 MediaForm: TypeAlias = Mapping[str, Any]
 """The JSON form of a medium: type, digest, size and dimensions; never the content."""
@@ -51,6 +54,90 @@ def replaced_media(value: Any, replace: Callable[[MediaForm], Any]) -> Any:
         items = [replaced_media(item, replace) for item in value]
         return value if all(new is old for new, old in zip(items, value, strict=True)) else items
     return value
+
+
+class MediaText(str):
+    """A text in place of a value that holds media: what is written where only text can stand.
+
+    Attributes:
+        media: Their forms.
+    """
+
+    __slots__ = ("media",)
+    media: tuple[MediaForm, ...]
+
+
+def text_with_media(text: str, value: Any) -> str:
+    """Return a text that carries the media of a value; the text itself if it has none."""
+    media = tuple(media_in(value))
+    if not media:
+        return text
+    carrying = MediaText(text)
+    carrying.media = media
+    return carrying
+
+
+class MediaStore(Protocol):
+    """A place for contents that have no file of their own."""
+
+    def keep(self, digest: str, data: bytes) -> Path | None:
+        """Return the file of a content, which is written if it is not there; ``None`` if it cannot be written."""
+
+    def find(self, digest: str) -> Path | None:
+        """Return the file of a content that was kept; ``None`` if it is not there."""
+
+
+class MediaLimits(Struct, frozen=True):
+    """The most that media may take.
+
+    Attributes:
+        file: Bytes of one medium.
+        run: Bytes of all media of a run, each counted once.
+        pixels: Of one image.
+    """
+
+    file: int = 20_000_000
+    run: int = 500_000_000
+    pixels: int = 100_000_000
+
+
+class MediaRun(NamedTuple):
+    """The place and the limits of the media of a run, which most runs never look at.
+
+    Attributes:
+        open_store: Opens the place of contents that have no file of their own.
+        limits: Of the run; ``None``: as before.
+    """
+
+    open_store: Callable[[], MediaStore]
+    limits: MediaLimits | None = None
+
+
+_BEGUN: Final[list[MediaRun]] = []
+
+
+def begin_media(open_store: Callable[[], MediaStore], limits: MediaLimits | None = None) -> None:
+    """Begin a run, whose media are counted from none.
+
+    Args:
+        open_store: Opens the place of contents that have no file of their own; called for the first medium.
+        limits: Of the run; default: as before.
+    """
+    _BEGUN[:] = [MediaRun(open_store, limits)]
+
+
+known_media: Final[dict[str, Any]] = {}
+"""Digest to `Media` of those that this process has met."""
+
+
+def knows_media() -> bool:
+    """Return whether this process has met any medium."""
+    return bool(known_media)
+
+
+def media_run() -> MediaRun | None:
+    """Return the run that began last; ``None`` before the first one."""
+    return _BEGUN[0] if _BEGUN else None
 
 
 def media_line(form: MediaForm) -> str:

@@ -13,13 +13,14 @@ from pytest_llmeval.core._case import MISSING, Case
 from pytest_llmeval.core._codec import AnyNumber, JsonNumber, WrittenField
 from pytest_llmeval.core._evaluator import Evaluator, Metric
 from pytest_llmeval.core._observation import FloatArray, Observation
-from pytest_llmeval.core._tables import FrameLibrary, data_frame
 from pytest_llmeval.core.wording import counted, excerpt, html_table, interval, number, printable, text_table
 
 if TYPE_CHECKING:
     import pandas
     import polars
     import pyarrow
+
+    from pytest_llmeval.core._frames import FrameLibrary
 
 CaseOutcome: TypeAlias = Literal[
     "passed", "scored", "failed", "errored", "xfailed", "known_failure", "not_scored", "skipped", "not_run"
@@ -346,7 +347,7 @@ class Result:
     def frame(self, library: Literal["polars"]) -> "polars.DataFrame": ...
     @overload
     def frame(self, library: Literal["pyarrow"]) -> "pyarrow.Table": ...
-    def frame(self, library: FrameLibrary | None = None) -> Any:
+    def frame(self, library: "FrameLibrary | None" = None) -> Any:
         """Return a data frame with one row for each case, or for each repeat of a case.
 
         Args:
@@ -363,6 +364,8 @@ class Result:
             MissingExtraError: narwhals is not installed.
             ImportError: The library is not installed.
         """
+        from pytest_llmeval.core._frames import data_frame
+
         return data_frame(_wide_columns(self.repeats or self, repeated=self.repeats is not None), library)
 
     @overload
@@ -371,7 +374,7 @@ class Result:
     def scores(self, library: Literal["polars"]) -> "polars.DataFrame": ...
     @overload
     def scores(self, library: Literal["pyarrow"]) -> "pyarrow.Table": ...
-    def scores(self, library: FrameLibrary | None = None) -> Any:
+    def scores(self, library: "FrameLibrary | None" = None) -> Any:
         """Return a data frame of `to_dicts`: one row for each case, metric and repeat.
 
         Args:
@@ -381,6 +384,8 @@ class Result:
             MissingExtraError: narwhals is not installed.
             ImportError: The library is not installed.
         """
+        from pytest_llmeval.core._frames import data_frame
+
         rows = self.to_dicts()
         columns = dict.fromkeys((*_SCORE_COLUMNS, *(name for row in rows for name in row)))
         return data_frame({name: [row.get(name) for row in rows] for name in columns}, library)

@@ -6,16 +6,11 @@ Names of metrics and counts are those of the evaluator itself; a suite may put a
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from importlib.util import find_spec
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Any, TypeAlias
 
 from msgspec import Struct
-
-from pytest_llmeval.core._codec import is_finite_number
-from pytest_llmeval.core._errors import needing
 
 Label: TypeAlias = str | int | float | bool
 
@@ -133,6 +128,15 @@ class MetricTable(Struct, frozen=True):
                     f"table {self.title!r}: found {sizes}, expected {len(self.headers)}, one for each header"
                 )
 
+    def metric_names(self) -> list[str]:
+        """Return the metrics that it names; families as declared."""
+        return [cell for _, cells in self.rows for cell in cells if isinstance(cell, str)]
+
+    @property
+    def has_counts(self) -> bool:
+        """Whether it shows counts, not only metrics made of them."""
+        return any(isinstance(cell, Count) for _, cells in self.rows for cell in cells)
+
 
 class LabelTable(Struct, frozen=True):
     """A row for each label of some families of metrics, such as precision, recall and F1 by emotion.
@@ -157,6 +161,15 @@ class LabelTable(Struct, frozen=True):
             if header not in self.columns:
                 expected = f"expected one of the columns {', '.join(self.columns)}"
                 raise ValueError(f"table {self.title!r}: found the column {header!r} in counts, {expected}")
+
+    def metric_names(self) -> list[str]:
+        """Return the metrics that it names; families as declared."""
+        return list(self.columns.values())
+
+    @property
+    def has_counts(self) -> bool:
+        """Whether it shows counts, not only metrics made of them."""
+        return False
 
 
 class ConfusionMatrix(Struct, frozen=True):
@@ -190,6 +203,15 @@ class ConfusionMatrix(Struct, frozen=True):
         """Return the name of a count, for observations; ``None`` represents no label."""
         return cell_name(label_key(true) or NO_LABEL, label_key(predicted) or NO_LABEL, self.counts)
 
+    def metric_names(self) -> list[str]:
+        """Return the metrics that it names; families as declared."""
+        return [self.metrics] if self.metrics else []
+
+    @property
+    def has_counts(self) -> bool:
+        """Whether it shows counts, not only metrics made of them."""
+        return True
+
 
 class CaseTable(Struct, frozen=True):
     """A row for each case.
@@ -202,92 +224,14 @@ class CaseTable(Struct, frozen=True):
     title: str
     columns: Mapping[str, str | Count | Detail]
 
+    def metric_names(self) -> list[str]:
+        """Return the metrics that it names; families as declared."""
+        return [cell for cell in self.columns.values() if isinstance(cell, str)]
+
+    @property
+    def has_counts(self) -> bool:
+        """Whether it shows counts, not only metrics made of them."""
+        return any(isinstance(cell, Count) for cell in self.columns.values())
+
 
 ReportTable: TypeAlias = MetricTable | LabelTable | ConfusionMatrix | CaseTable
-
-
-def metric_names(table: ReportTable) -> Iterator[str]:
-    """Yield the metrics that a table names; families as declared."""
-    if isinstance(table, MetricTable):
-        yield from (cell for _, cells in table.rows for cell in cells if isinstance(cell, str))
-    elif isinstance(table, LabelTable | CaseTable):
-        yield from (cell for cell in table.columns.values() if isinstance(cell, str))
-    elif table.metrics:
-        yield table.metrics
-
-
-@dataclass(frozen=True, slots=True)
-class Strength:
-    """One system.
-
-    Attributes:
-        system: Its name.
-        value: Logarithm of its strength; the mean of all systems is 0.
-        low: Lower bound of the interval; ``None`` if there is one case only.
-        high: Upper bound.
-    """
-
-    system: str
-    value: float | int
-    low: float | int | None = None
-    high: float | int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Strengths:
-    """The systems of a suite, compared in pairs.
-
-    Attributes:
-        label: Of the evaluator that compared them.
-        systems: The strongest first.
-        ties: How readily two equal systems tie: their ties are ``ties / (2 + ties)`` of all their pairs.
-        pairs: How many comparisons there are.
-        cases: How many cases have some.
-    """
-
-    label: str
-    systems: Sequence[Strength]
-    ties: float | int
-    pairs: int
-    cases: int
-
-
-FrameLibrary: TypeAlias = Literal["pandas", "polars", "pyarrow"]
-"""A library of data frames."""
-
-_INT64: Final = 2**63
-
-
-def data_frame(columns: Mapping[str, list[Any]], library: FrameLibrary | None) -> Any:
-    """Return columns as a data frame of a library.
-
-    Args:
-        columns: Name to values of one length. A column of texts, of numbers or of truth values has these; one of other
-            data, or of several kinds, has them as JSON.
-        library: Of the frame; default: the first that is installed.
-
-    Raises:
-        MissingExtraError: narwhals is not installed.
-        ImportError: The library is not installed.
-    """
-    with needing("a data frame of results", "frames"):
-        import narwhals as nw
-    known = get_args(FrameLibrary)
-    chosen = library or next((each for each in known if find_spec(each)), "pandas")
-    if chosen not in known:
-        raise ValueError(f"found library {chosen!r}, expected one of {', '.join(known)}")
-    return nw.from_dict({name: _cells(cells) for name, cells in columns.items()}, backend=chosen).to_native()
-
-
-def _cells(values: list[Any]) -> list[Any]:
-    """Return the values of a column as values of one type: texts, numbers, truth values, or else JSON."""
-    known = [each for each in values if each is not None]
-    if all(type(each) is bool for each in known):
-        return values
-    if all(is_finite_number(each) and abs(each) < _INT64 for each in known):
-        as_floats = any(isinstance(each, float) for each in known)
-        return [each if each is None or not as_floats else float(each) for each in values]
-    if not all(isinstance(each, str) for each in known):
-        values = [each if each is None else json.dumps(each, ensure_ascii=False, default=str) for each in values]
-    # Half of a surrogate pair, which models do emit, has no bytes in UTF-8.
-    return [each if each is None else each.encode(errors="backslashreplace").decode() for each in values]

@@ -171,3 +171,39 @@ class SnapshotVerdict:
     value: AnyNumber | None = None
     approved: AnyNumber | None = None
     reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Strength:
+    """One system.
+
+    Attributes:
+        system: Its name.
+        value: Logarithm of its strength; the mean of all systems is 0.
+        low: Lower bound of the interval; ``None`` if there is one case only.
+        high: Upper bound.
+    """
+
+    system: str
+    value: float | int
+    low: float | int | None = None
+    high: float | int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Strengths:
+    """The systems of a suite, compared in pairs.
+
+    Attributes:
+        label: Of the evaluator that compared them.
+        systems: The strongest first.
+        ties: How readily two equal systems tie: their ties are ``ties / (2 + ties)`` of all their pairs.
+        pairs: How many comparisons there are.
+        cases: How many cases have some.
+    """
+
+    label: str
+    systems: Sequence[Strength]
+    ties: float | int
+    pairs: int
+    cases: int

@@ -30,12 +30,10 @@ from pytest_llmeval.judges._service import at_batch_rate, cost_usd
 from pytest_llmeval.judges._spec import Price
 from pytest_llmeval.judges._stored_judgement import StoredJudgement
 from pytest_llmeval.judges.clients._base import BatchFailure
-from pytest_llmeval.judges.clients._http import DIALECTS, LARGEST_REPLY, parse_body
 from pytest_llmeval.judges.questions._replies import enveloped, read_reply, score_probabilities
 from pytest_llmeval.judges.replies._sqlite import Database
 from pytest_llmeval.services import secret_values, without
 
-BATCH_PROVIDERS: Final = tuple(sorted(DIALECTS))
 _FOLDER: Final = "requests"
 _ATTEMPTS: Final = 2
 """A reply that cannot be read is asked for once more."""
@@ -172,11 +170,13 @@ class Requests(Database):
                 "SELECT provider, COUNT(*) FROM requests WHERE listed AND reply IS NULL GROUP BY provider"
             )
         }
+        from pytest_llmeval.judges.clients._http import DIALECTS
+
         if counts:
             make_working_folder(self.folder)
         for provider, requests in groupby(self.pending(), attrgetter("provider")):
             write_text(self._file(provider), (request.text for request in requests))
-        for provider in BATCH_PROVIDERS:
+        for provider in DIALECTS:
             if provider not in counts:
                 self._file(provider).unlink(missing_ok=True)
         return PendingVerdicts(sum(counts.values()), tuple(map(self._file, sorted(counts))))
@@ -263,11 +263,13 @@ class Deferral:
             A `PendingVerdictError`; for a question whose replies cannot be read, or that nobody can be asked later,
             another error.
         """
+        from pytest_llmeval.judges.clients._http import DIALECTS
+
         juror = question.juror
         if not juror.writes or juror.spec.provider not in DIALECTS:
             return JudgeError(
                 f"{juror.model} cannot be asked later (--llmeval-judge=defer): use a judge of "
-                f"{' or '.join(BATCH_PROVIDERS)}, or run once with --llmeval-judge=auto, which stores its verdicts"
+                f"{' or '.join(sorted(DIALECTS))}, or run once with --llmeval-judge=auto, which stores its verdicts"
             )
         for name in attempts(question.key):
             reply = self.requests.reply_to(name)
@@ -283,6 +285,8 @@ class Deferral:
         return JudgeError(f"the replies to {_ATTEMPTS} deferred requests cannot be read: {fault}", fault.reply)
 
     def _request(self, name: str, question: JurorQuestion) -> DeferredRequest:
+        from pytest_llmeval.judges.clients._http import DIALECTS
+
         juror, request = question.juror, question.request()
         dialect, spec = DIALECTS[str(juror.spec.provider)], juror.spec
         structured = spec.structured == "auto" and request.reply_schema is not None
@@ -364,6 +368,8 @@ def read_result_file(requests: Requests, path: Path) -> ReadReplies:
         OSError: It cannot be read.
     """
     read = ReadReplies()
+    from pytest_llmeval.judges.clients._http import LARGEST_REPLY, parse_body
+
     with path.open("rb") as file:
         # A longer piece holds no reply that a live call would take.
         for number, piece in enumerate(iter(partial(file.readline, LARGEST_REPLY), b""), 1):
@@ -389,6 +395,8 @@ def _take_line(read: ReadReplies, requests: Requests, place: Fault, line: Any) -
     try:
         requests.answer(name, _reply_in(line, request))
     except BatchFailure as failure:
+        from pytest_llmeval.judges.clients._http import DIALECTS
+
         read.failed[name] = str(failure)
         if DIALECTS[request.provider].refuses_form(str(failure)):
             requests.refuse_form(name)
@@ -402,6 +410,8 @@ def _reply_in(line: Mapping[str, Any], request: DeferredRequest) -> DeferredRepl
     Raises:
         BatchFailure: It holds none.
     """
+    from pytest_llmeval.judges.clients._http import DIALECTS
+
     dialect = DIALECTS[request.provider]
     body = dialect.batch_body(line)
     reply = dialect.read(body)

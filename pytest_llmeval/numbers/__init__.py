@@ -6,8 +6,16 @@ from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
     from pytest_llmeval.numbers._anytime import WatchedRun, watch, weighted_ratios
-    from pytest_llmeval.numbers._case_scores import TOLERANCE, Abstained, Limit, Unmet, abstained_metrics, unmet
-    from pytest_llmeval.numbers._case_statistics import CaseDigest, CaseStatistics, Chain, pooled
+    from pytest_llmeval.numbers._case_scores import (
+        TOLERANCE,
+        Abstained,
+        CaseDigest,
+        Limit,
+        Unmet,
+        abstained_metrics,
+        unmet,
+    )
+    from pytest_llmeval.numbers._case_statistics import CaseStatistics, Chain, pooled
     from pytest_llmeval.numbers._compare import (
         Comparison,
         Difference,
@@ -59,10 +67,9 @@ if TYPE_CHECKING:
         draw_ahead,
         resample_count,
         resampled_totals,
-        unit_numbers,
     )
     from pytest_llmeval.numbers._significance import POWER, ChangedShares, detectable_shift
-    from pytest_llmeval.numbers._table import OUTCOME, OUTCOME_EVALUATOR, Table, outcome_of, summarize
+    from pytest_llmeval.numbers._table import OUTCOME, OUTCOME_EVALUATOR, Table, outcome_of, summarize, unit_numbers
     from pytest_llmeval.numbers._usage import (
         TARGET_FIGURES,
         USAGE,
@@ -86,6 +93,7 @@ _HOMES = {
     ),
     "_case_scores": (
         "Abstained",
+        "CaseDigest",
         "Limit",
         "TOLERANCE",
         "Unmet",
@@ -93,7 +101,6 @@ _HOMES = {
         "unmet",
     ),
     "_case_statistics": (
-        "CaseDigest",
         "CaseStatistics",
         "Chain",
         "pooled",
@@ -168,7 +175,6 @@ _HOMES = {
         "draw_ahead",
         "resample_count",
         "resampled_totals",
-        "unit_numbers",
     ),
     "_significance": (
         "POWER",
@@ -181,6 +187,7 @@ _HOMES = {
         "Table",
         "outcome_of",
         "summarize",
+        "unit_numbers",
     ),
     "_usage": (
         "CascadeUse",

@@ -16,6 +16,18 @@ if TYPE_CHECKING:
     Small: TypeAlias = npt.NDArray[np.int8]
 
 
+class CaseDigest(NamedTuple):
+    """The fingerprints of a case.
+
+    Attributes:
+        data: Of its input, expectation and labels.
+        limits: Of its thresholds; nothing if it has none.
+    """
+
+    data: str
+    limits: str = ""
+
+
 _NOTHING = -1
 """Stands for NaN in a packed column."""
 

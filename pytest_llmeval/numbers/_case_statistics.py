@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import msgspec
 from msgspec import Struct, structs
@@ -24,24 +24,13 @@ from pytest_llmeval.core import (
     abstained_of,
     decode,
 )
+from pytest_llmeval.numbers._case_scores import CaseDigest
 from pytest_llmeval.numbers._repeats import FALLEN
 from pytest_llmeval.numbers._table import OUTCOME, Table, outcome_of
 
 _DIGITS = 12
 _EXACT = 2**53
 _CHAIN_DIGITS = 9
-
-
-class CaseDigest(NamedTuple):
-    """The fingerprints of a case.
-
-    Attributes:
-        data: Of its input, expectation and labels.
-        limits: Of its thresholds; nothing if it has none.
-    """
-
-    data: str
-    limits: str = ""
 
 
 class CaseStatistics(Struct, frozen=True):

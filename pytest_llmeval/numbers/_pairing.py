@@ -26,8 +26,8 @@ from pytest_llmeval.core import (
 from pytest_llmeval.numbers._case_statistics import CaseStatistics, Chain
 from pytest_llmeval.numbers._intervals import normal_quantile
 from pytest_llmeval.numbers._repeats import FALLEN
-from pytest_llmeval.numbers._resample import SEED, BoolArray, IntArray, unit_numbers
-from pytest_llmeval.numbers._table import Table
+from pytest_llmeval.numbers._resample import SEED, BoolArray, IntArray
+from pytest_llmeval.numbers._table import Table, unit_numbers
 
 CONFIDENCE = 0.95
 """Of the intervals of shifts."""

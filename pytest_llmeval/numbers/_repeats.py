@@ -11,17 +11,12 @@ from msgspec import structs
 
 from pytest_llmeval.core import (
     Basis,
-    CaseTable,
-    ConfusionMatrix,
-    Count,
     Evaluator,
     FieldsError,
     FloatArray,
     Metric,
-    MetricTable,
     Observation,
     RecordedCounts,
-    ReportTable,
     Sums,
     WrappedEvaluator,
     abstained_of,
@@ -31,6 +26,8 @@ from pytest_llmeval.numbers._case_scores import TOLERANCE
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+    from pytest_llmeval.core import ReportTable
 
 
 Reducer: TypeAlias = Literal["mean", "median", "majority", "min", "max", "pass_at_k", "all_of_k"]
@@ -222,9 +219,9 @@ class Reduced(WrappedEvaluator):
         """Return what values rest on, as far as repeats are averaged: of other reductions no case has any."""
         return self.evaluator.basis(measured_counts(sums)) if self.repeats.reduce == "mean" else {}
 
-    def tables(self) -> Sequence[ReportTable]:
+    def tables(self) -> "Sequence[ReportTable]":
         """Return those of the evaluator that measures; counts are kept only where repeats are averaged."""
-        return [each for each in self.evaluator.tables() if self.repeats.reduce == "mean" or not has_counts(each)]
+        return [each for each in self.evaluator.tables() if self.repeats.reduce == "mean" or not each.has_counts]
 
     @cached_property
     def _averaged(self) -> frozenset[str]:
@@ -458,12 +455,3 @@ def spread_of(scores: Sequence[Mapping[str, float | None]]) -> dict[str, Any]:
         deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in known) / len(known))
         spread[name] = {"scores": values, "min": min(known), "max": max(known), "sd": deviation}
     return spread
-
-
-def has_counts(table: ReportTable) -> bool:
-    """Return whether a table shows counts, not only metrics made of them."""
-    if isinstance(table, MetricTable):
-        return any(isinstance(cell, Count) for _, cells in table.rows for cell in cells)
-    if isinstance(table, CaseTable):
-        return any(isinstance(cell, Count) for cell in table.columns.values())
-    return isinstance(table, ConfusionMatrix)

@@ -7,13 +7,13 @@ draw the same ones.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from pytest_llmeval.core import CaseRecord, FloatArray
+from pytest_llmeval.core import FloatArray
 
 if TYPE_CHECKING:
     import numpy as np
@@ -298,20 +298,6 @@ def _libraries() -> "ThreadpoolController":
 
 
 _NO_INFLUENCE = 1e-12
-
-
-def unit_numbers(records: Sequence[CaseRecord], cluster_by: str | None) -> IntArray:
-    """Return for every case the number of what is drawn with it; a case without the label is drawn alone."""
-    import numpy as np
-
-    if cluster_by is None:
-        return np.arange(len(records))
-    keys = []
-    for record in records:
-        name = record.labels.get(cluster_by)
-        keys.append((1, record.id) if name is None else (0, name))
-    place = {key: number for number, key in enumerate(sorted(set(keys)))}
-    return np.array([place[key] for key in keys], dtype=np.intp)
 
 
 def by_unit(block: FloatArray, units: IntArray) -> FloatArray:

@@ -36,7 +36,6 @@ from pytest_llmeval.numbers._intervals import (
     value_interval,
 )
 from pytest_llmeval.numbers._repeats import FALLEN, SCORED, WithFalls, case_weights, measured_counts
-from pytest_llmeval.numbers._resample import by_unit, design_effect, resample_count, resampled_totals, unit_numbers
 from pytest_llmeval.numbers._usage import USAGE, UsageEvaluator, successes_of, usage_of
 
 if TYPE_CHECKING:
@@ -294,6 +293,8 @@ class Table:
 
     def design_effects(self, cluster_by: str) -> dict[str, float]:
         """Return the design effects of the values over all cases, if any."""
+        from pytest_llmeval.numbers._resample import design_effect
+
         units = unit_numbers(self.records, cluster_by)
         totals = self._totals(self._counts)
         value, without = self.summarize(totals), self.summarize(totals - self._counts)
@@ -358,6 +359,8 @@ class Table:
                 else:
                     bounds[name] = share
         if undecided and confidence is not None:
+            from pytest_llmeval.numbers._resample import by_unit
+
             bounds.update(self._resampled_intervals(by_unit(part, units), undecided, confidence))
         return {name: each.metric_value(bounds.get(name)) for name, each in counted.items()}
 
@@ -382,6 +385,8 @@ class Table:
             confidence: Of the intervals.
         """
         import numpy as np
+
+        from pytest_llmeval.numbers._resample import resample_count, resampled_totals
 
         totals = resampled_totals(block, resample_count(len(block)), compact=True)
         size = max(1, _MOST_KEPT // len(totals))
@@ -427,6 +432,20 @@ class Table:
         groups = _groups(self, rows, group_by, confidence, cluster_by)
         scores = {metric: self.scores[metric][list(rows)]} if metric in self.scores else {}
         return Result(metrics, groups, (), pass_rate, scores, usage, self.evaluators)
+
+
+def unit_numbers(records: Sequence[CaseRecord], cluster_by: str | None) -> "npt.NDArray[np.intp]":
+    """Return for every case the number of what is drawn with it; a case without the label is drawn alone."""
+    import numpy as np
+
+    if cluster_by is None:
+        return np.arange(len(records))
+    keys = []
+    for record in records:
+        name = record.labels.get(cluster_by)
+        keys.append((1, record.id) if name is None else (0, name))
+    place = {key: number for number, key in enumerate(sorted(set(keys)))}
+    return np.array([place[key] for key in keys], dtype=np.intp)
 
 
 def _observation_of(record: CaseRecord, label: str) -> Observation | None:

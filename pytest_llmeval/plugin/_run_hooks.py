@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from pytest_llmeval.core import FieldsError, LlmevalError, begin_media, decode, encode
-from pytest_llmeval.data import OWN_FOLDER, MediaFolder, collector_paused
+from pytest_llmeval.core import FieldsError, LlmevalError, decode, encode
+from pytest_llmeval.data import OWN_FOLDER, collector_paused
 from pytest_llmeval.judges import Budget, CachePlace, JudgeOptions, JudgeSpec
 from pytest_llmeval.plugin._collect import EvalModule, link_followers
 from pytest_llmeval.plugin._fixtures import FIXTURES, replacement_notes
@@ -89,7 +89,7 @@ from pytest_llmeval.plugin._session import (
 )
 from pytest_llmeval.plugin._user_loops import USER_LOOPS, UserLoops
 from pytest_llmeval.reports import shows_passed_cases
-from pytest_llmeval.run import CaseRunner, Signals
+from pytest_llmeval.run import CaseRunner, Signals, begin_run
 from pytest_llmeval.services import LOST, USER, forget_secrets, presentable, remember_secrets, watched
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
     register = config.pluginmanager.register
     remember_secrets()
     config.add_cleanup(forget_secrets)
-    begin_media(MediaFolder(config.rootpath), option_value(config, "media-limit"))
+    begin_run(config.rootpath, option_value(config, "media-limit"))
     runner = make_runner(config)
     unasked = runner.options.mode in ("off", "defer")
     loader = SuiteLoader(config, runner, partial(ordered, config=config, unasked=unasked))

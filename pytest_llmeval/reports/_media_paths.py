@@ -1,6 +1,7 @@
 """The media of reported cases, and their files."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -66,4 +67,4 @@ def begin_media_of(reports: Iterable[RunReport], root: Path) -> None:
         root: The folder to which the paths in them are relative.
     """
     paths = {digest: path for report in reports for digest, path in report.media.items()}
-    begin_media(_ReportMedia(MediaFolder(root.resolve()), paths))
+    begin_media(partial(_ReportMedia, MediaFolder(root.resolve()), paths))

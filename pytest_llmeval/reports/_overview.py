@@ -36,7 +36,6 @@ from pytest_llmeval.reports._form import (
     gated_metrics,
     past_limits,
 )
-from pytest_llmeval.reports._headline import fallen_cases
 from pytest_llmeval.reports._tables import Line, TextTable
 from pytest_llmeval.services import Snapshot
 
@@ -188,13 +187,17 @@ def fall_lines(
     """
     if before is None:
         before = {case.id: case for case in suite.changes.cases} if suite.changes is not None else {}
-    if verdict.outcome == "failed" and (fallen := fallen_cases(suite, before, verdict.metric)):
+    if verdict.outcome != "failed":
+        return
+    from pytest_llmeval.reports._headline import fallen_cases
+
+    if fallen := fallen_cases(suite, before, verdict.metric):
         scores = [
             f"{case.id} {number(before[case.id].metrics[verdict.metric])} -> {number(case.metrics[verdict.metric])}"
             for case in fallen[:_WORST]
         ]
         yield f"  worst cases: {', '.join(scores)}"
-    elif verdict.outcome == "failed" and not before:
+    elif not before:
         # The report has no earlier scores, but gates name the cases that fell.
         named = {case for gate in suite.gates for case in gate.fallen}
         sign = -1 if verdict.metric in suite.lower_is_better else 1

@@ -22,9 +22,18 @@ if TYPE_CHECKING:
         unmet_by_expected,
     )
     from pytest_llmeval.run._finishing import finish_run, with_past, write_run
-    from pytest_llmeval.run._job import Answers, EarlyCalls, Job, LoadedCase, Next, usage_of_target, with_figures
+    from pytest_llmeval.run._job import (
+        Answers,
+        EarlyCalls,
+        Job,
+        LoadedCase,
+        Next,
+        begin_run,
+        usage_of_target,
+        with_figures,
+    )
     from pytest_llmeval.run._judging import qualified, variants_of
-    from pytest_llmeval.run._measuring import MeasuredBlocks, measure_answered, measure_each
+    from pytest_llmeval.run._measuring import MeasuredBlocks, SharedRecords, measure_answered, measure_each
     from pytest_llmeval.run._merging import merge_shards
     from pytest_llmeval.run._partial import PartialResult
     from pytest_llmeval.run._run_record import Item, ItemResult, RunRecord, SuitePart
@@ -110,6 +119,7 @@ _HOMES = {
         "write_run",
     ),
     "_job": (
+        "begin_run",
         "Answers",
         "EarlyCalls",
         "Job",
@@ -124,6 +134,7 @@ _HOMES = {
     ),
     "_measuring": (
         "MeasuredBlocks",
+        "SharedRecords",
         "measure_answered",
         "measure_each",
     ),

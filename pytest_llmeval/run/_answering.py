@@ -40,10 +40,10 @@ from pytest_llmeval.run._links import (
 )
 from pytest_llmeval.services import USER, Background, Pending, SharedTask, ThisThread, together
 from pytest_llmeval.suites import SuiteKey
-from pytest_llmeval.targets import Recordings
 
 if TYPE_CHECKING:
     from pytest_llmeval.judges import RunStore
+    from pytest_llmeval.targets import Recordings
 
 _AnswerPlace: TypeAlias = tuple[SuiteKey, str, int]
 
@@ -76,7 +76,7 @@ class Answering:
 
     background: Background
     limit: CallLimit
-    recordings: Recordings | None = None
+    recordings: "Recordings | None" = None
     judges: JudgeService | None = None
     store: "RunStore | None" = None
 

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field, structs
 
-from pytest_llmeval.core import APPROVED, ITSELF, MISSING, Case, Itself, LlmevalError, NoAnswer, PredictionError
+from pytest_llmeval.core import (
+    APPROVED,
+    ITSELF,
+    MISSING,
+    Case,
+    Itself,
+    LlmevalError,
+    NoAnswer,
+    PredictionError,
+)
 from pytest_llmeval.judges import JudgeOptions
 from pytest_llmeval.run._execute import (
     CutShortError,

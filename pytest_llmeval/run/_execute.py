@@ -1,8 +1,9 @@
 """One case from prediction to verdict, for items, bulk suites and Python tests."""
 
 import inspect
+import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import ModuleType
@@ -49,8 +50,7 @@ from pytest_llmeval.numbers import (
     unmet,
 )
 from pytest_llmeval.run._job import CaseAnswer, costs_of, target_scores, unknown_figures, with_figures
-from pytest_llmeval.run._measuring import measure_answered, measure_each
-from pytest_llmeval.run._records import explained, not_computed, repeated_answers
+from pytest_llmeval.run._measuring import explained, measure_answered, measure_each, not_computed
 from pytest_llmeval.services import presentable, secret_values, without
 from pytest_llmeval.suites import LoadedSuite, extensions_of
 
@@ -571,6 +571,37 @@ def json_like(prediction: Any) -> Any:
         PredictionError: It is no value, such as a function, or cannot be read.
     """
     return answered_with(Case(""), prediction).prediction
+
+
+def repeated_answers(records: Sequence[CaseRecord]) -> tuple[Mapping[str, Sequence[str]], list[AnswerShown]]:
+    """Return the lines about the answer of a case's repeats that failed most often, and each different answer.
+
+    Answers that failed come first, the most frequent of them before the others.
+    """
+    seen: dict[str, AnswerShown] = {}
+    lines: dict[str, Mapping[str, Sequence[str]]] = {}
+    for record in sorted(records, key=lambda each: each.outcome not in BAD):
+        passed = record.outcome not in BAD
+        for value, *_ in record.answers:
+            key = _answer_key(value)
+            known = seen.get(key, AnswerShown(value, 0, 0))
+            seen[key] = AnswerShown(known.value, known.times + 1, (known.passed or 0) + passed)
+            lines.setdefault(key, record.lines)
+    ordered = sorted(seen, key=lambda key: (-seen[key].failed, -seen[key].times))
+    return (lines[ordered[0]] if ordered else {}), [seen[key] for key in ordered]
+
+
+def different_answers(values: Iterable[Any]) -> list[AnswerShown]:
+    """Return each different answer and how often it came, the most frequent first."""
+    seen: dict[str, AnswerShown] = {}
+    for value in values:
+        known = seen.get(key := _answer_key(value))
+        seen[key] = AnswerShown(value, known.times + 1 if known else 1)
+    return sorted(seen.values(), key=lambda each: -each.times)
+
+
+def _answer_key(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, default=str)
 
 
 def answered_with(case: Case, returned: Any) -> Case:

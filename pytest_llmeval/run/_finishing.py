@@ -16,6 +16,7 @@ from pytest_llmeval._version import __version__
 from pytest_llmeval.baselines import Keeper, SharedTexts, SnapshotMode, Stamp, day_of, fingerprint, head_commit
 from pytest_llmeval.core import (
     BAD,
+    MODES,
     PASS_RATE,
     AnswerShown,
     Case,
@@ -30,7 +31,7 @@ from pytest_llmeval.core import (
     knows_media,
     number,
 )
-from pytest_llmeval.data import MediaFolder
+from pytest_llmeval.data import MEDIA_FOLDER
 from pytest_llmeval.judges import PanelSpec
 from pytest_llmeval.numbers import CascadeUse, Money, Table, money_of, usage_report
 from pytest_llmeval.reports import (
@@ -49,15 +50,14 @@ from pytest_llmeval.reports import (
     fill_tables,
     gate_verdicts,
     join_tables,
-    media_paths,
     suite_report,
     systems_report,
     worst_cases,
     write_reports,
 )
+from pytest_llmeval.run._execute import different_answers
 from pytest_llmeval.run._judging import can_fail, judge, left_to_others, variants_of
-from pytest_llmeval.run._records import different_answers, shown_value
-from pytest_llmeval.run._run_record import RunRecord
+from pytest_llmeval.run._run_record import RunRecord, shown_value
 from pytest_llmeval.run._stages import (
     Judged,
     JudgedSuite,
@@ -114,13 +114,17 @@ def report(judged: Judged, scope: RunScope) -> Reported:
     commit = scope.stamp.commit
     origin = origin_of(scope.suites.root, os.environ) if commit else ()
     root = scope.suites.root
-    has_media = knows_media() or MediaFolder(root).folder.is_dir()
+    media: dict[str, str] = {}
+    if knows_media() or (root / MEDIA_FOLDER).is_dir():
+        from pytest_llmeval.reports import media_paths
+
+        media = media_paths((each for _, each in reported), root)
     run = RunReport(
         run=RunStart(iso_time(scope.run), round(scope.run.duration, 3), __version__, commit, *origin),
         suites=[each for _, each in reported],
         faults=dict(sorted(scope.run.faults.items())),
         systems=compared,
-        media=media_paths((each for _, each in reported), root) if has_media else {},
+        media=media,
     )
     if failures:
         judged = structs.replace(judged, suites=[each for each, _ in reported])
@@ -311,9 +315,11 @@ def approved_changes(judged: JudgedSuite, compared: Sequence[str], *, cases: boo
     changes = metric_changes(pairing, rows, names, decided, confidence=confidence, cluster_by=clusters)
     before = list(_cases(approved.statistics, suite, _answers(measured))) if cases else []
     against = "approved scores" if judged.collected.baseline is None else "baseline"
-    from pytest_llmeval.reports import returned_modes
+    returned = []
+    if any(MODES in record.labels for record in judged.records):
+        from pytest_llmeval.reports import returned_modes
 
-    returned = [*returned_modes(judged.records, approved.statistics.renamed(pairing.matching.by_content).records)]
+        returned = [*returned_modes(judged.records, approved.statistics.renamed(pairing.matching.by_content).records)]
     return Changes(against, changes, confidence, list(_notes(pairing)), returned, before)
 
 

@@ -18,11 +18,13 @@ from pytest_llmeval.core import (
     JudgeError,
     JudgingShown,
     LlmevalError,
+    MediaLimits,
     NoAnswer,
     Parts,
     PredictionError,
     PredictionParts,
     TargetUsage,
+    begin_media,
     form_of,
     is_finite_number,
     price_hint,
@@ -32,6 +34,7 @@ from pytest_llmeval.services import Background, remember_secrets
 from pytest_llmeval.suites import LoadedSuite, ModelSystem, SuiteKey, default_registry
 
 if TYPE_CHECKING:
+    from pytest_llmeval.data import MediaFolder
     from pytest_llmeval.judges import AsyncJudge, JudgeAccess, StoredJudgement, UserAccess, Verdict
     from pytest_llmeval.services import RunCalls
     from pytest_llmeval.targets import BatchTarget, Target, World
@@ -52,6 +55,22 @@ _UNKNOWN: Final = {
     "target_tokens": "the prediction says no input_tokens and output_tokens; set parts.usage",
     "target_cost_usd": "the prediction says neither cost_usd nor tokens of a model with a known price; set parts.usage",
 }
+
+
+def begin_run(root: Path, limits: MediaLimits | None = None) -> None:
+    """Begin a run, whose media are counted from none, and kept below a folder.
+
+    Args:
+        root: Of the run.
+        limits: Of its media; default: as before.
+    """
+
+    def open_folder() -> "MediaFolder":
+        from pytest_llmeval.data import MediaFolder
+
+        return MediaFolder(root)
+
+    begin_media(open_folder, limits)
 
 
 class LoadedCase(Struct, frozen=True):

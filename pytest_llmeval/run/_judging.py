@@ -179,7 +179,8 @@ def _notes(suites: Sequence[JudgedSuite], scope: RunScope) -> Iterator[str]:
     for notes_on in (_idle_thresholds, partial(_lowered, most=scope.terms.concurrency)):
         yield from dict.fromkeys(note for each in suites for note in notes_on(each))
     most = scope.terms.concurrency
-    if most is not None and (fitting := calls_that_fit(most)) < most:
+    calls = any(each.suite.target is not None or each.suite.asking for each in suites)
+    if calls and most is not None and (fitting := calls_that_fit(most)) < most:
         yield (
             f"found {counted(most, 'call')} at a time, and the machine's limit of open files (ulimit -n) allows "
             f"{fitting}: raise it, or set --llmeval-concurrency={fitting}"

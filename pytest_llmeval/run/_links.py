@@ -17,10 +17,8 @@ from pytest_llmeval.core import (
     Case,
     LlmevalError,
     PredictionError,
-    WrittenObject,
     input_digest,
     price_hint,
-    with_media,
     written_object,
 )
 from pytest_llmeval.judges import CallLimit, price_of
@@ -32,18 +30,16 @@ from pytest_llmeval.services import SharedTask, Stopwatch, ThisThread, secret_va
 from pytest_llmeval.suites import LoadedSuite, ModelSystem, default_registry
 from pytest_llmeval.targets import (
     BatchTarget,
-    Recordings,
     World,
     call_target,
     for_case,
     in_world,
-    recorded_figures,
-    recording,
     typed_input,
 )
 
 if TYPE_CHECKING:
     from pytest_llmeval.judges import Reservation, RunStore
+    from pytest_llmeval.targets import Recordings
 
 _BlockPlace: TypeAlias = tuple[tuple[Path, str], str, int, str]
 _TOKENS = ("input_tokens", "output_tokens")
@@ -61,7 +57,7 @@ class Recorded:
         recordings: Predictions of earlier runs.
     """
 
-    recordings: Recordings | None
+    recordings: "Recordings | None"
 
     def known(self, job: Job) -> Case | None:
         """Return the case with its answer, if that requires no call."""
@@ -219,6 +215,8 @@ def _encoded(job: Job, answers: Answers | PredictionError) -> str:
         return json.dumps({"error": str(answers)})
     if not all(job.suite.can_rebuild(each) for each in answers.values() if isinstance(each, Case)):
         return _OBJECTS
+    from pytest_llmeval.targets import recorded_figures
+
     fields = {
         name: {"error": str(each)}
         if isinstance(each, PredictionError)
@@ -236,6 +234,8 @@ def _decoded(job: Job, text: str) -> Answers | PredictionError:
     stored = json.loads(text)
     if "error" in stored:
         return PredictionError(stored["error"])
+    from pytest_llmeval.core import WrittenObject
+
     answers: dict[str, Case | PredictionError] = {}
     for case in job.cases:
         fields = stored["answers"].get(case.id)
@@ -356,7 +356,7 @@ class Recording:
         store: Has the turns of conversations that a killed run did not end.
     """
 
-    recordings: Recordings | None
+    recordings: "Recordings | None"
     store: "RunStore | None"
 
     async def __call__(self, job: Job, ask: Next) -> Answers:
@@ -373,6 +373,8 @@ class Recording:
     def _stored_case(self, job: Job, answered: Case, figures: Mapping[str, float]) -> Case:
         case = with_figures(answered, job.suite.parts_of(answered), figures)
         if self.recordings is not None:
+            from pytest_llmeval.targets import recording
+
             hidden = secret_values(job.suite.secret_variables)
             self.recordings.keep(recording(job.key.display_path, job.key.variant, case, job.repeat, hidden))
             if job.case.conversation and self.store is not None:
@@ -454,6 +456,8 @@ class AskTarget:
         if job.messages is None:
             value = typed_input(target, job.case.input, job.case.object_of("input"))
         else:
+            from pytest_llmeval.core import with_media
+
             value = typed_input(target, with_media(job.messages))
         if world is not None and world.thread is not None:
             ask = partial(ask, run=world.thread.call, can_be_left=True)

@@ -1,7 +1,8 @@
-"""The measuring of cases that carry their predictions, alone and in blocks."""
+"""The measuring of cases that carry their predictions, and the records of what was measured."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,20 +11,33 @@ from msgspec import structs
 from pytest_llmeval.core import (
     MISSING,
     Case,
+    CaseOutcome,
+    CaseRecord,
     Evaluator,
     EvaluatorError,
     LlmevalError,
+    MissingDataError,
+    MissingExtraError,
     Observation,
     PredictionError,
     Reading,
     Totals,
     abstained_of,
+    as_line,
     format_error,
+    grouped,
+    origin,
+    printable,
 )
+from pytest_llmeval.services import presentable, secret_values, without
 from pytest_llmeval.suites import LoadedSuite
 
 if TYPE_CHECKING:
     from pytest_llmeval.judges import JudgedEvaluator, Verdict
+
+_MOST_KINDS = 10_000
+_PLAIN = frozenset({int, float, bool})
+_MOST_LINES = 20
 
 
 def measure_each(
@@ -88,7 +102,7 @@ def measure_answered(
         reading: What of it the evaluator sees.
         verdicts: `Asking.verdicts`; empty where there was nobody to ask.
     """
-    from pytest_llmeval.evaluators import with_audit
+    from pytest_llmeval.judges import CascadeVerdict
 
     try:
         views = reading.views(case)
@@ -102,7 +116,12 @@ def measure_answered(
         )
 
     observation = measured_by(replies)
-    return observation if isinstance(observation, Exception) else with_audit(observation, replies, measured_by)
+    is_cascade = any(isinstance(reply, CascadeVerdict) for of_view in replies for reply in of_view)
+    if isinstance(observation, Exception) or not is_cascade:
+        return observation
+    from pytest_llmeval.evaluators import with_audit
+
+    return with_audit(observation, replies, measured_by)
 
 
 def _measure_judged(
@@ -197,3 +216,100 @@ def cut_in_blocks(cases: Sequence[Case], size: int) -> Mapping[str, Sequence[Cas
     """Cut cases into blocks; return the id of each case with its block."""
     blocks = [cases[start : start + size] for start in range(0, len(cases), size)]
     return {each.id: block for block in blocks for each in block}
+
+
+def record_of(case: Case, measured: Mapping[str, Observation | Exception]) -> CaseRecord:
+    """Return the record of a case that evaluators measured.
+
+    Args:
+        case: The case.
+        measured: Evaluator label to the observation, or why there is none.
+
+    Raises:
+        MissingExtraError: An optional dependency is not installed.
+        MissingDataError: Language data is not installed.
+    """
+    observed: dict[str, Observation] = {}
+    errors: dict[str, str] = {}
+    for label, each in measured.items():
+        if isinstance(each, MissingDataError | MissingExtraError):
+            raise each
+        if isinstance(each, Observation):
+            observed[label] = each
+        else:
+            errors[label] = presentable(format_error(each) + origin(each))
+    malformed = [each.malformed for each in observed.values() if each.malformed is not None]
+    failed = [*errors.values(), *chain(*(not_computed(each.errored) for each in observed.values()))]
+    outcome: CaseOutcome = "errored" if failed else "failed" if malformed else "passed"
+    reason = next(iter([*failed, *malformed]), None)
+    return CaseRecord(case.id, case.labels, outcome, observed, errors=errors, reason=reason)
+
+
+def not_computed(errored: Mapping[str, str]) -> Iterator[str]:
+    """Yield which metrics have no value and why, each reason once."""
+    for why, (first, *others) in grouped((why, name) for name, why in errored.items()).items():
+        yield f"{first}{f' and {len(others)} more' if others else ''}: {why}"
+
+
+class SharedRecords:
+    """Makes records, and remembers what many cases have in common: kept once, it takes a tenth of the memory."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, CaseRecord] = {}
+
+    def record(self, case: Case, measured: Mapping[str, Observation | Exception]) -> CaseRecord:
+        """Return what `record_of` does, with the observations of an earlier record that is alike."""
+        kinds = tuple(map(_kind, measured.values()))
+        if None in kinds:
+            return record_of(case, measured)
+        alike = self._known.get(kinds)
+        if alike is None:
+            alike = record_of(case, measured)
+            if len(self._known) < _MOST_KINDS:
+                self._known[kinds] = alike
+            return alike
+        parts = alike.outcome, alike.observations, alike.errors, alike.reason
+        return CaseRecord(case.id, case.labels, *parts, lines=alike.lines)
+
+
+def _kind(measured: Observation | Exception) -> tuple[Any, ...] | None:
+    """Return what two observations have in common only if they are written alike; ``None`` for rich ones."""
+    if isinstance(measured, Exception) or measured.details or measured.errored:
+        return None
+    numbers = measured.counts.values()
+    types = tuple(map(type, numbers))  # 1, 1.0 and True are equal
+    if not _PLAIN.issuperset(types):
+        return None
+    undefined = repr((measured.undefined, measured.abstained)) if measured.undefined else None
+    return (*measured.counts, *numbers, types, undefined, measured.malformed)
+
+
+def explained(suite: LoadedSuite, case: Case, observations: Mapping[str, Observation]) -> dict[str, list[str]]:
+    """Return what evaluators say is wrong with an answer, by label; those that say nothing are left out."""
+    reasons = {
+        label: list(_lines(suite.evaluators[label], suite.readings[label], case, observation))
+        for label, observation in observations.items()
+    }
+    if not any(reasons.values()):
+        return {}
+    secrets = secret_values(suite.secret_variables)
+    return {label: _presentable(lines, secrets) for label, lines in reasons.items() if lines}
+
+
+def _lines(evaluator: Evaluator, reading: Reading, case: Case, observation: Observation) -> Iterator[str]:
+    """Yield the lines of an evaluator; an exception in it is a line, since the case has been scored."""
+    try:
+        views = reading.views(case)
+        if len(views) == 1:
+            yield from evaluator.explain(views[0], observation)
+            return
+        for number, (view, details) in enumerate(zip(views, observation.details["turns"], strict=True), 1):
+            for line in evaluator.explain(view, Observation({}, details)):
+                yield f"turn {number}: {line}"
+    except Exception as error:  # noqa: BLE001 (evaluators are users' code)
+        yield f"explain() failed: {format_error(error)}"
+
+
+def _presentable(lines: Sequence[str], secrets: Iterable[str]) -> list[str]:
+    printed = [printable(without(as_line(line), secrets)) for line in lines[:_MOST_LINES]]
+    return [*printed, f"... and {len(lines) - _MOST_LINES} more"] if len(lines) > _MOST_LINES else printed

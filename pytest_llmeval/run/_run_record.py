@@ -9,14 +9,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import msgspec
 from msgspec import structs
 
-from pytest_llmeval.core import MISSING, CaseRecord, JsonNumber
+from pytest_llmeval.core import MISSING, CaseRecord, JsonNumber, excerpt
 from pytest_llmeval.run._execute import Execution
-from pytest_llmeval.run._records import as_reported
-from pytest_llmeval.services import Use, secret_values
+from pytest_llmeval.services import Use, masked, secret_values, without
 from pytest_llmeval.suites import SuiteKey
 
 if TYPE_CHECKING:
     from pytest_llmeval.judges import StoredJudgement, Written
+
+
+_LONGEST = 4_000
+"""Characters of a value that reports keep."""
+_LONGEST_CONVERSATION = 16_000
+_SHORTER = (_LONGEST, 1_000, 300, 100)
+"""Characters of a text within a value that is too long, tried one after the other."""
+_OWN_TEXT = 1_000
+_EXCERPTS = json.JSONEncoder(ensure_ascii=False, default=str)
 
 
 class UsedJudgements:
@@ -260,3 +268,89 @@ class RunRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, dict=T
                 elif isinstance(here, str | bool):
                     setattr(whole, name, here or there)
         return whole
+
+
+def as_reported(record: CaseRecord, hidden: Collection[str] | None) -> CaseRecord:
+    """Return a record as the main process gets it, equal whether or not it has crossed processes.
+
+    Args:
+        record: The record of a scored case.
+        hidden: Texts that no answer shows, from `secret_values`; ``None`` to leave out what explains a failure.
+    """
+    observations = {label: each.plain() for label, each in record.observations.items()}
+    if hidden is None:
+        return structs.replace(record, observations=observations, lines={}, answers=(), judgings=())
+    return structs.replace(
+        record,
+        observations=observations,
+        answers=tuple(each._replace(value=shown_value(each.value, hidden)) for each in record.answers),
+        judgings=tuple(
+            each._replace(
+                question={name: shown_value(text, hidden) for name, text in each.question.items()},
+                reply=shown_value(each.reply, hidden),
+            )
+            for each in record.judgings
+        ),
+    )
+
+
+def shown_value(value: Any, secrets: Collection[str]) -> Any:
+    """Return a value as reports show it: without secrets, and with long texts cut.
+
+    Data keep their form if their texts can be cut so far that they fit; the room of messages and calls is larger.
+
+    Args:
+        value: JSON data.
+        secrets: As of `secret_values`.
+    """
+    if value is MISSING:
+        return None
+    if isinstance(value, str):
+        clean = without(value, secrets)
+        return value if clean == value and len(value) <= _LONGEST else excerpt(clean, _LONGEST, lines=True, count=True)
+    text = _EXCERPTS.encode(value)
+    steps = isinstance(value, Mapping) and not value.keys().isdisjoint(("messages", "tool_calls"))
+    room = _LONGEST_CONVERSATION if steps else _LONGEST
+    clean = without(text, secrets)
+    if clean == text and len(text) <= room:
+        return value
+    redacted = masked(value, secrets) if secrets else value
+    shortest = _shortened(redacted, _SHORTER[-1])
+    # The mark of a cut is shorter than what is left: if this is twice too long, no form fits.
+    if len(_EXCERPTS.encode(shortest)) > 2 * room:
+        return excerpt(clean, _LONGEST, lines=True, count=True)
+    longest = _longest_text(redacted)
+    for most, shorter in zip(_SHORTER, (*_SHORTER[1:], -1), strict=True):
+        if shorter >= longest:
+            continue  # which leaves as much of every text
+        shortened = shortest if shorter < 0 else _shortened(redacted, most)
+        written = _EXCERPTS.encode(shortened)
+        if len(written) <= room and without(written, secrets) == written:
+            return shortened
+    return excerpt(clean, _LONGEST, lines=True, count=True)
+
+
+def _longest_text(value: Any) -> int:
+    """Return the length of the longest text in data, as `excerpt` writes it."""
+    if isinstance(value, str):
+        return len(excerpt(value, _LONGEST, lines=True))
+    if isinstance(value, Mapping):
+        return max(map(_longest_text, value.values()), default=0)
+    return max(map(_longest_text, value), default=0) if isinstance(value, list | tuple) else 0
+
+
+def _shortened(value: Any, most: int, own: int = _OWN_TEXT) -> Any:
+    """Return data with shorter texts.
+
+    Args:
+        value: JSON data.
+        most: Characters of a text.
+        own: As of the fields of the outermost object, which has the answer itself besides what it rests on.
+    """
+    if isinstance(value, str):
+        return excerpt(value, max(most, own), lines=True, count=True)
+    if isinstance(value, Mapping):
+        return {name: _shortened(each, most, own if isinstance(each, str) else 0) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_shortened(each, most, 0) for each in value]
+    return value

@@ -18,8 +18,7 @@ from pytest_llmeval.core import (
     name_of,
 )
 from pytest_llmeval.numbers import summarize
-from pytest_llmeval.run._measuring import measure_answered, measure_each
-from pytest_llmeval.run._records import SharedRecords
+from pytest_llmeval.run._measuring import SharedRecords, measure_answered, measure_each
 from pytest_llmeval.suites import default_registry
 
 if TYPE_CHECKING:

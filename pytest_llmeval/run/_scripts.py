@@ -27,15 +27,14 @@ from pytest_llmeval.core import (
     GateResult,
     LlmevalError,
     Result,
-    begin_media,
     printable,
 )
-from pytest_llmeval.data import MediaFolder, display_path, own_file
+from pytest_llmeval.data import display_path, own_file
 from pytest_llmeval.judges import JudgeOptions
 from pytest_llmeval.numbers import draw_ahead, summarize
 from pytest_llmeval.run._case_runner import CaseRunner, FromFixtures
 from pytest_llmeval.run._execute import CutShortError, Execution, is_skipped
-from pytest_llmeval.run._job import EarlyCalls, LoadedCase
+from pytest_llmeval.run._job import EarlyCalls, LoadedCase, begin_run
 from pytest_llmeval.run._judging import judge
 from pytest_llmeval.run._run_record import Item, ItemResult, RunRecord, SuitePart
 from pytest_llmeval.run._stages import Judged, RunScope, RunTerms, collect, judges_of, record_predictions
@@ -163,7 +162,7 @@ class ScriptRun:
         root = project_root(suite.path)
         key = SuiteKey(str(suite.path), display_path(suite.path, root), variant=suite.system)
         options = _options(suite)
-        begin_media(MediaFolder(root))
+        begin_run(root)
         recordings = self._recordings(root, options.run)
         runner = CaseRunner(options, recordings)
         run = RunRecord(ended=str(CutShortError()))

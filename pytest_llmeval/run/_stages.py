@@ -33,6 +33,7 @@ from pytest_llmeval.core import (
     CaseRecord,
     GateResult,
     LlmevalError,
+    RecordedCounts,
     Result,
     Selection,
     SnapshotVerdict,
@@ -520,9 +521,12 @@ def judges_of(suite: LoadedSuite, judges: "SuiteJudges", display_path: str) -> d
         }
         for label, evaluator in suite.asking.items()
     }
+    recorded = {label: each for label, each in suite.evaluators.items() if isinstance(each, RecordedCounts)}
+    if not recorded:
+        return judged
     from pytest_llmeval.evaluators import VerdictStatistics
 
-    counts = {label: each for label, each in suite.evaluators.items() if isinstance(each, VerdictStatistics)}
+    counts = {label: each for label, each in recorded.items() if isinstance(each, VerdictStatistics)}
     return judged | {label: judged[each.of] for label, each in counts.items()}
 
 

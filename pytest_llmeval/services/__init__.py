@@ -24,14 +24,12 @@ if TYPE_CHECKING:
         together,
     )
     from pytest_llmeval.services._fetching import fetch_content, is_fetched
+    from pytest_llmeval.services._git import GitError, run_git
     from pytest_llmeval.services._http import Exchange, NoReplyError, Reply
     from pytest_llmeval.services._machine import (
-        GitError,
         calls_that_fit,
         is_dead,
         process_name,
-        repository_top,
-        run_git,
         ticks,
     )
     from pytest_llmeval.services._media_parts import MEDIA_FORMS
@@ -96,13 +94,14 @@ _HOMES = {
         "NoReplyError",
         "Reply",
     ),
-    "_machine": (
+    "_git": (
         "GitError",
+        "run_git",
+    ),
+    "_machine": (
         "calls_that_fit",
         "is_dead",
         "process_name",
-        "repository_top",
-        "run_git",
         "ticks",
     ),
     "_media_parts": ("MEDIA_FORMS",),

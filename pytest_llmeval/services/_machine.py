@@ -3,13 +3,10 @@
 import hashlib
 import os
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Final
-
-from pytest_llmeval.core import LlmevalError
 
 _PROCESSES = Path("/proc")
 _BOOT_ID = _PROCESSES / "sys" / "kernel" / "random" / "boot_id"
@@ -114,56 +111,3 @@ def _boot() -> str:
 @cache
 def _start_of_boot() -> float:
     return float(int(hashlib.sha256(_boot().encode()).hexdigest()[:8], 16))
-
-
-_PATIENCE_S: Final = 120
-
-_OBEYING_NOBODY: Final = (
-    *("-c", "safe.bareRepository=explicit"),
-    *("-c", "core.fsmonitor=false"),
-    *("-c", f"core.hooksPath={os.devnull}"),
-)
-"""Settings that take precedence over those of a repository: files of a pull request run nothing, and are none."""
-
-
-class GitError(LlmevalError):
-    """git is not installed, the folder is in no repository, or git refused."""
-
-
-def run_git(folder: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> str:
-    """Return what git prints, with undecodable bytes of file names as surrogates.
-
-    Args:
-        folder: In which git runs.
-        arguments: Of git.
-        environment: Variables besides those of this process.
-
-    Raises:
-        GitError: It cannot be run, or its exit code is not 0; the message has the last line of its errors.
-    """
-    import subprocess  # most runs ask git for nothing
-
-    try:
-        done = subprocess.run(  # noqa: S603 (no shell reads the arguments)
-            ["git", *_OBEYING_NOBODY, "-C", str(folder), *arguments],  # noqa: S607 (git is found where the user's shell finds it)
-            capture_output=True,
-            env={**os.environ, **(environment or {})},
-            timeout=_PATIENCE_S,
-            check=True,
-        )
-    except subprocess.CalledProcessError as error:
-        last = error.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
-        raise GitError(f"git {arguments[0]}: {last or f'exit code {error.returncode}'}") from None
-    except (OSError, subprocess.SubprocessError) as error:
-        raise GitError(f"git {arguments[0]}: {error}") from None
-    return done.stdout.decode("utf-8", "surrogateescape")
-
-
-def repository_top(folder: Path) -> Path | None:
-    """Return the top folder of the repository around a folder; ``None`` outside of one.
-
-    A bare repository that lies among the files of another is none of its own: only ``.git`` makes one, which git keeps
-    out of commits.
-    """
-    folder = folder.resolve()
-    return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)

@@ -11,7 +11,6 @@ from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
     from pytest_llmeval.suites._cases import CaseEntry
-    from pytest_llmeval.suites._conversations import ConversationSpec, SimulatedUser
     from pytest_llmeval.suites._entries import (
         EntryFunction,
         NamedEvaluator,
@@ -42,6 +41,8 @@ if TYPE_CHECKING:
     from pytest_llmeval.suites._settings import (
         NOT_NEEDED,
         CaseOrder,
+        ConversationSpec,
+        SimulatedUser,
         SnapshotEntry,
         SnapshotSettings,
         Tolerance,
@@ -101,10 +102,6 @@ _HOMES = {
         "is_foreign",
         "load_suite",
     ),
-    "_conversations": (
-        "ConversationSpec",
-        "SimulatedUser",
-    ),
     "_registry": (
         "Command",
         "Registry",
@@ -116,6 +113,8 @@ _HOMES = {
         "shipped_registry",
     ),
     "_settings": (
+        "ConversationSpec",
+        "SimulatedUser",
         "CaseOrder",
         "NOT_NEEDED",
         "SnapshotEntry",

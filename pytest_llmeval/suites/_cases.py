@@ -1,11 +1,12 @@
 """The cases of a suite file and of its source."""
 
+import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from msgspec import structs
 
@@ -15,18 +16,35 @@ from pytest_llmeval.core import (
     MODES,
     Case,
     Fault,
+    excerpt,
     format_error,
+    is_media,
     origin,
     unknown_name,
 )
 from pytest_llmeval.data import STRICT, Source, case_id, display_path, id_fault, json_text
 from pytest_llmeval.judges import PanelSpec
-from pytest_llmeval.suites._conversations import MessageEntry, SimulatedUser, script_fault, script_of
-from pytest_llmeval.suites._judge_settings import without_unasked
 from pytest_llmeval.suites._limits import read_limits
-from pytest_llmeval.suites._media_files import MediaFiles, check_hosts, with_row_media
 from pytest_llmeval.suites._reading import SuiteReading
 from pytest_llmeval.suites._suite import LoadedSuite
+
+if TYPE_CHECKING:
+    from pytest_llmeval.suites._settings import SimulatedUser
+
+
+@dataclass(frozen=True)
+class MessageEntry:
+    """A message of a scripted conversation.
+
+    Attributes:
+        role: Who says it.
+        content: A text, an image, a sound or a document (``{file: PATH}``), or a list of these.
+    """
+
+    __pydantic_config__: ClassVar = STRICT
+
+    role: Literal["system", "user", "assistant"]
+    content: str | list[Any] | dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -69,10 +87,12 @@ def with_cases(
     places: list[tuple[Case, Fault]] = []
     files: dict[str, str] = {}
     faulty = 0
-    check_hosts(reading)
-    media = MediaFiles(reading, reading.path.parent)
+    if reading.entry.fetch:
+        from pytest_llmeval.suites._media_files import check_hosts
+
+        check_hosts(reading)
     for number, each in enumerate(reading.entry.cases):
-        case = _case(reading, each, number, media)
+        case = _case(reading, each, number)
         if case is None:
             faulty += 1
         else:
@@ -105,6 +125,8 @@ def with_cases(
         checks = reading.checks_evaluator(cases.values())
         evaluators = {**evaluators, checks.name: checks}
     if isinstance(suite.judge, PanelSpec):
+        from pytest_llmeval.suites._judge_settings import without_unasked
+
         evaluators = without_unasked(evaluators)
     listed = tuple(cases.values())
     return structs.replace(suite, evaluators=evaluators, cases=listed, faults=tuple(faults), faulty=faulty, files=files)
@@ -134,7 +156,10 @@ def _check_labels(reading: SuiteReading, suite: LoadedSuite, cases: Sequence[Cas
 
 def _from_row(reading: SuiteReading, row: Case, source: Source) -> Case | None:
     """Check media, thresholds, checks and messages of a source's row; faults get the row's line."""
-    if reading.document.data.get("source") is not None:  # rows that Python passes have objects
+    of_file = reading.document.data.get("source") is not None  # rows that Python passes have objects
+    if of_file and _may_hold_media(row):
+        from pytest_llmeval.suites._media_files import with_row_media
+
         with_media = with_row_media(reading, row, source.file_of(row))
         if with_media is None:
             return None
@@ -151,7 +176,7 @@ def _from_row(reading: SuiteReading, row: Case, source: Source) -> Case | None:
     return replace(row, input=script, thresholds=limits, checks=checks) if len(reading.faults) == before else None
 
 
-def _case(reading: SuiteReading, data: Any, number: int, media: MediaFiles) -> Case | None:
+def _case(reading: SuiteReading, data: Any, number: int) -> Case | None:
     before = len(reading.faults)
     path = ("cases", number)
     if isinstance(data, Mapping) and isinstance(data.get("id"), float) and (name := case_id(data["id"])):
@@ -166,7 +191,7 @@ def _case(reading: SuiteReading, data: Any, number: int, media: MediaFiles) -> C
                 f"found both {name!r} and '{name}_file', expected one of them",
                 key=True,
             )
-    if entry.messages is not None and (fault := script_fault(entry.messages)):
+    if entry.messages is not None and (fault := _script_fault(entry.messages)):
         reading.fault((*path, "messages"), fault)
     if entry.messages is not None and "input" in data:
         reading.fault((*path, "messages"), "found both 'input' and 'messages', expected one of them", key=True)
@@ -184,7 +209,7 @@ def _case(reading: SuiteReading, data: Any, number: int, media: MediaFiles) -> C
         expected = reading.read_file(entry.expected_file, (*path, "expected_file"))
     case = Case(
         id=case_id(entry.id) or "" if entry.id is not None else str(number + 1),
-        input=entry.input if entry.messages is None else script_of(entry.messages),
+        input=entry.input if entry.messages is None else _script_of(entry.messages),
         conversation=entry.messages is not None,
         expected=expected,
         prediction=prediction,
@@ -195,8 +220,22 @@ def _case(reading: SuiteReading, data: Any, number: int, media: MediaFiles) -> C
         checks=reading.read_checks(entry.checks, (*path, "checks")),
         always=entry.always,
     )
-    case = media.read_case(case, path)
+    if _may_hold_media(case):
+        from pytest_llmeval.suites._media_files import MediaFiles
+
+        case = MediaFiles(reading, reading.path.parent).read_case(case, path)
     return case if len(reading.faults) == before else None
+
+
+def _names_file(content: Any) -> bool:
+    from pytest_llmeval.suites._media_files import names_file
+
+    return names_file(content)
+
+
+def _may_hold_media(case: Case) -> bool:
+    """Return whether a part of a case is data, in which ``{file: PATH}`` can stand."""
+    return any(isinstance(part, Mapping | list) for part in (case.input, case.expected, case.prediction))
 
 
 def _name_fault(case: Case, earlier: Mapping[str, Case]) -> str | None:
@@ -230,12 +269,33 @@ def _read_script(reading: SuiteReading, messages: Any) -> list[dict[str, Any]]:
     entry = reading.check(CaseEntry, {"messages": messages}, ())
     if entry is None:
         return []
-    if fault := script_fault(entry.messages):
+    if fault := _script_fault(entry.messages):
         reading.fault(("messages",), fault)
-    return script_of(entry.messages)
+    return _script_of(entry.messages)
 
 
-def _talking(case: Case, user: SimulatedUser | None) -> Case:
+def _script_of(messages: Sequence[str | MessageEntry]) -> list[dict[str, Any]]:
+    """Return the messages of a script; a text is a message of the user."""
+    return [{"role": "user", "content": each} if isinstance(each, str) else dict(vars(each)) for each in messages]
+
+
+def _script_fault(messages: Sequence[str | MessageEntry]) -> str | None:
+    """Return the fault of a script as a whole."""
+    if not messages:
+        return "found an empty list, expected at least one message"
+    for number, message in enumerate(messages, 1):
+        content = message if isinstance(message, str) else message.content
+        for part in content if isinstance(content, list) else [content]:
+            if not isinstance(part, str) and not is_media(part) and not _names_file(part):
+                what = excerpt(json.dumps(part, default=str), 40)
+                return f"found {what} in message {number}, expected a text or {{file: PATH}}"
+    last = messages[-1]
+    if isinstance(last, str) or last.role == "user":
+        return None
+    return f"found a last message of the {last.role}, expected one of the user, which the target answers"
+
+
+def _talking(case: Case, user: "SimulatedUser | None") -> Case:
     """Return a case as a simulated user has it: what it wants is the input.
 
     Raises:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from msgspec import structs
 
@@ -20,17 +20,17 @@ from pytest_llmeval.core import (
     SuiteError,
     format_error,
     is_turn,
-    metric_names,
     missing_key,
     origin,
     shown_path,
     unknown_name,
 )
 from pytest_llmeval.data import describe
-from pytest_llmeval.suites._conversations import with_user_metrics
-from pytest_llmeval.suites._judge_settings import without_judge
 from pytest_llmeval.suites._reading import SuiteReading
 from pytest_llmeval.suites._registry import build, using
+
+if TYPE_CHECKING:
+    from pytest_llmeval.suites._settings import SimulatedUser
 
 _BESIDE = ("as", "on", "turn")
 
@@ -38,7 +38,7 @@ _BESIDE = ("as", "on", "turn")
 def read_evaluators(reading: SuiteReading, entries: Sequence[Any]) -> Mapping[str, Evaluator]:
     """Read ``evaluators``, to which those of the suite's checks and of its simulated user belong."""
     judged = reading.entry.judge is not None or reading.entry.judges is not None
-    listed = with_user_metrics(entries, reading.values["conversation"].user, judged=judged)
+    listed = _with_user_metrics(entries, reading.values["conversation"].user, judged=judged)
     if not listed and not reading.checked:
         reading.knows_metrics = False
         if not reading.faults and "evaluators" in reading.document.data:
@@ -56,6 +56,31 @@ def read_evaluators(reading: SuiteReading, entries: Sequence[Any]) -> Mapping[st
     if reading.checked:
         reading.add_evaluator(reading.checks_evaluator(), ("checks",))
     return reading.metrics.evaluators
+
+
+def _with_user_metrics(entries: Sequence[Any], user: "SimulatedUser | None", *, judged: bool) -> list[Any]:
+    """Return the evaluators of a suite with those about its simulated user: how conversations end, and drift.
+
+    Args:
+        entries: Of the suite file.
+        user: Its simulated user; ``None`` for none.
+        judged: Whether it has a judge.
+    """
+    if user is None:
+        return list(entries)
+    names = [each if isinstance(each, str) else next(iter(each), None) for each in entries if each]
+    listed = list(entries)
+    if "conversation" not in names:
+        listed.append("conversation")
+    if judged and user.checks_role and "user_drift" not in names:
+        listed.append("user_drift")
+    reasons = {"reasons": list(user.stop)}
+    for place, each in enumerate(listed):
+        if each == "conversation":
+            listed[place] = {"conversation": reasons}
+        elif isinstance(each, Mapping) and isinstance(options := each.get("conversation", 0), Mapping | None):
+            listed[place] = {**each, "conversation": {**reasons, **(options or {})}}
+    return listed
 
 
 def _evaluator(reading: SuiteReading, entry: Any, path: tuple[str | int, ...]) -> MetricIndex | None:
@@ -117,7 +142,12 @@ def _build_evaluator(
 ) -> MetricIndex | None:
     try:
         with using(reading.registry):
-            built: Evaluator | None = reading.check(evaluator, without_judge(reading, evaluator, options, path), path)
+            own = options
+            if evaluator.asks:
+                from pytest_llmeval.suites._judge_settings import without_judge
+
+                own = without_judge(reading, evaluator, options, path)
+            built: Evaluator | None = reading.check(evaluator, own, path)
             if built is None or _names_files_outside(reading, built, path):
                 return None
             systems_known = not any(fault.path.partition(".")[0] == "systems" for fault in reading.faults)
@@ -195,7 +225,7 @@ def _check_names(metrics: MetricIndex) -> None:
     """
     for label, evaluator in metrics.evaluators.items():
         names = [(f"error bucket {bucket.name!r}", bucket.metric) for bucket in evaluator.error_buckets()]
-        names += [(f"table {table.title!r}", name) for table in evaluator.tables() for name in metric_names(table)]
+        names += [(f"table {table.title!r}", name) for table in evaluator.tables() for name in table.metric_names()]
         for what, name in names:
             if metrics.find(metrics.full_name(label, name)) is None:
                 known = [each.metric.name for each in metrics.declared[label]]

@@ -104,9 +104,7 @@ def _without_misplaced(reading: SuiteReading, data: Mapping[str, Any], path: tup
 def without_judge(
     reading: SuiteReading, evaluator: type[Evaluator], options: Mapping[str, Any], path: tuple[str | int, ...]
 ) -> dict[str, Any]:
-    """Return the options of an evaluator without those that say who judges, after adding the faults."""
-    if not evaluator.asks:
-        return dict(options)
+    """Return the options of an asking evaluator without those that say who judges, after adding the faults."""
     own = {each.name for each in fields(evaluator)}
     named = {*(each.name for each in fields(JudgeSpec)), "judges", "reduce", "min_judges"} - own
     misplaced = [name for name in options if name in named]
@@ -137,11 +135,9 @@ def _panel(reading: SuiteReading) -> PanelSpec | None:
 
 
 def check_reduction(
-    reading: SuiteReading, judge: JudgeSpec | PanelSpec, repeats: Repeats, evaluators: Mapping[str, Evaluator]
+    reading: SuiteReading, judge: PanelSpec, repeats: Repeats, evaluators: Mapping[str, Evaluator]
 ) -> None:
     """Refuse a panel, or a reduction, that has no meaning for an evaluator, or that an audit cannot correct."""
-    if isinstance(judge, JudgeSpec):
-        return
     if judge.cascade is not None:
         if judge.cascade.audit and repeats.times > 1 and repeats.reduce != "mean":
             expected = "expected mean with a cascade of judges, whose audit corrects means; or set 'audit: 0'"

@@ -15,19 +15,19 @@ from pytest_llmeval.data import STRICT
 from pytest_llmeval.gates import Gate
 from pytest_llmeval.judges import JudgeSpec, PanelSpec, Reduce
 from pytest_llmeval.numbers import Limit, Repeats
-from pytest_llmeval.suites._conversations import ConversationSpec, read_conversation
 from pytest_llmeval.suites._evaluator_settings import read_evaluators
-from pytest_llmeval.suites._judge_settings import read_judge
 from pytest_llmeval.suites._limits import read_gates, read_groups, read_limits
 from pytest_llmeval.suites._reading import SuiteReading
 from pytest_llmeval.suites._settings import (
     WHEN_DECIDED,
     CaseSample,
+    ConversationSpec,
     SampleSettings,
     SnapshotSettings,
     StopSettings,
     read_compared,
     read_confidence,
+    read_conversation,
     read_inputs,
     read_parts,
     read_repeats,
@@ -87,6 +87,16 @@ class ApproveSettings:
     __pydantic_config__: ClassVar = STRICT
 
     failures: bool = False
+
+
+def _read_judge(reading: SuiteReading, entry: Any) -> JudgeSpec | PanelSpec:
+    whole = reading.entry
+    beside = (whole.judges, whole.reduce, whole.min_judges, reading.document.data.get("judges"))
+    if entry is None and all(each is None for each in beside):
+        return JudgeSpec()  # most suites ask no judge, and load nothing of one
+    from pytest_llmeval.suites._judge_settings import read_judge
+
+    return read_judge(reading, entry)
 
 
 class SuiteKeys(Struct, frozen=True, kw_only=True):
@@ -224,7 +234,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
         Key(
             "[model that judges](judges.md#models-and-clients), as `PROVIDER:NAME` or a mapping, or a "
             "[cascade](judge-runs.md#cascades)",
-            read=read_judge,
+            read=_read_judge,
             forms=(str, JudgeSpec, "cascade", None),
             python="str | Mapping[str, Any] | Judgeable | NamedObject",
         ),

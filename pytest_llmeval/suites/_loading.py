@@ -31,8 +31,8 @@ from pytest_llmeval.data import (
     searching_within,
     top_level_keys,
 )
+from pytest_llmeval.judges import PanelSpec
 from pytest_llmeval.suites._cases import with_cases
-from pytest_llmeval.suites._judge_settings import check_reduction
 from pytest_llmeval.suites._keys import KEYS, SuiteEntry
 from pytest_llmeval.suites._limits import check_limited_checks
 from pytest_llmeval.suites._reading import SuiteReading
@@ -207,7 +207,10 @@ def _load(reading: SuiteReading, declared: Source | None, share: RowShare | None
     if not reading.faults:
         if reading.checked:
             check_limited_checks(reading, values["gates"], reading.checks_evaluator(suite.cases))
-        check_reduction(reading, suite.judge, suite.repeats, suite.evaluators)
+        if isinstance(suite.judge, PanelSpec):
+            from pytest_llmeval.suites._judge_settings import check_reduction
+
+            check_reduction(reading, suite.judge, suite.repeats, suite.evaluators)
         broken = bool(reading.faults)
         suite = structs.replace(suite, faults=tuple(reading.faults))
     if broken or not suite.cases:

@@ -27,7 +27,6 @@ from pytest_llmeval.core import (
     PredictionParts,
     Reading,
     Turn,
-    WrittenObject,
     are_equal,
     is_typed,
     written_object,
@@ -41,6 +40,7 @@ from pytest_llmeval.suites._settings import CaseOrder, SampleSettings, StopSetti
 from pytest_llmeval.suites._systems import ModelSystem, System
 
 if TYPE_CHECKING:
+    from pytest_llmeval.core import WrittenObject
     from pytest_llmeval.gates import ChangeGate, ScoreGate
     from pytest_llmeval.judges import JudgedEvaluator
 
@@ -122,6 +122,11 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
     def regressions(self) -> "tuple[ChangeGate, ...]":
         """The gates against a baseline, for every system and for this one."""
         return cast("tuple[ChangeGate, ...]", self._gates_on("baseline"))
+
+    def gate_clusters(self, metric: str) -> str | None:
+        """Return the label by which the gates on a metric cluster cases, or else the suite."""
+        own = (gate.cluster_by for gate in self.regressions if gate.metric == metric and gate.cluster_by)
+        return next(own, self.cluster_by)
 
     @property
     def between(self) -> "tuple[ChangeGate, ...]":
@@ -271,7 +276,7 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
             return users_case
         return case_replace(users_case, prediction=_typed_part(kind, users_case.prediction))
 
-    def reread(self, case: Case, form: Any, written: WrittenObject | None) -> Case:
+    def reread(self, case: Case, form: Any, written: "WrittenObject | None") -> Case:
         """Return a case with a prediction that was written, and the object that it was, as far as its type is known.
 
         Args:

@@ -21,7 +21,7 @@ from msgspec import Struct, structs
 from pytest_llmeval.baselines import day_of, fingerprint, inputs_file, score_file, statistics_file
 from pytest_llmeval.cli import OPTIONS, SHARD_SUFFIX, CommandResult, add_options
 from pytest_llmeval.core import CaseRecord, JsonNumber, LlmevalError, Selection, counted, decode, encode, listed
-from pytest_llmeval.data import rewrite
+from pytest_llmeval.data import repository_top, rewrite
 from pytest_llmeval.numbers import CaseStatistics, UsageEvaluator
 from pytest_llmeval.run import (
     CaseChoice,
@@ -34,7 +34,7 @@ from pytest_llmeval.run import (
     collected_records,
     read_shard,
 )
-from pytest_llmeval.services import LOST, WATCHED, GitError, repository_top, run_git, watched
+from pytest_llmeval.services import LOST, WATCHED, GitError, run_git, watched
 from pytest_llmeval.suites import LoadedSuite, SuiteKey
 from pytest_llmeval.workbench._inputs import Inputs, ProjectInputs
 from pytest_llmeval.workbench._project import fork_point, run_pytest

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from pytest_llmeval.core import LlmevalError, suggest
-from pytest_llmeval.data import display_path
-from pytest_llmeval.services import GitError, repository_top, run_git
+from pytest_llmeval.data import display_path, repository_top
+from pytest_llmeval.services import GitError, run_git
 from pytest_llmeval.suites import is_foreign
 from pytest_llmeval.workbench._console import named_files
 

@@ -1,28 +1,32 @@
 """Rises and anchors are weighed by the clusters of the gates on a metric, not those of the suite alone."""
 
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 from builders import pairing, run
 
-from pytest_llmeval.baselines._anchors import gate_clusters
 from pytest_llmeval.baselines._baselines import weigh_rises
 from pytest_llmeval.core import SnapshotVerdict
 from pytest_llmeval.gates import DropGate
+from pytest_llmeval.suites import LoadedSuite
 
 ROSE = SnapshotVerdict("score", "improved", "passed", reason="rose from 0 to 0.2: improved")
 
 
 def suite(*clusters: str | None, own: str | None = None) -> Any:
-    return SimpleNamespace(regressions=[DropGate("score", 0.02, cluster_by=each) for each in clusters], cluster_by=own)
+    gates = [DropGate("score", 0.02, cluster_by=each) for each in clusters]
+    settings = SimpleNamespace(regressions=gates, cluster_by=own)
+    settings.gate_clusters = partial(LoadedSuite.gate_clusters, settings)
+    return settings
 
 
 def test_the_gate_says_what_belongs_together() -> None:
-    assert gate_clusters(suite("talk"), "score") == "talk"
-    assert gate_clusters(suite(None, "talk", own="day"), "score") == "talk"
-    assert gate_clusters(suite(None, own="day"), "score") == "day"
-    assert gate_clusters(suite("talk", own="day"), "other") == "day"
+    assert suite("talk").gate_clusters("score") == "talk"
+    assert suite(None, "talk", own="day").gate_clusters("score") == "talk"
+    assert suite(None, own="day").gate_clusters("score") == "day"
+    assert suite("talk", own="day").gate_clusters("other") == "day"
 
 
 def test_a_rise_of_one_cluster_may_be_chance_where_the_gate_clusters() -> None:

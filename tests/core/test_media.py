@@ -141,7 +141,7 @@ def test_addresses_are_passed_on_and_never_fetched() -> None:
 
 
 def test_limits_of_a_file_and_of_a_run(tmp_path: Path) -> None:
-    begin_media(NoStore(), MediaLimits(file=100, run=150))
+    begin_media(NoStore, MediaLimits(file=100, run=150))
     path = tmp_path / "a.pdf"
     path.write_bytes(b"%PDF-" + bytes(200))
     for make in (lambda: Media.from_path(path), lambda: Media(data=path.read_bytes())):

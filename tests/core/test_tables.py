@@ -11,10 +11,8 @@ from pytest_llmeval.core import (
     Detail,
     LabelTable,
     MetricTable,
-    metric_names,
     read_cells,
 )
-from pytest_llmeval.numbers._repeats import has_counts
 
 METRICS = MetricTable("t", ("task", "value", "cases"), [(("gold",), ("f1", Count("n"))), (("tags",), ("f2", "f3"))])
 LABELS = LabelTable("t", "label", {"F1": "f1[label]"})
@@ -34,14 +32,14 @@ def test_a_column_of_labels_is_a_family() -> None:
 
 
 def test_the_metrics_that_a_table_names_can_be_listed() -> None:
-    named = [list(metric_names(table)) for table in (METRICS, LABELS, MATRIX, CASES)]
+    named = [table.metric_names() for table in (METRICS, LABELS, MATRIX, CASES)]
     assert named == [["f1", "f2", "f3"], ["f1[label]"], [], ["f1"]]
 
 
 def test_it_is_known_which_tables_need_counts() -> None:
     plain = MetricTable("t", ("task", "value"), [(("gold",), ("f1",))])
     tables = (METRICS, plain, LABELS, MATRIX, CASES, CaseTable("t", {"f1": "f1"}))
-    assert [has_counts(table) for table in tables] == [True, False, False, True, True, False]
+    assert [table.has_counts for table in tables] == [True, False, False, True, True, False]
 
 
 def test_the_counts_of_a_matrix_are_read_back() -> None:

@@ -11,7 +11,7 @@ from msgspec import structs
 import pytest_llmeval as ev
 from pytest_llmeval import Case, Evaluator, Metric, Observation, Sums, get_evaluator, score
 from pytest_llmeval.core import FloatArray
-from pytest_llmeval.run import _records as records
+from pytest_llmeval.run import _measuring as records
 from pytest_llmeval.run import _score as scoring
 
 CASES = [Case(str(number), "?", "ab"[number % 2], "a", labels={"kind": str(number % 3)}) for number in range(7)]

@@ -3,7 +3,8 @@
 from typing import Any
 
 from pytest_llmeval.core import AnswerShown, CaseOutcome, CaseRecord
-from pytest_llmeval.run._records import different_answers, repeated_answers, shown_value
+from pytest_llmeval.run._execute import different_answers, repeated_answers
+from pytest_llmeval.run._run_record import shown_value
 
 SECRET = "s3cret-0123456789"
 

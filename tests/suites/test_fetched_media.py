@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ def load(folder: Path, server: SearchServer, *paths: str, **more: Any) -> Loaded
 
 
 def test_a_content_is_fetched_once_and_its_digest_is_the_identity(tmp_path: Path, server: SearchServer) -> None:
-    begin_media(MediaFolder(tmp_path))
+    begin_media(partial(MediaFolder, tmp_path))
     for _ in range(2):
         suite = load(tmp_path, server, "/a.png?size=1", "/page", "/moved")
         assert [case.input for case in suite.cases] == [
@@ -64,7 +65,7 @@ def test_a_content_is_fetched_once_and_its_digest_is_the_identity(tmp_path: Path
 
 
 def test_what_cannot_be_had_is_a_fault_of_its_case(tmp_path: Path, server: SearchServer) -> None:
-    begin_media(MediaFolder(tmp_path), MediaLimits(file=1500))
+    begin_media(partial(MediaFolder, tmp_path), MediaLimits(file=1500))
     faults = {
         "/none.png": "found the status 404, expected 200",
         "/wrong.png": "found application/pdf, expected image/png, as its name says",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from pytest_llmeval.data.files._places import WORKING_FOLDER, make_working_folder
+from pytest_llmeval.data.files._places import MEDIA_FOLDER, make_working_folder
 from pytest_llmeval.data.files._writing import write_bytes
 
 
@@ -22,7 +22,7 @@ class MediaFolder(Struct, frozen=True):
     @property
     def folder(self) -> Path:
         """The folder."""
-        return self.root / WORKING_FOLDER / "media"
+        return self.root / MEDIA_FOLDER
 
     def keep(self, digest: str, data: bytes) -> Path | None:
         """Return the file of a content, which is written if it is not there; ``None`` if it cannot be written."""

@@ -187,6 +187,8 @@ def _stem(name: str) -> tuple[str, list[str]]:
 
 
 WORKING_FOLDER: Final = ".llmeval"
+MEDIA_FOLDER: Final = f"{WORKING_FOLDER}/media"
+"""Below pytest's rootdir: contents of media that have no file of their own."""
 
 
 def refuse_links(path: Path) -> None:
@@ -218,6 +220,16 @@ MOST_ENTRIES: Final = 100_000
 """Most files and folders that one pattern looks at."""
 
 _ROOT: ContextVar[Path | None] = ContextVar("root of searches", default=None)
+
+
+def repository_top(folder: Path) -> Path | None:
+    """Return the top folder of the repository around a folder; ``None`` outside of one.
+
+    A bare repository that lies among the files of another is none of its own: only ``.git`` makes one, which git keeps
+    out of commits.
+    """
+    folder = folder.resolve()
+    return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
 
 
 def searching_within(root: Path) -> AbstractContextManager[None]:

@@ -1,0 +1,49 @@
+"""Data frames of results."""
+
+import json
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import Any, Final, Literal, TypeAlias, get_args
+
+from pytest_llmeval.core._codec import is_finite_number
+from pytest_llmeval.core._errors import needing
+
+FrameLibrary: TypeAlias = Literal["pandas", "polars", "pyarrow"]
+"""A library of data frames."""
+
+_INT64: Final = 2**63
+
+
+def data_frame(columns: Mapping[str, list[Any]], library: FrameLibrary | None) -> Any:
+    """Return columns as a data frame of a library.
+
+    Args:
+        columns: Name to values of one length. A column of texts, of numbers or of truth values has these; one of other
+            data, or of several kinds, has them as JSON.
+        library: Of the frame; default: the first that is installed.
+
+    Raises:
+        MissingExtraError: narwhals is not installed.
+        ImportError: The library is not installed.
+    """
+    with needing("a data frame of results", "frames"):
+        import narwhals as nw
+    known = get_args(FrameLibrary)
+    chosen = library or next((each for each in known if find_spec(each)), "pandas")
+    if chosen not in known:
+        raise ValueError(f"found library {chosen!r}, expected one of {', '.join(known)}")
+    return nw.from_dict({name: _cells(cells) for name, cells in columns.items()}, backend=chosen).to_native()
+
+
+def _cells(values: list[Any]) -> list[Any]:
+    """Return the values of a column as values of one type: texts, numbers, truth values, or else JSON."""
+    known = [each for each in values if each is not None]
+    if all(type(each) is bool for each in known):
+        return values
+    if all(is_finite_number(each) and abs(each) < _INT64 for each in known):
+        as_floats = any(isinstance(each, float) for each in known)
+        return [each if each is None or not as_floats else float(each) for each in values]
+    if not all(isinstance(each, str) for each in known):
+        values = [each if each is None else json.dumps(each, ensure_ascii=False, default=str) for each in values]
+    # Half of a surrogate pair, which models do emit, has no bytes in UTF-8.
+    return [each if each is None else each.encode(errors="backslashreplace").decode() for each in values]
