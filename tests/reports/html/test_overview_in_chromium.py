@@ -34,7 +34,7 @@ def before_and_now() -> list[PageRun]:
         case("fine", f1=1.0, input="Who?", prediction="You"),
     ]
     base = [case("broke", prediction={"text": old}), case("fell", prediction="Here"), case("fine")]
-    reason = "fell from 1 to 0.600000, worse by 0.400000; tolerance 0"
+    reason = "fell from 1.0000 to 0.6000, worse by 0.4000; tolerance 0"
     made = suite(cases, gates=GATES, snapshot=[{**KEPT, "reason": reason}])
     current = page_run("", report(made), pairs=[1])
     suites = [structs.replace(each, changes=CHANGES) for each in current.report.suites]
@@ -84,14 +84,14 @@ def styles(browser: Browser, selector: str, *names: str) -> list[list[str]]:
 def test_what_broke_stands_beside_the_gates_with_question_both_answers_and_reason(wide: Browser, page: Path) -> None:
     browser = wide
     browser.open(page)
-    assert browser.find("h1").text == "Do not merge: f1 is 0.60, expected >= 0.9; start with broke"
+    assert browser.find("h1").text == "Do not merge: f1 is 0.6000, expected >= 0.9; start with broke"
     counts = "1 new failure in 3 cases; 1 gate failed, 1 approved score not kept, 1 gate undecided"
     assert browser.find(".counted").text.startswith(counts)
     assert browser.driver.title == "Do not merge: capitals"
     assert browser.texts(".worst h3") == ["What broke before now"]
     assert browser.texts(".broke .top a") == ["broke", "fell"]
     first = browser.find(".broke").text
-    assert all(each in first for each in ("new failure", "f1 1.00 → 0.20", QUESTION["question"], "f1 0.20, limit"))
+    assert all(each in first for each in ("new failure", "f1 1.0000 → 0.2000", QUESTION["question"], "f1 0.2"))
     assert (browser.texts(".broke del"), browser.texts(".broke ins")) == (["30"], ["14"])
     assert browser.texts(".broke[data-kind=fell] .answer") == ["Here (the same answer)"]
     tops = browser.run(
@@ -138,7 +138,7 @@ def test_an_approved_score_that_was_not_kept_is_red_with_its_reason_wherever_it_
     browser.open(page)
     assert "approved f1" in browser.texts(".gate.failed code")
     assert browser.texts(".changes .kind") == ["not kept", "not significant"]
-    assert browser.texts(".changes td small") == ["fell from 1 to 0.60, worse by 0.4; tolerance 0"]
+    assert browser.texts(".changes td small") == ["fell from 1.0000 to 0.6000, worse by 0.4000; tolerance 0"]
     (red,) = styles(browser, ".changes .kind.failed", "color")
     assert red == styles(browser, ".gate.failed .look", "color")[0]
 

@@ -53,12 +53,12 @@ def test_the_history_of_a_metric_is_drawn_with_its_approvals_and_breaks(browser:
     suites = [structs.replace(each, past=PAST) for each in run.report.suites]
     page.write_text(to_page([structs.replace(run, report=structs.replace(run.report, suites=suites))]).html)
     browser.open(page, "view=numbers")
-    assert browser.find(".sparkline").get_attribute("aria-label") == "3 runs, from 0.50 to 0.70"
-    assert browser.texts(".sparkline .approved title") == ["2026-11-02 00:00 cccccccccccc: 0.60 (approved)"]
+    assert browser.find(".sparkline").get_attribute("aria-label") == "3 runs, from 0.5000 to 0.7000"
+    assert browser.texts(".sparkline .approved title") == ["2026-11-02 00:00 cccccccccccc: 0.6000 (approved)"]
     assert browser.texts(".sparkline .break title") == ["2026-11-03 00:00: changed: data"]
     assert browser.texts(".past summary") == ["History: 3 runs"]
     assert [row.split() for row in browser.texts(".past tbody tr")][1:] == [
-        ["2026-11-02", "00:00cccccccccccc0.60approved"],
-        ["2026-11-01", "00:00cccccccccccc0.50"],
+        ["2026-11-02", "00:00cccccccccccc0.6000approved"],
+        ["2026-11-01", "00:00cccccccccccc0.5000"],
     ]
     assert browser.complaints() == []

@@ -122,7 +122,7 @@ def test_systems_and_runs_are_aligned_turn_by_turn(browser: Browser, tmp_path: P
         for name, score, value in (("small", 0.25, BAD), ("large", 0.75, GOOD))
     ]
     opened(browser, tmp_path, systems)
-    assert browser.texts(".aligned .heads h3") == ["✓ small f1 0.25", "✓ large f1 0.75"]
+    assert browser.texts(".aligned .heads h3") == ["✓ small f1 0.2500", "✓ large f1 0.7500"]
     assert browser.texts(".step.first b") == ["turn 3"]
     runs = [page_run("now", report(suite([TALK])), pairs=[1])]
     runs += [page_run("base", report(suite([case("talk", prediction=GOOD)])), is_baseline=True)]

@@ -114,7 +114,7 @@ def test_a_case_shows_differences_of_json_turns_and_calls_of_tools(browser: Brow
     assert browser.texts(".case pre.json del")[0] == '"total": 3'
     said = browser.find(".case").text
     assert all(
-        each in said for each in ("1 of 3 passed: flaky", "judge · binary · score 0.00 · 0.001250 USD", "Is it so?")
+        each in said for each in ("1 of 3 passed: flaky", "judge · binary · score 0.0000 · 0.001250 USD", "Is it so?")
     )
     browser.go("view=cases&case=0/c0")
     browser.until("document.querySelector('.case h2').textContent.includes('c0')")
@@ -145,8 +145,8 @@ def test_usual_sentences_of_the_data_are_said_in_chinese_and_others_as_they_are(
     try:
         browser.open(tmp_path / "page.html")
         assert browser.texts(".gate p") == [
-            "未通过: f1 为 1.00",
-            "未通过: f1 为 1.00，应 <= 0.5",
+            "未通过: f1 为 1.0000",
+            "未通过: f1 为 1.0000，应 <= 0.5",
             f"未通过: {reasons[2]}",
             "未通过: 未判定：4 个用例中只运行了 1 个",
             "未通过: 未判定：评审已关闭",
@@ -240,7 +240,7 @@ def test_a_case_shows_the_answers_of_all_systems_and_is_filtered_by_system(brows
     assert browser.run("return document.querySelector('[data-case]').getAttribute('href')").endswith("case=1%2Fc")
     browser.go("view=cases&case=0/c")
     browser.until("document.querySelector('.case .aligned')")
-    assert browser.texts(".aligned .heads .figure") == ["f1 0.25", "f1 0.75"]
+    assert browser.texts(".aligned .heads .figure") == ["f1 0.2500", "f1 0.7500"]
     assert browser.texts(".aligned del") == ["small"]
     assert browser.texts(".aligned ins") == ["large"]
     assert browser.texts(".command code") == ["pytest --llmeval 's.eval.yaml::c[small]'"]
@@ -330,7 +330,7 @@ def test_the_cause_comes_first_then_what_broke_then_the_systems(browser: Browser
     said = browser.texts("section.systems p")[0]
     assert said.startswith("large is better than small in f1: ")
     assert said.endswith(", 10 of 10 cases that differ.")
-    assert browser.texts("section.systems td.significant") == ["▼ -0.25"]
+    assert browser.texts("section.systems td.significant") == ["▼ -0.2500"]
     assert browser.texts(".worst > .broken .top a")[:2] == ["c1", "c2"]
     assert browser.texts(".worst > .broken .top small")[:2] == ["small", "small"]
     assert "the same in 1 more case: c3" in browser.texts(".worst > .broken .broke")[1]
@@ -361,7 +361,7 @@ def test_cases_are_seen_by_system_taken_along_and_named_with_their_system(
     assert browser.texts("#count") == ["11 of 40 cases"]
     browser.until("document.querySelector('.excerpt')?.textContent")
     assert browser.texts(".row.head [role=columnheader]") == ["case", "large", "small"]
-    assert browser.texts("[data-row='1'] .answer") == ["✓ 1.000 Yes", "✗ 0.000 =No, <b>"]
+    assert browser.texts("[data-row='1'] .answer") == ["✓ 1.0000 Yes", "✗ 0.0000 =No, <b>"]
     browser.go("view=cases&outcome=failed&change=regressed")
     browser.find("[name=rerun]").click()
     command = browser.texts(".rerun code")[0]
@@ -425,7 +425,7 @@ def test_strengths_of_systems_stand_below_their_table(browser: Browser, tmp_path
     browser.open(tmp_path / "strengths.html", "view=numbers")
     assert "Strengths by pairwise (Bradley-Terry with ties)" in browser.texts("section h2")
     assert [each for each in browser.texts("tbody tr") if each.startswith("<b>")] == [
-        f"<b>{name}0.5-1.0..2.0" for name in names
+        f"<b>{name}0.5000-1.0000..2.0000" for name in names
     ]
 
 

@@ -19,7 +19,7 @@ async function drawCase(row, group) {
     drawSteps(row, group),
     h("h2", { tabindex: -1, id: "case" }, sign(outcomeOf(row)), " ", h("bdi", {}, idOf(row))),
     h("p", { class: "path" }, [entry.suite, `${texts.file || entry.path}${line ? `:${line}` : ""}`, indexes[row.entry].seconds[row.place] ? duration(indexes[row.entry].seconds[row.place]) : null].filter(Boolean).join(" · ")),
-    texts.reason ? h("p", { class: `because ${outcomeOf(row)}` }, withFigures(texts.reason, knownOfCase(row))) : null,
+    texts.reason ? h("p", { class: `because ${outcomeOf(row)}` }, texts.reason) : null,
     drawCommand(`pytest --llmeval ${nodeOf(row)}`),
     drawLabels(row),
     drawLines(texts.lines, BAD.has(outcomeOf(row)) ? t("What is wrong") : t("What evaluators say"), steps),
@@ -176,7 +176,7 @@ async function drawOtherSystems(row, group) {
 /** @param {Row} row @param {string} metric @param {boolean} own @returns {any} */
 function systemTitle(row, metric, own) {
   const name = systemName(row.entry);
-  const scored = h("span", { class: "figure" }, `${metric} `, figure(scoreOf(row, metric), digitsOf(row.entry, metric)));
+  const scored = h("span", { class: "figure" }, `${metric} `, figure(scoreOf(row, metric)));
   return [sign(outcomeOf(row)), " ", own ? name : h("a", { href: linkTo({ case: `${row.entry}/${idOf(row)}` }) }, name), " ", scored];
 }
 
@@ -188,8 +188,7 @@ function drawScores(row, other) {
     const [now, then] = [scoreOf(row, name), other ? scoreOf(other, name) : null];
     const moved = now !== null && then !== null ? now - then : null;
     const kind = moved === null || Math.abs(moved) <= TIE ? "same" : moved > 0 !== lowerIsBetter(row.entry, name) ? "rose" : "fell";
-    const digits = digitsOf(row.entry, name);
-    return [name, figure(now, digits), ...(other ? [figure(then, digits), moved === null ? "n/a" : h("span", { class: `kind ${kind}` }, kind === "same" ? "" : sign(kind, t(KINDS[kind])), " ", signedFigure(moved, digits))] : [])];
+    return [name, figure(now), ...(other ? [figure(then), moved === null ? "n/a" : h("span", { class: `kind ${kind}` }, kind === "same" ? "" : sign(kind, t(KINDS[kind])), " ", signedFigure(moved))] : [])];
   });
   return section(t("Scores"), table([t("metric"), t("score"), ...(other ? [t("before"), t("difference")] : [])], rows, { caption: t("Scores") }));
 }
@@ -205,7 +204,7 @@ function drawJudging(texts, row) {
     h(
       "details",
       { open: true },
-      h("summary", {}, [each.evaluator, each.judge, each.mode, `${t("score")} ${number(each.score, decimalsFor([each.score]))}`, typeof each.cost_usd === "number" ? `${each.cost_usd.toFixed(6)} USD` : null].filter(Boolean).join(" · ")),
+      h("summary", {}, [each.evaluator, each.judge, each.mode, `${t("score")} ${number(each.score)}`, typeof each.cost_usd === "number" ? `${each.cost_usd.toFixed(6)} USD` : null].filter(Boolean).join(" · ")),
       h("div", { class: "sides" }, h("div", {}, h("h3", {}, t("Question")), drawFields(each.question)), h("div", {}, h("h3", {}, t("Reply")), drawValue(readJson(each.reply)))),
     ),
   );
@@ -221,7 +220,7 @@ function drawJudging(texts, row) {
       ? section(
           t("Repeats"),
           h("p", {}, t("{passed} of {times} passed: {status}", { passed: repeats.passed, times: repeats.times, status: outcomeName(String(repeats.status)) })),
-          table([t("metric"), t("least"), t("most"), t("deviation"), t("scores")], Object.entries(repeats.spread || {}).map(([name, each]) => [name, ...[each.min, each.max, each.sd].map((value) => figure(value, digitsOf(row.entry, name))), (each.scores || []).map((value) => [figure(value, digitsOf(row.entry, name)), " "])]), { caption: t("Repeats") }),
+          table([t("metric"), t("least"), t("most"), t("deviation"), t("scores")], Object.entries(repeats.spread || {}).map(([name, each]) => [name, ...[each.min, each.max, each.sd].map((value) => figure(value)), (each.scores || []).map((value) => [figure(value), " "])]), { caption: t("Repeats") }),
         )
       : null,
   ];

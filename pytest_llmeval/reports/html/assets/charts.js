@@ -10,10 +10,9 @@ function axis(values) {
 /**
  * Draw the value of a gate, its interval and its limit on a line whose failing side is shaded.
  * @param {any} gate
- * @param {number} digits
  * @returns {Element|null}
  */
-function numberLine(gate, digits) {
+function numberLine(gate) {
   const { value, limit, look, line } = gate;
   if (typeof value !== "number" || typeof limit !== "number" || !line.operator) return null;
   const hasInterval = line.low !== undefined && line.high !== undefined;
@@ -22,7 +21,7 @@ function numberLine(gate, digits) {
   const x = (at) => (8 + ((at - from) / (to - from)) * (WIDTH - 16)).toFixed(1);
   const wantsMore = line.operator.startsWith(">");
   const said = t("{value}, limit {operator} {limit}, interval {interval}", {
-    value: number(value, digits), operator: line.operator, limit, interval: interval(line.low, line.high, digits),
+    value: number(value), operator: line.operator, limit, interval: interval(line.low, line.high),
   });
   const tick = (at, anchor) => h("svg:text", { x: x(at), y: 38, "text-anchor": anchor, class: "tick" }, shortNumber(at));
   const failing = line.operator === "==" || line.relative ? [] : wantsMore ? [x(from), x(limit)] : [x(limit), x(to)];
@@ -70,10 +69,9 @@ function changeLine(change, reach) {
  * Draw how a metric went over the runs; approved ones are marked, and lines stand where data, judge or evaluator changed.
  * @param {{time: string, approved: boolean, changed: string[], values: Object<string, number|null>}[]} history
  * @param {string} metric
- * @param {number} digits
  * @returns {Element|null}
  */
-function sparkline(history, metric, digits) {
+function sparkline(history, metric) {
   const points = history
     .map((run, place) => ({ place, value: run.values[metric], approved: run.approved, time: run.time, commit: run.commit, changed: run.changed }))
     .filter((each) => typeof each.value === "number");
@@ -83,7 +81,7 @@ function sparkline(history, metric, digits) {
   const x = (place) => (6 + (place / Math.max(1, history.length - 1)) * 148).toFixed(1);
   const y = (value) => (high === low ? 16 : 26 - ((value - low) / (high - low)) * 20).toFixed(1);
   const said = t("{n} runs, from {first} to {last}", {
-    n: points.length, first: number(values[0], digits), last: number(values.at(-1), digits),
+    n: points.length, first: number(values[0]), last: number(values.at(-1)),
   });
   return h(
     "svg:svg",
@@ -97,7 +95,7 @@ function sparkline(history, metric, digits) {
       const marked = each.approved || each === points.at(-1);
       const said = [each.time, each.commit].filter(Boolean).join(" ");
       return h("svg:circle", { class: each.approved ? "approved" : marked ? "last" : "earlier", cx: x(each.place), cy: y(each.value), r: marked ? 3.2 : 1.8 },
-        h("svg:title", {}, `${said}: ${number(each.value, digits)}${each.approved ? ` (${t("approved")})` : ""}`));
+        h("svg:title", {}, `${said}: ${number(each.value)}${each.approved ? ` (${t("approved")})` : ""}`));
     }),
   );
 }

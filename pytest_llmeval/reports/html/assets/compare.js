@@ -107,7 +107,7 @@ function movedCase(row, metric, place) {
   return h(
     "details",
     { toggle: load },
-    h("summary", {}, sign(outcomeOf(other)), " → ", sign(outcomeOf(row)), " ", h("bdi", {}, idOf(row)), head.entries[row.entry].variant ? h("small", { class: "quiet" }, head.entries[row.entry].variant) : null, h("span", { class: "figure" }, `${metric} `, figure(scoreOf(other, metric), digitsOf(row.entry, metric)), " → ", figure(scoreOf(row, metric), digitsOf(row.entry, metric)))),
+    h("summary", {}, sign(outcomeOf(other)), " → ", sign(outcomeOf(row)), " ", h("bdi", {}, idOf(row)), head.entries[row.entry].variant ? h("small", { class: "quiet" }, head.entries[row.entry].variant) : null, h("span", { class: "figure" }, `${metric} `, figure(scoreOf(other, metric)), " → ", figure(scoreOf(row, metric)))),
     body,
   );
 }

@@ -20,21 +20,20 @@ function drawNumbers(group, place) {
 function metricTable(number_) {
   const entry = head.entries[number_];
   const history = entry.history || [];
-  const lines = Object.keys(entry.metrics || {}).some((name) => sparkline(history, name, 2));
+  const lines = Object.keys(entry.metrics || {}).some((name) => sparkline(history, name));
   const found = Object.entries({ ...entry.metrics, pass_rate: entry.pass_rate });
   const counts = { abstained: t("abstained"), undefined: t("undefined"), errored: t("errored"), missing: t("missing") };
   const lacking = Object.keys(counts).filter((kind) => found.some(([, each]) => each[kind]));
   const means = found.some(([, each]) => typeof each.mean === "number" && Math.abs(each.mean - each.value) > 1e-9);
-  const digits = columnDigits(found.map(([name, each]) => [each.value, digitsOf(number_, name)]));
-  const rows = found.map(([name, each], row) => [
+  const rows = found.map(([name, each]) => [
     h("span", { title: each.signature || null }, name),
-    figure(each.value, digits[row]),
-    intervalFigure(each.low, each.high, digits[row]),
-    ...(means ? [figure(each.mean, digits[row])] : []),
+    figure(each.value),
+    intervalFigure(each.low, each.high),
+    ...(means ? [figure(each.mean)] : []),
     each.scored,
     ...lacking.map((kind) => each[kind] ?? 0),
     { class: "drawn", cell: histogram(number_, name) },
-    ...(lines ? [{ class: "drawn", cell: sparkline(history, name, digits[row]) }] : []),
+    ...(lines ? [{ class: "drawn", cell: sparkline(history, name) }] : []),
   ]);
   const headers = [t("metric"), t("value"), t("interval"), ...(means ? [t("mean")] : []), t("scored"), ...lacking.map((kind) => counts[kind]), t("distribution")];
   return [table([...headers, ...(lines ? [t("history")] : [])], rows, { caption: t("Metrics"), stacked: true }), drawHistory(number_)];
@@ -47,7 +46,7 @@ function drawHistory(number_) {
   const known = [...Object.keys(head.entries[number_].metrics || {}), "pass_rate"];
   const names = known.filter((name) => history.some((point) => typeof point.values[name] === "number")).slice(0, 6);
   const note = (point) => [point.approved ? t("approved") : null, point.changed.length ? `${t("changed")}: ${point.changed.map((name) => t(name)).join(t(", "))}` : null].filter(Boolean).join("; ");
-  const rows = [...history].reverse().map((point) => [point.time, h("code", {}, point.commit), ...names.map((name) => figure(point.values[name], digitsOf(number_, name))), note(point)]);
+  const rows = [...history].reverse().map((point) => [point.time, h("code", {}, point.commit), ...names.map((name) => figure(point.values[name])), note(point)]);
   const noted = history.some(note) ? [t("note")] : [];
   const listed = noted.length ? rows : rows.map((row) => row.slice(0, -1));
   return h("details", { class: "past" }, h("summary", {}, counted(history.length, "History: {n} run", "History: {n} runs")), table([t("date"), t("commit"), ...names, ...noted], listed, { texts: [0, 1, names.length + 2], caption: t("history"), stacked: true }));
@@ -81,11 +80,10 @@ function drawTable(drawn, key, place, name) {
   const cells = new Map((drawn.cases || []).map(([row, column, ids]) => [`${row}.${column}`, ids.length]));
   const most = Math.max(1, ...cells.values());
   const texts = drawn.headers.map((_, column) => column).filter((column) => drawn.rows.every((row) => typeof row[column] === "string"));
-  const digits = drawn.headers.map((_, column) => decimalsFor(drawn.rows.map((row) => row[column])));
   const rows = drawn.rows.map((row, down) =>
     row.map((value, column) => {
       const count = cells.get(`${down}.${column}`);
-      const shown = typeof value === "number" && !Number.isInteger(value) ? figure(value, digits[column]) : value === null ? "n/a" : value;
+      const shown = typeof value === "number" && !Number.isInteger(value) ? figure(value) : value === null ? "n/a" : value;
       if (!count) return drawn.cases && column ? { class: "matrix zero", cell: shown } : shown;
       const right = drawn.rows[down][0] === drawn.headers[column];
       return {
@@ -111,11 +109,10 @@ function drawGroups(entry, number_, place, label, members, name) {
     each.cases,
     ...metrics.map((metric) => {
       const found = each.metrics[metric];
-      const digits = digitsOf(number_, metric);
-      const said = found ? `${interval(found.low, found.high, digits)}; ${counted(found.scored, "{n} case scored", "{n} cases scored")}` : "";
+      const said = found ? `${interval(found.low, found.high)}; ${counted(found.scored, "{n} case scored", "{n} cases scored")}` : "";
       const kind = apart(found, entry.metrics[metric], lowerIsBetter(number_, metric));
       marked ||= Boolean(kind);
-      return { class: kind && `significant ${kind}`, title: said, cell: [kind ? [sign(kind, kind === "rose" ? t("better than the suite") : t("worse than the suite")), " "] : null, figure(found?.value, digits)] };
+      return { class: kind && `significant ${kind}`, title: said, cell: [kind ? [sign(kind, kind === "rose" ? t("better than the suite") : t("worse than the suite")), " "] : null, figure(found?.value)] };
     }),
   ]);
   const legend_ = marked ? h("p", { class: "quiet" }, t("Coloured: the interval of the group lies outside the interval of the suite, ▲ better, ▼ worse.")) : null;

@@ -49,9 +49,8 @@ function drawOpenSuites({ verdict }) {
 function drawHeadline({ headline }) {
   if (!headline) return null;
   const { cause, shared, place, case: id } = headline;
-  const known = head.entries[place] ? knownOfMetrics(place) : [];
   const suite = groups.findIndex((group) => group.entries.includes(place));
-  return [": ", h("small", {}, withFigures(cause, known), shared ? `; ${shared}` : null, id ? ["; ", t("start with"), " ", caseLink(place, id, suite)] : null)];
+  return [": ", h("small", {}, cause, shared ? `; ${shared}` : null, id ? ["; ", t("start with"), " ", caseLink(place, id, suite)] : null)];
 }
 
 /** @param {any} run @returns {string} What made the verdict. */
@@ -166,31 +165,23 @@ function byUrgency(one, other) {
 function drawGates(number_) {
   const { gates, snapshot } = head.entries[number_];
   const broken = (snapshot || []).filter((each) => each.outcome === "failed");
-  const shown = [...gates.map((each) => ({ ...each, digits: gateDigits(number_, each) })), ...broken.map((each) => brokenScore(number_, each))];
+  const shown = [...gates, ...broken.map((each) => brokenScore(number_, each))];
   if (!shown.length) return h("p", { class: "empty" }, t("This suite has no gates."));
   return h("ul", { class: "gates" }, shown.sort(byUrgency).map((each) => drawGate(each, number_)));
-}
-
-/** @param {number} entry @param {any} gate @returns {number} */
-function gateDigits(entry, { line, metric, value }) {
-  const own = metric && !line.relative && (metric === "pass_rate" || head.entries[entry].metrics?.[metric]);
-  return own ? digitsOf(entry, metric) : decimals(line.low, line.high) ?? decimalsFor([value]);
 }
 
 /** @param {number} entry @param {any} verdict @returns {any} An approved score that was not kept, as a gate that failed. */
 function brokenScore(entry, { metric, value, approved, reason }) {
   const name = metric === "*" ? t("approved scores") : t("approved {metric}", { metric });
   const change = head.entries[entry].changes?.metrics.find((each) => each.metric === metric);
-  return { gate: name, look: "failed", value, approved, reason, change, line: {}, digits: metric === "*" ? 2 : digitsOf(entry, metric) };
+  return { gate: name, look: "failed", value, approved, reason, change, line: {} };
 }
 
 /** @param {any} gate @param {number} entry @returns {Element} */
 function drawGate(gate, entry) {
-  const { look, cause, reason, digits, value, line } = gate;
+  const { look, cause, reason, value } = gate;
   const { counts, metrics } = head.entries[entry];
   const { errored: errors, scored } = metrics?.[gate.metric] || {};
-  const known = [[value, digits], [line.low, digits], [line.high, digits], [gate.approved, digits], ...knownOfMetrics(entry)];
-  if (gate.change) known.push([Math.abs(gate.change.difference ?? NaN), differenceDigits(entry, gate.change)]);
   const name = outcomeName(look);
   const whole = cause || translated(reason || "");
   const shown = whole.startsWith(name) ? whole.slice(name.length).replace(/^[:;：]\s*/, "") : whole;
@@ -198,23 +189,15 @@ function drawGate(gate, entry) {
     "li",
     { class: `gate ${look}` },
     sign(look),
-    h("div", { class: "said" }, h("code", {}, gate.gate), h("p", {}, h("b", { class: "look" }, name), shown ? [": ", withFigures(shown, known)] : null), cause ? h("p", { class: "quiet" }, withFigures(reason, known)) : null),
-    h("span", { class: "figure" }, errors && look !== "passed" ? t("{n} of {all} scored", { n: scored, all: counts.total }) : figure(value, digits)),
-    h("div", { class: "line" }, numberLine(gate, digits)),
+    h("div", { class: "said" }, h("code", {}, gate.gate), h("p", {}, h("b", { class: "look" }, name), shown ? [": ", shown] : null), cause ? h("p", { class: "quiet" }, reason) : null),
+    h("span", { class: "figure" }, errors && look !== "passed" ? t("{n} of {all} scored", { n: scored, all: counts.total }) : figure(value)),
+    h("div", { class: "line" }, numberLine(gate)),
   );
-}
-
-/** @param {number} entry @returns {[number|null, number, string][]} Numbers of a suite, as the page shows them. */
-function knownOfMetrics(entry) {
-  const suite = head.entries[entry];
-  const own = Object.entries({ ...suite.metrics, pass_rate: suite.pass_rate }).flatMap(([name, each]) => [each.value, each.low, each.high, each.mean].map((value) => [value, digitsOf(entry, name), name]));
-  return [...own, ...(suite.changes?.metrics || []).flatMap((each) => [each.baseline, each.value].map((value) => [value, digitsOf(entry, each.metric), each.metric]))];
 }
 
 /** @param {number} number_ Of the entry. @param {(outcome: string[]) => string} link @returns {Element} */
 function drawCounts(number_, link) {
   const { counts, pass_rate: rate } = head.entries[number_];
-  const digits = digitsOf(number_, "pass_rate");
   const parts = ["passed", "scored", "failed", "errored", "xfailed", "known_failure", "not_scored", "skipped", "not_run", "not_needed"].filter((name) => counts[name]);
   return h(
     "div",
@@ -235,7 +218,7 @@ function drawCounts(number_, link) {
       {},
       h("a", { href: link([]) }, counted(counts.total, "{n} case", "{n} cases")),
       parts.map((name) => [" ", h("a", { href: link([name]) }, sign(name), ` ${counts[name]} ${outcomeName(name)}`)]),
-      rate.value === null ? null : h("span", { class: "rate" }, ` ${t("pass rate")} `, figure(rate.value, digits), " (", intervalFigure(rate.low, rate.high, digits), ")"),
+      rate.value === null ? null : h("span", { class: "rate" }, ` ${t("pass rate")} `, figure(rate.value), " (", intervalFigure(rate.low, rate.high), ")"),
     ),
   );
 }
@@ -266,19 +249,15 @@ function drawChanges(number_, place) {
   const same = found.length - moved.length;
   const reach = Math.max(...moved.flatMap((each) => [each.difference, each.low, each.high].map((at) => Math.abs(at ?? 0))));
   const against = entry.changes ? t(entry.changes.against) : t("approved scores");
-  const allDigits = columnDigits(moved.map((each) => [Math.max(...[each.baseline, each.value].map((at) => Math.abs(at ?? 0))), digitsOf(number_, each.metric)]));
-  const allOwn = columnDigits(moved.map((each) => [each.difference ?? 0, differenceDigits(number_, each)]));
-  const rows = moved.map((each, row) => {
-    const digits = allDigits[row];
-    const own = allOwn[row];
+  const rows = moved.map((each) => {
     const name = t(KINDS[each.kind]);
     return [
       { class: "name", cell: h("span", { class: "named" }, sign(each.kind, name), h("span", {}, each.name || each.metric)) },
-      { class: each.kind === "failed" ? "told reasoned" : "told", cell: [h("span", { class: `kind ${each.kind}` }, name), each.kind === "failed" ? h("small", {}, withFigures(broken.get(each.metric).reason, [[each.baseline, digits], [each.value, digits], [Math.abs(each.difference ?? NaN), own]])) : null] },
-      { class: "before", cell: figure(each.baseline, digits) },
-      { class: "now", cell: figure(each.value, digits) },
-      signedFigure(each.difference, own),
-      intervalFigure(each.low, each.high, own),
+      { class: each.kind === "failed" ? "told reasoned" : "told", cell: [h("span", { class: `kind ${each.kind}` }, name), each.kind === "failed" ? h("small", {}, broken.get(each.metric).reason) : null] },
+      { class: "before", cell: figure(each.baseline) },
+      { class: "now", cell: figure(each.value) },
+      signedFigure(each.difference),
+      intervalFigure(each.low, each.high),
       { class: "drawn", cell: changeLine(each, reach) },
     ];
   });
@@ -303,11 +282,6 @@ const KINDS = {
   new: "new",
   vanished: "gone",
 };
-
-/** @param {number} entry @param {any} change @returns {number} Decimals of a difference, by its own interval. */
-function differenceDigits(entry, { metric, low, high, difference: found }) {
-  return decimals(low, high) ?? Math.max(digitsOf(entry, metric), decimalsFor([found]));
-}
 
 /** @param {any} change @param {Map<string, any>} broken Approved scores that were not kept. @returns {string} */
 function lookOfChange({ metric, kind, low }, broken) {

@@ -38,13 +38,10 @@ function rankingOf(group, place, found, name) {
   const { reference } = found;
   const level = 1 - found.confidence;
   const lower = group.shown.some((entry) => lowerIsBetter(entry, name));
-  const digits = digitsOf(group.shown[0], name);
   const value = (system) => system.metrics[name]?.value ?? null;
   const ranked = [...found.systems].sort((a, b) => (value(a) === null) - (value(b) === null) || (lower ? value(a) - value(b) : value(b) - value(a)));
   const winner = ranked.find((each) => significance(each.differences?.[name], level, lower) === "rose");
-  const differences = ranked.map((each) => each.differences?.[name]).filter(Boolean);
   const nothing = { class: "absent", cell: "" };
-  const own = Math.max(...differences.map((each) => decimals(each.low, each.high) ?? digits), 2);
   const changeOf = (system) => head.entries[entryOfSystem(group, system)]?.changes?.metrics.find((each) => each.metric === name);
   const approved = ranked.some((each) => changeOf(each.system));
   const rows = ranked.map((each) => {
@@ -56,11 +53,11 @@ function rankingOf(group, place, found, name) {
     return [
       h("a", { href: linkTo({ ...NO_FILTERS, view: "cases", suite: place, system: entry === undefined ? "" : systemName(entry), sort: "" }) }, each.system, each.system === reference ? h("small", {}, ` (${t("reference")})`) : null, each === winner ? h("b", {}, ` ${t("best")}`) : null),
       counts ? `${(counts.passed ?? 0) + (counts.scored ?? 0)}/${counts.total}` : each.cases,
-      figure(value(each), digits),
-      intervalFigure(each.metrics[name]?.low, each.metrics[name]?.high, digits),
+      figure(value(each)),
+      intervalFigure(each.metrics[name]?.low, each.metrics[name]?.high),
       ...(approved ? [sinceApproval(entry, changeOf(each.system))] : []),
-      against ? { class: kind ? `significant ${kind}` : "", cell: [kind ? [sign(kind, title), " "] : null, signedFigure(against.difference, own)] } : nothing,
-      against ? intervalFigure(against.low, against.high, own) : nothing,
+      against ? { class: kind ? `significant ${kind}` : "", cell: [kind ? [sign(kind, title), " "] : null, signedFigure(against.difference)] } : nothing,
+      against ? intervalFigure(against.low, against.high) : nothing,
       against ? `${against.wins}/${against.ties}/${against.losses}` : nothing,
     ];
   });
@@ -68,7 +65,7 @@ function rankingOf(group, place, found, name) {
   const fallen = ranked.filter((each) => significance(each.differences?.[name], level, lower) === "fell").map((each) => each.system);
   const best = winner?.system ?? (fallen.length ? reference : "");
   const others = winner ? [winner] : ranked.filter((each) => fallen.includes(each.system));
-  const written = (system) => number(value(found.systems.find((each) => each.system === system)), digits);
+  const written = (system) => number(value(found.systems.find((each) => each.system === system)));
   const said = best
     ? others.map((each) => {
         const { wins, losses } = each.differences[name];
@@ -84,7 +81,7 @@ function sinceApproval(entry, change) {
   if (entry === undefined || !change || typeof change.difference !== "number") return { class: "absent", cell: "" };
   if (!change.difference) return h("span", { class: "quiet" }, t("unchanged"));
   const kind = ["rose", "fell"].includes(change.kind) ? change.kind : "";
-  return h("span", { class: `kind ${kind}` }, kind ? [sign(kind, t(KINDS[kind])), " "] : null, signedFigure(change.difference, differenceDigits(entry, change)));
+  return h("span", { class: `kind ${kind}` }, kind ? [sign(kind, t(KINDS[kind])), " "] : null, signedFigure(change.difference));
 }
 
 /** @param {Group} group @returns {Element|null} All metrics of the systems side by side. */
@@ -104,12 +101,11 @@ function drawSystems(group) {
 /** @param {any} system @param {string} name @param {number} level @param {number|undefined} entry @returns {any} */
 function systemCell(system, name, level, entry) {
   const own = system.metrics[name];
-  const value = figure(own?.value, entry === undefined ? decimals(own?.low, own?.high) ?? decimalsFor([own?.value]) : digitsOf(entry, name));
+  const value = figure(own?.value);
   const against = system.differences?.[name];
   const kind = significance(against, level, entry !== undefined && lowerIsBetter(entry, name));
   if (!kind) return value;
-  const digits = decimals(against.low, against.high) ?? USUAL_DECIMALS;
-  const said = `${signed(against.difference, digits)} (${interval(against.low, against.high, digits)}), p ${number(against.p_value)}`;
+  const said = `${signed(against.difference)} (${interval(against.low, against.high)}), p ${number(against.p_value)}`;
   return h("span", { class: `established ${kind}`, title: said }, sign(kind, said), " ", value);
 }
 
@@ -117,8 +113,7 @@ function systemCell(system, name, level, entry) {
 function drawStrengths(group) {
   return (systemsOf(group)?.strengths || []).map((each) => {
     const title = t("Strengths by {name} (Bradley-Terry with ties)", { name: each.label });
-    const digits = Math.max(...each.systems.map((one) => decimals(one.low, one.high) ?? decimalsFor([one.value])));
-    const rows = each.systems.map((one) => [one.system, figure(one.value, digits), intervalFigure(one.low, one.high, digits)]);
+    const rows = each.systems.map((one) => [one.system, figure(one.value), intervalFigure(one.low, one.high)]);
     return section(title, table([t("system"), t("strength"), t("interval")], rows, { caption: title }));
   });
 }
@@ -126,5 +121,5 @@ function drawStrengths(group) {
 /** @param {Row|null} row @param {string} metric @returns {any} The answer of a system to a case: outcome, score, and how the text begins. */
 function systemAnswer(row, metric) {
   if (!row) return h("span", { class: "quiet" }, t("none"));
-  return h("a", { href: linkTo({ case: `${row.entry}/${idOf(row)}` }) }, sign(outcomeOf(row)), " ", figure(scoreOf(row, metric), digitsOf(row.entry, metric)), " ", excerptOfCase(row, answerText));
+  return h("a", { href: linkTo({ case: `${row.entry}/${idOf(row)}` }) }, sign(outcomeOf(row)), " ", figure(scoreOf(row, metric)), " ", excerptOfCase(row, answerText));
 }

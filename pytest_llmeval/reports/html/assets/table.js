@@ -70,7 +70,7 @@ function columnsOf(group, main) {
     id,
   ];
   if (group.shown.length > 1) columns.push({ name: "", title: t("system"), width: "minmax(6rem, 1fr)", kind: "system", cell: (row) => systemName(row.entry) });
-  for (const name of metrics) columns.push({ name, title: name, width: "minmax(5.5rem, 0.8fr)", kind: name === metric ? "number first" : "number", cell: (row) => figure(scoreOf(row, name), digitsOf(row.entry, name)) });
+  for (const name of metrics) columns.push({ name, title: name, width: "minmax(5.5rem, 0.8fr)", kind: name === metric ? "number first" : "number", cell: (row) => figure(scoreOf(row, name)) });
   if (compared) columns.push({ name: "@change", title: t("change"), width: "6rem", kind: "number", cell: (row) => changeCell(row, metric) });
   columns.push(
     { name: "", title: t("question"), width: "minmax(8rem, 2fr)", kind: "said", cell: (row) => excerptOfCase(row, (texts) => (texts.input === undefined ? "" : textOf(texts.input))) },
@@ -99,7 +99,7 @@ function changeCell(row, metric) {
   const change = changeOf(row, metric);
   const other = counterpart(row);
   const [now, then] = [scoreOf(row, metric), other && scoreOf(other, metric)];
-  const moved = now !== null && then !== null ? signedFigure(now - then, digitsOf(row.entry, metric)) : "";
+  const moved = now !== null && then !== null ? signedFigure(now - then) : "";
   return h("span", { class: `kind ${kinds[change]}` }, sign(kinds[change], t(change)), " ", change === "equal" ? "" : moved);
 }
 

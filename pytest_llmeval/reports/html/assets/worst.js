@@ -64,12 +64,11 @@ const MOVES = {
  */
 function brokenCase(found, now, asked, named, { entry, place }) {
   const row = { entry, place: found.place };
-  const digits = found.metric ? digitsOf(entry, found.metric) : 2;
   const bad = BAD.has(outcomeOf(row));
   const kind = found.kind === "rose" ? "rose" : bad ? outcomeOf(row) : "fell";
   const name = t(MOVES[found.kind]);
   const scores = found.metric
-    ? h("span", { class: "figure" }, `${found.metric} `, typeof found.before === "number" ? [figure(found.before, digits), " → "] : null, figure(found.now, digits), found.gated || bad ? null : h("small", {}, ` (${t("no gate looks at it")})`))
+    ? h("span", { class: "figure" }, `${found.metric} `, typeof found.before === "number" ? [figure(found.before), " → "] : null, figure(found.now), found.gated || bad ? null : h("small", {}, ` (${t("no gate looks at it")})`))
     : null;
   return h(
     "li",
@@ -78,14 +77,9 @@ function brokenCase(found, now, asked, named, { entry, place }) {
     asked.turn ? h("p", { class: "quiet" }, t("turn {n}", { n: asked.turn })) : null,
     asked.question ? h("p", { class: "question", dir: "auto" }, shortText(asked.question)) : null,
     drawOldAndNew(asked, named),
-    now.reason ? h("p", { class: "why" }, withFigures(shortText(now.reason), knownOfCase(row))) : null,
+    now.reason ? h("p", { class: "why" }, shortText(now.reason)) : null,
     found.times ? h("p", { class: "why" }, counted(found.times, "the same in {n} more case", "the same in {n} more cases"), ": ", found.alike.map((other, at) => [at ? ", " : "", caseLink(entry, idOf({ entry, place: other }), place)]), found.times > found.alike.length ? " …" : null) : null,
   );
-}
-
-/** @param {Row} row @returns {[number|null, number, string][]} Scores of a case, as the page shows them. */
-function knownOfCase(row) {
-  return Object.keys(indexes[row.entry].metrics).map((name) => [scoreOf(row, name), digitsOf(row.entry, name), name]);
 }
 
 /**
