@@ -6,7 +6,15 @@ from typing import Literal, NamedTuple
 
 from pytest_llmeval.baselines._comparable import Comparable
 from pytest_llmeval.baselines._scores import DIGITS, ApprovedScore, SuiteScores, bridge_of, rounded, shifts_between
-from pytest_llmeval.core import EVERYTHING, PASS_RATE, MetricIndex, SnapshotVerdict, counted, limit
+from pytest_llmeval.core import (
+    EVERYTHING,
+    PASS_RATE,
+    MetricIndex,
+    SnapshotVerdict,
+    counted,
+    number,
+    number_beside,
+)
 from pytest_llmeval.judges import PROVIDERS, is_cascade, is_panel, replaced_jurors
 from pytest_llmeval.numbers import TOLERANCE, USAGE, CaseMatching, RunPairing, Shift
 from pytest_llmeval.suites import SnapshotSettings, Tolerance
@@ -128,7 +136,7 @@ def not_comparable(
 
 def first_approved(metric: str, value: float | None) -> SnapshotVerdict:
     """Return the verdict on a metric of scores that are approved for the first time."""
-    reason = "has no value" if value is None else f"is {_score_text(value)}"
+    reason = "has no value" if value is None else f"is {number(value)}"
     return SnapshotVerdict(metric, "approved", "passed", value, reason=f"approved: {reason}")
 
 
@@ -149,18 +157,20 @@ def compare_scores(
         return SnapshotVerdict(metric, "unchanged", "passed", reason="has no value, as approved")
     if value is None:
         return SnapshotVerdict(
-            metric, "fell_beyond", "failed", None, approved, f"has no value; approved: {_score_text(approved)}"
+            metric, "fell_beyond", "failed", None, approved, f"has no value; approved: {number(approved)}"
         )
     if approved is None:
-        return SnapshotVerdict(metric, "new", "passed", value, None, f"is {_score_text(value)}; approved: no value")
+        return SnapshotVerdict(metric, "new", "passed", value, None, f"is {number(value)}; approved: no value")
     change = value - approved
     if abs(change) < _UNIT:
-        return SnapshotVerdict(metric, "unchanged", "passed", value, approved, f"is {_score_text(value)}, as approved")
-    moved = f"{'rose' if change > 0 else 'fell'} from {_score_text(approved)} to {_score_text(value)}"
+        return SnapshotVerdict(metric, "unchanged", "passed", value, approved, f"is {number(value)}, as approved")
+    moved = (
+        f"{'rose' if change > 0 else 'fell'} from {number_beside(approved, value)} to {number_beside(value, approved)}"
+    )
     if (change > 0) == higher_is_better:
         return SnapshotVerdict(metric, "improved", "passed", value, approved, f"{moved}: improved")
     allowed = tolerance.at(approved)
-    worse = f"{moved}, worse by {_score_text(abs(change))}; tolerance {tolerance}"
+    worse = f"{moved}, worse by {number_beside(abs(change), 0.0)}; tolerance {tolerance}"
     within = abs(change) <= allowed + TOLERANCE
     return SnapshotVerdict(
         metric, "fell_within" if within else "fell_beyond", "passed" if within else "failed", value, approved, worse
@@ -202,7 +212,7 @@ def judge_scores(
         if approved is None:
             later = f"a new metric; once it is approved, its tolerance is {settings.tolerance_of(metric)}"
             verdicts.append(
-                SnapshotVerdict(metric, "new", "passed", score.value, None, f"is {_score_text(score.value)}: {later}")
+                SnapshotVerdict(metric, "new", "passed", score.value, None, f"is {number(score.value)}: {later}")
             )
             continue
         why = changed_measure(metric, deciding(metric), old, new.comparable, display_path)
@@ -243,7 +253,7 @@ def _verdict_on_score(
         allowed = tolerance.at(value)
         wider = compare_scores(metric, score.value, value, Tolerance(allowed + unsure), higher_is_better=better)
         if wider.outcome == "passed" and unsure > allowed + TOLERANCE:
-            wide = f"cannot tell: the bridge between the judges leaves {_score_text(rounded(unsure))} open"
+            wide = f"cannot tell: the bridge between the judges leaves {number(rounded(unsure))} open"
             wider = replace(verdict, reason=f"{wide}, more than is tolerated; {verdict.reason}")
         verdict = wider
     if shift is not None:
@@ -267,13 +277,13 @@ def told_shifts(verdicts: Iterable[SnapshotVerdict], shifts: Mapping[str, Shift]
 
 def _moved_scale(verdict: SnapshotVerdict, shift: Shift) -> str:
     if shift.rates:
-        return f"on the scale of the former judge, {_score_text(verdict.value)} by the new one"
-    return f"{_score_text(verdict.approved)} when approved, which a change of judge moves by {shift}"
+        return f"on the scale of the former judge, {number(verdict.value)} by the new one"
+    return f"{number(verdict.approved)} when approved, which a change of judge moves by {shift}"
 
 
 def vanished(metric: str, approved: float | None, *, warn: bool = False) -> SnapshotVerdict:
     """Return the verdict on a metric that was approved and is not measured any more."""
-    reason = f"no longer exists; approved: {_score_text(approved)}"
+    reason = f"no longer exists; approved: {number(approved)}"
     return SnapshotVerdict(metric, "vanished", "passed" if warn else "failed", None, approved, reason)
 
 
@@ -380,7 +390,3 @@ def changed_signature(approved: str, now: str, shift: Shift | None = None) -> st
     if shift is not None and shift.before != shift.after and (approved, now) == (shift.before, shift.after):
         return ""
     return "" if now == approved else f"computed as {now or 'nothing'!r}, {approved or 'nothing'!r} when approved"
-
-
-def _score_text(value: float | None) -> str:
-    return "n/a" if value is None else limit(value)

@@ -12,7 +12,7 @@ from pytest_llmeval.core import SnapshotVerdict
 from pytest_llmeval.gates import DropGate
 from pytest_llmeval.suites import LoadedSuite
 
-ROSE = SnapshotVerdict("score", "improved", "passed", reason="rose from 0 to 0.2: improved")
+ROSE = SnapshotVerdict("score", "improved", "passed", reason="rose from 0.0000 to 0.2000: improved")
 
 
 def suite(*clusters: str | None, own: str | None = None) -> Any:

@@ -108,7 +108,7 @@ def test_of_a_metric_of_which_less_is_better_a_rise_is_the_fall() -> None:
         "loss": ("fell_beyond", "failed"),
         "loss[x]": ("improved", "passed"),
     }
-    assert judged(old, new)["loss"].reason == "rose from 0.5 to 0.6, worse by 0.1; tolerance 0"
+    assert judged(old, new)["loss"].reason == "rose from 0.5000 to 0.6000, worse by 0.1000; tolerance 0"
 
 
 def test_each_metric_has_its_own_tolerance_and_the_shared_one_otherwise() -> None:
@@ -147,7 +147,7 @@ def test_a_better_value_over_fewer_cases_is_no_improvement() -> None:
     old = scores(accuracy=score(0.5))
     errored = judged(old, scores(accuracy=score(1.0, scored=2, errored=2)))["accuracy"]
     assert (errored.kind, errored.outcome) == ("fell_beyond", "failed")
-    assert errored.reason == "2 cases errored, 0 when approved; rose from 0.5 to 1: improved"
+    assert errored.reason == "2 cases errored, 0 when approved; rose from 0.5000 to 1.0000: improved"
     skipped = judged(old, scores(accuracy=score(1.0, scored=3, missing=1)))["accuracy"]
     assert (skipped.kind, skipped.outcome) == ("not_comparable", "failed")
     assert skipped.reason == "not comparable: 1 case did not run, 0 when approved"
@@ -225,7 +225,7 @@ def test_a_metric_that_is_computed_otherwise_is_not_comparable() -> None:
 
 def test_a_first_approval_says_where_a_metric_has_no_value() -> None:
     assert [first_approved("m", value).reason for value in (0.5, None)] == [
-        "approved: is 0.5",
+        "approved: is 0.5000",
         "approved: has no value",
     ]
 

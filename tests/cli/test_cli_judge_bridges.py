@@ -38,8 +38,8 @@ def test_a_drop_that_a_milder_judge_hides_is_found_across_the_bridge(suites: Sui
     assert "a drop beyond 0.05 is significant" in found[GATE][1]
     outcome, reason = found["judge_score"]
     assert outcome == "failed"
-    assert reason.startswith("fell from 0.5 to 0, worse by 0.5; tolerance ")
-    assert reason.endswith("; on the scale of the former judge, 0.4 by the new one")
+    assert reason.startswith("fell from 0.5000 to 0.0000, worse by 0.5000; tolerance ")
+    assert reason.endswith("; on the scale of the former judge, 0.4000 by the new one")
 
 
 def test_a_stricter_judge_makes_no_false_drop_across_the_bridge(suites: Suites) -> None:
@@ -77,7 +77,7 @@ def test_approving_a_run_of_the_new_judge_ends_the_use_of_the_bridge_and_keeps_i
     (bridge,) = suites.scores().bridges
     assert (bridge.old["model"], bridge.new["model"]) == (OLD, NEW)
     found = suites.verdicts(suites.run())
-    assert found["judge_score"] == ("passed", "is 0.75, as approved")
+    assert found["judge_score"] == ("passed", "is 0.7500, as approved")
 
 
 def test_judges_that_always_agree_leave_the_difference_at_0_with_an_interval(suites: Suites) -> None:

@@ -67,7 +67,7 @@ def test_answers_that_claim_nothing_any_more_do_not_pass(judged: Judged, abstain
     assert (ran.code, outcomes) == (1, ["undecided", "failed", "failed"])
     assert all("20 cases abstain that had a score, counted as 0" in each["reason"] for each in suite["gates"][1:3])
     assert (snapshot["outcome"], snapshot["value"]) == ("passed", 0.5)
-    assert "fell from 0.9 to 0.5" in snapshot["reason"]
+    assert "fell from 0.9000 to 0.5000" in snapshot["reason"]
     assert "left to the gate with max_drop" in snapshot["reason"]
     assert "approve improved" not in ran.text
 

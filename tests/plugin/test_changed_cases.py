@@ -55,8 +55,8 @@ def test_the_unchanged_cases_are_judged_and_the_rest_asks_for_approval(project: 
     found = verdicts(ran)
     assert found["*"] == ("failed", f"not comparable: {named}; {COMMAND}")
     over = f"; over the {named.partition(' compared')[0]}"
-    assert found["f1"] == ("passed", f"is 1, as approved{over}")
-    assert found["pass_rate"] == ("passed", f"is 1, as approved{over}")
+    assert found["f1"] == ("passed", f"is 1.0000, as approved{over}")
+    assert found["pass_rate"] == ("passed", f"is 1.0000, as approved{over}")
     assert counted(ran) == "1 snapshot failed. 2 snapshots passed."
     project.run("--snapshot-update", without=WITHOUT)
     assert "*" not in verdicts(project.run(without=WITHOUT))
@@ -68,11 +68,11 @@ def test_a_drop_among_the_unchanged_cases_is_seen_beside_a_new_one(project: "Pro
     policy["snapshot"]["metrics"].append("exact_match")
     write_suite(project, [*cases(wrong=1), {"id": "x", "expected": "red", "prediction": "red"}], **policy)
     ran = project.run(without=WITHOUT)
-    later = "is 0.8: a new metric; once it is approved, its tolerance is 0; over the 5 unchanged cases"
+    later = "is 0.8000: a new metric; once it is approved, its tolerance is 0; over the 5 unchanged cases"
     assert verdicts(ran)["exact_match"] == ("passed", later)
     outcome, reason = verdicts(ran)["f1"]
     assert outcome == "failed"
-    assert reason == "fell from 1 to 0.8, worse by 0.2; tolerance 0; over the 5 unchanged cases"
+    assert reason == "fell from 1.0000 to 0.8000, worse by 0.2000; tolerance 0; over the 5 unchanged cases"
     assert counted(ran) == "1 snapshot failed. 1 snapshot passed."
 
 

@@ -226,7 +226,7 @@ def test_the_comment_folds_neither_failed_rows_nor_the_cases_that_fell(project: 
     shown, _, folded = comment_text(read_report(project.path / "r.json")).partition("<details>")
     rows = re.findall(r"^\| \*\*FAILED\*\* \| s \| (.+?) \| (.+) \|$", shown, re.MULTILINE)
     worst = "worst cases: c00 0.0000, c01 0.0000, c02 0.0000"
-    fell = "fell from 1 to 0.775, worse by 0.225; tolerance 0"
+    fell = "fell from 1.0000 to 0.7750, worse by 0.2250; tolerance 0"
     assert [(name.replace("\\", ""), why.replace("\\", "").partition(" p 0.")[0]) for name, why in rows] == [
         ("exact_match >= 0.99", f"exact_match is 0.7750, expected >= 0.99; {worst}"),
         (

@@ -110,7 +110,7 @@ def test_repeats_are_approved_alike_by_every_number_of_workers_and_fall_as_one(j
     why = "not comparable: cases run repeats:2|reduce:mean, repeats:3|reduce:mean when approved"
     assert set(verdicts(judged.project.run()).values()) == {
         ("failed", why),
-        ("failed", "no longer exists; approved: 1"),  # pass^3
+        ("failed", "no longer exists; approved: 1.0000"),  # pass^3
     }
 
 
@@ -119,7 +119,7 @@ def test_a_suite_in_one_item_is_compared_with_what_its_items_scored(judged: Judg
     judged.suite("s.eval.yaml", WORDS, evaluators=EVALUATORS, snapshot=True, mode="bulk")
     ran = judged.project.run()
     assert ran.code == 0, ran.text
-    assert {reason for _, reason in verdicts(ran).values()} == {"is 1, as approved"}
+    assert {reason for _, reason in verdicts(ran).values()} == {"is 1.0000, as approved"}
 
 
 def test_verdicts_that_fell_are_told_of_every_variant_by_itself(judged: Judged) -> None:

@@ -80,8 +80,10 @@ def test_scores_are_missing_then_approved_then_compared(scored: "Project", worke
     give(scored, f1=0.69, loss=1.2)
     fell = run(scored, workers=workers)
     assert fell.counts == {"failed": 3, "passed": 1}
-    assert "f1 fell from 0.71 to 0.69, worse by 0.02; tolerance 0.01" in fell.section("FAILURES")
-    assert "loss rose from 1 to 1.2, worse by 0.2; tolerance 10% of the approved value" in fell.section("FAILURES")
+    assert "f1 fell from 0.7100 to 0.6900, worse by 0.0200; tolerance 0.01" in fell.section("FAILURES")
+    assert "loss rose from 1.0000 to 1.2000, worse by 0.2000; tolerance 10% of the approved value" in fell.section(
+        "FAILURES"
+    )
     approve = "pytest --snapshot-update test_it.py::test_quality"
     assert f"approved scores are in __llmeval__/test_it.scores.json; to approve these: {approve}" in fell.section(
         "FAILURES"

@@ -90,7 +90,7 @@ def test_only_the_named_metrics_are_kept_and_each_falls_as_far_as_it_may(project
     assert ran.code == 1
     assert snapshots(ran, "s") == {"f1": ("fell_within", "passed"), "exact_match": ("fell_beyond", "failed")}
     assert (
-        "snapshot PASSED  f1  (fell from 0.666667 to 0.5, worse by 0.166667; tolerance 30% of the approved value)"
+        "snapshot PASSED  f1  (fell from 0.6667 to 0.5000, worse by 0.1667; tolerance 30% of the approved value)"
         in ran.section("llmeval")
     )
 
@@ -183,18 +183,18 @@ def test_reports_say_what_changed_and_what_to_approve(project: "Project") -> Non
     assert "20 cases, 3 snapshots passed" in section
     assert re.search(r"= 1 passed, 3 snapshots passed in ", ran.text)
     assert "snapshot: approve improved and new metrics with --snapshot-update" in section
-    assert "rose from 0.5 to 1: improved" in (project.path / "report.md").read_text(encoding="utf-8")
+    assert "rose from 0.5000 to 1.0000: improved" in (project.path / "report.md").read_text(encoding="utf-8")
     assert ran.suites["s"]["snapshot"][1] == {
         "metric": "f1",
         "kind": "improved",
         "outcome": "passed",
         "value": 1.0,
         "approved": 0.5,
-        "reason": "rose from 0.5 to 1: improved",
+        "reason": "rose from 0.5000 to 1.0000: improved",
     }
     project.suite("s.eval.yaml", red(20, wrong=20), snapshot=True, mode="bulk")
     quiet = project.run("-q")
-    assert "snapshot FAILED  s: f1  (fell from 0.5 to 0, worse by 0.5; tolerance 0)" in quiet.text
+    assert "snapshot FAILED  s: f1  (fell from 0.5000 to 0.0000, worse by 0.5000; tolerance 0)" in quiet.text
 
 
 def test_a_rise_that_may_be_chance_is_not_recommended_for_approval(project: "Project") -> None:
@@ -205,10 +205,12 @@ def test_a_rise_that_may_be_chance_is_not_recommended_for_approval(project: "Pro
     assert ran.code == 0
     assert {each["kind"] for each in ran.suites["s"]["snapshot"]} == {"rose_within", "unchanged"}
     reason = ran.suites["s"]["snapshot"][1]["reason"]
-    assert reason.startswith("rose from 0.5 to 0.65: may be chance (95% interval of the change ")
+    assert reason.startswith("rose from 0.5000 to 0.6500: may be chance (95% interval of the change ")
     assert "snapshot: approve" not in ran.section("llmeval")
     approved = project.run("--snapshot-update")
-    assert approved.suites["s"]["snapshot"][1]["reason"].startswith("approved: rose from 0.5 to 0.65: may be chance")
+    assert approved.suites["s"]["snapshot"][1]["reason"].startswith(
+        "approved: rose from 0.5000 to 0.6500: may be chance"
+    )
 
 
 PULL = {"GITHUB_REF": "refs/pull/12/merge", "GITHUB_HEAD_REF": "shorter", "GITHUB_REF_NAME": "12/merge"}

@@ -25,7 +25,12 @@ FALL = {
     "cause": CAUSE,
     "fallen": ["b", "a"],
 }
-SCORE = {"metric": "f1", "kind": "fell_beyond", "outcome": "failed", "reason": "fell from 1 to 0.8364; tolerance 0"}
+SCORE = {
+    "metric": "f1",
+    "kind": "fell_beyond",
+    "outcome": "failed",
+    "reason": "fell from 1.0000 to 0.8364; tolerance 0",
+}
 ERRORED = [case("a", "errored", None, reason="TimeoutError: 30 s"), case("b")]
 
 
@@ -43,7 +48,7 @@ def headline(*suites: dict[str, Any], **more: Any) -> str:
             f"{CAUSE[:37]}; 2 of 2 worse cases have topic=billing; start with b",
         ),
         ({"gates": [LIMIT]}, "f1 is 0.8364, expected >= 0.9; start with b"),
-        ({"snapshot": [SCORE]}, "f1 fell from 1 to 0.8364; 2 of 2 worse cases have topic=billing; start with a"),
+        ({"snapshot": [SCORE]}, "f1 fell from 1.0000 to 0.8364; 2 of 2 worse cases have topic=billing; start with a"),
         ({}, "1 of 11 cases failed: f1 0.2000, limit >= 0.5; start with b"),
     ],
     ids=["fall", "limit", "approved score", "cases"],
