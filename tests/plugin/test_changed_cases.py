@@ -110,7 +110,7 @@ def test_reordered_rows_are_no_other_cases(project: "Project") -> None:
     ran = project.run(without=WITHOUT)
     assert verdicts(ran)["f1"] == (
         "passed",
-        f"is {50 / 61:.6g}, as approved; over the 61 unchanged cases, 60 cases matched by content",
+        f"is {50 / 61:.4f}, as approved; over the 61 unchanged cases, 60 cases matched by content",
     )
     assert "*" not in verdicts(ran)
     assert ran.suites["s"]["gates"][0]["outcome"] == "passed"
