@@ -352,6 +352,10 @@ def test_an_afternoon_leads_from_traces_to_two_evaluators_and_a_pull_request(tmp
     assert len(opened) == 1
 
 
+PROGRAM = "import sys; sys.path[:] = filter(None, sys.path); from pytest_llmeval.cli import main; sys.exit(main())"
+"""What the program ``llmeval`` does, which does not import from the current folder as ``python -m`` does."""
+
+
 def test_skill_leads_from_nothing_to_a_guarded_suite_by_commands_that_all_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -370,7 +374,7 @@ def test_skill_leads_from_nothing_to_a_guarded_suite_by_commands_that_all_work(
     assert len(typed) > 15
     for command in typed:
         tool, *arguments = command.split()
-        start = {"pytest": ["-m", "pytest", *WITHOUT_UNUSED], "llmeval": ["-m", "pytest_llmeval"], "python": []}[tool]
+        start = {"pytest": ["-m", "pytest", *WITHOUT_UNUSED], "llmeval": ["-c", PROGRAM], "python": []}[tool]
         done = run_python([*start, *arguments], dict(os.environ), tmp_path)
         assert done.code == 0, f"{command}: {done.out}{done.err}"
     assert len(text.splitlines()) < 300

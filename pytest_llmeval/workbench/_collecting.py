@@ -31,10 +31,8 @@ FOLDERS: Final = "PYTEST_LLMEVAL_FOLDERS"
 SEAL_FILE: Final = "seal"
 """The name of the file, beside the one to write, whose text goes first into that: only we have read it."""
 
-_JUDGES: Final = frozenset({"pytest_llmeval", "_pytest", "pluggy"})
-"""Packages whose code collects, runs and judges."""
 _INSTALLED: Final = tuple({sys.prefix, sys.base_prefix, str(Path(__file__).resolve().parent.parent)})
-_SHOWN: Final = frozenset(
+_PRESENTATION: Final = frozenset(
     {
         *("llmeval", "report", "texts", "otel", "annotations", "verbose", "rootdir"),
         *("concurrency", "cache", "media-limit"),
@@ -167,7 +165,7 @@ def _state(session: Any, failed: list[str]) -> StateDump:
         code,
         sorted(plugins),
         sorted(modules),
-        sorted(_replaced()),
+        sorted(_replacements(session)),
         dict(_options(session.config)),
         failed,
     )
@@ -176,16 +174,17 @@ def _state(session: Any, failed: list[str]) -> StateDump:
 def _options(config: Any) -> Iterator[tuple[str, str]]:
     """Yield the options and settings that decide what is run and judged, as text."""
     for name, option in OPTIONS.items():
-        if name not in _SHOWN:
+        if name not in _PRESENTATION:
             value = config.getoption(option.pytest_attribute, None)
             is_set = option.setting is not None and value in (None, "")
             yield name, str(config.getini(option.pytest_attribute) if is_set else value)
     yield "xfail_strict", str(config.getini("xfail_strict"))
 
 
-def _replaced() -> Iterator[str]:
+def _replacements(session: Any) -> Iterator[str]:
     """Yield the functions of pytest and of this package in whose place there is other code."""
-    for module in [each for name, each in list(sys.modules.items()) if name.partition(".")[0] in _JUDGES]:
+    judges = {kind.__module__.partition(".")[0] for kind in (StateCollector, type(session), type(session.config.hook))}
+    for module in [each for name, each in list(sys.modules.items()) if name.partition(".")[0] in judges]:
         owners: list[Any] = [module, *(each for each in vars(module).values() if isinstance(each, type))]
         for owner in (each for each in owners if getattr(each, "__module__", module.__name__) == module.__name__):
             for name, value in vars(owner).items():

@@ -419,8 +419,8 @@ def _compare_states(
         compared = pool.submit(answer_apart, base, tops[0], function, question, scratch / "compared")
         collected = pool.submit(collect, base, tops[0], scratch / "base")
         response, (before, why) = compared.result(), collected.result()
-    loaded = convert(response["findings"], list[Loosening])
-    yield from loaded
+    in_files = convert(response["findings"], list[Loosening])
+    yield from in_files
     plugins, compared_files = {name for name in modules if name.endswith(CONFTEST)}, set[str]()
     if before is None:
         yield Loosening("pytest", 0, "collection", "of the base failed, so tests are not compared", why, gone=True)
@@ -440,8 +440,8 @@ def _compare_states(
         else:
             plugins |= {*before.plugins, *after.plugins} & {*modules}
             files = {name for name in about if (head / name).exists()}
-            known, found = ({each.name for each in side} for side in (read, loaded))
-            yield from compare_collected(before, after, response["matched"], files, known, found)
+            known, names = ({each.name for each in side} for side in (read, in_files))
+            yield from compare_collected(before, after, response["matched"], files, known, names)
             for name in {*modules} & {*after.modules} - plugins - {each.file for each in after.items}:
                 if statements_of(base / name) != statements_of(head / name):
                     yield Loosening(name, 0, "module", "changed, and runs where answers are judged", note=True)

@@ -139,7 +139,7 @@ def compare_collected(
     matched: Mapping[str, tuple[str, Mapping[str, str]]],
     files: Collection[str],
     known: Collection[str],
-    found: Collection[str] = (),
+    names: Collection[str] = (),
 ) -> Iterator[Loosening]:
     """Yield what a later state collects no more, and what its suites ask less of.
 
@@ -149,7 +149,7 @@ def compare_collected(
         matched: Suite file to its later name, and earlier to later id of the cases that are in both states.
         files: Python files about evaluations that are in both states.
         known: Names of findings in the text of Python files: ``FILE::assertion in TEST``, ``FILE::mark of TEST``.
-        found: Names of findings in suite files, which are not found again in what they are loaded as.
+        names: Those of findings in suite files, which are not found again in what they are loaded as.
     """
     pairs = {name: (now, dict(cases)) for name, (now, cases) in matched.items()}
     for name, suite in base.suites.items():
@@ -158,7 +158,7 @@ def compare_collected(
         after = head.suites.get(matched[name][0] if name in matched else name)
         if after is not None:
             pairs.setdefault(name, (name, case_pairs(suite.contents, after.contents)))
-            yield from (each for each in compare_suites(suite, after) if each.name not in found)
+            yield from (each for each in compare_suites(suite, after) if each.name not in names)
         elif name not in matched:
             yield Loosening(suite.file, 0, f"suite {name.rpartition(':')[2]}", "no longer collected", gone=True)
     yield from compare_items(base, head, pairs, files, known)
