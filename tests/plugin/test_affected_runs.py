@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pictures import png
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.workbench._affected import Repository, _ShallowError
@@ -284,3 +285,33 @@ def test_every_kind_of_suite_runs_what_is_affected_and_carries_the_rest(project:
     assert ran.suites["repeats"]["gates"][0]["value"] == ran.suites["stop"]["gates"][0]["value"] == 0.75
     assert "a sample of 4 of 8 cases; 4 of 4 cases carried" in ran.suites["sample"]["gates"][0]["reason"]
     assert ran.gates("systems[two]") == {"exact_match >= 0.5": "failed"}
+
+
+SEEING = """\
+from pathlib import Path
+
+def see(value):
+    Path("asked.txt").open("a").write(f"{value['name']}\\n")
+    return str(value["scan"].width)
+"""
+
+
+def test_a_changed_picture_affects_its_case_which_is_not_the_approved_one_any_more(project: "Project") -> None:
+    project.write(".gitignore", ".llmeval\n__pycache__\nreport*.json\nasked.txt\n")
+    project.write("app.py", SEEING)
+    for name in "ab":
+        (project.path / f"{name}.png").write_bytes(png(5, 4))
+    cases = [{"id": name, "input": {"name": name, "scan": {"file": f"{name}.png"}}, "expected": "5"} for name in "ab"]
+    project.suite("s.eval.yaml", cases, target="app:see", snapshot=True)
+    git(project.path, "init", "-qb", "main")
+    commit(project)
+    assert project.run("--llmeval-affected", "--snapshot-update").code == 0
+    commit(project, "approve")
+    asked(project)
+    assert project.run("--llmeval-affected").code == 0
+    assert asked(project) == []
+    (project.path / "a.png").write_bytes(png(5, 4, (0, 0, 255)))
+    ran = project.run("--llmeval-affected")
+    assert asked(project) == ["a"]
+    assert ran.code == 1
+    assert "not comparable: the data changed" in ran.suites["s"]["snapshot"][0]["reason"]

@@ -81,6 +81,10 @@ def test_contents_that_targets_make_are_kept_recorded_by_digest_and_replayed(pro
         sha256(png()).hexdigest(): "in.png",
         DIGEST: "want/out.png",
     }
+    changed = png(color=(0, 0, 9))
+    (project.path / "in.png").write_bytes(changed)
+    assert project.run(*arguments, workers=workers).outcomes("s") == {"a": "passed"}
+    assert (project.path / "calls.txt").read_text(encoding="utf-8").split()[1:] == [sha256(changed).hexdigest()]
 
 
 def test_shards_carry_what_was_made_to_where_they_are_merged(
