@@ -1,6 +1,7 @@
 """HTTP servers on this machine: models, searches, services as targets, and a collector of OpenTelemetry.
 
-`LlmServer` speaks OpenAI's chat completions, and Anthropic's messages at paths that end in ``/messages``:
+`LlmServer` speaks OpenAI's chat completions, Anthropic's messages at paths that end in ``/messages``, and Gemini's
+interface at those that end in ``:generateContent``:
 
     with LlmServer(status(500), reply("yes")) as server:   # the first call fails, the second succeeds,
         ...                                                # and so does each further one: the last answer stays
@@ -54,13 +55,21 @@ class Call:
     @property
     def prompt(self) -> str:
         """The last message."""
+        if self.is_gemini:
+            return str(self.body["contents"][-1]["parts"][0]["text"])
         return str(self.body["messages"][-1]["content"])
 
     @property
     def text(self) -> str:
         """All instructions and messages."""
+        if self.is_gemini:
+            return json.dumps(self.body, ensure_ascii=False)
         messages = [str(each["content"]) for each in self.body["messages"]]
         return "\n".join([str(self.body.get("system", "")), *messages])
+
+    @property
+    def is_gemini(self) -> bool:
+        return self.path.endswith(":generateContent")
 
     @property
     def is_anthropic(self) -> bool:
@@ -112,6 +121,12 @@ def reply(text: str | None, stopped: str = "", *, tokens: tuple[int, int] | None
 
     def answer(call: Call) -> Sent:
         value: dict[str, Any]
+        if call.is_gemini:
+            parts = {"role": "model", "parts": [] if text is None else [{"text": text}]}
+            value = {"candidates": [{"content": parts, "finishReason": stopped or "STOP"}]}
+            if tokens is not None:
+                value["usageMetadata"] = {"promptTokenCount": tokens[0], "candidatesTokenCount": tokens[1]}
+            return data(value)(call)
         if call.is_anthropic:
             content = [] if text is None else [{"type": "text", "text": text}]
             value = {"type": "message", "content": content, "stop_reason": stopped or "end_turn"}

@@ -48,7 +48,7 @@ class DeferredRequest(Struct, frozen=True):
     """A request that waits to be sent.
 
     Attributes:
-        id: The ``custom_id``: the key of the verdict, with ``-2`` for the second attempt.
+        id: The ``custom_id``, or ``key`` of Gemini: the key of the verdict, with ``-2`` for the second attempt.
         case: Id of the case that asked.
         model: ``PROVIDER:NAME``.
         line: What the provider gets.
@@ -380,9 +380,9 @@ def read_result_file(requests: Requests, path: Path) -> ReadReplies:
 
 def _take_line(read: ReadReplies, requests: Requests, place: Fault, line: Any) -> None:
     """Store the reply in a line, and count what became of it."""
-    name = line.get("custom_id") if isinstance(line, Mapping) else None
+    name = line.get("custom_id", line.get("key")) if isinstance(line, Mapping) else None
     if not isinstance(name, str):
-        why = "custom_id is missing" if isinstance(line, Mapping) else "found no JSON object, expected one"
+        why = "custom_id or key is missing" if isinstance(line, Mapping) else "found no JSON object, expected one"
         read.faults.append(replace(place, message=why))
         return
     request = requests.find(name)

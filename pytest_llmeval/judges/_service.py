@@ -51,6 +51,8 @@ def _listed_as(spec: JudgeSpec) -> tuple[str | None, str]:
     match spec.provider:
         case "openai" | "anthropic":
             return spec.provider, spec.name
+        case "gemini":
+            return "google", spec.name
         case "pydantic-ai":
             provider, _, name = spec.name.partition(":")
             return provider, name

@@ -15,6 +15,7 @@ PROVIDERS: dict[str, str | Callable[..., Any]] = {
     "anthropic": "pytest_llmeval.judges.clients._http:connect",
     "azure": "pytest_llmeval.judges.clients._http:connect",
     "fixture": "pytest_llmeval.judges.clients:refuse_fixture",
+    "gemini": "pytest_llmeval.judges.clients._http:connect",
     "openai": "pytest_llmeval.judges.clients._http:connect",
     "pydantic-ai": "pytest_llmeval.judges.clients._pydantic_ai:connect",
 }
@@ -22,6 +23,9 @@ PROVIDERS: dict[str, str | Callable[..., Any]] = {
 
 Reduce: TypeAlias = Literal["mean", "median", "majority", "unanimous"]
 """The ways to reduce the verdicts of several judges to one."""
+
+_USUAL = {"claude": "anthropic", "gemini": "gemini"}
+"""What names of models begin with, and who has them."""
 
 _VERSION = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
 _LONGEST_TIMEOUT = 24 * 60 * 60
@@ -157,7 +161,7 @@ class JudgeSpec:
         if self.provider in ("fixture", "pydantic-ai"):
             for name, value in (("base_url", self.base_url), ("api_key_env", self.api_key_env)):
                 if value is not None:
-                    expected = "expected it only with anthropic, azure or openai"
+                    expected = "expected it only with anthropic, azure, gemini or openai"
                     yield name, f"found it with the provider {self.provider}, {expected}"
         if self.provider == "azure" and self.base_url is None:
             yield "base_url", "found none, expected the address of the resource, such as https://NAME.openai.azure.com"
@@ -173,7 +177,7 @@ def model_fault(model: str) -> str | None:
     """Return what is wrong with the name of a judge's model, if anything."""
     provider, colon, name = model.partition(":")
     if not colon:
-        likely = "anthropic" if model.startswith("claude") else "openai"
+        likely = next((provider for begin, provider in _USUAL.items() if model.startswith(begin)), "openai")
         return f"found {model!r}, expected PROVIDER:NAME (did you mean '{likely}:{model}'?)"
     if provider not in PROVIDERS:
         return unknown_name("provider", provider, PROVIDERS)

@@ -49,6 +49,23 @@ def anthropic_part(medium: Media) -> dict[str, Any]:
     raise MediaError(f"found {media_line(medium.form)}, expected PNG, JPEG, GIF, WebP, PDF or a text for anthropic")
 
 
+def gemini_part(medium: Media) -> dict[str, Any]:
+    """Return a part of https://ai.google.dev/api/caching#Part: a text, a content or an address.
+
+    Raises:
+        MediaError: The interface has no part for it.
+    """
+    if is_text(medium) and not medium.url:
+        return {"text": medium.data.decode("utf-8", "replace")}
+    if medium.kind == "document" and medium.type != "application/pdf":
+        raise MediaError(
+            f"found {media_line(medium.form)}, expected an image, a sound, a video, PDF or a text for gemini"
+        )
+    if medium.url:
+        return {"fileData": {"mimeType": medium.type, "fileUri": medium.url}}
+    return {"inlineData": {"mimeType": medium.type, "data": encoded(medium)}}
+
+
 def is_text(medium: Media) -> bool:
     """Return whether the content of a medium is text."""
     return medium.type.startswith("text/") or medium.type in _TEXTS
@@ -76,6 +93,7 @@ def data_address_of(medium: Media) -> str:
 MEDIA_FORMS: Final[Mapping[str, Callable[[Media], Any]]] = {
     "openai": openai_part,
     "anthropic": anthropic_part,
+    "gemini": gemini_part,
     "address": data_address_of,
     "base64": encoded,
 }

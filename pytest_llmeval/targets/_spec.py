@@ -53,8 +53,8 @@ class HttpSpec:
         timeout: Seconds that one attempt may take.
         retries: How often a failed attempt is repeated.
         concurrency: How many requests of a process may be under way at once.
-        media: How images, sounds and documents are written in a request: as parts of OpenAI or blocks of Anthropic, as
-            an address (``data:`` for a content), or in Base64.
+        media: How images, sounds and documents are written in a request: as parts of OpenAI or Gemini, blocks of
+            Anthropic, an address (``data:`` for a content), or in Base64.
     """
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = {"extra": "forbid"}
@@ -70,7 +70,7 @@ class HttpSpec:
     timeout: float = 60
     retries: int = 2
     concurrency: int = 4
-    media: Literal["openai", "anthropic", "address", "base64"] = "openai"
+    media: Literal["openai", "anthropic", "gemini", "address", "base64"] = "openai"
 
 
 @dataclass(frozen=True)

@@ -73,11 +73,14 @@ def test_a_spec_cannot_be_changed() -> None:
         ({"model": "anthropic:x", "seed": 1}, "seed: found 1, expected none: the provider anthropic has no seed"),
         (
             {"model": "fixture:x", "base_url": "http://h"},
-            "base_url: found it with the provider fixture, expected it only with anthropic, azure or openai",
+            "base_url: found it with the provider fixture, expected it only with anthropic, azure, gemini or openai",
         ),
         (
             {"model": "pydantic-ai:x", "api_key_env": "KEY"},
-            "api_key_env: found it with the provider pydantic-ai, expected it only with anthropic, azure or openai",
+            (
+                "api_key_env: found it with the provider pydantic-ai, expected it only with anthropic, azure, gemini "
+                "or openai"
+            ),
         ),
     ],
 )

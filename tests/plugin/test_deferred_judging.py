@@ -54,9 +54,15 @@ def anthropic_result(judged: Judged, line: dict[str, Any]) -> dict[str, Any]:
     return {"custom_id": line["custom_id"], "result": {"type": "succeeded", "message": body} if code == 200 else failed}
 
 
+def gemini_result(judged: Judged, line: dict[str, Any]) -> dict[str, Any]:
+    code, body = post(f"{judged.server.url}/models/x:generateContent", line["request"])
+    return {"key": line["key"], "response": body} if code == 200 else {"key": line["key"], **body}
+
+
 RESULTS: dict[str, Callable[[Judged, dict[str, Any]], dict[str, Any]]] = {
     "openai": openai_result,
     "anthropic": anthropic_result,
+    "gemini": gemini_result,
 }
 
 
@@ -219,7 +225,7 @@ def test_failed_lines_have_a_reason_and_stay_pending(judged: Judged) -> None:
     assert "status 400" in read.out
     assert re.search(r"results.jsonl:6:1 .*found no JSON object", read.err)
     assert re.search(r"results.jsonl:8:1 .*found no JSON object", read.err)
-    assert re.search(r"results.jsonl:9:1 .*custom_id is missing", read.err)
+    assert re.search(r"results.jsonl:9:1 .*custom_id or key is missing", read.err)
     assert re.search(r"absent.jsonl .*cannot be read: No such file", read.err)
     assert len(lines_of(requests_of(judged))) == 1
     again = llmeval(judged, "judge", "replies", results)
@@ -251,6 +257,22 @@ def test_the_form_of_anthropic(judged: Judged) -> None:
     assert [line.keys() for line in lines] == [{"custom_id", "params"}] * 4
     assert {line["params"]["model"] for line in lines} == {"claude-x"}
     ran, sent = deferred(judged, "anthropic")
+    assert (ran.code, sent) == (0, 1)
+
+
+def test_the_form_of_gemini(judged: Judged) -> None:
+    judged.server.script(lambda call: (status(400) if shown_to(call)["answer"] == "cat" else reply("yes"))(call))
+    judge = {**judged.judge(model="gemini:gemini-x", temperature=0), "base_url": judged.server.url}
+    judged.suite("s.eval.yaml", WORDS, judge=judge)
+    judged.project.run(DEFER)
+    lines = lines_of(requests_of(judged, "gemini"))
+    assert [line.keys() for line in lines] == [{"key", "request"}] * 4
+    assert [line["request"]["generationConfig"] for line in lines] == [{"temperature": 0}] * 4
+    read = llmeval(judged, "judge", "replies", work_off(judged, "gemini"))
+    assert "3 verdicts stored, 1 failed" in read.out
+    assert "status None: out of order" in read.out
+    judged.server.script(reply("yes"))
+    ran, sent = deferred(judged, "gemini")
     assert (ran.code, sent) == (0, 1)
 
 
@@ -336,7 +358,7 @@ def test_a_judge_without_a_batch_interface_is_an_error(judged: Judged, judge: di
     ran = judged.project.run(DEFER)
     assert ran.code == 1
     assert why in ran.text
-    assert "use a judge of anthropic or openai" in ran.text
+    assert "use a judge of anthropic or azure or gemini or openai" in ran.text
 
 
 def test_a_change_of_one_answer_leaves_only_its_verdict_pending(judged: Judged) -> None:

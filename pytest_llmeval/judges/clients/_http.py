@@ -26,6 +26,7 @@ from pytest_llmeval.judges.clients._base import (
     failed_status,
     message_in,
 )
+from pytest_llmeval.judges.clients._gemini import Gemini
 from pytest_llmeval.judges.clients._media_parts import anthropic_content, anthropic_media, check_media, openai_content
 from pytest_llmeval.judges.questions._replies import TokenChoice, plain, score_probabilities
 from pytest_llmeval.services import Exchange, NoReplyError, Redactor, Reply, address_of, redacted_url, without_key
@@ -418,5 +419,10 @@ def _beside_text(blocks: Sequence[Mapping[str, Any]]) -> tuple[str, Stopped]:
     return (thoughts, "thoughts") if thoughts else ("", "stop")
 
 
-DIALECTS: Final[Mapping[str, Dialect]] = {"anthropic": Anthropic(), "azure": Azure(), "openai": OpenAI()}
+DIALECTS: Final[Mapping[str, Dialect]] = {
+    "anthropic": Anthropic(),
+    "azure": Azure(),
+    "gemini": Gemini(),
+    "openai": OpenAI(),
+}
 """The dialects by the name of the provider."""

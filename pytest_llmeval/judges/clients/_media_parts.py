@@ -65,17 +65,35 @@ def anthropic_media(message: Message) -> Iterator[dict[str, Any]]:
     return _labelled(message, MEDIA_FORMS["anthropic"])
 
 
+def gemini_parts(message: Message) -> list[dict[str, Any]]:
+    """Return the parts of a message for Gemini.
+
+    Raises:
+        JudgeError: The interface has no part for a medium.
+    """
+    text = [{"text": message.content}] if message.content or not message.media else []
+    return [*text, *_labelled(message, MEDIA_FORMS["gemini"], lambda label: {"text": label})]
+
+
 def _content(message: Message, part_of: Callable[[Media], dict[str, Any]]) -> str | list[dict[str, Any]]:
     if not message.media:
         return message.content
-    text = [{"type": "text", "text": message.content}] if message.content else []
+    text = [_text_part(message.content)] if message.content else []
     return [*text, *_labelled(message, part_of)]
 
 
-def _labelled(message: Message, part_of: Callable[[Media], dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _text_part(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
+def _labelled(
+    message: Message,
+    part_of: Callable[[Media], dict[str, Any]],
+    text_part: Callable[[str], dict[str, Any]] = _text_part,
+) -> Iterator[dict[str, Any]]:
     for labelled in message.media:
         if labelled.label:
-            yield {"type": "text", "text": f"{labelled.label}:"}
+            yield text_part(f"{labelled.label}:")
         try:
             yield part_of(medium_of(labelled.form))
         except MediaError as error:

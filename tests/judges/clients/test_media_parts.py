@@ -52,6 +52,21 @@ def test_openai_gets_images_sounds_and_files_after_the_text_each_with_its_label(
     assert b64decode(file["file"]["file_data"].removeprefix("data:application/pdf;base64,")) == PDF
 
 
+def test_gemini_gets_parts(ask: Ask) -> None:
+    page = Media(data=b"# Sales", type="text/markdown")
+    linked = Media(url="https://example.org/a.png")
+    with LlmServer(reply("yes")) as server:
+        ask(server, asking(Media(data=png()), Media(data=WAV), page, linked), "gemini", base_url=server.url)
+    text, *parts = server.calls[0].body["contents"][0]["parts"]
+    assert text == {"text": "Is it right?"}
+    assert [part["text"] for part in parts[::2]] == [f"answer {number}:" for number in range(1, 5)]
+    image, sound, markdown, address = parts[1::2]
+    assert [each["inlineData"]["mimeType"] for each in (image, sound)] == ["image/png", "audio/wav"]
+    assert b64decode(image["inlineData"]["data"]) == png()
+    assert markdown == {"text": "# Sales"}
+    assert address == {"fileData": {"mimeType": "image/png", "fileUri": "https://example.org/a.png"}}
+
+
 def test_anthropic_gets_blocks(ask: Ask) -> None:
     page = Media(data=b"# Sales", type="text/markdown")
     linked = Media(url="https://example.org/a.png")
