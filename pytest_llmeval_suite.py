@@ -30,4 +30,9 @@ def refuse_foreign_distribution() -> None:
 
 refuse_foreign_distribution()
 
-pytest_plugins = ("pytest_llmeval.plugin.hooks",)
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Register the hooks; pytest would look for a module in ``pytest_plugins`` in all distributions once more."""
+    from pytest_llmeval.plugin import hooks
+
+    pluginmanager.register(hooks, hooks.__name__)

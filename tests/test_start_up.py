@@ -14,6 +14,7 @@ from running import run_python
 from servers import PATIENCE
 
 import pytest_llmeval
+import pytest_llmeval_suite
 
 HEAVY = {
     *("bert_score", "nltk", "numpy", "pydantic", "rapidfuzz", "rouge_score", "scipy", "sklearn", "torch", "yaml"),
@@ -68,6 +69,15 @@ def test_tasks_are_imported_when_a_name_may_be_theirs_and_none_of_their_modules(
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=PATIENCE)
     assert {name.count(".") for name in done.stdout.split()} == depths
+
+
+def test_the_entry_point_registers_the_hooks_without_searching_all_distributions_again() -> None:
+    manager = pytest.PytestPluginManager()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(manager, "load_setuptools_entrypoints", lambda *_, **__: pytest.fail("searched again"))
+        manager.register(pytest_llmeval_suite)
+        manager.hook.pytest_addhooks.call_historic(kwargs={"pluginmanager": manager})
+    assert manager.has_plugin("pytest_llmeval.plugin.hooks")
 
 
 OTHERS = ("hypothesispytest", "syrupy", "xdist", "xdist.looponfail", "rerunfailures", "asyncio", "anyio")
