@@ -1,10 +1,12 @@
 """Media: images, sounds and documents as values, whose identity is the digest of their content."""
 
 import io
+import re
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from hashlib import sha256
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any, Final, Self
 
 from pytest_llmeval.core._errors import MediaError
@@ -28,6 +30,7 @@ from pytest_llmeval.core._media_types import (
     type_by_ending,
     usual_name,
 )
+from pytest_llmeval.core.wording import quotation
 
 
 class _Shelf:
@@ -164,6 +167,8 @@ class Media:
         """
         file = Path(path).absolute()
         try:
+            if not S_ISREG(file.stat().st_mode):
+                raise MediaError(f"found {str(path)!r}, which is no file, expected one")
             if file.stat().st_size > _shelf().limits.file:
                 _check_size(file.stat().st_size)
             data = file.read_bytes()
@@ -296,6 +301,8 @@ class Media:
 
 
 _SHELF: Final = _Shelf()
+_LONGEST: Final = 80
+_ADDRESS: Final = re.compile(r"https://[^\s/?#@\x00-\x1f\x7f]+(?:[/?#][^\s\x00-\x1f\x7f]*)?")
 
 
 def _shelf() -> _Shelf:
@@ -341,11 +348,17 @@ def _declared(kind: str) -> str:
 
 
 def _type_of_address(url: str, declared: str | None) -> str:
+    quoted = quotation(url, _LONGEST)
     if not url.startswith("https:"):
-        raise MediaError(f"found the address {url!r}, expected one that begins with https:")
+        raise MediaError(f"found the address {quoted}, expected one that begins with https:")
+    if not _ADDRESS.fullmatch(url):
+        expected = "expected one such as https://example.org/a.png"
+        if "@" in url.partition("//")[2].partition("/")[0]:
+            raise MediaError(f"found a user name or password in the address, {expected}")
+        raise MediaError(f"found the address {quoted}, {expected}")
     kind = type_by_ending(url.partition("?")[0].partition("#")[0]) if declared is None else _declared(declared)
     if kind is None:
-        raise MediaError(f"found the address {url!r} without a known ending, expected `type` beside it")
+        raise MediaError(f"found the address {quoted} without a known ending, expected `type` beside it")
     return kind
 
 

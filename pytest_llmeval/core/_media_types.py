@@ -92,6 +92,7 @@ _KNOWN: Final = frozenset(
 _SVG: Final = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*|<!DOCTYPE[^>\[]*>\s*)*<svg[\s>]", re.DOTALL)
 _SEARCHED: Final = 4096
 _BOM: Final = b"\xef\xbb\xbf"
+_UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
 
 
 def type_by_ending(name: str) -> str | None:
@@ -151,7 +152,8 @@ def agreed_type(data: bytes, claim: str | None) -> str | None:
     """
     actual = type_by_content(data)
     if actual is None:
-        return None if claim in _KNOWN else claim
+        is_no_text = claim is not None and claim.startswith("text/") and b"\0" in data and not data.startswith(_UTF_16)
+        return None if claim in _KNOWN or is_no_text else claim
     if claim is None or claim == actual:
         return actual
     return claim if actual in _SPECIAL and _SPECIAL[actual](claim) else None

@@ -267,9 +267,10 @@ class Deferral:
 
         juror = question.juror
         if not juror.writes or juror.spec.provider not in DIALECTS:
+            *others, last = sorted(DIALECTS)
             return JudgeError(
-                f"{juror.model} cannot be asked later (--llmeval-judge=defer): use a judge of "
-                f"{' or '.join(sorted(DIALECTS))}, or run once with --llmeval-judge=auto, which stores its verdicts"
+                f"{juror.model} cannot be asked later (--llmeval-judge=defer): use a judge of {', '.join(others)} or "
+                f"{last}, or run once with --llmeval-judge=auto, which stores its verdicts"
             )
         for name in attempts(question.key):
             reply = self.requests.reply_to(name)

@@ -8,13 +8,23 @@ from typing import Any, Final
 
 from msgspec import structs
 
-from pytest_llmeval.core import Case, Media, MediaError, SuiteError, largest_medium, media_form, type_by_ending
+from pytest_llmeval.core import (
+    Case,
+    Media,
+    MediaError,
+    SuiteError,
+    largest_medium,
+    media_form,
+    quotation,
+    type_by_ending,
+)
 from pytest_llmeval.data import MediaFolder, check_regular
-from pytest_llmeval.services import fetch_content, is_fetched
+from pytest_llmeval.services import fetch_content, is_fetched, redacted_url
 from pytest_llmeval.suites._reading import SuiteReading
 
 _FILE: Final = "file"
 _TYPE: Final = "type"
+_LONGEST: Final = 200
 _PARTS: Final = ("input", "expected", "prediction")
 _NO_VALUES: Final = frozenset({"arguments", "args"})
 """Keys of the arguments of a tool, which may be named ``file``."""
@@ -63,17 +73,19 @@ class MediaFiles:
 
     def _medium(self, entry: Mapping[str, str], path: tuple[str | int, ...]) -> Any:
         name, kind = entry[_FILE], entry.get(_TYPE)
+        is_address = "://" in name or name.startswith("data:")
+        where = quotation(redacted_url(name) if is_address and "@" in name else name, _LONGEST)
         try:
-            if name.startswith(("https:", "http:")):
+            if is_address:
                 hosts = self._reading.entry.fetch
                 return media_form(self._fetched(name, kind) if is_fetched(name, hosts) else Media(url=name, type=kind))
             target = self._inside(name)
             check_regular(target, name)
             return media_form(Media.from_path(target, kind))
         except SuiteError as error:
-            self._reading.fault((*path, _FILE), f"{name!r}: {error.faults[0].message}")
-        except (MediaError, RuntimeError, ValueError) as error:
-            self._reading.fault((*path, _FILE), f"{name!r}: {error}")
+            self._reading.fault((*path, _FILE), f"{where}: {error.faults[0].message}")
+        except (MediaError, ValueError) as error:
+            self._reading.fault((*path, _FILE), f"{where}: {error}")
         return entry
 
     def _fetched(self, address: str, kind: str | None) -> Media:
@@ -97,7 +109,10 @@ class MediaFiles:
         Raises:
             MediaError: It lies outside the folder of which the suite may name files.
         """
-        target = (self._folder / name).resolve()
+        try:
+            target = (self._folder / name).resolve()
+        except RuntimeError:
+            raise MediaError("found links that lead to each other, expected a file") from None
         if not target.is_relative_to(self._reading.root.resolve()):
             folder = self._reading.root.name
             raise MediaError(f"found a file outside the folder {folder!r}, expected one inside it")

@@ -358,7 +358,7 @@ def test_a_judge_without_a_batch_interface_is_an_error(judged: Judged, judge: di
     ran = judged.project.run(DEFER)
     assert ran.code == 1
     assert why in ran.text
-    assert "use a judge of anthropic or azure or gemini or openai" in ran.text
+    assert "use a judge of anthropic, azure, gemini or openai" in ran.text
 
 
 def test_a_change_of_one_answer_leaves_only_its_verdict_pending(judged: Judged) -> None:

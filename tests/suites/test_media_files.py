@@ -1,6 +1,7 @@
 """Files of images, sounds and documents that cases name; and what may be wrong with them."""
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,21 @@ BAD: Mapping[str, tuple[bytes, str]] = {
     "script.png": (SVG, "found image/svg+xml, expected image/png, as its name says"),
     "cut.png": (png()[:18], "found image/png that is cut or damaged, expected all of it"),
     "bomb.png": (png_of(50_000, 50_000), "found an image of 50000 x 50000 pixels, expected at most 100 million"),
+    "pdf.png": (PDF + png(), "found application/pdf, expected image/png, as its name says"),
+    "late.pdf": (b"\0" * 9 + PDF, "found something else, expected application/pdf, as its name says"),
+    "program.pdf": (b"\x7fELF\2\1", "found something else, expected application/pdf, as its name says"),
+    "program.txt": (b"MZ\x90\0", "found something else, expected text/plain, as its name says"),
+    "laughs.svg": (
+        b'<!DOCTYPE svg [<!ENTITY a "ha"><!ENTITY b "&a;&a;">]><svg xmlns="http://www.w3.org/2000/svg">&b;</svg>',
+        "found something else, expected image/svg+xml, as its name says",
+    ),
+    "huge.gif": (
+        b"GIF89a\xff\xff\xff\xff\0\0\0;",
+        "found an image of 65535 x 65535 pixels, expected at most 100 million",
+    ),
+    "none.png": (png_of(0, 0), "found image/png that is cut or damaged, expected all of it"),
+    "circle.jpg": (b"\xff\xd8\xff\xe0\0\0" * 2, "found image/jpeg that is cut or damaged, expected all of it"),
+    "cut.webp": (b"RIFF\x10\0\0\0WEBPVP8 ", "found image/webp that is cut or damaged, expected all of it"),
     "notes": (b"text", "found a content of unknown type, expected `type` beside it, such as text/plain"),
 }
 
@@ -68,7 +84,20 @@ def test_each_fault_has_its_place_and_other_cases_run(folder: Path) -> None:
     for name, (data, _) in BAD.items():
         (folder / name).write_bytes(data)
     expected = {name: f"{name!r}: {fault}" for name, (_, fault) in BAD.items()}
+    os.mkfifo(folder / "pipe.png")
+    (folder / "itself.png").symlink_to("itself.png")
+    for name, target in {"zero.png": "/dev/zero", "passwd.txt": "/etc/passwd", "link.png": "../../out.png"}.items():
+        (folder / name).symlink_to(target)
+        expected[name] = f"{name!r}: found a file outside the folder 'root', expected one inside it"
+    for name in ("/dev/zero", "/etc/passwd"):
+        expected[name] = f"{name!r}: found a file outside the folder 'root', expected one inside it"
     expected |= {
+        "pipe.png": "'pipe.png': found a device or a pipe, expected a file",
+        "itself.png": "'itself.png': found links that lead to each other, expected a file",
+        "file:///etc/passwd": "'file:///etc/passwd': found the address 'file:///etc/passwd', expected one that begins "
+        "with https:",
+        "https://me:hush@example.org/a.png": "'https://example.org/a.png': found a user name or password in the "
+        "address, expected one such as https://example.org/a.png",
         "../../out.png": "'../../out.png': found a file outside the folder 'root', expected one inside it",
         "scans/b.png": "'scans/b.png': found no readable file (No such file or directory), expected one "
         "(did you mean 'a.png'?)",
@@ -106,7 +135,29 @@ def test_rows_name_files_from_the_folder_of_their_own_file(folder: Path) -> None
     assert case.input == FORM
 
 
-def test_what_hides_behind_a_link_is_outside(folder: Path, tmp_path: Path) -> None:
-    (folder / "link.png").symlink_to(tmp_path / "out.png")
-    with pytest.raises(SuiteError, match="outside the folder 'root'"):
-        load(folder, [{"input": {"file": "link.png"}}])
+GOOD: Mapping[str, tuple[bytes, str]] = {
+    "script.svg": (SVG, "image/svg+xml"),
+    "entity.svg": (
+        b'<!DOCTYPE svg SYSTEM "file:///etc/passwd"><svg xmlns="http://www.w3.org/2000/svg"/>',
+        "image/svg+xml",
+    ),
+    "page.png": (png(more=b"<script>alert(1)</script>"), "image/png"),
+    "archive.png": (png(more=b"PK\3\4"), "image/png"),
+    "code.gif": (b"GIF89a/*\0\1\0;*/=1;alert(1)//;", "image/gif"),
+}
+
+
+def test_what_is_more_than_one_thing_is_what_it_begins_as(folder: Path) -> None:
+    for name, (data, _) in GOOD.items():
+        (folder / name).write_bytes(data)
+    cases = load(folder, [{"id": name, "input": {"file": name}} for name in GOOD]).cases
+    assert {case.id: case.input["media"] for case in cases} == {name: kind for name, (_, kind) in GOOD.items()}
+    for case in cases:
+        assert bytes(case.as_given().input) == GOOD[case.id][0]
+
+
+def test_a_name_of_any_length_has_a_short_fault(folder: Path) -> None:
+    names = ["x" * 9999 + ".png", f"data:image/png;base64,{'A' * 9999}"]
+    with pytest.raises(SuiteError) as caught:
+        load(folder, [{"input": {"file": name}} for name in names])
+    assert all(len(fault.message) < 400 for fault in caught.value.faults)
