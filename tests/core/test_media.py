@@ -1,6 +1,8 @@
 """Media: what they are taken for, their forms, their identity, and contents that are refused."""
 
+import io
 import pickle
+import wave
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -187,11 +189,41 @@ class Picture:
 Picture.__name__ = "Image"
 
 
-def test_pillow_and_matplotlib_where_they_are_installed() -> None:
+def test_images_of_pillow_are_png() -> None:
     image = pytest.importorskip("PIL.Image").new("RGB", (3, 2), "red")
     form = form_of(image)
     assert (form["media"], form["width"], form["height"]) == ("image/png", 3, 2)
     assert form == form_of(image)
+
+
+def test_figures_of_matplotlib_are_png_and_the_same_one_has_the_same_digest() -> None:
+    figures = pytest.importorskip("matplotlib.figure")
+
+    def figure() -> Any:
+        drawn = figures.Figure(figsize=(2, 1), dpi=50)
+        drawn.add_subplot().bar(["May", "June"], [12, 30])
+        return drawn
+
+    form = form_of({"chart": figure()})["chart"]
+    assert (form["media"], form["width"], form["height"]) == ("image/png", 100, 50)
+    assert form_of(figure()) == form
+
+
+def test_numpy_audio_keeps_its_rate_channels_and_samples() -> None:
+    numpy = pytest.importorskip("numpy")
+    samples = numpy.array([[0.0, 1.0], [0.5, -1.0], [2.0, -2.0]])
+    with wave.open(io.BytesIO(Media.from_audio(samples, 16_000).data)) as sound:
+        assert (sound.getframerate(), sound.getnchannels(), sound.getsampwidth(), sound.getnframes()) == (
+            16_000,
+            2,
+            2,
+            3,
+        )
+        frames = numpy.frombuffer(sound.readframes(3), "<i2").tolist()
+    assert frames == [0, 32767, 16384, -32767, 32767, -32767]
+    whole = numpy.array([1, -2, 3], numpy.int16)
+    with wave.open(io.BytesIO(Media.from_audio(whole, 8000).data)) as sound:
+        assert numpy.frombuffer(sound.readframes(3), "<i2").tolist() == [1, -2, 3]
 
 
 @given(st.binary(max_size=64) | st.binary(max_size=40).map(lambda tail: png()[:30] + tail))

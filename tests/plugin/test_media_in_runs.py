@@ -6,6 +6,7 @@ from base64 import b64encode
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from pictures import png
 from scripted_judges import Judged
 from servers import LlmServer, reply
@@ -15,7 +16,6 @@ from pytest_llmeval.cli import main
 from pytest_llmeval.core import _media
 
 if TYPE_CHECKING:
-    import pytest
     from conftest import Project
 
 DRAWN = png(5, 4, (0, 128, 0))
@@ -88,7 +88,7 @@ def test_contents_that_targets_make_are_kept_recorded_by_digest_and_replayed(pro
 
 
 def test_shards_carry_what_was_made_to_where_they_are_merged(
-    project: "Project", capsys: "pytest.CaptureFixture[str]", monkeypatch: "pytest.MonkeyPatch"
+    project: "Project", capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written(project)
     (project.path / "out.png").unlink()
@@ -106,8 +106,61 @@ def test_shards_carry_what_was_made_to_where_they_are_merged(
     assert kept.read_bytes() == DRAWN
 
 
+LIBRARIES = """
+import pytest_llmeval as ev
+
+def draw(kind):
+    with open("calls.txt", "a") as file:
+        print(kind, file=file)
+    if kind == "pillow":
+        from PIL import Image
+        return Image.new("RGB", (6, 4), "navy")
+    if kind == "matplotlib":
+        from matplotlib.figure import Figure
+        figure = Figure(figsize=(2, 1), dpi=50)
+        figure.add_subplot().bar(["May", "June"], [12, 30])
+        return figure
+    import numpy
+    return ev.Media.from_audio(numpy.sin(numpy.arange(800) / 4), 8000)
+"""
+OBJECTS = """
+import pytest_llmeval as ev
+
+@ev.check
+def is_itself(case):
+    library = type(case.prediction).__module__.partition(".")[0]
+    return library in (case.input.replace("pillow", "PIL"), "pytest_llmeval")
+
+def pytest_llmeval_register(registry):
+    registry.register_check(is_itself)
+"""
+
+
+def test_objects_of_libraries_reach_checks_themselves_and_are_replayed_by_digest(
+    project: "Project", workers: int
+) -> None:
+    kinds = {"matplotlib": "image/png", "numpy": "audio/wav", "pillow": "image/png"}
+    for library in ("matplotlib", "PIL"):
+        pytest.importorskip(library)
+    project.write("app.py", LIBRARIES)
+    project.write("conftest.py", OBJECTS)
+    cases = [{"id": kind, "input": kind, "checks": [{"media_type": name}]} for kind, name in kinds.items()]
+    project.suite("s.eval.yaml", cases, evaluators=[], checks=["is_itself"], target="app:draw")
+    digests, calls = [], []
+    for _ in range(2):
+        ran = project.run("--llmeval-predictions=r.jsonl", "--llmeval-texts=all", workers=workers)
+        assert set(ran.outcomes("s").values()) == {"passed"}, ran.text
+        digests.append({case["id"]: case["prediction"]["sha256"] for case in ran.suites["s"]["cases"]})
+        for digest in digests[-1].values():
+            assert sha256((project.path / ".llmeval" / "media" / digest).read_bytes()).hexdigest() == digest
+        calls.append((project.path / "calls.txt").read_text(encoding="utf-8").split())
+    assert digests[0] == digests[1]
+    assert set(calls[0]) == kinds.keys()
+    assert calls[1] == calls[0]
+
+
 def test_pages_of_a_report_have_the_pictures_of_the_run(
-    project: "Project", capsys: "pytest.CaptureFixture[str]", monkeypatch: "pytest.MonkeyPatch"
+    project: "Project", capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case = {"id": "a", "input": {"image": {"file": "in.png"}}, "expected": {"file": "out.png"}}
     checks = ["same_bytes"]
