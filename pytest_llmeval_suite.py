@@ -35,4 +35,5 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     """Register the hooks; pytest would look for a module in ``pytest_plugins`` in all distributions once more."""
     from pytest_llmeval.plugin import hooks
 
-    pluginmanager.register(hooks, hooks.__name__)
+    if not pluginmanager.is_registered(hooks):  # by ``-p pytest_llmeval``
+        pluginmanager.register(hooks, hooks.__name__)

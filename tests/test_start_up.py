@@ -80,6 +80,14 @@ def test_the_entry_point_registers_the_hooks_without_searching_all_distributions
     assert manager.has_plugin("pytest_llmeval.plugin.hooks")
 
 
+def test_the_plugin_may_also_be_named_on_the_command_line() -> None:
+    manager = pytest.PytestPluginManager()
+    for plugin in ("pytest_llmeval.plugin.hooks", "pytest_llmeval_suite"):
+        manager.import_plugin(plugin)
+    manager.hook.pytest_addhooks.call_historic(kwargs={"pluginmanager": manager})
+    assert manager.has_plugin("pytest_llmeval.plugin.hooks")
+
+
 OTHERS = ("hypothesispytest", "syrupy", "xdist", "xdist.looponfail", "rerunfailures", "asyncio", "anyio")
 RUN = "import sys, pytest\npytest.main(sys.argv[1:])" + LIST
 
