@@ -5,6 +5,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal, NamedTuple
@@ -80,6 +81,35 @@ class FoldedFailures(NamedTuple):
         finally:
             if failed:
                 stats["failed"] = failed
+
+
+@dataclass(frozen=True, eq=False)
+class BriefFailures:
+    """Hooks of the main process: the short summary has a line for each failed case, also in CI and with ``-vv``.
+
+    Attributes:
+        record: Has the results of all cases.
+    """
+
+    record: RunRecord
+
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> Generator[None, Any, Any]:
+        """Leave the reason of a case after its failure was printed whole; `FoldedFailures` restores the reports."""
+        done = yield
+        failed = terminalreporter.stats.get("failed")
+        if failed:
+            terminalreporter.stats["failed"] = [self._shortened(report) for report in failed]
+        return done
+
+    def _shortened(self, report: Any) -> Any:
+        if Item(report.location[0], report.nodeid) not in self.record.items:
+            return report
+        crash = getattr(report.longrepr, "reprcrash", None)
+        message = report.longrepr if isinstance(report.longrepr, str) else getattr(crash, "message", "")
+        report = copy.copy(report)
+        report.longrepr = SimpleNamespace(reprcrash=SimpleNamespace(message=message.partition("\n")[0]))
+        return report
 
 
 def _name_reason(report: Any) -> None:

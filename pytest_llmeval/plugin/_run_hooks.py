@@ -53,6 +53,7 @@ from pytest_llmeval.plugin._payload import (
 )
 from pytest_llmeval.plugin._presentation import (
     CATEGORIES,
+    BriefFailures,
     FoldedFailures,
     annotate,
     category_of,
@@ -158,6 +159,7 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
         register(ControllerHooks(run, report_paths(config), stops.board), "llmeval_controller")
         register(StopWatchHooks(run, stops.board), "llmeval_stop_watch")
         register(FoldedFailures(run.record), "llmeval_folded_failures")
+        register(BriefFailures(run.record), "llmeval_brief_failures")
         if shows_progress:
             register(Progress(config, runner.snapshot), "llmeval_progress")
 

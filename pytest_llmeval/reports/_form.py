@@ -509,6 +509,20 @@ class SuiteReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
         return [name for name in gated_metrics(each.gate for each in self.gates) if self.find(name) is not None]
 
     @property
+    def broken_scores(self) -> list[SnapshotVerdict]:
+        """Approved scores that were not kept, without those that the gate of their metric tells of."""
+        told = {metric for gate in self.gates if gate.fallen for metric in gated_metrics([gate.gate])}
+        return [score for score in self.snapshot if score.outcome == "failed" and score.metric not in told]
+
+    def gate_cause(self, gate: GateResult) -> str:
+        """Why a gate has its verdict, with the tolerance of the approved score that fell with it."""
+        metrics = gated_metrics([gate.gate]) if gate.fallen else []
+        broken = (score for score in self.snapshot if score.outcome == "failed" and score.metric in metrics)
+        tolerance = next((score.reason.partition("; ")[2] for score in broken), "")
+        also = f"; the approved score was not kept either, {tolerance}" if tolerance else ""
+        return f"{gate.headline.removesuffix('.')}{also}" if also else gate.headline
+
+    @property
     def interval_name(self) -> str:
         """Header of the column of intervals, such as ``95% interval``."""
         return "interval" if self.confidence is None else f"{self.confidence * 100:g}% interval"

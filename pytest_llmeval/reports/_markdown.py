@@ -183,7 +183,9 @@ def _systems(systems: SystemsReport, failures: Iterable[bool]) -> list[str]:
 
 def gate_reason(suite: SuiteReport, gate: GateResult) -> str:
     """Return why a gate has its verdict, with the worst cases if it failed and does not name any."""
-    return "; ".join([gate.headline, *map(str.strip, cause_lines(suite, gate) if gate.outcome == "failed" else ())])
+    return "; ".join(
+        [suite.gate_cause(gate), *map(str.strip, cause_lines(suite, gate) if gate.outcome == "failed" else ())]
+    )
 
 
 def fall_reason(suite: SuiteReport, verdict: SnapshotVerdict, before: Mapping[str, CaseReport] | None = None) -> str:
@@ -207,9 +209,8 @@ def _suite(suite: SuiteReport) -> list[str]:
     if gates:
         rows = [(VERDICTS[gate.outcome], text(gate.gate), text(gate_reason(suite, gate))) for gate in gates]
         lines += ["### Gates", "", _table(rows, ("verdict", "gate", "reason")), ""]
-    changed = sorted(
-        (each for each in suite.snapshot if each.kind != "unchanged"), key=lambda each: each.outcome != "failed"
-    )
+    moved = (each for each in suite.snapshot if each.kind != "unchanged" and each.outcome != "failed")
+    changed = [*suite.broken_scores, *moved]
     if changed:
         changes = [(VERDICTS[each.outcome], text(each.metric), text(fall_reason(suite, each))) for each in changed]
         lines += ["### Snapshot", "", _table(changes, ("verdict", "metric", "reason")), ""]

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from pytest_llmeval.core import BAD, GateResult, SnapshotVerdict, code_of, counted, excerpt, number, printable, width_of
 from pytest_llmeval.data import write_text
-from pytest_llmeval.reports._form import CaseReport, RunReport, SuiteReport, Survival, gated_metrics
+from pytest_llmeval.reports._form import CaseReport, RunReport, SuiteReport, Survival
 from pytest_llmeval.reports._overview import (
     MOST_LINES,
     affected_text,
@@ -94,7 +94,7 @@ def render(
                 if gate.outcome == "failed":
                     yield gate_line(gate, suite)
                     yield from (Line(printable(each)) for each in cause_lines(suite, gate))
-            yield from (_verdict(each, suite) for each in suite.snapshot if each.outcome == "failed")
+            yield from (_verdict(each, suite) for each in suite.broken_scores)
             yield from not_judged(suite, f"{suite.suite}: ")
         yield from _affected(report, least=1)
         yield from following
@@ -199,7 +199,7 @@ def _reasons(suite: SuiteReport) -> Iterator[Line]:
         *(Line(printable(line), "yellow") for line in metric_notes(suite) if line.startswith("warning")),
         *_gates(suite, details=False, passed=False),
         *not_judged(suite),
-        *(_verdict(each) for each in suite.snapshot if each.outcome == "failed"),
+        *map(_verdict, suite.broken_scores),
     ]
     if lines:
         yield Line(printable(f"{suite.suite}  ({suite.path})"), "bold")
@@ -332,7 +332,7 @@ def _gates(suite: SuiteReport, *, details: bool, passed: bool = True) -> Iterato
     for gate in suite.gates:
         if gate.outcome == "not_judged" or (gate.outcome == "passed" and not passed):
             continue
-        yield gate_line(gate, brief=not details, tolerance=_broken_tolerance(suite, gate))
+        yield gate_line(gate, suite, named=False, brief=not details)
         if details and gate.cause:
             yield Line(printable(f"  {gate.reason}"))
         if not details and gate.outcome == "failed":
@@ -344,15 +344,10 @@ def _gates(suite: SuiteReport, *, details: bool, passed: bool = True) -> Iterato
 def _snapshot(suite: SuiteReport, *, everything: bool) -> Iterator[Line]:
     """Yield scores that differ from the approved ones, failures first; the rest is counted."""
     unchanged = [each for each in suite.snapshot if each.kind == "unchanged"]
-    changed = [each for each in suite.snapshot if each.kind != "unchanged"]
-    changed.sort(key=lambda each: each.outcome != "failed")
-    verdicts = (
-        suite.snapshot if everything else changed[: max(_CHANGES, sum(each.outcome == "failed" for each in changed))]
-    )
-    fallen = {metric for gate in suite.gates if gate.fallen for metric in gated_metrics([gate.gate])}
+    broken = suite.broken_scores
+    changed = [*broken, *(each for each in suite.snapshot if each.kind != "unchanged" and each.outcome != "failed")]
+    verdicts = suite.snapshot if everything else changed[: max(_CHANGES, len(broken))]
     for verdict in verdicts:
-        if verdict.outcome == "failed" and verdict.metric in fallen and not everything:
-            continue  # the line of the gate has it
         yield _verdict(verdict)
         yield from (Line(printable(each)) for each in fall_lines(suite, verdict))
     if everything:
@@ -379,29 +374,21 @@ _SIGNS = {
 }
 
 
-def _broken_tolerance(suite: SuiteReport, gate: GateResult) -> str:
-    """Return the tolerance of the approved score that fell with a gate; empty if none did."""
-    metrics = gated_metrics([gate.gate]) if gate.fallen else []
-    reasons = (
-        verdict.reason for verdict in suite.snapshot if verdict.outcome == "failed" and verdict.metric in metrics
-    )
-    return next(reasons, "").partition("; ")[2]
-
-
-def gate_line(gate: GateResult, suite: SuiteReport | None = None, *, brief: bool = False, tolerance: str = "") -> Line:
+def gate_line(gate: GateResult, suite: SuiteReport | None = None, *, named: bool = True, brief: bool = False) -> Line:
     """Return the line of a verdict, after the name of its suite if several are listed.
 
     Args:
         gate: The verdict.
-        suite: Its suite, to be named.
+        suite: Its suite, if it is known.
+        named: Whether the line names the suite.
         brief: Whether a gate that did not fail has the first clause of its reason only.
-        tolerance: Of the approved score that fell with it.
     """
     verdict, colour = _SIGNS[gate.outcome]
-    where = f"{suite.suite}: " if suite else ""
-    why = gate.headline if gate.outcome == "failed" or not brief else gate.headline.partition("; ")[0]
-    also = f"; the approved score was not kept either, {tolerance}" if tolerance else ""
-    return Line(printable(f"gate {verdict}  {where}{gate.gate}  ({why}{also})"), colour)
+    where = f"{suite.suite}: " if named and suite else ""
+    why = gate.headline if suite is None else suite.gate_cause(gate)
+    if brief and gate.outcome != "failed":
+        why = gate.headline.partition("; ")[0]
+    return Line(printable(f"gate {verdict}  {where}{gate.gate}  ({why})"), colour)
 
 
 _MOST: Final = 40

@@ -581,7 +581,10 @@ def _verdicts(suites: Iterable[SuiteReport], earlier: _Earlier) -> Iterator[_Ver
     for suite in suites:
         before = earlier.get(id(suite), {})
         yield from (_Verdict(suite, gate, before) for gate in suite.gates)
-        yield from (_Verdict(suite, score, before) for score in suite.snapshot if score.outcome != "passed")
+        yield from (_Verdict(suite, score, before) for score in suite.broken_scores)
+        yield from (
+            _Verdict(suite, score, before) for score in suite.snapshot if score.outcome not in ("passed", "failed")
+        )
 
 
 def _changed(change: Change) -> tuple[str, ...]:

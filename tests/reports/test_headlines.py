@@ -74,3 +74,11 @@ def test_worst_cases_of_a_fall_are_those_that_fell() -> None:
     assert fallen_cases(now, {}, "f1") == []
     (line,) = fall_lines(now, convert({**SCORE, "value": 0.3, "approved": 0.6}, SnapshotVerdict), before)
     assert line == "  worst cases: most 0.9000 -> 0.1000, fell 0.9000 -> 0.4000"
+
+
+def test_gate_and_approved_score_of_one_metric_are_told_once() -> None:
+    other = {**SCORE, "metric": "rougeL"}
+    told = suite_report(suite(CASES, gates=[FALL], snapshot=[{**SCORE, "reason": "fell; tolerance 0"}, other]))
+    assert [score.metric for score in told.broken_scores] == ["rougeL"]
+    (gate,) = told.gates
+    assert told.gate_cause(gate).endswith("2 cases worse; the approved score was not kept either, tolerance 0")

@@ -164,7 +164,8 @@ function byUrgency(one, other) {
 /** @param {number} number_ Of the entry. @returns {Element} Gates, and approved scores that were not kept; what failed is first. */
 function drawGates(number_) {
   const { gates, snapshot } = head.entries[number_];
-  const broken = (snapshot || []).filter((each) => each.outcome === "failed");
+  const told = new Set(gates.filter((gate) => gate.fallen?.length).map((gate) => gate.metric));
+  const broken = (snapshot || []).filter((each) => each.outcome === "failed" && !told.has(each.metric));
   const shown = [...gates, ...broken.map((each) => brokenScore(number_, each))];
   if (!shown.length) return h("p", { class: "empty" }, t("This suite has no gates."));
   return h("ul", { class: "gates" }, shown.sort(byUrgency).map((each) => drawGate(each, number_)));
