@@ -1,6 +1,7 @@
 """Judges from pydantic-ai, an optional extra."""
 
 import asyncio
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -59,8 +60,11 @@ class PydanticAiJudge:
         return await self.patience.complete(request, attempt, self.spec.name, structured=structured)
 
     async def aclose(self) -> None:
-        """Let the model go; pydantic-ai shares and keeps its connections."""
-        self._model = None
+        """Close the connections of the model; the next call makes a new one."""
+        model, self._model = self._model, None
+        if isinstance(model, AbstractAsyncContextManager) and self._loop is asyncio.get_running_loop():
+            async with model:  # at the end of its context, a model closes what its provider has opened
+                pass
 
     def _connected(self) -> "Model":
         """Return the model of the running loop; its connections belong to the loop that opened them."""

@@ -1,8 +1,9 @@
 """Deployments of Azure, as a server sees their calls."""
 
 import pytest
+from msgspec.structs import replace
 from pictures import in_memory
-from scripted_judges import LOCAL_KEY, Ask
+from scripted_judges import ASKED, LOCAL_KEY, Ask
 from servers import LlmServer, reply, status
 
 from pytest_llmeval.core import JudgeError
@@ -20,7 +21,8 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_address_has_deployment_and_version_and_a_header_the_key(ask: Ask, ending: str) -> None:
     with LlmServer(reply("yes")) as server:
         said = ask(server, provider="azure", base_url=server.url + ending, api_version="2025-01-01-preview")
-        default = ask(server, provider="azure", base_url=server.url + ending, max_tokens=9)
+        limited = replace(ASKED, parameters={"max_tokens": 9})
+        default = ask(server, limited, provider="azure", base_url=server.url + ending)
     assert (said.text, default.text) == ("yes", "yes")
     first, second = server.calls
     assert first.path == "/openai/deployments/tiny/chat/completions?api-version=2025-01-01-preview"
@@ -28,6 +30,7 @@ def test_the_address_has_deployment_and_version_and_a_header_the_key(ask: Ask, e
     assert first.headers["api-key"] == LOCAL_KEY
     assert "authorization" not in first.headers
     assert first.body["messages"]
+    assert second.body["max_completion_tokens"] == 9
 
 
 def test_a_missing_key_and_a_wrong_deployment_are_errors(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:

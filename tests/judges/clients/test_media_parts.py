@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from pictures import PDF, WAV, in_memory, png
-from scripted_judges import ASKED, Ask
-from servers import LlmServer, reply, status
+from scripted_judges import ASKED, Ask, once
+from servers import LlmServer, data, reply, status
 
 from pytest_llmeval import JudgeRequest, Media
 from pytest_llmeval.core import JudgeError, form_of
 from pytest_llmeval.data import json_text
-from pytest_llmeval.judges import Message, Mode, Question, ShownMedium
+from pytest_llmeval.judges import JudgeSpec, Message, Mode, Question, ShownMedium, connect
 from pytest_llmeval.judges._contract import sent_tokens, uncounted_media
 from pytest_llmeval.judges._stored_judgement import components, judgement_key
 from pytest_llmeval.judges.clients import as_client
@@ -38,13 +38,13 @@ def parts_of(server: LlmServer) -> list[dict[str, Any]]:
 
 def test_openai_gets_images_sounds_and_files_after_the_text_each_with_its_label(ask: Ask) -> None:
     with LlmServer(reply("yes")) as server:
-        ask(server, asking(*(Media(data=data) for data in CONTENTS.values())))
+        ask(server, asking(*(Media(data=each) for each in CONTENTS.values())))
         text, *parts = parts_of(server)
     assert text == {"type": "text", "text": "Is it right?"}
     assert [part["text"] for part in parts[::2]] == ["answer 1:", "answer 2:", "answer 3:"]
     image, sound, file = parts[1::2]
-    head, _, data = image["image_url"]["url"].partition(",")
-    assert (image["type"], head, b64decode(data)) == ("image_url", "data:image/png;base64", png())
+    head, _, encoded = image["image_url"]["url"].partition(",")
+    assert (image["type"], head, b64decode(encoded)) == ("image_url", "data:image/png;base64", png())
     assert (sound["type"], sound["input_audio"]["format"]) == ("input_audio", "wav")
     assert b64decode(sound["input_audio"]["data"]) == WAV
     assert file["type"] == "file"
@@ -169,3 +169,19 @@ def test_what_no_rule_counts_is_told() -> None:
     forms = [form_of(each) for each in (Media(data=PDF), Media(data=WAV), Media(url="https://example.org/a.png"))]
     assert uncounted_media([*forms, Media(data=png()).form]) == 3
     assert sent_tokens([Message("user", "", media=tuple(map(ShownMedium, forms)))]) == 0
+
+
+def test_pydantic_ai_sends_images_sounds_and_documents(monkeypatch: pytest.MonkeyPatch) -> None:
+    contents = [Media(data=each) for each in CONTENTS.values()]
+    message = {"role": "assistant", "content": "yes"}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    whole = {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+    with LlmServer(data(whole)) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        assert once(connect(JudgeSpec("pydantic-ai:openai-chat:m", structured="off")), asking(*contents)).text == "yes"
+        parts = parts_of(server)
+    image, sound, document = (part for part in parts if part["type"] != "text")
+    assert [part["text"] for part in parts if part["type"] == "text"][1:] == ["answer 1:", "answer 2:", "answer 3:"]
+    assert b64decode(image["image_url"]["url"].partition(",")[2]) == png()
+    assert (sound["input_audio"]["format"], b64decode(sound["input_audio"]["data"])) == ("wav", WAV)
+    assert b64decode(document["file"]["file_data"].partition(",")[2]) == PDF
