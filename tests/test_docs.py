@@ -29,7 +29,8 @@ from pytest_llmeval.core import LlmevalError
 from pytest_llmeval.data import read_document
 from pytest_llmeval.evaluators.measures import _tokens as tokens
 from pytest_llmeval.reports import SHOWN_FROM
-from pytest_llmeval.suites import SuiteEntry, default_registry, load_suite
+from pytest_llmeval.suites import default_registry, load_suite
+from pytest_llmeval.suites._keys import SuiteEntry
 from pytest_llmeval.workbench.mutation._mutants import mutation_of
 from pytest_llmeval.workbench.mutation._survival import survival_of
 

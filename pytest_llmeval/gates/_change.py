@@ -406,7 +406,7 @@ class ChangeGate(Gate):
         return GateEvidence(self, judged, small)
 
     def _examine(self, pairing: "RunPairing", rows: "PairedRows", group: str = "") -> "ExaminedChange":
-        from pytest_llmeval.numbers import DropQuestion, Untestable, scaled, worsened
+        from pytest_llmeval.numbers import DropQuestion, Untestable
 
         statistic: Statistic = "mean" if self.statistic == "mean" else "value"
         level = self.interval_confidence
@@ -415,9 +415,9 @@ class ChangeGate(Gate):
             evidence = question.evidence(self.test, worst_case=self.proves_safety)
         except Untestable as error:
             return ExaminedChange(self, group, len(rows.current), fault=str(error))
-        metric = scaled(pairing.table.metric(self.metric), evidence.estimate)
+        metric = evidence.scaled(pairing.table.metric(self.metric))
         has_cause = self.noun == "drop" and evidence.drop is not None and evidence.drop > self.max_drop
-        fallen = worsened(pairing, rows, self.metric) if has_cause else None
+        fallen = question.worsened() if has_cause else None
         ran = len(rows.current) + (0 if group else pairing.only_current)
         return ExaminedChange(
             self, group, evidence.estimate.cases, evidence, self._fault(evidence), metric, fallen, ran=ran
@@ -501,9 +501,7 @@ class ExaminedChange(Struct, frozen=True):
     @property
     def far(self) -> "FarChanges | None":
         """The units that changed by half of the score or more; ``None`` if that is not known, or nothing was tested."""
-        from pytest_llmeval.numbers import far_changes
-
-        return None if self.evidence is None or self.fault else far_changes(self.evidence.estimate, self.metric)
+        return None if self.evidence is None or self.fault else self.evidence.far_changes(self.metric)
 
     def verdict(self, adjusted: Adjusted) -> tuple[GateOutcome, float | None, str]:
         """Return outcome, drop and reason."""

@@ -109,14 +109,12 @@ class DropGate(ClaimGate):
     def verdict(
         self, evidence: "Evidence", metric: Metric, *, proven: bool, collapsed: bool
     ) -> tuple[GateOutcome, str]:
-        from pytest_llmeval.numbers import made_up_tail
-
         if proven:
             return "failed", ""
         beyond = evidence.drop is not None and evidence.drop > self.max_drop + TOLERANCE
         if open_ := _wide_bridge(evidence, self.max_drop):
             return ("failed", f"failed without proof: {open_}") if self.undecided == "fail" else ("undecided", open_)
-        if beyond and collapsed and made_up_tail(evidence.estimate, metric) <= 1 - self.confidence:
+        if beyond and collapsed and evidence.made_up_tail(metric) <= 1 - self.confidence:
             return "failed", f"failed without proof: {self._worse(evidence, metric)}"
         if not self.undecided_by(evidence, metric):
             return "passed", "not significant" if beyond else ""
@@ -129,9 +127,7 @@ class DropGate(ClaimGate):
         return self.undecided != "pass"
 
     def undecided_by(self, evidence: "Evidence", metric: Metric) -> bool:
-        from pytest_llmeval.numbers import lacks_scale
-
-        if lacks_scale(evidence.estimate):
+        if evidence.lacks_scale:
             return True
         power = evidence.drop_power(self, metric)
         if evidence.typical and evidence.drop is not None and evidence.drop > max(self.max_drop, power.smallest or 0.0):
@@ -147,21 +143,16 @@ class DropGate(ClaimGate):
         return enough and evidence.interval is not None and evidence.interval[1] <= self.max_drop
 
     def could_find(self, evidence: "Evidence", metric: Metric) -> bool:
-        from pytest_llmeval.numbers import fallen_units, units_needed
-
-        fallen = fallen_units(evidence.estimate, metric)
         allowed = evidence.drop is not None and evidence.drop <= self.max_drop + TOLERANCE
-        return allowed or fallen is None or fallen >= units_needed(self)
+        return allowed or evidence.could_find(self, metric)
 
     def _finds(self, evidence: "Evidence", metric: Metric) -> float | None:
         return evidence.found_drop(self, metric, collapses=self.counts_collapses)
 
     def _worse(self, evidence: "Evidence", metric: Metric) -> str:
         """Say how many cases got worse."""
-        from pytest_llmeval.numbers import far_changes
-
         data = evidence.estimate
-        far = far_changes(data, metric)
+        far = evidence.far_changes(metric)
         if far is None:
             return "the score collapsed"
         noun = "case" if data.units == data.cases else "cluster"
@@ -171,16 +162,14 @@ class DropGate(ClaimGate):
 
     def _cannot_tell(self, evidence: "Evidence", metric: Metric) -> str:
         """Say what the gate cannot find, and what to do about it: the only writer of such sentences."""
-        from pytest_llmeval.numbers import lacks_scale, units_of
-
         data = evidence.estimate
         if evidence.typical and evidence.drop is not None and evidence.drop > self.max_drop:
             return f"cannot tell: the mean fell by {number(evidence.drop)}, and test {self.test} is not about it"
         detectable = self._finds(evidence, metric)
         far = evidence.drop_power(self, metric).far_limit(self)
-        if lacks_scale(data):
+        if evidence.lacks_scale:
             scale = f"{self.metric} has no range, and without one 12 show its scale"
-            return f"cannot tell: {units_of(data)}, and {scale}. Declare the range of {self.metric}"
+            return f"cannot tell: {evidence.units_text}, and {scale}. Declare the range of {self.metric}"
         target = _two_digits(far)
         needed = evidence.units_to_decide(self, metric, collapses=self.counts_collapses)
         clusters = " clusters" if data.units < data.cases else ""
@@ -192,7 +181,7 @@ class DropGate(ClaimGate):
         if self.undecided != "pass":
             steps.append("`undecided: pass`")
         text = "; or ".join(steps)
-        return f"cannot tell: {units_of(data)}" + (f". {text[0].upper()}{text[1:]}" if text else "")
+        return f"cannot tell: {evidence.units_text}" + (f". {text[0].upper()}{text[1:]}" if text else "")
 
     def _wider(self, detectable: float, evidence: "Evidence", metric: Metric) -> str:
         """Return a `max_drop` with which the gate decides, to two digits; an empty text if there is none."""
@@ -459,10 +448,8 @@ class LiftGate(GainGate):
         return tails is None or self.sides * min(tails.below, tails.above) > 1 - self.confidence
 
     def _cannot_tell(self, evidence: "Evidence", metric: Metric) -> str:
-        from pytest_llmeval.numbers import units_of
-
         data = evidence.estimate
-        text = f"cannot tell: {units_of(data)}"
+        text = f"cannot tell: {evidence.units_text}"
         observed = 0.0 if evidence.drop is None else -evidence.drop
         if observed <= self.allowed:
             return f"{text}, and the gain that is observed is not above {limit(self.allowed)}"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         differences,
         metric_changes,
     )
-    from pytest_llmeval.numbers._drop_tests import DropQuestion, Evidence, Untestable, units_needed, units_of
+    from pytest_llmeval.numbers._drop_tests import DropQuestion, Evidence, Untestable
     from pytest_llmeval.numbers._estimation import Estimate, chain_name, chain_step, columns_of, estimate
     from pytest_llmeval.numbers._inference import (
         FarChanges,
@@ -33,13 +33,7 @@ if TYPE_CHECKING:
         adjusted_gates,
         benjamini_hochberg,
         explaining_label,
-        fallen_units,
-        far_changes,
         hochberg,
-        lacks_scale,
-        made_up_tail,
-        scaled,
-        worsened,
     )
     from pytest_llmeval.numbers._intervals import (
         cases_for_bound,
@@ -118,8 +112,6 @@ _HOMES = {
         "DropQuestion",
         "Evidence",
         "Untestable",
-        "units_needed",
-        "units_of",
     ),
     "_estimation": (
         "Estimate",
@@ -134,13 +126,7 @@ _HOMES = {
         "adjusted_gates",
         "benjamini_hochberg",
         "explaining_label",
-        "fallen_units",
-        "far_changes",
         "hochberg",
-        "lacks_scale",
-        "made_up_tail",
-        "scaled",
-        "worsened",
     ),
     "_intervals": (
         "cases_for_bound",

@@ -22,16 +22,21 @@ from pytest_llmeval.numbers._inference import (
     AlikeCases,
     Bootstrap,
     FarChanges,
+    Worsened,
     agreeing,
     alike_cases,
     doubts,
+    fallen_units,
+    far_changes,
     held_interval,
     held_tails,
     lacks_scale,
     least_tail,
+    made_up_tail,
     scaled,
     span,
     witnessed_tail,
+    worsened,
 )
 from pytest_llmeval.numbers._intervals import Resampled, Tails, normal_cdf, normal_quantile, student_quantile
 from pytest_llmeval.numbers._pairing import PairedRows, RunPairing
@@ -138,6 +143,10 @@ class DropQuestion(NamedTuple):
                 return _bounded(self, data, test)
         return _tested(self, test)
 
+    def worsened(self) -> Worsened:
+        """Return the paired cases that have a worse score, with the label that explains most of them."""
+        return worsened(self.pairing, self.rows, self.metric)
+
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
@@ -165,6 +174,37 @@ class Evidence:
     worst: float | None = None
     typical: bool = False
     alike: AlikeCases | None = None
+
+    @property
+    def lacks_scale(self) -> bool:
+        """Whether nothing says how far unseen cases may lie: no declared ends, and few units."""
+        return lacks_scale(self.estimate)
+
+    @property
+    def units_text(self) -> str:
+        """What was drawn independently: the cases, or the clusters that they come in."""
+        return units_of(self.estimate)
+
+    def scaled(self, metric: Metric) -> Metric:
+        """Return a metric with ends, those of the baseline's scores where it declares none."""
+        return scaled(metric, self.estimate)
+
+    def far_changes(self, metric: Metric) -> FarChanges | None:
+        """Return the units that changed by half of the baseline's score or more.
+
+        Returns:
+            ``None`` if runs are not paired, or the metric has no scale to tell what half is.
+        """
+        return far_changes(self.estimate, metric)
+
+    def made_up_tail(self, metric: Metric) -> float:
+        """Return how probably no unit shows gains that would make up for the drop; 0 if the metric is unbounded."""
+        return made_up_tail(self.estimate, metric)
+
+    def could_find(self, gate: TestedChange, metric: Metric) -> bool:
+        """Return whether so many units fell that, had none risen, the gate alone would find a drop."""
+        fallen = fallen_units(self.estimate, metric)
+        return fallen is None or fallen >= units_needed(gate)
 
     def detectable_drop(self, gate: TestedChange, metric: Metric, tests: int) -> str:
         """Say which true drop a gate finds in 80 of 100 runs; see `drop_power`."""

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from pytest_llmeval.suites._cases import CaseEntry
     from pytest_llmeval.suites._entries import (
         EntryFunction,
         NamedEvaluator,
@@ -24,9 +23,8 @@ if TYPE_CHECKING:
         listed,
     )
     from pytest_llmeval.suites._evaluator_settings import widest
-    from pytest_llmeval.suites._keys import KEYS, Key, SuiteEntry
-    from pytest_llmeval.suites._limits import LimitEntry
-    from pytest_llmeval.suites._loading import ForeignFileError, SuiteMemo, is_foreign, load_suite
+    from pytest_llmeval.suites._keys import KEYS, Key
+    from pytest_llmeval.suites._loading import ENTRIES, ForeignFileError, SuiteMemo, is_foreign, load_suite
     from pytest_llmeval.suites._reading import SUITE_METRICS
     from pytest_llmeval.suites._registry import (
         Command,
@@ -43,10 +41,8 @@ if TYPE_CHECKING:
         CaseOrder,
         ConversationSpec,
         SimulatedUser,
-        SnapshotEntry,
         SnapshotSettings,
         Tolerance,
-        ToleranceEntry,
     )
     from pytest_llmeval.suites._suite import (
         CANNOT_FAIL,
@@ -54,7 +50,7 @@ if TYPE_CHECKING:
         StopGroup,
         SuiteKey,
     )
-    from pytest_llmeval.suites._systems import MatrixSpec, ModelSpec, ModelSystem, PredictionsSpec
+    from pytest_llmeval.suites._systems import ModelSystem
 
 SUITE_FILES = (
     *("*.eval.yaml", "*.eval.yml", "*.eval.json"),
@@ -94,9 +90,9 @@ _HOMES = {
     "_keys": (
         "KEYS",
         "Key",
-        "SuiteEntry",
     ),
     "_loading": (
+        "ENTRIES",
         "SuiteMemo",
         "ForeignFileError",
         "is_foreign",
@@ -117,14 +113,10 @@ _HOMES = {
         "SimulatedUser",
         "CaseOrder",
         "NOT_NEEDED",
-        "SnapshotEntry",
         "SnapshotSettings",
         "Tolerance",
-        "ToleranceEntry",
     ),
-    "_cases": ("CaseEntry",),
     "_evaluator_settings": ("widest",),
-    "_limits": ("LimitEntry",),
     "_reading": ("SUITE_METRICS",),
     "_suite": (
         "CANNOT_FAIL",
@@ -132,12 +124,7 @@ _HOMES = {
         "LoadedSuite",
         "SuiteKey",
     ),
-    "_systems": (
-        "MatrixSpec",
-        "ModelSpec",
-        "ModelSystem",
-        "PredictionsSpec",
-    ),
+    "_systems": ("ModelSystem",),
 }
 """Module to the names that other packages use of it."""
 

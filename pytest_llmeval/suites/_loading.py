@@ -32,13 +32,23 @@ from pytest_llmeval.data import (
     top_level_keys,
 )
 from pytest_llmeval.judges import PanelSpec
-from pytest_llmeval.suites._cases import with_cases
+from pytest_llmeval.suites._cases import CaseEntry, with_cases
 from pytest_llmeval.suites._keys import KEYS, SuiteEntry
-from pytest_llmeval.suites._limits import check_limited_checks
+from pytest_llmeval.suites._limits import LimitEntry, check_limited_checks
 from pytest_llmeval.suites._reading import SuiteReading
 from pytest_llmeval.suites._registry import Registry
+from pytest_llmeval.suites._settings import SnapshotEntry, ToleranceEntry
 from pytest_llmeval.suites._suite import LoadedSuite, sampled
-from pytest_llmeval.suites._systems import Loaded, System, SystemReader, without_gold, without_predictions
+from pytest_llmeval.suites._systems import (
+    Loaded,
+    MatrixSpec,
+    ModelSpec,
+    PredictionsSpec,
+    System,
+    SystemReader,
+    without_gold,
+    without_predictions,
+)
 
 T = TypeVar("T")
 
@@ -59,6 +69,19 @@ _READ_FIRST: Final = ("conversation", "evaluators", "judge", "repeats", "gates")
 
 _COMMON_KEYS: Final = frozenset({"description"})
 """Keys of ours that files of other tools have as well."""
+
+
+ENTRIES: Final[Mapping[str, type]] = {
+    "suite": SuiteEntry,
+    "case": CaseEntry,
+    "limit": LimitEntry,
+    "matrix": MatrixSpec,
+    "model": ModelSpec,
+    "predictions": PredictionsSpec,
+    "snapshot": SnapshotEntry,
+    "tolerance": ToleranceEntry,
+}
+"""The mappings that a suite file may hold, as classes by which they are validated."""
 
 
 class ForeignFileError(SuiteError):

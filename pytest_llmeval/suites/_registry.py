@@ -58,17 +58,7 @@ _REPORTS = {
 _UNTIL_NAMED = (
     "pytest_llmeval.cli:register",
     "pytest_llmeval.exchange:register",
-    "pytest_llmeval.tasks.agents:register",
-    "pytest_llmeval.tasks.emotion_cause:register",
-    "pytest_llmeval.tasks.extraction:register",
-    "pytest_llmeval.tasks.fact_check:register",
-    "pytest_llmeval.tasks.grounding:register",
-    "pytest_llmeval.tasks.mcp:register",
-    "pytest_llmeval.tasks.memory_qa:register",
-    "pytest_llmeval.tasks.narrative:register",
-    "pytest_llmeval.tasks.preference:register",
-    "pytest_llmeval.tasks.retrieval:register",
-    "pytest_llmeval.tasks.similarity:register",
+    "pytest_llmeval.tasks:register",
 )
 """What ships and is imported when a name is looked up that is not known yet, or when names are listed or added."""
 

@@ -30,19 +30,12 @@ from pytest_llmeval.gates import ChangeGate, gate_schema
 from pytest_llmeval.judges import CascadeRule, JudgeSpec, is_retired, jurors_of
 from pytest_llmeval.run import unmet_by_expected
 from pytest_llmeval.suites import (
+    ENTRIES,
     KEYS,
     SUITE_FILES,
-    CaseEntry,
     Key,
-    LimitEntry,
     LoadedSuite,
-    MatrixSpec,
-    ModelSpec,
-    PredictionsSpec,
     Registry,
-    SnapshotEntry,
-    SuiteEntry,
-    ToleranceEntry,
     default_registry,
     is_foreign,
     left_alone,
@@ -75,7 +68,7 @@ def suite_schema(registry: Registry) -> dict[str, Any]:
         JSON Schema, draft 07, which the catalogue of schemas and editors read.
     """
     definitions: dict[str, Any] = {}
-    suite = _schema(SuiteEntry, definitions)
+    suite = _schema(ENTRIES["suite"], definitions)
     definitions["Check"] = _check(registry, definitions)
     properties = suite["properties"]
     for name, key in KEYS.items():
@@ -141,12 +134,12 @@ def _without_titles(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _limits(_: Registry, definitions: dict[str, Any]) -> dict[str, Any]:
-    limit = {"anyOf": [{"type": "number"}, _schema(LimitEntry, definitions)]}
+    limit = {"anyOf": [{"type": "number"}, _schema(ENTRIES["limit"], definitions)]}
     return {"type": "object", "additionalProperties": limit}
 
 
 def _case(registry: Registry, definitions: dict[str, Any]) -> dict[str, Any]:
-    case = _schema(CaseEntry, definitions)
+    case = _schema(ENTRIES["case"], definitions)
     case["properties"]["thresholds"] = _limits(registry, definitions)
     case["properties"]["checks"] = {"type": "array", "items": {"$ref": "#/$defs/Check"}}
     return case
@@ -170,9 +163,9 @@ def _target(_: Registry, definitions: dict[str, Any]) -> dict[str, Any]:
 
 def _systems(_: Registry, definitions: dict[str, Any]) -> dict[str, Any]:
     target = {**_schema(TargetSpec, definitions), "oneOf": _TARGETS}
-    model = {**_schema(ModelSpec, definitions), "required": ["model"]}
-    system = {"anyOf": [{"type": "string"}, target, _schema(PredictionsSpec, definitions), model]}
-    named = {"matrix": _schema(MatrixSpec, definitions)}
+    model = {**_schema(ENTRIES["model"], definitions), "required": ["model"]}
+    system = {"anyOf": [{"type": "string"}, target, _schema(ENTRIES["predictions"], definitions), model]}
+    named = {"matrix": _schema(ENTRIES["matrix"], definitions)}
     return {"type": "object", "properties": named, "additionalProperties": system}
 
 
@@ -245,8 +238,8 @@ def _argument(kind: "CheckKind", definitions: dict[str, Any]) -> dict[str, Any]:
 
 
 def _snapshot(_: Registry, definitions: dict[str, Any]) -> dict[str, Any]:
-    tolerance = {"anyOf": [{"type": "number", "minimum": 0}, _schema(ToleranceEntry, definitions)]}
-    mapping = _schema(SnapshotEntry, definitions)
+    tolerance = {"anyOf": [{"type": "number", "minimum": 0}, _schema(ENTRIES["tolerance"], definitions)]}
+    mapping = _schema(ENTRIES["snapshot"], definitions)
     mapping["properties"]["tolerance"] = {
         "anyOf": [
             {"type": "number", "minimum": 0},

@@ -11,7 +11,8 @@ import yaml
 
 from pytest_llmeval import Case, Evaluator, Metric, Observation, SuiteError, Sums
 from pytest_llmeval.core import FloatArray
-from pytest_llmeval.suites import SuiteEntry, default_registry, load_suite
+from pytest_llmeval.suites import default_registry, load_suite
+from pytest_llmeval.suites._keys import SuiteEntry
 from pytest_llmeval.workbench._authoring import suite_schema
 
 SCHEMA = suite_schema(default_registry())

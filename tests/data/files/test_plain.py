@@ -21,7 +21,9 @@ from pytest_llmeval.gates import DropGate, LimitGate
 from pytest_llmeval.gates._rules import gate_entry
 from pytest_llmeval.judges import JudgeSpec
 from pytest_llmeval.numbers import Repeats
-from pytest_llmeval.suites import CaseEntry, MatrixSpec, SuiteEntry
+from pytest_llmeval.suites._cases import CaseEntry
+from pytest_llmeval.suites._keys import SuiteEntry
+from pytest_llmeval.suites._systems import MatrixSpec
 from pytest_llmeval.targets import TargetSpec
 
 
