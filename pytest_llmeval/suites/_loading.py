@@ -188,7 +188,7 @@ def _is_divisible(entry: SuiteEntry, source: Source | None) -> bool:
     service = entry.target.get("http") if isinstance(entry.target, Mapping) else None
     if together or (isinstance(service, Mapping) and "batch" in service):
         return False
-    return isinstance(source, FileSource) and source.divisible and source.predictions is None
+    return isinstance(source, FileSource) and source.divisible
 
 
 def _load(reading: SuiteReading, declared: Source | None, share: RowShare | None) -> LoadedSuite:

@@ -125,7 +125,6 @@ def test_a_label_that_only_few_rows_have_is_no_fault(tmp_path: Path) -> None:
         {"only": "predicted"},
         {"systems": {"a": {"predictions": "answers.jsonl"}}},
         {"target": {"http": {"url": "http://localhost/", "request": {"q": {"$each": {"$input": "q"}}}, "batch": 4}}},
-        {"source": {"predictions": "answers.jsonl"}},
     ],
     ids=lambda top: next(iter(top)),
 )
@@ -135,6 +134,34 @@ def test_suites_whose_cases_need_each_other_are_read_by_every_shard(tmp_path: Pa
     whole = load(write_suite(tmp_path, "jsonl", rows, **top))
     part = load(tmp_path / "s.eval.json", 1)
     assert (part.rows, part.cases) == (None, whole.cases)
+
+
+@pytest.mark.parametrize(("answered", "lacks"), [(len(PLAIN), False), (len(PLAIN) - 1, True)])
+@pytest.mark.parametrize("suffix", ["json", "jsonl"])
+def test_answers_in_a_file_of_their_own_are_those_of_the_whole(
+    tmp_path: Path, suffix: str, answered: int, lacks: bool
+) -> None:
+    rows = [{**row, "id": float(number)} for number, row in enumerate(PLAIN)]
+    for row in rows:
+        del row["prediction"]
+    answers = {str(number): f"a{number}" for number in range(answered)}
+    lines = "\n".join(json.dumps({"id": name, "prediction": answer}) for name, answer in answers.items())
+    (tmp_path / f"a.{suffix}").write_text(lines if suffix == "jsonl" else json.dumps(answers), encoding="utf-8")
+    path = write_suite(tmp_path, "jsonl", rows, source={"predictions": f"a.{suffix}"}, target="a:b")
+    whole, shards = load(path), parts(path)
+    cases = {case.id: case for each in shards for case in each.cases}
+    assert [cases[case.id] for case in whole.cases] == list(whole.cases)
+    assert sum(len(each.cases) for each in shards) == len(rows)
+    assert [each.lacks_predictions for each in shards] == [lacks] * COUNT
+
+
+def test_an_answer_to_no_row_is_a_fault_of_every_shard(tmp_path: Path) -> None:
+    lines = [json.dumps({"id": name, "prediction": "x"}) for name in ("c1", "c2", "nobody")]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    path = write_suite(tmp_path, "jsonl", PLAIN, source={"predictions": "a.jsonl"})
+    whole = load(path)
+    assert len(whole.faults) == 1
+    assert [each.faults for each in parts(path)] == [whole.faults] * COUNT
 
 
 def test_rows_with_checks_are_read_by_every_shard(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from pytest_llmeval.core import (
     text_with_media,
 )
 from pytest_llmeval.data.files._places import FaultLog
-from pytest_llmeval.data.files.documents import load_json, read_jsonl
+from pytest_llmeval.data.files.documents import jsonl_lines, load_json
 
 _LONGEST_SHOWN = 40
 _WHOLE = re.compile(r"[+-]?[0-9]+\.0")
@@ -239,7 +239,7 @@ class SharedRows(Struct, frozen=True):
         count: How many rows the file has.
         unread: How many of them were left to other shards.
         digest: Of the ids of all rows, in any order.
-        unanswered: Whether a row has no prediction.
+        unanswered: Whether a row that was left to others has no prediction.
     """
 
     count: int
@@ -258,6 +258,7 @@ class RowShare:
     Attributes:
         count: How many rows were met.
         checked: Whether one of them has checks of its own.
+        named: Ids of the rows of other shards, where a file of answers may name them; else none.
     """
 
     def __init__(self, numbered: Callable[[str], int], owns: Callable[[int], bool]) -> None:
@@ -266,8 +267,10 @@ class RowShare:
         self._unread = 0
         self._sum = 0
         self._unanswered = False
+        self._open: set[str] | None = None
         self.count = 0
         self.checked = False
+        self.named: set[str] = set()
 
     def whole(self) -> "RowShare":
         """Return a share that has every row, for a file of which a part does not tell enough."""
@@ -284,15 +287,31 @@ class RowShare:
         number = self._numbered(name)
         self.count += 1
         self._sum += number
-        self._unanswered = self._unanswered or not answered
         self.checked = self.checked or checked
         is_own = self._owns(number)
         self._unread += not is_own
+        if self._open is None or is_own:
+            self._unanswered = self._unanswered or not (answered or is_own)
+        else:
+            self.named.add(name)
+            if not answered:
+                self._open.add(name)
         return is_own
 
+    def expect_answers(self) -> None:
+        """Keep the ids of the rows of other shards: a file of answers follows."""
+        self._open = set()
+
+    def takes_answer(self, name: str) -> bool:
+        """Note the answer to a row, and return whether it is none of another shard."""
+        if self._open is not None:
+            self._open -= {name, same_id(name), f"{name}.0"}
+        return name not in self.named
+
     def rows(self) -> SharedRows:
-        """Return what is known once all rows were met."""
-        return SharedRows(self.count, self._unread, f"{self._sum % 2**256:064x}", self._unanswered)
+        """Return what is known once all rows and answers were met."""
+        unanswered = self._unanswered or bool(self._open)
+        return SharedRows(self.count, self._unread, f"{self._sum % 2**256:064x}", unanswered)
 
 
 class CaseFile:
@@ -441,6 +460,8 @@ class FileSource(Source):
 
     def load_share(self, folder: Path, faults: list[Fault], share: RowShare) -> list[Case]:
         """Return the selected cases of a shard, of a format that is `divisible`; see `Source.load`."""
+        if self.predictions is not None:
+            share.expect_answers()
         return self._answered(self._data(folder, share), folder, faults)
 
     def load_recorded(self, folder: Path, faults: list[Fault]) -> list[Case]:
@@ -474,9 +495,15 @@ class FileSource(Source):
         selected = {name: case for name, case in file.cases.items() if self.selects(case)}
         if self.predictions is not None:
             log = FaultLog(shown_path(folder / self.predictions))
-            answers = self.answers(folder / self.predictions, file.cases, log)
+            path, share = folder / self.predictions, file.share
+            known = dict.fromkeys(file.cases)
+            if share is None:
+                answers = self.answers(path, file.cases, log)
+            else:
+                answers = read_answers(path, log, wanted=share.takes_answer)
+                known |= dict.fromkeys(share.named)
             if selected:
-                add_predictions(selected, answers, file.cases, log, short_ids=self.short_ids)
+                add_predictions(selected, answers, known, log, short_ids=self.short_ids)
             faults.extend(log.listed())
         return list(selected.values())
 
@@ -526,6 +553,7 @@ def read_answers(
     *,
     rows_key: str | None = None,
     answer_keys: Sequence[str] = _ANSWER_KEYS,
+    wanted: Callable[[str], bool] = lambda _: True,
 ) -> list[RecordedAnswer]:
     """Read a file of answers.
 
@@ -540,16 +568,15 @@ def read_answers(
         prepare: Brings a row of another form into this one.
         rows_key: Key of an object that holds the list of rows, as in files of results.
         answer_keys: The keys of answers in the rows before `prepare`, for faults.
+        wanted: Returns whether the answer to an id is kept.
     """
     reader = _AnswerRows(log, prepare, answer_keys)
     try:
         if path.suffix.lower() == ".json":
-            answers = list(_from_json(path, reader, rows_key))
+            every = _from_json(path, reader, rows_key)
         else:
-            faults: list[Fault] = []
-            rows = list(read_jsonl(path, log.file, faults))
-            log.extend(faults)
-            answers = [answer for line, row in rows for answer in reader.answers(line, 1, "", row)]
+            every = (answer for line, row in jsonl_lines(path, log) for answer in reader.answers(line, 1, "", row))
+        answers = [answer for answer in every if wanted(answer.id)]
     except SuiteError as error:
         log.extend(error.faults)
         return []
@@ -633,7 +660,7 @@ def add_predictions(
         short_ids: Whether the part of an id behind the slash is enough where only one case has it.
     """
     by_short_id = grouped((name.rpartition("/")[2], name) for name in (cases if short_ids else ()))
-    same = {same_id(name): name for name in known}
+    same = {} if all(answer.id in known for answer in answers) else {same_id(name): name for name in known}
     first: dict[str, RecordedAnswer] = {}
     unknown: list[RecordedAnswer] = []
     ambiguous: list[RecordedAnswer] = []
