@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Literal, TypeAlias, cast
 
 from pytest_llmeval.data import load_taxonomy
@@ -50,16 +50,25 @@ def paired_words(words: Sequence[str], tokenizer: Tokenizer) -> frozenset[str]:
     """
     if tokenizer == "words":
         return content_words(words, tokenizer)
+    characters = [not word.isascii() and is_east_asian(word) for word in words]
+    if True not in characters:
+        return frozenset(words) - _paired_stop_words()
     terms: set[str] = set()
-    before = after = False
-    for place, word in enumerate(words):
-        before, alone = after, not is_east_asian(word)
-        after = place + 1 < len(words) and not alone and is_east_asian(words[place + 1])
-        if after:
-            terms.add(word + words[place + 1])
+    before = False
+    for word, following, is_one, is_next in zip(
+        words, [*words[1:], ""], characters, [*characters[1:], False], strict=True
+    ):
+        if is_one and is_next:
+            terms.add(word + following)
         elif not before:
             terms.add(word)
-    return frozenset(terms) - _EAST_ASIAN_STOP_WORDS - frozenset(load_taxonomy("citations")["zh"]["stop_words"])
+        before = is_one and is_next
+    return frozenset(terms) - _paired_stop_words()
+
+
+@cache
+def _paired_stop_words() -> frozenset[str]:
+    return _EAST_ASIAN_STOP_WORDS | frozenset(load_taxonomy("citations")["zh"]["stop_words"])
 
 
 _SCHEME = re.compile(r"https?://(?!/|\Z)")

@@ -151,6 +151,7 @@ _PLUS_MINUS = "\u2212+-"
 _SHORT = 4
 _NARROW = {code: code - 0xFEE0 for code in (*range(0xFF10, 0xFF1A), 0xFF0E, 0xFF05, 0xFF0B, 0xFF0D)}
 """Full-width digits, point, percent and signs to their usual forms; no place moves."""
+_WIDE = re.compile(f"[{''.join(map(chr, _NARROW))}]")
 _DIGITS = 40
 """Longer numbers are compared as written."""
 
@@ -183,7 +184,7 @@ def find_quantities(text: str) -> Iterator[Quantity]:
     yield from _chinese_shares(text)
     if not _DIGIT.search(text):
         return
-    for match in _pattern().finditer(text.translate(_NARROW)):
+    for match in _pattern().finditer(text.translate(_NARROW) if _WIDE.search(text) else text):
         if _TENTHS_AHEAD.match(text, match.end()):
             continue  # 3成
         sign, number, scale, unit = match["sign"], match["number"], match["scale"], match["unit"]
@@ -212,11 +213,11 @@ _TENTHS_AHEAD = re.compile("成" + _NO_TENTHS)
 
 def _chinese_shares(text: str) -> Iterator[Quantity]:
     """Yield the percentages that are written in Chinese words, such as 百分之五点二, and tenths, such as 三成."""
-    for match in _SHARE.finditer(text):
+    for match in _SHARE.finditer(text) if "百" in text else ():
         whole, _, fraction = match["percent"].partition("点")
         value = Decimal(_whole_number(whole)) + Decimal(f"0.{''.join(str(_NUMERALS[each]) for each in fraction)}")
         yield Quantity(f"{value.normalize():f}%", match.start(), match.end(), citable=True)
-    for match in _TENTHS.finditer(text):
+    for match in _TENTHS.finditer(text) if "成" in text else ():
         tenths, more = match["tenths"], match["more"]
         value = Decimal(tenths if tenths[0].isascii() else _whole_number(tenths)) * 10
         value += 5 if more == "半" else _NUMERALS.get(more, 0)
@@ -286,7 +287,7 @@ _CITED_YEAR = re.compile(r"(?: et al\.)?(?:,?\s\(?)(?:1[6-9]|20)\d{2}[a-z]?\)")
 """Follows the name of a cited source: the year in brackets, or name and year in brackets."""
 _CLAUSE = re.compile(r"[^\u3002\uff01\uff1f\uff1b\uff0c\u3001\uff1a!?;,:\n()\uff08\uff09]+")
 _MARKS = " \t\u200b\u3000\"'*\u2018\u2019\u201c\u201d\u300a\u300b\u300c\u300d"
-_GLOSS = re.compile(r"(?<=[\u4e00-\u9fff])[(\uff08][A-Za-z][A-Za-z .&'\u2019-]{0,60}[)\uff09]")
+_GLOSS = re.compile(r"[(\uff08](?<=[\u4e00-\u9fff].)[A-Za-z][A-Za-z .&'\u2019-]{0,60}[)\uff09]")
 _COLONS = ":\uff1a"
 _SENTENCE_ENDS = "\n\u3002\uff01\uff1f\uff1b"
 _SHORTEST_HEAD = 3
@@ -308,7 +309,11 @@ def find_attributions(text: str) -> Iterator[tuple[int, int]]:
     """
     yield from _english(text)
     if _HAN.search(text):
-        places = [place for start, end in _unglossed(text) for place in range(start, end)]
+        stretches = list(_unglossed(text))
+        if len(stretches) == 1:
+            yield from _chinese(text)
+            return
+        places = [place for start, end in stretches for place in range(start, end)]
         plain = "".join(text[place] for place in places)
         yield from ((places[start], places[end - 1] + 1) for start, end in _chinese(plain))
 
