@@ -6,7 +6,7 @@ from dataclasses import replace
 from statistics import NormalDist, stdev
 from typing import Final, TypeAlias
 
-from pytest_llmeval.core import CaseRecord, counted, limit
+from pytest_llmeval.core import CaseRecord, counted, limit, number
 from pytest_llmeval.gates import ChangeGate, DropGate, LiftGate
 from pytest_llmeval.numbers import TOLERANCE, CaseStatistics, Evidence, RunPairing
 from pytest_llmeval.run import JudgedSuite, variants_of
@@ -113,7 +113,7 @@ def shown_alone(judged: Sequence[JudgedSuite]) -> Iterator[str]:
             low, high = each.suite.metrics.ranges([name]).get(name, (-math.inf, math.inf))
             room = high - value.value if each.suite.metrics.lower_is_better(name) else value.value - low
             yield f"{line}; " + (
-                f"a drop of {limit(round(drop, 4))} would be found in 80 of 100 runs"
+                f"a drop of {number(drop)} would be found in 80 of 100 runs"
                 if drop <= room
                 else "too few to find any drop in 80 of 100 runs"
             )

@@ -187,17 +187,17 @@ def _suites(
         for suite in short:
             yield from () if suite.failed else warnings(suite, reasons)
     for suite in detailed:
-        lines = list(_reasons(suite) if several else _suite(suite, verbosity, width))
+        lines = list(_reasons(suite, reasons) if several else _suite(suite, verbosity, width, reasons))
         if lines and (short or suite is not detailed[0]):
             yield Line("")
         yield from lines
 
 
-def _reasons(suite: SuiteReport) -> Iterator[Line]:
+def _reasons(suite: SuiteReport, concluded: Sequence[str]) -> Iterator[Line]:
     """Yield what failed in one of several suites, apart from cases; nothing if it is only these."""
     lines = [
         *(Line(printable(line), "yellow") for line in metric_notes(suite) if line.startswith("warning")),
-        *_gates(suite, details=False, passed=False),
+        *_gates(suite, concluded, details=False, passed=False),
         *not_judged(suite),
         *map(_verdict, suite.broken_scores),
     ]
@@ -243,7 +243,7 @@ def _titled(table: TextTable, width: int, *, everything: bool) -> Iterator[Line]
     yield from table.draw(width, everything=everything)
 
 
-def _suite(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
+def _suite(suite: SuiteReport, verbosity: int, width: int, concluded: Sequence[str]) -> Iterator[Line]:
     everything = verbosity >= _EVERYTHING
     yield Line(printable(f"{suite.suite}  ({suite.path})"), "bold")
     counts = ", ".join(
@@ -267,7 +267,7 @@ def _suite(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
         yield from group_table(key, suite).draw(width, everything=everything)
     if errors := _errors(suite):
         yield Line(printable(f"errors: {errors}"))
-    yield from _gates(suite, details=bool(verbosity))
+    yield from _gates(suite, concluded, details=bool(verbosity))
     yield from not_judged(suite)
     yield from (Line(printable(line)) for line in change_lines(suite))
     yield from _snapshot(suite, everything=everything)
@@ -326,13 +326,24 @@ def _errors(suite: SuiteReport) -> str:
     )
 
 
-def _gates(suite: SuiteReport, *, details: bool, passed: bool = True) -> Iterator[Line]:
-    """Yield the verdicts on gates; details are the statistics of a fall, and else what made a gate fail is shown."""
+def _gates(suite: SuiteReport, concluded: Sequence[str], *, details: bool, passed: bool = True) -> Iterator[Line]:
+    """Yield the verdicts on gates; details are the statistics of a fall, and else what made a gate fail is shown.
+
+    Args:
+        suite: The suite.
+        concluded: Sentences at the end of the report, which are not repeated here.
+        details: Whether there are statistics.
+        passed: Whether gates that passed are listed.
+    """
     explained: set[str] = set()
     for gate in suite.gates:
         if gate.outcome == "not_judged" or (gate.outcome == "passed" and not passed):
             continue
-        yield gate_line(gate, suite, named=False, brief=not details)
+        said = f"{gate.gate}: {gate.headline.removesuffix('.')}"
+        if any(said in sentence for sentence in concluded):
+            yield gate_line(gate, suite, named=False, why="")
+        else:
+            yield gate_line(gate, suite, named=False, brief=not details)
         if details and gate.cause:
             yield Line(printable(f"  {gate.reason}"))
         if not details and gate.outcome == "failed":
@@ -374,7 +385,14 @@ _SIGNS = {
 }
 
 
-def gate_line(gate: GateResult, suite: SuiteReport | None = None, *, named: bool = True, brief: bool = False) -> Line:
+def gate_line(
+    gate: GateResult,
+    suite: SuiteReport | None = None,
+    *,
+    named: bool = True,
+    brief: bool = False,
+    why: str | None = None,
+) -> Line:
     """Return the line of a verdict, after the name of its suite if several are listed.
 
     Args:
@@ -382,13 +400,15 @@ def gate_line(gate: GateResult, suite: SuiteReport | None = None, *, named: bool
         suite: Its suite, if it is known.
         named: Whether the line names the suite.
         brief: Whether a gate that did not fail has the first clause of its reason only.
+        why: The reason; default: that of the gate.
     """
     verdict, colour = _SIGNS[gate.outcome]
     where = f"{suite.suite}: " if named and suite else ""
-    why = gate.headline if suite is None else suite.gate_cause(gate)
-    if brief and gate.outcome != "failed":
-        why = gate.headline.partition("; ")[0]
-    return Line(printable(f"gate {verdict}  {where}{gate.gate}  ({why})"), colour)
+    if why is None:
+        why = gate.headline if suite is None else suite.gate_cause(gate)
+        if brief and gate.outcome != "failed":
+            why = gate.headline.partition("; ")[0]
+    return Line(printable(f"gate {verdict}  {where}{gate.gate}" + (f"  ({why})" if why else "")), colour)
 
 
 _MOST: Final = 40

@@ -54,6 +54,7 @@ def test_a_drop_fails_and_the_same_results_pass(capsys: pytest.CaptureFixture[st
     assert gate(written("new.jsonl", BAD), "--baseline", old) == 1
     out = capsys.readouterr().out
     assert "worse: drop(accuracy) <= 0: accuracy fell 0.9000 -> 0.4000 (limit 0). 20 cases worse" in out
+    assert out.count("accuracy fell 0.9000") == 1
     assert out.splitlines()[-1].startswith("next: ")
 
 
