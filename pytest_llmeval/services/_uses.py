@@ -51,6 +51,9 @@ _ATTACH: Final = 24
 
 _READLINK: Final = os.readlink
 _RUNNER, _PACKAGE, _LIBRARY, _PYTHON, _KEEPER = (object() for _ in range(5))
+_CONFIG: Final = "_pytest.config"
+"""The module whose functions read options for those who call them."""
+_JUDGING: Final = ("_pytest.", f"{__name__.partition('.')[0]}.")
 _HISTORY: Final = ".git/"
 """What git has of a project, as one use."""
 
@@ -84,7 +87,7 @@ class UseRecord:
         self._read: set[str] = set()
         self._written: dict[str, set[str]] = {}
         self._set: dict[str, set[str]] = {}
-        self.foreign: set[tuple[str, str]] = set()
+        self.foreign: set[tuple[str, object]] = set()
         early = (f"unknown {name} was imported before the run could watch it" for name in self._own_modules())
         self.early = frozenset({("", text) for text in early})
         self.uses |= self.early
@@ -273,7 +276,7 @@ class UseRecord:
         file = getattr(sys.modules[name], "__file__", None)
         is_own = isinstance(file, str) and self.name(file) is not None
         if not is_own:
-            self.foreign.add((name, frame.f_code.co_filename))
+            self.foreign.add((name, frame.f_globals.get("__file__")))
         self.note(f"module {name}", frame, near=not is_own)
 
     def take_variable(self, name: str, frame: FrameType) -> None:
@@ -286,12 +289,6 @@ class UseRecord:
     def set_variable(self, name: str, frame: FrameType) -> None:
         """Note who has set a variable, for those who read it."""
         self._set.setdefault(name, set()).update(self._users(frame))
-
-    def take_option(self, name: str, frame: FrameType | None) -> None:
-        """Record that an option of pytest was read."""
-        while frame is not None and frame.f_code.co_name in ("getoption", "getvalue"):
-            frame = frame.f_back
-        self.note(f"option {name}", frame, near=True)
 
 
 def _path(named: Any) -> Any:
@@ -429,7 +426,7 @@ class _Watch:
         def importing(name: str, *arguments: Any, **options: Any) -> Any:
             if (record := self.record) is not None and name in sys.modules and not self.busy.get():
                 frame = sys._getframe(1)  # noqa: SLF001
-                if (name, frame.f_code.co_filename) not in record.foreign:
+                if (name, frame.f_globals.get("__file__")) not in record.foreign:  # not `f_code`, as for options
                     record.take_module(name, frame)
             return load(name, *arguments, **options)
 
@@ -439,13 +436,9 @@ class _Watch:
         if self.record is not None and not self.busy.get() and not name.startswith("PYTEST_"):
             self.record.take_variable(name, sys._getframe(2))  # noqa: SLF001
 
-    def set_variable(self, name: str) -> None:
-        if self.record is not None and not self.busy.get():
-            self.record.set_variable(name, sys._getframe(2))  # noqa: SLF001
-
-    def read_option(self, name: str) -> None:
-        if self.record is not None:
-            self.record.take_option(name, sys._getframe(2))  # noqa: SLF001
+    def set_variable(self, key: Any) -> None:
+        if self.record is not None and not self.busy.get() and key != "PYTEST_CURRENT_TEST":  # as for each test
+            self.record.set_variable(os.fsdecode(key), sys._getframe(2))  # noqa: SLF001
 
 
 _WATCH: Final = _Watch()
@@ -470,11 +463,11 @@ class _Environment(os._Environ):  # type: ignore[type-arg]  # noqa: SLF001 (the 
         return super().__getitem__(key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        _WATCH.set_variable(os.fsdecode(key))
+        _WATCH.set_variable(key)
         super().__setitem__(key, value)
 
     def __delitem__(self, key: Any) -> None:
-        _WATCH.set_variable(os.fsdecode(key))
+        _WATCH.set_variable(key)
         super().__delitem__(key)
 
     def __iter__(self) -> Any:
@@ -490,9 +483,15 @@ class _Options(Namespace):
     """The options of pytest, with a record of those that are read."""
 
     def __getattribute__(self, name: str) -> Any:
-        if not name.startswith("_"):
-            _WATCH.read_option(name)
-        return super().__getattribute__(name)
+        # pytest reads its own options many times for each test. Python tells an audit hook of every look at `f_code`,
+        # but of none at `f_globals`; and `super` takes longer.
+        if (record := _WATCH.record) is not None and name[:1] != "_":
+            frame: FrameType | None = sys._getframe(1)  # noqa: SLF001
+            while frame is not None and (module := frame.f_globals.get("__name__", "")) == _CONFIG:
+                frame = frame.f_back
+            if frame is not None and not module.startswith(_JUDGING):
+                record.note(f"option {name}", frame, near=True)
+        return object.__getattribute__(self, name)
 
 
 @contextmanager
