@@ -203,11 +203,11 @@ _FRAMES: Final = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 
 
 def _segments(data: bytes) -> Iterator[tuple[int, int]]:
-    """Yield marker and start of the segments of a JPEG up to its scan."""
+    """Yield marker and start of the segments of a JPEG up to its scan; as decoders do, it skips bytes between these."""
     place = 2
-    while data[place] == 0xFF:  # noqa: PLR2004 (the beginning of a marker)
+    while (place := data.find(b"\xff", place)) > 0:
         marker = data[place + 1]
-        if marker == 0xFF:  # noqa: PLR2004 (a byte that fills)
+        if marker in (0, 0xFF):  # no marker, and a byte that fills
             place += 1
             continue
         if marker in (0xD9, 0xDA):

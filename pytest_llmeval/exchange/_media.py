@@ -21,7 +21,7 @@ _KINDS: Final = frozenset(
 )
 """``type``, ``kind``, ``part_kind`` or ``modality`` of parts that are no text, of all conventions."""
 
-_ENCODED: Final = ("base64", "content", "data", "dataBase64", "file_data")
+_ENCODED: Final = ("base64", "bytes", "content", "data", "dataBase64", "file_data")
 _NAMED: Final = ("url", "uri", "fileUri", "file_uri", "file_url", "image_url", "image", "audio", "video", "document")
 _WITHIN: Final = (
     *(
@@ -53,6 +53,7 @@ _SLOT: Final = re.compile(r"\[DEEPEVAL:(?:IMAGE|PDF):([^\]]*)\]")
 """Where a text of deepeval shows an image."""
 _ASSUMED: Final = {"image": "image/jpeg", "audio": "audio/mpeg", "video": "video/mp4"}
 """The types of addresses that do not say what they are of."""
+_SORTS: Final = frozenset((*_ASSUMED, "document"))
 _DIGITS: Final = 16
 _LONGEST: Final = 60
 
@@ -91,6 +92,8 @@ def medium_part(value: Any) -> MediumPart | None:
         kind = "file"
     elif "dataBase64" in fields or fields.keys() >= {"url", "local"}:
         kind = _DEEPEVAL
+    elif (alone := next(iter(fields), "")) in _SORTS and "source" in as_mapping(fields[alone]):
+        kind = alone  # of Bedrock
     kind = first_text(fields, "type") if kind not in _KINDS else kind
     if kind not in _KINDS or as_mapping(fields.get("source")).get("type") in ("text", "content"):
         return None

@@ -112,6 +112,8 @@ def test_types_of_containers_and_texts_come_from_the_name() -> None:
     assert Media(data=b"PK\x03\x04...", type=word).type == word
     assert Media(data=b"a,b\n", type="text/csv; charset=utf-8").type == "text/csv"
     assert Media(data=JPEG, type="image/jpg").type == "image/jpeg"
+    between = JPEG.replace(b"\xff\xc0", b"\0\x12\xff\0\xff\xff\xc0")  # bytes that decoders skip
+    assert (Media(data=between).width, Media(data=between).height) == (3, 2)
     assert agreed_type(b"\0\0\0\x18ftypisom", "audio/mp4") == "audio/mp4"
 
 

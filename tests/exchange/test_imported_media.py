@@ -70,6 +70,7 @@ PARTS: dict[str, tuple[Any, str, bytes | str]] = {
     ),
     "anthropic address": ({"type": "document", "source": {"type": "url", "url": "{{x}}"}}, f"{ADDRESS}.pdf", "pdf"),
     "gemini": ({"inline_data": {"mime_type": "image/png", "data": "{{x}}"}}, PNG, png()),
+    "bedrock": ({"image": {"format": "png", "source": {"bytes": "{{x}}"}}}, PNG, png()),
     "adaline": ({"modality": "image", "value": {"type": "url", "url": "{{x}}"}}, ADDRESS, ADDRESS),
 }
 

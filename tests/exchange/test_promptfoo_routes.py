@@ -220,7 +220,7 @@ AZURE = {"model": "azure:prod", "base_url": "https://our.openai.azure.com"}
     [
         (
             {"apiHost": "our.openai.azure.com", "apiVersion": "2025-01-01"},
-            {**AZURE, "api_version": "2025-01-01"},
+            {**AZURE, "api_version": "2025-01-01", "api_key_env": "AZURE_API_KEY"},
         ),
         (
             {"apiBaseUrl": AZURE["base_url"], "apiKeyEnvar": "OUR_KEY", "temperature": 0},

@@ -157,7 +157,8 @@ class ImportedModel:
 
 _AZURE: Final = ("azure", "azureopenai")
 _AZURE_VERSION: Final = "2024-12-01-preview"
-"""The version of promptfoo where a provider names none."""
+_AZURE_KEY: Final = "AZURE_API_KEY"
+"""Version and variable of promptfoo where a provider names none."""
 
 
 def model_of(identifier: str, options: Mapping[str, Any] | None = None) -> tuple[dict[str, Any], str]:
@@ -196,7 +197,7 @@ def model_of(identifier: str, options: Mapping[str, Any] | None = None) -> tuple
         settings = {"model": f"openai:{name}", "base_url": url, **({"api_key_env": key} if key else {})}
         return settings, f"asked through the interface at {url} that is like OpenAI's"
     if scheme in _AZURE and {"apiHost", "apiBaseUrl"} & as_mapping(options).keys():
-        settings = {"model": f"azure:{name}", "api_version": _AZURE_VERSION}
+        settings = {"model": f"azure:{name}", "api_version": _AZURE_VERSION, "api_key_env": _AZURE_KEY}
         return settings, "asked through chat completions" if mode == "responses" else ""
     if scheme in _FRAMEWORK:
         return {"model": f"pydantic-ai:{_FRAMEWORK[scheme]}:{name}"}, "asked through pydantic-ai, an extra"
