@@ -250,6 +250,7 @@ RECEIVERS: Mapping[str, Callable[[type], Any]] = {
     "gates._limit.LimitGate": lambda kind: kind,
     "judges._options.CachePlace": lambda kind: kind,
     "judges.clients._http.Anthropic": object.__new__,
+    "judges.clients._gemini.Gemini": object.__new__,
     "judges.clients._http.OpenAI": object.__new__,
     "judges.questions._forms.ReplyForm": lambda kind: kind({"score": ReplyField(min=1, max=5)}),
     "services._secrets.Redactor": lambda kind: kind(["0123456789abcdef"], {}),

@@ -500,7 +500,7 @@ class FileSource(Source):
             if share is None:
                 answers = self.answers(path, file.cases, log)
             else:
-                answers = read_answers(path, log, wanted=share.takes_answer)
+                answers = read_answers(path, log, keeps=share.takes_answer)
                 known |= dict.fromkeys(share.named)
             if selected:
                 add_predictions(selected, answers, known, log, short_ids=self.short_ids)
@@ -553,7 +553,7 @@ def read_answers(
     *,
     rows_key: str | None = None,
     answer_keys: Sequence[str] = _ANSWER_KEYS,
-    wanted: Callable[[str], bool] = lambda _: True,
+    keeps: Callable[[str], bool] = lambda _: True,
 ) -> list[RecordedAnswer]:
     """Read a file of answers.
 
@@ -568,7 +568,7 @@ def read_answers(
         prepare: Brings a row of another form into this one.
         rows_key: Key of an object that holds the list of rows, as in files of results.
         answer_keys: The keys of answers in the rows before `prepare`, for faults.
-        wanted: Returns whether the answer to an id is kept.
+        keeps: Returns whether the answer to an id is kept.
     """
     reader = _AnswerRows(log, prepare, answer_keys)
     try:
@@ -576,7 +576,7 @@ def read_answers(
             every = _from_json(path, reader, rows_key)
         else:
             every = (answer for line, row in jsonl_lines(path, log) for answer in reader.answers(line, 1, "", row))
-        answers = [answer for answer in every if wanted(answer.id)]
+        answers = [answer for answer in every if keeps(answer.id)]
     except SuiteError as error:
         log.extend(error.faults)
         return []
