@@ -8,7 +8,7 @@ from pages import Browser, case, head_of, page_run, report, suite
 from pictures import PDF, SVG, in_memory, png
 
 from pytest_llmeval import Media
-from pytest_llmeval.core import form_of
+from pytest_llmeval.core import form_of, media_line
 from pytest_llmeval.reports import to_page
 
 SCRIPT = b"<script>window.harmed = true</script>"
@@ -53,6 +53,7 @@ def test_pictures_are_drawn_side_by_side_with_their_difference_and_contents_do_n
     assert corners == [[0, 7, 248, 255], [0, 6, 249, 255], [0, 7, 248, 255], [0, 1, 1, 255]]
     line = f"image/png, 16 x 12, {len(FACES[7])} B, sha256 {form_of(Media(data=FACES[7]))['sha256'][:12]}"
     assert browser.texts(".medium p")[0] == line
+    assert browser.texts("pre.diff") == []
     browser.go("view=cases&case=0/odd")
     browser.until("document.querySelector('.medium a')")
     assert browser.run("return document.querySelector('.medium a').getAttribute('href')") == "manual%20of%20us.pdf"
@@ -60,3 +61,20 @@ def test_pictures_are_drawn_side_by_side_with_their_difference_and_contents_do_n
     assert browser.run("return window.harmed === undefined && document.querySelectorAll('svg script, img').length") == 0
     assert browser.run("return document.documentElement.scrollWidth <= innerWidth")
     assert [text for text in browser.complaints() if "Content Security Policy" in text] == []
+
+
+def test_lists_say_what_a_picture_is_and_the_answer_of_the_run_before_is_drawn(
+    browser: Browser, tmp_path: Path
+) -> None:
+    now, before = (form_of(Media(data=face)) for face in FACES[:2])
+    old, new = (report(suite([case("a", "failed", prediction=form)])) for form in (before, now))
+    runs = [page_run("new", new, pairs=[1]), page_run("old", old)]
+    path = tmp_path / "page.html"
+    path.write_text(to_page(runs).html, encoding="utf-8")
+    browser.driver.set_window_size(1280, 900)
+    browser.open(path, "view=cases")
+    browser.until(f"document.querySelector('main').textContent.includes({media_line(now)!r})")
+    browser.go("view=cases&case=0/a")
+    browser.until("document.querySelectorAll('canvas[data-drawn]').length === 5")
+    assert browser.texts("pre") == []
+    assert browser.texts(".medium p")[:2] == [media_line(now), media_line(before)]

@@ -86,7 +86,7 @@ function drawAnswers(all, before, other, steps) {
   const expected = has("expected") ? expectedPart(texts.expected, texts.prediction) : undefined;
   const whole = expected !== null && typeof expected === "object" && !Array.isArray(expected);
   const answer = whole ? texts.prediction : predictedPart(texts.prediction);
-  const difference = has("expected") && has("prediction") ? drawDifference(nearest(expected, answer), answer) : null;
+  const difference = has("expected") && has("prediction") && !isMedium(answer) ? drawDifference(nearest(expected, answer), answer) : null;
   const calls = toolCalls(all.prediction);
   const wanted = toolCalls(all.expected);
   const pixels = drawPictureDifference(all.expected, all.prediction);
@@ -116,6 +116,7 @@ function drawAnswers(all, before, other, steps) {
 function drawBefore(old, now) {
   const changed = drawChange(old, now);
   if (!changed) return h("p", { class: "quiet" }, t("The same prediction."));
+  if (isMedium(old)) return [drawMedium(old), drawPictureDifference(old, now)];
   if (turnsOf(old) && turnsOf(now)) {
     const columns = [[t("before"), old], [t("now"), now]].map(([text, value]) => ({ title: text, text, value }));
     return drawSideBySide(columns, t("Before"));

@@ -129,6 +129,7 @@ function readJson(value) {
  */
 function drawDifference(old, now) {
   const [left, right] = [readJson(old), readJson(now)];
+  if (isMedium(left) && isMedium(right)) return left.sha256 === right.sha256 ? null : drawPictureDifference(left, right) || drawMedium(right);
   const structured = [left, right].every((each) => each !== null && typeof each === "object");
   let runs;
   if (structured) {

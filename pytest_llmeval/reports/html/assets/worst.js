@@ -146,9 +146,10 @@ function shortText(text) {
 /** @param {any} value What was asked or answered. @returns {string} Its text: of an object the field that says it. */
 function textOf(value) {
   if (typeof value === "string") return value;
+  if (isMedium(value)) return mediumLine(value);
   if (isConversation(value)) return textOf(value.findLast((each) => each.role === "user")?.content ?? "");
   for (const name of ["question", ...ANSWER_FIELDS, "prompt", "query"]) {
-    if (typeof value?.[name] === "string") return value[name];
+    if (typeof value?.[name] === "string" || isMedium(value?.[name])) return textOf(value[name]);
   }
   return JSON.stringify(value) ?? "";
 }
