@@ -88,6 +88,7 @@ class SourceTree:
     root: Path
     folders: Sequence[Path]
     _imports: dict[Path, Sequence[Import]] = field(default_factory=dict)
+    _places: dict[tuple[str, tuple[Path, ...]], list[Path] | None] = field(default_factory=dict)
 
     @cached_property
     def _environment(self) -> Path:
@@ -99,6 +100,12 @@ class SourceTree:
 
     def find(self, module: str, folders: Iterable[Path]) -> list[Path] | None:
         """Return the files that importing a module runs, those of its packages first; ``None`` if it is elsewhere."""
+        key = module, tuple(folders)
+        if key not in self._places:
+            self._places[key] = self._look_for(*key)
+        return self._places[key]
+
+    def _look_for(self, module: str, folders: Iterable[Path]) -> list[Path] | None:
         parts = module.split(".")
         for folder in folders:
             base = folder.joinpath(*parts)

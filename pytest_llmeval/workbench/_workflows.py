@@ -12,13 +12,17 @@ from pytest_llmeval.workbench._guarding import Loosening
 _FILES: Final = (".github/workflows/*.yml", ".github/workflows/*.yaml", ".gitlab-ci.yml")
 _EVALUATES: Final = re.compile(r"\b(pytest|llmeval|tox|nox)\b")
 _SCRIPTS: Final = ("run", "script")
-_CONDITIONS: Final = (
-    *("if", "continue-on-error", "on", "shell", "timeout-minutes"),
-    *("allow_failure", "rules", "when", "only", "except"),
+_HARMLESS: Final = frozenset(
+    {
+        *("name", "run-name", "id", "uses", "with", "runs-on", "permissions", "outputs", "concurrency"),
+        *("stage", "stages", "image", "tags", "cache", "artifacts", "coverage", "interruptible"),
+    }
 )
-"""Keys of a step and of what it is in that decide whether it runs, and whether its failure counts."""
+"""Keys of a step and of what it is in that decide neither whether it runs, nor what it does, nor if it can fail."""
+_FOR_LATER: Final = ("GITHUB_ENV", "GITHUB_PATH")
+"""Files by which a step sets variables of later ones."""
 
-_LONGEST: Final = 100
+_LONGEST, _MOST = 100, 1_000
 
 
 class _EvaluatingStep(NamedTuple):
@@ -56,7 +60,8 @@ def _compare(name: str, old: Document, steps: list[_EvaluatingStep], new: Docume
             yield Loosening(name, line, subject, "removed or changed", gone=True)
         elif not any(each.conditions == step.conditions for each in same):
             line = new.locate(same[0].place)[0]
-            yield Loosening(name, line, subject, "runs or fails otherwise", step.conditions, same[0].conditions)
+            before, after = (excerpt(each.conditions, _MOST) for each in (step, same[0]))
+            yield Loosening(name, line, subject, "runs or fails otherwise", before, after)
 
 
 def _document(path: Path, name: str) -> Document | None:
@@ -72,19 +77,31 @@ def _steps(document: Document) -> Iterator[_EvaluatingStep]:
 
 def _within(value: Any, place: tuple[str | int, ...], conditions: Mapping[str, Any]) -> Iterator[_EvaluatingStep]:
     if isinstance(value, Mapping):
-        own = {str(key): each for key, each in value.items() if key in _CONDITIONS}
+        own = {
+            str(key): each
+            for key, each in value.items()
+            if not (key in _HARMLESS or key in _SCRIPTS or place[-1:] == ("jobs",) or _has_commands(each))
+        }
         inside = {**conditions, **{f"{len(place)} {key}": each for key, each in own.items()}}
         for key, each in value.items():
             if key in _SCRIPTS and isinstance(each, str | list):
                 text = each if isinstance(each, str) else "\n".join(map(str, each))
                 if _EVALUATES.search(text):
                     yield _EvaluatingStep((*place, key), as_line(text.strip(), 10_000), _described(inside))
-            elif key not in _CONDITIONS:
+            elif str(key) not in own:
                 yield from _within(each, (*place, key), inside)
     elif isinstance(value, list):
         for number, each in enumerate(value):
             yield from _within(each, (*place, number), conditions)
+            if isinstance(each, Mapping) and any(name in str(each.get("run", "")) for name in _FOR_LATER):
+                conditions = {**conditions, f"{len(place)} before: {each['run']}": True}
+
+
+def _has_commands(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return any(key in _SCRIPTS or _has_commands(each) for key, each in value.items())
+    return isinstance(value, list) and any(map(_has_commands, value))
 
 
 def _described(conditions: Mapping[str, Any]) -> str:
-    return as_line({key.partition(" ")[2]: value for key, value in conditions.items()}, 1_000) if conditions else ""
+    return as_line({key.partition(" ")[2]: value for key, value in conditions.items()}, 100_000) if conditions else ""

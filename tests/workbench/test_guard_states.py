@@ -248,6 +248,15 @@ WORKFLOWS = {
     "does not run": (("- run: p", "- if: false\n        run: p"), "step pytest --llmeval: runs or fails otherwise"),
     "job may fail": (("    steps", "    continue-on-error: true\n    steps"), "runs or fails otherwise"),
     "other event": (("pull_request", "workflow_dispatch"), "runs or fails otherwise"),
+    "variables of the job": (
+        ("    steps", "    env: {PYTEST_ADDOPTS: -k none}\n    steps"),
+        "runs or fails otherwise",
+    ),
+    "variables by an earlier step": (
+        ("      - run: p", "      - run: echo PYTEST_ADDOPTS=-kx >> $GITHUB_ENV\n      - run: p"),
+        "runs or fails otherwise",
+    ),
+    "another job": (("jobs:", "jobs:\n  lint: {runs-on: x, steps: [{run: ruff}]}\n  docs: {uses: ./docs.yml}"), ""),
     "only a remark": (("jobs:", "# The jobs.\njobs:"), ""),
 }
 HONEST: Mapping[str, tuple[Mapping[str, str | None], str]] = {
