@@ -18,6 +18,7 @@ from pytest_llmeval.exchange._contract import FileValue, SourcePath, file_fault,
 from pytest_llmeval.exchange._inspect_ai import read_eval
 from pytest_llmeval.exchange._result_formats import ResultFormat, Scores, reason_text
 from pytest_llmeval.exchange.results import (
+    FIELDS,
     OUTCOMES,
     SUITE,
     ResultReader,
@@ -323,6 +324,8 @@ def _with_fields(data: Any, columns: Mapping[str, str], display_path: str) -> li
 
 
 _ID_COLUMNS: Final = ("id", "case_id", "question_id", "test_id", "qid", "key", "name", "test", "question")
+_UNSCORED: Final = FIELDS.keys() - {*OUTCOMES}
+"""Fields that a row has besides its score, such as its latency."""
 _MOST_MAPPED: Final = 3
 
 
@@ -336,7 +339,8 @@ def _map_hint(data: Any) -> str:
     scores = [
         name
         for name in columns
-        if name != case and all(_is_score(value) for row in rows if (value := row.get(name)) not in (None, ""))
+        if name not in {case, *_UNSCORED}
+        and all(_is_score(value) for row in rows if (value := row.get(name)) not in (None, ""))
     ]
     if not scores:
         return ""

@@ -129,8 +129,8 @@ def test_unknown_columns_are_ignored_in_one_line(tmp_path: Path) -> None:
 
 
 def test_columns_are_mapped_to_fields(tmp_path: Path) -> None:
-    table = written(tmp_path / "rows.csv", "id;correct;f1;question", "q1;1;0,5;Why?", "q2;0;;Who?")
-    with pytest.raises(SuiteError, match="name the columns with --map id=case,correct=score,f1=score"):
+    table = written(tmp_path / "rows.csv", "id;correct;f1;latency;question", "q1;1;0,5;2;Why?", "q2;0;;2;Who?")
+    with pytest.raises(SuiteError, match=r"name the columns with --map id=case,correct=score,f1=score$"):
         read_results(table, "rows.csv")
     columns = {"id": "case", "correct": "score", "f1": "score", "question": "input"}
     rows = read_results(table, "rows.csv", columns=columns)

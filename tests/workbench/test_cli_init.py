@@ -141,6 +141,14 @@ def test_files_that_exist_are_left(init: Init, tmp_path: Path) -> None:
     assert "note     mine.eval.yaml: the workflow runs only tests/evals" in lines
 
 
+def test_beside_suites_in_python_no_first_suite_is_written(init: Init, tmp_path: Path) -> None:
+    test = tmp_path / "tests" / "evals" / "test_support.py"
+    test.parent.mkdir(parents=True)
+    test.write_text("", encoding="utf-8")
+    assert init()[0] == "left     tests/evals/first.eval.yaml: the folder has tests in Python"
+    assert sorted(test.parent.iterdir()) == [test]
+
+
 @pytest.mark.parametrize(
     ("name", "text", "why"),
     [

@@ -118,6 +118,8 @@ def _is_good(path: Path) -> bool:
 def _steps(project: Project, host: str, target: TargetPlace | None, rag: RagSuite | None) -> Iterator[_Step]:
     if rag is not None:
         yield _Step(rag.path, rag.text)
+    elif target is None and any((project.folder / _SUITES).glob("test_*.py")):
+        yield _Step(f"{_SUITES}/first.{project.suite_kind}.yaml", left="the folder has tests in Python")
     else:
         suite = _template("recorded.txt") if target is None else _template("target.txt").replace("TARGET", target.name)
         yield _Step(f"{_SUITES}/first.{project.suite_kind}.yaml", suite)
