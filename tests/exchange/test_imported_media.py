@@ -126,6 +126,15 @@ def test_what_cannot_be_had_is_said(part: Any, value: str, why: str, capsys: pyt
     assert why in result.report + result.err
 
 
+@pytest.mark.parametrize("more", [{}, {"q": "What?"}])
+def test_a_variable_that_would_name_a_file_is_told(more: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    result = promptfoo(capsys, {"file": "a text", **more}, "{{file}}")
+    assert ("would name a file here: give it another name" in result.report) is not bool(more)
+    if more:
+        (case,) = result.suite()["cases"]
+        assert case["input"] == {"file": "a text", "q": "What?"}
+
+
 def test_parts_of_messages_in_a_log_of_inspect(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sound = {"type": "audio", "audio": f"data:audio/wav;base64,{b64encode(WAV).decode()}", "format": "wav"}
     parts = [{"type": "text", "text": "Which?"}, {"type": "image", "image": "attachment://abc"}, sound]

@@ -329,6 +329,8 @@ class _ConfigImport:
                 fate, text = Fate.NEAR, "the file itself, of which prompts of promptfoo have the Base64 or the text"
             if row.place is not None:
                 row.place.ledger.note(row.variable_path(name), f"variable {name}", fate, text)
+        if is_file(values) and isinstance(values["file"], str):
+            faulty["file"] = "an input with no variable but this one would name a file here: give it another name"
         return values, faulty
 
     def _medium_of(self, value: Any, part: MediumPart | None) -> Any:
