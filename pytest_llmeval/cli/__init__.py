@@ -119,7 +119,7 @@ def _parser(commands: "Mapping[str, Command]", arguments: list[str]) -> Argument
     parser = ArgumentParser(
         prog="llmeval",
         usage="llmeval [-h] [--json] [--version] COMMAND ...",
-        description="Tools for eval suites. To run suites, use pytest --llmeval.",
+        description="Test LLM applications as you test code. To run suites, use pytest --llmeval.",
         epilog="\n".join(_listed(commands)),
         formatter_class=RawDescriptionHelpFormatter,
     )

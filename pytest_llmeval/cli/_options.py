@@ -218,7 +218,7 @@ OPTIONS = {
     for option in (
         Option(
             "llmeval",
-            "collect eval suites (*.eval.yaml, *.llmeval.yaml, also .yml and .json)",
+            "collect eval suites, datasets of test cases with assertions (*.eval.yaml, *.llmeval.yaml; .yml and .json)",
             "store_true",
             setting=Setting("collect eval suites, as with --llmeval", "bool", default=False),
             spellings=("--llmeval",),
@@ -269,7 +269,7 @@ OPTIONS = {
         ),
         Option(
             "texts",
-            "cases whose input, expected and prediction are written to reports (default: failing)",
+            "test cases whose input, expected and prediction are written to reports (default: failing)",
             choices=("none", "failing", "all"),
             default="failing",
         ),
@@ -308,19 +308,18 @@ OPTIONS = {
         ),
         Option(
             "family",
-            "judge the gates with max_drop of a suite, or of all suites of the project, as one family (default: "
-            "suite). An equally good run fails no more often than with one gate",
+            "correct for multiple comparisons over the regression gates (max_drop) of each suite, or of all suites of "
+            "the project (default: suite). An equally good run fails no more often than with one gate",
             choices=("suite", "project"),
             setting=Setting(),
         ),
         Option(
             "mutate",
-            "change the answers of the run so that they are wrong, and report what suites do not notice; no target "
+            "break the answers of the run on purpose, and report what suites miss; no target "
             "and no judge is asked about them",
             "store_true",
             default=False,
-            command_help="change the answers of shards that ran with --llmeval-mutate, and report what suites do not "
-            "notice",
+            command_help="break the answers of shards that ran with --llmeval-mutate, and report what suites miss",
         ),
         Option(
             "mutate-seed",
@@ -341,7 +340,7 @@ OPTIONS = {
         ),
         Option(
             "judge-model",
-            "override the suites' judge model",
+            "override the model of the suites' LLM judges",
             metavar="PROVIDER:NAME",
             read=_judge_model,
             setting=Setting(),
@@ -388,17 +387,17 @@ OPTIONS = {
         ),
         Option(
             "snapshot-anchor",
-            "with --snapshot-update: drift is measured from this run on, and that so far is forgotten",
+            "with --snapshot-update: measure slow regressions (drift) from this run on, and forget those so far",
             "store_true",
             default=False,
             spellings=("--snapshot-anchor", "--llmeval-new-anchor"),
         ),
         Option(
             "snapshot-update",
-            "approve the scores of this run",
+            "approve the scores of this run as the baseline",
             "store_true",
             default=False,
-            command_help="approve the scores of the run",
+            command_help="approve the scores of the run as the baseline",
             spellings=("--snapshot-update",),
             destination="update_snapshots",
         ),

@@ -37,14 +37,19 @@ _IMPORTERS = {
 def register(registry: "Registry") -> None:
     """Add commands, sources, formats, and the extensions for spans, agent results and sent scores."""
     registry.register_command(
-        "cases", f"{__name__}.traces._cases:add_arguments", help="append traces of production to a suite as cases"
+        "cases", f"{__name__}.traces._cases:add_arguments", help="append traces of production to a suite as test cases"
     )
     registry.register_command(
         "export", f"{__name__}._commands:add_export_arguments", help="take a report to another tool"
     )
-    registry.register_command("gate", f"{__name__}._commands:add_gate", help="judge the results of any runner")
     registry.register_command(
-        "import", f"{__name__}._commands:add_arguments", help="make suites of the files of other tools", group="start"
+        "gate", f"{__name__}._commands:add_gate", help="compare the results of any runner with a baseline or limits"
+    )
+    registry.register_command(
+        "import",
+        f"{__name__}._commands:add_arguments",
+        help="convert datasets and assertions of other tools",
+        group="start",
     )
     registry.register_source(f"{__name__}._result_suites:ResultsSource", "results")
     registry.register_source(f"{__name__}.traces:TracesSource", "traces")

@@ -395,7 +395,9 @@ def add_gate(parser: ArgumentParser) -> None:
         help="fields that columns of rows hold, such as id=case,correct=score; a score is named after its column",
     )
     parser.add_argument(
-        "--reference", metavar="SYSTEM", help="the system that others are compared with; default: the arm without"
+        "--reference",
+        metavar="SYSTEM",
+        help="the system that others are compared with; default: the one without the plugin",
     )
     parser.add_argument("--format", default="", metavar="NAME", help="form of the files; default: by their content")
     parser.add_argument(
@@ -428,7 +430,11 @@ def add_gate(parser: ArgumentParser) -> None:
         help="exit code of an undecided verdict: 0, unless results are missing, or 1; default: 2",
     )
     parser.add_argument(
-        "--min-cases", type=count, default=1, metavar="N", help="arms: undecided if fewer cases could tell them apart"
+        "--min-cases",
+        type=count,
+        default=1,
+        metavar="N",
+        help="undecided if two systems can differ in fewer test cases",
     )
     parser.add_argument(
         "--power", type=amount, metavar="SIZE", help="say how many more cases or repeats would find such a difference"

@@ -298,7 +298,10 @@ def add_evaluators(parser: ArgumentParser) -> None:
         "each, with direction and signature: how they are computed by default."
     )
     parser.add_argument(
-        "name", nargs="?", metavar="NAME", help="an evaluator; its parts, such as NAME.part, are listed too"
+        "name",
+        nargs="?",
+        metavar="NAME",
+        help="an evaluator; those that it consists of, such as NAME.part, are listed too",
     )
     parser.set_defaults(run=_list_evaluators)
 

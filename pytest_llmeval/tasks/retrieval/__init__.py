@@ -17,7 +17,7 @@ def register(registry: "Registry") -> None:
     registry.register_command(
         "retrieval",
         f"{__name__}._evaluation_set:add_arguments",
-        help="draw an evaluation set for case retrieval from a corpus",
+        help="draw a dataset for case retrieval from a corpus",
         group="tasks",
     )
     registry.register_mutator(f"{__name__}._evaluator:MUTATORS")
