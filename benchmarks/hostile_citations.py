@@ -7,7 +7,7 @@ import time
 
 from tabulate import tabulate
 
-from pytest_llmeval.evaluators import read_reply
+from pytest_llmeval.tasks._replies import read_reply
 from pytest_llmeval.tasks.fact_check._mentions import find_citations
 from pytest_llmeval.tasks.fact_check._target import rank_answer
 

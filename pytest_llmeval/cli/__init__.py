@@ -11,17 +11,7 @@ from typing import TYPE_CHECKING
 from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from pytest_llmeval.cli._console import (
-        CommandResult,
-        amount,
-        count,
-        number,
-        open_suite,
-        registering_conftest,
-        say,
-        share,
-        write_text,
-    )
+    from pytest_llmeval.cli._console import CommandResult, amount, count, number, open_suite, say, share, write_text
     from pytest_llmeval.cli._options import OPTIONS, SHARD_SUFFIX, add_options, report_path
     from pytest_llmeval.cli._runs import finished_lines, run_result
     from pytest_llmeval.suites import Command, Registry
@@ -147,7 +137,6 @@ _HOMES = {
         "CommandResult",
         "amount",
         "count",
-        "registering_conftest",
         "number",
         "open_suite",
         "say",

@@ -5,11 +5,11 @@ import json
 import sys
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import redirect_stderr, redirect_stdout, suppress
+from contextlib import redirect_stderr, redirect_stdout
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_llmeval.core import Fault, LogWriter, SuiteError, code_of, printable, unobeyed_json
 from pytest_llmeval.data import write_text as write_parts
@@ -127,20 +127,6 @@ def say(lines: Iterable[object], *, error: bool = False, sources: bool = False) 
     elif sources:
         lines = with_sources(lines, Path.cwd())
     LogWriter(sys.stderr if error else sys.stdout).writelines(f"{printable(str(each))}\n" for each in lines)
-
-
-_REGISTERS: Final = "pytest_llmeval_register"
-"""The hook by which a conftest.py registers evaluators, sources and checks."""
-
-
-def registering_conftest(path: Path) -> Path | None:
-    """Return the nearest conftest.py above a suite file that registers something; ``None`` if none does."""
-    for folder in path.resolve().parents:
-        conftest = folder / "conftest.py"
-        with suppress(OSError):
-            if _REGISTERS in conftest.read_text(encoding="utf-8", errors="replace"):
-                return conftest
-    return None
 
 
 def write_text(path: Path, parts: Iterable[str]) -> None:

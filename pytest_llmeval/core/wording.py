@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher, get_close_matches
 from html import escape
-from itertools import groupby
 from typing import Any, Final
 
 from pytest_llmeval.core._media_forms import described_media
@@ -16,7 +15,6 @@ MOST_LISTED = 20
 """Most texts that one message lists."""
 
 _MARK = "..."
-_COUNT_OF_REMAINDER = re.compile(r"\.\.\. \([\d,]+ more characters?\)\Z")
 
 _IGNORABLE = (
     *((0x034F, 0x034F), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F), (0x2800, 0x2800), (0x3164, 0x3164)),
@@ -346,15 +344,6 @@ def quotation(text: str, limit: int, *, end: bool = False) -> str:
     return printable(repr(part))
 
 
-def is_cut(text: str) -> bool:
-    """Return whether `excerpt` has shortened a text and counted what is left out.
-
-    >>> is_cut(excerpt("abcdef", 4, count=True)), is_cut("abcdef")
-    (True, False)
-    """
-    return _COUNT_OF_REMAINDER.search(text) is not None
-
-
 def without_links(text: str) -> str:
     """Return a line of Markdown with its links as plain text."""
     return _LINK.sub(r"\1", text)
@@ -371,17 +360,6 @@ def listed(items: Iterable[str], most: int = _MOST, more: str = " (and {} more)"
     """
     names = list(items)
     return separator.join(names[:most]) + (more.format(len(names) - most) if len(names) > most else "")
-
-
-def joined_lines(lines: Iterable[str]) -> Iterator[str]:
-    """Yield lines, equal ones that follow each other as one.
-
-    >>> list(joined_lines(["check()", "check()", "book()", "check()"]))
-    ['check() (x 2)', 'book()', 'check()']
-    """
-    for line, equal in groupby(lines):
-        times = sum(1 for _ in equal)
-        yield f"{line} (x {times})" if times > 1 else line
 
 
 def call_text(name: str, arguments: Mapping[str, Any] | None) -> str:

@@ -96,15 +96,7 @@ if TYPE_CHECKING:
         same_id,
         wrong_values,
     )
-    from pytest_llmeval.data.formats._frames import (
-        CaseColumns,
-        CaseData,
-        ColumnNames,
-        RowSource,
-        cases_of,
-        rows_of,
-        typed_faults,
-    )
+    from pytest_llmeval.data.formats._frames import CaseColumns, CaseData, ColumnNames, RowSource, cases_of, rows_of
     from pytest_llmeval.data.formats._rows import DataRow
     from pytest_llmeval.data.labels import LabelSet, load_taxonomy, taxonomy_path
 
@@ -221,7 +213,6 @@ _HOMES = {
         "RowSource",
         "cases_of",
         "rows_of",
-        "typed_faults",
     ),
     "formats._rows": ("DataRow",),
     "labels": (

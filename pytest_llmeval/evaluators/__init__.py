@@ -54,7 +54,6 @@ if TYPE_CHECKING:
         evaluator_of,
         recorded_scores,
     )
-    from pytest_llmeval.evaluators._replies import ReplyData, read_reply
     from pytest_llmeval.evaluators._text import TextEvaluator
     from pytest_llmeval.evaluators.checks._contract import Check, CheckKind, composed, quoted
     from pytest_llmeval.evaluators.checks._evaluator import Checks, checks_evaluator
@@ -171,10 +170,6 @@ _HOMES = {
         "Score",
         "check_of",
         "evaluator_of",
-    ),
-    "_replies": (
-        "ReplyData",
-        "read_reply",
     ),
     "checks._contract": (
         "Check",

@@ -347,7 +347,7 @@ def annotate(reporter: "pytest.TerminalReporter", report: RunReport) -> None:
     """Annotate the failures in a job of GitHub."""
     if os.environ.get("GITHUB_ACTIONS") != "true":
         return
-    from pytest_llmeval.reports import annotation_lines
+    from pytest_llmeval.plugin._annotations import annotation_lines
 
     checkout = Path(os.environ.get("GITHUB_WORKSPACE") or reporter.config.rootpath)
     root = reporter.config.rootpath

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from pytest_llmeval.reports._annotations import annotation_lines
     from pytest_llmeval.reports._failures import (
         MOST,
         CasePlace,
@@ -47,7 +46,15 @@ if TYPE_CHECKING:
         past_limits,
     )
     from pytest_llmeval.reports._headline import Headline, approved_cases, headline_of
-    from pytest_llmeval.reports._json import published, read_report, to_json, verdicts_of, write_data, write_json
+    from pytest_llmeval.reports._json import (
+        SCHEMA_VERSION,
+        published,
+        read_report,
+        to_json,
+        verdicts_of,
+        write_data,
+        write_json,
+    )
     from pytest_llmeval.reports._making import (
         ReportedTexts,
         affected_report,
@@ -69,11 +76,13 @@ if TYPE_CHECKING:
     from pytest_llmeval.reports.html._data import PageRun
     from pytest_llmeval.reports.html._media import PageMedia
     from pytest_llmeval.reports.html._page import rendered_page, to_page
-    from pytest_llmeval.reports.html._site import ListedRun, list_report, to_index
 
 _HOMES = {
-    "_annotations": ("annotation_lines",),
-    "_headline": ("Headline", "approved_cases", "headline_of"),
+    "_headline": (
+        "Headline",
+        "approved_cases",
+        "headline_of",
+    ),
     "_failures": (
         "CasePlace",
         "MOST",
@@ -115,6 +124,7 @@ _HOMES = {
         "gate_verdicts",
     ),
     "_json": (
+        "SCHEMA_VERSION",
         "published",
         "read_report",
         "to_json",
@@ -141,7 +151,10 @@ _HOMES = {
         "gate_reason",
         "text",
     ),
-    "_media_paths": ("begin_media_of", "media_paths"),
+    "_media_paths": (
+        "begin_media_of",
+        "media_paths",
+    ),
     "_mutation": ("survival_lines",),
     "_overview": (
         "MOST_LINES",
@@ -167,11 +180,6 @@ _HOMES = {
     "html._page": (
         "rendered_page",
         "to_page",
-    ),
-    "html._site": (
-        "ListedRun",
-        "list_report",
-        "to_index",
     ),
 }
 """Module to the names that other packages use of it."""

@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
@@ -24,6 +25,8 @@ from typing import (
     TypedDict,
     TypeVar,
     Unpack,
+    get_origin,
+    is_typeddict,
     overload,
 )
 
@@ -34,11 +37,14 @@ from pytest_llmeval.core import (
     Case,
     Expected_co,
     Fault,
+    HeldObject,
     Input_co,
     LlmevalError,
     SuiteError,
     are_checks_deferred,
+    are_equal,
     deferred_checks,
+    form_of,
     format_error,
     origin,
 )
@@ -53,7 +59,7 @@ from pytest_llmeval.data import (
     RowSource,
     cases_of,
     display_path,
-    typed_faults,
+    typed,
 )
 from pytest_llmeval.evaluators import CheckKind
 from pytest_llmeval.services import LOOP
@@ -437,7 +443,7 @@ class Suite(Generic[Input_co, Expected_co]):
         """Return a suite whose cases fit their types; those that do not are faulty."""
         faults, fitting = list(suite.faults), []
         for case in suite.cases:
-            typed_case, wrong = typed_faults(case, self._cases.types)
+            typed_case, wrong = _typed_faults(case, self._cases.types)
             places = [document.fault(("cases", case.id, part), message) for part, message in wrong]
             faults += [structs.replace(fault, case=case.id) for fault in places]
             if not wrong:
@@ -666,3 +672,47 @@ def users_frame() -> FrameType:
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == package:
         frame = frame.f_back
     return frame
+
+
+_TYPED: Final = ("input", "expected", "prediction")
+
+
+def _typed_faults(case: Case, types: Mapping[str, Any]) -> tuple[Case, list[tuple[str, str]]]:
+    """Return a case whose parts are as their types have them, and part and message of what does not fit."""
+    faults: list[tuple[str, str]] = []
+    fitting: dict[str, HeldObject] = {}
+    for part in _TYPED:
+        value = getattr(case, part)
+        value = {} if value is None and part == "input" else value  # a row without any of its columns
+        absent = value is MISSING or (part == "expected" and value is None)
+        if part not in types or absent:
+            continue
+        try:
+            fitting[part] = _held_object(types[part], case.object_of(part), value)
+        except LlmevalError as error:
+            faults.append((part, f"{error}, expected {_type_name(types[part])}"))
+    forms: dict[str, Any] = {part: held.form for part, held in fitting.items()}
+    return replace(case, **forms, objects={**case.objects, **fitting}) if fitting else case, faults
+
+
+def _held_object(kind: Any, value: Any, form: Any) -> HeldObject:
+    """Return an object of a declared type: the one at hand, or what its data makes, with the fields that the data has.
+
+    Raises:
+        LlmevalError: The data does not fit.
+    """
+    if isinstance(kind, type) and get_origin(kind) is None and not is_typeddict(kind) and isinstance(value, kind):
+        return HeldObject(form, value)
+    try:
+        built = typed(kind, value)
+    except LlmevalError:
+        if value is form:
+            raise
+        built = typed(kind, form)
+    if type(built) is type(value) and are_equal(built, value):
+        return HeldObject(form, value)
+    return HeldObject(form_of(built, only_set=True), built)
+
+
+def _type_name(kind: Any) -> str:
+    return kind.__name__ if get_origin(kind) is None and hasattr(kind, "__name__") else str(kind)

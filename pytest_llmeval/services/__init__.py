@@ -23,7 +23,6 @@ if TYPE_CHECKING:
         stopwatch,
         together,
     )
-    from pytest_llmeval.services._fetching import fetch_content, is_fetched
     from pytest_llmeval.services._git import GitError, run_git
     from pytest_llmeval.services._http import Exchange, NoReplyError, Reply
     from pytest_llmeval.services._machine import (
@@ -84,10 +83,6 @@ _HOMES = {
         "running_loop",
         "stopwatch",
         "together",
-    ),
-    "_fetching": (
-        "fetch_content",
-        "is_fetched",
     ),
     "_http": (
         "Exchange",

@@ -19,7 +19,8 @@ from pytest_llmeval.core import (
     type_by_ending,
 )
 from pytest_llmeval.data import MediaFolder, check_regular
-from pytest_llmeval.services import fetch_content, is_fetched, redacted_url
+from pytest_llmeval.services import redacted_url
+from pytest_llmeval.suites._fetching import fetch_content, is_fetched
 from pytest_llmeval.suites._reading import SuiteReading
 
 _FILE: Final = "file"

@@ -4,6 +4,7 @@ import json
 import re
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from textwrap import wrap
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args, get_origin
 
 from pydantic import TypeAdapter, ValidationError
 
-from pytest_llmeval.cli import CommandResult, open_suite, registering_conftest
+from pytest_llmeval.cli import CommandResult, open_suite
 from pytest_llmeval.core import (
     EvaluatorError,
     Fault,
@@ -451,7 +452,7 @@ def _validate(options: Namespace) -> CommandResult:
             continue
         faults, suite = _faults(path)
         unknown = {match[1]: each for each in faults if (match := _UNKNOWN.match(each.message)) is not None}
-        if unknown and (conftest := registering_conftest(path)) is not None:  # which this command does not run
+        if unknown and (conftest := _registering_conftest(path)) is not None:  # which this command does not run
             faults = [each for each in faults if _UNKNOWN.match(each.message) is None]
             lines.append(f"{path}: left to pytest, for what {conftest.name} registers: {', '.join(unknown)}")
         remarks = [f"{path}: {each}" for each in _remarks(suite)] if suite is not None else []
@@ -552,3 +553,17 @@ def never_decided(gates: Sequence[ChangeGate], units: Callable[[str | None], int
         units: Returns the number of clusters by a label, or of cases for ``None``.
     """
     yield from (f"{gate}: {why}" for gate in gates if (why := gate.never_decides(units)))
+
+
+_REGISTERS: Final = "pytest_llmeval_register"
+"""The hook by which a conftest.py registers evaluators, sources and checks."""
+
+
+def _registering_conftest(path: Path) -> Path | None:
+    """Return the nearest conftest.py above a suite file that registers something; ``None`` if none does."""
+    for folder in path.resolve().parents:
+        conftest = folder / "conftest.py"
+        with suppress(OSError):
+            if _REGISTERS in conftest.read_text(encoding="utf-8", errors="replace"):
+                return conftest
+    return None

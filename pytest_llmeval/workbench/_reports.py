@@ -22,19 +22,17 @@ from pytest_llmeval.data import display_path
 from pytest_llmeval.reports import (
     CaseReport,
     Changes,
-    ListedRun,
     PageRun,
     RunReport,
     SuiteReport,
     begin_media_of,
-    list_report,
     read_report,
-    to_index,
     to_page,
 )
 from pytest_llmeval.run import with_past
 from pytest_llmeval.suites import SuiteKey
 from pytest_llmeval.workbench._report_pair import ReportPair, paired_scores, remeasured, report_changes
+from pytest_llmeval.workbench._site import ListedRun, list_report, to_index
 
 
 def read_suites(report: str) -> list[SuiteReport]:

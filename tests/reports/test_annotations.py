@@ -5,8 +5,8 @@ from typing import Any
 from msgspec import convert
 from pages import case, report, suite
 
+from pytest_llmeval.plugin._annotations import annotation_lines
 from pytest_llmeval.reports import RunReport
-from pytest_llmeval.reports._annotations import annotation_lines
 from pytest_llmeval.reports._json import completed
 
 

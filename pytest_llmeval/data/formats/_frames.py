@@ -4,7 +4,7 @@ import csv
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, is_dataclass, replace
+from dataclasses import dataclass, field, is_dataclass
 from dataclasses import fields as dataclass_fields
 from itertools import islice
 from pathlib import Path
@@ -18,17 +18,14 @@ from pytest_llmeval.core import (
     Case,
     Expected_co,
     Fault,
-    HeldObject,
     Input_co,
     LlmevalError,
     MissingExtraError,
-    are_equal,
     form_of,
     is_typed,
     needing,
     normalized,
 )
-from pytest_llmeval.data.files._validation import typed
 from pytest_llmeval.data.formats._base import PARTS, CaseFile, ColumnMap, FileSource, RowShare, case_id
 from pytest_llmeval.data.formats._rows import DataRow, add_rows, is_blank
 
@@ -46,7 +43,6 @@ _FORMATS: Final = {
     ".pq": "arrow",
     ".arrow": "arrow",
 }
-_TYPED: Final = ("input", "expected", "prediction")
 
 _EXPECTED: Final = "a data frame, an Arrow table, a dataset, or an iterable of objects"
 _ROWS_AT_ONCE: Final = 2_000
@@ -413,47 +409,6 @@ def _fields_of(kind: Any) -> Iterable[str]:
     return get_type_hints(kind) if is_typeddict(kind) else ()
 
 
-def typed_faults(case: Case, types: Mapping[str, Any]) -> tuple[Case, list[tuple[str, str]]]:
-    """Return a case whose parts are as their types have them, and part and message of what does not fit."""
-    faults: list[tuple[str, str]] = []
-    fitting: dict[str, HeldObject] = {}
-    for part in _TYPED:
-        value = getattr(case, part)
-        value = {} if value is None and part == "input" else value  # a row without any of its columns
-        absent = value is MISSING or (part == "expected" and value is None)
-        if part not in types or absent:
-            continue
-        try:
-            fitting[part] = _held_object(types[part], case.object_of(part), value)
-        except LlmevalError as error:
-            faults.append((part, f"{error}, expected {_type_name(types[part])}"))
-    forms: dict[str, Any] = {part: held.form for part, held in fitting.items()}
-    return replace(case, **forms, objects={**case.objects, **fitting}) if fitting else case, faults
-
-
-def _held_object(kind: Any, value: Any, form: Any) -> HeldObject:
-    """Return an object of a declared type: the one at hand, or what its data makes, with the fields that the data has.
-
-    Raises:
-        LlmevalError: The data does not fit.
-    """
-    if isinstance(kind, type) and get_origin(kind) is None and not is_typeddict(kind) and isinstance(value, kind):
-        return HeldObject(form, value)
-    try:
-        built = typed(kind, value)
-    except LlmevalError:
-        if value is form:
-            raise
-        built = typed(kind, form)
-    if type(built) is type(value) and are_equal(built, value):
-        return HeldObject(form, value)
-    return HeldObject(form_of(built, only_set=True), built)
-
-
 def _is_type(selection: Any) -> bool:
     """Return whether what feeds a part is a type, such as a model or ``dict[int, str]``."""
     return isinstance(selection, type) or is_typeddict(selection) or get_origin(selection) is not None
-
-
-def _type_name(kind: Any) -> str:
-    return kind.__name__ if get_origin(kind) is None and hasattr(kind, "__name__") else str(kind)

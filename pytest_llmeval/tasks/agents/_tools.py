@@ -1,10 +1,11 @@
 """Evaluator ``tools``: tool calls and trajectories compared with the expected ones."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
 from importlib.util import find_spec
+from itertools import groupby
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -22,7 +23,6 @@ from pytest_llmeval.core import (
     Reads,
     ReportTable,
     Sums,
-    joined_lines,
 )
 from pytest_llmeval.evaluators import (
     MissingTraceError,
@@ -264,8 +264,8 @@ class Tools(Evaluator):
 
     def _lines(self, expected: Sequence[ToolCall], calls: Sequence[ToolCall], pairing: CallPairing) -> list[str]:
         """Say which calls have no partner, which are out of order, and which arguments differ."""
-        lines = [*joined_lines(f"missing call: {call}" for call in pairing.missing)]
-        lines += joined_lines(call.placed(f"extra call: {call}") for call in pairing.extra)
+        lines = [*_joined_lines(f"missing call: {call}" for call in pairing.missing)]
+        lines += _joined_lines(call.placed(f"extra call: {call}") for call in pairing.extra)
         names = [call.name for call in expected], [call.name for call in calls]
         if not pairing.missing and not pairing.extra and not follows(*names, self.order):
             lines.append(f"order: found {', '.join(names[1])}, expected {', '.join(names[0])}")
@@ -332,3 +332,14 @@ def _compared(
         "arguments.stated": pairing.stated,
         "arguments.agreeing": pairing.agreeing,
     }
+
+
+def _joined_lines(lines: Iterable[str]) -> Iterator[str]:
+    """Yield lines, equal ones that follow each other as one.
+
+    >>> list(_joined_lines(["check()", "check()", "book()", "check()"]))
+    ['check() (x 2)', 'book()', 'check()']
+    """
+    for line, equal in groupby(lines):
+        times = sum(1 for _ in equal)
+        yield f"{line} (x {times})" if times > 1 else line

@@ -9,7 +9,8 @@ from itertools import compress
 from typing import Any, Final, NamedTuple
 
 from pytest_llmeval.core import FloatArray
-from pytest_llmeval.evaluators import ReplyData, describe_found, read_reply
+from pytest_llmeval.evaluators import describe_found
+from pytest_llmeval.tasks._replies import ReplyData, read_reply
 from pytest_llmeval.tasks.emotion_cause._pairs import (
     CANDIDATES,
     ID,

@@ -11,8 +11,9 @@ from functools import cache
 from typing import Any, Final
 
 from pytest_llmeval.core import Missing, PredictionError, printable, suggest
-from pytest_llmeval.evaluators import ReplyData, as_text, describe_found, read_reply
+from pytest_llmeval.evaluators import as_text, describe_found
 from pytest_llmeval.judges import JudgeRequest, Message, object_schema
+from pytest_llmeval.tasks._replies import ReplyData, read_reply
 
 VERDICTS: Final = ("Supported", "Refuted", "Not Enough Evidence")
 """The labels, as `taxonomies/verdicts.yaml` has them."""

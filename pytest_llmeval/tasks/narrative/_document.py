@@ -9,7 +9,8 @@ from typing import Any, TypeAlias
 
 from pytest_llmeval.core import listed as list_items
 from pytest_llmeval.data import render_path
-from pytest_llmeval.evaluators import describe_found, harmonic_mean, read_reply, spoken_answer
+from pytest_llmeval.evaluators import describe_found, harmonic_mean, spoken_answer
+from pytest_llmeval.tasks._replies import read_reply
 
 Span: TypeAlias = tuple[int, int]
 """A half-open interval ``[start, end)`` of characters; nothing is assumed of the order of its ends."""

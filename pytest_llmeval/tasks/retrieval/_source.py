@@ -29,7 +29,8 @@ from pytest_llmeval.data import (
     render_path,
     wrong_values,
 )
-from pytest_llmeval.evaluators import describe_found, read_reply
+from pytest_llmeval.evaluators import describe_found
+from pytest_llmeval.tasks._replies import read_reply
 
 By: TypeAlias = Literal["id", "text"]
 

@@ -1,6 +1,7 @@
 """The answers of a report as people review them: each once, with what a label of it would teach."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace as dc_replace
 from pathlib import Path
@@ -20,7 +21,6 @@ from pytest_llmeval.core import (
     counted,
     described_media,
     grouped,
-    is_cut,
     is_media,
     media_in,
     media_line,
@@ -257,7 +257,7 @@ def review_items(suites: Sequence[SuiteReport], evaluator: str | None = None) ->
                     systems=tuple(filter(None, [suite.variant])),
                     labels=tuple(f"{name}={value}" for name, value in sorted(case.labels.items())),
                 )
-                if any(map(is_cut, (item.question, item.answer, item.reference))):
+                if any(map(_is_cut, (item.question, item.answer, item.reference))):
                     cut.add(item.prints)
                 else:
                     by_prints[item.prints] = _joined(by_prints.get(item.prints), item)
@@ -462,3 +462,15 @@ def _unjudged(name: str, path: Path, variant: str, cases: Iterable[Case]) -> Sui
             for each in answered
         ],
     )
+
+
+_COUNT_OF_REMAINDER = re.compile(r"\.\.\. \([\d,]+ more characters?\)\Z")
+
+
+def _is_cut(text: str) -> bool:
+    """Return whether `excerpt` has shortened a text and counted what is left out.
+
+    >>> _is_cut(excerpt("abcdef", 4, count=True)), _is_cut("abcdef")
+    (True, False)
+    """
+    return _COUNT_OF_REMAINDER.search(text) is not None

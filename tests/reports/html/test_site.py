@@ -9,7 +9,7 @@ from pages import Browser, case, report, suite
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.core import SuiteError
-from pytest_llmeval.reports import list_report
+from pytest_llmeval.workbench._site import list_report
 
 HOSTILE = "<script>window.harmed = true</script>"
 

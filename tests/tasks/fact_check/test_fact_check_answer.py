@@ -6,8 +6,8 @@ import pytest
 
 from pytest_llmeval import MISSING
 from pytest_llmeval.data import load_taxonomy
-from pytest_llmeval.evaluators import ReplyData, read_reply
-from pytest_llmeval.evaluators import _replies as replies
+from pytest_llmeval.tasks import _replies as replies
+from pytest_llmeval.tasks._replies import ReplyData, read_reply
 from pytest_llmeval.tasks.fact_check._target import (
     NOT_ENOUGH,
     VERDICTS,

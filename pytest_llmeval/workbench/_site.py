@@ -9,9 +9,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from pytest_llmeval.core import Fault, MetricValue, SuiteError, number
-from pytest_llmeval.reports._form import RunReport, SuiteReport
-from pytest_llmeval.reports._json import SCHEMA_VERSION
-from pytest_llmeval.reports.html._page import rendered_page
+from pytest_llmeval.reports import SCHEMA_VERSION, RunReport, SuiteReport, rendered_page
 
 _WIDTH, _HEIGHT, _MARGIN = 640, 96, 6
 _UNREAD = frozenset({"cases", "tables", "groups", "worst", "error_buckets", "usage", "money", "changes"})

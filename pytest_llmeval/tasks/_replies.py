@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from pytest_llmeval.evaluators._answers import spoken_answer
+from pytest_llmeval.evaluators import spoken_answer
 
 _OBJECTS = re.compile(r'\{(?=\s*+"(?:[^"\\]|\\.)*+"\s*+:)|\[(?=\s*+\{)', re.DOTALL)
 """Beginning of an object, or of a list of objects; other brackets in prose do not match."""

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from pytest_llmeval._version import __version__
 from pytest_llmeval.core import MediaError, quotation, size_text
-from pytest_llmeval.services._secrets import address_fault, redacted_url
+from pytest_llmeval.services import address_fault, redacted_url
 
 _MOST_REDIRECTS: Final = 3
 _SECONDS: Final = 30.0

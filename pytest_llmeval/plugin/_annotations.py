@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 from typing import Final, NamedTuple
 
 from pytest_llmeval.core import BAD, counted
-from pytest_llmeval.reports._form import RunReport
+from pytest_llmeval.reports import RunReport
 
 MOST: Final = 10
 """GitHub shows as many errors of a step."""
