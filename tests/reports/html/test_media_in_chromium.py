@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from pages import Browser, case, head_of, page_run, report, suite
-from pictures import PDF, SVG, in_memory, png
+from pictures import PDF, SVG, WAV, in_memory, png
 
 from pytest_llmeval import Media
 from pytest_llmeval.core import form_of, media_line
@@ -78,3 +78,19 @@ def test_lists_say_what_a_picture_is_and_the_answer_of_the_run_before_is_drawn(
     browser.until("document.querySelectorAll('canvas[data-drawn]').length === 5")
     assert browser.texts("pre") == []
     assert browser.texts(".medium p")[:2] == [media_line(now), media_line(before)]
+
+
+def test_a_sound_plays_and_stops_and_a_broken_one_has_no_button(browser: Browser, tmp_path: Path) -> None:
+    sound = form_of(Media.from_audio([0.1] * 80_000, 8000))
+    broken = form_of(Media(data=WAV[:40], type="audio/wav"))
+    path = tmp_path / "page.html"
+    page = to_page([page_run("", report(suite([case("a", "failed", input=broken, prediction=sound)])))])
+    path.write_text(page.html, encoding="utf-8")
+    browser.open(path, "view=cases&case=0/a")
+    browser.until("document.querySelectorAll('.medium button').length === 2")
+    browser.run("document.querySelectorAll('.medium button')[0].click()")
+    browser.until("document.querySelectorAll('.medium button').length === 1")
+    for label in ("Stop", "Play"):
+        browser.find(".medium button").click()
+        browser.until(f"document.querySelector('.medium button').textContent === '{label}'")
+    assert [text for text in browser.complaints() if "Content Security Policy" in text] == []

@@ -59,7 +59,7 @@ def test_notes_have_the_modes_that_count_now_in_any_order_of_the_lines() -> None
         ]
     assert book.texts == {"refund window": "A wrong number of days"}
     assert [has for each, has in book.labelled("window") if each.answer == "a1"] == [True]
-    with pytest.raises(LlmevalError, match="failure mode 'windo', expected one of days, refund window, rude"):
+    with pytest.raises(LlmevalError, match="unknown failure mode windo, expected one of days, refund window, rude"):
         book.name_of("windo")
 
 

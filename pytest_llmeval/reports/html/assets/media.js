@@ -55,7 +55,7 @@ function drawMedium(form) {
     "div",
     { class: "medium" },
     isPicture(form) ? drawPictures([form], line) : null,
-    piece && form.media.startsWith("audio/") ? h("button", { type: "button", click: () => play(piece) }, t("Play")) : null,
+    piece && form.media.startsWith("audio/") ? drawPlayer(piece) : null,
     h("p", { class: "quiet" }, href ? h("a", { href }, line) : line),
   );
 }
@@ -84,11 +84,32 @@ function drawPictureDifference(expected, answer) {
   return one.width === other.width && one.height === other.height ? drawPictures([one, other], t("Difference")) : null;
 }
 
-/** @param {string} piece A sound. */
-async function play(piece) {
-  const player = new AudioContext();
-  const source = player.createBufferSource();
-  source.buffer = await player.decodeAudioData(bytesOf(piece).buffer);
-  source.connect(player.destination);
-  source.start();
+/** @param {string} piece A sound. @returns {Element} A button that plays it, and stops it while it plays. */
+function drawPlayer(piece) {
+  /** @type {AudioBufferSourceNode|null} */
+  let sound = null;
+  const toggle = async () => {
+    if (sound) return sound.stop();
+    const player = new AudioContext();
+    const source = player.createBufferSource();
+    button.disabled = true;
+    try {
+      source.buffer = await player.decodeAudioData(bytesOf(piece).buffer);
+    } catch {
+      button.remove(); // it is no sound, or one that this browser does not play; its line stays
+      return player.close();
+    }
+    source.connect(player.destination);
+    source.addEventListener("ended", () => {
+      sound = null;
+      button.textContent = t("Play");
+      player.close();
+    });
+    source.start();
+    sound = source;
+    button.disabled = false;
+    button.textContent = t("Stop");
+  };
+  const button = h("button", { type: "button", click: toggle }, t("Play"));
+  return button;
 }

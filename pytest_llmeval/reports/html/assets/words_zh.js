@@ -25,6 +25,7 @@ const inChinese = {
   "Details": "细节",
   "Difference": "差异",
   "Play": "播放",
+  "Stop": "停止",
   "Error analysis": "错误分析",
   "Expected": "期望答案",
   "Do not merge": "不要合并",
