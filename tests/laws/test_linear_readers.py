@@ -40,7 +40,7 @@ NAMES = {
     *("_outcome", "absent", "address", "annotator", "approved", "argument", "arguments", "assertion", "base"),
     *("before", "canonical", "case", "case_id", "cluster_by", "column", "crashitem"),
     *("character", "characters", "checkout", "code", "commit", "component", "criteria", "digest", "digits"),
-    *("display_path", "emotion", "evaluator", "event", "expected", "extra", "family", "fault", "field", "file"),
+    *("display_path", "evaluator", "event", "expected", "extra", "family", "fault", "field", "file"),
     *("finding", "flag", "folder", "format_name", "gold", "group", "header", "identifier", "ids", "indent"),
     *("key", "kind", "label", "language", "left", "location", "lower"),
     *("mark", "method", "metric", "mode", "model", "module", "name", "names", "needed_by", "nodeid", "noun"),

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import Case, ErrorBucket, EvaluatorError, get_evaluator, score, score_stream
-from pytest_llmeval.core import ConfusionMatrix, JudgeError, NoJudgeError, metric_names
+from pytest_llmeval.core import ConfusionMatrix, JudgeError, NoJudgeError
 from pytest_llmeval.judges import FLAGS, Verdict, get_mode
 from pytest_llmeval.numbers import summarize
 from pytest_llmeval.numbers._table import CaseRecord
@@ -283,7 +283,7 @@ def test_scores_of_a_suite_follow_their_definitions() -> None:
 def test_tables_show_scores_by_gold_verdict_and_the_confusion_matrix() -> None:
     evaluator = FactCheck(explanation="omit")
     by_verdict, matrix = evaluator.tables()
-    assert list(metric_names(by_verdict)) == ["verdict_accuracy[verdict]", "evidence_f1[verdict]"]
+    assert list(by_verdict.metric_names()) == ["verdict_accuracy[verdict]", "evidence_f1[verdict]"]
     assert isinstance(matrix, ConfusionMatrix)
     counts = [evaluator.measure(each).counts for each in answers()]
     cells = [("Refuted", "Refuted"), ("Refuted", "Supported"), ("Refuted", "(other)"), ("Supported", "Supported")]
