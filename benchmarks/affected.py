@@ -218,9 +218,14 @@ def instructions(command: list[str]) -> int:
     return int(done.stderr.rpartition("Collected : ")[2].split()[0])
 
 
+def cheap_suite(cases: int) -> str:
+    rows = [{"id": f"c{number}", "input": f"i{number}", "expected": f"i{number}"} for number in range(cases)]
+    return json.dumps({"evaluators": [{"text": {"metrics": ["exact_match"]}}], "target": "app:answer", "cases": rows})
+
+
 def recording() -> None:
-    """Print what the record of uses adds to a run of cheap cases, in instructions."""
-    counts: dict[bool, list[int]] = {}
+    """Print what the record of uses adds to a run of cheap cases, in instructions; a first run keeps bytecode."""
+    counts: dict[tuple[bool, int], int] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "app.py").write_text("def answer(value):\n    return value\n", encoding="utf-8")
@@ -228,23 +233,20 @@ def recording() -> None:
         (folder / "unwatched.py").write_text(UNWATCHED, encoding="utf-8")
         command = pytest_command(folder, "--llmeval", "--llmeval-affected", f"--rootdir={folder}")
         command[1:3] = ["-c", f"import sys; sys.path.insert(0, {name!r}); import pytest; sys.exit(pytest.main())"]
-        subprocess.run(command, env=clean_environment(), capture_output=True, check=False)  # which keeps bytecode
-        for watched in (True, False):
-            for cases in MEASURED:
-                rows = [
-                    {"id": f"c{number}", "input": f"i{number}", "expected": f"i{number}"} for number in range(cases)
-                ]
-                suite = {"evaluators": [{"text": {"metrics": ["exact_match"]}}], "target": "app:answer", "cases": rows}
-                (folder / "cheap.eval.json").write_text(json.dumps(suite), encoding="utf-8")
-                options = [] if watched else ["-p", "unwatched"]
-                counts.setdefault(watched, []).append(instructions([*command, *options]))
+        sides = {True: command, False: [*command, "-p", "unwatched"]}
+        for cases in MEASURED:
+            (folder / "cheap.eval.json").write_text(cheap_suite(cases), encoding="utf-8")
+            for watched, options in sides.items():
+                if cases == MEASURED[0]:
+                    subprocess.run(options, env=clean_environment(), capture_output=True, check=True)
+                counts[watched, cases] = instructions(options)
+    fewest, most = MEASURED
     without, whole = (
-        fewest + (most - fewest) / (MEASURED[1] - MEASURED[0]) * (ITEMS - MEASURED[0])
-        for fewest, most in (counts[False], counts[True])
+        counts[side, fewest] + (counts[side, most] - counts[side, fewest]) / (most - fewest) * (ITEMS - fewest)
+        for side in (False, True)
     )
-    print(
-        f"recording: {whole / without - 1:.1%} of the {without / 1e9:.1f} billion instructions of {ITEMS} cheap items"
-    )
+    added = whole / without - 1
+    print(f"recording: {added:.1%} of the {without / 1e9:.1f} billion instructions of {ITEMS} cheap items")
 
 
 def main() -> None:
