@@ -29,7 +29,8 @@ def run(folder: Path, *arguments: str) -> tuple[int, str]:
 
 def test_a_service_is_evaluated_as_its_function_is_and_a_refused_connection_is_named(tmp_path: Path) -> None:
     namespace: dict[str, object] = {}
-    exec(written("my_app.py"), namespace)
+    application = written("my_app.py").replace("from passages import PASSAGES\n", written("passages.py"))
+    exec(application, namespace)
     (tmp_path / "questions.csv").write_text(written("questions.csv"), encoding="utf-8")
     suite = yaml.safe_load(written("tests/evals/questions.eval.yaml").replace("on:", '"on":'))
     suite["source"]["path"] = "questions.csv"
