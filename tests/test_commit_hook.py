@@ -36,6 +36,6 @@ def test_names_that_a_conftest_registers_are_left_to_pytest(tmp_path: Path, caps
     conftest.write_text("import absent\n\ndef pytest_llmeval_register(registry): ...\n", encoding="utf-8")
     capsys.readouterr()
     assert main(["validate", str(path)]) == 0
-    assert capsys.readouterr().out == f"{path}: left to pytest, for what conftest.py registers: evaluator 'length'\n"
+    assert capsys.readouterr().out == f"{path}: left to pytest, for what conftest.py registers: evaluator length\n"
     path.write_text(SUITE.replace("f1", "f2"), encoding="utf-8")
     assert main(["validate", str(path)]) == 1

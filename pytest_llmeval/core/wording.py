@@ -157,7 +157,7 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
     >>> unknown_name("tokenizer", "word", ["auto", "words"])
     'unknown tokenizer word, did you mean words?'
     >>> unknown_name("key", "x y", ["cases", "checks", "gates", "mode", "parts", "stop", "suite"])
-    "unknown key 'x y', expected one of parts, cases, checks, gates, mode and 2 more"
+    "unknown key 'x y', expected one of cases, checks, gates, mode, parts and 2 more"
     """
     quoted = name if _PLAIN_NAME.fullmatch(name) else quotation(name, _LONGEST)
     options = sorted(known)
@@ -170,7 +170,7 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
 
     more = len(options) - _MOST_NEAR
     if more > 0:
-        options = sorted(options, key=likeness, reverse=True)[:_MOST_NEAR]
+        options = sorted(sorted(options, key=likeness, reverse=True)[:_MOST_NEAR])
     return f"unknown {kind} {quoted}, expected one of {', '.join(options)}" + (f" and {more} more" if more > 0 else "")
 
 

@@ -469,7 +469,7 @@ def _validate(options: Namespace) -> CommandResult:
     return CommandResult(1 if number else 0, {"suites": suites}, lines)
 
 
-_UNKNOWN: Final = re.compile(r"found ((?:evaluator|source|check) '[^']+'), expected one of")
+_UNKNOWN: Final = re.compile(r"unknown ((?:evaluator|source|check) (?:'[^']+'|[^\s,']+)), expected one of")
 """Faults of names that a conftest.py may register."""
 
 

@@ -14,7 +14,6 @@ from pytest_llmeval import Observation
 from pytest_llmeval.cli import main
 from pytest_llmeval.core import CaseRecord
 from pytest_llmeval.run import ShardOptions
-from pytest_llmeval.run import _finishing as finishing
 
 COUNT = 3
 REPORTS = ["report.json", str(Path("deep", "report.html")), "scores.csv"]
@@ -283,6 +282,6 @@ def test_an_interrupt_ends_a_command_in_a_line(
     def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(finishing, "finish_run", interrupted)
+    monkeypatch.setattr("pytest_llmeval.run.finish_run", interrupted)
     assert main(["merge", str(project / "parts")]) == 130
     assert capsys.readouterr().err == "interrupted\n"

@@ -127,7 +127,7 @@ def test_recordings_with_faults_cost_their_own_suite_only_and_are_left_alone(jud
     assert ran.code != 0
     assert ran.outcomes("good") == {"b": "passed"}
     assert "bad" not in ran.suites
-    assert "bad.eval.yaml: bad.judgements.jsonl:1:1  found no mode" in ran.text
+    assert "bad.eval.yaml: bad.judgements.jsonl:1:1  mode" in ran.text
     assert "bad.eval.yaml: bad.judgements.jsonl:2:1  found a merge conflict marker" in ran.text
     assert path.read_bytes() == before
     assert judged.asked() == {"b": 1}

@@ -20,17 +20,15 @@ def judge_client():
     return lambda request: "yes" if "right" in str(request.messages[-1]) else "no"
 """
 COUNTING = """
+import sys
 from pathlib import Path
-from pytest_llmeval.baselines import _files as files
 
-read = files.read_if_there
+def counted(event, arguments):
+    if event == "open" and Path(str(arguments[0])).name == "check.scores.json":
+        with Path("read.txt").open("a") as file:
+            print("check.scores.json", file=file)
 
-def counted(path, *args):
-    with Path("read.txt").open("a") as file:
-        print(path.name, file=file)
-    return read(path, *args)
-
-files.read_if_there = counted
+sys.addaudithook(counted)
 """
 MODE = {"mode": "default_binary"}
 COMMAND = "label answers with llmeval review REPORT.json --pick 40"

@@ -235,6 +235,6 @@ def test_data_of_another_evaluator_or_shape_are_refused() -> None:
 
 def test_an_evaluator_that_is_not_registered_is_given_to_the_reader() -> None:
     part = score(Ratio(), [Case("a", prediction=[1, 2])], partial=True)
-    with pytest.raises(EvaluatorError, match="found evaluator 'ratio'"):
+    with pytest.raises(EvaluatorError, match="unknown evaluator ratio"):
         PartialResult.from_json(part.to_json())
     assert PartialResult.from_json(part.to_json(), {"ratio": Ratio()}) == part

@@ -165,7 +165,7 @@ def test_every_fault_of_every_file_is_listed_and_the_exit_code_is_1(capsys: pyte
     code, lines, _ = validate(capsys, "bad.eval.yaml", "good.yaml", "absent.yaml")
     assert code == 1
     assert [line.partition("  ")[0] for line in (lines[0], lines[3])] == ["bad.eval.yaml:2:9", "bad.eval.yaml:3:17"]
-    assert "expected one of" in lines[0]
+    assert "unknown metric f2, did you mean f1?" in lines[0]
     source = TWO_FAULTS.splitlines()[1]
     assert lines[1:3] == [f"    | {source}", f"    | {' ' * 8}^"]
     del lines[4:6], lines[1:3]
