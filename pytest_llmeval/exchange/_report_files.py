@@ -200,8 +200,9 @@ def _export(options: Namespace) -> CommandResult:
 
 
 def _page(report: "RunReport") -> str:
-    from pytest_llmeval.reports import PageRun, to_page
+    from pytest_llmeval.reports import PageRun, begin_media_of, to_page
 
+    begin_media_of([report], Path.cwd())
     return to_page([PageRun("", report)]).html
 
 
