@@ -15,7 +15,7 @@ from pytest_llmeval.core import (
     number,
     number_beside,
 )
-from pytest_llmeval.judges import PROVIDERS, is_cascade, is_panel, replaced_jurors
+from pytest_llmeval.judges import PROVIDERS, PanelSpec
 from pytest_llmeval.numbers import TOLERANCE, USAGE, CaseMatching, RunPairing, Shift
 from pytest_llmeval.suites import SnapshotSettings, Tolerance
 
@@ -345,14 +345,14 @@ def _is_agreement(label: str, comparable: Comparable) -> bool:
 
 def _way_to_migrate(old: str, new: str) -> str:
     """Return the arguments of the command that measures a change of judge; nothing where it cannot measure it."""
-    if is_cascade(old) or is_cascade(new):
+    if PanelSpec.is_cascade(old) or PanelSpec.is_cascade(new):
         return ""
-    if is_panel(old) and is_panel(new):
-        replaced = replaced_jurors(old, new)
+    if PanelSpec.is_panel(old) and PanelSpec.is_panel(new):
+        replaced = PanelSpec.replaced_jurors(old, new)
         if len(replaced) > 1:
             return "--from JUROR --to PROVIDER:NAME (one juror at a time)"
         return "".join(f'--from "{juror}" --to {model}' for juror, model in replaced if _can_be_asked(model))
-    return f"--to {new}" if _can_be_asked(new) and not is_panel(old) else ""
+    return f"--to {new}" if _can_be_asked(new) and not PanelSpec.is_panel(old) else ""
 
 
 def _can_be_asked(model: str) -> bool:

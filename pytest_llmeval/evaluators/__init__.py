@@ -67,10 +67,6 @@ if TYPE_CHECKING:
         HumanLabels,
         LabelScale,
         PeopleScores,
-        is_labelled,
-        people_fault,
-        read_labels,
-        without_people,
     )
     from pytest_llmeval.evaluators.judge._judged_case import (
         CaseTexts,
@@ -197,10 +193,6 @@ _HOMES = {
         "OTHER_ANSWER",
         "PeopleScores",
         "SCALES",
-        "is_labelled",
-        "people_fault",
-        "read_labels",
-        "without_people",
     ),
     "judge._judged_case": (
         "CaseTexts",

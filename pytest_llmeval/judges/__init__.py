@@ -23,13 +23,7 @@ if TYPE_CHECKING:
         uncounted_media,
     )
     from pytest_llmeval.judges._coordination import Reservation
-    from pytest_llmeval.judges._deferral import (
-        DeferredRequest,
-        ReadReplies,
-        Requests,
-        list_requests,
-        read_result_file,
-    )
+    from pytest_llmeval.judges._deferral import DeferredRequest, ReadReplies, Requests, list_requests
     from pytest_llmeval.judges._evaluators import JudgedEvaluator
     from pytest_llmeval.judges._judges import OWN_JUDGE, JudgeAccess, OwnJudge, SuiteJudges, UserAccess
     from pytest_llmeval.judges._options import (
@@ -72,15 +66,7 @@ if TYPE_CHECKING:
         juror_lines,
     )
     from pytest_llmeval.judges._run_store import RunStore
-    from pytest_llmeval.judges._service import (
-        CallLimit,
-        JudgeService,
-        at_batch_rate,
-        cost_usd,
-        is_retired,
-        model_cost_usd,
-        price_of,
-    )
+    from pytest_llmeval.judges._service import CallLimit, JudgeService, cost_usd, is_retired, model_cost_usd, price_of
     from pytest_llmeval.judges._spec import (
         PROVIDERS,
         CascadeRule,
@@ -88,11 +74,8 @@ if TYPE_CHECKING:
         PanelSpec,
         Price,
         Reduce,
-        is_cascade,
-        is_panel,
         jurors_of,
         model_fault,
-        replaced_jurors,
         url_fault,
     )
     from pytest_llmeval.judges._stored_judgement import ReplyStore, StoredJudgement
@@ -173,7 +156,6 @@ _HOMES = {
         "ReadReplies",
         "Requests",
         "list_requests",
-        "read_result_file",
     ),
     "_evaluators": ("JudgedEvaluator",),
     "_judges": (
@@ -226,7 +208,6 @@ _HOMES = {
     "_service": (
         "CallLimit",
         "JudgeService",
-        "at_batch_rate",
         "cost_usd",
         "is_retired",
         "model_cost_usd",
@@ -239,11 +220,8 @@ _HOMES = {
         "PanelSpec",
         "Price",
         "Reduce",
-        "is_cascade",
-        "is_panel",
         "jurors_of",
         "model_fault",
-        "replaced_jurors",
         "url_fault",
     ),
     "_stored_judgement": (

@@ -26,7 +26,7 @@ from pytest_llmeval.judges._contract import (
     uncounted_media,
 )
 from pytest_llmeval.judges._panel import JurorQuestion
-from pytest_llmeval.judges._service import at_batch_rate, cost_usd
+from pytest_llmeval.judges._service import cost_usd
 from pytest_llmeval.judges._spec import Price
 from pytest_llmeval.judges._stored_judgement import StoredJudgement
 from pytest_llmeval.judges.clients._base import BatchFailure
@@ -183,6 +183,25 @@ class Requests(Database):
 
     def _file(self, provider: str) -> Path:
         return self.folder / f"{provider}.jsonl"
+
+    def read_results(self, path: Path) -> "ReadReplies":
+        """Read the result file of a provider, in any order, complete or not.
+
+        Args:
+            path: The file.
+
+        Raises:
+            OSError: It cannot be read.
+        """
+        read = ReadReplies()
+        from pytest_llmeval.judges.clients._http import LARGEST_REPLY, parse_body
+
+        with path.open("rb") as file:
+            # A longer piece holds no reply that a live call would take.
+            for number, piece in enumerate(iter(partial(file.readline, LARGEST_REPLY), b""), 1):
+                if piece.strip():
+                    _take_line(read, self, Fault(str(path), number, 1, "", ""), parse_body(piece))
+        return read
 
 
 def list_requests(path: Path, run: str, data: Mapping[str, Any]) -> "PendingVerdicts":
@@ -358,27 +377,6 @@ class ReadReplies(Struct):
     faults: list[Fault] = msgspec.field(default_factory=list)
 
 
-def read_result_file(requests: Requests, path: Path) -> ReadReplies:
-    """Read the result file of a provider, in any order, complete or not.
-
-    Args:
-        requests: What was asked; gets the replies.
-        path: The file.
-
-    Raises:
-        OSError: It cannot be read.
-    """
-    read = ReadReplies()
-    from pytest_llmeval.judges.clients._http import LARGEST_REPLY, parse_body
-
-    with path.open("rb") as file:
-        # A longer piece holds no reply that a live call would take.
-        for number, piece in enumerate(iter(partial(file.readline, LARGEST_REPLY), b""), 1):
-            if piece.strip():
-                _take_line(read, requests, Fault(str(path), number, 1, "", ""), parse_body(piece))
-    return read
-
-
 def _take_line(read: ReadReplies, requests: Requests, place: Fault, line: Any) -> None:
     """Store the reply in a line, and count what became of it."""
     name = line.get("custom_id", line.get("key")) if isinstance(line, Mapping) else None
@@ -422,5 +420,5 @@ def _reply_in(line: Mapping[str, Any], request: DeferredRequest) -> DeferredRepl
         probabilities = score_probabilities(dialect.tokens(body), request.expected_of)
         reply = replace(reply, probabilities=probabilities)
     reply = enveloped(JudgeRequest((), expected_of=request.expected_of), reply)
-    cost = cost_usd(at_batch_rate(request.price), reply.usage)
+    cost = cost_usd(request.price and request.price.of_batches, reply.usage)
     return DeferredReply(without(reply.text, secret_values()), reply.usage, reply.stopped, cost)

@@ -81,11 +81,6 @@ def cost_usd(price: Price | None, usage: Usage) -> float | None:
     return (price.input * usage.input_tokens + price.output * usage.output_tokens) / _MILLION
 
 
-def at_batch_rate(price: Price | None) -> Price | None:
-    """Return the price of deferred calls; ``None`` where that of live ones is unknown."""
-    return price and Price(price.input * price.batch, price.output * price.batch)
-
-
 def model_cost_usd(model: str, input_tokens: float, output_tokens: float) -> float | None:
     """Return the cost of tokens by the published price of a model; ``None`` without a price.
 

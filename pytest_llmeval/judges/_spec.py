@@ -51,6 +51,11 @@ class Price:
     output: float
     batch: float = 0.5
 
+    @property
+    def of_batches(self) -> "Price":
+        """The price of deferred calls."""
+        return Price(self.input * self.batch, self.output * self.batch)
+
     def __post_init__(self) -> None:
         prices = (("input", self.input), ("output", self.output))
         expected = "expected USD per million tokens, at least 0"
@@ -326,11 +331,6 @@ def cascade_model(models: Sequence[str], rule: CascadeRule) -> str:
     return f"{_CASCADE}{rule}): {', '.join(models)}"
 
 
-def is_cascade(model: str) -> bool:
-    """Return whether a model is a cascade; see `cascade_model`."""
-    return model.startswith(_CASCADE)
-
-
 _FEWEST = 2
 _PANEL = "panel ("
 _JURORS = "): "
@@ -375,6 +375,31 @@ class PanelSpec:
         """The number of verdicts that a question needs."""
         return self.min_judges or len(self.judges)
 
+    @staticmethod
+    def is_cascade(model: str) -> bool:
+        """Return whether a model is a cascade; see `cascade_model`."""
+        return model.startswith(_CASCADE)
+
+    @staticmethod
+    def is_panel(model: str) -> bool:
+        """Return whether a model is a panel; see `panel_model`."""
+        return model.startswith(_PANEL)
+
+    @staticmethod
+    def replaced_jurors(old: str, new: str) -> list[tuple[str, str]]:
+        """Return who left a panel and who took the place, unless more than that has changed; see `panel_model`.
+
+        >>> how = "panel (mean, 2 of 2): openai:a, "
+        >>> PanelSpec.replaced_jurors(how + "openai:a", how + "openai:b")
+        [('openai:a #2', 'openai:b')]
+        """
+        (how, _, before), (how_now, _, after) = (each.partition(_JURORS) for each in (old, new))
+        jurors, others = before.split(", "), after.split(", ")
+        if how != how_now or len(jurors) != len(others):
+            return []
+        named = zip(numbered(jurors), jurors, others, strict=True)
+        return [(name, now) for name, was, now in named if was != now]
+
 
 def numbered(names: "Sequence[str]") -> list[str]:
     """Return names of which each stands once.
@@ -407,25 +432,6 @@ def panel_model(models: "Sequence[str]", reduce: Reduce | None, least: int) -> s
     'panel (mean, 2 of 2): openai:a, openai:b'
     """
     return f"{_PANEL}{reduce or 'majority or mean'}, {least} of {len(models)}{_JURORS}{', '.join(models)}"
-
-
-def is_panel(model: str) -> bool:
-    """Return whether a model is a panel; see `panel_model`."""
-    return model.startswith(_PANEL)
-
-
-def replaced_jurors(old: str, new: str) -> list[tuple[str, str]]:
-    """Return who left a panel and who took the place, unless more than that has changed; see `panel_model`.
-
-    >>> replaced_jurors("panel (mean, 2 of 2): openai:a, openai:a", "panel (mean, 2 of 2): openai:a, openai:b")
-    [('openai:a #2', 'openai:b')]
-    """
-    (how, _, before), (how_now, _, after) = (each.partition(_JURORS) for each in (old, new))
-    jurors, others = before.split(", "), after.split(", ")
-    if how != how_now or len(jurors) != len(others):
-        return []
-    named = zip(numbered(jurors), jurors, others, strict=True)
-    return [(name, now) for name, was, now in named if was != now]
 
 
 def jurors_of(spec: "JudgeSpec | PanelSpec") -> tuple[JudgeSpec, ...]:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
         gate_verdicts,
         past_limits,
     )
-    from pytest_llmeval.reports._headline import Headline, approved_cases, headline_of
+    from pytest_llmeval.reports._headline import Headline, headline_of
     from pytest_llmeval.reports._json import (
         SCHEMA_VERSION,
         published,
@@ -80,7 +80,6 @@ if TYPE_CHECKING:
 _HOMES = {
     "_headline": (
         "Headline",
-        "approved_cases",
         "headline_of",
     ),
     "_failures": (

@@ -774,3 +774,7 @@ class RunReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
     def money(self) -> Money | None:
         """Cost and savings of all suites; ``None`` without calls."""
         return total_money(each.money for each in self.suites)
+
+    def approved_cases(self) -> list[dict[str, CaseReport]]:
+        """Return the approved cases of each suite by id, as far as the report has them."""
+        return [{case.id: case for case in suite.changes.cases} if suite.changes else {} for suite in self.suites]

@@ -115,11 +115,6 @@ def _worst_first(
     return sorted(cases, key=rank)
 
 
-def approved_cases(run: RunReport) -> list[dict[str, CaseReport]]:
-    """Return the approved cases of each suite by id, as far as the report has them."""
-    return [{case.id: case for case in suite.changes.cases} if suite.changes else {} for suite in run.suites]
-
-
 def fallen_cases(suite: SuiteReport, before: Mapping[str, CaseReport], metric: str) -> list[CaseReport]:
     """Return the cases whose score of a metric got worse since an earlier run, the largest fall first."""
     sign = -1 if metric in suite.lower_is_better else 1

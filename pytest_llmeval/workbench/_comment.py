@@ -26,7 +26,6 @@ from pytest_llmeval.reports import (
     RunReport,
     SuiteReport,
     affected_text,
-    approved_cases,
     cause_of,
     count_text,
     fall_reason,
@@ -413,7 +412,7 @@ def _past_limits(run: RunReport) -> list[str]:
 
 def _before(run: RunReport, earlier: _Earlier) -> list[Mapping[str, CaseReport]]:
     """Return the cases of each suite in the baseline, else the approved ones, by id."""
-    return [earlier.get(id(suite)) or own for suite, own in zip(run.suites, approved_cases(run), strict=True)]
+    return [earlier.get(id(suite)) or own for suite, own in zip(run.suites, run.approved_cases(), strict=True)]
 
 
 def _heading(run: RunReport, changes: ReportComparison | None, headline: Headline | None) -> str:

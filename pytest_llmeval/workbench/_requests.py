@@ -17,9 +17,7 @@ from pytest_llmeval.judges import (
     ReadReplies,
     Requests,
     Usage,
-    at_batch_rate,
     cost_usd,
-    read_result_file,
 )
 from pytest_llmeval.workbench._console import table_lines
 
@@ -64,7 +62,7 @@ def _read_replies(options: Namespace) -> CommandResult:
     with _opened(options) as requests:
         for path in options.files:
             try:
-                read = read_result_file(requests, path)
+                read = requests.read_results(path)
             except OSError as error:
                 faults.append(Fault(str(path), 0, 0, "", f"cannot be read: {error.strerror}"))
                 continue
@@ -121,7 +119,8 @@ def _show_requests(options: Namespace) -> CommandResult:
 def _sums(requests: Sequence[DeferredRequest]) -> dict[str, Any]:
     """Return the sums of a model's requests; the cost, at the batch rate, has no tokens of replies without a limit."""
     costs = [
-        cost_usd(at_batch_rate(each.price), Usage(each.sent_tokens, each.written_tokens or 0)) for each in requests
+        cost_usd(each.price and each.price.of_batches, Usage(each.sent_tokens, each.written_tokens or 0))
+        for each in requests
     ]
     known = [cost for cost in costs if cost is not None]
     return {

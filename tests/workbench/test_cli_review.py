@@ -13,7 +13,7 @@ import pytest
 from pages import answered, labels_of, lines, suites_of
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.evaluators import read_labels
+from pytest_llmeval.evaluators import HumanLabel
 from pytest_llmeval.workbench.reviews._items import Review, review_of
 
 
@@ -108,7 +108,7 @@ def test_a_served_review_keeps_labels_until_it_is_stopped(found: Review, here: P
         process.send_signal(signal.SIGINT)
         assert process.stdout.read() == "stopped; mine.jsonl has 1 label\n"
         assert process.wait() == 0
-    assert read_labels([(here / "mine.jsonl", "")]) == [found.label(0, "ana", "yes")]
+    assert HumanLabel.read_all([(here / "mine.jsonl", "")]) == [found.label(0, "ana", "yes")]
 
 
 def test_serving_does_not_start_on_a_file_with_faults(

@@ -29,11 +29,8 @@ from pytest_llmeval.evaluators.judge._human_labels import (
     corrected_basis,
     corrected_mean,
     excess_counts,
-    is_labelled,
     missing_counts,
-    people_fault,
     weight_counts,
-    without_people,
 )
 from pytest_llmeval.evaluators.judge._judged_case import (
     GRADES_OF_FIELDS,
@@ -330,9 +327,9 @@ class Judge(JudgedEvaluator):
             EvaluatorError: Mode ``auto`` does not know the question type of the case, or the ground truth is of the
                 wrong form.
         """
-        labelled = case.expected if self.corrected and is_labelled(case.expected) else None
+        labelled = case.expected if self.corrected and PeopleScores.are_in(case.expected) else None
         if labelled is not None:
-            case = without_people(case)
+            case = PeopleScores.removed_from(case)
         name = self._name
         try:
             if name == "auto":
@@ -362,7 +359,7 @@ class Judge(JudgedEvaluator):
         if mode is not None and texts.absent is None:
             question = Question(mode, texts.by_field, language)
         judged = JudgedCase(name, mode, texts, question, self.unanswerable == "original")
-        if labelled is not None and (fault := people_fault(labelled, judged.scale)):
+        if labelled is not None and (fault := PeopleScores.fault(labelled, judged.scale)):
             raise EvaluatorError(fault)
         return judged
 

@@ -77,6 +77,33 @@ class HumanLabel(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=
         """Return the line of a file; equal labels give equal lines."""
         return f"{json.dumps(to_builtins(self), ensure_ascii=False)}\n"
 
+    @classmethod
+    def read_all(cls, paths: Iterable[tuple[Path, str]]) -> "list[HumanLabel]":
+        """Read files of labels; where a person labelled an answer of a review twice, the last line counts.
+
+        Args:
+            paths: The files, each with its name in errors.
+
+        Raises:
+            SuiteError: Some cannot be read, or a line is no label; all faults are listed.
+        """
+        labels: dict[Any, HumanLabel] = {}
+        faults: list[Fault] = []
+        for path, display_path in paths:
+            log = FaultLog(display_path)
+            for line, row in read_jsonl(path, display_path, faults):
+                try:
+                    label = _label(row)
+                except ValueError as error:
+                    log.add(line, 1, "", str(error))
+                else:
+                    labels.pop(label.subject, None)
+                    labels[label.subject] = label
+            faults += log.listed()
+        if faults:
+            raise SuiteError(faults)
+        return list(labels.values())
+
 
 def share_of(scale: LabelScale, label: str | int) -> float:
     """Return a label as a number from 0 (worst) to 1.
@@ -86,33 +113,6 @@ def share_of(scale: LabelScale, label: str | int) -> float:
     """
     labels = SCALES[scale]
     return labels.index(label) / (len(labels) - 1)
-
-
-def read_labels(paths: Iterable[tuple[Path, str]]) -> list[HumanLabel]:
-    """Read files of labels; where a person labelled an answer of a review twice, the last line counts.
-
-    Args:
-        paths: The files, each with its name in errors.
-
-    Raises:
-        SuiteError: Some cannot be read, or a line is no label; all faults are listed.
-    """
-    labels: dict[Any, HumanLabel] = {}
-    faults: list[Fault] = []
-    for path, display_path in paths:
-        log = FaultLog(display_path)
-        for line, row in read_jsonl(path, display_path, faults):
-            try:
-                label = _label(row)
-            except ValueError as error:
-                log.add(line, 1, "", str(error))
-            else:
-                labels.pop(label.subject, None)
-                labels[label.subject] = label
-        faults += log.listed()
-    if faults:
-        raise SuiteError(faults)
-    return list(labels.values())
 
 
 def _label(row: Any) -> HumanLabel:
@@ -155,40 +155,19 @@ _PRINT = re.compile(r"sha256:[0-9a-f]{32}")
 _ROUNDING = 1e-9
 
 
-def is_labelled(expected: Any) -> bool:
-    """Return whether ground truth is ``{reference, human}``, perhaps with the ``scored_answer`` that people scored."""
-    return isinstance(expected, Mapping) and {"human"} <= set(expected) <= _KEYS
-
-
 def is_stale(expected: Any, answer: Any) -> bool:
     """Return whether labels are of another answer than this; those that name none are taken for it."""
-    if not is_labelled(expected) or expected.get(_ANSWER) is None:
+    if not PeopleScores.are_in(expected) or expected.get(_ANSWER) is None:
         return False
     named = expected[_ANSWER]
     is_print = isinstance(named, str) and _PRINT.fullmatch(named) is not None
     return answer_print(answer) != (named if is_print else answer_print(named))
 
 
-def without_people(case: Case) -> Case:
-    """Return the case as evaluator ``judge`` has it."""
-    return replace(case, expected=case.expected.get("reference")) if isinstance(case.expected, Mapping) else case
-
-
 def people_of(expected: Mapping[str, Any]) -> Sequence[Any]:
     """Return the scores of all people; one score represents a list of it."""
     human = expected.get("human")
     return human if isinstance(human, list) else [human]
-
-
-def people_fault(expected: Mapping[str, Any], scale: tuple[float, float]) -> str | None:
-    """Say which score is not on the scale."""
-    low, high = scale
-    for score in people_of(expected):
-        if type(score) not in (int, float) or not low <= score <= high:
-            return (
-                f"human: found {describe_found(score)}, expected a number from {low:g} to {high:g}, or a list of them"
-            )
-    return None
 
 
 class PeopleScores(NamedTuple):
@@ -206,10 +185,30 @@ class PeopleScores(NamedTuple):
     bound: bool = False
     stale: float = 0.0
 
+    @staticmethod
+    def are_in(expected: Any) -> bool:
+        """Return whether ground truth is ``{reference, human}``, perhaps with the ``scored_answer`` of people."""
+        return isinstance(expected, Mapping) and {"human"} <= set(expected) <= _KEYS
+
+    @staticmethod
+    def removed_from(case: Case) -> Case:
+        """Return the case as evaluator ``judge`` has it."""
+        return replace(case, expected=case.expected.get("reference")) if isinstance(case.expected, Mapping) else case
+
+    @staticmethod
+    def fault(expected: Mapping[str, Any], scale: tuple[float, float]) -> str | None:
+        """Say which score is not on the scale."""
+        low, high = scale
+        for score in people_of(expected):
+            if type(score) not in (int, float) or not low <= score <= high:
+                expected_text = f"expected a number from {low:g} to {high:g}, or a list of them"
+                return f"human: found {describe_found(score)}, {expected_text}"
+        return None
+
     @classmethod
     def from_truth(cls, expected: Any, answer: Any) -> "PeopleScores":
         """Return the scores that ground truth has; they weigh as one case."""
-        if not is_labelled(expected):
+        if not PeopleScores.are_in(expected):
             return cls()
         if is_stale(expected, answer):
             return cls(stale=1.0)
@@ -245,7 +244,7 @@ class HumanLabels:
         Raises:
             SuiteError: One cannot be read, or has faults.
         """
-        return cls(read_labels((Path(each), each) for each in ([files] if isinstance(files, str) else files)))
+        return cls(HumanLabel.read_all((Path(each), each) for each in ([files] if isinstance(files, str) else files)))
 
     def matching(self, cases: Sequence[str], prints: ShownPrints) -> list[HumanLabel]:
         """Return the labels of an answer.

@@ -32,7 +32,6 @@ from pytest_llmeval.judges import (
     PanelQuestion,
     Usage,
     Verdict,
-    at_batch_rate,
     case_repeat,
     cost_usd,
     is_unsure,
@@ -375,7 +374,7 @@ class Planner:
             return judge.price
         if judge.price is not None:
             self._reasons["judges cost the rate of the batch interface: 'batch' of their price"] = None
-        return at_batch_rate(judge.price)
+        return judge.price and judge.price.of_batches
 
     @cached_property
     def _past(self) -> "_PastCalls":

@@ -35,10 +35,8 @@ from pytest_llmeval.evaluators import (
     Margins,
     PeopleScores,
     describe_found,
-    is_labelled,
     krippendorff_alpha,
     labels_worth,
-    people_fault,
     rate_counts,
     rates,
     ratio,
@@ -47,7 +45,6 @@ from pytest_llmeval.evaluators import (
     unit_moments,
     unseen_error,
     weighted_kappa,
-    without_people,
 )
 from pytest_llmeval.judges import Question, Verdict
 from pytest_llmeval.numbers import mid_p_interval, normal_quantile, wilson_interval
@@ -163,7 +160,7 @@ class JudgeAgreement(Judge):
 
     def _judged_case(self, case: Case) -> Case:
         """Return a case without the scores of people; where these are in files, its ground truth may be plain."""
-        return case if self.human and not is_labelled(case.expected) else without_people(case)
+        return case if self.human and not PeopleScores.are_in(case.expected) else PeopleScores.removed_from(case)
 
     def check(self, case: Case) -> Iterable[str]:
         """Yield what is wrong with the human scores, and what `Judge.check` finds."""
@@ -175,13 +172,13 @@ class JudgeAgreement(Judge):
     def _fault(self, case: Case) -> str | None:
         """Say what is wrong with the human scores of a case that can be judged."""
         expected = case.expected
-        if expected is None or (self.human and not is_labelled(expected)):
+        if expected is None or (self.human and not PeopleScores.are_in(expected)):
             return None
-        if not is_labelled(expected):
+        if not PeopleScores.are_in(expected):
             is_object = isinstance(expected, Mapping)
             form = f"an object with {sorted(expected)}" if is_object else describe_found(expected)
             return f"found {form}, expected {{reference, human}}"
-        return people_fault(expected, self.judged(self._judged_case(case)).scale)
+        return PeopleScores.fault(expected, self.judged(self._judged_case(case)).scale)
 
     def _people(self, case: Case) -> PeopleScores:
         """Return the scores of the people, if any of them are of this answer."""

@@ -31,7 +31,6 @@ from pytest_llmeval.evaluators import (
     HumanLabel,
     HumanLabels,
     krippendorff_alpha,
-    read_labels,
     unit_moments,
 )
 from pytest_llmeval.reports import PageMedia, RunReport, SuiteReport, begin_media_of, rendered_page
@@ -167,7 +166,7 @@ class LabelFile:
         Raises:
             SuiteError: It has faults.
         """
-        return read_labels([(self.path, str(self.path))]) if self.path.exists() else []
+        return HumanLabel.read_all([(self.path, str(self.path))]) if self.path.exists() else []
 
     def read(self, annotator: str) -> str:
         """Return the lines of one person in this review: people do not see those of others.
@@ -335,7 +334,7 @@ def _review(options: Namespace) -> int | CommandResult:
         if options.labels:
             return _print_labels(suites, options)
         choices = {name: getattr(options, name) for name in ("pick", "seed", "evaluator", "scale", "ask")}
-        again = read_labels((path, str(path)) for path in options.again) if options.again else None
+        again = HumanLabel.read_all((path, str(path)) for path in options.again) if options.again else None
         if options.modes is not None:
             choices["scale"] = "yesno"
         draw: Draw = options.draw or ("uncertain" if options.modes is None else "random")
@@ -351,7 +350,7 @@ def _review(options: Namespace) -> int | CommandResult:
 
 
 def _print_labels(suites: list[SuiteReport], options: Namespace) -> CommandResult:
-    labels = read_labels((path, str(path)) for path in options.labels)
+    labels = HumanLabel.read_all((path, str(path)) for path in options.labels)
     lines = [*labels_said(labels, review_items(suites, options.evaluator)[0], options.report)]
     return CommandResult(0, {"labels": to_builtins(labels), "findings": lines}, lines)
 

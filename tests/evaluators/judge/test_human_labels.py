@@ -17,7 +17,6 @@ from pytest_llmeval.evaluators import (
     HumanLabels,
     Judge,
     PeopleScores,
-    read_labels,
 )
 from pytest_llmeval.judges import Rubric, Verdict
 from pytest_llmeval.judges.questions._suite_modes import Level
@@ -188,7 +187,7 @@ def test_the_last_label_of_a_person_counts(tmp_path: Path) -> None:
     one = case(1, 0.5)
     said = [label(one, 1), label(one, 5), label(one, 2, "ben")]
     path.write_text("".join(map(HumanLabel.line, said)), encoding="utf-8")
-    assert [(each.annotator, each.label) for each in read_labels([(path, "")])] == [("ana", 5), ("ben", 2)]
+    assert [(each.annotator, each.label) for each in HumanLabel.read_all([(path, "")])] == [("ana", 5), ("ben", 2)]
 
 
 @pytest.mark.parametrize(
@@ -209,7 +208,7 @@ def test_every_faulty_line_of_a_file_is_named(tmp_path: Path, change: dict[str, 
     good = msgspec.to_builtins(label(case(1, 0.5), 3))
     path.write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in (good, {**good, **change}, good, [1])))
     with pytest.raises(SuiteError) as caught:
-        read_labels([(path, "labels.jsonl")])
+        HumanLabel.read_all([(path, "labels.jsonl")])
     first, second = caught.value.faults
     assert (first.file, first.line, second.line) == ("labels.jsonl", 2, 4)
     assert message in first.message

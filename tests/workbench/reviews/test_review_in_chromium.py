@@ -14,7 +14,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 from pytest_llmeval import Media
 from pytest_llmeval.core import form_of, media_line
-from pytest_llmeval.evaluators import read_labels
+from pytest_llmeval.evaluators import HumanLabel
 from pytest_llmeval.workbench.reviews import _command as review_module
 from pytest_llmeval.workbench.reviews._command import review_page
 from pytest_llmeval.workbench.reviews._items import Review
@@ -82,7 +82,7 @@ def exported(browser: Browser, folder: Path, name: str = "labels.jsonl", button:
 
 
 def said(path: Path) -> list[tuple[str, Any, str]]:
-    return [(each.annotator, each.label, each.note) for each in read_labels([(path, path.name)])]
+    return [(each.annotator, each.label, each.note) for each in HumanLabel.read_all([(path, path.name)])]
 
 
 def name(browser: Browser, annotator: str) -> None:
@@ -114,7 +114,7 @@ def test_three_labels_by_keys_outlive_a_reload_and_are_exported(
     labels = exported(browser, tmp_path)
     assert said(labels) == [("Ana", 4, ""), ("Ana", 2, "why 5?"), ("Ana", None, ""), ("Ana", 5, "")]
     written = [found.label(place, who, label, note) for place, (who, label, note) in enumerate(said(labels))]
-    assert read_labels([(labels, "")]) == written
+    assert HumanLabel.read_all([(labels, "")]) == written
     assert list(map(json.loads, labels.read_text(encoding="utf-8").splitlines())) == [
         json.loads(each.line()) for each in written
     ]

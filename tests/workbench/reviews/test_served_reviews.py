@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pages import Browser, answered, labels_of, lines, review
 
-from pytest_llmeval.evaluators import read_labels
+from pytest_llmeval.evaluators import HumanLabel
 from pytest_llmeval.workbench.reviews._command import LabelFile, NoteFile, review_page
 from pytest_llmeval.workbench.reviews._items import Review
 from pytest_llmeval.workbench.reviews._loopback import LoopbackServer, RefusedError
@@ -43,7 +43,7 @@ def test_what_a_person_says_replaces_what_the_person_said_of_the_same_answer_and
     kept.save(sent("ben", 2))
     kept.save(sent("ana", 3, None))
     kept.save(sent("ana", 4))
-    assert [(each.annotator, each.label, each.review) for each in read_labels([(path, "")])] == [
+    assert [(each.annotator, each.label, each.review) for each in HumanLabel.read_all([(path, "")])] == [
         ("ana", 1, other.id),
         ("ben", 2, found.id),
         ("ana", None, found.id),  # of another window
@@ -144,7 +144,7 @@ def test_labels_are_saved_as_they_are_given_and_found_again(
     assert browser.texts("h1") == ["Answer 4 of 5"]
     opened(browser, server, "Ben")
     assert browser.texts("#count") == ["Ben: 0 of 5 done"]
-    labels = read_labels([(tmp_path / "labels.jsonl", "")])
+    labels = HumanLabel.read_all([(tmp_path / "labels.jsonl", "")])
     assert labels == [found.label(place, "Ana", said) for place, said in enumerate([4, None, 2])]
     assert browser.complaints() == []
 
@@ -159,7 +159,7 @@ def test_a_label_that_is_not_saved_says_so_and_stays(browser: Browser, server: L
     (tmp_path / "labels.jsonl").unlink()
     browser.press("5")
     browser.until("document.querySelector('.status').textContent === 'Saved.'")
-    assert [each.label for each in read_labels([(tmp_path / "labels.jsonl", "")])] == [4, 5]
+    assert [each.label for each in HumanLabel.read_all([(tmp_path / "labels.jsonl", "")])] == [4, 5]
     assert all("/labels" in each for each in browser.complaints())  # read here: the next test has the same browser
 
 
