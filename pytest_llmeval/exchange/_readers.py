@@ -330,7 +330,7 @@ _MOST_MAPPED: Final = 3
 
 
 def _map_hint(data: Any) -> str:
-    """Return the option that names the columns of rows, of those that are recognised; empty for other data."""
+    """Say which option names the columns of rows, of those that are recognised; empty for other data."""
     rows = [row for row in data if isinstance(row, Mapping)] if isinstance(data, list) else []
     columns = list(dict.fromkeys(str(name) for row in rows for name in row))
     case = next((name for usual in ("case", *_ID_COLUMNS) for name in columns if name.lower() == usual), None)
@@ -345,7 +345,7 @@ def _map_hint(data: Any) -> str:
     if not scores:
         return ""
     pairs = [*([] if case == "case" else [f"{case}=case"]), *(f"{name}=score" for name in scores[:_MOST_MAPPED])]
-    return f": name the columns with --map {','.join(pairs)}"
+    return f"the rows are not those of llmeval schema results: name the columns with --map {','.join(pairs)}"
 
 
 def _is_score(value: Any) -> bool:
@@ -459,11 +459,14 @@ def _rows(source: _Source, display_path: str, name: str | None) -> ResultRows:
             else:
                 reader.fault((number,), f"found {describe(row)}, expected an object")
         return reader.checked()
+    hint = _map_hint(data) if name is None else ""
+    if hint and not source.faults:
+        raise file_fault(display_path, hint)
     message = f"{describe(data)}{f' whose first is {describe(data[0])}' if isinstance(data, list) and data else ''}"
     if name is None:
         message += (
             f", expected results of one of {', '.join((*_tables(), REPORT))}, or rows with case, metric and one of "
-            f"{', '.join(OUTCOMES)} (llmeval schema results){_map_hint(data)}"
+            f"{', '.join(OUTCOMES)} (llmeval schema results)"
         )
     else:
         table = _tables()[name]

@@ -349,11 +349,25 @@ class ResultReader:
         if not self.rows and not self.log.count:
             self.log.add(0, 0, "", "found no result, expected at least one")
         self.log.check()
-        hints = [f"{printable(name)!r}{suggest(name, FIELDS)}" for name in self._ignored]
+        hints = [f"{printable(name)!r}{_meant(name)}" for name in self._ignored]
         notes = (
             [f"{self.log.file}: ignored {counted(len(hints), 'column')}: {listed(hints, _MOST_ALIKE)}"] if hints else []
         )
         return ResultRows(self.rows, notes)
+
+
+_USUAL: Final = {
+    **dict.fromkeys(("question", "query", "prompt"), "input"),
+    **dict.fromkeys(("answer", "prediction", "response"), "output"),
+    **dict.fromkeys(("reference", "ground_truth"), "expected"),
+}
+"""Name of a column in other tools to the field."""
+
+
+def _meant(name: str) -> str:
+    """Return the field that the name of an ignored column probably stands for, as a question."""
+    field = _USUAL.get(name)
+    return suggest(name, FIELDS) if field is None else f" (did you mean {field!r}?)"
 
 
 class ResultRows(list[ResultRow]):

@@ -122,15 +122,21 @@ def test_a_row_is_said_once_and_a_metric_is_computed_in_one_way(tmp_path: Path) 
 
 
 def test_unknown_columns_are_ignored_in_one_line(tmp_path: Path) -> None:
-    lines = [f'{{"case": "{case}", "metric": "m", "score": 1, "labls": {{}}, "model": "m-1"}}' for case in "ab"]
+    lines = [
+        f'{{"case": "{case}", "metric": "m", "score": 1, "labls": {{}}, "model": "m", "answer": ""}}' for case in "ab"
+    ]
     rows = read_results(written(tmp_path / "rows.jsonl", *lines), "rows.jsonl")
     assert [row.case for row in rows] == ["a", "b"]
-    assert rows.notes == ["rows.jsonl: ignored 2 columns: 'labls' (did you mean 'labels'?), 'model'"]
+    ignored = "'labls' (did you mean 'labels'?), 'model', 'answer' (did you mean 'output'?)"
+    assert rows.notes == [f"rows.jsonl: ignored 3 columns: {ignored}"]
 
 
 def test_columns_are_mapped_to_fields(tmp_path: Path) -> None:
     table = written(tmp_path / "rows.csv", "id;correct;f1;latency;question", "q1;1;0,5;2;Why?", "q2;0;;2;Who?")
-    with pytest.raises(SuiteError, match=r"name the columns with --map id=case,correct=score,f1=score$"):
+    with pytest.raises(
+        SuiteError,
+        match=r"are not those of llmeval schema results: name the columns with --map id=case,correct=score,f1=score$",
+    ):
         read_results(table, "rows.csv")
     columns = {"id": "case", "correct": "score", "f1": "score", "question": "input"}
     rows = read_results(table, "rows.csv", columns=columns)
