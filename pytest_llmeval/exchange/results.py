@@ -365,7 +365,7 @@ _USUAL: Final = {
 
 
 def _meant(name: str) -> str:
-    """Return the field that the name of an ignored column probably stands for, as a question."""
+    """Return the field that the name of an ignored column probably means, as a question."""
     field = _USUAL.get(name)
     return suggest(name, FIELDS) if field is None else f" (did you mean {field!r}?)"
 

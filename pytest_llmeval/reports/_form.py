@@ -511,8 +511,8 @@ class SuiteReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
     @property
     def broken_scores(self) -> list[SnapshotVerdict]:
         """Approved scores that were not kept, without those that the gate of their metric tells of."""
-        told = {metric for gate in self.gates if gate.fallen for metric in gated_metrics([gate.gate])}
-        return [score for score in self.snapshot if score.outcome == "failed" and score.metric not in told]
+        lowered = {metric for gate in self.gates if gate.fallen for metric in gated_metrics([gate.gate])}
+        return [score for score in self.snapshot if score.outcome == "failed" and score.metric not in lowered]
 
     def gate_cause(self, gate: GateResult) -> str:
         """Why a gate has its verdict, with the tolerance of the approved score that fell with it."""

@@ -339,8 +339,8 @@ def _gates(suite: SuiteReport, concluded: Sequence[str], *, details: bool, passe
     for gate in suite.gates:
         if gate.outcome == "not_judged" or (gate.outcome == "passed" and not passed):
             continue
-        said = f"{gate.gate}: {gate.headline.removesuffix('.')}"
-        if any(said in sentence for sentence in concluded):
+        headline = f"{gate.gate}: {gate.headline.removesuffix('.')}"
+        if any(headline in sentence for sentence in concluded):
             yield gate_line(gate, suite, named=False, why="")
         else:
             yield gate_line(gate, suite, named=False, brief=not details)
