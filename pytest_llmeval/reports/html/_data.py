@@ -139,7 +139,7 @@ def _gate(gate: GateResult, metrics: Mapping[str, MetricValue]) -> dict[str, Any
         beyond = (over if line["operator"] == "<=" else -over) > _SLACK
     drawn = "within_chance" if gate.outcome == "passed" and beyond else gate.outcome
     metric = next(iter(gated_metrics([gate.gate])), None)
-    past = next(iter(past_limits([gate])), None)
+    past = next(iter(past_limits([gate])), "").partition(", a drop of ")[0]  # the gate itself has the statistics
     return {**published(gate), "line": line, "look": drawn, "metric": metric, **({"past": past} if past else {})}
 
 
@@ -353,6 +353,8 @@ def reasons_json(run: RunReport, before: Sequence[SuiteReport | None]) -> dict[s
         failing += [(suite, case) for case in suite.cases if case.outcome in BAD and case.id not in was_bad]
     cause = {**cause_of(run.suites, failing)._asdict(), "compared": any(before)} if failing else {}
     headline = headline_of(run, [{case.id: case for case in other.cases} if other else {} for other in before])
+    if headline is not None:  # a cause may quote what a judge replied
+        headline = headline._replace(cause=excerpt(headline.cause, _LONGEST_REASON))
     return {"cause": cause, "headline": None if headline is None else headline._asdict()}
 
 

@@ -214,3 +214,10 @@ def test_a_large_page_says_so_and_a_page_that_is_too_large_leaves_texts_out_step
     assert ("prediction" in first[0], "prediction" in first[-1]) == (False, True)
     assert second[-1]["prediction"].endswith("more characters)")
     assert "prediction" not in last[-1]
+
+
+def test_head_of_a_page_has_the_beginning_of_a_long_cause() -> None:
+    cases = [case("a", "errored", None, reason="JudgeError: the judge replied " + "long " * 200)]
+    run = head_of(to_page([page_run("", report(suite(cases)))]).html)["runs"][0]
+    assert run["headline"]["cause"].startswith("1 of 1 case failed: JudgeError: the judge replied long")
+    assert len(run["headline"]["cause"]) < 170

@@ -57,24 +57,24 @@ function uniqueCases(rows) {
 /** @param {Group} group @param {string} main @returns {{name: string, title: string, width: string, kind: string, cell: (row: Row) => any}[]} */
 function columnsOf(group, main) {
   const of = group.shown.length > 1 && !bySystems(group) ? (row) => h("small", { class: "of" }, ` ${systemName(row.entry)}`) : () => null;
-  const id = { name: "@id", title: t("case"), width: "minmax(9rem, 2fr)", kind: "id", cell: (row) => [h("a", { href: linkTo({ case: `${row.entry}/${idOf(row)}` }), "data-case": true }, h("bdi", {}, idOf(row))), of(row), equalOnes(row)] };
+  const id = { name: "@id", title: t("case"), width: "minmax(8rem, 1.5fr)", kind: "id", cell: (row) => [h("a", { href: linkTo({ case: `${row.entry}/${idOf(row)}` }), "data-case": true }, h("bdi", {}, idOf(row))), of(row), equalOnes(row)] };
   if (bySystems(group)) {
     return [id, ...group.shown.map((entry) => ({ name: "", title: systemName(entry), width: "minmax(9rem, 3fr)", kind: "answer", cell: (row) => systemAnswer(find(entry, idOf(row)), state.metric || main) }))];
   }
   const chosen = state.metric && state.metric !== main ? state.metric : "";
-  const metrics = [...new Set([main, chosen, ...metricsOf(group)])].filter(Boolean).slice(0, MOST_METRICS);
+  const metrics = [...new Set([chosen || main, ...metricsOf(group)])].filter(Boolean).slice(0, group.shown.length > 1 ? 1 : MOST_METRICS);
   const compared = group.shown.some((entry) => head.entries[entry].pair !== null);
   const metric = state.metric || main;
   const columns = [
     { name: "@outcome", title: t("outcome"), width: "6.5rem", kind: "outcome", cell: (row) => [sign(outcomeOf(row)), h("span", { class: "name" }, ` ${outcomeName(outcomeOf(row))}`)] },
     id,
   ];
-  if (group.shown.length > 1) columns.push({ name: "", title: t("system"), width: "minmax(6rem, 1fr)", kind: "system", cell: (row) => systemName(row.entry) });
+  if (group.shown.length > 1) columns.push({ name: "", title: t("system"), width: "minmax(5rem, 1fr)", kind: "system", cell: (row) => systemName(row.entry) });
   for (const name of metrics) columns.push({ name, title: name, width: "minmax(5.5rem, 0.8fr)", kind: name === metric ? "number first" : "number", cell: (row) => figure(scoreOf(row, name)) });
   if (compared) columns.push({ name: "@change", title: t("change"), width: "6rem", kind: "number", cell: (row) => changeCell(row, metric) });
   columns.push(
-    { name: "", title: t("question"), width: "minmax(8rem, 2fr)", kind: "said", cell: (row) => excerptOfCase(row, (texts) => (texts.input === undefined ? "" : textOf(texts.input))) },
-    { name: "", title: t("answer"), width: "minmax(8rem, 2fr)", kind: "said", cell: (row) => excerptOfCase(row, answerText) },
+    { name: "", title: t("question"), width: "minmax(7rem, 2fr)", kind: "said", cell: (row) => excerptOfCase(row, (texts) => (texts.input === undefined ? "" : textOf(texts.input))) },
+    { name: "", title: t("answer"), width: "minmax(7rem, 2fr)", kind: "said", cell: (row) => excerptOfCase(row, answerText) },
     { name: "", title: t("reason"), width: "minmax(8rem, 2fr)", kind: "reason", cell: (row) => indexes[row.entry].reasons[row.place] },
   );
   return columns;
