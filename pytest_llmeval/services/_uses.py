@@ -425,9 +425,9 @@ class _Watch:
     def _importing(self, load: Callable[..., Any]) -> Callable[..., Any]:
         def importing(name: str, *arguments: Any, **options: Any) -> Any:
             if (record := self.record) is not None and name in sys.modules and not self.busy.get():
-                frame = sys._getframe(1)  # noqa: SLF001
-                if (name, frame.f_globals.get("__file__")) not in record.foreign:  # not `f_code`, as for options
-                    record.take_module(name, frame)
+                scope = arguments[0] if arguments and type(arguments[0]) is dict else {}  # of a statement
+                if (name, scope.get("__file__", "")) not in record.foreign:
+                    record.take_module(name, sys._getframe(1))  # noqa: SLF001
             return load(name, *arguments, **options)
 
         return importing
