@@ -113,7 +113,7 @@ def _files(path: Path) -> list[Path]:
         return [path]
     shards = sorted(each for each in path.rglob(f"*{SHARD_SUFFIX}") if each.is_file())
     if not shards:
-        raise LlmevalError(f"{path}: found no *{SHARD_SUFFIX}, expected the files of all shards")
+        raise LlmevalError(f"{path} has no *{SHARD_SUFFIX}: name the files of all shards")
     return shards
 
 

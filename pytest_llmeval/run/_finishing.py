@@ -439,7 +439,7 @@ def _shortfalls(judged: Judged, scope: RunScope) -> Iterator[str]:
         return
     snapshots = [(each.key.display_path, verdict) for each in judged.suites for verdict in each.snapshot.verdicts]
     if not (gates or snapshots):
-        yield f"{REQUIRE_GATES}: no gate was judged: found no suite with gates or a snapshot, expected at least one"
+        yield f"{REQUIRE_GATES}: no gate was judged: no suite has gates or a snapshot"
     waiting += [
         f"{each.key.display_path}: {counted(each.collected.reruns, 'case')} failed and ran again: the best of several "
         "results decides nothing, so run without --reruns"

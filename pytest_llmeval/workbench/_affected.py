@@ -523,7 +523,7 @@ def _affected(options: Namespace) -> CommandResult:
     if options.why:
         lines = [line for each in data["suites"] for line in _why(each, options.why, data["since"])]
         if not lines:
-            raise LlmevalError(f"--why: found no case {options.why!r}, expected an id such as a.eval.yaml::capital")
+            raise LlmevalError(f"--why: no case {options.why!r}: name one by its id, such as a.eval.yaml::capital")
     else:
         lines = [data["line"]]
         for each in data["suites"]:

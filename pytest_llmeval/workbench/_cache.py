@@ -85,7 +85,7 @@ def _add_import(parser: ArgumentParser) -> None:
 def _opened(options: Namespace, *, absent: bool = False) -> "Iterator[ReplyStore]":
     """Open the cache; create a missing one only with `absent`."""
     if not absent and not options.cache.exists():
-        raise LlmevalError(f"found no judge cache {options.cache}, expected one: name it with --cache")
+        raise LlmevalError(f"no judge cache at {options.cache}: name it with --cache")
     with closing(options.cache.open()) as replies:
         yield replies
 
@@ -221,7 +221,7 @@ def _explain(options: Namespace) -> CommandResult:
     with _opened(options) as cache:
         entries = [entry for entry in cache.entries() if entry.key.startswith(options.what)]
     if not entries:
-        raise LlmevalError(f"found no key in {options.cache} that begins with {options.what}")
+        raise LlmevalError(f"no key in {options.cache} begins with {options.what}")
     return _show(sorted(entries, key=lambda entry: entry.key))
 
 

@@ -416,7 +416,7 @@ def _decide(options: Namespace) -> CommandResult:
     recorded = results_of(read_report(options.report).suites, options.suite)
     suite = open_noted(options.suite)
     if not recorded:
-        raise LlmevalError(f"{options.report}: found no results of {options.suite}, expected some")
+        raise LlmevalError(f"{options.report} has no results of {options.suite}")
     decisions = [decide(each, suite) for each in recorded]
     pairs = list(zip(recorded, decisions, strict=True))
     data = [{"suite": each.suite, "path": each.path, **to_builtins(asdict(decision))} for each, decision in pairs]

@@ -352,7 +352,7 @@ def _guard(options: Namespace) -> CommandResult:
         refuse_input(each, options.allow)
     folder = options.folder.resolve()
     if not folder.is_dir():
-        raise LlmevalError(f"{options.folder}: found no folder, expected one in a git repository")
+        raise LlmevalError(f"{options.folder} is no folder: name one in a git repository")
     top = enclosing_repository(folder)
     _refuse_to_import_from(top)
     commit = fork_point(top, options.base)

@@ -93,7 +93,7 @@ def _suite(name: str) -> Path:
     if name in noted_paths(Path.cwd()):
         return Path(name)  # the file is gone, its history is not
     near = suggest(name, {each for names in files.values() for each in names})
-    raise LlmevalError(f"found no suite {name!r} here, expected a suite file or the name of one{near}")
+    raise LlmevalError(f"no suite {name!r} here{near}: name a suite, or its file")
 
 
 def _name(path: Path) -> str:

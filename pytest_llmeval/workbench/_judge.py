@@ -86,7 +86,7 @@ def _suite(path: Path) -> LoadedSuite:
     if suite.all_faults:
         raise SuiteError(suite.all_faults)
     if not suite.asks_judge:
-        raise LlmevalError(f"{path}: found no evaluator that asks a judge, expected one")
+        raise LlmevalError(f"{path}: no evaluator asks a judge")
     return suite
 
 

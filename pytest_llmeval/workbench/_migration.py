@@ -418,7 +418,7 @@ def approve_migration(migration: Migration, stamp: Stamp) -> tuple[str, list[str
     def bridged() -> str:
         scores = approved_scores(path, display_path)
         if scores is None:
-            raise LlmevalError(f"found no approved scores {display_path}, expected some: a bridge begins at them")
+            raise LlmevalError(f"no approved scores at {display_path}, where a bridge begins: approve a run first")
         try:
             approved = approved_statistics(key, scores)
         except (OSError, UnicodeDecodeError, SuiteError) as error:

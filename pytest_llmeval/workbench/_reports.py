@@ -77,7 +77,7 @@ def _approve(options: Namespace) -> CommandResult:
 
     suites = [each for each in read_report(options.report).suites if options.suite in (None, each.suite, each.path)]
     if not suites:
-        raise LlmevalError(f"{options.report}: found no suite {options.suite!r}, expected one of the report")
+        raise LlmevalError(f"{options.report} has no suite {options.suite!r}")
     failures: dict[SuiteKey, dict[str, Sequence[str]]] = {}
     contents: dict[SuiteKey, dict[str, str]] = {}
     for name in options.case:

@@ -415,7 +415,7 @@ def _record(options: Namespace, path: Path, checkout: "Checkout") -> "tuple[RunR
     if not any(suite.for_variant(name).cases for name in suite.systems or [""]):
         if suite.all_faults:
             raise SuiteError(suite.all_faults)
-        raise LlmevalError(f"{options.suite}: found no case, expected at least one")
+        raise LlmevalError(f"{options.suite} has no cases")
     file = display_path(path, checkout.root)
     run = RunRecord(selected={str(path)})
     if faults := suite.all_faults:

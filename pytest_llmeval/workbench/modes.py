@@ -104,7 +104,7 @@ def _modes(options: Namespace) -> CommandResult:
 def _suggest(book: ModeBook, path: Path, options: Namespace) -> Sequence[ModeProposed]:
 
     if options.judge_model is None:
-        raise LlmevalError("--suggest: found no judge, expected --judge-model PROVIDER:NAME")
+        raise LlmevalError("--suggest needs a judge: pass --judge-model PROVIDER:NAME")
     asking = structs.replace(
         judge_options(options, "modes"), model=options.judge_model, base_url=options.judge_base_url
     )
@@ -458,7 +458,7 @@ def propose_modes(book: ModeBook, path: Path, spec: JudgeSpec, options: JudgeOpt
     """
     notes = [each for each in sorted(book.notes, key=lambda each: (each.subject, each.by)) if each.note.strip()]
     if not notes:
-        raise LlmevalError(f"{path}: found no note in words, expected some to group")
+        raise LlmevalError(f"{path} has no notes in words to group")
     lines = "\n".join(f"{number}. {' '.join(each.note.split())}" for number, each in enumerate(notes, 1))
     question = Question(NOTE_GROUPS, {"notes": lines, "modes": json.dumps(list(book.names), ensure_ascii=False)})
     with closing(Background()) as background:

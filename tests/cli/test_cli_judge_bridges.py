@@ -100,7 +100,7 @@ def test_each_system_has_a_bridge_of_its_own(suites: Suites) -> None:
     code, told = suites.migrate("--approve")
     assert code == 1
     assert "s.eval.yaml[one]: openai:old -> openai:new" in told
-    assert "found no approved scores __llmeval__/s.two-" in told
+    assert "no approved scores at __llmeval__/s.two-" in told
     suites.run(update=True, system="two")
     assert suites.migrate("--approve")[0] == 0
     assert [len(suites.scores(name).bridges) for name in ("one", "two")] == [1, 1]
@@ -115,7 +115,7 @@ def test_a_bridge_begins_at_approved_scores_and_at_those_of_the_old_judge(suites
     path.unlink()
     code, told = suites.migrate("--approve")
     assert (code, path.exists()) == (1, False)
-    assert "found no approved scores __llmeval__/s.scores.json, expected some" in told
+    assert "no approved scores at __llmeval__/s.scores.json, where a bridge begins" in told
     path.write_text(approved, encoding="utf-8")
     suites.write([GOOD] * 3, model="openai:other")
     suites.run()

@@ -67,10 +67,10 @@ class Line(NamedTuple):
 LINES = [
     Line("affected HEAD s.eval.yaml --rootdir=. --json --why=a", 2, "is in no git repository", slow=True),
     Line("approve r.json --case=b --suite=s --rootdir=.", 1, "expected a case that misses limits"),
-    Line("cache stats --cache=c.sqlite3", 1, "found no judge cache c.sqlite3"),
-    Line("cache prune --cache=c.sqlite3 --older-than=3 --model=openai:m", 1, "found no judge cache c.sqlite3"),
-    Line("cache verify --cache=c.sqlite3", 1, "found no judge cache c.sqlite3"),
-    Line("cache export v.jsonl --cache=c.sqlite3", 1, "found no judge cache c.sqlite3"),
+    Line("cache stats --cache=c.sqlite3", 1, "no judge cache at c.sqlite3"),
+    Line("cache prune --cache=c.sqlite3 --older-than=3 --model=openai:m", 1, "no judge cache at c.sqlite3"),
+    Line("cache verify --cache=c.sqlite3", 1, "no judge cache at c.sqlite3"),
+    Line("cache export v.jsonl --cache=c.sqlite3", 1, "no judge cache at c.sqlite3"),
     Line("cache import rows.jsonl --cache=c.sqlite3 --suite=s.eval.yaml --model=openai:m", 2, "not to JSONL"),
     Line("cache explain judged.eval.yaml --cache=c.sqlite3 --model=openai:m", 0, "to be asked"),
     Line("cases add s.eval.yaml --from=t.json --trace=1 --expected=x --id=c --label=topic=t --dry-run", 1, "t.json"),
@@ -146,7 +146,7 @@ LINES = [
         "merge . --report=m.json --snapshot-update --snapshot-anchor --mutate --mutate-seed=1 --require-gates "
         "--rootdir=. -v",
         1,
-        "found no *.llmeval",
+        "has no *.llmeval",
     ),
     Line(
         f"modes n.jsonl --by=topic --cluster-by=topic --suggest --judge-model=openai:m --judge-base-url={ADDRESS} "

@@ -261,7 +261,7 @@ def test_tests_that_two_parts_have_are_refused(here: Path, capsys: pytest.Captur
 def test_a_folder_without_shards_is_refused(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "parts").mkdir()
     assert main(["merge", "parts"]) == 1
-    assert "parts: found no *.llmeval, expected the files of all shards" in capsys.readouterr().err
+    assert "parts has no *.llmeval: name the files of all shards" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("suffix", [".xml", ".llmeval"])

@@ -177,7 +177,7 @@ def test_why_a_case_runs_is_said_by_input_and_commit(
     assert first == "a.eval.json::a1: runs: prompts/answer.md"
     assert second.endswith(f"; {change} Say y")
     assert lines(approved, "--why", "b1") == [f"b.eval.json::b1: carried from {approved}"]
-    assert lines(approved, "--why", "none")[0].startswith("--why: found no case 'none'")
+    assert lines(approved, "--why", "none")[0].startswith("--why: no case 'none'")
 
 
 def test_a_shallow_clone_says_how_deep_it_must_be(

@@ -74,7 +74,7 @@ def cells(text: str) -> list[list[str]]:
 def test_a_cache_that_does_not_exist_is_an_error_and_is_not_made(arguments: list[str], run: Run) -> None:
     code, out, err = run(*arguments)
     assert (code, out) == (1, "")
-    assert err == f"found no judge cache {CACHE}, expected one: name it with --cache\n"
+    assert err == f"no judge cache at {CACHE}: name it with --cache\n"
     assert list(Path().iterdir()) == []
 
 
@@ -343,7 +343,7 @@ def test_explain_wants_something_that_exists(run: Run) -> None:
         "found no file nothing, expected a suite, a recordings file, or the beginning"
     )
     keep(entry())
-    assert run("explain", "abc")[2] == f"found no key in {CACHE} that begins with abc\n"
+    assert run("explain", "abc")[2] == f"no key in {CACHE} begins with abc\n"
 
 
 def test_explain_shows_what_of_a_suite_is_stored_and_why_not(run: Run) -> None:

@@ -152,7 +152,7 @@ def test_a_suite_that_the_report_does_not_have_is_an_error(folder: Path, capsys:
     other = folder / "other.eval.yaml"
     other.write_text(HEAD + CASES, encoding="utf-8")
     assert main(["decide", str(folder / "report.json"), str(other)]) == 2
-    assert "found no results of" in capsys.readouterr().err
+    assert "has no results of" in capsys.readouterr().err
 
 
 def test_an_evaluator_of_a_conftest_is_not_known_and_that_is_said(

@@ -72,7 +72,7 @@ def test_the_runs_of_a_suite_that_is_gone_are_shown(shown: Shown, tmp_path: Path
 
 
 def test_an_unknown_or_ambiguous_name_is_refused(shown: Shown, tmp_path: Path) -> None:
-    expected = "found no suite 'suport' here, expected a suite file or the name of one (did you mean 'support'?)"
+    expected = "no suite 'suport' here (did you mean 'support'?): name a suite, or its file"
     assert shown("suport", code=2, error=True) == [expected]
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "t.eval.yaml").write_text(SUITE, encoding="utf-8")

@@ -247,7 +247,7 @@ def test_a_target_that_gives_no_answer_leaves_nothing_behind(init: Command, shop
             ("questions.csv", "--question", "questoin"),
             "--question questoin: found the columns id, question, ground_truth",
         ),
-        (("questions.csv", "--judge-url", "http://localhost:1"), "--judge-url: found no --judge"),
+        (("questions.csv", "--judge-url", "http://localhost:1"), "--judge-url needs a model"),
         (("questions.csv", "--judge", "opnai:x"), "--judge: "),
         (("questions.csv", "--yes", "--part", "answer=hits.x"), "--part answer=hits.x: found no text there"),
     ],

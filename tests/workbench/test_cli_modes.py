@@ -137,7 +137,7 @@ def test_failing_answers_are_preferred_and_without_any_the_draw_says_so(tmp_path
     suites = suites_of(tmp_path, *(answered(n, [1.0], "failed" if n < 4 else "passed") for n in range(40)))
     drawn = review_of(suites, pick=8, draw="failing").items
     assert [each.probability for each in drawn if each.failed] == [1.0] * 4
-    with pytest.raises(LlmevalError, match="found no failing answer"):
+    with pytest.raises(LlmevalError, match="no answer failed"):
         review_of(suites_of(tmp_path, *(answered(n) for n in range(4))), pick=2, draw="failing")
 
 
@@ -194,7 +194,7 @@ def test_traces_and_recordings_are_reviewed_without_expected_answers(
     assert main(["review", "desk.eval.yaml", "--predictions", "recorded.jsonl"]) == 0
     assert capsys.readouterr().out == "wrote desk.eval.review.html: 2 of 2 answers\n"
     assert main(["review", "desk.eval.yaml", "--predictions", "missing.jsonl"]) == 1
-    assert "found no file missing.jsonl" in capsys.readouterr().err
+    assert "missing.jsonl does not exist" in capsys.readouterr().err
     assert main(["review", "desk.eval.yaml", "--modes", "--scale", "1-5"]) == 1
     assert main(["review", "traces.json", "--predictions", "traces.json"]) == 1
     assert "expected a suite file" in capsys.readouterr().err
@@ -225,4 +225,4 @@ def test_a_judge_proposes_groups_of_notes_once_and_a_person_accepts(
         assert main(["modes", "--suggest", "--judge-model", "openai:n", *judge[2:]]) == 1
         assert "no groups were proposed: found a group without a name" in capsys.readouterr().err
     assert main(["modes", "--suggest"]) == 1
-    assert "found no judge, expected --judge-model" in capsys.readouterr().err
+    assert "--suggest needs a judge: pass --judge-model" in capsys.readouterr().err

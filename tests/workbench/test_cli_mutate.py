@@ -66,7 +66,7 @@ def test_nobody_is_asked_without_consent(mutate: Callable[..., tuple[int, str]],
     code, told = mutate("--judges")
     assert (code, len(server.calls)) == (1, 0)
     assert "0 calls of targets" in told or "calls" in told.splitlines()[0]
-    assert "--judges: found no terminal to ask for consent in, expected --yes" in told
+    assert "--judges cannot ask for consent without a terminal: pass --yes" in told
 
 
 def test_a_terminal_is_asked(

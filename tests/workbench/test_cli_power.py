@@ -183,7 +183,7 @@ def test_the_plot_is_a_picture_with_three_curves_for_each_metric(suite: str) -> 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "found no approved run, expected one, or --report, --within or --between"),
+        ([], "has no approved run: approve one, or pass --report, --within or --between"),
         (["--report", "r.json", "--metric", "exact_mach"], "did you mean exact_match?"),
         (["--report", "r.json", "--cluster-by", "tlak"], "did you mean talk?"),
         (["--report", "other.json"], "found 0 results of s.eval.yaml, expected one"),

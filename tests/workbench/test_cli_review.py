@@ -63,7 +63,7 @@ def test_labels_say_who_agrees_what_the_suite_takes_for_wrong_and_what_it_misses
     ("arguments", "message"),
     [
         (["missing.json"], "missing.json  found no readable file"),
-        (["run.json", "--suite", "other"], "run.json: found no suite 'other', expected one in the report"),
+        (["run.json", "--suite", "other"], "run.json: no suite 'other' in the report"),
         (["run.json", "--evaluator", "juge"], "run.json: found no judge 'juge', expected one of judge"),
         (["run.json", "--labels", "missing.jsonl"], "missing.jsonl  found no readable file"),
         (["run.json", "-o", "no/folder.html"], "cannot be written"),

@@ -116,7 +116,7 @@ def read_questions(path: Path) -> QuestionFile:
     if wrong := [number for number, row in enumerate(rows, 1) if not isinstance(row, Mapping)]:
         raise LlmevalError(f"{path}: row {wrong[0]} is no object, expected a list of objects with a question each")
     if not rows:
-        raise LlmevalError(f"{path}: found no row, expected one for each question")
+        raise LlmevalError(f"{path} has no rows: write one for each question")
     return QuestionFile(path, form, delimiter, rows)
 
 

@@ -215,7 +215,7 @@ def _columns(columns: QuestionColumns) -> str:
 def _judge(options: Namespace) -> JudgeSpec | None:
     if options.judge is None:
         if options.judge_url is not None:
-            raise LlmevalError("--judge-url: found no --judge, expected the model, such as --judge openai:MODEL")
+            raise LlmevalError("--judge-url needs a model: pass --judge, such as --judge openai:MODEL")
         return None
     try:
         return JudgeSpec(model=options.judge, base_url=options.judge_url)

@@ -147,6 +147,6 @@ def _confirm(question: str) -> None:
         LlmevalError: The answer is not yes, or there is nobody to ask.
     """
     if not sys.stdin.isatty():
-        raise LlmevalError("--judges: found no terminal to ask for consent in, expected --yes")
+        raise LlmevalError("--judges cannot ask for consent without a terminal: pass --yes")
     if input(question).strip().lower() not in ("y", "yes"):
         raise LlmevalError("no judge was asked")

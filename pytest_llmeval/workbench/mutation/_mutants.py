@@ -146,7 +146,7 @@ class Mutation:
             sound = [each for each in sound if each not in bad]
             self.left_out.append(f"{len(bad)} of {counted(len(cases), 'answer')} score nothing as recorded")
         if not sound:
-            raise LlmevalError(f"{self.name}: found no case with an answer that passes, expected some to change")
+            raise LlmevalError(f"{self.name}: no case has an answer that passes, so none can be broken")
         return sound
 
     @cached_property

@@ -122,7 +122,7 @@ def _planned(options: Namespace, sources: Sources) -> list[Planned]:
     if options.cluster_by is not None and options.cluster_by not in labels:
         faults.append(unknown_name("label", options.cluster_by, labels))
     if not sources.metrics and stated is None:
-        faults.append(f"{options.suite}: found no approved run, expected one, or --report, --within or --between")
+        faults.append(f"{options.suite} has no approved run: approve one, or pass --report, --within or --between")
     elif stated is None:
         known = (*sources.metrics, PASS_RATE)
         unknown = [name for name in options.metric or () if split_statistic(name)[1] not in known]

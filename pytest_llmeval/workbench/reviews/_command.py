@@ -364,7 +364,7 @@ def _suites(report: RunReport, name: str | None) -> list[SuiteReport]:
     suites = [each for each in report.suites if name in (None, each.base_name, each.path)]
     paths = list(dict.fromkeys(each.path for each in suites))
     if not suites:
-        raise LlmevalError("found no suite" + (f" {name!r}" if name else "") + ", expected one in the report")
+        raise LlmevalError("no suite" + (f" {name!r}" if name else "") + " in the report")
     if len(paths) > 1:
         raise LlmevalError(f"found {len(paths)} suites, expected one: name it by --suite: {', '.join(paths)}")
     return suites

@@ -204,7 +204,7 @@ def review_of(
                 "found no changed answer of a labelled case, expected one: every label is of today's answer"
             )
     if not items:
-        raise LlmevalError(f"found no answer to review in suite {suites[0].base_name!r}, expected at least one")
+        raise LlmevalError(f"suite {suites[0].base_name!r} has no answer to review")
     if scale is None:
         decided = {score for each in items for score in each.scores} <= {0.0, 1.0}
         scale = "yesno" if decided and any(each.scores for each in items) else "1-5"
@@ -410,7 +410,7 @@ def read_answers(path: Path, predictions: Path | None = None) -> RunReport:
         suite = open_noted(path)
         results = []
         if predictions is not None and not predictions.exists():
-            raise LlmevalError(f"--predictions: found no file {predictions}, expected recorded answers")
+            raise LlmevalError(f"--predictions: {predictions} does not exist: record answers first")
         recordings = Recordings.open(predictions, "auto") if predictions is not None else None
         for variant in suite.systems or [""]:
             cases: Sequence[Case] = suite.for_variant(variant).cases

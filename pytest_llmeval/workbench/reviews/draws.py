@@ -74,7 +74,7 @@ def drawn(
         LlmevalError: Failing answers are preferred, and there are none.
     """
     if draw == "failing" and not any(failed):
-        raise LlmevalError("found no failing answer, expected some to prefer: draw 'random' or 'spread'")
+        raise LlmevalError("no answer failed: draw 'random' or 'spread'")
     groups = content_groups(texts, names, size, seed) if draw == "spread" else None
     sizes = Counter(groups or ())
     preferred = {

@@ -104,7 +104,7 @@ def test_picks_and_order_depend_on_the_seed_alone(tmp_path: Path) -> None:
         ([answered(1, details={"repeats": {}})], {}, "found repeated cases, expected one answer to each"),
         ([answered(1, [1])], {"evaluator": "juge"}, r"found no judge 'juge', expected one of judge \(did you mean"),
         ([answered(1)], {"evaluator": "judge"}, "expected a judge that was asked about answers"),
-        ([case("b", "errored", None)], {}, "found no answer to review in suite 'capitals'"),
+        ([case("b", "errored", None)], {}, "suite 'capitals' has no answer to review"),
     ],
 )
 def test_a_report_that_cannot_be_reviewed_is_refused(
