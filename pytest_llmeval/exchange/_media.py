@@ -49,7 +49,7 @@ _DATA: Final = re.compile(
 )
 _BARE: Final = re.compile(r"(?:iVBORw0KGgo|/9j/|R0lGOD|JVBERi0)[A-Za-z0-9+/\r\n]{90,}={0,2}\s*")
 """Base64 of PNG, JPEG, GIF and PDF without a type beside it."""
-_SLOT: Final = re.compile(r"\[DEEPEVAL:(?:IMAGE|PDF):([^\]]*)\]")
+_SLOT: Final = re.compile(r"\[DEEPEVAL:(?:IMAGE|PDF):([^\[\]]*)\]")
 """Where a text of deepeval shows an image."""
 _ASSUMED: Final = {"image": "image/jpeg", "audio": "audio/mpeg", "video": "video/mp4"}
 """The types of addresses that do not say what they are of."""

@@ -127,6 +127,7 @@ GIVEN: Mapping[str, Callable[[], Any]] = {
     "gold": lambda: "b",
     "ground_truth": lambda: "b",
     "ids": lambda: ["a", "b"],
+    "images": dict,
     "indent": lambda: "  ",
     "index": lambda: 1,
     "item": dict,
@@ -241,11 +242,13 @@ REACHED: Mapping[str, str] = {
 
 RECEIVERS: Mapping[str, Callable[[type], Any]] = {
     "core.wording.LogWriter": lambda kind: kind(io.StringIO()),
+    "core._media.Media": lambda kind: kind,
     "data.files._json.JsonParser": lambda kind: kind(FaultLog("file")),
     "data.files._writing._Echo": lambda kind: kind(),
     "evaluators._calls.ToolCall": lambda kind: kind("find", {}),
     "evaluators._text.TextEvaluator": lambda kind: kind(ignore=("citations",)),
     "evaluators.measures._tokens._RougeTable": lambda kind: kind(lambda text, _: text.split()),
+    "exchange._media.ImportedMedia": lambda kind: kind(None),
     "exchange.promptfoo._prompts.PromptReader": lambda kind: kind(None),
     "gates._limit.LimitGate": lambda kind: kind,
     "judges._options.CachePlace": lambda kind: kind,
