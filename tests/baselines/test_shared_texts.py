@@ -22,7 +22,7 @@ def test_shared_texts_change_no_fingerprint(values: list[Any]) -> None:
 
 
 def test_a_conversation_is_written_once_for_all_its_questions(monkeypatch: pytest.MonkeyPatch) -> None:
-    conversation = {"session_1": [{"speaker": "Ada", "text": "It rained all day. " * 20}] * 20}
+    conversation = {"session_1": [{"speaker": "Ada", "text": "It rained all day. " * 60} for _ in range(20)]}
     inputs = [{"question": f"Question {number}?", "conversation": conversation} for number in range(200)]
     written = []
     monkeypatch.setattr(comparable, "plain", lambda value: written.append(value) or value)

@@ -470,7 +470,7 @@ _COUNT_OF_REMAINDER = re.compile(r"\.\.\. \([\d,]+ more characters?\)\Z")
 def _is_cut(text: str) -> bool:
     """Return whether `excerpt` has shortened a text and counted what is left out.
 
-    >>> _is_cut(excerpt("abcdef", 4, count=True)), _is_cut("abcdef")
+    >>> _is_cut("abcd... (2 more characters)"), _is_cut("abcdef")
     (True, False)
     """
     return _COUNT_OF_REMAINDER.search(text) is not None
