@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
-from pytest_llmeval.core import Media, MediaError, media_in, media_of
+from pytest_llmeval.core import Media, MediaError, media_in, media_of, type_by_ending
 
 LARGEST_EMBEDDED: Final = 300_000
 """Most bytes of a content that the page itself holds."""
@@ -17,7 +17,15 @@ _MOST_PIXELS: Final = 12_000_000
 _EMBEDDED: Final = frozenset(
     ("image/bmp", "image/gif", "image/jpeg", "image/png", "image/webp", "audio/flac", "audio/mpeg", "audio/wav")
 )
-"""What browsers draw or play of bytes alone; an SVG is a document, which may have scripts."""
+"""What browsers draw or play of bytes alone."""
+_LINKED: Final = frozenset(
+    (
+        *_EMBEDDED,
+        *("application/pdf", "audio/mp4", "audio/ogg", "image/avif", "image/heic", "image/tiff"),
+        *("text/csv", "text/plain", "video/mp4", "video/webm", "video/x-msvideo"),
+    )
+)
+"""What a browser may open; in SVG and HTML it would run scripts."""
 
 
 class EmbeddedMedium(NamedTuple):
@@ -36,7 +44,8 @@ class PageMedia:
     """The media of a page.
 
     Attributes:
-        places: Digest to where the content is: ``piece`` in the page, or ``href`` beside it.
+        places: Digest to where the content is: ``piece`` in the page, or beside it, ``href`` if a browser may open it,
+            else ``path``.
         embedded: The contents that the page holds.
     """
 
@@ -45,7 +54,7 @@ class PageMedia:
 
         Args:
             values: What the page shows.
-            folder: Of the page; ``None`` if it has none, so that nothing can be linked.
+            folder: Of the page; ``None`` if it has none, so that no file is beside it.
         """
         self.places: dict[str, dict[str, str]] = {}
         self.embedded: list[EmbeddedMedium] = []
@@ -56,8 +65,8 @@ class PageMedia:
                 name = f"m{len(self.embedded)}"
                 self.embedded.append(EmbeddedMedium(name, b64encode(medium.data).decode("ascii")))
                 self.places[medium.sha256] = {"piece": name}
-            elif folder is not None and medium.path is not None and (href := _address(medium.path, folder)):
-                self.places[medium.sha256] = {"href": href}
+            elif folder is not None and medium.path is not None and (path := _relative(medium.path, folder)):
+                self.places[medium.sha256] = {"href": _address(medium, path)} if _can_link(medium) else {"path": path}
 
 
 def _readable(values: Iterable[Any]) -> Iterator[Media]:
@@ -81,9 +90,19 @@ def _can_embed(medium: Media) -> bool:
     return medium.type in _EMBEDDED and medium.size <= LARGEST_EMBEDDED and pixels <= _MOST_PIXELS
 
 
-def _address(path: Path, folder: Path) -> str:
-    """Return the address of a file beside the page; empty if there is none."""
+def _can_link(medium: Media) -> bool:
+    """Return whether a browser runs nothing of a file, by its content and its ending."""
+    return medium.type in _LINKED and medium.path is not None and type_by_ending(medium.path.name) in _LINKED
+
+
+def _relative(path: Path, folder: Path) -> str:
+    """Return the path of a file from a folder; empty if there is none."""
     try:
-        return quote(Path(os.path.relpath(path, folder)).as_posix())
+        return Path(os.path.relpath(path, folder)).as_posix()
     except ValueError:  # another drive
         return ""
+
+
+def _address(medium: Media, path: str) -> str:
+    """Return the address of a file, for a document that of its first page."""
+    return quote(path) + ("#page=1" if medium.type == "application/pdf" else "")

@@ -22,13 +22,14 @@ def written(folder: Path) -> tuple[Path, str]:
     """Write a page of two hundred pictures, an SVG, a document and a picture that is none."""
     (folder / "manual of us.pdf").write_bytes(PDF)
     forms = [form_of(Media(data=face)) for face in FACES]
-    document = form_of(Media.from_path(folder / "manual of us.pdf"))
+    (folder / "drawn.svg").write_bytes(SVG)
+    document, drawn = (form_of(Media.from_path(folder / name)) for name in ("manual of us.pdf", "drawn.svg"))
     broken = form_of(Media(data=png(4, 4)[:40] + bytes(40)))
     cases: list[dict[str, Any]] = [
         case(f"c{number}", "failed", input={"image": form}, expected=forms[number - 1], prediction=form)
         for number, form in enumerate(forms)
     ]
-    odd = [form_of(Media(data=SVG)), document, broken, {**forms[0], "sha256": "0" * 64}]
+    odd = [drawn, document, broken, {**forms[0], "sha256": "0" * 64}]
     cases.append(case("odd", "failed", input=odd, prediction={"answer": forms[5], "note": "seen"}))
     page = to_page([page_run("", report(suite(cases)))], folder=folder)
     path = folder / "page.html"
@@ -42,7 +43,7 @@ def test_pictures_are_drawn_side_by_side_with_their_difference_and_contents_do_n
 ) -> None:
     path, html = written(tmp_path)
     assert "img-src" not in html
-    assert len(head_of(html)["media"]) == COUNT + 2
+    assert len(head_of(html)["media"]) == COUNT + 3
     browser.driver.set_window_size(width, 900)
     browser.open(path, "view=cases&case=0/c7")
     browser.until("[...document.querySelectorAll('canvas')].filter((each) => each.dataset.drawn).length === 4")
@@ -56,7 +57,11 @@ def test_pictures_are_drawn_side_by_side_with_their_difference_and_contents_do_n
     assert browser.texts("pre.diff") == []
     browser.go("view=cases&case=0/odd")
     browser.until("document.querySelector('.medium a')")
-    assert browser.run("return document.querySelector('.medium a').getAttribute('href')") == "manual%20of%20us.pdf"
+    assert (
+        browser.run("return document.querySelector('.medium a').getAttribute('href')") == "manual%20of%20us.pdf#page=1"
+    )
+    assert browser.run("return [...document.querySelectorAll('.medium a')].length") == 1
+    assert any(text.startswith("image/svg+xml") and text.endswith(", drawn.svg") for text in browser.texts(".medium p"))
     browser.until("document.querySelectorAll('canvas[data-drawn]').length >= 1")
     assert browser.run("return window.harmed === undefined && document.querySelectorAll('svg script, img').length") == 0
     assert browser.run("return document.documentElement.scrollWidth <= innerWidth")

@@ -25,7 +25,7 @@ function mediumLine(form) {
   return [...parts, form.sha256 ? `sha256 ${form.sha256.slice(0, 12)}` : form.url].filter(Boolean).join(", ");
 }
 
-/** @param {any} form @returns {{piece?: string, href?: string}} Where its content is. */
+/** @param {any} form @returns {{piece?: string, href?: string, path?: string}} Where its content is. */
 function contentOf(form) {
   return pageMedia()[form.sha256] || {};
 }
@@ -49,14 +49,14 @@ function isPicture(form) {
 
 /** @param {any} form @returns {Element} */
 function drawMedium(form) {
-  const { piece, href } = contentOf(form);
+  const { piece, href, path } = contentOf(form);
   const line = mediumLine(form);
   return h(
     "div",
     { class: "medium" },
     isPicture(form) ? drawPictures([form], line) : null,
     piece && form.media.startsWith("audio/") ? drawPlayer(piece) : null,
-    h("p", { class: "quiet" }, href ? h("a", { href }, line) : line),
+    h("p", { class: "quiet" }, href ? h("a", { href }, line) : [line, path].filter(Boolean).join(", ")),
   );
 }
 
