@@ -19,7 +19,7 @@ from pytest_llmeval.evaluators.checks._contents import Number
 from pytest_llmeval.evaluators.checks._kinds import Most
 from pytest_llmeval.evaluators.checks._texts import Text
 from pytest_llmeval.judges import JudgeRequest, Verdict
-from pytest_llmeval.numbers import Limit
+from pytest_llmeval.numbers import Threshold
 from pytest_llmeval.reports import CasePlace, explain
 from pytest_llmeval.run import execute
 from pytest_llmeval.run._job import CaseAnswer
@@ -139,23 +139,23 @@ _STORIES = _case(
     "The fox chased the hen. The hen ran.",
 )
 _QUESTION = "Where did Bela paint the harbour?"
-_Failing: TypeAlias = tuple[Mapping[str, Any], Mapping[str, Limit], Case]
+_Failing: TypeAlias = tuple[Mapping[str, Any], Mapping[str, Threshold], Case]
 _FAILURES: Mapping[str, _Failing] = {
-    "judge": ({"mode": "continuous"}, {"judge_score": Limit(0.8)}, _case("Orrin Bay", "Lumen", _QUESTION)),
+    "judge": ({"mode": "continuous"}, {"judge_score": Threshold(0.8)}, _case("Orrin Bay", "Lumen", _QUESTION)),
     "judge_agreement": (
         {"mode": "continuous"},
-        {"mae": Limit(max=0.1)},
+        {"mae": Threshold(max=0.1)},
         _case({"reference": "Orrin Bay", "human": [1.0, 0.8]}, "The bay of Orrin", _QUESTION),
     ),
-    "pairwise": ({}, {"win_rate": Limit(0.5)}, _case("Orrin Bay", "Lumen", _QUESTION)),
+    "pairwise": ({}, {"win_rate": Threshold(0.5)}, _case("Orrin Bay", "Lumen", _QUESTION)),
     "checklist": (
         {"instructions": ("Greet the customer by name.", "Say when the parcel arrives.")},
-        {"all_followed": Limit(1.0)},
+        {"all_followed": Threshold(1.0)},
         _case(None, "Hello Bela! It is on its way.", "Where is my parcel?"),
     ),
     "claims": (
         {"metrics": ("faithfulness", "factual_recall", "citation_support")},
-        {"faithfulness": Limit(1.0), "factual_recall": Limit(0.4)},
+        {"faithfulness": Threshold(1.0), "factual_recall": Threshold(0.4)},
         _case(
             "Refunds take 30 days. A receipt is needed.",
             "Refunds take 30 days [1]. They are free [4].",
@@ -168,13 +168,17 @@ _FAILURES: Mapping[str, _Failing] = {
     "checks": ({"checks": ({"contains": "30 days"}, {"max_words": 3})}, {}, _case(None, "Refunds take two weeks.")),
     "retrieval": (
         {"k": (3,), "tasks": {"docs": GoldList("gold", "id")}},
-        {"docs_recall@3": Limit(1.0)},
+        {"docs_recall@3": Threshold(1.0)},
         _case(["d4", "d9"], ["d1", "d2", "d4"], "harbour paintings"),
     ),
-    "document_ids": ({"k": 3}, {"recall@3": Limit(1.0)}, _case(["d4", "d9"], ["d1", "d2", "d4"], "harbour paintings")),
+    "document_ids": (
+        {"k": 3},
+        {"recall@3": Threshold(1.0)},
+        _case(["d4", "d9"], ["d1", "d2", "d4"], "harbour paintings"),
+    ),
     "fact_check": (
         {"explanation": "omit"},
-        {"verdict_accuracy": Limit(1.0)},
+        {"verdict_accuracy": Threshold(1.0)},
         _case(
             {"verdict": "Refuted", "justification": "No.", "evidence_sources": ["Harbour Office, 2023"]},
             {"verdict": "Supported", "justification": "It grew.", "evidence_sources": ["Gazette, 1999"]},
@@ -183,21 +187,21 @@ _FAILURES: Mapping[str, _Failing] = {
     ),
     "emotion_cause": (
         {"subtask": 2},
-        {"pair_f1": Limit(0.9)},
+        {"pair_f1": Threshold(0.9)},
         _case(
             [["1_joy", "1"], ["2_anger", "1"], ["3_fear", "2"]],
             [["1_sadness", "1"], ["2_anger", "2"]],
             ["Hooray!", "Go away.", "Help!"],
         ),
     ),
-    "narrative": ({}, {"overall_score": Limit(0.9)}, _STORIES),
-    "narrative.characters": ({}, {"character_f1": Limit(0.9)}, _STORIES),
-    "narrative.relationships": ({}, {"level1_accuracy": Limit(0.9)}, _STORIES),
-    "narrative.action_layer": ({}, {"action_type_accuracy": Limit(0.9)}, _STORIES),
-    "recorded": ({"metrics": ["accuracy"]}, {"accuracy": Limit(0.9)}, _case(None, {"runs": [{"accuracy": 0.5}]})),
+    "narrative": ({}, {"overall_score": Threshold(0.9)}, _STORIES),
+    "narrative.characters": ({}, {"character_f1": Threshold(0.9)}, _STORIES),
+    "narrative.relationships": ({}, {"level1_accuracy": Threshold(0.9)}, _STORIES),
+    "narrative.action_layer": ({}, {"action_type_accuracy": Threshold(0.9)}, _STORIES),
+    "recorded": ({"metrics": ["accuracy"]}, {"accuracy": Threshold(0.9)}, _case(None, {"runs": [{"accuracy": 0.5}]})),
     "conversation": (
         {},
-        {"turns": Limit(max=2)},
+        {"turns": Threshold(max=2)},
         _case(None, {"turns": 4, "stop": "max_turns", "messages": []}, {"messages": ["Hello"]}),
     ),
 }
@@ -207,7 +211,7 @@ def _failure_of_example(name: str) -> _Failing:
     """Return an example's case with the wrong answer, which must reach the best value of the first metric."""
     options, given, expected, _, wrong = EXAMPLES[name]
     metric = next(each for each in get_evaluator(name, **options).describe() if "[" not in each.name)
-    limit = Limit(min=metric.high) if metric.higher_is_better else Limit(max=metric.low)
+    limit = Threshold(min=metric.high) if metric.higher_is_better else Threshold(max=metric.low)
     return options, {metric.name: limit}, _case(expected, wrong, given)
 
 

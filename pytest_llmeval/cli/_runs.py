@@ -14,7 +14,7 @@ from pytest_llmeval.core import LlmevalError, counted
 from pytest_llmeval.data import IN_MODULE
 
 if TYPE_CHECKING:
-    from pytest_llmeval.run import Reported, RunRecord, ShardFile, ShardOptions
+    from pytest_llmeval.run import Reported, ResultOptions, RunRecord, ShardFile
     from pytest_llmeval.targets import Recordings
 
 
@@ -166,7 +166,7 @@ def _is_own(folder: Path, root: Path, foreign: Collection[Path]) -> bool:
     return folder.is_relative_to(root) and not any(folder.is_relative_to(each) for each in foreign)
 
 
-def _recordings_of_shards(ran: "ShardOptions", root: Path) -> "Recordings | None":
+def _recordings_of_shards(ran: "ResultOptions", root: Path) -> "Recordings | None":
     from pytest_llmeval.targets import Recordings
 
     path, mode = ran.predictions, ran.predictions_mode

@@ -75,6 +75,7 @@ if TYPE_CHECKING:
         PredictionError,
         SuiteError,
         code_of,
+        cut_to_users_frames,
         fault_of,
         format_error,
         in_its_turn,
@@ -83,7 +84,6 @@ if TYPE_CHECKING:
         origin,
         price_hint,
         shown_path,
-        users_only,
     )
     from pytest_llmeval.core._evaluator import (
         APPROVED,
@@ -345,7 +345,7 @@ _HOMES = {
         "origin",
         "price_hint",
         "shown_path",
-        "users_only",
+        "cut_to_users_frames",
     ),
     "_evaluator": (
         "APPROVED",

@@ -270,8 +270,8 @@ def origin(error: BaseException) -> str:
     return f" ({shown_path(Path(code.co_filename))}:{last.tb_lineno} in {code.co_name})"
 
 
-def users_only(error: BaseException) -> None:
-    """Cut an exception's traceback, and those of its causes, down to the user's code; one without any stays whole."""
+def cut_to_users_frames(error: BaseException) -> None:
+    """Cut the tracebacks of an error and its causes to the frames of the user's code; one without any stays whole."""
     seen: set[int] = set()
     link: BaseException | None = error
     while link is not None and id(link) not in seen:

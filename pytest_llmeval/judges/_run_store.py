@@ -444,7 +444,7 @@ def _stored_verdict(
 
 
 def _foreign(question: JurorQuestion, differs: str) -> JudgeError:
-    """Return the error of a recording with the key of another question than its digests."""
+    """Return the error of a recorded verdict that has the key of this question and the digests of another."""
     return JudgeError(
         f"case {question.case!r}: the recorded verdict with the key {question.key} belongs to another question (it "
         f"differs in {differs}): restore the file, or replace the verdict with --llmeval-judge=refresh"

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
         TOLERANCE,
         Abstained,
         CaseDigest,
-        Limit,
+        Threshold,
         Unmet,
         abstained_metrics,
         unmet,
@@ -88,7 +88,7 @@ _HOMES = {
     "_case_scores": (
         "Abstained",
         "CaseDigest",
-        "Limit",
+        "Threshold",
         "TOLERANCE",
         "Unmet",
         "abstained_metrics",

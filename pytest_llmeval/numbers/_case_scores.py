@@ -288,8 +288,8 @@ def abstained_metrics(index: MetricIndex, names: Iterable[str], reasons: Mapping
     }
 
 
-class Limit(Struct, frozen=True):
-    """The range that a score must lie in; both ends belong to it."""
+class Threshold(Struct, frozen=True):
+    """The threshold of a metric for one case: a range, whose ends belong to it. Limits of whole suites are gates."""
 
     min: float | None = None
     max: float | None = None
@@ -321,7 +321,7 @@ class Unmet(Struct, frozen=True):
 
     metric: str
     value: float | None
-    limit: Limit
+    limit: Threshold
     abstained: str = ""
 
     def __str__(self) -> str:
@@ -339,7 +339,7 @@ class Unmet(Struct, frozen=True):
 
 
 def unmet(
-    limits: Mapping[str, Limit], scores: Mapping[str, float | None], abstained: Mapping[str, Abstained] = {}
+    limits: Mapping[str, Threshold], scores: Mapping[str, float | None], abstained: Mapping[str, Abstained] = {}
 ) -> list[Unmet]:
     """Return the limits that scores do not meet.
 

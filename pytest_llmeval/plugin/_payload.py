@@ -15,11 +15,11 @@ from pytest_llmeval.core import (
     LlmevalError,
     PredictionError,
     SuiteError,
+    cut_to_users_frames,
     decode,
     encode,
     format_error,
     printable,
-    users_only,
 )
 from pytest_llmeval.data import IN_MODULE, display_path, looks_like_suite
 from pytest_llmeval.plugin._options import naming_hint, shard_of_run
@@ -295,7 +295,7 @@ def conclude(item: pytest.Item, loaded: LoadedCase, execution: Execution) -> Non
         stop_spent(item.session, error)
     if error is not None and not isinstance(error, PredictionError):
         if not item.config.getoption("fulltrace", False):
-            users_only(error)
+            cut_to_users_frames(error)
         raise error
     if record.reason is not None and record.outcome not in ("known_failure", "not_scored"):
         raise pytest.fail.Exception(failure_text(item.config, loaded, execution), pytrace=False)

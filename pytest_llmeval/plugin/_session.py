@@ -51,7 +51,7 @@ from pytest_llmeval.services import SOURCE_MARK, redacted_url, watched
 from pytest_llmeval.suites import LoadedSuite, Registry, SuiteKey, default_registry, extensions_of
 
 if TYPE_CHECKING:
-    from pytest_llmeval.run import Origin, Shard, ShardOptions
+    from pytest_llmeval.run import Origin, ResultOptions, Shard
 
 
 def change_exit_code(session: pytest.Session, code: pytest.ExitCode, reasons: Iterable[str]) -> list[str]:
@@ -170,11 +170,11 @@ def origin_of(session: pytest.Session, loader: SuiteLoader, finished: Reported, 
         shard=str(shard or ""),
         commit=finished.report.run.commit,
         versions=versions(),
-        options=_options_of_shard(config),
+        options=_result_options(config),
         require_gates=run_terms(config).require_gates,
         collected=f"sha256:{sha256(repr(nodeids).encode()).hexdigest()[:32]}",
         items=sum(ids.values()),
-        imports=_imports(root),
+        imports=_import_folders(root),
         suites=[
             print_suite(loader.load(each, session), root, plugins_of(loader.hooks[each], root), shard)
             for each in sorted(suites)
@@ -186,20 +186,21 @@ def origin_of(session: pytest.Session, loader: SuiteLoader, finished: Reported, 
     )
 
 
-def _imports(root: Path) -> list[str]:
-    """Return the folders of the project from which Python imports."""
+def _import_folders(root: Path) -> list[str]:
+    """Return the folders of the project on Python's path, for the shard file: a merge imports from the same."""
     folders = (Path(each) for each in sys.path if each)
     own = [each for each in folders if each.is_relative_to(root) and not each.is_relative_to(sys.prefix)]
     return list(dict.fromkeys(display_path(each, root) for each in own))
 
 
-def _options_of_shard(config: pytest.Config) -> "ShardOptions":
-    from pytest_llmeval.run import ShardOptions
+def _result_options(config: pytest.Config) -> "ResultOptions":
+    """Return the options of this run that change its results, as its shard file has them."""
+    from pytest_llmeval.run import ResultOptions
 
     runner, terms = config.stash[RUNNER], run_terms(config)
     recordings, base_url = runner.recordings, runner.options.base_url
     selecting = {name: value for name in SELECTING if (value := getattr(config.option, name, None))}
-    return ShardOptions(
+    return ResultOptions(
         judge=terms.judge,
         judge_model=runner.options.model,
         judge_base_url=redacted_url(base_url) if base_url else None,

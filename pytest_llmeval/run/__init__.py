@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     from pytest_llmeval.run._scripts import SuiteResult, in_order, run_judged, run_predicted
     from pytest_llmeval.run._shards import (
         Origin,
+        ResultOptions,
         Shard,
         ShardFile,
-        ShardOptions,
         SuiteVariant,
         groups_of,
         read_shard,
@@ -164,7 +164,7 @@ _HOMES = {
         "Origin",
         "Shard",
         "ShardFile",
-        "ShardOptions",
+        "ResultOptions",
         "SuiteVariant",
         "groups_of",
         "read_shard",

@@ -589,6 +589,7 @@ def _bracketed(value: Any) -> str:
 
 
 def _case_entry(case: Any) -> dict[str, Any]:
+    """Return a case as an entry of ``cases`` in a suite file, without keys that hold nothing."""
     entry = {
         "id": case.id,
         ("messages" if case.conversation and isinstance(case.input, list) else "input"): case.input,

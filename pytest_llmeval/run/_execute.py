@@ -592,7 +592,7 @@ def repeated_answers(records: Sequence[CaseRecord]) -> tuple[Mapping[str, Sequen
 
 
 def different_answers(values: Iterable[Any]) -> list[AnswerShown]:
-    """Return each different answer and how often it came, the most frequent first."""
+    """Return the different approved answers of a case with their counts, as the report of a run has them."""
     seen: dict[str, AnswerShown] = {}
     for value in values:
         known = seen.get(key := _answer_key(value))

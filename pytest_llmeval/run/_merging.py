@@ -22,7 +22,7 @@ from pytest_llmeval.run._checkout import (
     versions,
 )
 from pytest_llmeval.run._run_record import Item, RunRecord
-from pytest_llmeval.run._shards import Shard, ShardFile, ShardOptions, SuitePrint, shard_of
+from pytest_llmeval.run._shards import ResultOptions, Shard, ShardFile, SuitePrint, shard_of
 from pytest_llmeval.run._stages import collected_records
 from pytest_llmeval.services import GitError, run_git
 from pytest_llmeval.suites import LoadedSuite, SuiteKey
@@ -193,7 +193,7 @@ def _foreign_shard(shard: ShardFile, difference: str, expected: str) -> str:
 
 def _other_runs(shards: Sequence[ShardFile]) -> Iterator[str]:
     """Yield which shards ran with other options than most, or collected other tests."""
-    for name in ShardOptions.__struct_fields__:
+    for name in ResultOptions.__struct_fields__:
         values = {shard.path: getattr(shard.origin.options, name) for shard in shards}
         if name != "selection" or any(shard.origin.shard for shard in shards):
             yield from _minority(values, name.replace("_", "-"))

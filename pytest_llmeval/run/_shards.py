@@ -221,7 +221,7 @@ def _name(case: Case, suite: LoadedSuite) -> str:
     return _alone(case.id) if cluster is None else f"cluster {cluster}"
 
 
-class ShardOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ResultOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The options of a run that change its results.
 
     Attributes:
@@ -301,7 +301,7 @@ class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     shard: str
     commit: str | None
     versions: Mapping[str, str]
-    options: ShardOptions
+    options: ResultOptions
     require_gates: bool
     collected: str
     items: Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]

@@ -14,7 +14,7 @@ from pytest_llmeval.core import Abstention, Case, Evaluator, Parts
 from pytest_llmeval.data import STRICT
 from pytest_llmeval.gates import Gate
 from pytest_llmeval.judges import JudgeSpec, PanelSpec, Reduce
-from pytest_llmeval.numbers import Limit, Repeats
+from pytest_llmeval.numbers import Repeats, Threshold
 from pytest_llmeval.suites._evaluator_settings import read_evaluators
 from pytest_llmeval.suites._limits import read_gates, read_groups, read_limits
 from pytest_llmeval.suites._reading import SuiteReading
@@ -281,7 +281,7 @@ class SuiteKeys(Struct, frozen=True, kw_only=True):
         ]
     ] = []
     thresholds: Annotated[
-        "Mapping[str, Limit]",
+        "Mapping[str, Threshold]",
         Key(
             "[limits](thresholds-and-gates.md#thresholds) for every case",
             type=dict[str, Any],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pytest_llmeval.core import PASS_RATE, missing_key, unknown_name
 from pytest_llmeval.data import STRICT
 from pytest_llmeval.gates import Gate
-from pytest_llmeval.numbers import TARGET_FIGURES, Limit
+from pytest_llmeval.numbers import TARGET_FIGURES, Threshold
 from pytest_llmeval.suites._reading import SUITE_METRICS, SuiteReading
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class LimitEntry:
     max: float | None = None
 
 
-def read_limits(reading: SuiteReading, entries: Mapping[str, Any], path: tuple[str | int, ...]) -> dict[str, Limit]:
+def read_limits(reading: SuiteReading, entries: Mapping[str, Any], path: tuple[str | int, ...]) -> dict[str, Threshold]:
     """Read ``thresholds``, of the suite or of a case."""
     limits = {}
     for metric, entry in entries.items():
@@ -58,7 +58,7 @@ def _lower_is_better(reading: SuiteReading, metric: str) -> bool:
     return metric in TARGET_FIGURES or reading.metrics.lower_is_better(metric)
 
 
-def _read_limit(reading: SuiteReading, entry: Any, place: tuple[str | int, ...]) -> Limit | None:
+def _read_limit(reading: SuiteReading, entry: Any, place: tuple[str | int, ...]) -> Threshold | None:
     if isinstance(entry, int | float) and not isinstance(entry, bool):
         entry = {"min": entry}
     if not isinstance(entry, Mapping):
@@ -73,7 +73,7 @@ def _read_limit(reading: SuiteReading, entry: Any, place: tuple[str | int, ...])
         reading.fault(place, missing_key("min", "max"))
     elif checked.min is not None and checked.max is not None and checked.min > checked.max:
         reading.fault(place, f"found min {checked.min} above max {checked.max}, expected min <= max")
-    return Limit(checked.min, checked.max)
+    return Threshold(checked.min, checked.max)
 
 
 def read_gates(reading: SuiteReading, entries: Sequence[Any]) -> tuple[Gate, ...]:

@@ -34,7 +34,7 @@ from pytest_llmeval.core import (
 from pytest_llmeval.data import SharedRows, typed
 from pytest_llmeval.gates import Gate, GateSource
 from pytest_llmeval.judges import PanelSpec, jurors_of
-from pytest_llmeval.numbers import OUTCOME_EVALUATOR, RELIABILITY, Limit, Reduced, Reliability
+from pytest_llmeval.numbers import OUTCOME_EVALUATOR, RELIABILITY, Reduced, Reliability, Threshold
 from pytest_llmeval.suites._keys import SuiteKeys
 from pytest_llmeval.suites._settings import CaseOrder, SampleSettings, StopSettings, draw
 from pytest_llmeval.suites._systems import ModelSystem, System
@@ -368,7 +368,7 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
         starts = (0, *self.order.ends)
         return [[by_id[name] for name in self.order.ids[start:end] if name in by_id] for start, end in pairwise(starts)]
 
-    def limits(self, case: Case) -> Mapping[str, Limit]:
+    def limits(self, case: Case) -> Mapping[str, Threshold]:
         """Return the limits of a case: the suite's, replaced by its own."""
         return {**self.thresholds, **case.thresholds} if case.thresholds else self.thresholds
 

@@ -268,10 +268,10 @@ def template_faults(template: Any, batch: int) -> Iterator[tuple[TemplatePath, s
     """Yield what is wrong with a template for batches of a size: where in it, and ``found ..., expected ...``."""
     placeholders = list(_placeholders(template))
     for place, name, value in placeholders:
-        holder = _holder(template, place)
+        around = _mapping_around(template, place)
         if name not in _KNOWN:
             yield place, unknown_name("placeholder", name, _KNOWN)
-        elif len(holder) > 1:
+        elif len(around) > 1:
             yield place, f"found {name!r} beside other keys, expected it alone in its mapping"
         elif name == _INPUT and value is not True and not (isinstance(value, str) and all(value.split("."))):
             yield place, "found no path, expected true for the whole input, or a path into it such as 'question'"
@@ -297,7 +297,8 @@ def _placeholders(template: Any, place: TemplatePath = ()) -> Iterator[tuple[Tem
             yield from _placeholders(part, (*place, number))
 
 
-def _holder(template: Any, place: TemplatePath) -> Any:
+def _mapping_around(template: Any, place: TemplatePath) -> Any:
+    """Return the mapping of a request template in which the placeholder at a place stands."""
     for step in place[:-1]:
         template = template[step]
     return template

@@ -10,7 +10,7 @@ from msgspec import Struct, structs
 from pytest_llmeval.baselines import digests_of, evaluator_prints
 from pytest_llmeval.core import MISSING, Case, LlmevalError, as_line, counted, listed
 from pytest_llmeval.gates import Gate, GateKey, LimitGate
-from pytest_llmeval.numbers import Limit, matched_by_content
+from pytest_llmeval.numbers import Threshold, matched_by_content
 from pytest_llmeval.suites import LoadedSuite
 from pytest_llmeval.workbench._suite_dump import JUDGE_KEYS, CheckDump, GateDump, SuiteDump
 from pytest_llmeval.workbench.mutation._mutants import Mutant, mutation_of, score_mutants, score_unjudged
@@ -143,7 +143,7 @@ def _settings(base: SuiteDump, head: SuiteDump) -> Iterator[Loosening]:
             yield Loosening(head.file, head.line("systems", name), f"answers of system {name}", text)
 
 
-def _limits(base: Mapping[str, Limit], head: Mapping[str, Limit]) -> Iterator[tuple[str, Loosening]]:
+def _limits(base: Mapping[str, Threshold], head: Mapping[str, Threshold]) -> Iterator[tuple[str, Loosening]]:
     """Yield the metrics whose limits are gone or weaker, with what happened, without its place."""
     for metric, old in base.items():
         new = head.get(metric)
@@ -152,11 +152,11 @@ def _limits(base: Mapping[str, Limit], head: Mapping[str, Limit]) -> Iterator[tu
             yield metric, Loosening("", 0, f"threshold {metric}", change, str(old), after, gone=new is None)
 
 
-def _loosened(old: Limit | None, new: Limit | None) -> str:
+def _loosened(old: Threshold | None, new: Threshold | None) -> str:
     """Return what happened to a limit if it holds for more scores; else nothing."""
-    if old is None or old == Limit():
+    if old is None or old == Threshold():
         return ""
-    if new is None or new == Limit():
+    if new is None or new == Threshold():
         return "removed"
     wider_below = old.min is not None and (new.min is None or new.min < old.min)
     wider_above = old.max is not None and (new.max is None or new.max > old.max)

@@ -13,7 +13,7 @@ from pytest_llmeval.baselines import contents_of, evaluator_prints
 from pytest_llmeval.core import MISSING
 from pytest_llmeval.data import Document
 from pytest_llmeval.gates import RULES, Gate
-from pytest_llmeval.numbers import Limit
+from pytest_llmeval.numbers import Threshold
 from pytest_llmeval.suites import KEYS, LoadedSuite
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class CaseDump(Struct, frozen=True):
     parts: dict[str, Any]
     labels: dict[str, str]
     tags: list[str]
-    limits: dict[str, Limit]
+    limits: dict[str, Threshold]
     checks: list[CheckDump]
     answers: list[Any]
     lines: dict[str, int]
@@ -144,7 +144,7 @@ class SuiteDump(Struct, frozen=True):
     written: dict[str, Any]
     evaluators: dict[str, EvaluatorDump]
     gates: list[GateDump]
-    limits: dict[str, Limit]
+    limits: dict[str, Threshold]
     checks: list[CheckDump]
     systems: dict[str, list[str]]
     unread: list[str]

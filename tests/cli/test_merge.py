@@ -13,7 +13,7 @@ from msgspec import structs
 from pytest_llmeval import Observation
 from pytest_llmeval.cli import main
 from pytest_llmeval.core import CaseRecord
-from pytest_llmeval.run import ShardOptions
+from pytest_llmeval.run import ResultOptions
 
 COUNT = 3
 REPORTS = ["report.json", str(Path("deep", "report.html")), "scores.csv"]
@@ -145,10 +145,10 @@ def _with(shard: str = "2/3", **more: Any) -> Callable[[Path], object]:
         (_with(commit="abc"), "parts/2.llmeval: found commit abc, expected none, which is checked out here"),
         (_with(versions={"numpy": "1.0"}), "parts/2.llmeval: found numpy 1.0, expected "),
         (
-            _with(options=ShardOptions(judge_model="a:b")),
+            _with(options=ResultOptions(judge_model="a:b")),
             "parts/2.llmeval: found judge-model 'a:b', expected None as in",
         ),
-        (_with(options=ShardOptions(selection="-k x")), "parts/2.llmeval: found selection '-k x', expected '' as in"),
+        (_with(options=ResultOptions(selection="-k x")), "parts/2.llmeval: found selection '-k x', expected '' as in"),
         (
             _with(collected="sha256:1"),
             "parts/2.llmeval: found all tests over cases '5 tests with fingerprint",
@@ -214,7 +214,7 @@ def test_tests_that_no_part_has_are_missed_by_name(here: Path, capsys: pytest.Ca
 
 
 CHOSEN: dict[str, Any] = {
-    "options": ShardOptions(selection="-k 'not wrong'"),
+    "options": ResultOptions(selection="-k 'not wrong'"),
     "ran_as": {"unwanted": {"s.eval.json::wrong"}},
 }
 
@@ -243,7 +243,7 @@ def test_parts_that_the_user_chooses_have_to_be_all_there(
     write_suite(here)
     for each in parts:
         ran_as = {"unwanted": everything - {f"s.eval.json::{each}"}}
-        write(here, "", each, (each,), ran_as=ran_as, options=ShardOptions(selection=f"-k {each}"))
+        write(here, "", each, (each,), ran_as=ran_as, options=ResultOptions(selection=f"-k {each}"))
     assert main(["merge", "parts"]) == 1
     missing = sorted(everything - {f"s.eval.json::{each}" for each in parts})
     assert f"found no file with {', '.join(missing)}, expected" in capsys.readouterr().err

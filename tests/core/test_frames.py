@@ -6,7 +6,7 @@ import traceback
 import pytest
 
 from pytest_llmeval import get_evaluator
-from pytest_llmeval.core import origin, users_only
+from pytest_llmeval.core import cut_to_users_frames, origin
 from pytest_llmeval.targets._python import defined_at
 
 HERE = "test_frames.py"
@@ -42,14 +42,14 @@ def test_only_lines_of_the_user_stay_in_the_tracebacks_of_an_exception_and_its_c
     assert "decoder.py" in {
         each.filename.rpartition("/")[2] for each in traceback.extract_tb(error.__cause__.__traceback__)
     }
-    users_only(error)
+    cut_to_users_frames(error)
     for each in (error, error.__cause__):
         assert {frame.filename.rpartition("/")[2] for frame in traceback.extract_tb(each.__traceback__)} == {HERE}
 
 
 def test_an_exception_without_lines_of_the_user_keeps_its_traceback() -> None:
     error = ValueError("never raised")
-    users_only(error)
+    cut_to_users_frames(error)
     assert error.__traceback__ is None
 
 

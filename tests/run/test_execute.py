@@ -13,7 +13,7 @@ from builders import Length, key_of, length_suite, parse_gate
 from pytest_llmeval import Case, Evaluator, MissingDataError, Observation, PredictionError, get_evaluator
 from pytest_llmeval.gates import DropGate
 from pytest_llmeval.judges import CallLimit
-from pytest_llmeval.numbers import Limit
+from pytest_llmeval.numbers import Threshold
 from pytest_llmeval.run import Answering, Execution, Job, LoadedCase
 from pytest_llmeval.run import _execute as module
 from pytest_llmeval.run._job import CaseAnswer
@@ -21,7 +21,7 @@ from pytest_llmeval.services import Background
 from pytest_llmeval.suites import LoadedSuite
 
 
-def suite(*, limits: Mapping[str, Limit] | None = None, **evaluators: Evaluator) -> LoadedSuite:
+def suite(*, limits: Mapping[str, Threshold] | None = None, **evaluators: Evaluator) -> LoadedSuite:
     return length_suite(evaluators=evaluators or {"length": Length()}, thresholds=limits or {})
 
 
@@ -60,7 +60,7 @@ def test_a_case_that_passes_is_explained_only_for_reports_that_show_it() -> None
     answers = (CaseAnswer(Case("c", expected="a b", prediction="a c")),)
 
     def lines(limit: float, *, explains_all: bool) -> list[str]:
-        checked = suite(limits={"f1": Limit(min=limit)}, **words)
+        checked = suite(limits={"f1": Threshold(min=limit)}, **words)
         return list(module.execute_repeats(checked, answers, explains_all=explains_all).record.lines)
 
     assert [lines(0, explains_all=explains) for explains in (True, False)] == [["text"], []]
@@ -155,21 +155,21 @@ def test_a_malformed_prediction_fails_with_its_reason_and_is_scored() -> None:
 
 
 def test_a_score_outside_its_limit_fails_the_case() -> None:
-    execution = run("four", limits={"length": Limit(min=5)})
+    execution = run("four", limits={"length": Threshold(min=5)})
     assert (execution.record.outcome, execution.record.reason) == ("failed", "length 4.0000, limit >= 5")
     assert [each.metric for each in execution.unmet] == ["length"]
 
 
 def test_the_limits_of_a_case_replace_those_of_its_suite_by_metric() -> None:
-    case = Case("c", expected="gold", prediction="four", thresholds={"length": Limit(max=3)})
-    strict = suite(limits={"length": Limit(min=1), "other": Limit(min=1)})
+    case = Case("c", expected="gold", prediction="four", thresholds={"length": Threshold(max=3)})
+    strict = suite(limits={"length": Threshold(min=1), "other": Threshold(min=1)})
     assert execute(strict, case, asked("")).record.reason == "length 4.0000, limit <= 3"
 
 
 def test_of_several_limits_those_of_metrics_that_gates_judge_are_named_first() -> None:
     judged = length_suite(
         evaluators={"length": Length(), "text": get_evaluator("text", metrics=["f1"])},
-        thresholds={"length": Limit(min=100), "f1": Limit(min=1)},
+        thresholds={"length": Threshold(min=100), "f1": Threshold(min=1)},
         gates=(parse_gate("f1 >= 0.5"),),
     )
     execution = execute(judged, Case("c", expected="gold"), asked("four"))
@@ -193,7 +193,7 @@ def test_a_failing_case_names_the_metric_that_pulls_a_gate_down_most_even_withou
     parsed = [parse_gate(each) if isinstance(each, str) else each for each in gates]
     judged = length_suite(
         evaluators={"length": Length(), "text": get_evaluator("text", metrics=["f1", "rouge1"])},
-        thresholds={"length": Limit(min=100)},
+        thresholds={"length": Threshold(min=100)},
         gates=tuple(parsed),
     )
     execution = execute(judged, Case("c", expected="a b c"), asked("b x"))
@@ -201,12 +201,12 @@ def test_a_failing_case_names_the_metric_that_pulls_a_gate_down_most_even_withou
 
 
 def test_a_case_that_passes_does_not_fail_by_the_limit_of_a_gate() -> None:
-    judged = length_suite(thresholds={"length": Limit(min=1)}, gates=(parse_gate("length >= 90"),))
+    judged = length_suite(thresholds={"length": Threshold(min=1)}, gates=(parse_gate("length >= 90"),))
     assert execute(judged, Case("c", expected="gold"), asked("four")).record.outcome == "passed"
 
 
 def test_an_undefined_score_is_held_against_no_limit() -> None:
-    execution = run("four", expected=None, limits={"length": Limit(min=5)})
+    execution = run("four", expected=None, limits={"length": Threshold(min=5)})
     assert execution.record.outcome == "not_scored"
     assert execution.scores(suite()) == {"length": None}
 
@@ -214,7 +214,9 @@ def test_an_undefined_score_is_held_against_no_limit() -> None:
 @pytest.mark.parametrize("error", [ZeroDivisionError("oh"), MissingDataError("no WordNet: install it")])
 def test_an_evaluator_that_raises_costs_its_own_metrics_only(error: Exception) -> None:
     both = suite(
-        length=Length(), other=Length(error=error), limits={"length": Limit(min=5), "other.length": Limit(min=5)}
+        length=Length(),
+        other=Length(error=error),
+        limits={"length": Threshold(min=5), "other.length": Threshold(min=5)},
     )
     record = execute(both, Case("c", expected="gold"), asked("four")).record
     assert record.outcome == "errored"
@@ -226,7 +228,7 @@ def test_an_evaluator_that_raises_costs_its_own_metrics_only(error: Exception) -
 
 
 def test_renamed_evaluators_have_their_limits_and_scores_under_their_names() -> None:
-    renamed = suite(mine=Length(), limits={"mine.length": Limit(min=9)})
+    renamed = suite(mine=Length(), limits={"mine.length": Threshold(min=9)})
     execution = execute(renamed, Case("c", expected="gold"), asked("four"))
     assert execution.scores(renamed) == {"mine.length": 4.0}
     assert execution.record.reason == "mine.length 4.0000, limit >= 9"

@@ -16,7 +16,7 @@ from pytest_llmeval.baselines import HISTORY, digests_of
 from pytest_llmeval.baselines import _runs as runs
 from pytest_llmeval.core import CaseRecord, Fault, FloatArray, JudgeCall
 from pytest_llmeval.data import writer_name
-from pytest_llmeval.numbers import Limit
+from pytest_llmeval.numbers import Threshold
 from pytest_llmeval.reports import SuiteReport, to_json
 from pytest_llmeval.reports._overview import cluster_lines
 from pytest_llmeval.run import Reported, RunRecord
@@ -105,20 +105,20 @@ def test_a_gate_that_cannot_be_judged_is_reported_unless_cases_were_left_out_on_
     ("limits", "records", "noted"),
     [
         (
-            {"lenght": Limit(1)},
+            {"lenght": Threshold(1)},
             [measured("a"), measured("b")],
             "lenght, so none can miss its threshold (did you mean 'length'?)",
         ),
-        ({"length": Limit(1)}, [absent("a"), absent("b")], "length, so none can miss its threshold"),
-        ({"length": Limit(1)}, [absent("a"), measured("b")], ""),
-        ({"length": Limit(1)}, [silent("a"), silent("b")], ""),
-        ({"length": Limit(1)}, [absent("a"), failed("b")], ""),
-        ({"lenght": Limit(1)}, [measured("a")], ""),
-        ({"target_latency_s": Limit(max=1)}, [measured("a"), measured("b")], ""),
+        ({"length": Threshold(1)}, [absent("a"), absent("b")], "length, so none can miss its threshold"),
+        ({"length": Threshold(1)}, [absent("a"), measured("b")], ""),
+        ({"length": Threshold(1)}, [silent("a"), silent("b")], ""),
+        ({"length": Threshold(1)}, [absent("a"), failed("b")], ""),
+        ({"lenght": Threshold(1)}, [measured("a")], ""),
+        ({"target_latency_s": Threshold(max=1)}, [measured("a"), measured("b")], ""),
     ],
 )
 def test_a_threshold_that_no_case_can_miss_is_noted(
-    limits: dict[str, Limit], records: list[CaseRecord], noted: str
+    limits: dict[str, Threshold], records: list[CaseRecord], noted: str
 ) -> None:
     for suite in (gated(thresholds=limits), length_suite(replace(CASES[0], thresholds=limits), CASES[1])):
         notes = judge(suite, *records).notes

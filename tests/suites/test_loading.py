@@ -8,7 +8,7 @@ from builders import parse_gate
 
 from pytest_llmeval import MISSING, Case, SuiteError
 from pytest_llmeval.core import unknown_name
-from pytest_llmeval.numbers import Limit
+from pytest_llmeval.numbers import Threshold
 from pytest_llmeval.suites import LoadedSuite, default_registry, load_suite
 from pytest_llmeval.targets import TargetSpec
 
@@ -81,7 +81,7 @@ def test_everything_that_a_suite_file_can_say_arrives(load: Load) -> None:
     assert list(suite.evaluators) == ["text", "words", "classification"]
     assert suite.target == TargetSpec("my_app.answers:App.answer", 2.5)
     assert suite.group_by == ("kind", "year")
-    assert suite.thresholds == {"f1": Limit(min=0.5), "words.f1": Limit(0.1, 0.9)}
+    assert suite.thresholds == {"f1": Threshold(min=0.5), "words.f1": Threshold(0.1, 0.9)}
     assert suite.gates[0] == parse_gate("mean(f1) >= 0.7")
     assert str(suite.gates[1]) == "recall[not good] <= 1 by year"
     assert (suite.gates[1].min_cases, suite.gates[1].max_errors, suite.gates[1].partial) == (3, 1, True)
@@ -93,11 +93,11 @@ def test_everything_that_a_suite_file_can_say_arrives(load: Load) -> None:
         prediction=None,
         labels={"kind": "easy", "year": "2022", "sure": "true"},
         tags=("smoke", "q-1"),
-        thresholds={"f1": Limit(max=0.4)},
+        thresholds={"f1": Threshold(max=0.4)},
         line=16,
     )
     assert (seven.id, seven.prediction, third.id) == ("7", MISSING, "3")
-    assert suite.limits(paris) == {"f1": Limit(max=0.4), "words.f1": Limit(0.1, 0.9)}
+    assert suite.limits(paris) == {"f1": Threshold(max=0.4), "words.f1": Threshold(0.1, 0.9)}
     assert suite.limits(seven) is suite.thresholds
     assert (suite.total, suite.faults) == (3, ())
 

@@ -9,7 +9,7 @@ import pytest
 from project import load_text
 
 from pytest_llmeval import MISSING, SuiteError
-from pytest_llmeval.numbers import Limit
+from pytest_llmeval.numbers import Threshold
 from pytest_llmeval.suites import LoadedSuite, default_registry, load_suite
 
 F1 = "evaluators: [{text: {metrics: [f1]}}]\n"
@@ -149,7 +149,7 @@ def test_cases_of_a_source_stand_behind_those_of_the_file(folder: Path) -> None:
         folder, "cases: [{id: a, expected: x}]\nsource: {format: jsonl, path: d.jsonl, predictions: p.jsonl}\n"
     )
     assert [(case.id, case.prediction) for case in suite.cases] == [("a", MISSING), ("b", MISSING), ("c", "y")]
-    assert suite.cases[1].thresholds == {"f1": Limit(min=0.5)}
+    assert suite.cases[1].thresholds == {"f1": Threshold(min=0.5)}
 
 
 def test_thresholds_of_a_row_are_checked_and_told_with_its_line(folder: Path) -> None:

@@ -9,7 +9,7 @@ from project import load_text
 
 from pytest_llmeval import Case, ErrorBucket, Evaluator, Metric, Observation, SuiteError, Sums
 from pytest_llmeval.core import CaseRecord, FloatArray, LabelTable, MetricTable, ReportTable, unknown_name
-from pytest_llmeval.numbers import Limit, summarize
+from pytest_llmeval.numbers import Threshold, summarize
 from pytest_llmeval.suites import LoadedSuite, default_registry
 
 
@@ -100,7 +100,7 @@ def test_two_evaluators_with_the_same_metric_are_told_how_to_differ(tmp_path: Pa
 def test_as_gives_an_evaluator_a_name_under_which_its_metrics_are_known(tmp_path: Path) -> None:
     suite = load(tmp_path, f"[{TEXT}, {{clash: {{as: other}}}}]", "thresholds: {other.f1: 0.5}\ngates: [other.f1 > 0]")
     assert list(suite.evaluators) == ["text", "other"]
-    assert suite.thresholds == {"other.f1": Limit(min=0.5)}
+    assert suite.thresholds == {"other.f1": Threshold(min=0.5)}
 
 
 def test_the_name_of_the_pass_rate_is_taken(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_a_bare_number_is_no_limit_where_lower_is_better(tmp_path: Path) -> None
 
 def test_either_end_can_be_asked_for_where_lower_is_better(tmp_path: Path) -> None:
     suite = load(tmp_path, "[errors]", "thresholds: {error_rate: {max: 0.2}}\ngates: [error_rate <= 0.1]")
-    assert suite.thresholds == {"error_rate": Limit(max=0.2)}
+    assert suite.thresholds == {"error_rate": Threshold(max=0.2)}
 
 
 def test_a_bare_number_is_no_limit_for_a_member_of_such_a_family(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pytest_llmeval import Case, Evaluator
 from pytest_llmeval.baselines import fingerprint
 from pytest_llmeval.baselines._comparable import Comparable, comparable_of
 from pytest_llmeval.core import SuiteError
-from pytest_llmeval.numbers import Limit
+from pytest_llmeval.numbers import Threshold
 from pytest_llmeval.suites import LoadedSuite, SnapshotSettings, Tolerance, default_registry, load_suite
 from pytest_llmeval.workbench._authoring import suite_schema
 
@@ -121,8 +121,8 @@ def test_other_cases_are_told_apart() -> None:
 
 def test_only_effective_thresholds_count() -> None:
     assert comparable().thresholds == ""
-    shared = comparable(thresholds={"f1": Limit(0.5)})
-    own = comparable(*(replace(case, thresholds={"f1": Limit(0.5)}) for case in CASES))
+    shared = comparable(thresholds={"f1": Threshold(0.5)})
+    own = comparable(*(replace(case, thresholds={"f1": Threshold(0.5)}) for case in CASES))
     assert shared.thresholds == own.thresholds != ""
 
 
