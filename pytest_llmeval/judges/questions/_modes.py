@@ -305,6 +305,8 @@ def _shown_media(question: Question) -> tuple[ShownMedium, ...]:
     labelled = []
     for name in question.mode.fields:
         media = getattr(question.texts.get(name), "media", ())
+        if not media:
+            continue
         numbers = [f", {number} of {len(media)}" if len(media) > 1 else "" for number in range(1, len(media) + 1)]
         labelled += [ShownMedium(form, f"{name}{number}") for form, number in zip(media, numbers, strict=True)]
     return tuple(labelled)

@@ -22,6 +22,7 @@ from pytest_llmeval.data import (
 from pytest_llmeval.judges._contract import JudgeReply, JudgeRequest, Mode, Stopped, Verdict
 
 _MARK = re.compile(r'\\[\\"]|["{}\[\]]')
+_BEYOND_TEXTS = re.compile(r"[\\}\[\]]")
 _BLOCK: Final = 1 << 16
 """Characters whose marks are in memory at once: a mark takes as much as 100 characters."""
 _FENCE = re.compile(r"```(?:json)?$", re.IGNORECASE)
@@ -73,6 +74,9 @@ def _score_statement(data: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"score": data["score"]} if "score" in data else {}
 
 
+_decode = json.JSONDecoder(object_pairs_hook=unique_keys, strict=False).decode
+
+
 def closing_object(
     reply: str,
     verdict: Callable[[Mapping[str, Any]], Mapping[str, Any]] = _score_statement,
@@ -106,7 +110,7 @@ def closing_object(
         raise unreadable(reply, "found a closing fence without an opening one before the JSON object, expected both")
     closing = text[start:] if depth <= MAX_DEPTH else _shallow(text[start:])
     try:
-        data: dict[str, Any] = json.loads(closing, object_pairs_hook=unique_keys, strict=False)
+        data: dict[str, Any] = _decode(closing)
     except ValueError as error:
         raise unreadable(reply, f"found an invalid JSON object ({error}), expected valid JSON") from None
     _check_prose(reply, before, text[start:], verdict(data), says)
@@ -223,6 +227,9 @@ def _start(text: str) -> tuple[int, int]:
     Read from the end, valid JSON has one reading only, and each character is looked at once: trying every opening
     bracket from the front would take time that grows with the square of a hostile reply's length.
     """
+    last = text.rfind("{")
+    if last >= 0 and not _BEYOND_TEXTS.search(text, last, len(text) - 1) and text.count('"', last) % 2 == 0:
+        return last, 1  # flat, as most are: there are only quotes between its brackets
     depth = deepest = 0
     in_string = False
     for position, mark in _marks_from_the_end(text):

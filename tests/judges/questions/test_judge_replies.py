@@ -47,6 +47,8 @@ def test_the_score_of_a_checklist_is_the_share_of_instructions_that_are_followed
         ('<think>{"score": 0}?</think>{"score": 1}', 1.0),
         ('{"score": 1.0} Again, score: 1. {"score": 1}', 1.0),
         ('{"reasoning": "a \\"}{\\" b", "score": 0.2}', 0.2),
+        ('{"reasoning": "opens { alone", "score": 0.2}', 0.2),
+        ('{"reasoning": "opens [ alone", "score": 0.2}', 0.2),
         ('{"reasoning": "ends in a backslash \\\\", "score": 0.2}', 0.2),
         ('{"extra": {"score": 1}, "score": 0.2}', 0.2),
     ],
