@@ -263,6 +263,7 @@ def render(scores: SuiteScores | TestScores) -> str:
 
 
 def _scores_checksum(scores: SuiteScores | TestScores) -> str:
+    """Return the checksum of a score file, by which an edit by hand or a merge line by line is noticed."""
     return fingerprint(_scores_text(_data(scores)))
 
 

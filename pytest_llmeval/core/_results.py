@@ -274,7 +274,16 @@ class CaseResult(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class GroupResult:
-    """The metrics of one group of cases."""
+    """The part of a `Result` about one group: the cases of a suite that share the value of a label.
+
+    Attributes:
+        cases: How many there are.
+        metrics: Name to value over these cases.
+        pass_rate: The share of them that passed.
+        rows: Their places among the cases of the result.
+        usage: Figures of their targets and judges.
+        intervals: Metric name to how its interval was found.
+    """
 
     cases: int
     metrics: Mapping[str, MetricValue]

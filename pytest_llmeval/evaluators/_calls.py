@@ -128,14 +128,15 @@ def read_steps(messages: Sequence[Any]) -> list[MessageStep]:
     steps = []
     for message, own in zip(messages, items, strict=True):
         own_calls = [next(calls) for item in own if _is_call(item)]
-        role, text = _message_author(message), _text(message)
+        role, text = _trace_message_author(message), _text(message)
         if role == "user" and not text and own:  # Anthropic's results stand in messages of the user
             role = None
         steps.append(MessageStep(role, text, own_calls))
     return steps
 
 
-def _message_author(message: Any) -> Literal["user", "assistant"] | None:
+def _trace_message_author(message: Any) -> Literal["user", "assistant"] | None:
+    """Return who wrote a message of a trace; ``None`` for results of tools, system messages and what is no message."""
     if not is_message(message):
         return None
     role = message.get("role", message.get("kind", message.get("type")))

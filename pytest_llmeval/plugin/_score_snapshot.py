@@ -32,13 +32,13 @@ from pytest_llmeval.core import SnapshotVerdict, SuiteError, unknown_name
 from pytest_llmeval.plugin._presentation import VerdictReport, emit
 from pytest_llmeval.suites import Tolerance
 
-_SCORED = pytest.StashKey["_Scored"]()
+_SCORED = pytest.StashKey["_AssertedScores"]()
 _REMEMBERED = 20
 
 
 @dataclass
-class _Scored:
-    """The scores that a test has asserted."""
+class _AssertedScores:
+    """What a Python test has asserted with its score snapshot, kept until the scores are approved."""
 
     path: str
     module: str
@@ -104,11 +104,11 @@ class ScoreSnapshot:
             lines.append(f"approved scores are in {self._display_path}; to approve these: {command}")
             raise pytest.fail.Exception("\n".join(lines), pytrace=False)
 
-    def _scored(self) -> _Scored:
+    def _scored(self) -> _AssertedScores:
         manager = self._item.config.pluginmanager
         if not manager.has_plugin(_Attach.__name__):
             manager.register(_Attach(), _Attach.__name__)
-        return self._item.stash.setdefault(_SCORED, _Scored(str(self._path), self._item.path.name, self._test))
+        return self._item.stash.setdefault(_SCORED, _AssertedScores(str(self._path), self._item.path.name, self._test))
 
     def _read(self) -> TestScores | None:
         __tracebackhide__ = True
@@ -141,7 +141,7 @@ def _check_names(scores: Mapping[str, object], settings: Iterable[str]) -> None:
             raise ValueError(f"tolerance or direction: {unknown_name('score', name, scores)}")
 
 
-def _checked_score(name: str, value: object, scored: _Scored) -> float | None:
+def _checked_score(name: str, value: object, scored: _AssertedScores) -> float | None:
     if not isinstance(value, Real | None):
         raise TypeError(f"score {name!r}: found {type(value).__name__}, expected a number or None")
     if value is not None and not math.isfinite(value):
@@ -183,11 +183,11 @@ class PythonScores:
     """The scores of a run's Python tests, in the process to which all reports come: it alone writes."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, _Scored] = {}
+        self._seen: dict[str, _AssertedScores] = {}
 
     def take(self, nodeid: str, text: str, *, passed: bool) -> None:
         """Keep what a report carries; of a test that is run again the last scores count."""
-        self._seen[nodeid] = _Scored(**{**json.loads(text), "passed": passed})
+        self._seen[nodeid] = _AssertedScores(**{**json.loads(text), "passed": passed})
 
     def settle(self, session: pytest.Session, *, uncollected: bool) -> None:
         """Have the scores counted, and written where they are approved.
@@ -232,7 +232,7 @@ class PythonScores:
                     yield VerdictReport(file, file, f"snapshot[{scored.test}: {name}]", "failed", reason)
 
 
-def _pending_tests(path: Path, tests: list[_Scored], mode: SnapshotMode, stamp: Stamp) -> PendingFile:
+def _pending_tests(path: Path, tests: list[_AssertedScores], mode: SnapshotMode, stamp: Stamp) -> PendingFile:
     old = read_if_there(path, path.name, TestScores)
     known = dict(old.tests) if old is not None else {}
     gone = _gone(known, path, tests, mode)
@@ -255,7 +255,7 @@ def _pending_tests(path: Path, tests: list[_Scored], mode: SnapshotMode, stamp: 
     return pending
 
 
-def _added(there: TestScores | None, path: Path, tests: list[_Scored], mode: SnapshotMode) -> TestScores:
+def _added(there: TestScores | None, path: Path, tests: list[_AssertedScores], mode: SnapshotMode) -> TestScores:
     """Add what tests have asserted to what is approved."""
     known = dict(there.tests) if there is not None else {}
     gone = _gone(known, path, tests, mode)
@@ -268,7 +268,7 @@ def _added(there: TestScores | None, path: Path, tests: list[_Scored], mode: Sna
     return TestScores(tests[0].module, new)
 
 
-def _gone(known: Iterable[str], path: Path, tests: list[_Scored], mode: SnapshotMode) -> set[str]:
+def _gone(known: Iterable[str], path: Path, tests: list[_AssertedScores], mode: SnapshotMode) -> set[str]:
     """Return the approved tests that their module does not define any more."""
     module = path.parent.parent / tests[0].module
     return set() if mode.keep_unused else {test for test in known if not _defines(module, test)}

@@ -49,7 +49,7 @@ from pytest_llmeval.numbers import (
     repeat_summary,
     unmet,
 )
-from pytest_llmeval.run._job import CaseAnswer, costs_of, target_scores, unknown_figures, with_figures
+from pytest_llmeval.run._job import CaseAnswer, costs_of, target_scores, why_figures_unknown, with_figures
 from pytest_llmeval.run._measuring import explained, measure_answered, measure_each, not_computed
 from pytest_llmeval.services import presentable, secret_values, without
 from pytest_llmeval.suites import LoadedSuite, extensions_of
@@ -346,7 +346,7 @@ def _concluded(
     worst = next(iter(below), "")
     missed.sort(key=lambda each: (each.metric != worst, each.metric not in gated, each.metric in TARGET_FIGURES))
     reasons = [f"{label}: {why}" for label, why in errors.items()]
-    reasons += [f"{name}: {why}" for name, why in unknown_figures(figures).items() if name in limits]
+    reasons += [f"{name}: {why}" for name, why in why_figures_unknown(figures).items() if name in limits]
     for label, each in observations.items():
         reasons += [f"{label}: {why}" for why in not_computed(each.errored)]
     failed_to_compute = bool(reasons)
@@ -508,7 +508,7 @@ def unanswered(case: Case, error: BaseException, secrets: Sequence[str] = ()) ->
         reason += origin(error)
     reason = presentable(reason, secrets)
     record = CaseRecord(case.id, case.labels, "errored", errors={"": reason}, reason=reason)
-    return Execution(case, record, error=_from_users_frames(error))
+    return Execution(case, record, error=_without_own_frames(error))
 
 
 def is_skipped(case: Case) -> bool:
@@ -536,8 +536,8 @@ def as_approved(record: CaseRecord, approved: Collection[str]) -> CaseRecord:
     return structs.replace(record, outcome="known_failure")
 
 
-def _from_users_frames(error: BaseException) -> BaseException:
-    """Cut off the frames above the user's first one in a traceback: this package and the event loop."""
+def _without_own_frames(error: BaseException) -> BaseException:
+    """Return the error of a case that could not be run, with a traceback that begins in the user's code."""
     frames = error.__traceback__
     while frames is not None and frames.tb_frame.f_globals.get("__name__", "").partition(".")[0] in _NOT_USERS:
         frames = frames.tb_next

@@ -308,8 +308,8 @@ def target_scores(answers: "Sequence[CaseAnswer]") -> dict[str, float | None]:
     return UsageEvaluator().scores(usage_of((), *costs_of(answers)))
 
 
-def unknown_figures(figures: Mapping[str, float | None]) -> dict[str, str]:
-    """Say why the figures that a prediction should tell are unknown; the latency of an old recording may be."""
+def why_figures_unknown(figures: Mapping[str, float | None]) -> dict[str, str]:
+    """Return why tokens and cost of a target are unknown; of a latency, which old recordings lack, nothing is said."""
     unknown = [name for name in _UNKNOWN if name in figures and figures[name] is None]
     return {name: f"{_UNKNOWN[name]}{price_hint() if name == 'target_cost_usd' else ''}" for name in unknown}
 

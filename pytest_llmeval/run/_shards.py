@@ -117,7 +117,7 @@ def _within(text: str, index: int, count: int) -> Shard:
 
 def _scheduled(text: str, count: int | None, environment: Mapping[str, str]) -> Shard:
     """Return the shard that a scheduler's variables name."""
-    readers = {f"{_SLURM}ID": _slurm, f"{_NODE}INDEX": _node, _COMPLETION: _completion}
+    readers = {f"{_SLURM}ID": _slurm_shard, f"{_NODE}INDEX": _gitlab_shard, _COMPLETION: _kubernetes_shard}
     there = [name for name in readers if environment.get(name)]
     if len(there) != 1:
         text_of_shard = " and ".join(there) or f"none of {', '.join(readers)}"
@@ -131,8 +131,8 @@ def _scheduled(text: str, count: int | None, environment: Mapping[str, str]) -> 
     return _within(text_of_shard, index, count or total or 0)
 
 
-def _slurm(environment: Mapping[str, str]) -> tuple[int, int | None]:
-    """Read the variables of a job array; its tasks may be counted from any number, and in steps."""
+def _slurm_shard(environment: Mapping[str, str]) -> tuple[int, int | None]:
+    """Return the shard of a task of a job array, from 1; its tasks may be counted from any number, and in steps."""
     task, count, first, step = (_whole(environment, f"{_SLURM}{name}") for name in ("ID", "COUNT", "MIN", "STEP"))
     first = 1 if first is None else first
     position, remainder = divmod((task or 0) - first, max(1, 1 if step is None else step))
@@ -144,13 +144,13 @@ def _slurm(environment: Mapping[str, str]) -> tuple[int, int | None]:
     return position + 1, count
 
 
-def _node(environment: Mapping[str, str]) -> tuple[int, int | None]:
-    """Read GitLab's variables, which count from 1."""
+def _gitlab_shard(environment: Mapping[str, str]) -> tuple[int, int | None]:
+    """Return the shard that a job of GitLab runs, whose variables count from 1."""
     return _whole(environment, f"{_NODE}INDEX") or 0, _whole(environment, f"{_NODE}TOTAL")
 
 
-def _completion(environment: Mapping[str, str]) -> tuple[int, int | None]:
-    """Read the variable of an indexed job of Kubernetes, which counts from 0 and does not say up to where."""
+def _kubernetes_shard(environment: Mapping[str, str]) -> tuple[int, int | None]:
+    """Return the shard, from 1, of an indexed job of Kubernetes; how many shards there are it does not tell."""
     return (_whole(environment, _COMPLETION) or 0) + 1, None
 
 

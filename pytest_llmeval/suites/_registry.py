@@ -718,7 +718,7 @@ def get_evaluator(name: str, **options: Any) -> Evaluator:
 
 
 def register_tokenizer(name: str, tokenizer: Callable[[str], list[str]]) -> None:
-    """Make a tokenizer known under a name, for the option ``tokenizer`` of `text`.
+    """Register a tokenizer, as evaluators are: suite files can name it in the option ``tokenizer`` of `text`.
 
     Args:
         name: Its name in suite files.
