@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judges._asking import Asking, as_judge_errors, ask_unkept
+    from pytest_llmeval.judges._asking import Asking, as_judge_errors, ask_from_python
     from pytest_llmeval.judges._contract import (
         JudgeOffError,
         JudgeReply,
@@ -132,7 +132,7 @@ _HOMES = {
     "_asking": (
         "Asking",
         "as_judge_errors",
-        "ask_unkept",
+        "ask_from_python",
     ),
     "_contract": (
         "JudgeOffError",

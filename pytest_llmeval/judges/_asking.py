@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.core import (
     Case,
@@ -18,8 +18,11 @@ from pytest_llmeval.core import (
 from pytest_llmeval.judges._contract import PendingVerdictError, Question, Verdict
 from pytest_llmeval.judges._evaluators import JudgedEvaluator
 from pytest_llmeval.judges._panel import Judgement, JudgePanel, PanelQuestion
-from pytest_llmeval.judges._service import CallLimit, JudgeService, UnkeptVerdicts
+from pytest_llmeval.judges._service import CallLimit, JudgeService, UnkeptVerdicts, price_of
 from pytest_llmeval.services import Background, caught, together
+
+if TYPE_CHECKING:
+    from pytest_llmeval.judges._run_store import RunStore
 
 _MOST_ROUNDS = 8
 
@@ -153,22 +156,33 @@ def as_judge_errors(verdicts: Sequence[Verdict | LlmevalError]) -> list[Verdict 
     ]
 
 
-def ask_unkept(panel: JudgePanel, workers: int, jobs: Callable[[JudgeService], Iterable[Awaitable[None]]]) -> None:
-    """Ask the judges of a call from Python; nothing is kept, and the clients are closed at the end.
+def ask_from_python(
+    panel: JudgePanel,
+    workers: int,
+    jobs: Callable[[JudgeService], Iterable[Awaitable[None]]],
+    store: "RunStore | None" = None,
+) -> None:
+    """Ask the judges of a call from Python; the clients are closed at the end.
 
     Args:
         panel: The judges.
         workers: Most calls at a time.
         jobs: Returns what asks a service, each job about one case.
+        store: Of verdicts; ``None``: nothing is kept.
 
     Raises:
         BaseException: What one of the jobs raised, such as an interrupt, once the calls in flight have ended.
         LlmevalError: Nothing can be asked, for example because an optional dependency is not installed.
     """
-    service = JudgeService(CallLimit(workers), UnkeptVerdicts(), strict=True)
+    if store is not None:
+        for juror in panel.jurors.values():
+            juror.price = price_of(juror.spec)  # stored verdicts say what they cost
+    service = JudgeService(CallLimit(workers), store or UnkeptVerdicts(), strict=True)
     with closing(Background()) as background:
         clients: Any = [juror.client for juror in panel.jurors.values()]
         background.closing += [client.aclose for client in clients]
+        if store is not None:
+            background.closing.append(store.heart.aclose)  # it beats in the loop that ends here
         background.run(_run_jobs(iter(jobs(service)), service.limit, workers))
 
 

@@ -190,8 +190,7 @@ class SuiteJudges:
                 f"expected 'price: {{input: USD, output: USD}}' (per million tokens) under {place!r}{price_hint()}"
             )
             raise SuiteError([Fault(display_path, 0, 0, place, fault)])
-        way = f"{chosen.address} {chosen.api_key_env}"
-        return Juror(model, chosen.request_parameters(), recordings, price=price, way=way, spec=chosen)
+        return Juror(model, chosen.request_parameters(), recordings, price=price, way=chosen.way, spec=chosen)
 
     def _chosen(self, spec: JudgeSpec | PanelSpec, display_path: str) -> JudgeSpec | PanelSpec:
         try:

@@ -158,16 +158,20 @@ class JudgePanel:
         return cls(dict(zip(spec.names, jurors, strict=True)), spec.reduce, spec.least, spec.cascade)
 
     @classmethod
-    def from_python(cls, judges: Judgeable | Panel) -> "JudgePanel":
+    def from_python(cls, judges: Judgeable | Panel, *, writes: bool = True) -> "JudgePanel":
         """Return the panel of a judge, or of several, that Python code names; its clients are connected.
+
+        Args:
+            judges: The judge or judges.
+            writes: As in `Juror`.
 
         Raises:
             JudgeError: One cannot judge.
         """
         if isinstance(judges, Panel):
-            jurors = {name: _sole_juror(judge) for name, judge in judges.named.items()}
+            jurors = {name: _sole_juror(judge, writes=writes) for name, judge in judges.named.items()}
             return cls(jurors, judges.reduce, judges.least)
-        return cls.of_one(_sole_juror(judges))
+        return cls.of_one(_sole_juror(judges, writes=writes))
 
     @property
     def most_calls(self) -> int:
@@ -379,7 +383,7 @@ class PanelQuestion:
         return reduced(self.question.mode, verdicts, self.panel.reduce, self.panel.least)
 
 
-def _sole_juror(llm: Any) -> Juror:
+def _sole_juror(llm: Any, *, writes: bool) -> Juror:
     from pytest_llmeval.judges._recordings import Judgements
     from pytest_llmeval.judges.clients import as_client, connect
 
@@ -387,4 +391,5 @@ def _sole_juror(llm: Any) -> Juror:
     client = connect(spec) if isinstance(spec, JudgeSpec) else as_client(llm)
     spec = spec if isinstance(spec, JudgeSpec) else getattr(llm, "spec", None)
     known = spec if isinstance(spec, JudgeSpec) else JudgeSpec()
-    return Juror(known.model or "", known.request_parameters(), Judgements(Path()), client)
+    parameters, recordings = known.request_parameters(), Judgements(Path())
+    return Juror(known.model or "", parameters, recordings, client, way=known.way, writes=writes, spec=known)

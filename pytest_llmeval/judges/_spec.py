@@ -116,6 +116,11 @@ class JudgeSpec:
         return self.base_url if self.api_version is None else f"{self.base_url}?api-version={self.api_version}"
 
     @property
+    def way(self) -> str:
+        """Address and key source, which affect availability, not verdicts."""
+        return f"{self.address} {self.api_key_env}"
+
+    @property
     def provider(self) -> str | None:
         """The part of the model before the first colon; ``None`` without a model."""
         return None if self.model is None else self.model.partition(":")[0]

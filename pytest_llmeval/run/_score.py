@@ -23,7 +23,7 @@ from pytest_llmeval.suites import default_registry
 
 if TYPE_CHECKING:
     from pytest_llmeval.evaluators import CaseFunction, PanelAgreement
-    from pytest_llmeval.judges import Judgeable, JudgedEvaluator, Panel
+    from pytest_llmeval.judges import Judgeable, JudgedEvaluator, Panel, RunStore
     from pytest_llmeval.run._partial import PartialResult
     from pytest_llmeval.suites import NamedEvaluator
 
@@ -146,6 +146,7 @@ def measured_records(
     readings: Mapping[str, Reading],
     judge: "Judgeable | Panel | None",
     max_workers: int,
+    store: "RunStore | None" = None,
 ) -> tuple[dict[str, Evaluator], list[CaseRecord]]:
     """Measure cases; return the evaluators with those of the agreement of several judges, and a record of each case.
 
@@ -155,6 +156,7 @@ def measured_records(
         readings: Label to what the evaluator reads.
         judge: Whom evaluators ask that have no model of their own.
         max_workers: Most calls at a time.
+        store: Of verdicts; ``None``: nothing is kept.
     """
     evaluators = dict(named)
     measured: dict[str, Sequence[Observation | Exception | None]] = {}
@@ -162,7 +164,7 @@ def measured_records(
         asking = _as_judged(evaluator)
         if asking is not None and (asks := _whom(asking, judge)) is not None:
             agreement = _agreement_of(label, asking, asks)
-            both = _measure_asking(asking, agreement, cases, readings[label], asks, max_workers)
+            both = _measure_asking(asking, agreement, cases, readings[label], asks, max_workers, store)
             measured[label] = [own for own, _ in both]
             if agreement is not None:
                 evaluators[agreement.name] = agreement
@@ -311,13 +313,14 @@ def _measure_asking(
     reading: Reading,
     judge: "Judgeable | Panel",
     workers: int,
+    store: "RunStore | None",
 ) -> list[tuple[Observation | Exception, Observation | None]]:
     """Return what is measured of each case, and how far several judges agree about it."""
-    from pytest_llmeval.judges import Asking, JudgePanel, ask_unkept
+    from pytest_llmeval.judges import Asking, JudgePanel, ask_from_python
 
-    panel = JudgePanel.from_python(judge)
+    panel = JudgePanel.from_python(judge, writes=evaluator.own_model is None)
     askings = [Asking.about(evaluator, case, reading, panel) for case in cases]
-    ask_unkept(panel, workers, lambda service: (asking.ask(service) for asking in askings))
+    ask_from_python(panel, workers, lambda service: (asking.ask(service) for asking in askings), store)
     measured: list[tuple[Observation | Exception, Observation | None]] = []
     for case, each in zip(cases, askings, strict=True):
         verdicts = [] if each.error is not None else each.verdicts

@@ -4,17 +4,18 @@ import json
 import os
 import re
 import signal
+import uuid
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import islice
 from operator import attrgetter
 from pathlib import Path
 from threading import Thread
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, get_args
 
 from msgspec import structs
 
@@ -48,7 +49,7 @@ from pytest_llmeval.suites import LoadedSuite
 from pytest_llmeval.workbench._console import notes
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judges import Judgeable, Panel
+    from pytest_llmeval.judges import Judgeable, Panel, RunStore
     from pytest_llmeval.reports import RunReport
     from pytest_llmeval.run import Checkout, RunRecord
     from pytest_llmeval.suites import SuiteKey
@@ -58,6 +59,11 @@ MeasuredBlock: TypeAlias = tuple[PartialResult, Sequence[CaseResult]]
 
 BLOCK = 2_000
 
+StreamJudging: TypeAlias = Literal["auto", "refresh", "defer"]
+"""The modes of judging of a run that need no suite, beside which recordings are."""
+
+_MODES: Final[tuple[str, ...]] = get_args(StreamJudging)
+
 _EXECUTOR = re.compile(r"processes:(?P<processes>[1-9][0-9]*)|dask://(?P<dask>[^/\s]+:[0-9]+)")
 
 
@@ -66,6 +72,8 @@ def score_stream(
     cases: Iterable[Case],
     *,
     judge: "Judgeable | Panel | None" = None,
+    judge_mode: StreamJudging | None = None,
+    cache: str | Path | None = None,
     max_workers: int = 8,
     executor: Executor | None = None,
     group_by: Sequence[str] = (),
@@ -84,6 +92,10 @@ def score_stream(
         evaluators: One, several of different names, or by name.
         cases: The cases; ids must be unique, which is not checked.
         judge: Whom evaluators such as `judge` ask, as in `score`: this process asks, for one block after the other.
+        judge_mode: As ``--llmeval-judge``. ``auto``: use stored verdicts, and call the judge for others. ``refresh``:
+            ignore stored verdicts and ask again. ``defer``: use stored verdicts, and write requests for the others in
+            the form of the provider's batch interface. ``None``: ask for all of them, and store nothing.
+        cache: The place of stored verdicts, as ``--llmeval-cache``; default: ``.llmeval/cache.sqlite3``.
         max_workers: Most calls of the judge at a time.
         executor: Measures blocks: of processes, threads, or a cluster. Default: this process. It stays open.
         group_by: Names of labels to group by.
@@ -99,7 +111,8 @@ def score_stream(
         Metrics of the set and its groups, without cases.
 
     Raises:
-        LlmevalError: The executor lost its workers; or an argument is wrong.
+        LlmevalError: The executor lost its workers; or an argument is wrong. Or verdicts are pending, once the requests
+            for all of them are written: there are no results without them.
         MissingExtraError: An optional dependency is not installed.
         MissingDataError: Language data is not installed.
     """
@@ -114,7 +127,71 @@ def score_stream(
     if judged and executor is not None:
         raise LlmevalError("score_stream: found an executor and a judge, expected one of them: this process asks")
     check_divisible(named, "score_stream")
+    if cache is not None and judge_mode is None:
+        raise LlmevalError("score_stream: found cache without judge_mode, expected both: cache holds stored verdicts")
     task = _StreamBlock(named, parts or Parts(), tuple(group_by), results is not None, judge, max_workers)
+    with _stored_verdicts(judge_mode, cache, judge, max_workers) as store:
+        if judged:  # an executor cannot send a store
+            task = replace(task, store=store)
+        total = _streamed(task, cases, executor, block, in_flight, None if results is None else Path(results))
+    return total.result(confidence)
+
+
+@contextmanager
+def _stored_verdicts(
+    mode: str | None, cache: str | Path | None, judge: "Judgeable | Panel | None", workers: int
+) -> "Iterator[RunStore | None]":
+    """Open what keeps verdicts and requests; nothing without a mode.
+
+    Raises:
+        LlmevalError: The mode or the place is unknown, or verdicts of the judge cannot be stored.
+    """
+    if mode is None:
+        yield None
+        return
+    from pytest_llmeval.judges import DEFAULT_PLACE, CachePlace, JudgeOptions, JudgePanel, SuiteJudges
+    from pytest_llmeval.services import Background
+
+    if mode not in _MODES:
+        raise LlmevalError(f"score_stream: found judge_mode={mode!r}, expected one of {', '.join(_MODES)}")
+    if judge is not None and not all(each.model for each in JudgePanel.from_python(judge).jurors.values()):
+        raise LlmevalError(
+            f"score_stream: found judge_mode={mode!r} and a judge without a model, expected judge='PROVIDER:NAME': "
+            "verdicts are stored under its name"
+        )
+    try:
+        place = DEFAULT_PLACE if cache is None else CachePlace.parse(str(cache))
+    except ValueError as error:
+        raise LlmevalError(f"score_stream: cache: {error}") from None
+    run = f"stream {uuid.uuid4().hex}"
+    options = JudgeOptions(mode=mode, concurrency=workers, cache=place, run=run)  # type: ignore[arg-type]  # one of `_MODES`
+    judges = SuiteJudges(options, Background())
+    try:
+        yield judges.store
+    finally:
+        judges.close(whole_run=True)
+
+
+def _streamed(
+    task: "_StreamBlock",
+    cases: Iterable[Case],
+    executor: Executor | None,
+    block: int,
+    in_flight: int,
+    results: Path | None,
+) -> PartialResult:
+    """Return what all cases add up to, and write the result of each.
+
+    Raises:
+        LlmevalError: Verdicts are pending, or the executor lost its workers.
+    """
+
+    def check_complete() -> None:
+        if (store := task.store) is None or store.mode != "defer":
+            return
+        if pending := store.deferral.list_run().text(Path.cwd()):
+            raise LlmevalError(f"score_stream: {pending}")
+
     total = task([])[0]
     blocks: Iterable[_Columns | Sequence[Case]] = in_blocks(cases, block)
     if executor is not None:
@@ -123,13 +200,15 @@ def score_stream(
     if results is None:
         for some, _ in measured:
             total += some
+        check_complete()
     else:
-        with closing(CaseResultWriter(Path(results))) as writer:
+        with closing(CaseResultWriter(results)) as writer:
             for some, listed in measured:
                 total += some
                 writer.write(listed)
+            check_complete()
             writer.finish()
-    return total.result(confidence)
+    return total
 
 
 def _has_own_model(evaluator: Evaluator) -> bool:
@@ -174,11 +253,14 @@ class _StreamBlock:
     with_cases: bool
     judge: "Judgeable | Panel | None" = None
     max_workers: int = 1
+    store: "RunStore | None" = None
 
     def __call__(self, block: "_Columns | Sequence[Case]") -> MeasuredBlock:
         cases = cases_in_forms(block.cases() if isinstance(block, _Columns) else block)
         readings = {label: Reading.for_evaluator(each, None, self.parts) for label, each in self.evaluators.items()}
-        evaluators, records = measured_records(self.evaluators, cases, readings, self.judge, self.max_workers)
+        evaluators, records = measured_records(
+            self.evaluators, cases, readings, self.judge, self.max_workers, self.store
+        )
         partial = PartialResult.of(evaluators, records, self.group_by)
         if not self.with_cases:
             return partial, ()

@@ -1,4 +1,4 @@
-"""``llmeval score`` of suites whose evaluators ask a judge: live, stored and deferred verdicts."""
+"""``llmeval score`` and streams, whose evaluators ask a judge: live, stored and deferred verdicts."""
 
 import json
 import urllib.request
@@ -10,7 +10,9 @@ import pytest
 from scripted_judges import KEY, by_answer
 from servers import LlmServer, reply
 
+from pytest_llmeval import Case, LlmevalError, get_evaluator, score_stream
 from pytest_llmeval.cli import main
+from pytest_llmeval.judges import JudgeSpec
 
 WORDS = ("ant", "bee", "cat", "dog")
 
@@ -70,19 +72,26 @@ def test_recorded_verdicts_are_replayed_without_a_key(server: LlmServer, monkeyp
     assert len(server.calls) == len(WORDS)
 
 
+def answer_all(server: LlmServer, requests: Path) -> list[str]:
+    """Return the lines of the result file of a provider that has answered a file of requests."""
+    rows = []
+    for line in map(json.loads, requests.read_text(encoding="utf-8").splitlines()):
+        body = json.dumps(line["body"]).encode()
+        sent = urllib.request.Request(server.url + line["url"], body, {"content-type": "application/json"})
+        with urllib.request.urlopen(sent) as answer:
+            row = {"custom_id": line["custom_id"], "response": {"status_code": 200, "body": json.load(answer)}}
+            rows.append(f"{json.dumps(row)}\n")
+    return rows
+
+
 def test_deferred_verdicts_are_pending_until_their_replies_are_read(
     server: LlmServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["score", "s.eval.json", "--judge=defer"]) == 2
     assert "exit code 2: 4 verdicts pending: send .llmeval/requests/openai.jsonl" in capsys.readouterr().err
     assert server.calls == []
-    rows = []
-    for line in map(json.loads, Path(".llmeval/requests/openai.jsonl").read_text(encoding="utf-8").splitlines()):
-        body = json.dumps(line["body"]).encode()
-        sent = urllib.request.Request(server.url + line["url"], body, {"content-type": "application/json"})
-        with urllib.request.urlopen(sent) as answer:
-            rows.append({"custom_id": line["custom_id"], "response": {"status_code": 200, "body": json.load(answer)}})
-    Path("replies.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    rows = answer_all(server, Path(".llmeval/requests/openai.jsonl"))
+    Path("replies.jsonl").write_text("".join(rows), encoding="utf-8")
     assert main(["judge", "replies", "replies.jsonl"]) == 0
     assert main(["score", "s.eval.json", "--judge=defer", "--report=run.json"]) == 0
     assert suites("run.json")[0]["metrics"]["judge_score"]["scored"] == len(WORDS)
@@ -111,3 +120,62 @@ def test_what_judges_rule_out_is_said(
     assert main(["score", "s.eval.json", option]) == 1
     assert message in capsys.readouterr().err
     assert len(server.calls) <= 1
+
+
+def answers() -> Iterator[Case]:
+    yield from (Case(word, f"Say {word}!", word, word) for word in WORDS)
+
+
+def stream(server: LlmServer, mode: Any, **options: Any) -> Any:
+    judge = JudgeSpec("openai:m", base_url=server.base_url, retries=0)
+    evaluators = [get_evaluator("judge", mode="default_binary"), get_evaluator("text", metrics=["exact_match"])]
+    return score_stream(evaluators, answers(), judge=judge, judge_mode=mode, block=2, **options)
+
+
+def test_a_stream_uses_the_verdicts_that_are_stored(server: LlmServer) -> None:
+    live = stream(server, None)
+    assert len(server.calls) == 4
+    assert stream(server, "auto") == live
+    assert len(server.calls) == 8
+    assert stream(server, "auto") == live
+    assert main(["score", "s.eval.json"]) == 0
+    assert len(server.calls) == 8
+    assert stream(server, "refresh") == live
+    assert len(server.calls) == 12
+    assert stream(server, "auto", cache="other/cache.sqlite3") == live
+    assert len(server.calls) == 16
+
+
+def test_a_stream_that_defers_writes_requests_until_all_verdicts_are_there(
+    server: LlmServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live = stream(server, None)
+    monkeypatch.delenv("OPENAI_API_KEY")
+    server.calls.clear()
+    results, requests = Path("scores.jsonl"), Path(".llmeval/requests/openai.jsonl")
+    with pytest.raises(LlmevalError, match=r"4 verdicts pending: send .*openai.jsonl, then llmeval judge replies"):
+        stream(server, "defer", results=results)
+    assert not results.exists()
+    answered = answer_all(server, requests)
+    Path("results.jsonl").write_text("".join(answered[:3]), encoding="utf-8")
+    assert main(["judge", "replies", "results.jsonl"]) == 0
+    with pytest.raises(LlmevalError, match="1 verdict pending"):
+        stream(server, "defer", results=results)
+    Path("results.jsonl").write_text("".join(answered), encoding="utf-8")
+    assert main(["judge", "replies", "results.jsonl"]) == 0
+    server.calls.clear()
+    assert stream(server, "defer", results=results) == live
+    assert not server.calls
+    assert not requests.exists()
+    assert len(results.read_text(encoding="utf-8").splitlines()) == 4
+
+
+def test_a_stream_refuses_modes_that_need_a_suite_and_judges_without_a_name(server: LlmServer) -> None:
+    with pytest.raises(LlmevalError, match="found judge_mode='replay', expected one of auto, refresh, defer"):
+        stream(server, "replay")
+    with pytest.raises(LlmevalError, match="found cache without judge_mode"):
+        stream(server, None, cache="c.sqlite3")
+    with pytest.raises(LlmevalError, match=r"cache: .*store"):
+        stream(server, "auto", cache="nowhere:c")
+    with pytest.raises(LlmevalError, match="a judge without a model, expected judge='PROVIDER:NAME'"):
+        score_stream(get_evaluator("judge"), [], judge=lambda _: "yes", judge_mode="auto")

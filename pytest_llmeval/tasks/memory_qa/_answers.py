@@ -21,7 +21,7 @@ from pytest_llmeval.judges import (
     PromptFile,
     Question,
     Verdict,
-    ask_unkept,
+    ask_from_python,
     get_mode,
     instruction_language,
     is_unanswerable,
@@ -136,7 +136,7 @@ def _ask(
     async def ask(service: JudgeService, task: "_AnswerTask", then: Callable[[Verdict | LlmevalError], None]) -> None:
         then((await service.judge(panel.bind(task.to_question(), ""))).verdict)
 
-    ask_unkept(panel, workers, lambda service: (ask(service, task, then) for task, then in tasks))
+    ask_from_python(panel, workers, lambda service: (ask(service, task, then) for task, then in tasks))
 
 
 def batch_judge(
