@@ -326,6 +326,8 @@ def excerpt(text: str, limit: int, *, lines: bool = False, count: bool = False) 
     >>> excerpt("abcdef", 4), excerpt("abcdef", 4, count=True), excerpt("abcd", 4), excerpt("\x1b", 4)
     ('abcd...', 'abcd... (2 more characters)', 'abcd', '\\x1b')
     """
+    if len(text) <= limit and all_visible(text):
+        return text[:limit]
     # Of a huge text only the beginning is escaped.
     head = printable(text[: limit + 1], lines=lines)
     remainder = len(head) - limit + max(0, len(text) - limit - 1)

@@ -50,6 +50,8 @@ def paired_words(words: Sequence[str], tokenizer: Tokenizer) -> frozenset[str]:
     """
     if tokenizer == "words":
         return content_words(words, tokenizer)
+    if "".join(words).isascii():
+        return frozenset(words) - _paired_stop_words()
     characters = [not word.isascii() and is_east_asian(word) for word in words]
     if True not in characters:
         return frozenset(words) - _paired_stop_words()
@@ -180,6 +182,10 @@ class Piece:
         tokenizer: Splits its text into words.
         cited: Whether it is cited, rather than listed.
         claim: What `claim_words` returns for the claim that it is about.
+
+    Attributes:
+        is_address: Whether it is an address without anything else.
+        addresses: Those that are listed, and those in the text.
     """
 
     def __init__(
@@ -187,33 +193,21 @@ class Piece:
     ) -> None:
         self.source = source
         self._tokenizer = tokenizer
-        self._cited = cited
         self._claim = claim
-
-    @cached_property
-    def _spans(self) -> list[tuple[int, int]]:
-        return list(find_addresses(self.source.text))
-
-    @cached_property
-    def is_address(self) -> bool:
-        """Whether it is an address without anything else."""
-        text = self.source.text
-        return self._spans[:1] == [_inside(text)] or is_unusual_address(text.strip())
+        text = source.text
+        spans = list(find_addresses(text))
+        self._spans = spans
+        self.is_address = spans[:1] == [_inside(text)] or is_unusual_address(text.strip())
+        within = [text] if self.is_address else [text[start:end] for start, end in spans]
+        if cited:
+            within = [reading for address in within for reading in readings(address)]
+        self.addresses = frozenset(_canonical([*source.urls, *within]))
 
     @cached_property
     def is_quantity(self) -> bool:
         """Whether it is a number without anything else."""
         whole = not self._spans and bool(self._numbers)
         return whole and _inside(self.source.text) == (self._numbers[0].start, self._numbers[0].end)
-
-    @cached_property
-    def addresses(self) -> frozenset[str]:
-        """Its addresses: those that are listed, and those in the text."""
-        text = self.source.text
-        within = [text] if self.is_address else [text[start:end] for start, end in self._spans]
-        if self._cited:
-            within = [reading for address in within for reading in readings(address)]
-        return frozenset(_canonical([*self.source.urls, *within]))
 
     @cached_property
     def quantities(self) -> frozenset[str]:
@@ -230,7 +224,7 @@ class Piece:
         """The words without stop words and those of the claim, numbers included."""
         return paired_words(self._sequence, self._tokenizer) - self._claim
 
-    @cached_property
+    @property
     def _prose(self) -> str:
         return _blanked(self.source.text, self._spans) if self._spans else self.source.text
 
@@ -241,12 +235,12 @@ class Piece:
     @cached_property
     def _sequence(self) -> list[str]:
         words: list[str] = []
-        behind = 0
+        prose, behind = self._prose, 0
         for each in self._numbers:
-            words += split_words(self._prose[behind : each.start].lower(), self._tokenizer)
+            words += split_words(prose[behind : each.start].lower(), self._tokenizer)
             words.append(each.key)
             behind = each.end
-        return words + split_words(self._prose[behind:].lower(), self._tokenizer)
+        return words + split_words(prose[behind:].lower(), self._tokenizer)
 
     @cached_property
     def _joined(self) -> str:

@@ -155,11 +155,12 @@ class Tally:
         if match is None:
             self.undefined |= dict.fromkeys(EVIDENCE_METRICS, why)
             return
-        scores = {"evidence_precision": match.precision, "evidence_recall": match.recall, "evidence_f1": match.f1}
+        f1 = match.f1
+        scores = {"evidence_precision": match.precision, "evidence_recall": match.recall, "evidence_f1": f1}
         if verdict is None:
             self.undefined["evidence_macro_f1"] = "no expected verdict"
         else:
-            scores[f"evidence_f1[{verdict}]"] = match.f1
+            scores[f"evidence_f1[{verdict}]"] = f1
         for name, value in scores.items():
             self.score(name, value)
         self.counts |= {
@@ -172,7 +173,7 @@ class Tally:
             self.undefined |= dict.fromkeys(_MICRO, "neither side has evidence")
         elif not match.gold:
             self.undefined["evidence_micro_recall"] = "no evidence is expected"
-        self.parts["evidence"] = match.f1
+        self.parts["evidence"] = f1
 
     def explanation(self, verdict: "Verdict") -> None:
         """Count the judge's verdict on the explanation."""
