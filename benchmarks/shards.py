@@ -1,7 +1,7 @@
 """Processor time and peak memory of one shard of twenty against the whole run, for three formats of data.
 
-Each side is a process of its own, in turn. Run: ``python benchmarks/shards.py [ROWS [ROUNDS]]``; without arguments,
-20,000 rows and two rounds.
+Each side is a process of its own, in turn. Run: ``python benchmarks/shards.py [ROWS [ROUNDS [FORMAT...]]]``; without
+arguments, 20,000 rows, two rounds and all formats.
 """
 
 import csv
@@ -57,8 +57,8 @@ def measure(command: list[str]) -> tuple[float, float]:
     return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
 
 
-def write_all(folder: Path, count: int) -> None:
-    """Write all files; in a process of its own, whose memory the measured ones would inherit."""
+def write_all(folder: Path, count: int, kinds: Sequence[str]) -> None:
+    """Write the files; in a process of its own, whose memory the measured ones would inherit."""
     rows = [
         {
             "id": f"case-{number}",
@@ -69,15 +69,15 @@ def write_all(folder: Path, count: int) -> None:
         for number in range(count)
     ]
     (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
-    for kind in FORMATS:
+    for kind in kinds:
         write_rows(folder, kind, rows)
 
 
-def main(count: int, rounds: int = 1) -> None:
+def main(count: int, rounds: int, kinds: Sequence[str]) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        subprocess.run([sys.executable, __file__, str(count), name], check=True)
-        for kind in FORMATS:
+        subprocess.run([sys.executable, __file__, str(count), name, *kinds], check=True)
+        for kind in kinds:
             suite, kept = folder / f"{kind}.eval.json", f"--llmeval-report={folder / 'part.llmeval'}"
             found: dict[str, list[tuple[float, float]]] = {side: [] for side in SIDES}
             for _ in range(rounds):
@@ -94,8 +94,9 @@ def main(count: int, rounds: int = 1) -> None:
 
 
 if __name__ == "__main__":
-    numbers = sys.argv[1:] or ["20000", "2"]
-    if numbers[-1].isdecimal():
-        main(*map(int, numbers))
+    arguments = sys.argv[1:] or ["20000", "2"]
+    rows, second, *formats = arguments if len(arguments) > 1 else [*arguments, "1"]
+    if second.isdecimal():
+        main(int(rows), int(second), formats or list(FORMATS))
     else:
-        write_all(Path(numbers[1]), int(numbers[0]))
+        write_all(Path(second), int(rows), formats)
