@@ -80,7 +80,7 @@ def _readings(data: Any, value: Any) -> Iterator[tuple[str, Any]]:
     elif type(value) is list and type(data) is list and len(value) == len(data):
         for item, held in zip(data, value, strict=True):
             yield from _readings(item, held)
-    elif (form := form_as(data, value)) is not data:
+    elif (form := form_as(data, value)) is not data and is_json(form):  # else nothing could be written
         yield _digest(data), form
 
 

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         Score,
         check_of,
         evaluator_of,
+        reads_objects,
         recorded_scores,
     )
     from pytest_llmeval.evaluators._text import TextEvaluator
@@ -166,6 +167,7 @@ _HOMES = {
         "Score",
         "check_of",
         "evaluator_of",
+        "reads_objects",
     ),
     "checks._contract": (
         "Check",

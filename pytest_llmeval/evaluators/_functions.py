@@ -20,7 +20,7 @@ from pytest_llmeval.core import (
     normalized,
     number,
 )
-from pytest_llmeval.evaluators.checks._contract import CheckKind, CheckOutcome, CheckTest, Subject
+from pytest_llmeval.evaluators.checks._contract import CheckKind, CheckOutcome, CheckTest, Subject, leaves_of
 from pytest_llmeval.services import awaited_anywhere
 
 CaseFunction: TypeAlias = Callable[[Any], Any]
@@ -209,6 +209,16 @@ class _Test:
             return CheckOutcome(met, score.reason)
 
         return test
+
+
+def reads_objects(evaluator: Evaluator, case: Case) -> bool:
+    """Return whether an evaluator gets the users' objects of a case, and not their JSON forms alone."""
+    from pytest_llmeval.evaluators.checks._evaluator import Checks
+
+    if not isinstance(evaluator, Checks):
+        return evaluator.takes_objects
+    leaves = (leaf for check in evaluator.checks_of(case) for leaf in leaves_of(check.node))
+    return any(isinstance(leaf.prepare, _Test) for leaf in leaves)
 
 
 def _named(function: Any, name: str | None, key: str) -> tuple[str, str]:

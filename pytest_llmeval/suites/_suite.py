@@ -22,6 +22,7 @@ from pytest_llmeval.core import (
     Fault,
     HeldObject,
     LlmevalError,
+    Media,
     MetricIndex,
     Parts,
     PredictionParts,
@@ -29,6 +30,7 @@ from pytest_llmeval.core import (
     Turn,
     are_equal,
     is_typed,
+    media_in,
     written_object,
 )
 from pytest_llmeval.data import SharedRows, typed
@@ -299,9 +301,19 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
         return self.types.get("prediction", self.types.get("expected", of_case))
 
     def can_rebuild(self, case: Case) -> bool:
-        """Return whether the prediction is data, or an object that its declared type makes of its form again."""
+        """Return whether the prediction is data, or can be made of its form again.
+
+        The type that is declared makes objects, and pictures of other libraries are media if no evaluator gets them.
+        """
         value = case.object_of("prediction")
-        return are_equal(self.reread(case, case.prediction, written_object(case)).object_of("prediction"), value)
+        again = self.reread(case, case.prediction, written_object(case)).object_of("prediction")
+        if are_equal(again, value):
+            return True
+        if not any(media_in(case.prediction)) or not _are_same_but_for_media(again, value):
+            return False
+        from pytest_llmeval.evaluators import reads_objects
+
+        return not any(reads_objects(each, case) for each in self.evaluators.values())
 
     def parts_of(self, case: Case) -> Parts:
         """Return where the parts of a case's prediction are: a transcript has them under their names."""
@@ -550,3 +562,14 @@ def _whole_batches(suite: LoadedSuite, size: int) -> int:
 
 def _digest(text: str) -> str:
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _are_same_but_for_media(again: Any, value: Any) -> bool:
+    """Return whether a value was made of its form again, its media as such."""
+    if isinstance(again, Media) or are_equal(again, value):
+        return True
+    if isinstance(again, Mapping) and isinstance(value, Mapping):
+        return again.keys() == value.keys() and all(_are_same_but_for_media(again[key], value[key]) for key in again)
+    if isinstance(again, list) and isinstance(value, list):
+        return len(again) == len(value) and all(map(_are_same_but_for_media, again, value))
+    return False

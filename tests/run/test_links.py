@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from builders import key_of, length_suite
+from builders import Length, key_of, length_suite
 from msgspec import structs
+from pictures import in_memory, png
 from project import Echo
 
-from pytest_llmeval import Case, PredictionError
+from pytest_llmeval import Case, Evaluator, PredictionError
 from pytest_llmeval.core import BudgetError
+from pytest_llmeval.evaluators import SHIPPED, CheckReader, TextEvaluator, Unlocated, check_of, checks_evaluator
 from pytest_llmeval.judges import Budget, CallLimit
 from pytest_llmeval.run import Answers, Job, LoadedCase, Next
 from pytest_llmeval.run import _links as links
@@ -36,6 +38,7 @@ from pytest_llmeval.services import ThisThread
 from pytest_llmeval.suites import ConversationSpec, LoadedSuite, Registry
 from pytest_llmeval.targets import TargetSpec
 
+PICTURE = png(2, 2)
 CASES = [Case(name, input=name, expected="") for name in "abcde"]
 SCRIPT = [{"role": "user", "content": "hello"}, {"role": "user", "content": "bye"}]
 TALK = Case("talk", input=SCRIPT, expected="", conversation=True)
@@ -237,6 +240,38 @@ def test_what_a_process_got_is_not_asked_for_by_another_one() -> None:
     assert len(ask.jobs) == 1
     run(second(job, ask))  # the case runs again
     assert len(ask.jobs) == 2
+
+
+def is_red(case: Any) -> bool:
+    return bool(case.prediction == PICTURE)
+
+
+def checks_of(*entries: Any) -> Evaluator:
+    kinds = {**SHIPPED, "is_red": check_of(is_red)}
+    return checks_evaluator(CheckReader(kinds, Unlocated()).read(list(entries), ()))
+
+
+@pytest.mark.usefixtures(in_memory.__name__)
+@pytest.mark.parametrize(
+    ("evaluator", "answer", "calls"),
+    [
+        (TextEvaluator(), PICTURE, 1),
+        (TextEvaluator(), {"answer": "red", "pictures": [PICTURE]}, 1),
+        (TextEvaluator(), {"answer": "red", "picture": PICTURE, "state": object()}, 2),
+        (checks_of({"at_least": {"of": [{"media_type": "image/png"}, {"equals": "b"}], "n": 1}}), PICTURE, 1),
+        (checks_of({"any_of": ["is_red", {"equals": "b"}]}), PICTURE, 2),
+        (Length(), PICTURE, 2),
+    ],
+    ids=["text", "text of parts", "no data", "checks", "a check of the user", "an evaluator of the user"],
+)
+def test_a_picture_that_no_evaluator_gets_as_an_object_is_not_asked_for_by_another_process(
+    evaluator: Evaluator, answer: Any, calls: int
+) -> None:
+    ask = Following(lambda case: links.answered_with(case, answer))
+    job = job_for(suite=length_suite(*CASES, evaluators={"own": evaluator}), shared=True)
+    first, second = (predictions(run(link(job, ask)))["a"] for link in links_of_processes(Store()))
+    assert first == second
+    assert len(ask.jobs) == calls
 
 
 def test_a_missing_prediction_is_shared_and_an_exception_of_the_target_is_not() -> None:

@@ -469,6 +469,17 @@ def _merged(findings: Iterable[CheckFinding]) -> CheckFinding:
     return CheckFinding(None, None, ", ".join(causes.values()), "; ".join(causes))
 
 
+def leaves_of(node: CheckNode) -> Iterator[CheckLeaf]:
+    """Yield the checks of one kind that a check is made of."""
+    if isinstance(node, CheckLeaf):
+        yield node
+    elif isinstance(node, Composed):
+        for each in node.parts:
+            yield from leaves_of(each)
+    elif isinstance(node, InTurns):
+        yield from leaves_of(node.node)
+
+
 @dataclass(frozen=True, slots=True)
 class Check:
     """A check of a suite or a case.
