@@ -288,9 +288,12 @@ class Retrieval(Evaluator):
         if positives is not None:
             positives = positives[: self.max_positives]
         gold = {task: gains_of(positives or (), rule.by, self._fields) for task, rule in self._gold.items()}
-        level = self.relevance_level or 0
-        number = None if positives is None else sum(relevance_of(each) >= level for each in positives)
-        relevant = {task: {key: gain for key, gain in gains.items() if gain >= level} for task, gains in gold.items()}
+        if self.relevance_level is None and gold:  # which has found every grade to be above 0
+            number, relevant = None if positives is None else len(positives), gold
+        else:
+            level = self.relevance_level or 0
+            number = None if positives is None else sum(relevance_of(each) >= level for each in positives)
+            relevant = {task: {key: gain for key, gain in each.items() if gain >= level} for task, each in gold.items()}
         query = self._fields.query_of(case.input)
         entries = self._reader.entries(case.prediction)
         results = self._reader.first(entries, query, self._cutoffs[-1])
