@@ -2,8 +2,8 @@
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from ctypes import c_float
+from array import array
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from operator import itemgetter
@@ -490,10 +490,9 @@ class TrecSource(Source):
             cases.append(Case(query, query, None if lines is None else _expected(lines), documents, line=line))
         return cases
 
-    def _documents(self, lines: Iterable[_Line], query: str) -> list[str]:
+    def _documents(self, lines: Collection[_Line], query: str) -> list[str]:
         """Return the documents of a query, best first."""
-        documents = (line.document for line in _ranked(lines))
-        return [document for document in documents if not (self.ignore_identical_ids and document == query)]
+        return [document for document in _ranked(lines) if not (self.ignore_identical_ids and document == query)]
 
     def faulty(self, faults: Iterable[Fault]) -> int:
         """Return 0: a faulty line costs its query a document, but not the case."""
@@ -508,47 +507,49 @@ class TrecSource(Source):
 def _by_query(path: Path, columns: tuple[str, ...], faults: list[Fault]) -> dict[str, list[_Line]] | None:
     """Read a file, ``None`` if that cannot be; faults are added to `faults`, and good lines survive them."""
     log = FaultLog(shown_path(path))
-    queries: dict[str, list[_Line]] = {}
-    first: dict[tuple[str, str], int] = {}
+    queries: dict[str, dict[str, _Line]] = {}
     try:
         for line in _lines(read_text(path, log.file, f"lines of {len(columns)} columns"), columns, log):
-            place = (line.query, line.document)
-            if place in first:
+            documents = queries.setdefault(line.query, {})
+            if line.document in documents:
                 message = f"found the document {line.document!r} of query {line.query!r} twice, expected it once"
-                log.add(line.number, 1, "document", f"{message} (first in line {first[place]})")
+                first = documents[line.document].number
+                log.add(line.number, 1, "document", f"{message} (first in line {first})")
                 continue
-            first[place] = line.number
-            queries.setdefault(line.query, []).append(line)
+            documents[line.document] = line
     except SuiteError as error:
         faults.extend(error.faults)
         return None
     faults.extend(log.listed())
-    return queries
+    return {query: list(documents.values()) for query, documents in queries.items()}
 
 
 def _lines(text: str, columns: tuple[str, ...], faults: FaultLog) -> Iterator[_Line]:
     whole, is_first = columns is _QRELS, True
+    name = "relevance" if whole else "score"
+    value_at, document_at, width = columns.index(name), columns.index("document"), len(columns)
+    query = ""  # the last good one: lines of a query mostly follow each other
     for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
         cells = line.split()
         if not cells or cells[0].startswith("#"):  # trec_eval skips comments, too
             continue
         if is_first and whole and tuple(cells) == _BEIR:
             columns, is_first = ("query", "document", "relevance"), False
+            value_at, document_at, width = 2, 1, 3
             continue
         is_first = False
-        expected = " ".join(columns)
-        if len(cells) != len(columns):
-            faults.add(number, 1, "", f"found {len(cells)} columns, expected {len(columns)}: {expected}")
+        if len(cells) != width:
+            faults.add(number, 1, "", f"found {len(cells)} columns, expected {width}: {' '.join(columns)}")
             continue
-        name = "relevance" if whole else "score"
-        cell = cells[columns.index(name)]
+        cell = cells[value_at]
         value = _number(cell, whole=whole)
         if value is None:
             faults.add(number, 1, name, f"found {cell!r}, expected {'a whole' if whole else 'a finite'} number")
-        elif wrong := id_fault(cells[0]):
+        elif cells[0] != query and (wrong := id_fault(cells[0])):
             faults.add(number, 1, "query", wrong)
         else:
-            yield _Line(number, cells[0], cells[columns.index("document")], value)
+            query = cells[0]
+            yield _Line(number, query, cells[document_at], value)
 
 
 def _number(cell: str, *, whole: bool) -> float | None:
@@ -564,6 +565,9 @@ def _expected(lines: Iterable[_Line]) -> dict[str, Any]:
     return {"positives": [{"id": line.document, "relevance": line.value} for line in relevant]}
 
 
-def _ranked(lines: Iterable[_Line]) -> list[_Line]:
+def _ranked(lines: Collection[_Line]) -> list[str]:
+    """Return the documents, best first."""
     # trec_eval stores scores in single precision: scores equal in that precision are ties.
-    return sorted(lines, key=lambda line: (c_float(line.value).value, line.document), reverse=True)
+    scores = array("f", [line.value for line in lines])
+    documents = [line.document for line in lines]
+    return [document for _, document in sorted(zip(scores, documents, strict=True), reverse=True)]
