@@ -25,7 +25,7 @@ from pytest_llmeval.exchange._contract import (
     is_scalar,
     read_records,
 )
-from pytest_llmeval.exchange._media import ImportedMedia, is_file
+from pytest_llmeval.exchange._media import ImportedMedia, is_file, medium_part
 
 _JUDGE = "openai:gpt-4.1"
 """The judge where a tool has none in its files."""
@@ -116,7 +116,11 @@ class _RecordMedia:
         for name, column in self.columns.items():
             if column.part not in _WITH_MEDIA:
                 continue
-            value = record.get(name)
+            value = _without_names(record.get(name))
+            if value is not record.get(name):
+                text = "an object with nothing but 'file' would name a file here: its text is the value"
+                self.ledger.near((name, number), f"file in column {name}", text)
+                changed[name] = value
             try:
                 new = self.media.shown_in(value, images) if isinstance(value, str) and "[DEEPEVAL:" in value else value
                 new = self.media.replaced(new)
@@ -127,6 +131,19 @@ class _RecordMedia:
                 self.ledger.same((name, number), f"medium in column {name}", "a file or an address")
                 changed[name] = new
         return {**record, **changed} if changed else record
+
+
+def _without_names(value: Any) -> Any:
+    """Return data with the text in place of an object that would name a file; the value itself if it has none."""
+    if isinstance(value, list):
+        items = [_without_names(each) for each in value]
+        return value if all(new is old for new, old in zip(items, value, strict=True)) else items
+    if not isinstance(value, Mapping):
+        return value
+    if is_file(value) and isinstance(value["file"], str) and medium_part(value) is None:
+        return value["file"]
+    held = {name: _without_names(each) for name, each in value.items()}
+    return value if all(held[name] is each for name, each in value.items()) else held
 
 
 _WITH_MEDIA: Final = ("answer", "expected", "input")

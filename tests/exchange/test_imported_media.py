@@ -135,6 +135,16 @@ def test_a_variable_that_would_name_a_file_is_told(more: dict[str, str], capsys:
         assert case["input"] == {"file": "a text", "q": "What?"}
 
 
+def test_an_object_of_records_that_would_name_a_file_is_its_text(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [{"input": {"file": "a.png"}, "expected": "x"}, {"input": {"pages": [{"file": "b"}]}, "expected": "y"}]
+    (folder / "suite.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    result = run_import(capsys, "braintrust", "suite.jsonl")
+    assert [case["input"] for case in result.suite()["cases"]] == ["a.png", {"pages": ["b"]}]
+    assert "would name a file here: its text is the value" in result.report
+
+
 def test_parts_of_messages_in_a_log_of_inspect(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sound = {"type": "audio", "audio": f"data:audio/wav;base64,{b64encode(WAV).decode()}", "format": "wav"}
     parts = [{"type": "text", "text": "Which?"}, {"type": "image", "image": "attachment://abc"}, sound]
