@@ -555,9 +555,9 @@ def _lines(text: str, columns: tuple[str, ...], faults: FaultLog) -> Iterator[_L
 def _number(cell: str, *, whole: bool) -> float | None:
     try:
         value = int(cell) if whole else float(cell)
-    except ValueError:
+        return value if math.isfinite(value) else None
+    except (ValueError, OverflowError):  # the latter for a whole number that is no float
         return None
-    return value if math.isfinite(value) else None
 
 
 def _expected(lines: Iterable[_Line]) -> dict[str, Any]:

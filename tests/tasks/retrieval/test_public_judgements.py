@@ -175,3 +175,11 @@ def test_a_key_that_is_not_read_is_a_fault_that_spares_the_query() -> None:
 def test_lines_of_comments_are_skipped_in_both_files() -> None:
     (case,) = trec("# by three people\n1 0 a#b 1\n#\n# 0 c 1\n", "#run 7\n1 Q0 a#b 1 2 t\n")
     assert score(by_id(), [case], confidence=None).metrics["gold_mrr"].value == 1
+
+
+def test_a_relevance_beyond_all_floats_is_a_fault_of_its_line(tmp_path: Path) -> None:
+    (tmp_path / "qrels").write_text(f"1 0 a {'9' * 400}\n1 0 b 1\n", encoding="utf-8")
+    faults: list[Fault] = []
+    (case,) = TrecSource(qrels="qrels").load(tmp_path, faults)
+    assert [each["id"] for each in case.expected["positives"]] == ["b"]
+    assert ["expected a whole number" in str(each) for each in faults] == [True]
