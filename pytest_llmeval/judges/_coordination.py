@@ -117,6 +117,10 @@ class Coordination(Database):
         """Return whether an owner died during its call: its lease has expired and has no new owner."""
         return bool(self._rows("SELECT 1 FROM leases WHERE key = ? AND expires <= ?", (key, self.ticks())))
 
+    def expire(self, key: str, owner: str) -> None:
+        """Let a lease expire at once; that of another owner stays."""
+        self._rows("UPDATE leases SET expires = ? WHERE key = ? AND owner = ?", (self.ticks(), key, owner))
+
     def release(self, key: str, owner: str) -> None:
         """Give a lease back; that of another owner stays."""
         self._rows("DELETE FROM leases WHERE key = ? AND owner = ?", (key, owner))

@@ -134,8 +134,12 @@ class WorkingCache:
         """Let others ask for an answer."""
         self._share(lambda shared: shared.release(key, self.owner), lambda: None)
 
+    def orphan(self, key: str) -> None:
+        """Leave an answer to the process that runs its case."""
+        self._share(lambda shared: shared.expire(key, self.owner), lambda: None)
+
     def is_orphaned(self, key: str) -> bool:
-        """Return whether a process died while it asked for an answer."""
+        """Return whether a process died, or was cut off, while it asked for an answer."""
         return self._share(lambda shared: shared.is_orphaned(key), lambda: False)
 
     def renew(self, ttl: float) -> None:

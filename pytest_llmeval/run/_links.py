@@ -156,8 +156,8 @@ class Shared:
 
         Raises:
             PredictionError: There are none.
-            OrphanedError: The process that asked has died. What killed it may kill this one, so it is asked for again
-                only when its case's turn comes: a crash then costs that case, and no other.
+            OrphanedError: The process that asked has died, or was cut off. What killed it may kill this one, so it is
+                asked for again only when its case's turn comes: a crash then costs that case, and no other.
         """
         if not job.shared:
             return await ask(job)
@@ -171,7 +171,7 @@ class Shared:
         return answers
 
     def is_orphaned(self, job: Job) -> bool:
-        """Return whether a process died while it asked for the answer."""
+        """Return whether a process died, or was cut off, while it asked for the answer."""
         if not job.shared or not self.store.working.place.is_coordinated:
             return False
         return self.store.working.is_orphaned(self._key(job))
@@ -190,6 +190,7 @@ class Shared:
             if working.is_orphaned(key):
                 raise OrphanedError("the process that asked for this prediction has died")
             await store.leases.ended(key)
+        let_go = working.release
         try:
             if (stored := working.get(key)) is not None:  # stored since the first look
                 return await ask(job) if stored == _OBJECTS else _decoded(job, stored)
@@ -201,9 +202,14 @@ class Shared:
             except PredictionError as error:
                 answers = PredictionError(str(error))
             working.put(key, _encoded(job, answers))
+        except asyncio.CancelledError:
+            # Ctrl-C reaches one process of a run before another, which would begin the call again and be cut off, too.
+            let_go = working.orphan
+            raise
+        else:
             return answers
         finally:
-            working.release(key)
+            let_go(key)
 
 
 _OBJECTS: Final = "objects"

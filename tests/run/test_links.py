@@ -201,6 +201,10 @@ class Store:
     def release(self, key: str) -> None:
         self.leases.remove(key)
 
+    def orphan(self, key: str) -> None:
+        self.release(key)
+        self.orphaned = True
+
     def is_orphaned(self, key: str) -> bool:
         del key
         return self.orphaned
@@ -287,7 +291,7 @@ def test_a_missing_prediction_is_shared_and_an_exception_of_the_target_is_not() 
     assert store.leases == set()
 
 
-def test_a_cancelled_call_leaves_no_lease() -> None:
+def test_a_call_that_is_cut_off_is_begun_by_nobody_before_its_turn() -> None:
     store: Any = Store()
 
     async def cancel() -> None:
@@ -301,7 +305,9 @@ def test_a_cancelled_call_leaves_no_lease() -> None:
             await task
 
     run(cancel())
-    assert (store.leases, store.answers) == (set(), {})
+    assert (store.leases, store.answers, store.orphaned) == (set(), {}, True)
+    with pytest.raises(OrphanedError):
+        run(Shared(store, Recorded(None))(job_for(shared=True), Following()))
 
 
 def test_an_answer_whose_process_died_is_asked_for_by_nobody_before_its_turn() -> None:

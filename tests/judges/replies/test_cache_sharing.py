@@ -57,6 +57,16 @@ def test_a_lease_that_must_not_be_inherited_stays_orphaned(shared: Coordination,
     assert not shared.is_orphaned("key")
 
 
+def test_a_lease_that_its_owner_lets_expire_is_an_orphan(shared: Coordination) -> None:
+    assert shared.lease("key", "owner", 30, inherit=False)
+    shared.expire("key", "another")
+    assert not shared.is_orphaned("key")
+    shared.expire("key", "owner")
+    assert shared.is_orphaned("key")
+    assert not shared.lease("key", "heir", 30, inherit=False)
+    assert shared.lease("key", "owner", 30, inherit=False)
+
+
 def test_what_has_expired_is_not_renewed(shared: Coordination, clock: Clock) -> None:
     shared.lease("key", "a", 30)
     clock.now += 30
