@@ -242,8 +242,10 @@ class Reader:
                 own["text"] = query.text
         keys: dict[By, Sequence[Key]] = {}
         for by in self.kinds.union(own) if own else self.kinds:
-            bare = by == "id" and entries.ids is not None
-            keys[by] = entries.ids[start:stop] if bare else self.fields.keys_of(items, by)  # type: ignore[index]  # bare says that there are ids
+            if entries.ids is None:
+                keys[by] = self.fields.keys_of(items, by)
+            else:
+                keys[by] = entries.ids[start:stop] if by == "id" else [None] * len(items)
         complete, itself = stop >= len(entries.items), 0
         for by, key in own.items():
             if key in keys[by]:
