@@ -1,6 +1,7 @@
 """The media of an import: parts of messages of other tools, as ``{file: ...}`` with their files."""
 
 import binascii
+import json
 import re
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
@@ -282,6 +283,16 @@ def content_parts(content: Any) -> Iterator[str | MediumPart]:
             yield medium
         elif text := part if isinstance(part, str) else _text_of(part):
             yield text
+
+
+def has_media(prompt: Any) -> bool:
+    """Return whether a prompt, messages or their JSON text, shows media."""
+    messages = prompt
+    if isinstance(prompt, str):
+        with suppress(ValueError, RecursionError):
+            messages = json.loads(prompt)
+    contents = [as_mapping(each).get("content") for each in messages] if isinstance(messages, list) else []
+    return any(isinstance(part, MediumPart) for content in contents for part in content_parts(content))
 
 
 def _text_of(part: Any) -> str:

@@ -135,6 +135,18 @@ def test_a_variable_that_would_name_a_file_is_told(more: dict[str, str], capsys:
         assert case["input"] == {"file": "a text", "q": "What?"}
 
 
+@pytest.mark.parametrize(("part", "shows"), [(openai(ADDRESS), True), ({"type": "text", "text": "?"}, False)])
+def test_the_media_of_a_rubric_prompt_are_named_where_it_is_left_out(
+    part: dict[str, Any], shows: bool, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    check = {"type": "llm-rubric", "value": "It is red.", "rubricPrompt": message(part)}
+    config = {"prompts": ["{{q}}"], "providers": [MODEL], "tests": [{"vars": {"q": "What?"}, "assert": [check]}]}
+    write_source(folder, "suite.yaml", config)
+    result = run_import(capsys, "promptfoo", "suite.yaml")
+    assert ("the rubricPrompt is left out, with its media" in result.report) is shows
+    assert "the rubricPrompt is left out" in result.report
+
+
 def test_an_object_of_records_that_would_name_a_file_is_its_text(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

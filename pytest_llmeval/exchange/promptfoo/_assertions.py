@@ -18,6 +18,7 @@ from pytest_llmeval.exchange._contract import (
     first_text,
     fit,
 )
+from pytest_llmeval.exchange._media import has_media
 from pytest_llmeval.exchange._patterns import RefusedPatternError, python_pattern
 from pytest_llmeval.exchange._templates import (
     Direction,
@@ -399,7 +400,8 @@ def _judged(assertion: Assertion) -> Outcome:
     if assertion.threshold is not None or assertion.kind in ("g-eval", "answer-relevance"):
         differs += ", in place of a score that must reach a threshold"
     if "rubricPrompt" in assertion.raw:
-        differs += "; the rubricPrompt is left out"
+        images = ", with its media" if has_media(assertion.raw["rubricPrompt"]) else ""
+        differs += f"; the rubricPrompt is left out{images}"
     name, argument = (
         ("judge", criteria[0]) if len(criteria) == 1 else ("all_of", [{"judge": each} for each in criteria])
     )
