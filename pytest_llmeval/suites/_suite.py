@@ -22,7 +22,6 @@ from pytest_llmeval.core import (
     Fault,
     HeldObject,
     LlmevalError,
-    Media,
     MetricIndex,
     Parts,
     PredictionParts,
@@ -566,6 +565,8 @@ def _digest(text: str) -> str:
 
 def _are_same_but_for_media(again: Any, value: Any) -> bool:
     """Return whether a value was made of its form again, its media as such."""
+    from pytest_llmeval.core import Media
+
     if isinstance(again, Media) or are_equal(again, value):
         return True
     if isinstance(again, Mapping) and isinstance(value, Mapping):
