@@ -15,7 +15,7 @@ from typing import (
     dataclass_transform,
 )
 
-from pytest_llmeval.core import GateOutcome, GateResult, Metric, MetricIndex, Result, counted, limit
+from pytest_llmeval.core import GateOutcome, GateResult, Metric, MetricIndex, Result, counted, fault_of, limit
 from pytest_llmeval.numbers import UsageEvaluator
 
 _Rule = TypeVar("_Rule")
@@ -391,6 +391,9 @@ class Gate:
 class ScoreGate(Gate):
     """A gate on the scores of one run; a rule defines `__str__`, `allowed` and `verdict`."""
 
+    judges_errors: ClassVar[bool] = False
+    """Whether `verdict` decides what errored cases mean. A gate that does not passes only where no case errored."""
+
     partial: bool = owned(default=False, partial=PARTIAL)
 
     @property
@@ -411,7 +414,21 @@ class ScoreGate(Gate):
         """
         if why := unjudged or ("" if self.partial else incomplete):
             return self.result("not_judged", None, f"not evaluated: {why}")
-        return self.result(*self.verdict(result, counted_as))
+        try:
+            outcome, value, reason = self.verdict(result, counted_as)
+        except Exception as error:  # noqa: BLE001 (a rule of a plugin: its error is that of one gate)
+            return self.result("failed", None, f"not evaluated: {fault_of(error)}")
+        if value is not None and not math.isfinite(value):
+            reason, value = f"cannot tell: its value is {value}; {reason}", None
+            outcome = "undecided" if outcome == "passed" else outcome
+        elif outcome == "passed" and (errored := self._errored(result)):
+            outcome, reason = "failed", f"{counted(errored, 'case')} errored; {reason}"
+        return self.result(outcome, value, reason)
+
+    def _errored(self, result: Result) -> int:
+        """Return how many cases have no score because of an error, if the rule allows none and looks at none."""
+        scored = result.find(self.metric)
+        return 0 if scored is None or self.judges_errors else scored.errored
 
     def judge_pending(self, result: Result, waiting: int, metric: Metric | None) -> GateResult:
         """Judge the suite while some of its cases wait for the verdicts of judges.

@@ -302,6 +302,7 @@ class LimitGate(ScoreGate):
     )
     by: str | None = owned(default=None, by=BY)
     min_cases: int = owned(default=1, min_cases=MIN_CASES)
+    judges_errors: ClassVar[bool] = True
     min_scored: int = owned(default=0, min_scored=MIN_SCORED)
     max_errors: int = owned(default=0, max_errors=MAX_ERRORS)
 

@@ -21,7 +21,7 @@ from pytest_llmeval.core import (
 )
 from pytest_llmeval.data import STRICT, adapter, describe
 from pytest_llmeval.gates._change import Adjusted, ExaminedChange, GateEvidence
-from pytest_llmeval.gates._contract import Gate, GateFault, GateKey
+from pytest_llmeval.gates._contract import PERCENTILES, STATISTICS, Gate, GateFault, GateKey
 from pytest_llmeval.gates._drop import AnytimeGate, DriftGate, DropGate, GainGate, GainLackGate, LiftGate, SafeGate
 from pytest_llmeval.gates._limit import LimitGate
 
@@ -33,12 +33,17 @@ def add_rule(rule: type[Gate]) -> None:
     """Add a rule of a plugin; it may be added again.
 
     Raises:
-        LlmevalError: It is no gate, has no keys, or another rule has these keys under the same name.
+        LlmevalError: It is no gate, has no keys, another rule has these keys under the same name, or its text form is
+            a statistic.
     """
     if not issubclass(rule, Gate):
         raise LlmevalError(f"found {rule!r}, expected a subclass of pytest_llmeval.extend.Gate")
     if not rule.tags:
         raise LlmevalError(f"{rule.__qualname__}.tags is empty: name the keys by which the rule is known")
+    if rule.form is not None and rule.form.call in (*STATISTICS, *PERCENTILES):
+        raise LlmevalError(
+            f"{rule.__qualname__}.form: {rule.form.call}(...) is a statistic: choose another name for the text form"
+        )
     if rule in RULES:
         return
     for known in RULES:

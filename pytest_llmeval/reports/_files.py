@@ -86,7 +86,7 @@ def write_reports(report: "RunReport", paths: Iterable[Path]) -> WrittenReports:
         paths: Of the files; the suffix determines the format. ``{suite}`` in one represents the name of a suite: each
             suite has a file of its own.
     """
-    from pytest_llmeval.core import MissingExtraError, resolve
+    from pytest_llmeval.core import fault_of, resolve
 
     written: list[Path] = []
     missing: list[str] = []
@@ -99,8 +99,8 @@ def write_reports(report: "RunReport", paths: Iterable[Path]) -> WrittenReports:
             notes += [f"{path}: {note}"] if note else []
         except OSError as error:
             missing.append(f"report NOT written to {path}: {error.strerror}")
-        except MissingExtraError as error:
-            missing.append(f"report NOT written to {path}: {error}")
+        except Exception as error:  # noqa: BLE001 (the writer of a plugin: the other reports are written)
+            missing.append(f"report NOT written to {path}: {fault_of(error)}")
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if summary and (report.suites or report.faults):
         from pytest_llmeval.reports._markdown import append_markdown

@@ -1,14 +1,15 @@
 """The table of rules: every key is a fault in the gates of rules that do not own it."""
 
+import math
 from pathlib import Path
 from typing import Any, ClassVar, get_args
 
 import jsonschema
 import pytest
-from builders import gate_of
+from builders import gate_of, run
 from project import load_text
 
-from pytest_llmeval.core import GateOutcome, GateResult, Result, SuiteError
+from pytest_llmeval.core import GateOutcome, GateResult, LlmevalError, Metric, Result, SuiteError
 from pytest_llmeval.gates import (
     DropGate,
     Gate,
@@ -114,6 +115,45 @@ class GapGate(ScoreGate):
 
     def verdict(self, result: Result) -> tuple[GateOutcome, float | None, str]:
         raise NotImplementedError
+
+
+@gate_rule
+class SayingGate(GapGate):
+    """Says what a test has it say."""
+
+    form: ClassVar = TextForm("says", "<=", "max_gap")
+    said: ClassVar[Any] = None
+
+    def verdict(self, result: Result, counted_as: Metric | None) -> tuple[GateOutcome, float | None, str]:
+        del result, counted_as
+        return type(self).said()  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    ("said", "errors", "outcome", "reason"),
+    [
+        (lambda: ("passed", 0.5, "as it says"), 0, "passed", "as it says"),
+        (lambda: ("passed", 0.5, "as it says"), 1, "failed", "1 case errored; as it says"),
+        (lambda: ("failed", 0.5, "as it says"), 1, "failed", "as it says"),
+        (lambda: ("passed", float("nan"), "as it says"), 0, "undecided", "cannot tell: its value is nan; as it says"),
+        (lambda: ("failed", float("inf"), "as it says"), 0, "failed", "cannot tell: its value is inf; as it says"),
+        (lambda: 1 / 0, 0, "failed", "not evaluated: ZeroDivisionError: division by zero"),
+    ],
+)
+def test_a_rule_of_a_plugin_passes_no_suite_with_errors_and_costs_no_other_gate(
+    monkeypatch: pytest.MonkeyPatch, said: Any, errors: int, outcome: str, reason: str
+) -> None:
+    monkeypatch.setattr(SayingGate, "said", staticmethod(said))
+    found = SayingGate("score", 0.1).judge(run([1, 0, *["error"] * errors]))
+    assert (found.outcome, found.reason.partition(" (")[0]) == (outcome, reason)
+    assert found.value is None or math.isfinite(found.value)
+
+
+def test_a_text_form_that_is_a_statistic_is_refused() -> None:
+    form = TextForm("median", ">=", "min_middle")
+    rule = type("Middle", (GapGate,), {"tags": ("min_middle",), "form": form})
+    with pytest.raises(LlmevalError, match=r"median\(\.\.\.\) is a statistic: choose another name for the text form"):
+        rules.add_rule(rule)
 
 
 @gate_rule

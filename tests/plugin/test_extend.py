@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -109,6 +110,10 @@ def write_rst(report, path):
     return "without cases"
 
 
+def write_ill(report, path):
+    raise ValueError("no form for this run")
+
+
 def import_lines(path, display_path, options):
     cases = [{"id": word, "input": word, "expected": word} for word in path.read_text().split()]
     settings = {"evaluators": [{"text": {"metrics": ["exact_match"]}}]}
@@ -144,6 +149,7 @@ def register(registry: extend.Registry) -> None:
     registry.register_command("greet", add_greet, help="greet")
     registry.register_gate_rule(GapGate)
     registry.register_report_format(".rst", write_rst)
+    registry.register_report_format(".ill", write_ill)
     registry.register_results_formats({"tally": TALLY})
     registry.register_importer("lines", import_lines, ["*.lines"])
     registry.register_export("nowhere", add_upload, help="takes a report nowhere")
@@ -185,12 +191,14 @@ def run(folder: Path, module: str, *arguments: str) -> Finished:
 
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n", "2"), marks=pytest.mark.release)])
 def test_a_run_uses_what_a_plugin_adds(folder: Path, workers: tuple[str, ...]) -> None:
-    done = run(folder, "pytest", "--llmeval", "-v", "--llmeval-report=out.rst", *workers)
+    reports = ("--llmeval-report=out.ill", "--llmeval-report=out.rst")
+    done = run(folder, "pytest", "--llmeval", "-v", *reports, *workers)
     assert "gate PASSED  gap(exact_match) <= 0.5  (the gap is 0.5)" in done.out, done.out + done.err
     assert "gate FAILED  gap(exact_match) <= 0.4  (the gap is 0.5)" in done.out
     assert "noted by everything" in done.out
     assert (folder / "out.rst").read_text() == "* everything\n"
     assert "out.rst: without cases" in done.out
+    assert re.search(r"report NOT written to \S*out\.ill: ValueError: no form for this run", done.out)
     assert (folder / "replies" / "used").exists()
     assert "words" in done.out
     assert done.code == 1
