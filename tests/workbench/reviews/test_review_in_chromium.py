@@ -286,5 +286,5 @@ def test_pictures_are_shown_below_their_texts_with_their_difference(browser: Bro
     assert corners == [[255, 0, 0, 255], [0, 255, 0, 255], [255, 255, 0, 255]]
     assert browser.texts("#media-answer p") == [media_line(green)]
     assert browser.texts("#text-answer") == []
-    assert browser.run("return document.querySelector('.medium a').getAttribute('href')") == "manual.pdf"
+    assert browser.run("return document.querySelector('.medium a').getAttribute('href')") == "manual.pdf#page=1"
     assert browser.complaints() == []
