@@ -159,13 +159,12 @@ def test_yes_and_no_have_their_keys_and_the_end_says_what_is_left(browser: Brows
 
 
 def test_modes_are_accepted_split_and_merged_in_the_page_and_exported(browser: Browser, tmp_path: Path) -> None:
-    found = review(tmp_path, *(answered(place, [place % 2]) for place in range(3)), seed=1, scale="yesno")
+    found = review(tmp_path, *(answered(place, [place % 2]) for place in range(3)), seed=1, scale="yesno", ask="Good?")
     at = "2026-11-26T10:00:00.000Z"
     book = ModeBook([ModeCreated("ben", at, "rude"), ModeProposed("judge m", at, "late", "More than an hour")])
     path = tmp_path / "review.html"
     path.write_text(review_page(found, "Ana", book=book, run="2026-11-20"), encoding="utf-8")
-    browser.open(path)
-    reload(browser, "#count", before="localStorage.clear()")
+    browser.open(path)  # of a question of its own, of which no page before has stored anything
 
     def act(mode: str, form: int, script: str) -> None:
         """Fill in and send a form of a mode, of those in its details."""
