@@ -412,18 +412,18 @@ def run_judged(suite: LoadedSuite, key: SuiteKey, runner: CaseRunner) -> list[Ex
     """
     loaded = [LoadedCase(suite, case, key) for case in suite.cases]
     answered = [
-        each
-        for each in loaded
-        if not is_skipped(each.case) and (runner.recordings is not None or each.case.prediction is not MISSING)
+        entry
+        for entry in loaded
+        if not is_skipped(entry.case) and (runner.recordings is not None or entry.case.prediction is not MISSING)
     ]
-    places = {each.case.id: place for place, each in enumerate(answered, 1)}
+    places = {entry.case.id: place for place, entry in enumerate(answered, 1)}
     executions = []
-    for each in loaded:
-        if (place := places.get(each.case.id)) is None:
-            executions.append(runner.run_recorded(each))
+    for entry in loaded:
+        if (place := places.get(entry.case.id)) is None:
+            executions.append(runner.run_recorded(entry))
             continue
         following = (answered[number] for number in range(place, len(answered)))
-        execution = runner.run(each, following=following, early=EarlyCalls(judge=True))
+        execution = runner.run(entry, following=following, early=EarlyCalls(judge=True))
         if isinstance(execution.error, BudgetError):
             raise LlmevalError(f"{execution.error}; finished verdicts are stored: run it again with a new budget")
         executions.append(execution.as_expected())

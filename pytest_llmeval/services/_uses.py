@@ -282,9 +282,9 @@ class UseRecord:
     def take_variable(self, name: str, frame: FrameType) -> None:
         """Record that a variable was read."""
         self.note(f"variable {name}", frame, near=True)
-        for each in self._set if name == "*" else (name,):
-            if each in self._set:
-                self._note_made(self._set[each], frame, near=True)
+        for variable in self._set if name == "*" else (name,):
+            if variable in self._set:
+                self._note_made(self._set[variable], frame, near=True)
 
     def set_variable(self, name: str, frame: FrameType) -> None:
         """Note who has set a variable, for those who read it."""

@@ -168,8 +168,8 @@ class ProjectInputs:
             while before < len(mine):
                 before = len(mine)
                 code = {self._file_use(file) for file in self._closure(suite, mine).files}
-                for each in code | {use for use in mine if use.startswith("module ")}:
-                    mine |= by_user.get(each, set())
+                for user in code | {use for use in mine if use.startswith("module ")}:
+                    mine |= by_user.get(user, set())
             by_suite[key] = mine
         return by_suite
 

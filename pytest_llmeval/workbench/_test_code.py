@@ -169,10 +169,10 @@ def _acts(node: ast.AST, own: Collection[str]) -> bool:
     if isinstance(node, ast.stmt) and not isinstance(node, ast.Pass | ast.Assign | ast.AnnAssign | ast.Expr):
         return True
     return any(
-        isinstance(getattr(each, "ctx", None), ast.Store) and not isinstance(each, ast.Name | ast.Tuple)
-        if not isinstance(each, ast.Call)
-        else _called(each.func) not in _MAKERS - {*own} or any(key.arg in (None, "autouse") for key in each.keywords)
-        for each in ast.walk(node)
+        isinstance(getattr(part, "ctx", None), ast.Store) and not isinstance(part, ast.Name | ast.Tuple)
+        if not isinstance(part, ast.Call)
+        else _called(part.func) not in _MAKERS - {*own} or any(key.arg in (None, "autouse") for key in part.keywords)
+        for part in ast.walk(node)
     )
 
 

@@ -7,6 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -171,10 +172,9 @@ def test_objects_of_libraries_are_encoded_once(monkeypatch: pytest.MonkeyPatch) 
         "media": "image/png",
         "url": "https://example.org/a.png",
     }
-    numpy = pytest.importorskip("numpy")
-    sound = Media.from_audio(numpy.sin(numpy.arange(80) / 4), 8000)
+    sound = Media.from_audio(np.sin(np.arange(80) / 4), 8000)
     assert (sound.type, sound.size) == ("audio/wav", 44 + 160)
-    assert sound == Media.from_audio(numpy.sin(numpy.arange(80) / 4), 8000)
+    assert sound == Media.from_audio(np.sin(np.arange(80) / 4), 8000)
     monkeypatch.setattr(Picture, "__module__", "PIL.Image")
     assert form_of({"a": Picture()}) == {"a": Media(data=png()).form}
 
@@ -212,8 +212,7 @@ def test_figures_of_matplotlib_are_png_and_the_same_one_has_the_same_digest() ->
 
 
 def test_numpy_audio_keeps_its_rate_channels_and_samples() -> None:
-    numpy = pytest.importorskip("numpy")
-    samples = numpy.array([[0.0, 1.0], [0.5, -1.0], [2.0, -2.0]])
+    samples = np.array([[0.0, 1.0], [0.5, -1.0], [2.0, -2.0]])
     with wave.open(io.BytesIO(Media.from_audio(samples, 16_000).data)) as sound:
         assert (sound.getframerate(), sound.getnchannels(), sound.getsampwidth(), sound.getnframes()) == (
             16_000,
@@ -221,11 +220,11 @@ def test_numpy_audio_keeps_its_rate_channels_and_samples() -> None:
             2,
             3,
         )
-        frames = numpy.frombuffer(sound.readframes(3), "<i2").tolist()
+        frames = np.frombuffer(sound.readframes(3), "<i2").tolist()
     assert frames == [0, 32767, 16384, -32767, 32767, -32767]
-    whole = numpy.array([1, -2, 3], numpy.int16)
+    whole = np.array([1, -2, 3], np.int16)
     with wave.open(io.BytesIO(Media.from_audio(whole, 8000).data)) as sound:
-        assert numpy.frombuffer(sound.readframes(3), "<i2").tolist() == [1, -2, 3]
+        assert np.frombuffer(sound.readframes(3), "<i2").tolist() == [1, -2, 3]
 
 
 @given(st.binary(max_size=64) | st.binary(max_size=40).map(lambda tail: png()[:30] + tail))

@@ -250,11 +250,11 @@ def _rows_of_table(path: Path, split: str | None) -> Iterator[dict[str, Any]]:
         LlmevalError: There is no such split, or a file has other columns than the first.
     """
     columns = None
-    for each in _files_of_table(path, split):
-        with _opened(each) as (schema, batches):
+    for file in _files_of_table(path, split):
+        with _opened(file) as (schema, batches):
             columns = columns or schema
             if not schema.equals(columns):
-                raise LlmevalError(f"found other columns in {each.name} than in the first file")
+                raise LlmevalError(f"found other columns in {file.name} than in the first file")
             for batch in batches:
                 for start in range(0, batch.num_rows, _ROWS_AT_ONCE):
                     yield from batch.slice(start, _ROWS_AT_ONCE).to_pylist()

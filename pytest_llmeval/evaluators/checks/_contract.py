@@ -474,8 +474,8 @@ def leaves_of(node: CheckNode) -> Iterator[CheckLeaf]:
     if isinstance(node, CheckLeaf):
         yield node
     elif isinstance(node, Composed):
-        for each in node.parts:
-            yield from leaves_of(each)
+        for part in node.parts:
+            yield from leaves_of(part)
     elif isinstance(node, InTurns):
         yield from leaves_of(node.node)
 
