@@ -1,4 +1,4 @@
-"""Write docs/options.md, the page of options: run it after adding an option."""
+"""Write docs/options.md and the table of docs/reports.md: run it after adding an option or a format of reports."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from pathlib import Path
 
 from pytest_llmeval.cli import OPTIONS
 from pytest_llmeval.cli._options import Option
+from pytest_llmeval.reports import FORMATS
 from pytest_llmeval.suites import default_registry
 
 PUBLISHED = Path(__file__).parents[1] / "docs/options.md"
+REPORTS = PUBLISHED.with_name("reports.md")
+_BEFORE, _AFTER = "| name | content |\n|---|---|\n", "\n\n- "
 _TOP = """# Options
 
 Options of `pytest --llmeval`, and those that commands share with it. Commands understand both names. The command line
@@ -70,5 +73,17 @@ def text() -> str:
     return _TOP + "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
+def reports_page() -> str:
+    """Return the page of reports with the table of formats."""
+    before, start, after = REPORTS.read_text(encoding="utf-8").partition(_BEFORE)
+    _, end, rest = after.partition(_AFTER)
+    rows = []
+    for name, form in sorted(FORMATS.items()):
+        content = f"[{form.meaning}](#{form.section})" if form.section else form.meaning
+        rows.append(f"| `{f'report{name}' if name.startswith('.') else name}` | {content} |")
+    return "".join([before, start, "\n".join(rows), end, rest])
+
+
 if __name__ == "__main__":
     sys.stdout.write(f"{PUBLISHED.write_text(text(), encoding='utf-8')} characters\n")
+    REPORTS.write_text(reports_page(), encoding="utf-8")

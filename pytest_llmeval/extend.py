@@ -1,8 +1,8 @@
 """What can be added to pytest-llmeval, with its types.
 
 A plugin is a function ``register(registry)`` under the entry point ``pytest_llmeval.plugins``. What ships registers in
-the same way. A ``conftest.py`` registers evaluators, checks, sources and mutators for its folder, in the hook
-``pytest_llmeval_register``.
+the same way. A ``conftest.py`` registers evaluators, checks, sources and mutators for its folder, and formats of
+reports, in the hook ``pytest_llmeval_register``.
 
     from pytest_llmeval import extend
 

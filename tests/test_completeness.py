@@ -10,6 +10,7 @@ from project import ROOT, script
 import pytest_llmeval
 from pytest_llmeval.data.formats._base import CELL_CHECKS
 from pytest_llmeval.evaluators import SHIPPED
+from pytest_llmeval.reports import FORMATS
 from pytest_llmeval.suites import default_registry
 
 UNJUDGED = {"fact_check"}
@@ -114,9 +115,13 @@ def test_every_export_is_described() -> None:
 
 
 def test_every_format_of_reports_is_described() -> None:
-    shown = set(re.findall(r"`--llmeval-report=([\w.]+)`", page("reports.md")))
-    lacking = {name for name in default_registry().report_formats if not any(each.endswith(name) for each in shown)}
-    assert not lacking, f"add a row for {listed(lacking)} to the first table of docs/reports.md"
+    module = script("options_page")
+    assert module.REPORTS.read_text(encoding="utf-8") == module.reports_page(), "run python .ci/options_page.py"
+    sections = {
+        re.sub(r"\W+", "-", title.lower()) for title in re.findall(r"^##+ (.+)$", page("reports.md"), re.MULTILINE)
+    }
+    lacking = {form.section for form in FORMATS.values()} - sections - {""}
+    assert not lacking, f"add the section {listed(lacking)} to docs/reports.md"
 
 
 def test_every_extra_is_described() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_llmeval.reports import ERROR_ANALYSIS
+from pytest_llmeval.reports import FORMATS
 from pytest_llmeval.suites import SUITE_FILES
 
 if TYPE_CHECKING:
@@ -208,10 +208,9 @@ def _share(text: str) -> float:
     return share
 
 
-_REPORT = (
-    "write a report; its name chooses the format: .csv, .html, .json, .md, .parquet, .txt, "
-    f"{ERROR_ANALYSIS} for an error analysis, ctrf.json"
-)
+_SUFFIXES = ", ".join(sorted(name for name in FORMATS if name.startswith(".")))
+_NAMES = ", ".join(f"{name} {FORMATS[name].meaning}" for name in FORMATS if not name.startswith("."))
+_REPORT = f"write a report; its name chooses the format: {_SUFFIXES}. Some names choose another: {_NAMES}"
 
 OPTIONS = {
     option.name: option
@@ -225,7 +224,7 @@ OPTIONS = {
         ),
         Option(
             "report",
-            f"{_REPORT} for the Common Test Report Format. {SHARD_SUFFIX} keeps the results of a "
+            f"{_REPORT}. {SHARD_SUFFIX} keeps the results of a "
             "shard for 'llmeval merge'. {suite} in a path writes a file for each suite. agent prints at most 40 lines "
             "and nothing else. Repeatable",
             "append",

@@ -8,7 +8,6 @@ from pytest_llmeval._lazy import lazy_names
 
 if TYPE_CHECKING:
     from pytest_llmeval.exchange._contract import ImportedSource, ImportedSuite, ImportOptions
-    from pytest_llmeval.exchange._report_files import write_csv, write_ctrf, write_parquet
     from pytest_llmeval.exchange._result_formats import ResultFormat, Scores
     from pytest_llmeval.exchange.gating import GateVerdict, gate
     from pytest_llmeval.extend import Registry
@@ -56,7 +55,7 @@ def register(registry: "Registry") -> None:
     for name, (function, patterns) in _IMPORTERS.items():
         registry.register_importer(name, f"{__name__}.{function}", patterns)
     registry.register_results_formats(f"{__name__}._result_formats:FORMATS")
-    registry.register_export("mlflow", f"{__name__}._report_files:add_mlflow", help="runs of an experiment")
+    registry.register_export("mlflow", f"{__name__}._mlflow:add_mlflow", help="runs of an experiment")
     registry.extend("traced", f"{__name__}.traces._otel:answer_traced")
     registry.extend("read", f"{__name__}._agent_libraries:as_prediction")
     registry.extend("sent", f"{__name__}.traces._otel:send_scores")
@@ -71,11 +70,6 @@ _HOMES = {
     "gating": (
         "GateVerdict",
         "gate",
-    ),
-    "_report_files": (
-        "write_csv",
-        "write_ctrf",
-        "write_parquet",
     ),
     "_result_formats": (
         "ResultFormat",

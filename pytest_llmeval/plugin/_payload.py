@@ -69,6 +69,17 @@ class CollectedItems(Struct):
     serial: set[tuple[str, str]] = set()
 
 
+def register_initially(config: pytest.Config) -> None:
+    """Have the conftests that pytest has loaded register what options may name: formats of reports.
+
+    What they cannot register is a fault of the suite files that they are read for.
+    """
+    try:
+        config.hook.pytest_llmeval_register(registry=default_registry())
+    except Exception:  # noqa: BLE001 (a user's code: its error is told with the first suite)
+        return
+
+
 class SuiteLoader(Struct):
     """The suites of a process.
 

@@ -49,6 +49,7 @@ from pytest_llmeval.plugin._payload import (
     keys_of,
     note_error,
     note_phase,
+    register_initially,
     require_score,
 )
 from pytest_llmeval.plugin._presentation import (
@@ -123,6 +124,8 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
         worker: Whether this process is one of xdist's workers.
     """
     register = config.pluginmanager.register
+    if config.getoption("llmeval_report"):
+        register_initially(config)
     remember_secrets()
     config.add_cleanup(forget_secrets)
     begin_run(config.rootpath, option_value(config, "media-limit"))

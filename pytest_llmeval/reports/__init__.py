@@ -16,7 +16,6 @@ if TYPE_CHECKING:
         said_text,
     )
     from pytest_llmeval.reports._files import (
-        ERROR_ANALYSIS,
         FORMATS,
         ReportFormat,
         WrittenReports,
@@ -52,7 +51,6 @@ if TYPE_CHECKING:
         read_report,
         to_json,
         verdicts_of,
-        write_data,
         write_json,
     )
     from pytest_llmeval.reports._making import (
@@ -93,7 +91,6 @@ _HOMES = {
         "said_text",
     ),
     "_files": (
-        "ERROR_ANALYSIS",
         "FORMATS",
         "ReportFormat",
         "WrittenReports",
@@ -128,7 +125,6 @@ _HOMES = {
         "read_report",
         "to_json",
         "verdicts_of",
-        "write_data",
         "write_json",
     ),
     "_making": (

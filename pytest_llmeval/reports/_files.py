@@ -21,22 +21,37 @@ class ReportFormat(NamedTuple):
     Attributes:
         writer: A function, or its import string, that writes a report to a path, and returns a note on what the file
             lacks, if anything.
+        meaning: What the file holds, for the help of the option and the documentation.
+        section: Of the documentation's page of reports, if it has one.
         names: Pattern of the ends of files in this format, before the suffix; empty if the suffix decides.
     """
 
     writer: "str | Callable[[RunReport, Path], str | None]"
+    meaning: str = ""
+    section: str = ""
     names: str = ""
 
 
 FORMATS = {
-    ".html": ReportFormat("pytest_llmeval.reports.html._page:write_html"),
-    ".json": ReportFormat("pytest_llmeval.reports._json:write_json"),
-    ".md": ReportFormat("pytest_llmeval.reports._markdown:write_markdown"),
-    ".txt": ReportFormat("pytest_llmeval.reports._terminal:write_plain_text"),
-    ERROR_ANALYSIS: ReportFormat("pytest_llmeval.reports._json:write_errors", "errors"),
-    PERCENTAGES: ReportFormat("pytest_llmeval.reports._terminal:write_percentages", r"evaluate_summary(?:_\w+)?"),
+    ".csv": ReportFormat("pytest_llmeval.reports._csv:write_csv", "the scores as CSV", "csv"),
+    ".html": ReportFormat("pytest_llmeval.reports.html._page:write_html", "a page", "html"),
+    ".json": ReportFormat("pytest_llmeval.reports._json:write_json", "all data", "json"),
+    ".md": ReportFormat("pytest_llmeval.reports._markdown:write_markdown", "Markdown", "markdown"),
+    ".parquet": ReportFormat("pytest_llmeval.reports._parquet:write_parquet", "the scores as Parquet", "csv"),
+    ".txt": ReportFormat("pytest_llmeval.reports._terminal:write_plain_text", "plain text"),
+    ERROR_ANALYSIS: ReportFormat(
+        "pytest_llmeval.reports._json:write_errors", "an error analysis", "error-analysis", "errors"
+    ),
+    "ctrf.json": ReportFormat(
+        "pytest_llmeval.reports._ctrf:write_ctrf", "the Common Test Report Format", "ctrf", "ctrf(?:[_-]report)?"
+    ),
+    PERCENTAGES: ReportFormat(
+        "pytest_llmeval.reports._terminal:write_percentages",
+        "plain text in per cent, by cut-off",
+        names=r"evaluate_summary(?:_\w+)?",
+    ),
 }
-"""Suffix, or usual name of the file, to format. `Registry.register_report_format` adds those of other packages."""
+"""Suffix, or usual name of the file, to format. `Registry.register_report_format` adds those of plugins."""
 
 
 SUITE = "{suite}"

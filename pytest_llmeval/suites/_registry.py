@@ -48,13 +48,6 @@ _SHIPPED = {
 _EXTENSIONS = ("pytest_llmeval.workbench:register",)
 """What ships and joins every run; it registers as the plugins of users do."""
 
-_REPORTS = {
-    ".csv": ReportFormat("pytest_llmeval.exchange:write_csv"),
-    ".parquet": ReportFormat("pytest_llmeval.exchange:write_parquet"),
-    "ctrf.json": ReportFormat("pytest_llmeval.exchange:write_ctrf", "ctrf(?:[_-]report)?"),
-}
-"""Formats of reports that ship beside the kernel: a run that writes another format imports nothing for them."""
-
 _UNTIL_NAMED = (
     "pytest_llmeval.cli:register",
     "pytest_llmeval.exchange:register",
@@ -362,7 +355,7 @@ class Registry:
         Raises:
             LlmevalError: The name is taken.
         """
-        _add(REPORT_FORMATS, "report format", name, ReportFormat(write, names))
+        _add(REPORT_FORMATS, "report format", name, ReportFormat(write, names=names))
 
     def register_store(self, name: str, store: "str | Callable[[Path], ReplyStore]", coordination: str = "") -> None:
         """Add a store of judges' replies, which ``llmeval_cache`` selects as ``NAME:PATH``.
@@ -639,8 +632,6 @@ def shipped_registry() -> Registry:
     for each in _EXTENSIONS:
         resolve(each)(registry)
     registry.defer(_UNTIL_NAMED)
-    for name, written in _REPORTS.items():
-        registry.register_report_format(name, written.writer, written.names)
     return registry
 
 

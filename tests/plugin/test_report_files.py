@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_llmeval.reports import CaseReport, RunReport, SuiteReport, agent_lines
-from pytest_llmeval.reports._files import PERCENTAGES
 from pytest_llmeval.suites import default_registry
 
 if TYPE_CHECKING:
@@ -92,8 +91,33 @@ def test_scores_of_all_cases_are_written_as_csv(capitals: "Project", workers: tu
 
 def test_the_help_lists_every_format(capitals: "Project") -> None:
     text = " ".join(capitals.run("--help", llmeval=False).text.split())
-    known = default_registry().report_formats.keys() - {PERCENTAGES}  # one task has that file
-    assert {name for name in known if name not in text.partition("--llmeval-report=")[2][:300]} == set()
+    shown = text.partition("--llmeval-report=")[2].partition("Repeatable")[0]
+    assert {name for name in default_registry().report_formats if name not in shown} == set()
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+def test_a_conftest_adds_a_format(capitals: "Project", workers: tuple[str, ...]) -> None:
+    capitals.write(
+        "conftest.py",
+        "def write_rst(report, path):\n"
+        "    path.write_text(report.suites[0].suite)\n\n\n"
+        "def write_tap(report, path):\n"
+        "    path.write_text('1..4')\n\n\n"
+        "def pytest_llmeval_register(registry):\n"
+        "    registry.register_report_format('.rst', write_rst)\n"
+        "    registry.register_report_format('tap.json', write_tap, 'tap')\n",
+    )
+    capitals.run("--llmeval-report=out.rst", "--llmeval-report=out/tap.json", *workers)
+    assert (capitals.path / "out.rst").read_text() == "capitals"
+    assert (capitals.path / "out" / "tap.json").read_text() == "1..4"
+
+
+def test_a_conftest_that_cannot_register_is_a_fault_of_the_suite(capitals: "Project") -> None:
+    capitals.write("conftest.py", "def pytest_llmeval_register(registry):\n    registry.register(int)\n")
+    ran = capitals.run("--llmeval-report=out.json")
+    assert "found <class 'int'>, expected a subclass of pytest_llmeval.Evaluator" in ran.text
+    assert "INTERNALERROR" not in ran.text
+    assert (capitals.path / "out.json").exists()
 
 
 @pytest.mark.parametrize("name", ["report.xml", "report"])

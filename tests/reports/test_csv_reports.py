@@ -11,8 +11,8 @@ from msgspec import structs
 
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.data import csv_lines
-from pytest_llmeval.exchange._report_files import csv_rows, write_csv
 from pytest_llmeval.reports import RunReport, RunStart, SuiteReport, suite_report
+from pytest_llmeval.reports._csv import csv_rows, write_csv
 
 
 def suite(name: str, metrics: list[str], *cases: Case, variant: str = "") -> SuiteReport:
