@@ -143,12 +143,11 @@ if TYPE_CHECKING:
     from pytest_llmeval.judges import JudgedEvaluator, JudgeReply, JudgeRequest, Mode, Panel, Question, Usage, Verdict
     from pytest_llmeval.numbers import Comparison, Difference, compare
     from pytest_llmeval.plugin import Evaluate, TestScored
-    from pytest_llmeval.run import PartialResult, Suite, SuiteResult, cases, score, suite
+    from pytest_llmeval.run import PartialResult, Suite, SuiteResult, cases, score, score_stream, suite
     from pytest_llmeval.suites import Registry, get_checks, get_evaluator, register_tokenizer
     from pytest_llmeval.suites._entries import *  # noqa: F403 (names as in suite files, with the types of entries.pyi)
     from pytest_llmeval.tasks.fact_check import EvidenceMatch, EvidenceMatcher, fact_checker
     from pytest_llmeval.tasks.mcp import McpServer
-    from pytest_llmeval.workbench import score_stream
 
     __all__ += _entries.__all__
 
@@ -217,6 +216,7 @@ _HOMES = {
         "SuiteResult",
         "cases",
         "score",
+        "score_stream",
         "suite",
     ),
     "suites": (
@@ -231,7 +231,6 @@ _HOMES = {
         "fact_checker",
     ),
     "tasks.mcp": ("McpServer",),
-    "workbench": ("score_stream",),
 }
 """Package to the public names that it has: a plain pytest run, which loads this one, needs none of them."""
 

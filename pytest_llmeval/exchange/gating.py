@@ -46,7 +46,7 @@ from pytest_llmeval.exchange._result_suites import (
 from pytest_llmeval.exchange.results import ResultRow, ResultRows
 from pytest_llmeval.gates import ChangeGate, Gate
 from pytest_llmeval.reports import Conclusion, SuiteReport, verdicts_of
-from pytest_llmeval.run import Checkout, Item, ItemResult, Reported, RunRecord, RunTerms, SuitePart, finish_run
+from pytest_llmeval.run import Checkout, Reported, RunRecord, RunTerms, SuitePart, finish_run
 from pytest_llmeval.suites import CANNOT_FAIL, LoadedSuite, SuiteKey, default_registry
 
 GateDecision: TypeAlias = Literal["passed", "failed", "undecided"]
@@ -239,9 +239,7 @@ def judge_results(
         record.selected.add(str(part.suite.path))
         for system, of_system in part.records.items():
             key = key_of(name, system, root)
-            record.items[Item(key.display_path, system)] = ItemResult(
-                SuitePart(key, part.suite.total, of_system), "passed", 0.0
-            )
+            record.add_part(SuitePart(key, part.suite.total, of_system))
             if part.baseline is not None:
                 compared[key] = part.baseline.get(system or systems[0], part.baseline.get(system, ()))
     errored = [name for part in parts for name in _errored_in(part)]

@@ -37,15 +37,8 @@ if TYPE_CHECKING:
     from pytest_llmeval.run._merging import merge_shards
     from pytest_llmeval.run._partial import PartialResult
     from pytest_llmeval.run._run_record import Item, ItemResult, RunRecord, SuitePart
-    from pytest_llmeval.run._score import (
-        Evaluators,
-        by_name,
-        cases_in_forms,
-        check_divisible,
-        measured_records,
-        score,
-    )
-    from pytest_llmeval.run._scripts import SuiteResult, in_order, run_judged, run_predicted
+    from pytest_llmeval.run._score import score
+    from pytest_llmeval.run._scripts import SuiteResult, run_judged, run_predicted
     from pytest_llmeval.run._shards import (
         Origin,
         ResultOptions,
@@ -75,6 +68,7 @@ if TYPE_CHECKING:
         judges_of,
         rows_of,
     )
+    from pytest_llmeval.run._stream import score_stream
 
 _HOMES = {
     "_answering": (
@@ -146,17 +140,9 @@ _HOMES = {
         "RunRecord",
         "SuitePart",
     ),
-    "_score": (
-        "Evaluators",
-        "by_name",
-        "cases_in_forms",
-        "check_divisible",
-        "measured_records",
-        "score",
-    ),
+    "_score": ("score",),
     "_scripts": (
         "SuiteResult",
-        "in_order",
         "run_judged",
         "run_predicted",
     ),
@@ -170,6 +156,7 @@ _HOMES = {
         "read_shard",
         "shard_of",
     ),
+    "_stream": ("score_stream",),
     "_stages": (
         "CaseChoice",
         "CaseChooser",

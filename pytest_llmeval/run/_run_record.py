@@ -230,6 +230,11 @@ class RunRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, dict=T
             if part.attempts > 1:
                 self.reruns.add(item)
 
+    def add_part(self, part: SuitePart) -> None:
+        """Keep the results of cases that ran outside pytest, where no item reports them."""
+        item = Item(part.key.display_path, f"{part.key.variant}::{len(self.items)}")
+        self.items[item] = ItemResult(part, "passed", 0.0)
+
     def has(self, report: ItemReport) -> bool:
         """Return whether the item of a report has a result."""
         return Item(report.location[0], report.nodeid) in self.items

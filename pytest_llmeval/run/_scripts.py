@@ -30,13 +30,13 @@ from pytest_llmeval.core import (
     printable,
 )
 from pytest_llmeval.data import display_path, own_file
-from pytest_llmeval.judges import JudgeOptions
+from pytest_llmeval.judges import JudgeOptions, judgements_of
 from pytest_llmeval.numbers import draw_ahead, summarize
 from pytest_llmeval.run._case_runner import CaseRunner, FromFixtures
 from pytest_llmeval.run._execute import CutShortError, Execution, is_skipped
 from pytest_llmeval.run._job import EarlyCalls, LoadedCase, begin_run
 from pytest_llmeval.run._judging import judge
-from pytest_llmeval.run._run_record import Item, ItemResult, RunRecord, SuitePart
+from pytest_llmeval.run._run_record import RunRecord, SuitePart
 from pytest_llmeval.run._stages import Judged, RunScope, RunTerms, collect, judges_of, record_predictions
 from pytest_llmeval.suites import LoadedSuite, Registry, SuiteKey, default_registry
 from pytest_llmeval.targets import Recordings
@@ -188,7 +188,7 @@ class ScriptRun:
                 secrets=suite.secret_variables,
                 all_answers=True,
             )
-            run.items[Item(key.display_path, key.variant)] = ItemResult(part, "passed", 0.0)
+            run.add_part(part)
             try:
                 judged = _judged(run, _OneSuite(root, self.whole, runner.judges))
                 if runner.records:
@@ -399,13 +399,14 @@ def run_predicted(
     return in_order(_SuiteBlock(bare, key, suite.total, explains_all), blocks, executor, _IN_FLIGHT)
 
 
-def run_judged(suite: LoadedSuite, key: SuiteKey, runner: CaseRunner) -> list[Execution]:
-    """Return what the cases gave, whose judges are asked several at a time; no target is called.
+def run_judged(suite: LoadedSuite, key: SuiteKey, runner: CaseRunner, run: RunRecord) -> None:
+    """Score answered cases by judges, several calls at a time; no target is called.
 
     Args:
         suite: As one system answers it.
         key: What results are gathered under.
-        runner: Its recordings, if it has any, are only replayed.
+        runner: Asks the judges. Its recordings, if it has any, are only replayed.
+        run: Takes the results, and the verdicts if they are recorded.
 
     Raises:
         LlmevalError: The judge cannot be used, or the budget is spent.
@@ -427,7 +428,10 @@ def run_judged(suite: LoadedSuite, key: SuiteKey, runner: CaseRunner) -> list[Ex
         if isinstance(execution.error, BudgetError):
             raise LlmevalError(f"{execution.error}; finished verdicts are stored: run it again with a new budget")
         executions.append(execution.as_expected())
-    return executions
+    run.add_part(SuitePart.from_executions(key, suite.total, executions, secrets=suite.secret_variables))
+    if runner.options.records:
+        for stored in (stored for execution in executions for stored in execution.entries):
+            run.judgements.add(judgements_of(suite.path), stored)
 
 
 def _whole_blocks(suite: LoadedSuite) -> Iterator[list[Case]]:

@@ -2,12 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from pytest_llmeval._lazy import lazy_names
-
 if TYPE_CHECKING:
     from pytest_llmeval.extend import Registry
     from pytest_llmeval.run import Collected, Reported, RunScope
-    from pytest_llmeval.workbench._streams import score_stream
 
 COMMANDS = {
     "affected": "list the test cases that a change can affect, and why",
@@ -51,7 +48,6 @@ _PLACES = {
     "power": "plan._power:add_arguments",
     "review": "reviews._command:add_arguments",
     "schema": "_authoring:add_schema",
-    "score": "_streams:add_score",
     "validate": "_authoring:add_validate",
 }
 
@@ -88,11 +84,3 @@ def _keeps(_reported: "Reported", scope: "RunScope") -> bool:
 
 def _mutates(_reported: "Reported", scope: "RunScope") -> bool:
     return scope.terms.mutate is not None
-
-
-_HOMES = {
-    "_streams": ("score_stream",),
-}
-"""Module to the names that other packages use of it."""
-
-__getattr__ = lazy_names(__name__, _HOMES)

@@ -12,7 +12,7 @@ import pytest
 from power_cuts import states
 from running import OPTIONS, committed, fill, is_whole
 
-from pytest_llmeval.workbench._streams import CaseResultWriter
+from pytest_llmeval.run._stream import CaseResultWriter
 
 if TYPE_CHECKING:
     from conftest import Project

@@ -13,7 +13,7 @@ from running import local_cluster
 from servers import PATIENCE
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.workbench import _streams as streams
+from pytest_llmeval.workbench import _score as score_command
 
 SUITE = """\
 suite: capitals
@@ -111,7 +111,7 @@ def test_a_suite_is_scored_on_a_dask_cluster() -> None:
 def test_processes_end_with_a_command_that_is_killed() -> None:
     code = """if True:
         import os
-        from pytest_llmeval.workbench._streams import open_executor
+        from pytest_llmeval.workbench._score import open_executor
         with open_executor("processes:1") as pool:
             print(pool.submit(os.getppid).result() == os.getpid(), flush=True)
             os.kill(os.getpid(), 9)
@@ -209,6 +209,6 @@ def test_the_garbage_collector_is_paused_while_the_command_runs(monkeypatch: pyt
         return 0
 
     enabled = gc.isenabled()
-    monkeypatch.setattr(streams, "_score", watch)
+    monkeypatch.setattr(score_command, "_score", watch)
     assert main(["score", "s.eval.yaml"]) == 0
     assert (seen, gc.isenabled()) == ([False], enabled)

@@ -1,11 +1,7 @@
-"""Streams of cases scored in constant memory, and ``llmeval score`` for the predictions of suites, on any executor."""
+"""Streams of cases, scored in constant memory."""
 
 import json
-import os
-import re
-import signal
 import uuid
-from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import closing, contextmanager
@@ -13,13 +9,9 @@ from dataclasses import dataclass, fields, replace
 from itertools import islice
 from operator import attrgetter
 from pathlib import Path
-from threading import Thread
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, get_args
 
-from msgspec import structs
-
-from pytest_llmeval.cli import OPTIONS, CommandResult, add_options, say
 from pytest_llmeval.core import (
     Case,
     CaseResult,
@@ -29,31 +21,16 @@ from pytest_llmeval.core import (
     Parts,
     Reading,
     Result,
-    SuiteError,
     needing,
 )
-from pytest_llmeval.data import FaultLog, add_predictions, put_in_place, read_answers, sync
+from pytest_llmeval.data import put_in_place, sync
 from pytest_llmeval.numbers import summarize
-from pytest_llmeval.run import (
-    Evaluators,
-    PartialResult,
-    by_name,
-    cases_in_forms,
-    check_divisible,
-    in_order,
-    measured_records,
-    run_judged,
-    run_predicted,
-)
-from pytest_llmeval.suites import LoadedSuite
-from pytest_llmeval.workbench._console import notes
+from pytest_llmeval.run._partial import PartialResult
+from pytest_llmeval.run._score import Evaluators, by_name, cases_in_forms, check_divisible, measured_records
+from pytest_llmeval.run._scripts import in_order
 
 if TYPE_CHECKING:
     from pytest_llmeval.judges import Judgeable, Panel, RunStore
-    from pytest_llmeval.reports import RunReport
-    from pytest_llmeval.run import Checkout, RunRecord
-    from pytest_llmeval.suites import SuiteKey
-    from pytest_llmeval.targets import Recordings
 
 MeasuredBlock: TypeAlias = tuple[PartialResult, Sequence[CaseResult]]
 
@@ -63,8 +40,6 @@ StreamJudging: TypeAlias = Literal["auto", "refresh", "defer"]
 """The modes of judging of a run that need no suite, beside which recordings are."""
 
 _MODES: Final[tuple[str, ...]] = get_args(StreamJudging)
-
-_EXECUTOR = re.compile(r"processes:(?P<processes>[1-9][0-9]*)|dask://(?P<dask>[^/\s]+:[0-9]+)")
 
 
 def score_stream(
@@ -344,224 +319,6 @@ class _Parquet:
 
 
 _SINKS: Mapping[str, Callable[[Path], _Sink]] = MappingProxyType({".jsonl": _Jsonl, ".parquet": _Parquet})
-
-
-@contextmanager
-def open_executor(name: str) -> Iterator[Executor | None]:
-    """Open the executor of a name: ``processes:N``, ``dask://HOST:PORT``, or none for this process.
-
-    Raises:
-        LlmevalError: The name is another one, or the cluster cannot be reached.
-        MissingExtraError: Dask is not installed.
-    """
-    if not name:
-        yield None
-        return
-    match = _EXECUTOR.fullmatch(name)
-    if match is None:
-        raise LlmevalError(f"executor: found {name!r}, expected processes:N or dask://HOST:PORT")
-    if match["processes"]:
-        from concurrent.futures import ProcessPoolExecutor
-        from multiprocessing import get_context
-
-        count, context = int(match["processes"]), get_context("spawn")
-        with ProcessPoolExecutor(count, mp_context=context, initializer=_follow_parent) as pool:
-            try:
-                yield pool
-            finally:
-                pool.shutdown(cancel_futures=True)
-        return
-    with needing("a Dask cluster", "dask"):
-        from distributed import Client
-    try:
-        client = Client(f"tcp://{match['dask']}")
-    except OSError as error:
-        raise LlmevalError(f"executor: {name}: found no scheduler ({error})") from None
-    with client:
-        yield client.get_executor()
-
-
-def _follow_parent() -> None:
-    """Leave interrupts to the parent process, and end as soon as it does, even if it is killed."""
-    from multiprocessing import parent_process
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = parent_process()
-    assert parent is not None
-
-    def follow() -> None:
-        parent.join()
-        os._exit(1)
-
-    Thread(target=follow, daemon=True).start()
-
-
-def with_answers(suite: LoadedSuite, path: Path) -> LoadedSuite:
-    """Return a suite whose cases have the predictions of a file, and whose faults include those of the file.
-
-    Raises:
-        LlmevalError: The suite has systems, or the file has no prediction of any case.
-    """
-    if suite.systems:
-        raise LlmevalError(f"{suite.path}: found systems, expected one system for a file of predictions")
-    faults = FaultLog(str(path))
-    cases = {case.id: case for case in suite.cases}
-    add_predictions(cases, read_answers(path, faults), cases, faults, short_ids=True)
-    if not any(
-        case.prediction is not before.prediction for case, before in zip(cases.values(), suite.cases, strict=True)
-    ):
-        faults.check()
-    return structs.replace(suite, cases=tuple(cases.values()), faults=(*suite.faults, *faults.listed()))
-
-
-_LISTED = 20
-
-
-def add_score(parser: ArgumentParser) -> None:
-    """Add the arguments."""
-    parser.description = (
-        "Score the predictions of a suite in this process, in several or on a cluster, judge its gates, and write "
-        "reports as a run of pytest does. No target is called. Judges are asked as in a run, by this process. The exit "
-        "code is that of a run: 1 if a case or a gate failed, 2 if verdicts are pending."
-    )
-    parser.add_argument("suite", type=Path, metavar="SUITE", help="the suite file")
-    predictions = OPTIONS["predictions"]._replace(
-        help="predictions by id of case, JSONL or JSON, or what --llmeval-predictions of pytest has recorded"
-    )
-    parser.add_argument(
-        "--executor", default="", metavar="NAME", help="processes:N or dask://HOST:PORT; default: this process"
-    )
-    add_options(parser, predictions, "judge", "concurrency", "budget", "cache", "report", "verbose")
-    parser.set_defaults(run=_score, bulk=True)
-
-
-_CANNOT_TELL = 2
-
-
-def _score(options: Namespace) -> CommandResult:
-    from pytest_llmeval.baselines import SnapshotMode
-    from pytest_llmeval.cli import run_result
-    from pytest_llmeval.run import Checkout, RunTerms, finish_run
-
-    here, path = Path.cwd(), options.suite.resolve()
-    checkout = Checkout(here if path.is_relative_to(here) else path.parent, {})
-    run, pending = _record(options, path, checkout)
-    compares = any(each.suffix == ".html" for each in options.report)
-    terms = RunTerms(judge=options.judge, compares=compares, concurrency=options.concurrency)
-    finished = finish_run(run, terms, checkout, SnapshotMode())
-    result = run_result(finished, options, checkout.root, head=[*_not_passed(finished.report)])
-    if not pending:
-        return result
-    if result.code:
-        return result._replace(errors=[*result.errors, pending])
-    return result._replace(code=_CANNOT_TELL, errors=[*result.errors, f"exit code {_CANNOT_TELL}: {pending}"])
-
-
-def _not_passed(report: "RunReport") -> Iterator[str]:
-    """Yield a line for each of the first cases that did not pass."""
-    from pytest_llmeval.core import BAD
-
-    lines = [
-        f"{suite.path}::{case.id}{f'[{suite.variant}]' if suite.variant else ''} {case.outcome}: {case.reason}"
-        for suite in report.suites
-        for case in suite.cases
-        if case.outcome in BAD
-    ]
-    yield from lines[:_LISTED]
-    if len(lines) > _LISTED:
-        yield f"... and {len(lines) - _LISTED} more: see a report"
-
-
-def _record(options: Namespace, path: Path, checkout: "Checkout") -> "tuple[RunRecord, str]":
-    """Score all cases of all systems; also return what waits for replies, if anything does.
-
-    Raises:
-        LlmevalError: The suite or the predictions have faults, or a worker is lost.
-    """
-    from pytest_llmeval.data import display_path
-    from pytest_llmeval.run import RunRecord
-    from pytest_llmeval.suites import SuiteKey
-    from pytest_llmeval.targets import Recordings, holds_recordings
-
-    try:
-        suite = checkout.read(path)
-    except SuiteError as error:
-        say(notes(path, error.faults), error=True)
-        raise
-    recordings = None
-    if options.predictions is not None and holds_recordings(options.predictions):
-        recordings = Recordings.open(options.predictions, "replay")
-    elif options.predictions is not None:
-        suite = with_answers(suite, options.predictions)
-        checkout.loaded = {path: suite}
-    if not any(suite.for_variant(name).cases for name in suite.systems or [""]):
-        if suite.all_faults:
-            raise SuiteError(suite.all_faults)
-        raise LlmevalError(f"{options.suite} has no cases")
-    file = display_path(path, checkout.root)
-    run = RunRecord(selected={str(path)})
-    if faults := suite.all_faults:
-        say([*notes(path, faults), *faults], error=True)
-        run.faults[file] = list(map(str, faults))
-    systems = {SuiteKey(str(path), file, variant=name): suite.for_variant(name) for name in suite.systems or [""]}
-    pending = (_ask_judges if suite.judged else _measure)(options, systems, run, checkout, recordings)
-    return run, pending
-
-
-def _measure(
-    options: Namespace,
-    systems: "Mapping[SuiteKey, LoadedSuite]",
-    run: "RunRecord",
-    checkout: "Checkout",
-    recordings: "Recordings | None",
-) -> str:
-    """Score cases without judges; nothing is pending then."""
-    from pytest_llmeval.reports import shows_passed_cases
-    from pytest_llmeval.run import Item, ItemResult
-
-    del checkout
-    explains = shows_passed_cases(options.report, options.verbose)
-    with open_executor(options.executor) as executor:
-        for key, system in systems.items():
-            for part in run_predicted(system, key, executor, recordings, explains_all=explains):
-                item = Item(key.display_path, f"{key.variant}::{len(run.items)}")
-                run.items[item] = ItemResult(part, "passed", 0.0)
-    return ""
-
-
-def _ask_judges(
-    options: Namespace,
-    systems: "Mapping[SuiteKey, LoadedSuite]",
-    run: "RunRecord",
-    checkout: "Checkout",
-    recordings: "Recordings | None",
-) -> str:
-    """Score cases by stored verdicts, live judges or deferred ones; return what waits for replies.
-
-    Raises:
-        LlmevalError: There is an executor, the judge cannot be used, or the budget is spent.
-    """
-    from pytest_llmeval.judges import judgements_of
-    from pytest_llmeval.run import CaseRunner, Item, ItemResult, SuitePart, judges_of
-    from pytest_llmeval.workbench._judge import judge_options
-
-    if options.executor:
-        raise LlmevalError(
-            f"executor: found {options.executor!r} for evaluators that ask a judge, expected none: this process asks"
-        )
-    judging = structs.replace(judge_options(options, "score"), mode=options.judge)
-    runner = CaseRunner(judging, recordings)
-    try:
-        for key, system in systems.items():
-            executions = run_judged(system, key, runner)
-            checkout.known = {**checkout.known, key: judges_of(system, runner.judges, key.display_path)}
-            part = SuitePart.from_executions(key, system.total, executions, secrets=system.secret_variables)
-            run.items[Item(key.display_path, key.variant)] = ItemResult(part, "passed", 0.0)
-            for entry in (each for execution in executions for each in execution.entries if judging.records):
-                run.judgements.add(judgements_of(system.path), entry)
-        return runner.judges.list_pending().text(Path.cwd()) if options.judge == "defer" else ""
-    finally:
-        runner.close(whole_run=True)
 
 
 def in_blocks(cases: Iterable[Case], size: int) -> Iterator[list[Case]]:
