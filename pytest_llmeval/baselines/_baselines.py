@@ -93,7 +93,7 @@ def judge_snapshot(run: SuiteRun, settings: SnapshotSettings, mode: SnapshotMode
         remembering = replace(new, pool=pool, anchors=anchored.anchors, chains=anchored.chains)
         pending.named = {**named, **anchored.texts}
         if run.suite.against_approved:
-            text = answers_text(run.suite.cases, (row for each in run.records for row in each.recordings))
+            text = answers_text(run.suite.cases, (row for record in run.records for row in record.recordings))
             pending.named = {**pending.named, answers_file(path): text}
         pending.statistics = statistics
         pending.approved = lambda: approve(
@@ -152,13 +152,13 @@ def _verdicts(
     if part is not None:
         over = f"over the {counted(len(part.matching.unchanged), 'unchanged case')}"
         over = ", ".join(filter(None, [over, part.matching.content_note]))
-        verdicts = [replace(each, reason=f"{each.reason}; {over}") for each in verdicts]
+        verdicts = [replace(verdict, reason=f"{verdict.reason}; {over}") for verdict in verdicts]
         if not part.matching.whole:
             verdicts = [not_comparable(EVERYTHING, str(part.matching), settings), *verdicts]
     if writes:
         return [*warned, *map(_approve_verdict, verdicts)]
     command = mode.command(run.key.runs)
-    return [_with_command(each, command) for each in verdicts]
+    return [_with_command(verdict, command) for verdict in verdicts]
 
 
 def _pending_scores(
@@ -205,7 +205,7 @@ def _limits(suite: LoadedSuite, settings: SnapshotSettings) -> dict[str, str]:
 
 
 def _has_errors(record: CaseRecord) -> bool:
-    return bool(record.errors) or any(each.errored for each in record.observations.values())
+    return bool(record.errors) or any(observation.errored for observation in record.observations.values())
 
 
 def deciding_labels(suite: LoadedSuite) -> Callable[[str], set[str]]:
@@ -233,7 +233,7 @@ def _gated(run: SuiteRun) -> Callable[[str], bool]:
         gates = [gate for gate in gated if gate.metric == metric]
         if not gates or _left_out(run, metric):
             return False
-        return any(each.could_find for gate in gates for each in gate.examine(run.pairing).examined)
+        return any(change.could_find for gate in gates for change in gate.examine(run.pairing).examined)
 
     return decides
 
@@ -307,7 +307,7 @@ def weigh_rises(
         pairing: The run beside the approved one; without it, nothing is known of chance.
         suite: Of the scores.
     """
-    rises = [each.metric for each in verdicts if each.kind == "improved"]
+    rises = [verdict.metric for verdict in verdicts if verdict.kind == "improved"]
     if not rises or pairing is None:
         return list(verdicts)
     by_label: dict[str | None, list[str]] = {}
@@ -385,14 +385,14 @@ def examine_regressions(
     unread = incomplete and not any(gate.partial for gate in gates)
     baseline = _Baseline() if unread else _baseline_of_run(run, keeper)
     # Which cases differ, the comparison itself says; a snapshot says it once more, with what to do about it.
-    compared = [*(each for each in snapshot.verdicts if each.metric != EVERYTHING), *baseline.doubts]
+    compared = [*(verdict for verdict in snapshot.verdicts if verdict.metric != EVERYTHING), *baseline.doubts]
     findings = [_examine_gate(gate, baseline, compared, incomplete) for gate in gates]
     if baseline.approved is None:
         return findings, None
     findings, watch = _watched(findings, run, keeper, baseline.approved.cases.statistics)
     if incomplete or not baseline.approved.anchors:
         return findings, watch
-    doubted = {each.metric for each in compared if each.kind == "not_comparable"}
+    doubted = {verdict.metric for verdict in compared if verdict.kind == "not_comparable"}
     sure = [gate for gate in gates if not doubted & {EVERYTHING, gate.metric}]
     from pytest_llmeval.baselines._anchors import drift_findings
 
@@ -412,7 +412,7 @@ def early_pairings(run: SuiteRun, keeper: Keeper) -> Iterator[tuple[ChangeGate, 
     """
     gates = run.suite.regressions
     baseline = _baseline_of_run(run, keeper)
-    doubted = {each.metric for each in baseline.doubts} - {EVERYTHING}
+    doubted = {doubt.metric for doubt in baseline.doubts} - {EVERYTHING}
     for gate in gates:
         yield gate, None if gate.metric in doubted else baseline.pooled or baseline.pairing
     if baseline.approved is not None and baseline.approved.anchors:
@@ -433,9 +433,9 @@ def _approved_drift(gates: Sequence[ChangeGate], run: SuiteRun, pending: Pending
     if isinstance(scores, SuiteScores) and scores.anchors:
         from pytest_llmeval.baselines._anchors import drift_findings
 
-        for each in drift_findings(gates, run, scores, score_file(run.key), pending.named):
+        for finding in drift_findings(gates, run, scores, score_file(run.key), pending.named):
             remedy = "the approval keeps the anchor; --llmeval-new-anchor with --snapshot-update gives it up"
-            yield structs.replace(each, doubt="; ".join(filter(None, [each.doubt, remedy])))
+            yield structs.replace(finding, doubt="; ".join(filter(None, [finding.doubt, remedy])))
 
 
 def _watched(
@@ -459,15 +459,19 @@ def _watched(
 def _examine_gate(
     gate: ChangeGate, baseline: _Baseline, verdicts: Sequence[SnapshotVerdict], incomplete: str
 ) -> GateEvidence:
-    doubts = [each for each in verdicts if each.kind == "not_comparable" and each.metric in (EVERYTHING, gate.metric)]
-    refused = [each.reason for each in doubts if each.metric == gate.metric and each.outcome == "failed"]
+    doubts = [
+        verdict
+        for verdict in verdicts
+        if verdict.kind == "not_comparable" and verdict.metric in (EVERYTHING, gate.metric)
+    ]
+    refused = [doubt.reason for doubt in doubts if doubt.metric == gate.metric and doubt.outcome == "failed"]
     if refused and (gate.partial or not incomplete):
         return GateEvidence(gate, reason=refused[0])
     # Runs that are weighed together already tell how lucky the last approved one was.
     pooled = None if gate.weighs_runs else baseline.pooled
     evidence = gate.examine(pooled or baseline.pairing, incomplete, baseline.absent)
     notes = [f"the baseline is the mean of the last {baseline.runs} approved runs"] if pooled else []
-    return structs.replace(evidence, doubt="; ".join(dict.fromkeys([*notes, *(each.reason for each in doubts)])))
+    return structs.replace(evidence, doubt="; ".join(dict.fromkeys([*notes, *(doubt.reason for doubt in doubts)])))
 
 
 def _baseline_of_run(run: SuiteRun, keeper: Keeper) -> _Baseline:

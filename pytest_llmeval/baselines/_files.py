@@ -138,19 +138,19 @@ def _remembered_files(scores: Path) -> list[Path]:
     """Return the files of earlier runs: of anchors and of the pool."""
     stem = re.escape(scores.name.removesuffix(SCORES))
     own = re.compile(rf"{stem}({POOL}|{ANCHOR})-[0-9a-f]+\.jsonl")
-    return [each for each in scores.parent.iterdir() if own.fullmatch(each.name)]
+    return [path for path in scores.parent.iterdir() if own.fullmatch(path.name)]
 
 
 def remove_files(scores: Path) -> None:
     """Remove a score file, and what lies beside it."""
-    for each in (
+    for path in (
         scores,
         statistics_file(scores),
         answers_file(scores),
         inputs_file(scores),
         *_remembered_files(scores),
     ):
-        each.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
 
 
 def python_score_file(module: Path) -> Path:

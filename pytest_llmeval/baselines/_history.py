@@ -292,19 +292,19 @@ def _points_of_scores(scores: SuiteScores) -> Iterator[Point]:
 
 
 def _approved_points(scores: SuiteScores | TestScores) -> Iterator[Point]:
-    for each in scores.history:
-        time = moment_of(each.time)
+    for approval in scores.history:
+        time = moment_of(approval.time)
         if time is not None:
-            yield Point(time, each.commit or "", each.values, approved=True, noted=False)
+            yield Point(time, approval.commit or "", approval.values, approved=True, noted=False)
 
 
 def _bridged(scores: SuiteScores) -> Iterator[tuple[str, str]]:
     """Yield the fingerprints of all judges before and after each change: away from the approved ones, and to them."""
     approved = dict(scores.comparable.judges)
-    for model in {each.new["model"] for each in scores.bridges}:
-        ways = [each for each in scores.bridges if each.new["model"] == model]
-        after = approved | {each.label: each.new for each in ways if approved.get(each.label) == each.old}
-        before = approved | {each.label: each.old for each in ways if approved.get(each.label) == each.new}
+    for model in {bridge.new["model"] for bridge in scores.bridges}:
+        ways = [bridge for bridge in scores.bridges if bridge.new["model"] == model]
+        after = approved | {way.label: way.new for way in ways if approved.get(way.label) == way.old}
+        before = approved | {way.label: way.old for way in ways if approved.get(way.label) == way.new}
         yield fingerprint(before), fingerprint(after)
 
 

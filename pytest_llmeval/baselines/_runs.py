@@ -131,18 +131,18 @@ class SuiteRun(Struct, frozen=True, dict=True):
     @cached_property
     def carried(self) -> frozenset[str]:
         """The cases that have the record of the approved run."""
-        return frozenset(each.id for each in self.records if each.carried)
+        return frozenset(record.id for record in self.records if record.carried)
 
     @cached_property
     def silent(self) -> frozenset[str]:
         """The carried cases that say nothing of a change: had they run, their answers could be others."""
-        replayed = {each.id for each in self.records if each.selection is not None and each.selection.replayed}
+        replayed = {record.id for record in self.records if record.selection is not None and record.selection.replayed}
         return self.carried - replayed
 
     @property
     def is_unchanged(self) -> bool:
         """Whether no case ran, nor would replay its answer, since nothing that the suite depends on has changed."""
-        return bool(self.silent) and all(each.carried or each.outcome == "not_run" for each in self.records)
+        return bool(self.silent) and all(record.carried or record.outcome == "not_run" for record in self.records)
 
     def pair(self, baseline: "CaseStatistics", shifts: "Mapping[str, Shift] | None" = None) -> "RunPairing":
         """Return the run with another, by the metrics of the suite, without the cases that say nothing of a change."""
@@ -318,7 +318,7 @@ class Keeper(Struct, frozen=True):
         Returns:
             Verdicts on files that could not be written.
         """
-        files = [(each.key, file) for each in suites if (file := each.snapshot.pending) is not None]
+        files = [(suite.key, file) for suite in suites if (file := suite.snapshot.pending) is not None]
         self.mode.account([file for _, file in files], orphans=whole)
         return [
             (key, SnapshotVerdict(EVERYTHING, "not_written", "failed", reason=file.fault))
@@ -328,8 +328,8 @@ class Keeper(Struct, frozen=True):
 
     def nothing_approved(self, suites: Sequence[ApprovableRun]) -> Iterator[tuple[str, str]]:
         """Yield a note if scores are to be approved, and no suite has any."""
-        no_failures = all(not each.suite.approve.failures for each in suites)
-        if self.mode.update and suites and no_failures and all(self.settings(each.suite) is None for each in suites):
+        no_failures = all(not suite.suite.approve.failures for suite in suites)
+        if self.mode.update and suites and no_failures and all(self.settings(suite.suite) is None for suite in suites):
             yield "", "no scores were approved: no suite has 'snapshot: true'"
 
 

@@ -38,7 +38,9 @@ class Bridge:
 
 def bridge_of(bridges: Sequence[Bridge], label: str, old: Mapping[str, str], new: Mapping[str, str]) -> Bridge | None:
     """Return the bridge from one judge of an evaluator to another, and to no other; the last one approved."""
-    return next((each for each in reversed(bridges) if (each.label, each.old, each.new) == (label, old, new)), None)
+    return next(
+        (bridge for bridge in reversed(bridges) if (bridge.label, bridge.old, bridge.new) == (label, old, new)), None
+    )
 
 
 def shifts_between(bridges: Sequence[Bridge], old: Comparable, new: Comparable) -> dict[str, Shift]:

@@ -104,9 +104,12 @@ def describe_falls(
     Which cases do is known from their statistics alone; without these, more abstentions than approved fail.
     """
     if pairing is None:
-        return [_more_abstain(each, old.metrics.get(each.metric), new.metrics.get(each.metric)) for each in verdicts]
+        return [
+            _more_abstain(verdict, old.metrics.get(verdict.metric), new.metrics.get(verdict.metric))
+            for verdict in verdicts
+        ]
     everything = pairing.everything()
-    described = ((each, pairing.describe_falls(each.metric, everything)) for each in verdicts)
+    described = ((verdict, pairing.describe_falls(verdict.metric, everything)) for verdict in verdicts)
     return [replace(each, reason=f"{each.reason}; {falls}") if falls else each for each, falls in described]
 
 
@@ -268,10 +271,10 @@ def _verdict_on_score(
 def told_shifts(verdicts: Iterable[SnapshotVerdict], shifts: Mapping[str, Shift]) -> list[SnapshotVerdict]:
     """Return verdicts with how far a change of judge moves what they are about."""
     return [
-        each
-        if each.metric not in shifts or each.kind == "not_comparable"
-        else replace(each, reason=f"{each.reason}; {_moved_scale(each, shifts[each.metric])}")
-        for each in verdicts
+        verdict
+        if verdict.metric not in shifts or verdict.kind == "not_comparable"
+        else replace(verdict, reason=f"{verdict.reason}; {_moved_scale(verdict, shifts[verdict.metric])}")
+        for verdict in verdicts
     ]
 
 

@@ -116,7 +116,7 @@ def _parser(commands: "Mapping[str, Command]", arguments: list[str]) -> Argument
     parser.add_argument("--json", action="store_true", help="print one JSON object: result, faults, output")
     parser.add_argument("--version", action="version", version=f"pytest-llmeval-suite {__version__}")
     parsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", help="see below", prog="llmeval")
-    chosen = next((each for each in arguments if not each.startswith("-")), "")
+    chosen = next((argument for argument in arguments if not argument.startswith("-")), "")
     for name, command in sorted(commands.items()):
         added = parsers.add_parser(name)
         if name == chosen:
@@ -127,7 +127,7 @@ def _parser(commands: "Mapping[str, Command]", arguments: list[str]) -> Argument
 def _listed(commands: "Mapping[str, Command]") -> Iterator[str]:
     """Yield the commands under the headings of their groups, those of plugins among them."""
     width = max(map(len, commands))
-    for heading in dict.fromkeys((*_HEADINGS, *sorted(each.group for each in commands.values()))):
+    for heading in dict.fromkeys((*_HEADINGS, *sorted(command.group for command in commands.values()))):
         group = {name: each.help for name, each in sorted(commands.items()) if each.group == heading}
         yield from (f"{heading}:", *(f"  {name:{width}}  {text}" for name, text in group.items()), "") if group else ()
 

@@ -62,7 +62,7 @@ def deliver(result: CommandResult, to: bool | Path | None) -> int:
     recorder = _RECORDER.get()
     if recorder is not None:
         recorder.result = result.data
-        recorder.faults += [each for each in result.lines if isinstance(each, Fault)]
+        recorder.faults += [line for line in result.lines if isinstance(line, Fault)]
     elif to is True:
         sys.stdout.write(unobeyed_json(f"{json.dumps(data, ensure_ascii=False, indent=1)}\n"))
     else:
@@ -102,7 +102,7 @@ def as_json(arguments: list[str], run: Callable[[list[str]], int]) -> int:
         "result": recorder.result,
         "output": output.getvalue().splitlines(),
         "errors": errors.getvalue().splitlines(),
-        "faults": [_fault_data(each) for each in dict.fromkeys(recorder.faults)],
+        "faults": [_fault_data(fault) for fault in dict.fromkeys(recorder.faults)],
     }
     sys.stdout.write(unobeyed_json(f"{json.dumps(data, indent=1)}\n"))
     return code
@@ -123,10 +123,10 @@ def say(lines: Iterable[object], *, error: bool = False, sources: bool = False) 
     """
     if (recorder := _RECORDER.get()) is not None:
         lines = list(lines)
-        recorder.faults += [each for each in lines if isinstance(each, Fault)]
+        recorder.faults += [line for line in lines if isinstance(line, Fault)]
     elif sources:
         lines = with_sources(lines, Path.cwd())
-    LogWriter(sys.stderr if error else sys.stdout).writelines(f"{printable(str(each))}\n" for each in lines)
+    LogWriter(sys.stderr if error else sys.stdout).writelines(f"{printable(str(line))}\n" for line in lines)
 
 
 def write_text(path: Path, parts: Iterable[str]) -> None:

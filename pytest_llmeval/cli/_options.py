@@ -74,7 +74,7 @@ class Option(NamedTuple):
     @property
     def pytest_names(self) -> tuple[str, ...]:
         """The names in pytest, which has options of its own and of other plugins."""
-        return tuple(each for each in self.command_names if each.startswith(("--llmeval", "--snapshot-")))
+        return tuple(name for name in self.command_names if name.startswith(("--llmeval", "--snapshot-")))
 
     @property
     def attribute(self) -> str:

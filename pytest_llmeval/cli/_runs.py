@@ -46,7 +46,7 @@ def _merge_command(options: Namespace) -> CommandResult:
 
     if options.snapshot_anchor and not options.snapshot_update:
         raise LlmevalError("--snapshot-anchor needs --snapshot-update: only an approved run can be the anchor")
-    files = list(dict.fromkeys(each for place in options.shards for each in _files(place)))
+    files = list(dict.fromkeys(file for place in options.shards for file in _files(place)))
     root, shards = _opened(files, options.rootdir)
     _import_from(root, shards)
     run, suites = merge_shards(shards, root, approves=options.snapshot_update)
@@ -55,7 +55,7 @@ def _merge_command(options: Namespace) -> CommandResult:
         judge=ran.judge,
         texts=ran.texts,
         snapshots=ran.snapshots,
-        require_gates=options.require_gates or any(each.origin.require_gates for each in shards),
+        require_gates=options.require_gates or any(shard.origin.require_gates for shard in shards),
         compares=any(path.suffix == ".html" for path in options.report),
         mutate=options.mutate_seed if options.mutate else None,
         family=ran.family,
@@ -127,7 +127,7 @@ def _opened(files: Sequence[Path], rootdir: Path | None) -> "tuple[Path, list[Sh
     if rootdir is not None and not rootdir.is_dir():
         raise LlmevalError(f"--rootdir={rootdir}: found no folder")
     shards = _read_shards(files, here)
-    paths = {each.path for shard in shards for each in shard.origin.suites}
+    paths = {suite.path for shard in shards for suite in shard.origin.suites}
     above = [] if rootdir is not None else here.parents
     root = next((each for each in above if all(_is_there(each, path) for path in paths)), here)
     has_all = all(_is_there(here, path) for path in paths)
@@ -144,9 +144,9 @@ def _read_shards(files: Sequence[Path], root: Path) -> "list[ShardFile]":
 
     begin_run(root)
     shards, faults = [], []
-    for each in files:
+    for file in files:
         try:
-            shards.append(read_shard(each, root))
+            shards.append(read_shard(file, root))
         except LlmevalError as error:
             faults.append(str(error))
     if faults:
@@ -156,14 +156,14 @@ def _read_shards(files: Sequence[Path], root: Path) -> "list[ShardFile]":
 
 def _import_from(root: Path, shards: "Sequence[ShardFile]") -> None:
     """Let Python import from the folders of the project from which the shards did; never from where shards lie."""
-    beside = {each.path.resolve().parent for each in shards} - {root}
+    beside = {shard.path.resolve().parent for shard in shards} - {root}
     folders = ((root / each).resolve() for shard in shards for each in shard.origin.imports)
-    own = [str(each) for each in dict.fromkeys(folders) if each.is_dir() and _is_own(each, root, beside)]
+    own = [str(path) for path in dict.fromkeys(folders) if path.is_dir() and _is_own(path, root, beside)]
     sys.path[:0] = [each for each in own if each not in sys.path]
 
 
 def _is_own(folder: Path, root: Path, foreign: Collection[Path]) -> bool:
-    return folder.is_relative_to(root) and not any(folder.is_relative_to(each) for each in foreign)
+    return folder.is_relative_to(root) and not any(folder.is_relative_to(path) for path in foreign)
 
 
 def _recordings_of_shards(ran: "ResultOptions", root: Path) -> "Recordings | None":

@@ -599,7 +599,7 @@ def shown_prints(fields: Mapping[str, str], value: Any, answer: Any) -> ShownPri
         fields.get("reference", ""),
     )
     # Reports have half of a surrogate pair as an escape.
-    whole = (each.encode("utf-8", "backslashreplace").decode("utf-8") for each in texts)
+    whole = (text.encode("utf-8", "backslashreplace").decode("utf-8") for text in texts)
     return ShownPrints(*map(answer_print, whole))
 
 

@@ -410,7 +410,7 @@ def _by_alias(kind: Any) -> bool:
         return True
     if config.get("populate_by_name") or config.get("validate_by_name"):
         return False
-    return any(each.validation_alias and each.serialization_alias for each in kind.model_fields.values())
+    return any(field.validation_alias and field.serialization_alias for field in kind.model_fields.values())
 
 
 _BYTES: Final = (bytes, bytearray, memoryview)
@@ -435,7 +435,7 @@ _CONVERTED_BY: Final[Mapping[str, Callable[[Any], Any]]] = {
     "get_secret_value": Opaque,
     "model_dump": _model_fields,
     "__dataclass_fields__": lambda value: {
-        each.name: getattr(value, each.name) for each in fields(value) if hasattr(value, each.name)
+        field.name: getattr(value, field.name) for field in fields(value) if hasattr(value, field.name)
     },
     "__attrs_attrs__": lambda value: {
         attribute.name: getattr(value, attribute.name) for attribute in value.__attrs_attrs__

@@ -243,7 +243,7 @@ def _frames(error: BaseException) -> Iterator[TracebackType]:
 
 
 def _users_frames(error: BaseException) -> list[TracebackType]:
-    return [each for each in _frames(error) if not _is_ours(each) and _is_users(each.tb_frame.f_code.co_filename)]
+    return [frame for frame in _frames(error) if not _is_ours(frame) and _is_users(frame.tb_frame.f_code.co_filename)]
 
 
 def _is_ours(frame: TracebackType) -> bool:
@@ -277,8 +277,8 @@ def cut_to_users_frames(error: BaseException) -> None:
     while link is not None and id(link) not in seen:
         seen.add(id(link))
         cut: TracebackType | None = None
-        for each in reversed(_users_frames(link)):
-            cut = TracebackType(cut, each.tb_frame, each.tb_lasti, each.tb_lineno)
+        for frame in reversed(_users_frames(link)):
+            cut = TracebackType(cut, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
         if cut is not None:
             link.__traceback__ = cut
         link = link.__cause__ or link.__context__

@@ -414,7 +414,7 @@ class ErrorBucket(Struct, frozen=True):
 
 
 def _holds_detail(details: Mapping[str, Any], name: str) -> bool:
-    inner = (each for each in details.values() if isinstance(each, Mapping))
+    inner = (detail for detail in details.values() if isinstance(detail, Mapping))
     return bool(details.get(name)) or any(_holds_detail(each, name) for each in inner)
 
 

@@ -37,13 +37,13 @@ def data_frame(columns: Mapping[str, list[Any]], library: FrameLibrary | None) -
 
 def _cells(values: list[Any]) -> list[Any]:
     """Return the values of a column as values of one type: texts, numbers, truth values, or else JSON."""
-    known = [each for each in values if each is not None]
+    known = [value for value in values if value is not None]
     if all(type(each) is bool for each in known):
         return values
     if all(is_finite_number(each) and abs(each) < _INT64 for each in known):
         as_floats = any(isinstance(each, float) for each in known)
-        return [each if each is None or not as_floats else float(each) for each in values]
+        return [value if value is None or not as_floats else float(value) for value in values]
     if not all(isinstance(each, str) for each in known):
-        values = [each if each is None else json.dumps(each, ensure_ascii=False, default=str) for each in values]
+        values = [value if value is None else json.dumps(value, ensure_ascii=False, default=str) for value in values]
     # Half of a surrogate pair, which models do emit, has no bytes in UTF-8.
-    return [each if each is None else each.encode(errors="backslashreplace").decode() for each in values]
+    return [value if value is None else value.encode(errors="backslashreplace").decode() for value in values]

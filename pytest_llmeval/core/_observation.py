@@ -193,7 +193,7 @@ def mean_of_repeats(observations: Sequence[Observation]) -> Observation:
     undefined = {
         name: why
         for name, why in _reasons_by_metric(observations, "undefined").items()
-        if all(name in each.undefined for each in observations)
+        if all(name in observation.undefined for observation in observations)
     }
     counts = {name: total / len(observations) for name, total in Totals.add_up(observations).items()}
     errored = _reasons_by_metric(observations, "errored")
@@ -203,7 +203,7 @@ def mean_of_repeats(observations: Sequence[Observation]) -> Observation:
 
 def abstained_of(undefined: Iterable[str], observations: Sequence[Observation]) -> tuple[str, ...]:
     """Return the metrics, undefined in all of some observations, for which one of these abstains."""
-    return tuple(name for name in undefined if any(name in each.abstained for each in observations))
+    return tuple(name for name in undefined if any(name in observation.abstained for observation in observations))
 
 
 def _reasons_by_metric(observations: Sequence[Observation], kind: Literal["undefined", "errored"]) -> dict[str, str]:

@@ -452,7 +452,7 @@ class Result:
 
     def _shown_records(self) -> list[CaseRecord]:
         """Return the cases that did not pass, and those that did not run behind them."""
-        return [each for outcomes in (BAD, ("not_run",)) for each in self.records if each.outcome in outcomes]
+        return [record for outcomes in (BAD, ("not_run",)) for record in self.records if record.outcome in outcomes]
 
     def _repr_html_(self) -> str:
         """Return metrics, and the first cases that did not pass, as tables for notebooks; every text is escaped."""
@@ -468,8 +468,8 @@ class Result:
         if not failed:
             return ""
         lines = [
-            (each.id, each.outcome.replace("_", " "), excerpt(each.reason or "", _LONGEST_REASON))
-            for each in failed[:_MOST_CASES]
+            (record.id, record.outcome.replace("_", " "), excerpt(record.reason or "", _LONGEST_REASON))
+            for record in failed[:_MOST_CASES]
         ]
         table = html_table([("case", "outcome", "reason"), *lines])
         more = len(failed) - _MOST_CASES
@@ -523,7 +523,7 @@ def metric_cells(metrics: Mapping[str, MetricValue], interval_name: str) -> list
 
     Counts of cases without a score have a column only if there are any.
     """
-    counts = [name for name in _COUNTS if name == "scored" or any(getattr(each, name) for each in metrics.values())]
+    counts = [name for name in _COUNTS if name == "scored" or any(getattr(metric, name) for metric in metrics.values())]
     header = ("metric", "value", interval_name, "mean", *(_COUNTS[count] for count in counts))
     rows = (
         (
@@ -622,7 +622,7 @@ class MetricIndex(Struct, frozen=True, dict=True):
     @cached_property
     def _families(self) -> Mapping[str, OwnedMetric]:
         families = (each for each in self._by_name.values() if "[" in each.metric.name)
-        return {self.full_name(each.label, each.metric.family): each for each in families}
+        return {self.full_name(family.label, family.metric.family): family for family in families}
 
 
 def _metric_prefix(label: str, evaluator: Evaluator) -> str:

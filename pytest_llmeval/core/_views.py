@@ -56,7 +56,7 @@ def turns_of(case: Case, parts: Parts) -> list[Case]:
         PredictionError: The prediction is no conversation.
     """
     messages = parts.read("messages", case.prediction)
-    if not isinstance(messages, Sequence) or not all(isinstance(each, Mapping) for each in messages):
+    if not isinstance(messages, Sequence) or not all(isinstance(message, Mapping) for message in messages):
         raise PredictionError("the messages are no list of objects, so they have no turns")
     starts = [place for place, each in enumerate(messages) if each.get("role") == "user"]
     ends = [*starts[1:], len(messages)]
@@ -102,14 +102,14 @@ def expected_turns(expected: Any) -> Sequence[Any] | None:
 
 
 def _conversation_answer(messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    replies = [each for each in messages if each.get("role") == "assistant"]
+    replies = [message for message in messages if message.get("role") == "assistant"]
     answer: dict[str, Any] = {"messages": list(messages)}
     if replies:
         answer["answer"] = replies[-1].get("content")
     for name in _OF_MESSAGE:
-        lists = [each[name] for each in replies if isinstance(each.get(name), list)]
+        lists = [reply[name] for reply in replies if isinstance(reply.get(name), list)]
         if lists:
-            answer[name] = [item for each in lists for item in each]
+            answer[name] = [item for list_ in lists for item in list_]
     return answer
 
 
@@ -165,7 +165,7 @@ class Reading(Struct, frozen=True, dict=True):
             views = [self.view(case)]
         else:
             turns = turns_of(case, Parts() if case.conversation else self.parts)
-            views = [self._of_turns.view(each) for each in chosen_turns(turns, self.turn)]
+            views = [self._of_turns.view(turn) for turn in chosen_turns(turns, self.turn)]
         views = [view.with_equal_forms() if self.converted is None else self.converted(view) for view in views]
         if not case.others:
             return views
@@ -190,7 +190,7 @@ class Reading(Struct, frozen=True, dict=True):
         except PredictionError as error:
             return [NoAnswer(str(error))] * turns
         lacking = [NoAnswer(f"its conversation has {counted(len(views), 'turn')}")] * (turns - len(views))
-        return [*(each.prediction for each in views), *lacking]
+        return [*(view.prediction for view in views), *lacking]
 
     def view(self, case: Case) -> Case:
         """Return the case with the part as its prediction, and what is expected of the part as expected.
@@ -223,7 +223,7 @@ class Reading(Struct, frozen=True, dict=True):
         if turns is None:
             expectation = expected(case.expected)
             return [case if expectation is case.expected else replace(case, expected=expectation)]
-        return [replace(case, expected=expected(each)) for each in turns]
+        return [replace(case, expected=expected(turn)) for turn in turns]
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -311,7 +311,7 @@ class Neighbours:
 
     def evaluator(self, name: str) -> Evaluator | None:
         """Return the suite's first evaluator of a name, under any label; ``None`` if it has none."""
-        return next((each for each in self.evaluators.values() if each.name == name), None)
+        return next((evaluator for evaluator in self.evaluators.values() if evaluator.name == name), None)
 
     def option(self, name: str, option: str, default: Any) -> Any:
         """Return an option of the suite's first evaluator of a name; `default` if it has none of that name."""

@@ -159,7 +159,7 @@ def _text(message: Any) -> str:
         return content
     parts = [part for part in _message_parts(message) if isinstance(part, dict) and _part_type(part) in _TEXTS]
     texts = [part.get("text", part.get("content")) for part in parts]
-    return "\n".join(each for each in texts if isinstance(each, str))
+    return "\n".join(text for text in texts if isinstance(text, str))
 
 
 def read_trace(trace: Any) -> list[ToolCall]:
@@ -419,7 +419,7 @@ def first_parting(repeats: Sequence[Case], redact: Callable[[str], str] = str) -
         ``turn``, counted from 1, ``None`` for lists of calls; ``step`` in that turn, counted from 1 behind the message
         of the user; and ``variants``, each with ``what`` was done and by which ``repeats``, counted from 1.
     """
-    if all(each.prediction is repeats[0].prediction for each in repeats):
+    if all(repeat.prediction is repeats[0].prediction for repeat in repeats):
         return None
     numbers = [number for number, case in enumerate(repeats, 1) if case.prediction is not MISSING]
     try:
@@ -433,7 +433,7 @@ def first_parting(repeats: Sequence[Case], redact: Callable[[str], str] = str) -
     steps = [list(each.steps(texts=compares_texts)) for each in read]
     turn = done = 0
     for place in range(max(map(len, steps))):
-        now = [each[place] if place < len(each) else _END for each in steps]
+        now = [step[place] if place < len(step) else _END for step in steps]
         if len({each.key for each in now}) > 1:
             variants = _variant_actions(dict(zip(numbers, now, strict=True)), redact)
             return {"turn": max(turn, 1) if any(conversations) else None, "step": done + 1, "variants": variants}
@@ -503,19 +503,21 @@ def read_transcript(text: str) -> dict[str, Any]:
     ``agent_message`` and ``command_execution`` are understood, one a line or all as one; else the answer is the text.
     """
     answer, calls, usage, shows_calls = "", list[dict[str, Any]](), dict[str, Any](), False
-    for each in _objects(text):
-        if isinstance(each.get("usage"), dict):
-            usage |= {name: count for name, count in each["usage"].items() if name in ("input_tokens", "output_tokens")}
-        if isinstance(each.get("total_cost_usd"), int | float):
-            usage["cost_usd"] = each["total_cost_usd"]
-        message, item = each.get("message"), each.get("item")
+    for object_ in _objects(text):
+        if isinstance(object_.get("usage"), dict):
+            usage |= {
+                name: count for name, count in object_["usage"].items() if name in ("input_tokens", "output_tokens")
+            }
+        if isinstance(object_.get("total_cost_usd"), int | float):
+            usage["cost_usd"] = object_["total_cost_usd"]
+        message, item = object_.get("message"), object_.get("item")
         shows_calls = shows_calls or isinstance(message, dict) or isinstance(item, dict)
         parts = (message.get("content") or ()) if isinstance(message, dict) else ()
         used = [part for part in parts if isinstance(part, dict) and part.get("type") == "tool_use"]
         calls += [{"name": part.get("name"), "arguments": part.get("input") or {}} for part in used]
-        kind = item.get("type") if isinstance(item, dict) and each.get("type") == "item.completed" else None
-        if isinstance(each.get("result"), str):
-            answer = each["result"]
+        kind = item.get("type") if isinstance(item, dict) and object_.get("type") == "item.completed" else None
+        if isinstance(object_.get("result"), str):
+            answer = object_["result"]
         elif isinstance(item, dict) and kind == "agent_message":
             answer = str(item.get("text", ""))
         elif isinstance(item, dict) and kind == "command_execution":

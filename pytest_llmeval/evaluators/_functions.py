@@ -285,16 +285,16 @@ class RecordedScores(Evaluator):
     def measure(self, case: Case) -> Observation:
         """Return the mean of the runs that have a score; an error in one of them is one of the case."""
         runs = case.prediction.get(RUNS) if isinstance(case.prediction, Mapping) else None
-        if not isinstance(runs, list) or not runs or not all(isinstance(each, Mapping) for each in runs):
+        if not isinstance(runs, list) or not runs or not all(isinstance(run, Mapping) for run in runs):
             return Observation({}, malformed=f"found no recorded scores, {_FORM}")
         counts: dict[str, float] = {}
         undefined: dict[str, str] = {}
         errored: dict[str, str] = {}
         abstained = []
         for name in self.metrics:
-            values = [each[name] for each in runs if each.get(name) is not None]
-            scores = [each for each in values if not isinstance(each, Mapping)]
-            reasons = {key: str(why) for each in values if isinstance(each, Mapping) for key, why in each.items()}
+            values = [run[name] for run in runs if run.get(name) is not None]
+            scores = [value for value in values if not isinstance(value, Mapping)]
+            reasons = {key: str(why) for value in values if isinstance(value, Mapping) for key, why in value.items()}
             if ERROR in reasons:
                 errored[name] = reasons[ERROR]
             elif scores:

@@ -164,7 +164,7 @@ class TextEvaluator(Evaluator):
         if references is None:
             raise EvaluatorError(reference_fault(case.expected))
         prediction, fault = self._read(case.prediction)
-        references = [self._cleaned(each) for each in references]
+        references = [self._cleaned(reference) for reference in references]
         malformed = fault if prediction is not None else f"found {describe_found(case.prediction)}, expected text"
         counts: dict[str, float] = {}
         undefined: dict[str, str] = {}
@@ -175,7 +175,7 @@ class TextEvaluator(Evaluator):
             undefined = {name: _ABSENT for name in self.metrics if name not in counts}
             return Observation(counts, undefined=undefined, malformed=malformed)
         if "exact_match" in self.metrics:
-            counts["exact_match"] = max([exact_match(prediction or "", each) for each in references])
+            counts["exact_match"] = max([exact_match(prediction or "", reference) for reference in references])
             counts["exact_match.n"] = 1
         for family in _metric_families(
             tuple(name for name in self.metrics if not (by_locomo and name == "f1")),
@@ -198,7 +198,7 @@ class TextEvaluator(Evaluator):
         """Say which words are missing, and which are extra."""
         del observation
         split = get_tokenizer(self.tokenizer).f1
-        references = [self._cleaned(each) for each in as_references(case.expected) or ()]
+        references = [self._cleaned(reference) for reference in as_references(case.expected) or ()]
         return word_lines(self._read(case.prediction)[0] or "", references, split)
 
     def _read(self, prediction: Any) -> tuple[str | None, str | None]:
@@ -224,7 +224,9 @@ def _locomo_score(case: Case, prediction: str, references: Iterable[str]) -> flo
     category = case.labels.get(_CATEGORY, "")
     if category == ADVERSARIAL:
         return refuses(prediction)
-    return max((locomo_f1(prediction, each, category) for each in references if each.strip()), default=None)
+    return max(
+        (locomo_f1(prediction, reference, category) for reference in references if reference.strip()), default=None
+    )
 
 
 _CITATION = re.compile(

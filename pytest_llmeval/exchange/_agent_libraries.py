@@ -27,7 +27,7 @@ def as_prediction(value: Any) -> Any:
         listed = as_list(value.get("messages"))
         is_state = listed and ("langchain_core", "BaseMessage") in _names(listed[-1])
         return _of_langgraph(value) if is_state else value
-    readers = (_READERS[each] for each in _names(value) if each in _READERS)
+    readers = (_READERS[name] for name in _names(value) if name in _READERS)
     return next((read(value) for read in readers), value)
 
 
@@ -49,7 +49,7 @@ def _of_pydantic_ai(result: Any) -> dict[str, Any]:
     return {
         "answer": result.output,
         "messages": messages,
-        "tool_calls": [each for each in _calls(messages) if each["name"] != output_tool],
+        "tool_calls": [call for call in _calls(messages) if call["name"] != output_tool],
         "usage": {
             "input_tokens": usage.input_tokens,
             "output_tokens": usage.output_tokens,
@@ -66,7 +66,7 @@ def _of_response(response: Any) -> dict[str, Any]:
     return {
         **data,
         "answer": response.output_text if answer is None else answer,
-        "tool_calls": [{**each, **_outcome_of_mcp(data["output"], each)} for each in _calls(calls)],
+        "tool_calls": [{**call, **_outcome_of_mcp(data["output"], call)} for call in _calls(calls)],
         "usage": _usage(data),
     }
 
@@ -95,11 +95,11 @@ def _of_completion(completion: Any) -> dict[str, Any]:
 def _of_langgraph(state: Mapping[str, Any]) -> dict[str, Any]:
     rows = [each.model_dump(mode="json", warnings=False) for each in state["messages"]]
     messages = messages_of(rows)
-    replies = [each["content"] for each in messages if each["role"] == "assistant" and "content" in each]
-    figures = [each.get("usage_metadata") for each in rows if each["type"] == "ai"]
+    replies = [message["content"] for message in messages if message["role"] == "assistant" and "content" in message]
+    figures = [row.get("usage_metadata") for row in rows if row["type"] == "ai"]
     usage = {}
     if figures and all(figures):  # a sum of some is no sum
-        usage = {name: sum(each[name] for each in figures) for name in ("input_tokens", "output_tokens")}
+        usage = {name: sum(figure[name] for figure in figures) for name in ("input_tokens", "output_tokens")}
     answer = state.get("structured_response", replies[-1] if replies else "")
     return {
         "answer": answer,
@@ -131,12 +131,12 @@ def _as_message(item: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _calls(messages: Sequence[AgentMessage]) -> list[dict[str, Any]]:
     results = {
-        each["tool_call_id"]: {"result": each["content"], **_failure(each)}
-        for each in messages
-        if each["role"] == "tool" and "tool_call_id" in each
+        message["tool_call_id"]: {"result": message["content"], **_failure(message)}
+        for message in messages
+        if message["role"] == "tool" and "tool_call_id" in message
     }
     calls = (call for message in messages for call in message.get("tool_calls", ()))
-    return [{**each, **results.get(each.get("id"), {})} for each in calls]
+    return [{**call, **results.get(call.get("id"), {})} for call in calls]
 
 
 def _usage(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -318,7 +318,7 @@ def _medium(part: Any) -> Any:
 def _text_and_media(content: Any) -> Any:
     """Return the text of a content; with media, a list of both in their order."""
     pieces = list(_pieces(content))
-    return "\n".join(pieces) if all(isinstance(each, str) for each in pieces) else pieces
+    return "\n".join(pieces) if all(isinstance(piece, str) for piece in pieces) else pieces
 
 
 def _result_of(content: Any) -> Any:

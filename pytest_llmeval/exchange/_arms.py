@@ -46,8 +46,8 @@ def shown_by_arms(
         min_cases: How many cases must be able to tell two arms apart.
         power: Of `power_lines`, the size; ``None`` for no such lines.
     """
-    metrics = list(dict.fromkeys(name for each in judged for name in each.result.metrics))
-    gated = [name for name in metrics if any(name in each.suite.judged_metrics for each in judged)] or metrics
+    metrics = list(dict.fromkeys(name for suite in judged for name in suite.result.metrics))
+    gated = [name for name in metrics if any(name in suite.suite.judged_metrics for suite in judged)] or metrics
     by_proof, notes, few = {}, [], []
     for arm, base in arms_of(judged, reference):
         for metric in gated:
@@ -94,11 +94,11 @@ def shown_alone(judged: Sequence[JudgedSuite]) -> Iterator[str]:
 
     Another run is taken to scatter as this one does, and to be independent of it; pairs of cases can only find more.
     """
-    for each in judged:
-        whose = f"[{each.key.variant}]" if each.key.variant else ""
+    for suite in judged:
+        whose = f"[{suite.key.variant}]" if suite.key.variant else ""
         columns: set[bytes] = set()
-        for name, scores in each.result.case_scores.items():
-            value = each.result.metrics.get(name)
+        for name, scores in suite.result.case_scores.items():
+            value = suite.result.metrics.get(name)
             if value is None or value.value is None or name in SUITE_METRICS or scores.tobytes() in columns:
                 continue
             columns.add(scores.tobytes())  # a copy of a metric says nothing more
@@ -110,8 +110,8 @@ def shown_alone(judged: Sequence[JudgedSuite]) -> Iterator[str]:
                 yield f"{line}: they are all alike, so that which drop would be found is not known"
                 continue
             drop = _DEVIATIONS * spread * math.sqrt(2 / len(known))
-            low, high = each.suite.metrics.ranges([name]).get(name, (-math.inf, math.inf))
-            room = high - value.value if each.suite.metrics.lower_is_better(name) else value.value - low
+            low, high = suite.suite.metrics.ranges([name]).get(name, (-math.inf, math.inf))
+            room = high - value.value if suite.suite.metrics.lower_is_better(name) else value.value - low
             yield f"{line}; " + (
                 f"a drop of {number(drop)} would be found in 80 of 100 runs"
                 if drop <= room
@@ -127,8 +127,8 @@ def proofs(arm: JudgedSuite, base: JudgedSuite, metric: str) -> ProofCases:
     low, high = arm.suite.metrics.ranges([metric]).get(metric, (math.nan, math.nan))
     best, worst = (low, high) if arm.suite.metrics.lower_is_better(metric) else (high, low)
     scores = [
-        dict(zip((case.id for case in each.result.cases), each.result.case_scores[metric], strict=True))
-        for each in (arm, base)
+        dict(zip((case.id for case in suite.result.cases), suite.result.case_scores[metric], strict=True))
+        for suite in (arm, base)
     ]
     by_proof: ProofCases = {name: [] for name in PROOFS}
     for case, score in scores[0].items():
@@ -169,12 +169,12 @@ def power_lines(judged: Sequence[JudgedSuite], metrics: Sequence[str], size: flo
         reference: Of `reference_among`.
     """
     pairs: list[tuple[RunPairing, ChangeGate, JudgedSuite, str, Sequence[CaseRecord]]] = [
-        (each.measured.run.pairing, DropGate("", 0.0), each, "", each.collected.baseline or ())
-        for each in judged
-        if each.measured.run.pairing is not None
+        (suite.measured.run.pairing, DropGate("", 0.0), suite, "", suite.collected.baseline or ())
+        for suite in judged
+        if suite.measured.run.pairing is not None
     ]
     for arm, base in arms_of(judged, reference):
-        run, other = (CaseStatistics.exact(each.records) for each in (arm, base))
+        run, other = (CaseStatistics.exact(suite.records) for suite in (arm, base))
         pairing = RunPairing(run, other, arm.suite.metrics, abstained=arm.suite.abstained)
         lift = LiftGate("", 0.0, against=base.key.variant)
         pairs.append((pairing, lift, arm, f" of {arm.key.variant}", base.records))
@@ -228,7 +228,7 @@ def _repeats_to_find(
     pairing: RunPairing,
 ) -> int | None:
     """Return how many times as many repeats find a difference; ``None`` if none do, or their spread is unknown."""
-    noises = [_noise(each, metric) for each in records]
+    noises = [_noise(record, metric) for record in records]
     variance = evidence.deviation**2 * evidence.estimate.units
     if None in noises or not variance:
         return None

@@ -144,14 +144,16 @@ def _fits_a_block(value: str) -> bool:
 
 def summary_line(constructs: Sequence[Construct]) -> str:
     """Return how many constructs there are of each fate."""
-    counts = Counter(each.fate for each in constructs)
+    counts = Counter(construct.fate for construct in constructs)
     listed = ", ".join(f"{counts[fate]} {fate.value}" for fate in Fate)
     return f"{counted(len(constructs), 'construct')}: {listed}"
 
 
 def direction_line(constructs: Iterable[Construct]) -> str:
     """Return how many constructs judge some answers differently, by direction; empty if none does."""
-    counts = Counter(direction for each in constructs for direction in {each.direction} if direction is not None)
+    counts = Counter(
+        direction for construct in constructs for direction in {construct.direction} if direction is not None
+    )
     return ", ".join(f"{counts[direction]} {direction.value}" for direction in Direction if counts[direction])
 
 
@@ -179,9 +181,9 @@ def _report_lines(sources: Iterable[ImportedSource], written: Mapping[str, str])
             yield f"Verdicts on some answers: {directions}."
         if source.warnings:
             yield from ("", "### Not met by the expected answers themselves", "")
-            yield from (f"- {markdown(each)}" for each in source.warnings)
+            yield from (f"- {markdown(warning)}" for warning in source.warnings)
         for fate in Fate:
-            constructs = [each for each in source.constructs if each.fate is fate]
+            constructs = [construct for construct in source.constructs if construct.fate is fate]
             if constructs:
                 yield from ("", f"### {fate.value.capitalize()}", "", _INTRODUCTION[fate], "")
                 yield from _listed(constructs, source.file.rpartition("/")[0])
@@ -189,9 +191,9 @@ def _report_lines(sources: Iterable[ImportedSource], written: Mapping[str, str])
 
 def _listed(constructs: Iterable[Construct], folder: str) -> Iterator[str]:
     """Yield an item for each kind and text, with all its places; their files are relative to a folder."""
-    groups = grouped(((each.kind, each.summary, each.stub), each) for each in constructs)
+    groups = grouped(((construct.kind, construct.summary, construct.stub), construct) for construct in constructs)
     for (kind, text, stub), members in groups.items():
-        places = ", ".join(f"`{_code(each.place.removeprefix(f'{folder}/'))}`" for each in members)
+        places = ", ".join(f"`{_code(member.place.removeprefix(f'{folder}/'))}`" for member in members)
         times = f" ({len(members)} times)" if len(members) > 1 else ""
         yield f"- **{markdown(kind)}**{times}: {markdown(text)} ({places})"
         if stub:
@@ -309,9 +311,12 @@ def _import(options: Namespace) -> CommandResult:
     if options.to is not None and sources:
         write_files(options.to, {**files, REPORT: report_markdown(sources, names)}, force=options.force)
     say(faults, error=True)
-    constructs = [each for source in sources for each in source.constructs]
-    lost = any(each.fate is Fate.NOT_IMPORTED or each.direction in _LOOSER for each in constructs)
-    rows = [{key: getattr(each, key) for key in ("fate", "file", "line", "kind", "summary")} for each in constructs]
+    constructs = [construct for source in sources for construct in source.constructs]
+    lost = any(construct.fate is Fate.NOT_IMPORTED or construct.direction in _LOOSER for construct in constructs)
+    rows = [
+        {key: getattr(construct, key) for key in ("fate", "file", "line", "kind", "summary")}
+        for construct in constructs
+    ]
     data = {"suites": sorted(names.values()), "constructs": rows}
     lines = list(_lines(sources, names, options.to))
     return CommandResult(1 if faults or (options.strict and lost) else 0, data, lines)
@@ -327,7 +332,7 @@ def _files(paths: Iterable[Path], patterns: Iterable[str], faults: list[Fault]) 
             if not files:
                 message = f"found a folder without {' or '.join(patterns)}, expected such a file"
                 faults.append(Fault(str(path), 0, 0, "", message))
-        yield from (each for each in files if each not in seen)
+        yield from (file for file in files if file not in seen)
         seen.update(files)
 
 
@@ -345,14 +350,14 @@ def _lines(sources: Iterable[ImportedSource], names: dict[str, str], folder: Pat
         yield f"{source.file}{target}: {summary_line(constructs)}"
         if folder is None:
             yield from (
-                f"  {each.fate.value}: {each.place}  {each.kind}: {each.summary}"
+                f"  {construct.fate.value}: {construct.place}  {construct.kind}: {construct.summary}"
                 for fate in Fate
-                for each in constructs
-                if each.fate is fate
+                for construct in constructs
+                if construct.fate is fate
             )
         if directions := direction_line(constructs):
             yield f"  verdicts on some answers: {directions}"
-        yield from (f"  warning: {each}" for each in source.warnings)
+        yield from (f"  warning: {warning}" for warning in source.warnings)
     if count > 1:
         yield f"{counted(count, 'source')}, {counted(len(names), 'suite')}, {summary_line(everything)}"
     if folder is not None and count:
@@ -506,7 +511,7 @@ def _gate(options: Namespace) -> CommandResult:
         _comment(verdict, options.comment)
         written = [*written, options.comment]
     say([*notes, *missing], error=True)
-    lines = [*finished_lines(verdict.finished, options.verbose), *(f"written to {each}" for each in written)]
+    lines = [*finished_lines(verdict.finished, options.verbose), *(f"written to {path}" for path in written)]
     return CommandResult(code or int(bool(missing)), verdict.data(code), [*lines, *verdict.lines()])
 
 
@@ -538,7 +543,7 @@ def _expected(path: Path | None, format_name: str, rows: Sequence[ResultRow]) ->
 
     ids = read_text(path, str(path), "an id of a case in each line").splitlines()
     suites = names_of(rows, "suite")
-    return [ResultRow(each.strip(), error="expected", suite=name) for name in suites for each in ids if each.strip()]
+    return [ResultRow(id_.strip(), error="expected", suite=name) for name in suites for id_ in ids if id_.strip()]
 
 
 def _settings(gates: Sequence[str]) -> Document:
@@ -547,8 +552,8 @@ def _settings(gates: Sequence[str]) -> Document:
     Raises:
         SuiteError: A file cannot be read, is none of them, or has keys that results decide.
     """
-    files = [each for each in gates if each.endswith(_SETTINGS)]
-    texts = [each for each in gates if each not in files]
+    files = [gate for gate in gates if gate.endswith(_SETTINGS)]
+    texts = [gate for gate in gates if gate not in files]
     if len(files) > 1:
         raise LlmevalError(f"--gates: found {len(files)} files, expected one at most")
     document = read_document(Path(files[0]), files[0]) if files else Document("--gates", {})

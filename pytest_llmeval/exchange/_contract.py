@@ -76,12 +76,12 @@ class Construct:
     @property
     def summary(self) -> str:
         """Meaning and differences, for people."""
-        return "; ".join((self.text, *(each.line for each in self.differences)))
+        return "; ".join((self.text, *(difference.line for difference in self.differences)))
 
     @property
     def direction(self) -> Direction | None:
         """The direction in which its verdicts differ; ``None`` if they do not."""
-        directions = {each.direction for each in self.differences}
+        directions = {difference.direction for difference in self.differences}
         return next(iter(directions)) if len(directions) == 1 else Direction.EITHER if directions else None
 
     @property
@@ -139,7 +139,7 @@ class SourceLedger:
         fate = Fate.NEAR if distinct and fate is Fate.SAME else fate
         known = self._by_path.get(path)
         if known is not None and known.fate is fate:
-            more = tuple(each for each in distinct if each not in known.differences)
+            more = tuple(difference for difference in distinct if difference not in known.differences)
             self._by_path[path] = replace(known, differences=(*known.differences, *more))
         elif known is None or _FROM_GOOD_TO_BAD.index(fate) > _FROM_GOOD_TO_BAD.index(known.fate):
             self._by_path[path] = Construct(self.file, self.line(path), path, kind, fate, text, stub, distinct)
@@ -195,8 +195,8 @@ class SourceLedger:
 
     def lose_all(self, why: str) -> None:
         """Note that nothing is imported after all."""
-        for each in list(self._by_path.values()):
-            self.lost(each.path, each.kind, why)
+        for construct in list(self._by_path.values()):
+            self.lost(construct.path, construct.kind, why)
 
     def fault(self, path: SourcePath, message: str) -> SuiteError:
         """Return an error about a value that cannot be read."""
@@ -279,7 +279,7 @@ class ImportedSource:
     @property
     def constructs(self) -> list[Construct]:
         """The constructs of all files."""
-        return [each for ledger in self.ledgers for each in ledger.constructs()]
+        return [construct for ledger in self.ledgers for construct in ledger.constructs()]
 
 
 T = TypeVar("T")

@@ -198,10 +198,10 @@ class _LogMessage(Struct):
         Raises:
             LeftOutError: The content of a medium is not here.
         """
-        parts = [each for each in content_parts(self.content) if each]
-        if all(isinstance(each, str) for each in parts):
+        parts = [part for part in content_parts(self.content) if part]
+        if all(isinstance(part, str) for part in parts):
             return "\n".join(map(str, parts))
-        return [each if isinstance(each, str) else media.of_part(each) for each in parts]
+        return [part if isinstance(part, str) else media.of_part(part) for part in parts]
 
 
 class _Choice(Struct):

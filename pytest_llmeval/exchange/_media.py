@@ -291,7 +291,7 @@ def has_media(prompt: Any) -> bool:
     if isinstance(prompt, str):
         with suppress(ValueError, RecursionError):
             messages = json.loads(prompt)
-    contents = [as_mapping(each).get("content") for each in messages] if isinstance(messages, list) else []
+    contents = [as_mapping(message).get("content") for message in messages] if isinstance(messages, list) else []
     return any(isinstance(part, MediumPart) for content in contents for part in content_parts(content))
 
 

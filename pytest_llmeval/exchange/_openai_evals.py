@@ -521,7 +521,7 @@ def _of_text(check: Mapping[str, Any]) -> Iterator[VerdictDifference]:
     name, value = next(iter(check.items()))
     text = value["to"] if isinstance(value, Mapping) else value
     differences = [*of_composing(text), *(of_folding(text) if name == "icontains" else ())]
-    yield from (each.negated() if name == "not_equals" else each for each in differences)
+    yield from (difference.negated() if name == "not_equals" else difference for difference in differences)
 
 
 def _fault(place: tuple[SourceLedger, int], message: str) -> SuiteError:

@@ -150,7 +150,7 @@ class _DatasetReader:
         checks = [self._check(spec, raw, place) for spec, place in self.by_case]
         own = enumerate(as_list(raw.get("evaluators")))
         checks += [self._check(spec, raw, (*path, "evaluators", number)) for number, spec in own]
-        if case_checks := [each for each in checks if each is not None]:
+        if case_checks := [check for check in checks if check is not None]:
             case["checks"] = case_checks
         self.suite.cases.append(case)
 

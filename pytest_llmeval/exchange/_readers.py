@@ -84,7 +84,7 @@ class _Result:
                 return FileValue(base.steps, self.stars[int(first[1:])] if first[1:] else base.steps[-1])
             if first == "$":
                 stars = iter(self.stars)
-                match = next(walk(self.data, [str(next(stars)) if each == "*" else each for each in parts[1:]]), None)
+                match = next(walk(self.data, [str(next(stars)) if part == "*" else part for part in parts[1:]]), None)
             else:
                 match = next(walk(base.value, parts, base.steps), None)
             if match is not None and match.value is not None and match.value != "":
@@ -137,15 +137,17 @@ class _TableReader:
             for steps, value in walk(self.data, path.split(".")):
                 if value != expected or type(value) is not type(expected):
                     self.rows.fault(steps, f"found {describe(value)}, expected {json.dumps(expected)}")
-        results = [each for path in items for each in self._results(path.split("."))]
+        results = [result for path in items for result in self._results(path.split("."))]
         contents = defaultdict(set)
-        for each in results:
-            contents[each.case.value].add(each.content)
-        more = [spec for spec in table.system[1:] if len({json_text(each.find(spec).value) for each in results}) > 1]
-        for each in results:
-            case = each.case.value
-            ambiguous = len(contents[case]) > 1 and each.content
-            self._result(each, f"{case} {each.content}" if ambiguous else case, (*table.system[:1], *more))
+        for result in results:
+            contents[result.case.value].add(result.content)
+        more = [
+            spec for spec in table.system[1:] if len({json_text(result.find(spec).value) for result in results}) > 1
+        ]
+        for result in results:
+            case = result.case.value
+            ambiguous = len(contents[case]) > 1 and result.content
+            self._result(result, f"{case} {result.content}" if ambiguous else case, (*table.system[:1], *more))
         return self.rows.checked()
 
     def _results(self, parts: Sequence[str]) -> Iterator[_Result]:
@@ -213,7 +215,7 @@ class _TableReader:
                 self.rows.fault(paths["repeat"], message)
                 return
         earlier.append(row["repeat"])
-        scores = [(each, at) for each in table.scores for at in _scores(result, each)]
+        scores = [(score, at) for score in table.scores for at in _scores(result, score)]
         error = reason_text(result.find(table.error).value) or ("" if scores else "the result has no score")
         if error:
             self.rows.add({**row, "error": error}, result.at.steps, paths, result.content, self.name)
@@ -365,13 +367,13 @@ def _file_of(folder: Path, display_path: str) -> Path:
     Raises:
         SuiteError: There is none, or there are several.
     """
-    files = sorted(each for each in folder.iterdir() if each.suffix in _RESULT_FILES and each.is_file())
+    files = sorted(path for path in folder.iterdir() if path.suffix in _RESULT_FILES and path.is_file())
     if not files:
         message = f"a folder without files of results ({', '.join(_RESULT_FILES)}), and without trials ({_TRIALS})"
         raise file_fault(display_path, message)
-    if len(files) == 1 or all(_TIME.match(each.name) for each in files):
+    if len(files) == 1 or all(_TIME.match(file.name) for file in files):
         return files[-1]
-    names = ", ".join(each.name for each in files[:_MOST_LISTED])
+    names = ", ".join(file.name for file in files[:_MOST_LISTED])
     more = f" and {len(files) - _MOST_LISTED} more" if len(files) > _MOST_LISTED else ""
     raise file_fault(display_path, f"{len(files)} files are in this folder: pass one, such as {names}{more}")
 
@@ -574,7 +576,7 @@ def _is_lines(head: bytes) -> bool:
 def _folder(path: Path, display_path: str) -> _Source:
     """Read the trials of a job of Harbor, which are folders with a file each."""
     files = sorted(path.glob(_TRIALS))
-    return _Source([load_json(each, f"{display_path}/{each.parent.name}/result.json", nan=True).data for each in files])
+    return _Source([load_json(file, f"{display_path}/{file.parent.name}/result.json", nan=True).data for file in files])
 
 
 def _xml(path: Path, display_path: str) -> Any:
@@ -605,10 +607,10 @@ def _plain(data: Any) -> Any:
         data = data.to_pandas()
     if hasattr(data, "columns"):
         columns = getattr(data, "column_names", data.columns)
-        names = dict.fromkeys(each for each in columns if isinstance(each, str))  # of errors only, rows lack them
+        names = dict.fromkeys(column for column in columns if isinstance(column, str))  # of errors only, rows lack them
         return [{**names, **row} for row in rows_of(data)]
     if hasattr(data, "results") and hasattr(data, "summary"):  # of Braintrust, whose objects know no JSON
-        return {"summary": {}, "results": [_jsonable(vars(each)) for each in data.results]}
+        return {"summary": {}, "results": [_jsonable(vars(result)) for result in data.results]}
     if isinstance(data, Mapping | list):
         return data
     if hasattr(data, "model_dump"):

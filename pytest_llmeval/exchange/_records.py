@@ -235,7 +235,7 @@ def _call(call: Any) -> Any:
 def _script(value: Any) -> list[Any] | None:
     """Return the turns of a conversation as a script: what the user says."""
     turns = map(as_mapping, as_list(_written(value)))
-    contents = [each.get("content") for each in turns if each.get("role") == "user"]
+    contents = [turn.get("content") for turn in turns if turn.get("role") == "user"]
     return [text for text in fit_items(str, contents) if text.strip()] or None
 
 

@@ -212,11 +212,11 @@ def _langsmith(item: FileResult) -> FileResult:
     if not isinstance(results, list):
         return item
     scores = []
-    for each in results:
-        if value_at(each, "extra.error"):
-            scores.append({**each, "error": each.get("comment") or "the evaluator failed"})
-        elif value_at(each, "score") is not None or value_at(each, "value") is None:
-            scores.append(each)
+    for result in results:
+        if value_at(result, "extra.error"):
+            scores.append({**result, "error": result.get("comment") or "the evaluator failed"})
+        elif value_at(result, "score") is not None or value_at(result, "value") is None:
+            scores.append(result)
     return {**item, "evaluation_results": {"results": scores}}
 
 
@@ -233,7 +233,7 @@ def _plugin_eval(item: FileResult) -> FileResult:
         voted = not isinstance(reason, str) or reason.startswith("judge votes") or "judgeVotes" in each
         if value_at(each, "scored") is not False:
             graders.append(each if voted or each.get("name") not in judges else {**each, "error": reason})
-    unasked = next(filter(None, (value_at(each, "error") for each in graders)), None)
+    unasked = next(filter(None, (value_at(grader, "error") for grader in graders)), None)
     skipped = "paid graders were skipped at the cost ceiling" if item.get("skippedPaidGraders") else None
     error = item.get("error") or ("aborted" if item.get("aborted") else None) or unasked or skipped
     return {**item, "error": error, **({"graders": graders} if graders else {})}
@@ -301,7 +301,7 @@ _ENDS: Final = {"failure": "failed", "error": "error", "skipped": "skipped"}
 
 def _columns(rows: Any, metrics: re.Pattern[str]) -> Any:
     """Gather the metrics of rows: columns that have numbers, or nothing at all where every score failed."""
-    if not isinstance(rows, list) or not all(isinstance(each, Mapping) for each in rows):
+    if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
         return rows
     matches = map(metrics.fullmatch, dict.fromkeys(str(key) for row in rows for key in row))
     names = {match[0]: match["metric"] for match in matches if match}

@@ -196,7 +196,7 @@ def suite_of_results(
     falling = {*lower_is_better, *(row.metric for row in rows if row.lower_is_better)} - {*higher_is_better}
     options = {
         "metrics": metrics,
-        "lower_is_better": [each for each in metrics if each in falling],
+        "lower_is_better": [metric for metric in metrics if metric in falling],
         "ranges": {each: list(bounds) for each, bounds in ranges.items() if each in metrics},
         "signatures": {row.metric: row.signature for row in rows if row.signature},
     }
@@ -275,9 +275,11 @@ def records_of(
         of_system = suite.for_variant(name)
         cases = {case.id: case for case in of_system.cases}
         records[name] = [
-            _settled(each, cases[each.id], len(least.get((name, each.id), ())), skipped=(name, each.id) in skipped)
+            _settled(
+                record, cases[record.id], len(least.get((name, record.id), ())), skipped=(name, record.id) in skipped
+            )
             for part in run_predicted(of_system, key_of(rows[0].suite, name, root), None)
-            for each in part.records
+            for record in part.records
         ]
     return records
 
@@ -336,8 +338,8 @@ def as_scored(report: SuiteReport) -> SuiteReport:
 def missing_of(records: Mapping[str, Sequence[CaseRecord]]) -> Iterator[str]:
     """Yield sentences about what is missing, counted and named."""
     for system, of_system in records.items():
-        missing = [each for each in of_system if each.outcome == "not_run"]
-        for why in dict.fromkeys(each.reason for each in missing):
-            ids = [repr(each.id) for each in missing if each.reason == why]
+        missing = [record for record in of_system if record.outcome == "not_run"]
+        for why in dict.fromkeys(record.reason for record in missing):
+            ids = [repr(record.id) for record in missing if record.reason == why]
             whose = f" of {system}" if system else ""
             yield f"{why}{whose} for {len(ids)} of {len(of_system)} cases: {listed(ids, _LISTED)}"

@@ -99,7 +99,7 @@ class _Agent:
 
     def add(self, source: Path, target: str, *, without: Iterable[Path] = ()) -> None:
         """Copy a folder, but nothing that holds one of some paths, or the suite."""
-        hidden = [each.resolve() for each in (*without, self.folder)]
+        hidden = [path.resolve() for path in (*without, self.folder)]
         for each in sorted(source.iterdir()):
             if each.name != ".git" and not any(path.is_relative_to(each.resolve()) for path in hidden):
                 self.copy[self.place(each)] = f"{target}/{each.name}"
@@ -162,9 +162,9 @@ def _case_folders(folder: Path) -> Iterator[Path]:
     if _is_case(folder):
         yield folder
     elif folder.is_dir() and folder.name not in ("mocks", "results"):
-        for each in sorted(folder.iterdir()):
-            if each.is_dir() and not each.is_symlink():
-                yield from _case_folders(each)
+        for path in sorted(folder.iterdir()):
+            if path.is_dir() and not path.is_symlink():
+                yield from _case_folders(path)
 
 
 def _named(path: Path, root: Path, display_path: str) -> str:
@@ -552,7 +552,7 @@ def import_skill_evals(path: Path, display_path: str, options: ImportOptions) ->
     listed = data if isinstance(data, list) else as_mapping(data).get("evals")
     if not isinstance(listed, list):
         raise ledger.fault((), "found no list under 'evals', expected evals.json of the skill-creator")
-    skill = next((each for each in path.resolve().parents[:2] if (each / "SKILL.md").is_file()), None)
+    skill = next((parent for parent in path.resolve().parents[:2] if (parent / "SKILL.md").is_file()), None)
     name = first_text(as_mapping(data), "skill_name") or (skill.name if skill else path.stem)
     suite = ImportedSuite(options.suite_name(name))
     agent = _Agent(options.folder, tools=[*_READ_ONLY[:3], "Skill"])

@@ -88,7 +88,7 @@ def of_folding(*texts: str) -> Iterator[VerdictDifference]:
 def _folded_otherwise() -> Mapping[str, str]:
     """Return folded texts of one character to a character whose lower case is another text."""
     characters = map(chr, range(0x80, _LAST_FOLDED))
-    return {each.casefold(): each for each in characters if each.casefold() != each.lower()}
+    return {character.casefold(): character for character in characters if character.casefold() != character.lower()}
 
 
 def of_scalar_text(text: str, *, whole: bool) -> Iterator[VerdictDifference]:

@@ -180,7 +180,7 @@ class GateVerdict(Struct, frozen=True):
     def _decision(self) -> Iterator[str]:
         head, *others = self.why
         yield f"{self.word}: {head}"
-        yield from (f"  {each}" for each in others[:_LISTED])
+        yield from (f"  {other}" for other in others[:_LISTED])
         if len(others) > _LISTED:
             yield f"  ... and {len(others) - _LISTED} more"
         yield f"next: {self.next_step}"
@@ -233,7 +233,7 @@ def judge_results(
         part = _part_of(news, olds, musts, options, root)
         parts.append(part)
         systems, arms = names_of(news, "system"), names_of([*olds, *musts], "system")
-        absent = [each for each in arms if each and len(arms) > 1 and each not in systems]
+        absent = [arm for arm in arms if arm and len(arms) > 1 and arm not in systems]
         missing += [*(f"no result of {each}, which {name!r} had" for each in absent), *part.missing]
         suites[part.suite.path] = part.suite
         record.selected.add(str(part.suite.path))
@@ -352,7 +352,7 @@ def _part_of(
         lower_is_better=[*options.lower_is_better, *assumed.falling],
         higher_is_better=options.higher_is_better,
     )
-    judged = [each for each in metrics if each not in (*new, *gone, *assumed.ungated, *assumed.rescaled)]
+    judged = [metric for metric in metrics if metric not in (*new, *gone, *assumed.ungated, *assumed.rescaled)]
     if positions.moved:  # which case is which is not known
         judged = []
     settings = _completed(options, rows, judged, has_baseline=is_file, is_approved=bool(baseline) and not is_file)
@@ -527,12 +527,12 @@ def _with_texts_of(finished: Reported, parts: Sequence[_ResultsPart], options: G
     for suite in finished.report.suites:
         part = names[suite.base_name]
         judged = "snapshot" in options.settings.data
-        verdicts = [each for each in suite.snapshot if judged or each.kind in _UNUSABLE]
+        verdicts = [verdict for verdict in suite.snapshot if judged or verdict.kind in _UNUSABLE]
         judged_suite = structs.replace(suite, snapshot=verdicts)
         suites.append(with_texts(judged_suite if limited else as_scored(judged_suite), part.rows, part.olds))
-    systems = [each if limited else each.without(PASS_RATE) for each in finished.report.systems]
+    systems = [system if limited else system.without(PASS_RATE) for system in finished.report.systems]
     report = structs.replace(finished.report, suites=suites, systems=systems)
-    return structs.replace(finished, report=report, notes=[each for each in finished.notes if CANNOT_FAIL not in each])
+    return structs.replace(finished, report=report, notes=[note for note in finished.notes if CANNOT_FAIL not in note])
 
 
 _UNUSABLE: Final = ("unreadable", "not_written", "missing")
@@ -545,7 +545,7 @@ def _verdict(
     report = finished.report
     verdicts: list[tuple[SuiteReport, GateResult | SnapshotVerdict]] = []
     for suite in report.suites:
-        verdicts += [*((suite, each) for each in suite.gates), *((suite, each) for each in suite.snapshot)]
+        verdicts += [*((suite, result) for result in suite.gates), *((suite, verdict) for verdict in suite.snapshot)]
     several = len({suite.base_name for suite in report.suites}) > 1
     sentences = {
         id(each): _sentence(
@@ -572,13 +572,13 @@ def _verdict(
     open_ = [*facts.opens]
     waiting = [each for each in known if each.outcome in ("undecided", "not_judged") or each in unmeasured]
     open_ += [sentences[id(each)] for each in waiting]
-    open_ += [_sentence(each, "") for each in unwritten]
+    open_ += [_sentence(verdict, "") for verdict in unwritten]
     by_proof, of_arms, few = shown_by_arms(finished.judged.suites, options.reference, options.min_cases, options.power)
     judged = [each for each in known if isinstance(each, GateResult)]
     notes = [*notes, *of_arms]
-    if sum(bool(each.word) for each in judged) > 1:
+    if sum(bool(result.word) for result in judged) > 1:
         notes.append(
-            f"{sum(bool(each.word) for each in judged)} gates on changes are one family, with the level of one"
+            f"{sum(bool(result.word) for result in judged)} gates on changes are one family, with the level of one"
         )
     alike = dict.fromkeys(match for verdict in judged for match in _ALIKE.findall(verdict.reason))
     notes += alike
@@ -587,11 +587,11 @@ def _verdict(
         reasons=[verdict.reason for verdict in judged if verdict.outcome == "undecided"],
         alike=[text.rpartition("cluster_by: ")[2] for text in alike],
     )
-    notes += [f"no score, and no gate reads it: {each}" for each in _ungated_errors(finished)]
+    notes += [f"no score, and no gate reads it: {error}" for error in _ungated_errors(finished)]
     if not known and not facts.new:
         notes += shown_alone(finished.judged.suites)
     open_ += [*facts.missing, *few, *finished.shortfalls]
-    unjudged = unmeasured or not known or any(each.outcome == "not_judged" for each in judged)
+    unjudged = unmeasured or not known or any(result.outcome == "not_judged" for result in judged)
     measured = facts.is_measured and not (finished.shortfalls or unjudged)
     decision: GateDecision = "passed"
     word: Word
@@ -617,9 +617,9 @@ def _verdict(
 def _ungated_errors(finished: Reported) -> list[str]:
     """Return the metrics that no gate reads, with the number of cases that errored in nothing else."""
     ungated = Counter[str]()
-    for each in finished.judged.suites:
-        read = set(each.suite.judged_metrics)
-        for record in each.records if read else ():
+    for suite in finished.judged.suites:
+        read = set(suite.suite.judged_metrics)
+        for record in suite.records if read else ():
             failed = {name for own in record.observations.values() for name in own.errored}
             if not record.errors and not failed & read:
                 ungated.update(failed)
@@ -631,17 +631,21 @@ def _known(judged: Sequence[GateResult], cases: int) -> tuple[Word, list[str]]:
 
     A fall beyond its limit that is not significant comes before a rise of another metric.
     """
-    changes = [each for each in judged if each.word]
+    changes = [result for result in judged if result.word]
     passed = [f"{counted(len(judged), 'gate')} passed in {counted(cases, 'case')}"]
     if not changes:
-        return "passed", [*passed, *(_sentence(each, "") for each in judged)]
-    open_ = [each for each in changes if each.word == "cannot tell"]
-    fell = [each for each in open_ if each.value is not None and each.limit is not None and each.value > each.limit]
-    rose = [each for each in changes if each.word == "better"]
+        return "passed", [*passed, *(_sentence(result, "") for result in judged)]
+    open_ = [change for change in changes if change.word == "cannot tell"]
+    fell = [
+        result
+        for result in open_
+        if result.value is not None and result.limit is not None and result.value > result.limit
+    ]
+    rose = [change for change in changes if change.word == "better"]
     decisive = fell or rose or open_ or changes
-    sentences = [each.known for each in decisive]
-    sentences += [f"{each.word}: {each.known}" for each in changes if each not in decisive]
-    limits = [_sentence(each, "") for each in judged if not each.word]
+    sentences = [result.known for result in decisive]
+    sentences += [f"{change.word}: {change.known}" for change in changes if change not in decisive]
+    limits = [_sentence(result, "") for result in judged if not result.word]
     return decisive[0].word or "passed", [*sentences, *limits, *passed]
 
 

@@ -180,7 +180,7 @@ def results_schema() -> dict[str, Any]:
     kinds = {name: FIELDS[name][0].schema["type"] for name in OUTCOMES}
     forms = [
         {
-            "properties": {each: {"type": kinds[each] if each == name else "null"} for each in OUTCOMES},
+            "properties": {outcome: {"type": kinds[outcome] if outcome == name else "null"} for outcome in OUTCOMES},
             "required": [name] if name in _OF_ALL_METRICS else [name, "metric"],
         }
         for name in OUTCOMES
@@ -280,7 +280,7 @@ class ResultReader:
 
     def fault(self, steps: SourcePath, message: str) -> None:
         """Add a fault of the value at a path; of those that are alike, the first three."""
-        kind = (tuple(each for each in steps if isinstance(each, str)), message)
+        kind = (tuple(step for step in steps if isinstance(step, str)), message)
         self._alike[kind] += 1
         if self._alike[kind] > _MOST_ALIKE:
             self.log.count += 1  # which the last line tells

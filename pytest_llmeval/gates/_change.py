@@ -399,8 +399,8 @@ class ChangeGate(Gate):
 
     def _examine_groups(self, pairing: "RunPairing", by: str) -> "GateEvidence":
         groups = [self._examine(pairing, rows, name) for name, rows in pairing.groups(by).items()]
-        small = tuple(each.group for each in groups if each.cases < self.min_cases)
-        judged = tuple(each for each in groups if each.cases >= self.min_cases)
+        small = tuple(group.group for group in groups if group.cases < self.min_cases)
+        judged = tuple(group for group in groups if group.cases >= self.min_cases)
         if not judged:
             return GateEvidence(self, reason=f"no group by {by!r} has {counted(self.min_cases, 'case')} to compare")
         return GateEvidence(self, judged, small)

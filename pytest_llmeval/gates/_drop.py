@@ -214,7 +214,7 @@ class DriftGate(DropGate):
     @classmethod
     def from_gate(cls, gate: ChangeGate) -> "DriftGate":
         """Return the gate on what many drops within `max_drop` of another gate add up to."""
-        values = {each.name: getattr(gate, each.name) for each in fields(ChangeGate)}
+        values = {field.name: getattr(gate, field.name) for field in fields(ChangeGate)}
         most = _DRIFT * gate.max_drop if gate.max_drift is None else gate.max_drift
         return cls(**values | {"max_drop": most, "max_drift": None})
 
@@ -332,7 +332,7 @@ class AnytimeGate(ChangeGate):
         evidence = examined.evidence
         if examined.fault or evidence is None or evidence.drop is None:
             return structs.replace(finding, examined=(), outcome="failed", reason=examined.fault), None
-        shares = tuple(float(f"{round(each, 9):.4g}") for each in evidence.estimate.contributions)
+        shares = tuple(float(f"{round(contribution, 9):.4g}") for contribution in evidence.estimate.contributions)
         run = WatchedRun(evidence.drop, evidence.deviation, evidence.estimate.units, shares=shares).after(earlier)
         seen = watch([*earlier, run], self.max_drop)
         needed = 1 / (1 - self.confidence)

@@ -81,13 +81,13 @@ class _Parts:
     def __init__(self, text: str, metrics: MetricIndex) -> None:
         self.metrics = metrics
         tokens = list(_TOKEN.finditer(text))
-        self.readable = "".join(each[0] for each in tokens) == text
-        self.numbers = [each["number"] for each in tokens if each["number"]]
-        self.operators = [_OPERATORS.get(each["operator"], "") for each in tokens if each["operator"]]
-        names = [each["name"] for each in tokens if each["name"]]
-        self.statistics = [each for each in names if _statistic(each)]
-        self.names = [each for each in names if not _statistic(each)]
-        kinds = [each.lastgroup for each in tokens if each.lastgroup]
+        self.readable = "".join(token[0] for token in tokens) == text
+        self.numbers = [token["number"] for token in tokens if token["number"]]
+        self.operators = [_OPERATORS.get(token["operator"], "") for token in tokens if token["operator"]]
+        names = [token["name"] for token in tokens if token["name"]]
+        self.statistics = [name for name in names if _statistic(name)]
+        self.names = [name for name in names if not _statistic(name)]
+        kinds = [token.lastgroup for token in tokens if token.lastgroup]
         self.number_first = kinds[:1] == ["number"]
 
     def subject(self) -> str | None:

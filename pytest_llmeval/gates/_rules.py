@@ -205,12 +205,12 @@ def judge_together(findings: Sequence[GateEvidence], files: Sequence[str] = ()) 
     adjusted: dict[int, Adjusted] = {}
     for primary in (True, False):
         places = [n for n, each in enumerate(findings) if each.gate.claims and each.gate.primary is primary]
-        tests = [[each for each in findings[place].examined if not each.fault] for place in places]
+        tests = [[change for change in findings[place].examined if not change.fault] for place in places]
         tests = [group for group in tests if group]
         among = {files[place] for place in places if files}
         unjudged = sum(is_unjudged_claim(findings[place]) for place in places) if len(among) > 1 else 0
         within = [
-            (benjamini_hochberg if group[0].gate.adjust == "fdr" else hochberg)([each.p_value for each in group])
+            (benjamini_hochberg if group[0].gate.adjust == "fdr" else hochberg)([change.p_value for change in group])
             for group in tests
         ] + [[1.0]] * (unjudged + sum(findings[place].forgone for place in places))
         adjusted |= {
@@ -219,11 +219,11 @@ def judge_together(findings: Sequence[GateEvidence], files: Sequence[str] = ()) 
             for each, p_value in zip(group, p_values, strict=True)
         }
     far = {
-        id(each): (far, 1 - finding.gate.confidence)
+        id(change): (far, 1 - finding.gate.confidence)
         for finding in findings
         if isinstance(finding.gate, DropGate) and finding.gate.counts_collapses
-        for each in finding.examined
-        if (far := each.far) is not None
+        for change in finding.examined
+        if (far := change.far) is not None
     }
     for key, (changes, level) in far.items():
         if changes.is_collapse([other for at, (other, _) in far.items() if at != key], level):
@@ -245,9 +245,9 @@ def _gate_verdict(finding: GateEvidence, adjusted: Mapping[int, Adjusted]) -> Ga
     gate = finding.gate
     if not finding.examined:
         return gate.result(finding.outcome, finding.value, finding.reason)
-    among = [adjusted.get(id(each), Adjusted(each.p_value)) for each in finding.examined]
+    among = [adjusted.get(id(change), Adjusted(change.p_value)) for change in finding.examined]
     verdicts = [(each.group, *each.verdict(own)) for each, own in zip(finding.examined, among, strict=True)]
-    undecided = any(each.undecided for each in finding.examined)
+    undecided = any(change.undecided for change in finding.examined)
     if gate.by is None:
         _, outcome, drop, reason = verdicts[0]
         evidence = finding.examined[0].evidence

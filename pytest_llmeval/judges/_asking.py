@@ -29,7 +29,7 @@ _MOST_ROUNDS = 8
 
 def _awaits(verdicts: Sequence[Verdict | LlmevalError]) -> bool:
     """Return whether one of the verdicts has to come before a question can depend on them."""
-    return any(isinstance(each, PendingVerdictError) for each in verdicts)
+    return any(isinstance(verdict, PendingVerdictError) for verdict in verdicts)
 
 
 @dataclass
@@ -89,8 +89,8 @@ class Asking:
         if not self._put and self.error is None:
             try:
                 self._put = self._next()
-                for each in self._put:
-                    _ = each.key  # what cannot be put as a question, such as a set, fails here
+                for question in self._put:
+                    _ = question.key  # what cannot be put as a question, such as a set, fails here
             except Exception as error:  # noqa: BLE001 (an evaluator's bug concerns this case only)
                 self.error, self._put = error, []
         return self._put
@@ -104,7 +104,7 @@ class Asking:
             raise EvaluatorError(f"evaluator {self.evaluator.name!r} asks in more than {_MOST_ROUNDS} rounds")
         self._rounds += 1
         self._open = [len(each) for each in put]
-        return self._drawn([self.panel.bind(each, self.case, self.repeat, self.asker) for each in chain(*put)])
+        return self._drawn([self.panel.bind(question, self.case, self.repeat, self.asker) for question in chain(*put)])
 
     def _drawn(self, put: list[PanelQuestion]) -> list[PanelQuestion]:
         """Decide by the first questions to a cascade whether all that is asked about the case is audited.
@@ -112,13 +112,13 @@ class Asking:
         Counts of a case may depend on several verdicts, so what the large judge adds to them is known only if it has
         answered all of these questions.
         """
-        cascades = [each for each in put if each.cascade is not None]
+        cascades = [question for question in put if question.cascade is not None]
         if cascades and self._audited is None:
             rule = self.panel.cascade
             self._audited = rule is not None and rule.audits(
-                [next(iter(each.jurors.values())).key for each in cascades]
+                [next(iter(cascade.jurors.values())).key for cascade in cascades]
             )
-        return [replace(each, audited=each.cascade is not None) for each in put] if self._audited else put
+        return [replace(question, audited=question.cascade is not None) for question in put] if self._audited else put
 
     def _questions(self, view: Case, before: Sequence[Verdict | LlmevalError]) -> Sequence[Question]:
         if not self._rounds:
@@ -136,23 +136,25 @@ class Asking:
     def is_known(self, judges: JudgeService) -> bool:
         """Return whether all questions are answered without a call; the rounds continue until one is not."""
         while put := self.next():
-            known = [judges.known(each) for each in put]
+            known = [judges.known(question) for question in put]
             if None in known:
                 return False
-            self.add([each for each in known if each is not None])
+            self.add([judgement for judgement in known if judgement is not None])
         return True
 
     async def ask(self, judges: JudgeService) -> None:
         """Ask to the end, round by round, independent of other evaluators."""
         while put := self.next():
-            self.add(await together([judges.judge(each) for each in put]))
+            self.add(await together([judges.judge(question) for question in put]))
 
 
 def as_judge_errors(verdicts: Sequence[Verdict | LlmevalError]) -> list[Verdict | JudgeError]:
     """Return the verdicts for an evaluator that asks judges: every error becomes a `JudgeError`."""
     return [
-        JudgeError(str(each)) if isinstance(each, LlmevalError) and not isinstance(each, JudgeError) else each
-        for each in verdicts
+        JudgeError(str(verdict))
+        if isinstance(verdict, LlmevalError) and not isinstance(verdict, JudgeError)
+        else verdict
+        for verdict in verdicts
     ]
 
 

@@ -312,7 +312,7 @@ class Deferral:
         structured = spec.structured == "auto" and request.reply_schema is not None
         structured = structured and not self.requests.is_form_refused(question.key)
         hidden = secret_values()
-        messages = tuple(replace(each, content=without(each.content, hidden)) for each in request.messages)
+        messages = tuple(replace(message, content=without(message.content, hidden)) for message in request.messages)
         request = replace(request, messages=messages)  # a batch file stays on the disk
         body = dialect.body(request, structured=structured, base=(spec.base_url or dialect.base_url).rstrip("/"))
         sent = sent_tokens(messages, juror.model)

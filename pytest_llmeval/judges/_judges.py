@@ -122,7 +122,7 @@ class SuiteJudges:
             chosen = self._chosen(spec, display_path)
             recordings = self._recordings(asking, display_path)
             if isinstance(chosen, PanelSpec):
-                jurors = [self._juror(each, recordings, display_path, "judges", priced) for each in chosen.judges]
+                jurors = [self._juror(judge, recordings, display_path, "judges", priced) for judge in chosen.judges]
                 panel = JudgePanel.from_spec(chosen, jurors)
             else:
                 panel = JudgePanel.of_one(self._juror(chosen, recordings, display_path, "judge", priced))

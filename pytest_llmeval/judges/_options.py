@@ -88,9 +88,9 @@ class CachePlace(NamedTuple):
         """Return the bytes of the stored verdicts."""
         files = self.path.glob("*.json") if self.path.is_dir() else [self.path]
         size = 0
-        for each in files:
+        for file in files:
             with suppress(FileNotFoundError):  # another process was faster
-                size += each.lstat().st_size
+                size += file.lstat().st_size
         return size
 
     def __str__(self) -> str:
@@ -210,7 +210,7 @@ class JudgeOptions(Struct, frozen=True):
             return self.spec(suite)
         if self.model is None:
             return replace(suite, judges=tuple(map(self.spec, suite.judges)))
-        return self.spec(next((each for each in suite.judges if each.model == self.model), JudgeSpec()))
+        return self.spec(next((judge for judge in suite.judges if judge.model == self.model), JudgeSpec()))
 
     def spec(self, suite: JudgeSpec) -> JudgeSpec:
         """Return who judges in place of one judge of a suite.

@@ -186,7 +186,7 @@ class JudgePanel:
     @property
     def model(self) -> str:
         """The models in their order and their reduction, which with the parameters decide its verdicts."""
-        models = [each.model for each in self.jurors.values()]
+        models = [juror.model for juror in self.jurors.values()]
         if self.cascade is not None:
             return cascade_model(models, self.cascade)
         return models[0] if self.is_alone else panel_model(models, self.reduce, self.least)
@@ -194,7 +194,7 @@ class JudgePanel:
     @property
     def parameters(self) -> Any:
         """The parameters that the user set for the judge, or for each juror."""
-        parameters = [each.parameters for each in self.jurors.values()]
+        parameters = [juror.parameters for juror in self.jurors.values()]
         return parameters[0] if self.is_alone else parameters
 
     def bind(self, question: Question, case: str, repeat: int = 0, asker: str = "") -> "PanelQuestion":
@@ -309,7 +309,7 @@ class Judgement(Struct, frozen=True):
     @property
     def entries(self) -> Sequence[StoredJudgement]:
         """The judgements that can be recorded."""
-        return [each.entry for each in self.jurors.values() if each.entry is not None]
+        return [juror.entry for juror in self.jurors.values() if juror.entry is not None]
 
 
 @dataclass(frozen=True)
@@ -332,7 +332,7 @@ class PanelQuestion:
     @cached_property
     def key(self) -> str:
         """The keys of the judgements."""
-        return " ".join(each.key for each in self.expected)
+        return " ".join(question.key for question in self.expected)
 
     @property
     def asks_one(self) -> bool:
@@ -359,14 +359,14 @@ class PanelQuestion:
             answers: Name to answer, so far.
         """
         names = list(self.jurors)
-        if any(isinstance(each.verdict, UnaskedError) for each in answers.values()):
+        if any(isinstance(answer.verdict, UnaskedError) for answer in answers.values()):
             return []
         if self.cascade is not None:
             verdicts = {name: each.verdict for name, each in answers.items()}
             return unanswered(self.cascade, self.question.mode, names, verdicts, audited=self.audited)
         if not self.asks_one:
             return [] if answers else names
-        failed = all(isinstance(each.verdict, JudgeError) for each in answers.values())
+        failed = all(isinstance(answer.verdict, JudgeError) for answer in answers.values())
         return names[len(answers) : len(answers) + 1] if failed else []
 
     def judgement(self, answers: Mapping[str, JurorVerdict]) -> Judgement:
@@ -376,7 +376,7 @@ class PanelQuestion:
     def _reduced(self, verdicts: Mapping[str, Verdict | LlmevalError]) -> Verdict | LlmevalError:
         if self.panel.is_alone:
             return verdicts[_ALONE]
-        if unasked := [each for each in verdicts.values() if isinstance(each, UnaskedError)]:
+        if unasked := [verdict for verdict in verdicts.values() if isinstance(verdict, UnaskedError)]:
             return unasked[0]
         if self.cascade is not None:
             return cascaded(self.cascade, self.question.mode, list(self.jurors), verdicts)

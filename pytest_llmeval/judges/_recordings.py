@@ -61,7 +61,7 @@ class Judgements:
 
     def has(self, case: str, mode: str) -> bool:
         """Return whether a case has judgements of a mode."""
-        return any(each.components["mode"] == mode for each in self._by_case.get(case, ()))
+        return any(judgement.components["mode"] == mode for judgement in self._by_case.get(case, ()))
 
     def nearest(self, case: str, components: Mapping[str, Any]) -> str:
         """Say why nothing is recorded: what differs from the most similar judgement of the mode, best of the case.
@@ -73,10 +73,10 @@ class Judgements:
         from pytest_llmeval.judges._stored_judgement import difference
 
         mode, of_case = components["mode"], self._by_case.get(case, ())
-        own = _most_like(components, [each for each in of_case if each.components["mode"] == mode])
+        own = _most_like(components, [judgement for judgement in of_case if judgement.components["mode"] == mode])
         if own is not None:
             return f"the recorded verdict of this case differs in {difference(components, own.components)}"
-        modes = sorted({each.components["mode"] for each in of_case})
+        modes = sorted({judgement.components["mode"] for judgement in of_case})
         why = f"this case has verdicts of {', '.join(modes)}" if modes else "no verdict is recorded for this case"
         other = _most_like(components, self._by_mode.get(mode, ()))
         if other is None:

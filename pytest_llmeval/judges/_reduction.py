@@ -71,10 +71,10 @@ def reduced(
         reduce: How verdicts become one; ``None``: the majority of words such as yes and no, the mean of scores.
         least: How many verdicts it takes.
     """
-    verdicts = [each for each in opinions.values() if isinstance(each, Verdict)]
+    verdicts = [opinion for opinion in opinions.values() if isinstance(opinion, Verdict)]
     failed = {name: each for name, each in opinions.items() if not isinstance(each, Verdict)}
     # A spent budget, or a cache that cannot be used, is no failure of a juror: it holds for the run.
-    if stopped := next((each for each in failed.values() if not isinstance(each, JudgeError)), None):
+    if stopped := next((error for error in failed.values() if not isinstance(error, JudgeError)), None):
         return stopped
     if mode.asks_one and verdicts:
         return verdicts[0]
@@ -93,7 +93,7 @@ def reduced(
         rows = zip(*map(mode.listing.grades, verdicts), strict=True)
         joined = mode.listing.join(verdicts, [decided(row, how)[0] for row in rows])
         return PanelVerdict(joined.score, reasoning, {**joined.details, "jurors": jurors}, votes=votes)
-    score, undecided = decided([each.score for each in verdicts], how)
+    score, undecided = decided([verdict.score for verdict in verdicts], how)
     details: dict[str, Any] = {"jurors": jurors, **_findings(verdicts, how)}
     if undecided:
         score = score if mode.tied is None else mode.tied
@@ -127,7 +127,7 @@ def cascaded(
         answers: As there.
     """
     *small, large = names
-    failed = (each for each in answers.values() if not isinstance(each, Verdict | JudgeError))
+    failed = (answer for answer in answers.values() if not isinstance(answer, Verdict | JudgeError))
     decides = next(failed, answers[large] if large in answers else answers[small[0]])
     if not isinstance(decides, Verdict):
         return decides
@@ -183,7 +183,7 @@ def _findings(verdicts: Sequence[Verdict], how: Reduce) -> dict[str, Any]:
     """
     findings: dict[str, Any] = {}
     for name in verdicts[0].details:
-        values = [each.details.get(name) for each in verdicts]
+        values = [verdict.details.get(name) for verdict in verdicts]
         if name in FLAGS:
             # A defect counts as found where a vote does not decide; a juror who does not mention it has no vote.
             votes = [
@@ -201,9 +201,9 @@ def _findings(verdicts: Sequence[Verdict], how: Reduce) -> dict[str, Any]:
 
 def _grades(values: Sequence[Any]) -> Sequence[Mapping[str, float]]:
     """Return values if they are grades by name, the same names in all of them; else nothing."""
-    if not all(isinstance(each, Mapping) and each.keys() == values[0].keys() for each in values):
+    if not all(isinstance(value, Mapping) and value.keys() == values[0].keys() for value in values):
         return ()
-    numbers = [number for each in values for number in each.values()]
+    numbers = [number for value in values for number in value.values()]
     return values if all(type(number) in (int, float) for number in numbers) else ()
 
 
@@ -273,9 +273,9 @@ def unanswered(
     if missing := [name for name in small if name not in answers]:
         return missing
     # A spent budget, or a cache that cannot be used, is no failure of the small judge: it holds for the run.
-    if any(isinstance(each, LlmevalError) and not isinstance(each, JudgeError) for each in answers.values()):
+    if any(isinstance(answer, LlmevalError) and not isinstance(answer, JudgeError) for answer in answers.values()):
         return ()
-    verdicts = [each for each in answers.values() if not isinstance(each, LlmevalError)]
+    verdicts = [answer for answer in answers.values() if not isinstance(answer, LlmevalError)]
     return (large,) if audited or len(verdicts) < len(small) or is_unsure(rule, mode, verdicts) else ()
 
 

@@ -131,13 +131,13 @@ def _faults(data: Any) -> str:
         return f"found {type(data).__name__}, expected an object with {', '.join(_EXPECTED)}"
     faults = [missing_key(name) for name in _EXPECTED if name not in data]
     faults += [unknown_name("key", name, _EXPECTED) for name in data if name not in _EXPECTED]
-    for each in fields(_JudgementLine):
+    for field in fields(_JudgementLine):
         try:
-            convert(data.get(each.name), each.type)
+            convert(data.get(field.name), field.type)
         except ValidationError:
-            if each.name in data:
-                value = excerpt(ascii(data[each.name]), _LONGEST)
-                faults.append(f"{each.name}: found {value}, expected {_EXPECTED[each.name]}")
+            if field.name in data:
+                value = excerpt(ascii(data[field.name]), _LONGEST)
+                faults.append(f"{field.name}: found {value}, expected {_EXPECTED[field.name]}")
     return "; ".join(faults)
 
 
@@ -198,7 +198,7 @@ def components(
         "model": model,
         "parameters": _plain(parameters),
         "repeat": repeat,
-        "instructions": _digest([each.content for each in messages if each.role == "system"]),
+        "instructions": _digest([message.content for message in messages if message.role == "system"]),
         "texts": {name: _digest(_identity(question.texts[name])) for name in sorted(question.texts)},
     }
 

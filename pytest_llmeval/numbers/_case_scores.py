@@ -374,7 +374,11 @@ def stack(observations: Sequence[Observation | None], *, compact: bool = False) 
     # Most cases of an evaluator have counts of the same names, which are put into the matrix at once.
     numbers: dict[tuple[str, ...], int] = {}
     shapes = np.array(
-        [-1 if each is None else numbers.setdefault(tuple(each.counts), len(numbers)) for each in observations], np.intp
+        [
+            -1 if observation is None else numbers.setdefault(tuple(observation.counts), len(numbers))
+            for observation in observations
+        ],
+        np.intp,
     )
     names = sorted({name for shape in numbers for name in shape})
     position = {name: column for column, name in enumerate(names)}

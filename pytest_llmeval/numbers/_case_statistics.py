@@ -84,9 +84,9 @@ class CaseStatistics(Struct, frozen=True):
             return self
         names = {old: new for new, old in previous.items()}
         records = [
-            structs.replace(each, id=names.get(each.id, each.id))
-            for each in self.records
-            if each.id in names or each.id not in previous
+            structs.replace(record, id=names.get(record.id, record.id))
+            for record in self.records
+            if record.id in names or record.id not in previous
         ]
         digests = {
             names.get(case, case): each for case, each in self.digests.items() if case in names or case not in previous
@@ -242,8 +242,8 @@ def pooled(runs: Sequence[CaseStatistics], abstained: Abstention = "fell") -> Ca
             worst value; ``allowed``: the case has the means of the others.
     """
     by_id = [{record.id: record for record in run.records} for run in runs]
-    cases = [[run[each.id] for run in by_id if each.id in run] for each in runs[0].records]
-    return structs.replace(runs[0], records=tuple(_mean_record(each, abstained) for each in cases))
+    cases = [[run[record.id] for run in by_id if record.id in run] for record in runs[0].records]
+    return structs.replace(runs[0], records=tuple(_mean_record(case, abstained) for case in cases))
 
 
 def _mean_record(records: Sequence[CaseRecord], abstained: Abstention) -> CaseRecord:
@@ -263,13 +263,17 @@ def _mean_record(records: Sequence[CaseRecord], abstained: Abstention) -> CaseRe
 
 
 def _mean_observation(observations: Sequence[Observation], abstained: Abstention) -> Observation:
-    clean = [each for each in observations if not each.errored]
+    clean = [observation for observation in observations if not observation.errored]
     if not clean:
         return observations[0]
-    undefined = {name: why for name, why in clean[0].undefined.items() if all(name in each.undefined for each in clean)}
+    undefined = {
+        name: why
+        for name, why in clean[0].undefined.items()
+        if all(name in observation.undefined for observation in clean)
+    }
     counts = {name: total / len(clean) for name, total in Totals.add_up(clean).items()}
     if abstained == "fell":
-        silent = Counter(name for each in clean for name in each.abstained if name not in undefined)
+        silent = Counter(name for observation in clean for name in observation.abstained if name not in undefined)
         counts |= {FALLEN + name: counts.get(FALLEN + name, 0) + runs / len(clean) for name, runs in silent.items()}
     return Observation(counts, undefined=undefined, abstained=abstained_of(undefined, clean))
 
@@ -302,7 +306,7 @@ class Chain:
     @property
     def variance(self) -> float:
         """The variance of the sum."""
-        return self.remainder + math.fsum(each**2 for each in self.errors.values())
+        return self.remainder + math.fsum(error**2 for error in self.errors.values())
 
     def extended(self, step: "Chain", previous: Mapping[str, str] = {}) -> "Chain":
         """Return the chain with a further step, rounded as files carry it.

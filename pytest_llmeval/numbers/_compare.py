@@ -170,7 +170,7 @@ class Comparison:
             for name, each in self.metrics.items()
             if name not in _USAGE and (each.errored or not each.value is each.baseline is None)
         ]
-        adjusted = holm_of_tested([each.p_value for each in decisive])
+        adjusted = holm_of_tested([difference.p_value for difference in decisive])
         tested = [(each, p_value) for each, p_value in zip(decisive, adjusted, strict=True) if p_value is not None]
         verdicts = {each.verdict for each, p_value in tested if p_value <= 1 - self.confidence}
         if "declined" in verdicts:
@@ -375,7 +375,7 @@ def metric_changes(
         cluster_by: The label whose cases are drawn together.
     """
     compared = differences(pairing, rows, names, confidence=confidence, cluster_by=cluster_by, tests=len(names))
-    adjusted = holm_of_tested([each.p_value for each in compared.values()])
+    adjusted = holm_of_tested([difference.p_value for difference in compared.values()])
     changes = {}
     for (name, each), p_value in zip(compared.items(), adjusted, strict=True):
         verdict = each.verdict

@@ -296,7 +296,7 @@ class _Resampling:
         totals = _total(here), _total(there)
         # Means of scores rest on the scores of the cases that have one, unlike pooled values.
         pooled = columns.formula == pairing.table.summarize
-        self.rests = [pairing.table.basis(each) if pooled else {} for each in totals]
+        self.rests = [pairing.table.basis(total) if pooled else {} for total in totals]
         self.values = columns.formula(totals[0]), columns.formula(totals[1])
         with np.errstate(all="ignore"):
             self.exchanged = columns.formula(totals[1] - there + here) if pairing.paired else {}
@@ -308,7 +308,7 @@ class _Resampling:
 
         with np.errstate(all="ignore"):
             resampled = self._resampled(names)
-            current = self._current(names) if any(each.rates for each in self.pairing.shifts.values()) else {}
+            current = self._current(names) if any(shift.rates for shift in self.pairing.shifts.values()) else {}
             few = self.pairing.paired and len(self.blocks[0]) <= MANY_UNITS
             without = self._without_one(names) if jackknife or few else {}
         return {

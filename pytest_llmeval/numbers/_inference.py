@@ -107,7 +107,7 @@ def worsened(pairing: RunPairing, rows: PairedRows, metric: str) -> Worsened:
     change = table.scores[metric][rows.current] - table.scores[metric][rows.baseline]
     drops = -change if table.metric(metric).higher_is_better else change
     cases = [table.records[row] for row in rows.current]
-    labels = {each.id: each.labels for each in cases}
+    labels = {case.id: case.labels for case in cases}
     worse = {each.id: float(drop) for each, drop in zip(cases, drops, strict=True) if drop > TOLERANCE}
     ids = sorted(worse, key=lambda case: (-worse[case], case))
     label, value = explaining_label(labels, worse)
@@ -145,7 +145,7 @@ def explaining_label(labels: Mapping[_Key, Mapping[str, str]], worse: Collection
             others = len(labels) - size
             counts = range(max(count, len(worse) - others), most + 1)
             ways = (_log_comb(size, n) + _log_comb(others, len(worse) - n) for n in counts)
-            tails.append((math.fsum(math.exp(each - draws) for each in ways), pair))
+            tails.append((math.fsum(math.exp(way - draws) for way in ways), pair))
     tail, pair = min(tails, default=(1.0, ("", "")))
     return pair if tail * len(every) <= _BY_CHANCE else ("", "")
 
@@ -553,8 +553,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 def holm_of_tested(p_values: Sequence[float | None]) -> list[float | None]:
     """Return adjusted p-values as `holm` does, over those that exist; what was not tested stays ``None``."""
-    adjusted = iter(holm([each for each in p_values if each is not None]))
-    return [None if each is None else next(adjusted) for each in p_values]
+    adjusted = iter(holm([value for value in p_values if value is not None]))
+    return [None if value is None else next(adjusted) for value in p_values]
 
 
 def hochberg(p_values: Sequence[float]) -> list[float]:
@@ -597,6 +597,6 @@ def adjusted_gates(gates: Sequence[Sequence[float]]) -> list[list[float]]:
     Args:
         gates: Of each gate, the p-values of its tests, at least one.
     """
-    wholly = sorted(holm([max(each) for each in gates]))
+    wholly = sorted(holm([max(gate) for gate in gates]))
     steps = [(len(gates) - rejected, at) for rejected, at in enumerate([0.0, *wholly[:-1]])]
     return [[min(1.0, *(max(factor * each, at) for factor, at in steps), 1.0) for each in gate] for gate in gates]

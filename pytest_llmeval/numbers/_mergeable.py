@@ -238,7 +238,7 @@ class Statistics:
     ) -> "Statistics":
         """Count observations; ``None`` is a case that could not be measured."""
         listed = list(observations)
-        shared = {id(each): each for each in listed}  # most cases of a block share theirs
+        shared = {id(observation): observation for observation in listed}  # most cases of a block share theirs
         counts: Counter[Any] = Counter()
         for number, cases in Counter(map(id, listed)).items():
             seen = shared[number]

@@ -210,7 +210,7 @@ def match(current: CaseStatistics, baseline: CaseStatistics) -> CaseMatching:
     }
     edited = {case for case, (now, before) in digests.items() if now.data != before.data}
     skipped, skipped_before = (
-        {each.id for each in run.records if each.outcome == "skipped"} for run in (current, baseline)
+        {record.id for record in run.records if record.outcome == "skipped"} for run in (current, baseline)
     )
     edited |= {case for case, before in before_of.items() if (case in skipped) != (before in skipped_before)}
     by_content = {case: by_content[case] for case in sorted(by_content.keys() - edited)}
@@ -300,7 +300,7 @@ def _records_with_falls(
 
 def _fallen_case(evaluator: Evaluator, seen: Observation, name: str) -> Observation:
     # Of an observation without counts nothing has a value, and now it has one.
-    others = () if seen.counts else [each.name for each in evaluator.describe()]
+    others = () if seen.counts else [metric.name for metric in evaluator.describe()]
     undefined = {**dict.fromkeys(others, ""), **seen.undefined}
     del undefined[name]
     abstained = tuple(each for each in seen.abstained if each != name)
@@ -347,10 +347,10 @@ class RunPairing:
         if self.paired:
             current = current.only(same)
             baseline = baseline.renamed(self.matching.by_content).only(same)
-        weights = {each.id: each.weight for each in current.records if each.weight != 1}
+        weights = {record.id: record.weight for record in current.records if record.weight != 1}
         before = baseline.records
         if weights and self.paired:  # of the run, which may be a sample of what was approved
-            before = tuple(structs.replace(each, weight=weights.get(each.id, 1.0)) for each in before)
+            before = tuple(structs.replace(record, weight=weights.get(record.id, 1.0)) for record in before)
         self._records: tuple[CaseRecord, ...] = (*current.records, *before)
         self._size = len(current.records)
         self.table = Table(evaluators, self._records)

@@ -187,14 +187,14 @@ class Reduced(WrappedEvaluator):
         """
         mean = self.evaluator.reduce(observations)
         averages = self.repeats.reduce == "mean"
-        silent = any(each.abstained for each in observations)
+        silent = any(observation.abstained for observation in observations)
         if averages and not (silent and self.counts_abstained):
             return mean
         counts, undefined = dict(mean.counts) if averages or self._averaged else {}, dict(mean.undefined)
-        scores = [self.evaluator.scores(each) for each in observations]
-        for name in dict.fromkeys(name for each in scores for name in each):
-            known = [value for each in scores if (value := each.get(name)) is not None]
-            abstained = [each.undefined[name] for each in observations if name in each.abstained]
+        scores = [self.evaluator.scores(observation) for observation in observations]
+        for name in dict.fromkeys(name for score in scores for name in score):
+            known = [value for score in scores if (value := score.get(name)) is not None]
+            abstained = [observation.undefined[name] for observation in observations if name in observation.abstained]
             if name in mean.errored or not known:
                 continue
             worst = self._metric(name).worst
@@ -221,7 +221,7 @@ class Reduced(WrappedEvaluator):
 
     def tables(self) -> "Sequence[ReportTable]":
         """Return those of the evaluator that measures; counts are kept only where repeats are averaged."""
-        return [each for each in self.evaluator.tables() if self.repeats.reduce == "mean" or not each.has_counts]
+        return [table for table in self.evaluator.tables() if self.repeats.reduce == "mean" or not table.has_counts]
 
     @cached_property
     def _averaged(self) -> frozenset[str]:
@@ -404,7 +404,7 @@ class Reliability(RecordedCounts):
 
     def reduce(self, observations: Sequence[Observation]) -> Observation:
         """Return the observation of a case from those of its runs, made by `passing`."""
-        n, successes = len(observations), sum(each.counts[_PASSED] == 1 for each in observations)
+        n, successes = len(observations), sum(observation.counts[_PASSED] == 1 for observation in observations)
         counts = {f"pass{mark}{k}": _ESTIMATES[mark](n, successes, k) for mark, k in self._named}
         return Observation({**counts, "n": 1})
 
@@ -446,8 +446,8 @@ def repeat_summary(passed: Sequence[bool | None], scores: Sequence[Mapping[str, 
 def spread_of(scores: Sequence[Mapping[str, float | None]]) -> dict[str, Any]:
     """Return, per metric, the scores of all repeats and their smallest, largest and standard deviation."""
     spread: dict[str, Any] = {}
-    for name in dict.fromkeys(name for each in scores for name in each):
-        values = [each.get(name) for each in scores]
+    for name in dict.fromkeys(name for score in scores for name in score):
+        values = [score.get(name) for score in scores]
         known = [value for value in values if value is not None]
         if not known:
             continue

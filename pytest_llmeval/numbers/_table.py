@@ -110,7 +110,7 @@ class Table:
         ran = np.array([record.ran for record in records], dtype=bool)
         self.missing = ~ran
         self.errored = {
-            label: ran & np.array([each is None for each in observations], dtype=bool)
+            label: ran & np.array([observation is None for observation in observations], dtype=bool)
             for label, observations in seen.items()
         }
         self.scores = PackedColumns(len(records))
@@ -124,7 +124,7 @@ class Table:
         self.owned = {name: owned for name in self.scores if (owned := self.index.find(name)) is not None}
         self.owner = {name: owned.label for name, owned in self.owned.items()}
         self.absent = {
-            label: np.array([_is_absent(each) for each in observations], dtype=bool)
+            label: np.array([_is_absent(observation) for observation in observations], dtype=bool)
             for label, observations in seen.items()
         }
         self.failed = {name: self.errored[label] for name, label in self.owner.items()}
@@ -147,7 +147,7 @@ class Table:
             owned = self.index.find(self.index.full_name(label, name))
             if owned is None:
                 continue
-            silent = [_is_absent(each, name) for each in observations]
+            silent = [_is_absent(observation, name) for observation in observations]
             scores = np.where(silent, np.nan, values.get(name, np.nan))
             share = counts[FALLEN + name]
             pooled = None if owned.metric.averaged else self.evaluators[label]
@@ -255,7 +255,9 @@ class Table:
         if key not in self._digests:
             observations = (_observation_of(record, label) for record in self.records)
             texts = {
-                json.dumps(each.details[detail]) for each in observations if each is not None and detail in each.details
+                json.dumps(observation.details[detail])
+                for observation in observations
+                if observation is not None and detail in observation.details
             }
             self._digests[key] = sha256("\n".join(sorted(texts)).encode()).hexdigest()[:8] if texts else "none"
         return f"{detail}:{self._digests[key]}"

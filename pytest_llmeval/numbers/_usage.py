@@ -247,7 +247,7 @@ def usage_report(records: Sequence[CaseRecord], cascades: Mapping[str, CascadeUs
     calls = [call for record in records for call in record.calls]
     target = [seconds for record in records for seconds in record.target_seconds]
     usages = [each for record in records for each in record.target_usage]
-    if not calls and not target and all(each.says_nothing for each in usages):
+    if not calls and not target and all(usage.says_nothing for usage in usages):
         return None
     names = sorted({call.judge for call in calls if call.judge})
     judges = JudgeUsage.from_calls(calls)
@@ -374,8 +374,8 @@ def money_of(records: Sequence[CaseRecord], cascades: Mapping[str, CascadeUse], 
     calls_by_id = {call.id: call for call in calls}
     fresh_ids = {call.id for call in fresh}
     stored = [call.cost_usd for name, call in calls_by_id.items() if name not in fresh_ids]
-    recorded = [each.cost_usd for each in usages if each.origin == "recorded"]
-    left = sum(each.not_asked for each in cascades.values())
+    recorded = [usage.cost_usd for usage in usages if usage.origin == "recorded"]
+    left = sum(cascade.not_asked for cascade in cascades.values())
     price = _price([call for call in calls_by_id.values() if call.judge == large_judge]) if left else 0.0
     spent = SpentMoney(
         judges=_known_sum([call.cost_usd for call in fresh if not call.user]),
@@ -387,11 +387,11 @@ def money_of(records: Sequence[CaseRecord], cascades: Mapping[str, CascadeUse], 
 
 def total_money(parts: Iterable[Money | None]) -> Money | None:
     """Add up the money of suites; ``None`` if nothing was asked in any."""
-    known = [each for each in parts if each is not None]
+    known = [part for part in parts if part is not None]
     if not known:
         return None
-    spent = zip(*(structs.astuple(each.spent) for each in known), strict=True)
-    saved = zip(*(structs.astuple(each.saved) for each in known), strict=True)
+    spent = zip(*(structs.astuple(money.spent) for money in known), strict=True)
+    saved = zip(*(structs.astuple(money.saved) for money in known), strict=True)
     return Money(SpentMoney(*map(_known_sum, spent)), SavedMoney(*map(_known_sum, saved)))
 
 

@@ -178,7 +178,7 @@ class AsyncTests:
             others_steal = WorkerTerms.of_process(self._config).others_steal
             positions = next_of_worker(self._config, only_next=others_steal)
         loaded = self._cases[turn]
-        ahead = islice((items[each] for each in positions), self._runner.window(loaded.suite))
+        ahead = islice((items[position] for position in positions), self._runner.window(loaded.suite))
         is_needed = before_next_look(loaded)
         for each in takewhile(lambda each: self._groups.get(each) == self._groups[turn], ahead):
             if not is_needed(self._cases[each]):

@@ -95,7 +95,7 @@ class CaseItem(pytest.Function):
     def _run_alone(self, fixtures: FromFixtures) -> None:
         __tracebackhide__ = True
         queue = () if self.stash.get(SUSPECT, False) else _from(self.queue, self.position)
-        following = takewhile(before_next_look(self.loaded), (each.loaded for each in queue))
+        following = takewhile(before_next_look(self.loaded), (item.loaded for item in queue))
         execution = self.config.stash[RUNNER].run(self.loaded, fixtures, following, self.early)
         conclude(self, self.loaded, execution)
 
@@ -104,7 +104,7 @@ class CaseItem(pytest.Function):
         runner, suite, key = self.config.stash[RUNNER], self.loaded.suite, self.loaded.key
         every = [structs.replace(self.loaded, case=case) for case in self.bulk if not is_skipped(case)]
         carried = {name: each.record for name, each in choices_of(self).items() if each.record is not None}
-        every = [each for each in every if each.case.id not in carried]
+        every = [case for case in every if case.case.id not in carried]
         executions = [skipped(case) for case in self.bulk if is_skipped(case)]
         executions += [Execution(case, carried[case.id]) for case in self.bulk if case.id in carried]
         runner.activity.done += len(executions)
@@ -268,7 +268,7 @@ class EvalModule(SyntheticModule):
         # Faults may mean that all cases were read wrongly, so nothing is called for any of them.
         ran = () if suite.all_faults and self._makes_calls(variants) else suite.cases
         elsewhere = self._cases_elsewhere()
-        for name in dict.fromkeys(each.id for each in ran):
+        for name in dict.fromkeys(case.id for case in ran):
             for way, own in zip(ways, cases, strict=True):
                 if name not in own:
                     continue

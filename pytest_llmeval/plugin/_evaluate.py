@@ -308,7 +308,7 @@ class AskJudge:
         """Keep what can be recorded; skip the test where a verdict was not to be asked for."""
         verdict = judgement.verdict
         if judgement.entries:
-            entries = [structs.replace(each, case=case) for each in judgement.entries]
+            entries = [structs.replace(entry, case=case) for entry in judgement.entries]
             keep_judgements(self.request.node, self.request.path, entries)
         if isinstance(verdict, BudgetError):
             stop_spent(self.request.session, verdict)

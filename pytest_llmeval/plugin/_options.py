@@ -119,7 +119,7 @@ def refuse_anchor_alone(config: pytest.Config) -> None:
 def _idle(arguments: Iterable[object]) -> list[str]:
     """Return the arguments that have no effect without ``--llmeval``."""
     names = (str(each).partition("=")[0] for each in takewhile(lambda each: each != "--", arguments))
-    return list(dict.fromkeys(each for each in names if each.startswith("--llmeval-") or each == "--snapshot-anchor"))
+    return list(dict.fromkeys(name for name in names if name.startswith("--llmeval-") or name == "--snapshot-anchor"))
 
 
 def refuse_idle_options(config: pytest.Config) -> None:
@@ -165,8 +165,8 @@ def refuse_suite_arguments(config: pytest.Config) -> None:
 
 def with_missing_flag(error: pytest.UsageError, config: pytest.Config) -> pytest.UsageError:
     """Return the error of a run without ``--llmeval``, with what to add if it names ids in files with suites."""
-    files = {Path(each.partition("::")[0]) for each in config.args if ".py::" in each}
-    if is_enabled(config) or not any("llmeval" in each.read_text(errors="replace") for each in files if each.is_file()):
+    files = {Path(argument.partition("::")[0]) for argument in config.args if ".py::" in argument}
+    if is_enabled(config) or not any("llmeval" in file.read_text(errors="replace") for file in files if file.is_file()):
         return error
     return pytest.UsageError(
         *error.args, "cases of suites have ids with --llmeval, or llmeval = true in pytest's configuration"
@@ -177,7 +177,7 @@ def nothing_to_run(config: pytest.Config) -> str:
     """Return what is missing where no suite was found."""
     from pytest_llmeval.suites import no_suite
 
-    places = [*dict.fromkeys(each.partition("::")[0] for each in config.args)]
+    places = [*dict.fromkeys(argument.partition("::")[0] for argument in config.args)]
     return no_suite(", ".join(places), config.getini("llmeval_files"))
 
 
@@ -208,7 +208,7 @@ def report_paths(config: pytest.Config) -> list[Path]:
         paths = [report_path(each, (SHARD_SUFFIX,)) for each in named]
     except ValueError as error:
         raise pytest.UsageError(f"--llmeval-report: {error}") from None
-    return [config.invocation_params.dir / each for each in paths]
+    return [config.invocation_params.dir / path for path in paths]
 
 
 def quiet_for_agents(config: pytest.Config) -> None:

@@ -364,7 +364,7 @@ def note_phase(item: pytest.Item, call: "pytest.CallInfo[None]", report: pytest.
         if UNNEEDED in item.stash:
             setattr(report, CATEGORY, UNNEEDED_CATEGORY)
     elif (part := item.stash.get(RESULT, None)) is not None:
-        outcomes = {each.outcome for each in part.records}
+        outcomes = {record.outcome for record in part.records}
         if "known_failure" in outcomes:
             setattr(report, CATEGORY, KNOWN)
         elif outcomes == {"not_scored"}:
@@ -383,7 +383,7 @@ def hand_over(item: pytest.Item, report: pytest.TestReport, *, encoded: bool) ->
     if part is not None:
         part = structs.replace(_chosen(item, part), attempts=item.stash.get(_ATTEMPTS, 1))
         if UNNEEDED in item.stash:
-            records = [CaseRecord(each.id, outcome="not_run", reason=NOT_NEEDED) for each in part.records]
+            records = [CaseRecord(record.id, outcome="not_run", reason=NOT_NEEDED) for record in part.records]
             part = structs.replace(part, records=records)
         setattr(report, _ATTRIBUTE, encode(part).decode() if encoded else part)
     judged = item.stash.get(JUDGED, None)
@@ -399,10 +399,10 @@ def _chosen(item: pytest.Item, part: SuitePart) -> SuitePart:
     if not choices:
         return part
     records = [
-        structs.replace(each, selection=choices[each.id].selection)
-        if each.id in choices and not each.selection
-        else each
-        for each in part.records
+        structs.replace(record, selection=choices[record.id].selection)
+        if record.id in choices and not record.selection
+        else record
+        for record in part.records
     ]
     return structs.replace(part, records=records)
 
@@ -421,8 +421,8 @@ def carried_records(item: pytest.Item) -> list[CaseRecord] | None:
         return None
     loaded = case_of(item)
     cases = [] if loaded is None else getattr(item, "bulk", ()) or (loaded.case,)
-    records = [choices[each.id].record for each in cases if each.id in choices]
-    carried = [each for each in records if each is not None]
+    records = [choices[case.id].record for case in cases if case.id in choices]
+    carried = [record for record in records if record is not None]
     return carried if carried and len(carried) == len(cases) else None
 
 
@@ -437,7 +437,7 @@ def carry(item: pytest.Item, records: Sequence[CaseRecord], *, encoded: bool) ->
     loaded = case_of(item)
     assert loaded is not None
     part = SuitePart(loaded.key, loaded.suite.total, records)
-    failed = [f"{each.id}: {each.reason}" for each in records if each.outcome == "failed"]
+    failed = [f"{record.id}: {record.reason}" for record in records if record.outcome == "failed"]
     for when in ("setup", "call", "teardown"):
         is_bad = bool(failed) and when == "call"
         text = printable("\n".join(failed), lines=True) if is_bad else None

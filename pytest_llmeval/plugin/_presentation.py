@@ -184,11 +184,11 @@ def _shared(labels: Mapping[tuple[SuiteKey, str], Mapping[str, str]], ids: Seque
     label, value = explaining_label(labels, set(ids))
     if not label:
         return ""
-    return f", {sum(labels[each].get(label) == value for each in ids)} of {len(ids)} with {label}={value}"
+    return f", {sum(labels[id_].get(label) == value for id_ in ids)} of {len(ids)} with {label}={value}"
 
 
 def _names(reports: Sequence[Any]) -> str:
-    return listed((each.nodeid.rpartition("::")[2] for each in reports), _LISTED, ", ...")
+    return listed((report.nodeid.rpartition("::")[2] for report in reports), _LISTED, ", ...")
 
 
 def _counted(reports: Sequence[Any], shared: str, option: str) -> Any:
@@ -309,7 +309,7 @@ def category_of(report: pytest.CollectReport | pytest.TestReport) -> str:
 
 def _categories(verdicts: Sequence[VerdictReport]) -> list[str]:
     """Return the category of each verdict: gates and snapshots are counted apart from cases."""
-    kinds = [each.name.partition("[")[0] for each in verdicts]
+    kinds = [verdict.name.partition("[")[0] for verdict in verdicts]
     words = {"passed": "passed", "undecided": "undecided", "not_judged": "not evaluated"}
     keys = [
         (kind, words.get(each.outcome, "")) if kind in _KINDS else ("", "")

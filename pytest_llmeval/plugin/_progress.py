@@ -467,7 +467,7 @@ class CarryHooks:
             answers = [recorded.get(key.display_path, key.variant, case, repeat) for repeat in repeats]
         except PredictionError:
             return False
-        return all(each is not MISSING for each in answers)
+        return all(answer is not MISSING for answer in answers)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
@@ -503,7 +503,7 @@ class StopWatchHooks:
         config = self._run.config
         keeper = Keeper(SnapshotMode.from_config(config), config.getini("llmeval_snapshots"), config.rootpath)
         suites = SessionSuites(self._session)
-        return [each.load()(suites, keeper, self._board.post) for each in extensions_of("watched")]
+        return [extension.load()(suites, keeper, self._board.post) for extension in extensions_of("watched")]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Look at the gates of a suite once the cases of its next block have run."""
@@ -511,8 +511,8 @@ class StopWatchHooks:
             return
         result = self._run.record.items.get(Item(report.location[0], report.nodeid))
         if result is not None:
-            for each in self._watches:
-                each.take(self._run.record, result.part.key, [record.id for record in result.part.records])
+            for watcher in self._watches:
+                watcher.take(self._run.record, result.part.key, [record.id for record in result.part.records])
 
     def pytest_unconfigure(self) -> None:
         """Remove what was posted."""

@@ -119,7 +119,9 @@ def next_of_worker(config: pytest.Config, *, only_next: bool) -> Sequence[int]:
         config: Of the worker.
         only_next: Whether others may take those that are still to come.
     """
-    interactor = next((each for each in config.pluginmanager.get_plugins() if hasattr(each, "nextitem_index")), None)
+    interactor = next(
+        (plugin for plugin in config.pluginmanager.get_plugins() if hasattr(plugin, "nextitem_index")), None
+    )
     if interactor is None or not isinstance(interactor.nextitem_index, int):
         return ()
     with interactor.torun.lock() as waiting:
@@ -176,7 +178,7 @@ def know_passing(categories: Iterable[str]) -> None:
     from _pytest import terminal
 
     known = terminal.KNOWN_TYPES
-    new = [each for each in categories if each not in known]
+    new = [category for category in categories if category not in known]
     place = known.index("passed") + 1
     vars(terminal)["KNOWN_TYPES"] = (*known[:place], *new, *known[place:])
     terminal._color_for_type.update(dict.fromkeys(new, "green"))  # noqa: SLF001

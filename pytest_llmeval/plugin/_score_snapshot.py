@@ -96,10 +96,10 @@ class ScoreSnapshot:
             for name, value in values.items()
             if name in approved or not self._mode.new_only
         ]
-        wrong = [each for each in verdicts if each.outcome == "failed"]
-        scored.failed += [each.metric for each in wrong]
+        wrong = [verdict for verdict in verdicts if verdict.outcome == "failed"]
+        scored.failed += [verdict.metric for verdict in wrong]
         if wrong:
-            lines = [f"{each.metric} {each.reason}" for each in wrong]
+            lines = [f"{verdict.metric} {verdict.reason}" for verdict in wrong]
             command = self._mode.command(self._item.nodeid, suites=False)
             lines.append(f"approved scores are in {self._display_path}; to approve these: {command}")
             raise pytest.fail.Exception("\n".join(lines), pytrace=False)
@@ -236,10 +236,10 @@ def _pending_tests(path: Path, tests: list[_AssertedScores], mode: SnapshotMode,
     old = read_if_there(path, path.name, TestScores)
     known = dict(old.tests) if old is not None else {}
     gone = _gone(known, path, tests, mode)
-    ran = {each.test for each in tests if each.passed} | gone
+    ran = {test.test for test in tests if test.passed} | gone
     before = texts_of(TestScores(tests[0].module, {test: known[test] for test in sorted(ran & known.keys())}))
-    after = texts_of(TestScores(tests[0].module, {each.test: each.values for each in tests}))
-    failed = {f"{each.test}: {name}" for each in tests for name in each.failed}
+    after = texts_of(TestScores(tests[0].module, {test.test: test.values for test in tests}))
+    failed = {f"{test.test}: {name}" for test in tests for name in test.failed}
     pending = PendingFile(
         path, {**before, **_common_texts(texts_of(old), after)}, after, frozenset(after.keys() - failed)
     )

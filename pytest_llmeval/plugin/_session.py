@@ -164,7 +164,7 @@ def origin_of(session: pytest.Session, loader: SuiteLoader, finished: Reported, 
 
     config, shard = session.config, shard_of_run(session.config)
     root = config.rootpath
-    suites = {each.suite.path for each in finished.judged.suites}
+    suites = {suite.suite.path for suite in finished.judged.suites}
     nodeids = sorted(ids)
     return Origin(
         shard=str(shard or ""),
@@ -176,12 +176,12 @@ def origin_of(session: pytest.Session, loader: SuiteLoader, finished: Reported, 
         items=sum(ids.values()),
         imports=_import_folders(root),
         suites=[
-            print_suite(loader.load(each, session), root, plugins_of(loader.hooks[each], root), shard)
-            for each in sorted(suites)
+            print_suite(loader.load(suite, session), root, plugins_of(loader.hooks[suite], root), shard)
+            for suite in sorted(suites)
         ],
         variants=[
-            SuiteVariant(each.key._replace(path=display_path(Path(each.key.path), root)), each.collected.judges)
-            for each in finished.judged.suites
+            SuiteVariant(suite.key._replace(path=display_path(Path(suite.key.path), root)), suite.collected.judges)
+            for suite in finished.judged.suites
         ],
     )
 
@@ -189,8 +189,8 @@ def origin_of(session: pytest.Session, loader: SuiteLoader, finished: Reported, 
 def _import_folders(root: Path) -> list[str]:
     """Return the folders of the project on Python's path, for the shard file: a merge imports from the same."""
     folders = (Path(each) for each in sys.path if each)
-    own = [each for each in folders if each.is_relative_to(root) and not each.is_relative_to(sys.prefix)]
-    return list(dict.fromkeys(display_path(each, root) for each in own))
+    own = [folder for folder in folders if folder.is_relative_to(root) and not folder.is_relative_to(sys.prefix)]
+    return list(dict.fromkeys(display_path(path, root) for path in own))
 
 
 def _result_options(config: pytest.Config) -> "ResultOptions":
@@ -329,7 +329,7 @@ class Run(Struct):
         self.notes += self.finished.notes
         if self.record.broken and (line := self.runner.calls_line()):
             self.notes.append(line)
-        emit(session, [verdict_report(*each) for each in self.finished.verdicts])
+        emit(session, [verdict_report(*verdict) for verdict in self.finished.verdicts])
         rerun_last_failed(self.config, self._suspects())
 
     def _suspects(self) -> Iterator[str]:
@@ -341,7 +341,7 @@ class Run(Struct):
         if not fallen and not whole:
             return
         items = {item.nodeid: result.part for item, result in self.record.items.items()}
-        whole -= {part.key for part in items.values() if any(each.outcome != "passed" for each in part.records)}
+        whole -= {part.key for part in items.values() if any(record.outcome != "passed" for record in part.records)}
         for nodeid, part in items.items():
             if part.key in whole or any((part.key, record.id) in fallen for record in part.records):
                 yield nodeid
@@ -387,8 +387,8 @@ class Run(Struct):
         self.notes += notes
         if style := self.config.option.llmeval_otel:
             suites, texts = SessionSuites(session), self.config.option.llmeval_texts == "all"
-            for each in extensions_of("sent"):
-                self.notes.append(each.load()(self.finished.report, suites, style=style, texts=texts))
+            for extension in extensions_of("sent"):
+                self.notes.append(extension.load()(self.finished.report, suites, style=style, texts=texts))
         for path in shards:
             if fault := self._keep(session, path):
                 missing.append(fault)

@@ -84,7 +84,7 @@ def transcript_lines(messages: Any, findings: Sequence[str] = (), most: int = 16
         findings: What is wrong. The calls that it is about are marked, or else the turns that it begins with.
         most: Maximum number of characters of a line.
     """
-    if not isinstance(messages, list) or not all(isinstance(each, Mapping) for each in messages):
+    if not isinstance(messages, list) or not all(isinstance(message, Mapping) for message in messages):
         return
     starts = [place for place, each in enumerate(messages) if each.get("role") == "user"]
     turns = [messages[start:end] for start, end in pairwise([*starts, len(messages)])]
@@ -121,7 +121,7 @@ def call_lines(calls: Any, findings: Sequence[str], most: int = 160) -> Iterator
         findings: What is wrong.
         most: Maximum number of characters of a line.
     """
-    if not isinstance(calls, list) or not calls or not all(isinstance(each, Mapping) for each in calls):
+    if not isinstance(calls, list) or not calls or not all(isinstance(call, Mapping) for call in calls):
         return
     own_findings = [finding for _, finding in _in_turns(findings)]
     numbered: list[tuple[str, _TraceLine]] = []
@@ -209,7 +209,11 @@ def _call(call: Any) -> _TraceLine:
     text = call_text(name, arguments) if isinstance(arguments, Mapping | None) else f"{name}({as_line(arguments)})"
     result = next((call[name] for name in ("error", "result", "output") if call.get(name) is not None), None)
     suffix = "" if result is None else f" -> {_printed(result)}"
-    texts = [each for each in arguments.values() if isinstance(each, str)] if isinstance(arguments, Mapping) else []
+    texts = (
+        [argument for argument in arguments.values() if isinstance(argument, str)]
+        if isinstance(arguments, Mapping)
+        else []
+    )
     return _TraceLine(
         f"call {printable(text)}{suffix}", text, name, frozenset((name, *(texts if len(texts) == 1 else ())))
     )
@@ -368,7 +372,7 @@ def _wrapped(indent: str, text: str, width: int) -> str:
 def _nearest(expected: Any, prediction: Any) -> str | None:
     """Return the reference most similar to the prediction; ``None`` if none is similar, or these are no texts."""
     references = [expected] if isinstance(expected, str) else expected if isinstance(expected, list) else []
-    texts = [each for each in references if isinstance(each, str)]
+    texts = [reference for reference in references if isinstance(reference, str)]
     if not texts or not isinstance(prediction, str) or max(map(len, (*texts, prediction))) > _COMPARED:
         return None
     likeness = {
@@ -460,14 +464,14 @@ def cause_of(suites: Sequence[SuiteReport], failing: Sequence[SuiteCase]) -> Fai
     """
     from pytest_llmeval.numbers import explaining_label
 
-    totals = {each.total for each in suites}
-    alike = len(totals) == 1 and len({(each.path, each.base_name) for each in suites}) == 1
+    totals = {suite.total for suite in suites}
+    alike = len(totals) == 1 and len({(suite.path, suite.base_name) for suite in suites}) == 1
     systems = len(suites) if alike else 1
-    labels = {(suite.path, suite.suite, each.id): each.labels for suite in suites for each in suite.cases}
+    labels = {(suite.path, suite.suite, case.id): case.labels for suite in suites for case in suite.cases}
     chosen = list(dict.fromkeys((suite.path, suite.suite, each.id) for suite, each in failing))
     label, value = explaining_label(labels, chosen)
     shared = sum(labels[each].get(label) == value for each in chosen) if label else 0
-    size = min(sum(each.total for each in suites) // systems, MOST)
+    size = min(sum(suite.total for suite in suites) // systems, MOST)
     return FailureCause(len(chosen), size, systems, shared, f"{label}={value}" if label else "")
 
 
@@ -491,4 +495,4 @@ def failure_key(case: CaseReport) -> str:
     if not (case.answers or case.findings or case.reason):
         return repr(case.id)
     question = "" if case.input is None else said_text(case.input)
-    return repr((question, [said_text(each.value) for each in case.answers], case.findings or case.reason))
+    return repr((question, [said_text(answer.value) for answer in case.answers], case.findings or case.reason))

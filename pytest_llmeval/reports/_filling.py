@@ -90,7 +90,7 @@ def _note(table: ReportTable, numbers: "_ResultNumbers") -> str:
     if not isinstance(table, MetricTable):
         return ""
     values = [numbers.result.metrics.get(name) for name in numbers.in_table(table)]
-    above = any(max(each.value or 0.0, each.high or 0.0) > 1 for each in values if each is not None)
+    above = any(max(value.value or 0.0, value.high or 0.0) > 1 for value in values if value is not None)
     return table.above_one if above else ""
 
 

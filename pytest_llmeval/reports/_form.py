@@ -77,7 +77,7 @@ def gated_metrics(gates: Iterable[str]) -> list[str]:
     >>> gated_metrics(["f1 >= 0.8", "drop(mean(f1)) <= 0.02", "em >= 0.5 by language"])
     ['f1', 'em']
     """
-    subjects = (_SUBJECT.fullmatch(_COMPARED.split(each, maxsplit=1)[0]) for each in gates)
+    subjects = (_SUBJECT.fullmatch(_COMPARED.split(gate, maxsplit=1)[0]) for gate in gates)
     return list(dict.fromkeys(subject["metric"] for subject in subjects if subject is not None))
 
 
@@ -506,7 +506,7 @@ class SuiteReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
     @property
     def gated(self) -> list[str]:
         """Metrics that have gates, each once, in the order of the gates."""
-        return [name for name in gated_metrics(each.gate for each in self.gates) if self.find(name) is not None]
+        return [name for name in gated_metrics(gate.gate for gate in self.gates) if self.find(name) is not None]
 
     @property
     def broken_scores(self) -> list[SnapshotVerdict]:
@@ -530,8 +530,8 @@ class SuiteReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
     @property
     def stability(self) -> dict[str, int]:
         """Cases by status of their repeats; empty if every case ran once."""
-        repeats = [each.details.get("repeats") for each in self.cases]
-        statuses = [each.get("status") for each in repeats if isinstance(each, Mapping)]
+        repeats = [case.details.get("repeats") for case in self.cases]
+        statuses = [repeat.get("status") for repeat in repeats if isinstance(repeat, Mapping)]
         return {status: statuses.count(status) for status in STATUSES if status in statuses}
 
     @property
@@ -545,7 +545,7 @@ class SuiteReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     def case(self, name: str) -> CaseReport:
         """Return a case by its id."""
-        return next((each for each in self.cases if each.id == name), NO_CASE)
+        return next((case for case in self.cases if case.id == name), NO_CASE)
 
 
 POWER: Final = 0.8
@@ -768,12 +768,12 @@ class RunReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
             return self.conclusion.verdict
         if self.faults:
             return "failed"
-        return min((each.verdict for each in self.suites), key=get_args(RunVerdict).index, default="incomplete")
+        return min((suite.verdict for suite in self.suites), key=get_args(RunVerdict).index, default="incomplete")
 
     @property
     def money(self) -> Money | None:
         """Cost and savings of all suites; ``None`` without calls."""
-        return total_money(each.money for each in self.suites)
+        return total_money(suite.money for suite in self.suites)
 
     def approved_cases(self) -> list[dict[str, CaseReport]]:
         """Return the approved cases of each suite by id, as far as the report has them."""

@@ -190,14 +190,14 @@ def verdicts_of(report: RunReport) -> list[dict[str, Any]]:
     """Return the metrics and verdicts of each suite as JSON data, as commands give them to programs."""
     return [
         {
-            "suite": each.base_name,
-            "system": each.variant,
-            "cases": each.total,
-            "metrics": {name: {key: getattr(metric, key) for key in _METRIC} for name, metric in each.metrics.items()},
-            "gates": msgspec.to_builtins(each.gates),
-            "snapshot": msgspec.to_builtins(each.snapshot),
+            "suite": suite.base_name,
+            "system": suite.variant,
+            "cases": suite.total,
+            "metrics": {name: {key: getattr(metric, key) for key in _METRIC} for name, metric in suite.metrics.items()},
+            "gates": msgspec.to_builtins(suite.gates),
+            "snapshot": msgspec.to_builtins(suite.snapshot),
         }
-        for each in report.suites
+        for suite in report.suites
     ]
 
 
@@ -211,11 +211,11 @@ def _error_analysis(suite: SuiteReport) -> dict[str, Any]:
     errored = [{"id": case.id, "reason": case.reason} for case in suite.cases if case.outcome == "errored"]
     buckets = [
         {
-            **published(each),
-            "count": len(each.cases),
-            "cases": [_error_of_case(by_id[name], each) for name in each.cases],
+            **published(bucket),
+            "count": len(bucket.cases),
+            "cases": [_error_of_case(by_id[name], bucket) for name in bucket.cases],
         }
-        for each in suite.buckets
+        for bucket in suite.buckets
     ]
     return {"suite": suite.suite, "path": suite.path, "buckets": buckets, "errored": errored}
 
@@ -280,11 +280,11 @@ def _checked(kind: Any) -> Any:
         return reduce(lambda part, meta: Annotated[part, _json_limits(meta)], bounds, _checked(parts[0]))
     if origin in (Union, UnionType):
         # Of a number that is neither whole nor a float, the message says that a number is expected.
-        kinds = sorted((each for each in parts if each is not UnsetType), key=_is_whole)
+        kinds = sorted((part for part in parts if part is not UnsetType), key=_is_whole)
         return reduce(or_, map(_checked, kinds))
     if origin in (Mapping, Sequence, tuple):
         shape: Any = {Mapping: dict, Sequence: list, tuple: tuple}[origin]
-        return shape[tuple(_checked(each) for each in parts)]
+        return shape[tuple(_checked(part) for part in parts)]
     return kind
 
 
@@ -325,7 +325,7 @@ def _contradictions(suite: SuiteReport, document: Document, place: tuple[str | i
 def completed(report: RunReport) -> RunReport:
     """Return a report with what follows from its other fields: counts, pass rates, and which texts it has."""
     texts = any(_has_texts(case) for suite in report.suites for case in suite.cases)
-    suites = [_suite(each, texts=texts) for each in report.suites]
+    suites = [_suite(suite, texts=texts) for suite in report.suites]
     return structs.replace(report, suites=suites)
 
 
@@ -341,14 +341,14 @@ def _suite(suite: SuiteReport, *, texts: bool) -> SuiteReport:
         texts: Whether the report has the texts of any case; then it has those of all failing ones.
     """
     label = suite.clusters.label if suite.clusters else None
-    every = any(_has_texts(each) and each.outcome not in FAILING for each in suite.cases)
+    every = any(_has_texts(case) and case.outcome not in FAILING for case in suite.cases)
     cases = [
         structs.replace(
-            each,
-            labels={**each.labels, label: each.cluster} if label and each.cluster is not None else each.labels,
-            has_texts=_has_texts(each) or every or (texts and each.outcome in FAILING),
+            case,
+            labels={**case.labels, label: case.cluster} if label and case.cluster is not None else case.labels,
+            has_texts=_has_texts(case) or every or (texts and case.outcome in FAILING),
         )
-        for each in suite.cases
+        for case in suite.cases
     ]
     counts = {**counts_of(cases, max(suite.counts.get("total", 0), len(cases)), suite.stop), **suite.counts}
     rates = pass_rates(structs.replace(suite, cases=cases))
@@ -371,13 +371,13 @@ def pass_rates(suite: SuiteReport) -> Result:
     """Return pass rates of a suite and its groups by the formula of a run: a report leaves them to its readers."""
     records = [
         CaseRecord(
-            each.id,
-            each.labels,
-            each.outcome,
-            errors={"": ""} if each.ran else {},  # counts as tried
-            reason=each.reason,
+            case.id,
+            case.labels,
+            case.outcome,
+            errors={"": ""} if case.ran else {},  # counts as tried
+            reason=case.reason,
         )
-        for each in suite.cases
+        for case in suite.cases
     ]
     label = suite.clusters.label if suite.clusters else None
     faulty = max(0, suite.counts.get("total", 0) - len(records))

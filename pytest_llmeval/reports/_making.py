@@ -76,7 +76,7 @@ def _filled(form: type[_T], *sources: object, **more: Any) -> _T:
     """
     kinds = (form, *map(type, sources))
     if kinds not in _SOURCES:  # the same for every case
-        holders = [{name for name in form.__struct_fields__ if hasattr(each, name)} for each in sources]
+        holders = [{name for name in form.__struct_fields__ if hasattr(source, name)} for source in sources]
         place_of = {name: place for place in reversed(range(len(sources))) for name in holders[place]}
         _SOURCES[kinds] = {name: place_of[name] for name in form.__struct_fields__ if name in place_of}
     fields = {name: getattr(sources[place], name) for name, place in _SOURCES[kinds].items() if name not in more}
@@ -152,7 +152,7 @@ def case_reports(
         files: Case id to data file, for cases outside the suite file.
         contents: Case id to the fingerprint of what the case is.
     """
-    by_id = {each.id: each for each in cases}
+    by_id = {case.id: case for case in cases}
     label = result.clusters.label if result.clusters else ""
     return [
         structs.replace(
@@ -189,7 +189,7 @@ def _case(
         input=case.input if shows_question else None,
         expected=case.expected if shows_question else None,
         **answer_fields(record.answers),
-        judgings=[JudgingReport(**each._asdict()) for each in record.judgings],
+        judgings=[JudgingReport(**judging._asdict()) for judging in record.judgings],
         has_texts=True,
     )
     if texts == "all" or record.outcome in FAILING:
@@ -199,7 +199,7 @@ def _case(
 
 def affected_report(records: Iterable[CaseRecord]) -> AffectedReport | None:
     """Return which cases ran because of a change; ``None`` if no case was chosen so."""
-    chosen = [each.selection for each in records if each.selection is not None]
+    chosen = [record.selection for record in records if record.selection is not None]
     if not chosen:
         return None
     carried = [each for each in chosen if each.carried]
@@ -210,16 +210,16 @@ def affected_report(records: Iterable[CaseRecord]) -> AffectedReport | None:
         len(chosen) - len(carried),
         len(carried),
         dict(sorted(causes.items(), key=lambda each: (-each[1], each[0]))),
-        None if None in costs else math.fsum(each for each in costs if each is not None),
+        None if None in costs else math.fsum(cost for cost in costs if cost is not None),
     )
 
 
 def answer_fields(answers: Sequence[AnswerShown]) -> dict[str, Any]:
     """Return the fields of a `CaseReport` that hold its answers."""
-    several = len(answers) > 1 or any(each.times > 1 for each in answers)
+    several = len(answers) > 1 or any(answer.times > 1 for answer in answers)
     return {
         "prediction": answers[0].value if answers else UNSET,
-        "several": [AnswerReport(*each) for each in answers] if several else (),
+        "several": [AnswerReport(*answer) for answer in answers] if several else (),
     }
 
 
@@ -237,8 +237,8 @@ def fill_buckets(metrics: MetricIndex, result: Result) -> list[tuple[BucketRepor
     filled = []
     for label, evaluator in metrics.evaluators.items():
         own = evaluator.error_buckets()
-        for each in own or _imperfect(metrics, label):
-            named = structs.replace(each, metric=metrics.full_name(label, each.metric))
+        for bucket in own or _imperfect(metrics, label):
+            named = structs.replace(bucket, metric=metrics.full_name(label, bucket.metric))
             cases = [
                 record.id
                 for record, score in zip(result.records, _scores_of(result, named.metric), strict=True)
@@ -336,7 +336,7 @@ def join_tables(systems: Mapping[str, Sequence[FilledTable]]) -> list[FilledTabl
             continue
         columns = {name: _column(table, tables) for name, tables in systems.items()}
         names = [tuple(row[: table.names]) for row in table.rows]
-        rows = [(*each, *(column.get(each) for column in columns.values())) for each in names]
+        rows = [(*name, *(column.get(name) for column in columns.values())) for name in names]
         joined.append(structs.replace(table, headers=(*table.headers[: table.names], *columns), rows=rows))
     return joined
 
@@ -404,7 +404,7 @@ def counts_of(cases: Iterable[CaseReport], total: int, stop: StopReport | None =
         stop: What was left out because all gates were decided.
     """
     seen: Counter[str] = Counter(case.outcome for case in cases)
-    outcomes = (each for each in OUTCOMES if seen[each] or each not in _RARE)
+    outcomes = (outcome for outcome in OUTCOMES if seen[outcome] or outcome not in _RARE)
     counts = {"total": total, **{outcome: seen[outcome] for outcome in outcomes}}
     counts["not_run"] += total - seen.total()
     if stop is not None:

@@ -146,7 +146,7 @@ def _verdict(report: RunReport) -> list[str]:
 
 def _urgency(suite: SuiteReport) -> int:
     """Return 0 for a suite with a failure, 1 for one that changed, 2 for the others."""
-    changed = any(each.kind != "unchanged" for each in suite.snapshot)
+    changed = any(verdict.kind != "unchanged" for verdict in suite.snapshot)
     return 0 if suite.failed else 1 if changed else 2
 
 
@@ -165,10 +165,10 @@ def _mutants(survival: Survival) -> list[str]:
     """Return the survival of mutants by kind, folded, with the findings."""
     rate = "" if survival.rate is None else f", {survival.rate:.0%} survive"
     rows = [
-        (text(each.name), text(each.why), str(each.mutants), str(each.survived), str(each.undecided))
-        for each in survival.kinds
+        (text(kind.name), text(kind.why), str(kind.mutants), str(kind.survived), str(kind.undecided))
+        for kind in survival.kinds
     ]
-    faults = [f"- {text(each)}" for each in survival.weaknesses(SHOWN_FROM)]
+    faults = [f"- {text(weakness)}" for weakness in survival.weaknesses(SHOWN_FROM)]
     table = _table(rows[:MOST_ROWS], ("mutant", "why it is wrong", "made", "survive", "undecided"))
     return _folded(f"Mutants of {survival.suite}", f" {survival.mutants}{rate}", [table, "", *faults, ""])
 
@@ -209,17 +209,19 @@ def _suite(suite: SuiteReport) -> list[str]:
     if gates:
         rows = [(VERDICTS[gate.outcome], text(gate.gate), text(gate_reason(suite, gate))) for gate in gates]
         lines += ["### Gates", "", _table(rows, ("verdict", "gate", "reason")), ""]
-    moved = (each for each in suite.snapshot if each.kind != "unchanged" and each.outcome != "failed")
+    moved = (verdict for verdict in suite.snapshot if verdict.kind != "unchanged" and verdict.outcome != "failed")
     changed = [*suite.broken_scores, *moved]
     if changed:
-        changes = [(VERDICTS[each.outcome], text(each.metric), text(fall_reason(suite, each))) for each in changed]
+        changes = [
+            (VERDICTS[verdict.outcome], text(verdict.metric), text(fall_reason(suite, verdict))) for verdict in changed
+        ]
         lines += ["### Snapshot", "", _table(changes, ("verdict", "metric", "reason")), ""]
     lines += _failing(suite) + _notes(suite)
-    for each in suite.tables:
-        lines += _drawn(each.as_text())
-        lines += _more(each.left_out)
-        if each.note:
-            lines += [text(each.note), ""]
+    for table in suite.tables:
+        lines += _drawn(table.as_text())
+        lines += _more(table.left_out)
+        if table.note:
+            lines += [text(table.note), ""]
     if not suite.failed:
         return lines + _details(suite)
     return lines + _folded(suite.suite, ": metrics, groups, kinds of errors, worst cases", _details(suite))
@@ -253,10 +255,10 @@ def _notes(suite: SuiteReport) -> list[str]:
         rows = [
             (name, value) for name, value in (("input", case.input), ("expected", case.expected)) if value is not None
         ]
-        for each in case.answers:
-            passed = "" if each.passed is None else f", {each.passed} passed"
-            times = f", {counted(each.times, 'time')}{passed}" if case.several else ""
-            rows.append((f"prediction{times}", each.value))
+        for answer in case.answers:
+            passed = "" if answer.passed is None else f", {answer.passed} passed"
+            times = f", {counted(answer.times, 'time')}{passed}" if case.several else ""
+            rows.append((f"prediction{times}", answer.value))
         lines += [f"#### {text(case.id)}", "", f"- at {text(case.place(suite.path))}"]
         lines += [f"- {name}: {text(as_line(value))}" for name, value in rows]
         repeats = case.details.get("repeats", {})
@@ -272,8 +274,8 @@ def _worst(suite: SuiteReport) -> list[str]:
     if suite.worst is None:
         return []
     rows = [
-        (text(each.id), number(each.score), "; ".join(map(text, suite.case(each.id).findings[:MOST_LINES])))
-        for each in suite.worst.cases
+        (text(case.id), number(case.score), "; ".join(map(text, suite.case(case.id).findings[:MOST_LINES])))
+        for case in suite.worst.cases
     ]
     metric = text(suite.worst.metric)
     return ["### Worst cases", "", _table(rows, ("case", metric, "what is wrong")), ""]
@@ -282,12 +284,12 @@ def _worst(suite: SuiteReport) -> list[str]:
 def _error_analysis(suite: SuiteReport) -> list[str]:
     """Return a table of the buckets that hold a case."""
     rows = []
-    for each in suite.error_buckets:
-        if each.cases:
-            ids = ", ".join(each.cases[:MOST_ROWS])
-            more = f", and {len(each.cases) - MOST_ROWS} more" if len(each.cases) > MOST_ROWS else ""
-            condition = f"{each.metric} {each.limit}"
-            rows.append((text(each.name), text(condition), str(len(each.cases)), text(ids) + more))
+    for bucket in suite.error_buckets:
+        if bucket.cases:
+            ids = ", ".join(bucket.cases[:MOST_ROWS])
+            more = f", and {len(bucket.cases) - MOST_ROWS} more" if len(bucket.cases) > MOST_ROWS else ""
+            condition = f"{bucket.metric} {bucket.limit}"
+            rows.append((text(bucket.name), text(condition), str(len(bucket.cases)), text(ids) + more))
     return ["### Error analysis", "", _table(rows, ("errors", "where", "cases", "which")), ""] if rows else []
 
 

@@ -38,11 +38,11 @@ def _survival_lines(survival: Survival, limit: float) -> Iterator[str]:
         yield from ("", title, *map(str.rstrip, table.splitlines()))
     if survival.gates:
         yield ""
-    yield from (f"gate {each.gate}: {_gate_notice(each)}" for each in survival.gates)
+    yield from (f"gate {gate.gate}: {_gate_notice(gate)}" for gate in survival.gates)
     yield ""
     faults = list(survival.weaknesses(limit))
     if faults:
-        yield from (f"- {each}" for each in faults)
+        yield from (f"- {fault}" for fault in faults)
     elif survival.rate is None:
         yield "so nothing is known of what the suite would notice"
     else:

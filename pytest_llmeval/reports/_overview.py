@@ -87,7 +87,7 @@ def overview(suites: Sequence[SuiteReport], width: int) -> Iterator[Line]:
         width: Columns of the terminal; metrics that do not fit are left out.
     """
     rows = rows_of(suites)
-    confidences = {each.interval_name for each in suites}
+    confidences = {suite.interval_name for suite in suites}
     between = confidences.pop() if len(confidences) == 1 else "interval"
     widths = [max(map(width_of, column)) for column in zip(_HEADERS, *(row.cells for row in rows), strict=True)]
     yield Line(f"{_start(_HEADERS, widths)}  metrics of gates, {between}", "bold")
@@ -112,12 +112,14 @@ def rows_of(suites: Sequence[SuiteReport]) -> list[OverviewRow]:
 
 def _rows(variants: Sequence[SuiteReport]) -> Iterator[OverviewRow]:
     # Whether cases passed is in their column.
-    judged = sorted(dict.fromkeys(name for each in variants for name in each.gated), key=lambda name: name == PASS_RATE)
+    judged = sorted(
+        dict.fromkeys(name for variant in variants for name in variant.gated), key=lambda name: name == PASS_RATE
+    )
     for place, suite in enumerate(variants):
         name = printable(f"  [{suite.variant}]" if place else suite.suite)
         passed = suite.counts.get("passed", 0) + suite.counts.get("scored", 0)
         cases = str(passed) if passed == suite.total else f"{passed}/{suite.total}"
-        holding = sum(each.outcome == "passed" for each in suite.gates)
+        holding = sum(gate.outcome == "passed" for gate in suite.gates)
         gates = str(holding or "-") if holding == len(suite.gates) else f"{holding}/{len(suite.gates)}"
         yield OverviewRow(suite, (name, cases, gates), judged or list(suite.metrics)[:1])
 
@@ -128,11 +130,11 @@ def brief(row: OverviewRow, room: int) -> str:
     Where there is no room for all, intervals lose decimals, or are left out: a value says more than another's interval.
     """
     values = {name: row.suite.find(name) for name in row.metrics}
-    changes = "".join(f"{each}; " for each in _changes(row.suite, room))
+    changes = "".join(f"{change}; " for change in _changes(row.suite, room))
     room = max(0, room - width_of(changes))
     forms = [[f"{printable(name)} {form}" for form in _forms(value)] for name, value in values.items()]
     for level in range(_LEVELS):
-        parts = [each[min(level, len(each) - 1)] for each in forms]
+        parts = [form[min(level, len(form) - 1)] for form in forms]
         texts = [", ".join(parts[:count]) for count in range(len(parts), -1, -1)]
         text = next(each for each in texts if width_of(each) <= room)
         if text == texts[0]:
@@ -254,9 +256,9 @@ def change_lines(suite: SuiteReport) -> Iterator[str]:
 def _changes(suite: SuiteReport, room: int) -> list[str]:
     """Return which scores differ from the approved ones, or how many if the names do not fit."""
     moved: dict[str, list[str]] = {}
-    for each in suite.snapshot:
-        if each.metric != EVERYTHING and (word := _word(each, suite.changes)):
-            moved.setdefault(word, []).append(printable(each.metric))
+    for verdict in suite.snapshot:
+        if verdict.metric != EVERYTHING and (word := _word(verdict, suite.changes)):
+            moved.setdefault(word, []).append(printable(verdict.metric))
     listed = {word: moved[word] for word in _CHANGES if word in moved}
     named = [f"{word}: {', '.join(names)}" for word, names in listed.items()]
     if width_of(", ".join(named)) <= room // 2:
@@ -277,8 +279,8 @@ def _word(verdict: SnapshotVerdict, changes: Changes | None) -> str:
 def _is_doubtful(suite: SuiteReport) -> bool:
     """Return whether something passed but needs attention."""
     doubtful = ("fell_within", "not_comparable", "vanished")
-    return any(each.kind in doubtful for each in suite.snapshot) or any(
-        each.outcome in ("undecided", "not_judged") for each in suite.gates
+    return any(verdict.kind in doubtful for verdict in suite.snapshot) or any(
+        gate.outcome in ("undecided", "not_judged") for gate in suite.gates
     )
 
 
@@ -289,9 +291,9 @@ def warnings(suite: SuiteReport, reasons: Sequence[str] = ()) -> Iterator[Line]:
         suite: The suite.
         reasons: Of the verdict on the run, which are said elsewhere.
     """
-    for each in suite.snapshot:
-        if each.outcome == "not_judged" or each.metric == EVERYTHING:
-            yield Line(printable(f"{suite.suite}: snapshot {each.reason}"), "yellow")
+    for verdict in suite.snapshot:
+        if verdict.outcome == "not_judged" or verdict.metric == EVERYTHING:
+            yield Line(printable(f"{suite.suite}: snapshot {verdict.reason}"), "yellow")
     yield from not_judged(suite, f"{suite.suite}: ")
     past = [text for text in past_limits(suite.gates) if not any(reason in text for reason in reasons)]
     yield from (Line(printable(f"{suite.suite}: {each}"), "yellow") for each in past)
@@ -301,7 +303,7 @@ def warnings(suite: SuiteReport, reasons: Sequence[str] = ()) -> Iterator[Line]:
         text = f"{suite.suite}: {len(undecided)} of {counted(len(suite.gates), 'gate')} {why}"
         yield Line(printable(text), "yellow")
     if count := suite.counts.get("not_scored"):
-        why = next((each.reason for each in suite.cases if each.outcome == "not_scored"), None)
+        why = next((case.reason for case in suite.cases if case.outcome == "not_scored"), None)
         text = f"{suite.suite}: {counted(count, 'case')} not scored{f': {why}' if why else ''}"
         yield Line(printable(text), "yellow")
     if suite.stability.get("flaky"):
@@ -342,7 +344,7 @@ def _scope_lines(suite: SuiteReport) -> Iterator[str]:
 
 def uncalibrated_text(suites: Sequence[SuiteReport]) -> str:
     """Return which judges decide without labels of people, and the command that collects some; empty if none does."""
-    named = [f"{', '.join(each.uncalibrated)} of {each.suite}" for each in suites if each.uncalibrated]
+    named = [f"{', '.join(suite.uncalibrated)} of {suite.suite}" for suite in suites if suite.uncalibrated]
     if not named:
         return ""
     command = "llmeval review REPORT.json --pick 40"
@@ -354,23 +356,23 @@ _CAUSES = 4
 
 def affected_text(suites: Sequence[SuiteReport]) -> str:
     """Return how many cases ran because of a change, what changed, and what was saved; empty in a run of all."""
-    chosen = [each.affected for each in suites if each.affected is not None]
+    chosen = [suite.affected for suite in suites if suite.affected is not None]
     if not chosen:
         return ""
-    ran, carried = sum(each.ran for each in chosen), sum(each.carried for each in chosen)
-    since = f"since {next((each.since for each in chosen if each.carried), chosen[0].since)}"
+    ran, carried = sum(report.ran for report in chosen), sum(report.carried for report in chosen)
+    since = f"since {next((report.since for report in chosen if report.carried), chosen[0].since)}"
     if not ran:
-        gates = Counter(gate.outcome for each in suites for gate in each.gates)
-        gates.update(each.outcome for suite in suites for each in suite.snapshot)
+        gates = Counter(gate.outcome for suite in suites for gate in suite.gates)
+        gates.update(verdict.outcome for suite in suites for verdict in suite.snapshot)
         verdicts = ", ".join(count_text(count, name) for name, count in gates.items())
         return f"0 of {counted(carried, 'case')} affected {since}; gates carried, {verdicts or 'none'}"
     causes: Counter[str] = Counter()
-    for each in chosen:
-        causes.update(each.causes)
+    for report in chosen:
+        causes.update(report.causes)
     listed = [f"{cause} ({count})" for cause, count in sorted(causes.items(), key=lambda each: (-each[1], each[0]))]
     more = [f"{len(listed) - _CAUSES} more"] if len(listed) > _CAUSES else []
     text = f"ran {ran} of {counted(ran + carried, 'case')} {since}: {', '.join([*listed[:_CAUSES], *more])}"
-    usd = math.fsum(each.saved_usd or 0 for each in chosen)
+    usd = math.fsum(report.saved_usd or 0 for report in chosen)
     return f"{text}; saved about {usd:.2f} USD" if usd >= _CENT / 2 else text
 
 
@@ -386,8 +388,8 @@ def totals(suites: Sequence[SuiteReport]) -> Line:
     """Return the counts of cases, gates and snapshots by outcome."""
     kinds: dict[str, Counter[str]] = {
         "case": Counter(),
-        "gate": Counter(each.outcome for suite in suites for each in suite.gates),
-        "snapshot": Counter(each.outcome for suite in suites for each in suite.snapshot),
+        "gate": Counter(gate.outcome for suite in suites for gate in suite.gates),
+        "snapshot": Counter(verdict.outcome for suite in suites for verdict in suite.snapshot),
     }
     for suite in suites:
         kinds["case"].update({outcome: suite.counts.get(outcome, 0) for outcome in OUTCOMES})
@@ -601,7 +603,7 @@ _LEGEND = {
 
 def legend(metrics: Mapping[str, MetricValue]) -> str:
     """Return the meaning of the columns of the table of metrics that count any cases; nothing without one."""
-    columns = (text for name, text in _LEGEND.items() if any(getattr(each, name) for each in metrics.values()))
+    columns = (text for name, text in _LEGEND.items() if any(getattr(metric, name) for metric in metrics.values()))
     return "; ".join(columns)
 
 

@@ -87,7 +87,7 @@ def _fitting(fixed: Sequence[int], spare: Sequence[int], widths: Sequence[int], 
     """Return the columns that fit."""
     columns = sorted([*fixed, *spare])
     for place in spare:
-        if sum(widths[each] + len(_GAP) for each in columns) - len(_GAP) <= width:
+        if sum(widths[column] + len(_GAP) for column in columns) - len(_GAP) <= width:
             break
         columns.remove(place)
     return columns
@@ -210,7 +210,7 @@ class SystemsReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
     @property
     def metrics(self) -> list[str]:
         """All metrics, those of `compare_by` first, and ``pass_rate`` last unless it is one of these."""
-        names = dict.fromkeys(name for each in self.systems for name in each.metrics)
+        names = dict.fromkeys(name for system in self.systems for name in system.metrics)
         rate = [PASS_RATE] if names.pop(PASS_RATE, PASS_RATE) is None else []
         return list(dict.fromkeys([*self.compare_by, *names, *rate]))
 
@@ -218,11 +218,11 @@ class SystemsReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
         """Return the systems without a metric."""
         systems = [
             structs.replace(
-                each,
-                metrics={name: value for name, value in each.metrics.items() if name != metric},
-                differences={name: value for name, value in each.differences.items() if name != metric},
+                system,
+                metrics={name: value for name, value in system.metrics.items() if name != metric},
+                differences={name: value for name, value in system.differences.items() if name != metric},
             )
-            for each in self.systems
+            for system in self.systems
         ]
         return structs.replace(self, systems=systems)
 
@@ -230,8 +230,8 @@ class SystemsReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
     def groups(self) -> dict[str, list[str]]:
         """Label to its values, for the labels that the systems are reported by."""
         return {
-            label: sorted({name for each in self.systems for name in each.groups.get(label, {})})
-            for label in dict.fromkeys(label for each in self.systems for label in each.groups)
+            label: sorted({name for system in self.systems for name in system.groups.get(label, {})})
+            for label in dict.fromkeys(label for system in self.systems for label in system.groups)
         }
 
 
@@ -245,13 +245,15 @@ def system_tables(report: SystemsReport, *, metrics: Sequence[str], joined: bool
     """
     listed = report.metrics
     rows = [
-        (each.system, str(each.cases), *(_system_cell(each, metric, report.confidence) for metric in listed))
-        for each in report.systems
+        (system.system, str(system.cases), *(_system_cell(system, metric, report.confidence) for metric in listed))
+        for system in report.systems
     ]
     yield TextTable("", ("system", "cases", *listed), rows, spare=_from_the_end(2 + len(listed), 3))
     between = f"{report.confidence * 100:g}% interval"
     for strengths in report.strengths:
-        strong = [(each.system, number(each.value), interval(each.low, each.high)) for each in strengths.systems]
+        strong = [
+            (system.system, number(system.value), interval(system.low, system.high)) for system in strengths.systems
+        ]
         title = f"strength by {strengths.label} (Bradley-Terry with ties, {counted(strengths.pairs, 'pair')})"
         yield TextTable(title, ("system", "strength", between), strong)
     headers = ("metric", "system", "value", between, "change", between, "p", "win/tie/loss")
@@ -262,12 +264,12 @@ def system_tables(report: SystemsReport, *, metrics: Sequence[str], joined: bool
     for metric, changed in () if joined else changes.items():
         # The interval of the value itself is in the table of metrics.
         yield TextTable(f"{metric} {against}", headers[1:], [row[1:] for row in changed], spare=(2, 6, 4))
-    yield from (each.as_text() for each in report.joined)
+    yield from (table.as_text() for table in report.joined)
     for label, names in report.groups.items():
         for metric in report.compare_by:
             groups = [
-                (each.system, *(number(each.groups.get(label, {}).get(name, {}).get(metric)) for name in names))
-                for each in report.systems
+                (system.system, *(number(system.groups.get(label, {}).get(name, {}).get(metric)) for name in names))
+                for system in report.systems
             ]
             columns = ("system", *names)
             yield TextTable(f"{metric} by {label}", columns, groups, spare=_from_the_end(len(columns), 2))

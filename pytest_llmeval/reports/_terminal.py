@@ -93,8 +93,8 @@ def render(
             for gate in suite.gates:
                 if gate.outcome == "failed":
                     yield gate_line(gate, suite)
-                    yield from (Line(printable(each)) for each in cause_lines(suite, gate))
-            yield from (_verdict(each, suite) for each in suite.broken_scores)
+                    yield from (Line(printable(line)) for line in cause_lines(suite, gate))
+            yield from (_verdict(score, suite) for score in suite.broken_scores)
             yield from not_judged(suite, f"{suite.suite}: ")
         yield from _affected(report, least=1)
         yield from following
@@ -215,7 +215,7 @@ def _affected(report: RunReport, least: int) -> Iterator[Line]:
 def _may_be_approved(suite: SuiteReport) -> bool:
     """Return whether scores are better than approved, or new, and an approval would not accept what failed as well."""
     failed = any(each.outcome == "failed" for part in (suite.gates, suite.snapshot) for each in part)
-    return not failed and any(each.kind in ("improved", "new") for each in suite.snapshot)
+    return not failed and any(verdict.kind in ("improved", "new") for verdict in suite.snapshot)
 
 
 def _mutants(mutation: Sequence[Survival]) -> Iterator[Line]:
@@ -306,9 +306,9 @@ def _worst(suite: SuiteReport, width: int) -> Iterator[Line]:
         return
     yield Line("")
     yield Line(printable(f"worst cases by {suite.worst.metric}"))
-    for each in suite.worst.cases:
-        yield Line(printable(f"{number(each.score)}  {each.id}"))
-        findings = suite.case(each.id).findings
+    for case in suite.worst.cases:
+        yield Line(printable(f"{number(case.score)}  {case.id}"))
+        findings = suite.case(case.id).findings
         for line in findings[:MOST_LINES]:
             text = f"  {printable(line)}"
             yield Line(text if width_of(text) <= width else excerpt(text, width - _CUT, count=True))
@@ -318,11 +318,11 @@ def _worst(suite: SuiteReport, width: int) -> Iterator[Line]:
 
 def _errors(suite: SuiteReport) -> str:
     """Return the sizes of buckets; a name that several evaluators use is prefixed with the evaluator."""
-    often = Counter(each.name for each in suite.error_buckets)
+    often = Counter(bucket.name for bucket in suite.error_buckets)
     return ", ".join(
-        f"{len(each.cases)} {f'{each.evaluator}.' if often[each.name] > 1 else ''}{each.name}"
-        for each in suite.error_buckets
-        if each.cases
+        f"{len(bucket.cases)} {f'{bucket.evaluator}.' if often[bucket.name] > 1 else ''}{bucket.name}"
+        for bucket in suite.error_buckets
+        if bucket.cases
     )
 
 
@@ -347,8 +347,8 @@ def _gates(suite: SuiteReport, concluded: Sequence[str], *, details: bool, passe
         if details and gate.cause:
             yield Line(printable(f"  {gate.reason}"))
         if not details and gate.outcome == "failed":
-            causes = [printable(each) for each in cause_lines(suite, gate)]
-            yield from (Line(each) for each in causes if each not in explained)
+            causes = [printable(line) for line in cause_lines(suite, gate)]
+            yield from (Line(cause) for cause in causes if cause not in explained)
             explained.update(causes)
 
 
@@ -360,7 +360,7 @@ def _snapshot(suite: SuiteReport, *, everything: bool) -> Iterator[Line]:
     verdicts = suite.snapshot if everything else changed[: max(_CHANGES, len(broken))]
     for verdict in verdicts:
         yield _verdict(verdict)
-        yield from (Line(printable(each)) for each in fall_lines(suite, verdict))
+        yield from (Line(printable(line)) for line in fall_lines(suite, verdict))
     if everything:
         return
     if more := len(changed) - len(verdicts):
@@ -426,7 +426,7 @@ def agent_lines(report: RunReport, notes: Sequence[str] = ()) -> list[str]:
     counts = f"; {totals(report.suites).text}" if report.suites else ""
     first = f"llmeval {run_outcome(report)}{counts}"
     broken = [
-        excerpt(" ".join(each.split()), _WIDTH) for each in (*_broken(report), *(f"note: {each}" for each in notes))
+        excerpt(" ".join(each.split()), _WIDTH) for each in (*_broken(report), *(f"note: {note}" for note in notes))
     ]
     room = _MOST - 2
     if len(broken) > room:
@@ -446,15 +446,15 @@ def _broken(report: RunReport) -> Iterator[str]:
             if gate.outcome != "passed":
                 place = f"{suite.path}:{gate.line}" if gate.line else suite.path
                 yield f"gate {gate.outcome}: {place}: {gate.gate}: {gate.headline}"
-        for each in suite.snapshot:
-            if each.outcome != "passed":
-                yield f"snapshot {each.outcome}: {suite.path}: {each.metric}: {each.reason}"
+        for verdict in suite.snapshot:
+            if verdict.outcome != "passed":
+                yield f"snapshot {verdict.outcome}: {suite.path}: {verdict.metric}: {verdict.reason}"
     for suite in report.suites:
         yield from (f"case {case.outcome}: {_place(suite, case)}: {_reason(case)}" for case in _bad(suite))
 
 
 def _bad(suite: SuiteReport) -> list[CaseReport]:
-    return [each for each in suite.cases if each.outcome in BAD]
+    return [case for case in suite.cases if case.outcome in BAD]
 
 
 def _place(suite: SuiteReport, case: CaseReport) -> str:
@@ -479,7 +479,7 @@ def _next_of_agent(report: RunReport) -> str:
         for case in _bad(suite):
             return f"pytest --llmeval {shlex.quote(f'{suite.path}::{_item(suite, case)}')} -v"
     for suite in report.suites:
-        outcomes = {*(each.outcome for each in suite.gates), *(each.outcome for each in suite.snapshot)}
+        outcomes = {*(gate.outcome for gate in suite.gates), *(verdict.outcome for verdict in suite.snapshot)}
         if outcomes - {"passed"}:
             return f"pytest --llmeval {shlex.quote(suite.path)} -v"
     if not report.suites:

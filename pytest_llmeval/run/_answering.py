@@ -127,7 +127,9 @@ class Answering:
         origin: AnswerOrigin = "recorded" if job.case.prediction is MISSING else "given"
         pending = PendingAnswer(CaseAnswer(case, origin=origin), self.askings(job, case))
         self._conversations.add_spoken(job, pending.answer)
-        if self.judges is not None and not all(_is_known(each, self.judges) for each in pending.questions.values()):
+        if self.judges is not None and not all(
+            _is_known(question, self.judges) for question in pending.questions.values()
+        ):
             return pending
         return pending.complete()
 
@@ -190,7 +192,7 @@ class Answering:
         if judges is None:
             return pending.answer
         try:
-            await together([each.ask(judges) for each in pending.questions.values()])
+            await together([question.ask(judges) for question in pending.questions.values()])
         except asyncio.CancelledError:
             if cut_off is not None:
                 cut_off.append(pending.complete())
@@ -239,7 +241,7 @@ class PendingAnswer(NamedTuple):
                 for juror, each in judgement.jurors.items():
                     answer.judgings.append(_displayed(label, bound.question, each, juror))
                 # A verdict may have been made for a case of another suite that asks the same.
-                answer.entries += [structs.replace(each, case=answer.case.id) for each in judgement.entries]
+                answer.entries += [structs.replace(entry, case=answer.case.id) for entry in judgement.entries]
                 if isinstance(judgement.verdict, BudgetError):
                     answer.error = answer.error or judgement.verdict
         return answer
@@ -345,7 +347,7 @@ class Opponents:
         return None if answer is None else _answer_of(opponent, answer)
 
     async def _others(self, job: Job, ask: Next) -> dict[str, Any]:
-        others = await asyncio.gather(*(self._other(each, ask) for each in job.opponents.values()))
+        others = await asyncio.gather(*(self._other(opponent, ask) for opponent in job.opponents.values()))
         return dict(zip(job.opponents, others, strict=True))
 
     async def _other(self, opponent: Job | NoAnswer | Itself, ask: Next) -> Any:

@@ -307,8 +307,8 @@ class CaseRunner(Struct, dict=True):
                 if not task.cancelled() and task.exception() is None:  # worlds are torn down to their end
                     yield place, self._concluded(task.result())
                 elif paid := parts.get(place):
-                    for each in paid:
-                        each.error = CutShortError()
+                    for answer in paid:
+                        answer.error = CutShortError()
                     yield place, self._scored(cases[place], paid)
             raise
         finally:
@@ -369,7 +369,7 @@ class CaseRunner(Struct, dict=True):
         early = self._allowed(loaded.suite, early)
         ahead = any(early) and self._prefetch.looks_ahead(loaded)
         to_come = islice(following, self.window(loaded.suite)) if ahead else ()
-        next_jobs = (self.jobs(each, fixtures, early) for each in to_come if not self._prefetch.considered(each))
+        next_jobs = (self.jobs(case, fixtures, early) for case in to_come if not self._prefetch.considered(case))
         return self._prefetch.take(self.jobs(loaded, fixtures, early), next_jobs, early)
 
     def window(self, suite: LoadedSuite) -> int:
@@ -384,7 +384,7 @@ class CaseRunner(Struct, dict=True):
         if self.in_turn or self.options.concurrency == 1:
             return EarlyCalls()
         targets = [suite.target, *(suite.systems[name].target for name in suite.opponents if name in suite.systems)]
-        one_by_one = any(each is not None and each.concurrency == 1 for each in targets)
+        one_by_one = any(target is not None and target.concurrency == 1 for target in targets)
         user = suite.conversation.user
         if user is not None and user.provider == "fixture" and not early.judge:  # it is not set up yet
             return EarlyCalls()

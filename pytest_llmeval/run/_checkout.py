@@ -66,7 +66,7 @@ def print_in_shards(
         plugins={name: digest_of(_file_of(name, root)) for name in plugins},
     )
     cut = cache(partial(cut_in_shards, suite, path))
-    cases = {each: every_case(suite) if each is None else cut(each.count).get(each.index, ()) for each in shards}
+    cases = {shard: every_case(suite) if shard is None else cut(shard.count).get(shard.index, ()) for shard in shards}
     return {
         each: structs.replace(bare, data=fingerprint([_case_content(case) for case in own]))
         for each, own in cases.items()
@@ -84,7 +84,7 @@ def _code(suite: LoadedSuite) -> dict[str, str]:
 
     Conftests, of which several may have one name, are among the plugins.
     """
-    modules = {kind.__module__ for each in suite.evaluators.values() for kind in type(each).__mro__}
+    modules = {kind.__module__ for evaluator in suite.evaluators.values() for kind in type(evaluator).__mro__}
     own = (name for name in modules if name.partition(".")[0] not in {_PACKAGE, *sys.stdlib_module_names})
     return {name: digest_of(_file_of(name, Path())) for name in own if not f".{name}".endswith(".conftest")}
 
@@ -129,7 +129,7 @@ def _source_of(module: str) -> Path | None:
     parts = module.split(".")
     for folder in map(Path, sys.path):
         base = folder.joinpath(*parts)
-        source = next((each for each in (base.with_suffix(".py"), base / "__init__.py") if each.is_file()), None)
+        source = next((path for path in (base.with_suffix(".py"), base / "__init__.py") if path.is_file()), None)
         if source is not None:
             return source
     return None
@@ -137,7 +137,7 @@ def _source_of(module: str) -> Path | None:
 
 def _installed_plugins() -> set[str]:
     groups = ("pytest11", "pytest_llmeval.plugins")
-    return {each.value.partition(":")[0].partition(".")[0] for group in groups for each in entry_points(group=group)}
+    return {point.value.partition(":")[0].partition(".")[0] for group in groups for point in entry_points(group=group)}
 
 
 def digest_of(path: Path | None) -> str:

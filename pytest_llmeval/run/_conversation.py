@@ -189,7 +189,7 @@ class Dialogue:
         and as the outcome.
         """
         last: Mapping[str, Any] = next(
-            (each for each in reversed(self._messages) if each.get("role") == "assistant"), {}
+            (message for message in reversed(self._messages) if message.get("role") == "assistant"), {}
         )
         transcript: dict[str, Any] = {
             "answer": last.get("content"),
@@ -204,18 +204,18 @@ class Dialogue:
         if self._unrecorded is not None:
             transcript["unrecorded_from"] = self._unrecorded
         for name in _LISTS:
-            values = [each[name] for each in self._messages if isinstance(each.get(name), list)]
+            values = [message[name] for message in self._messages if isinstance(message.get(name), list)]
             if values:
-                transcript[name] = values[-1] if name == "contexts" else [item for each in values for item in each]
+                transcript[name] = values[-1] if name == "contexts" else [item for value in values for item in value]
         final = self._replies[-1] if self._replies else None
         if isinstance(final, Mapping):
             transcript |= {name: value for name, value in final.items() if name not in _OWN}
         outcome = self.parts.find(OUTCOME, final)
         if outcome is not MISSING:
             transcript[OUTCOME] = outcome
-        usages = [usage_of_target(self.parts, each) for each in self._replies]
-        if any(each is not None for each in usages):
-            transcript["usage"] = _sum_usages([each or TargetUsage() for each in usages])
+        usages = [usage_of_target(self.parts, reply) for reply in self._replies]
+        if any(usage is not None for usage in usages):
+            transcript["usage"] = _sum_usages([usage or TargetUsage() for usage in usages])
         return transcript
 
 
@@ -242,9 +242,9 @@ class UserQuestions:
     def next(self, messages: Sequence[Mapping[str, Any]]) -> PanelQuestion:
         """Return the question that follows what has been said."""
         spoken = [
-            (each["role"] == "user", text)
-            for each in messages
-            if each.get("role") in ("user", "assistant") and (text := _text(each.get("content")))
+            (message["role"] == "user", text)
+            for message in messages
+            if message.get("role") in ("user", "assistant") and (text := _text(message.get("content")))
         ]
         language = None if self.user.language == "auto" else self.user.language
         question = next_turn_question(self.wants, spoken, self.user.stop, self.user.instructions, language)
@@ -369,14 +369,14 @@ class Conversations:
             ended = isinstance(messages, list) and transcript.get("stop") == "user"
             script = len(beginning(job.case.input))
             asks = self.store is None or self.store.asks
-            for each in user.replayed(messages, script, ended=ended) if isinstance(messages, list) else ():
-                (juror,) = each.expected
+            for question in user.replayed(messages, script, ended=ended) if isinstance(messages, list) else ():
+                (juror,) = question.expected
                 may_be_known = asks or juror.juror.recordings.get(juror.key) is not None
-                if may_be_known and (known := self.judges.known(each)) is not None:
+                if may_be_known and (known := self.judges.known(question)) is not None:
                     spoken.append(known)
         for judgement in spoken:
             answer.calls += [call._replace(user=True) for call in judgement.calls]
-            answer.entries += [structs.replace(each, case=answer.case.id) for each in judgement.entries]
+            answer.entries += [structs.replace(entry, case=answer.case.id) for entry in judgement.entries]
 
 
 async def _target_reply(job: Job, messages: list[Any], ask: Next) -> Any:
@@ -394,7 +394,9 @@ def user_questions(job: Job) -> UserQuestions | None:
 
 def _outside(dialogue: Dialogue) -> str:
     """Say that nothing is recorded for what a simulated user is to reply to."""
-    reply = next((each.get("content") for each in reversed(dialogue.messages) if each.get("role") == "assistant"), None)
+    reply = next(
+        (message.get("content") for message in reversed(dialogue.messages) if message.get("role") == "assistant"), None
+    )
     remedy = "record one with --llmeval-judge=record"
     if reply is None:
         return f"no first message is recorded: {remedy}"
@@ -443,9 +445,9 @@ def _text(content: Any) -> str:
 
 def _sum_usages(usages: Sequence[TargetUsage]) -> dict[str, float]:
     amounts_by_name = {
-        "input_tokens": [each.input_tokens for each in usages],
-        "output_tokens": [each.output_tokens for each in usages],
-        "cost_usd": [each.cost_usd for each in usages],
+        "input_tokens": [usage.input_tokens for usage in usages],
+        "output_tokens": [usage.output_tokens for usage in usages],
+        "cost_usd": [usage.cost_usd for usage in usages],
     }
     return {name: sum(filter(None, amounts)) for name, amounts in amounts_by_name.items() if None not in amounts}
 

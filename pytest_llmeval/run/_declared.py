@@ -466,7 +466,7 @@ class Suite(Generic[Input_co, Expected_co]):
             return self.path.read_text(encoding="utf-8")
         data = dict(self._data)
         if isinstance(self._cases.source, RowSource):
-            data["cases"] = [_case_entry(each) for each in self._cases.source.load(self.path.parent, [])]
+            data["cases"] = [_case_entry(case) for case in self._cases.source.load(self.path.parent, [])]
         else:
             data["source"] = self._cases.source
         try:
@@ -634,7 +634,7 @@ def declared_suite(path: Path, root: Path) -> Suite:
     except Exception as error:  # a user's module may raise anything
         raise LlmevalError(f"{file}: cannot be imported: {format_error(error)}{origin(error)}") from error
     every = {id(suite): suite for suite in vars(module).values() if isinstance(suite, Suite)}
-    matches = [each for each in every.values() if each.path.name == path.name]
+    matches = [suite for suite in every.values() if suite.path.name == path.name]
     if len(matches) != 1:
         raise LlmevalError(f"{file}: found {len(matches)} suites {path.name.partition(IN_MODULE)[2]!r}, expected one")
     return matches[0]

@@ -88,7 +88,7 @@ class Execution(Struct, frozen=True):
     @property
     def answered(self) -> Sequence[Case]:
         """The case with its prediction, once per repeat."""
-        return [each.case for each in self.repeats] or (self.case,)
+        return [repeat.case for repeat in self.repeats] or (self.case,)
 
     def with_record(self, **changes: Any) -> "Execution":
         """Return the execution with some fields of its record changed."""
@@ -224,7 +224,9 @@ def _unmet_by_expected(suite: LoadedSuite, case: Case) -> Mapping[str, str]:
         ):
             continue  # the ground truth is of another form than answers
         low = {each.metric: str(each) for each in execution.unmet if _is_worse(suite, each)}
-        lines = "; ".join(each.malformed for each in observations.values() if each.malformed is not None)
+        lines = "; ".join(
+            observation.malformed for observation in observations.values() if observation.malformed is not None
+        )
         limits = {each.metric for each in execution.unmet}
         checks = {name: lines for name in execution.record.unmet if name.startswith("check") and name not in limits}
         current = {**low, **checks}
@@ -263,7 +265,7 @@ def _agreement(evaluator: RecordedCounts, answer: CaseAnswer) -> Observation:
     from pytest_llmeval.judges import UnaskedError
 
     assert isinstance(evaluator, VerdictStatistics)  # a suite has no other counts that are recorded
-    judged = [each for verdicts in answer.verdicts.get(evaluator.of, ()) for each in verdicts]
+    judged = [verdict for verdicts in answer.verdicts.get(evaluator.of, ()) for verdict in verdicts]
     unasked = next((each for each in judged if isinstance(each, UnaskedError)), None)
     return evaluator.measure_verdicts(judged) if unasked is None else evaluator.absent(str(unasked))
 
@@ -285,8 +287,8 @@ def execute_repeats(
         return parts[0]
     from pytest_llmeval.evaluators import first_parting
 
-    passed = [None if each.record.outcome == "errored" else each.record.outcome in UNFAILED for each in parts]
-    scores = [_scores(suite, suite.evaluators, each.record.observations) for each in parts]
+    passed = [None if part.record.outcome == "errored" else part.record.outcome in UNFAILED for part in parts]
+    scores = [_scores(suite, suite.evaluators, part.record.observations) for part in parts]
     broken = next((number for number, each in enumerate(parts, 1) if each.error is not None), None)
     if broken is not None:
         merged = parts[broken - 1]
@@ -302,11 +304,11 @@ def execute_repeats(
                 if label in each.record.errors:
                     errors.setdefault(label, f"repeat {number} of {len(parts)}: {each.record.errors[label]}")
             if label not in errors:
-                repeated = [each.record.observations[label] for each in parts]
+                repeated = [part.record.observations[label] for part in parts]
                 observations[label] = suite.reported[label].reduce(repeated)
         if None not in passed:
             observations[RELIABILITY] = suite.reported[RELIABILITY].reduce([passing(bool(each)) for each in passed])
-        silent = _abstained_repeats(suite, [each.record.observations for each in parts], observations)
+        silent = _abstained_repeats(suite, [part.record.observations for part in parts], observations)
         outcome, why, missed = _concluded(suite, answers, suite.reported, observations, errors, silent)
         if None in passed:
             errors[RELIABILITY] = f"repeat {passed.index(None) + 1} of {len(parts)} could not be scored"
@@ -317,7 +319,7 @@ def execute_repeats(
     repeats = repeat_summary(passed, scores)
     parts_at = first_parting([answer.case for answer in answers], partial(_shown_step, suite))
     repeats |= {} if parts_at is None else {"parts_at": parts_at}
-    lines, display_answers = repeated_answers([each.record for each in parts])
+    lines, display_answers = repeated_answers([part.record for part in parts])
     answered = _answered(suite, [answer.case for answer in answers]) if broken is None else ""
     merged = merged.with_record(repeats=repeats, lines=lines, answers=display_answers, answered=answered)
     return _with_costs(structs.replace(merged, repeats=parts), answers, started)
@@ -370,15 +372,17 @@ def _awaited(suite: LoadedSuite, observations: Mapping[str, Observation]) -> str
     from pytest_llmeval.judges import PendingVerdictError
 
     why = str(PendingVerdictError())
-    return why if any(why in each.undefined.values() for each in observations.values()) else ""
+    return why if any(why in observation.undefined.values() for observation in observations.values()) else ""
 
 
 def _nothing_scored(observations: Mapping[str, Observation]) -> str:
     """Return why no evaluator scored anything; empty if one did, or if an answer left nothing to score."""
     measured = {label: each for label, each in observations.items() if label != RELIABILITY}
-    if any(each.counts or each.abstained or not each.undefined for each in measured.values()):
+    if any(
+        observation.counts or observation.abstained or not observation.undefined for observation in measured.values()
+    ):
         return ""
-    reasons = dict.fromkeys(reason for each in measured.values() for reason in each.undefined.values())
+    reasons = dict.fromkeys(reason for observation in measured.values() for reason in observation.undefined.values())
     return next(iter(reasons), "")
 
 
@@ -404,7 +408,7 @@ def _abstained_repeats(
         repeats: The observations of each repeat.
         reduced: Those of the case.
     """
-    silent = [_abstained(suite, each) for each in repeats]
+    silent = [_abstained(suite, repeat) for repeat in repeats]
     scores = _scores(suite, suite.reported, reduced) if any(silent) else {}
     out = {}
     for name in dict.fromkeys(name for each in silent for name in each):
@@ -428,7 +432,7 @@ def _below_gates(suite: LoadedSuite, scores: Mapping[str, float | None]) -> dict
             continue
         best = low if suite.metrics.lower_is_better(gate.metric) else high
         limits = gate.shortfalls(score, best if high > low else None)
-        short = max((abs(each - score) for each in limits), default=0.0)
+        short = max((abs(limit - score) for limit in limits), default=0.0)
         if short > TOLERANCE:
             share = short / (high - low) if high > low else short
             misses.append((high > low, share, gate.metric, f"lowers gate {gate}: {number_beside(score, *limits)}"))
@@ -559,8 +563,8 @@ def _read(value: Any) -> Any:
     listed = value.get("messages") if isinstance(value, Mapping) else [value]
     if not isinstance(listed, list) or not listed or isinstance(listed[-1], _PLAIN):
         return value
-    for each in extensions_of("read"):
-        value = each.load()(value)
+    for extension in extensions_of("read"):
+        value = extension.load()(value)
     return value
 
 

@@ -333,7 +333,7 @@ def _answers(measured: MeasuredSuite) -> dict[str, list[AnswerShown]]:
         return {}  # where answers are compared with these, the file is a fault of the suite
     hidden = secret_values(measured.suite.secret_variables)
     return {
-        case: different_answers([shown_value(each, hidden) for each in values]) for case, values in approved.items()
+        case: different_answers([shown_value(value, hidden) for value in values]) for case, values in approved.items()
     }
 
 
@@ -365,10 +365,12 @@ def with_past(report: RunReport, root: Path) -> RunReport:
     """
     from pytest_llmeval.baselines import read_history
 
-    timelines = {path: read_history(root / path, root).timelines for path in {each.path for each in report.suites}}
+    timelines = {path: read_history(root / path, root).timelines for path in {suite.path for suite in report.suites}}
     return structs.replace(
         report,
-        suites=[structs.replace(each, past=timeline_of(each.suite, timelines[each.path])) for each in report.suites],
+        suites=[
+            structs.replace(suite, past=timeline_of(suite.suite, timelines[suite.path])) for suite in report.suites
+        ],
     )
 
 
@@ -424,7 +426,7 @@ def _shortfalls(judged: Judged, scope: RunScope) -> Iterator[str]:
     yield from _unsettled(judged)
     if run.broken:
         yield from _failures(judged)
-    gates = [(each.key.display_path, gate) for each in judged.suites for gate in each.gates]
+    gates = [(suite.key.display_path, gate) for suite in judged.suites for gate in suite.gates]
     waiting = [
         f"{suite_path}: {gate.gate} ({gate.reason})" for suite_path, gate in gates if gate.outcome == "not_judged"
     ]
@@ -437,14 +439,14 @@ def _shortfalls(judged: Judged, scope: RunScope) -> Iterator[str]:
         )
     if not terms.require_gates or terms.shard or (terms.is_kept and run.deselected):
         return
-    snapshots = [(each.key.display_path, verdict) for each in judged.suites for verdict in each.snapshot.verdicts]
+    snapshots = [(suite.key.display_path, verdict) for suite in judged.suites for verdict in suite.snapshot.verdicts]
     if not (gates or snapshots):
         yield f"{REQUIRE_GATES}: no gate was judged: no suite has gates or a snapshot"
     waiting += [
-        f"{each.key.display_path}: {counted(each.collected.reruns, 'case')} failed and ran again: the best of several "
-        "results decides nothing, so run without --reruns"
-        for each in judged.suites
-        if each.collected.reruns
+        f"{suite.key.display_path}: {counted(suite.collected.reruns, 'case')} failed and ran again: the best of "
+        "several results decides nothing, so run without --reruns"
+        for suite in judged.suites
+        if suite.collected.reruns
     ]
     waiting += [
         f"{suite_path}: snapshot {each.reason}" for suite_path, each in snapshots if each.outcome == "not_judged"
@@ -456,15 +458,15 @@ def _shortfalls(judged: Judged, scope: RunScope) -> Iterator[str]:
 
 def _unsettled(judged: Judged) -> Iterator[str]:
     """Yield the suites that stopped on results that changed afterwards, as when a case is run again."""
-    for each in judged.suites:
-        if waiting := sum(record.reason == NOT_NEEDED for record in each.records):
+    for suite in judged.suites:
+        if waiting := sum(record.reason == NOT_NEEDED for record in suite.records):
             skipped = counted(waiting, "case")
-            yield f"{each.key.display_path}: {skipped} not run, though not all gates are decided: run again"
+            yield f"{suite.key.display_path}: {skipped} not run, though not all gates are decided: run again"
 
 
 def _failures(judged: Judged) -> Iterator[str]:
     """Yield what failed, which the exit code of a run that was asked to end does not show."""
-    records = [record for each in judged.suites for record in each.records]
+    records = [record for suite in judged.suites for record in suite.records]
     if failed := sum(record.outcome in BAD for record in records):
         yield f"{counted(failed, 'case')} failed before the run ended early"
     if failed := sum(verdict.outcome == "failed" for _, verdict in judged.verdicts):
@@ -496,5 +498,5 @@ def origin_of(root: Path, environment: Mapping[str, str]) -> tuple[str, str]:
 
 def timeline_of(suite: str, timelines: Iterable[Timeline]) -> Timeline | None:
     """Return the history of a suite, or of a variant of it, by its name with the variant in brackets."""
-    named = [each for each in timelines if suite.endswith(each.variant)]
+    named = [timeline for timeline in timelines if suite.endswith(timeline.variant)]
     return max(named, key=lambda each: len(each.variant), default=None)

@@ -161,9 +161,9 @@ class Job(Struct, frozen=True):
     def prepare(self, *, asks_target: bool) -> None:
         """Load the targets and connect the judge, which must happen in the thread of the tests."""
         __tracebackhide__ = True
-        for each in self.opponents.values():
-            if isinstance(each, Job):
-                each.prepare(asks_target=each.case.prediction is MISSING)
+        for opponent in self.opponents.values():
+            if isinstance(opponent, Job):
+                opponent.prepare(asks_target=opponent.case.prediction is MISSING)
         if asks_target:
             with suppress(Exception):  # raised again for every case that asks
                 self.load_target()

@@ -59,24 +59,24 @@ def judge(collected: Collected, scope: RunScope) -> Judged:
     examined: list[JudgedSuite] = []
     failures = dict(collected.faults)
     claims: list[_Claims] = []
-    for each in collected.suites:
+    for suite in collected.suites:
         try:
-            judged, own = _examine_suite(each, scope)
+            judged, own = _examine_suite(suite, scope)
         except Exception as error:  # noqa: BLE001 (an evaluator's bug costs its own suite, not the others)
-            failures[each.key] = fault_of(error)
+            failures[suite.key] = fault_of(error)
         else:
             examined.append(judged)
             claims += own
     claims += [each for variants in variants_of(examined) for each in _claims_between(variants)]
     if scope.terms.family == "project":
-        claims += _left_out(scope, {each.key.path for each in examined})
+        claims += _left_out(scope, {suite.key.path for suite in examined})
     gates = _judge_claims(claims, scope.terms.family)
-    suites = [structs.replace(each, gates=[*each.gates, *gates.get(each.key, ())]) for each in examined]
+    suites = [structs.replace(suite, gates=[*suite.gates, *gates.get(suite.key, ())]) for suite in examined]
     suites = _with_calibration(suites)
     verdicts: list[SuiteVerdict] = [
         (key, GateResult("summary", "failed", None, None, f"not evaluated: {why}")) for key, why in failures.items()
     ]
-    verdicts += [verdict for each in suites for verdict in _verdicts(each, scope.run.broken)]
+    verdicts += [verdict for suite in suites for verdict in _verdicts(suite, scope.run.broken)]
     verdicts.sort(key=lambda verdict: (verdict[0].display_path, verdict[0].test, verdict[0].variant))
     notes = [
         f"{key.display_path}: not evaluated: {why}"
@@ -109,7 +109,7 @@ def _left_out(scope: RunScope, known: Collection[str]) -> Iterator[_Claims]:
         with suppress(Exception):  # of a faulty suite, which the run reports, no gate is known
             suite = scope.suites.read(path)
             variants = [suite.for_variant(name) for name in suite.systems or [""]]
-            gates = [*suite.between, *(gate for each in variants for gate in each.regressions)]
+            gates = [*suite.between, *(gate for variant in variants for gate in variant.regressions)]
             evidence = [gate.without_test("not_judged", "not selected") for gate in gates]
             yield _Claims(SuiteKey(str(path), file), evidence, lambda _: ())
 
@@ -121,11 +121,11 @@ def _judge_claims(claims: Sequence[_Claims], family: Family | None) -> dict[Suit
     from pytest_llmeval.gates import judge_together
 
     gates: dict[SuiteKey, list[GateResult]] = {}
-    families = [claims] if family == "project" else [[each] for each in claims]
+    families = [claims] if family == "project" else [[claim] for claim in claims]
     for together in families:
         files = [each.key.display_path for each in together for _ in each.evidence]
         try:
-            verdicts = iter(judge_together([each for own in together for each in own.evidence], files))
+            verdicts = iter(judge_together([evidence for own in together for evidence in own.evidence], files))
             settled = [pair for each in together for pair in each.settled(list(islice(verdicts, len(each.evidence))))]
         except Exception as error:  # noqa: BLE001 (numbers of one family, which affects no other)
             fault = GateResult("gates on changes", "failed", None, None, f"not evaluated: {fault_of(error)}")
@@ -155,7 +155,7 @@ def _family_notes(claims: Sequence[_Claims], family: Family | None) -> Iterator[
         if gate.refutes:
             of_family = (number, gate.primary)
             levels[of_family] = max(levels.get(of_family, 0.0), (1 - gate.confidence) / gate.sides)
-    chance = 1 - math.prod(1 - each for each in levels.values())
+    chance = 1 - math.prod(1 - level for level in levels.values())
     if family is None and chance > _OFTEN:
         yield (
             f"gates in {counted(files, 'file')} are {len(levels)} families, judged apart: up to {chance:.0%} of "
@@ -173,27 +173,29 @@ def can_fail(suite: JudgedSuite, scope: RunScope) -> bool:
 
 def _notes(suites: Sequence[JudgedSuite], scope: RunScope) -> Iterator[str]:
     """Yield lines about suites that pass with any scores, or not as their files say."""
-    toothless = (f"{each.key.display_path}: {each.suite.cannot_fail}" for each in suites if not can_fail(each, scope))
+    toothless = (
+        f"{suite.key.display_path}: {suite.suite.cannot_fail}" for suite in suites if not can_fail(suite, scope)
+    )
     yield from dict.fromkeys(toothless)
-    yield from dict.fromkeys(str(note) for each in suites for note in each.suite.notes)
+    yield from dict.fromkeys(str(note) for suite in suites for note in suite.suite.notes)
     for notes_on in (_idle_thresholds, partial(_lowered, most=scope.terms.concurrency)):
-        yield from dict.fromkeys(note for each in suites for note in notes_on(each))
+        yield from dict.fromkeys(note for suite in suites for note in notes_on(suite))
     most = scope.terms.concurrency
-    calls = any(each.suite.target is not None or each.suite.asking for each in suites)
+    calls = any(suite.suite.target is not None or suite.suite.asking for suite in suites)
     if calls and most is not None and (fitting := calls_that_fit(most)) < most:
         yield (
             f"found {counted(most, 'call')} at a time, and the machine's limit of open files (ulimit -n) allows "
             f"{fitting}: raise it, or set --llmeval-concurrency={fitting}"
         )
     yield from dict.fromkeys(
-        f"{each.key.display_path}: runs to its end: {fault}"
-        for each in suites
-        if each.suite.stop is not None and (fault := each.suite.stop_fault(scope.terms.family))
+        f"{suite.key.display_path}: runs to its end: {fault}"
+        for suite in suites
+        if suite.suite.stop is not None and (fault := suite.suite.stop_fault(scope.terms.family))
     )
-    for each in suites:
-        for name, moved in each.snapshot.moved_limits.items():
+    for suite in suites:
+        for name, moved in suite.snapshot.moved_limits.items():
             about = name.replace(EVERYTHING, "all metrics")
-            yield f"{each.key.display_path}: limits of {about} changed since the approval: {moved}"
+            yield f"{suite.key.display_path}: limits of {about} changed since the approval: {moved}"
 
 
 def _lowered(judged: JudgedSuite, most: int | None) -> Iterator[str]:
@@ -209,7 +211,7 @@ def _lowered(judged: JudgedSuite, most: int | None) -> Iterator[str]:
 def _idle_thresholds(judged: JudgedSuite) -> Iterator[str]:
     """Yield the thresholds of a whole run that no case can miss, since none has a value: a label may be misspelt."""
     suite, result = judged.suite, judged.result
-    if judged.incomplete or judged.off or judged.waiting or not any(each.observations for each in judged.records):
+    if judged.incomplete or judged.off or judged.waiting or not any(record.observations for record in judged.records):
         return
     for name in sorted({*suite.thresholds, *(name for case in suite.cases for name in case.thresholds)}):
         metric = result.find(name)
@@ -229,7 +231,7 @@ def _verdicts(judged: JudgedSuite, broken: str) -> Iterator[SuiteVerdict]:
     """
     on_purpose = not (broken or judged.suite.faults)
     verdicts: list[GateResult | SnapshotVerdict] = [*judged.gates, *judged.snapshot.verdicts]
-    return ((judged.key, each) for each in verdicts if each.outcome != "not_judged" or not on_purpose)
+    return ((judged.key, verdict) for verdict in verdicts if verdict.outcome != "not_judged" or not on_purpose)
 
 
 def measure(collected: CollectedSuite) -> MeasuredSuite:
@@ -319,7 +321,7 @@ def _with_calibration(suites: Sequence[JudgedSuite]) -> list[JudgedSuite]:
 
     Labels of the run, and the files of a folder, are looked at once, and only if a suite needs them.
     """
-    of_run = cache(lambda: {pair for each in suites for pair in _confirmed(each)})
+    of_run = cache(lambda: {pair for suite in suites for pair in _confirmed(suite)})
     approved = cache(_approved_judges)
 
     def confirmed(key: SuiteKey) -> _Judges:
@@ -327,7 +329,7 @@ def _with_calibration(suites: Sequence[JudgedSuite]) -> list[JudgedSuite]:
 
         return of_run() | approved(score_file(key).parent)
 
-    return [_calibrated(each, confirmed) for each in suites]
+    return [_calibrated(suite, confirmed) for suite in suites]
 
 
 def _calibrated(judged: JudgedSuite, confirmed: Callable[[SuiteKey], _Judges]) -> JudgedSuite:
@@ -477,8 +479,8 @@ def _declared(name: str, suite: LoadedSuite) -> str:
 def variants_of(judged: Iterable[JudgedSuite]) -> list[dict[str, JudgedSuite]]:
     """Return the systems of each suite, or the variants of its target, in the order of the file or of their names."""
     groups: dict[tuple[str, str], dict[str, JudgedSuite]] = {}
-    for each in judged:
-        groups.setdefault((each.key.display_path, each.key.test), {})[each.key.variant] = each
+    for suite in judged:
+        groups.setdefault((suite.key.display_path, suite.key.test), {})[suite.key.variant] = suite
     return [_in_declared_order(variants) for variants in groups.values()]
 
 
@@ -492,7 +494,7 @@ def _claims_between(variants: Mapping[str, JudgedSuite]) -> Iterator[_Claims]:
     first = next(iter(variants.values()))
     if not (first.suite.named_gates or first.suite.between):
         return
-    if any(each.collected.stop is not None for each in variants.values()):
+    if any(variant.collected.stop is not None for variant in variants.values()):
         return  # they were judged with the others
 
     try:
@@ -566,16 +568,16 @@ def _evidence_between(gate: "ChangeGate", system: JudgedSuite, variants: Mapping
     from pytest_llmeval.numbers import CaseStatistics, RunPairing
 
     other = variants[gate.against]
-    if any(gate.metric in each.off for each in (system, other)):
+    if any(gate.metric in suite.off for suite in (system, other)):
         return gate.without_test("not_judged", f"not evaluated: {JUDGES_OFF}")
-    if waiting := max(each.waiting.get(gate.metric, 0) for each in (system, other)):
+    if waiting := max(suite.waiting.get(gate.metric, 0) for suite in (system, other)):
         return gate.without_test("undecided", f"cannot tell: {waiting_cases(waiting)}")
     incomplete = "; ".join(
         f"{name}: {each.incomplete}"
         for name, each in ((system.key.variant, system), (gate.against, other))
         if each.incomplete
     )
-    run, baseline = (CaseStatistics.exact(each.records) for each in (system, other))
+    run, baseline = (CaseStatistics.exact(suite.records) for suite in (system, other))
     pairing = RunPairing(run, baseline, system.suite.metrics, abstained=system.suite.abstained)
     absent = f"no case is answered by both {system.key.variant!r} and {gate.against!r}"
     return gate.examine(pairing if pairing.paired else None, incomplete, absent)

@@ -112,7 +112,7 @@ class Batched:
         block = [job.case] if target.batch == 1 else self._blocks_of(job.suite, target.batch)[job.case.id]
         place = (*own[:-1], block[0].id)
         if place not in self._tasks or self._tasks[place].is_cancelled:
-            unrecorded = [each for each in block if not self.recorded.holds(job, each)]
+            unrecorded = [case for case in block if not self.recorded.holds(job, case)]
             first = structs.replace(job.loaded, case=block[0])
             whole = structs.replace(job, loaded=first, block=unrecorded)
             self._tasks[place] = SharedTask(ask(whole))
@@ -125,7 +125,7 @@ class Batched:
                 name: block
                 for part in suite.stretches
                 for name, block in cut_in_blocks(
-                    [each for each in part if each.prediction is MISSING and not each.conversation], size
+                    [case for case in part if case.prediction is MISSING and not case.conversation], size
                 ).items()
             }
         return self._cut[suite.place]
@@ -219,7 +219,7 @@ _OBJECTS: Final = "objects"
 def _encoded(job: Job, answers: Answers | PredictionError) -> str:
     if isinstance(answers, PredictionError):
         return json.dumps({"error": str(answers)})
-    if not all(job.suite.can_rebuild(each) for each in answers.values() if isinstance(each, Case)):
+    if not all(job.suite.can_rebuild(answer) for answer in answers.values() if isinstance(answer, Case)):
         return _OBJECTS
     from pytest_llmeval.targets import recorded_figures
 
@@ -344,10 +344,10 @@ class Budgeted:
         )
 
     def _settle(self, reservation: "Reservation | None", answers: Answers) -> None:
-        cases = [each for each in answers.values() if isinstance(each, Case)]
-        figures = [each.origin.figures for each in cases if each.origin is not None]
-        tokens = [each[name] for each in figures for name in _TOKENS if each.get(name) is not None]
-        costs = [each["cost_usd"] for each in figures if each.get("cost_usd") is not None]
+        cases = [answer for answer in answers.values() if isinstance(answer, Case)]
+        figures = [case.origin.figures for case in cases if case.origin is not None]
+        tokens = [figure[name] for figure in figures for name in _TOKENS if figure.get(name) is not None]
+        costs = [figure["cost_usd"] for figure in figures if figure.get("cost_usd") is not None]
         self.store.spending.settle(
             reservation, tokens=int(sum(tokens)) if tokens else None, usd=sum(costs) if costs else None
         )
@@ -448,7 +448,7 @@ class AskTarget:
         target, cases = job.load_target(), job.cases
         self.limit.activity.target_calls += 1
         if isinstance(target, BatchTarget):
-            predictions = await target.answer([each.input if job.messages is None else job.messages for each in cases])
+            predictions = await target.answer([case.input if job.messages is None else job.messages for case in cases])
         else:
             return {job.case.id: answered_with(job.case, await self._call(job, target))}
         return {

@@ -60,7 +60,7 @@ def measure_each(
             views.append(error)
     seen = [view for each in views if not isinstance(each, PredictionError) for view in each]
     measured = iter(_measure_views(evaluator, seen))
-    return [each if isinstance(each, PredictionError) else _of_turns([next(measured) for _ in each]) for each in views]
+    return [view if isinstance(view, PredictionError) else _of_turns([next(measured) for _ in view]) for view in views]
 
 
 def _measure_views(evaluator: Evaluator, cases: Sequence[Case]) -> list[Observation | Exception]:
@@ -72,7 +72,7 @@ def _measure_views(evaluator: Evaluator, cases: Sequence[Case]) -> list[Observat
             out.append(_measure_alone(evaluator, batch[0]))
             continue
         try:
-            measured = [_usable(each) for each in evaluator.measure_many(batch)]
+            measured = [_usable(observation) for observation in evaluator.measure_many(batch)]
         except Exception:  # noqa: BLE001 (one bad case must not cost the others theirs)
             measured = []
         out.extend(measured if len(measured) == len(batch) else [_measure_alone(evaluator, case) for case in batch])
@@ -165,13 +165,15 @@ def _of_turns(measured: Sequence[Observation | Exception]) -> Observation | Exce
     if len(observations) == 1:
         return observations[0]
     wrong = [f"turn {number}: {each.malformed}" for number, each in enumerate(observations, 1) if each.malformed]
-    nowhere = [name for name in observations[0].undefined if all(name in each.undefined for each in observations)]
+    nowhere = [
+        name for name in observations[0].undefined if all(name in observation.undefined for observation in observations)
+    ]
     return Observation(
         dict(Totals.add_up(observations)),
-        details={"turns": [dict(each.details) for each in observations]},
+        details={"turns": [dict(observation.details) for observation in observations]},
         undefined={name: observations[0].undefined[name] for name in nowhere},
         malformed=wrong[0] if wrong else None,
-        errored={name: why for each in observations for name, why in each.errored.items()},
+        errored={name: why for observation in observations for name, why in observation.errored.items()},
         abstained=abstained_of(nowhere, observations),
     )
 
@@ -207,7 +209,7 @@ class MeasuredBlocks:
     def _blocks(self, suite: LoadedSuite, label: str, size: int) -> Mapping[str, Sequence[Case]]:
         if (suite.place, label) not in self._cut:
             self._cut[suite.place, label] = cut_in_blocks(
-                [each for each in suite.cases if each.prediction is not MISSING], size
+                [case for case in suite.cases if case.prediction is not MISSING], size
             )
         return self._cut[suite.place, label]
 
@@ -215,7 +217,7 @@ class MeasuredBlocks:
 def cut_in_blocks(cases: Sequence[Case], size: int) -> Mapping[str, Sequence[Case]]:
     """Cut cases into blocks; return the id of each case with its block."""
     blocks = [cases[start : start + size] for start in range(0, len(cases), size)]
-    return {each.id: block for block in blocks for each in block}
+    return {case.id: block for block in blocks for case in block}
 
 
 def record_of(case: Case, measured: Mapping[str, Observation | Exception]) -> CaseRecord:
@@ -238,8 +240,8 @@ def record_of(case: Case, measured: Mapping[str, Observation | Exception]) -> Ca
             observed[label] = each
         else:
             errors[label] = presentable(format_error(each) + origin(each))
-    malformed = [each.malformed for each in observed.values() if each.malformed is not None]
-    failed = [*errors.values(), *chain(*(not_computed(each.errored) for each in observed.values()))]
+    malformed = [observation.malformed for observation in observed.values() if observation.malformed is not None]
+    failed = [*errors.values(), *chain(*(not_computed(observation.errored) for observation in observed.values()))]
     outcome: CaseOutcome = "errored" if failed else "failed" if malformed else "passed"
     reason = next(iter([*failed, *malformed]), None)
     return CaseRecord(case.id, case.labels, outcome, observed, errors=errors, reason=reason)

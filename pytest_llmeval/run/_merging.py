@@ -49,9 +49,9 @@ def merge_shards(shards: Sequence[ShardFile], root: Path, *, approves: bool = Fa
         raise LlmevalError("\n".join(faults))
     plugins = {each.path: each.plugins for shard in shards for each in shard.origin.suites}
     known = {
-        each.key._replace(path=str(root / each.key.path)): each.judges
+        variant.key._replace(path=str(root / variant.key.path)): variant.judges
         for shard in shards
-        for each in shard.origin.variants
+        for variant in shard.origin.variants
     }
     ran, commit = shards[0].origin.options, head_commit(root)
 
@@ -107,13 +107,13 @@ def _other_files(shards: Sequence[ShardFile], root: Path) -> Iterator[str]:
 
     def came_with_shards(file: Path) -> bool:
         place = file.resolve()
-        if not any(place.is_relative_to(each) for each in folders):
+        if not any(place.is_relative_to(folder) for folder in folders):
             return False
         tracked = commit_files(root)
         if tracked is not None:
             return place not in tracked
         own = root.resolve()  # without git, what lies in it is a file of the checkout
-        return any(place.is_relative_to(each) for each in folders - {own})
+        return any(place.is_relative_to(path) for path in folders - {own})
 
     for shard in shards:
         for suite in shard.origin.suites:
@@ -155,7 +155,7 @@ def _tracked(root: Path) -> frozenset[Path] | None:
 
 def _other_checkouts(shards: Sequence[ShardFile], suites: Checkout) -> Iterator[str]:
     """Yield which shards ran something else than what is checked out here."""
-    parts = {each.path: shard_of(each.origin.shard, {}) if each.origin.shard else None for each in shards}
+    parts = {file.path: shard_of(file.origin.shard, {}) if file.origin.shard else None for file in shards}
     prints: dict[str, Mapping[Shard | None, SuitePrint] | LlmevalError] = {}
     for shard in shards:
         for ran_suite in shard.origin.suites:
@@ -220,8 +220,8 @@ def _other_findings(shards: Sequence[ShardFile], suites: Checkout) -> Iterator[s
     learned = {}
     for name in suites.plugins:
         evaluators = suites.read(suites.root / name).evaluators
-        pairs = {(label, each.learned) for label, evaluator in evaluators.items() for each in evaluator.describe()}
-        if known := sorted(each for each in pairs if each[1]):
+        pairs = {(label, metric.learned) for label, evaluator in evaluators.items() for metric in evaluator.describe()}
+        if known := sorted(pair for pair in pairs if pair[1]):
             learned[str(suites.root / name)] = known
     values: dict[tuple[str, str, str], dict[Path, Any]] = {}
     for shard in shards if learned else ():
@@ -256,7 +256,7 @@ def _incomplete(shards: Sequence[ShardFile]) -> Iterator[str]:
         if not shard.origin.shard
     )
     shards_by_index: dict[int, ShardFile] = {}
-    count = Counter(shard_of(each.origin.shard, {}).count for each in numbered).most_common(1)[0][0]
+    count = Counter(shard_of(file.origin.shard, {}).count for file in numbered).most_common(1)[0][0]
     for shard in numbered:
         part = shard_of(shard.origin.shard, {})
         if part.count != count:

@@ -223,7 +223,7 @@ def _observation_of(record: CaseRecord, label: str) -> Any:
 def _described(evaluator: Evaluator) -> dict[str, Any]:
     """Return what identifies an evaluator, and what builds it where that is JSON data."""
     options: dict[str, Any] | None = {
-        each.name: getattr(evaluator, each.name) for each in dataclasses.fields(evaluator) if each.init
+        field.name: getattr(evaluator, field.name) for field in dataclasses.fields(evaluator) if field.init
     }
     try:
         options = json.loads(json.dumps(options, allow_nan=False))

@@ -262,12 +262,14 @@ class RunRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, dict=T
     @classmethod
     def merged(cls, records: Sequence["RunRecord"]) -> "RunRecord":
         """Return several records as that of one run; of an item that two have, the later one's result counts."""
-        whole = cls(started=min(each.started for each in records), seconds=sum(each.seconds for each in records))
-        for each in records:
-            for path, entry in each.judgements:
+        whole = cls(
+            started=min(record.started for record in records), seconds=sum(record.seconds for record in records)
+        )
+        for record in records:
+            for path, entry in record.judgements:
                 whole.judgements.add(path, entry)
             for name in cls.__struct_fields__:
-                here, there = getattr(whole, name), getattr(each, name)
+                here, there = getattr(whole, name), getattr(record, name)
                 if isinstance(here, set | dict):
                     here.update(there)
                 elif isinstance(here, str | bool):
@@ -288,13 +290,13 @@ def as_reported(record: CaseRecord, hidden: Collection[str] | None) -> CaseRecor
     return structs.replace(
         record,
         observations=observations,
-        answers=tuple(each._replace(value=shown_value(each.value, hidden)) for each in record.answers),
+        answers=tuple(answer._replace(value=shown_value(answer.value, hidden)) for answer in record.answers),
         judgings=tuple(
-            each._replace(
-                question={name: shown_value(text, hidden) for name, text in each.question.items()},
-                reply=shown_value(each.reply, hidden),
+            judging._replace(
+                question={name: shown_value(text, hidden) for name, text in judging.question.items()},
+                reply=shown_value(judging.reply, hidden),
             )
-            for each in record.judgings
+            for judging in record.judgings
         ),
     )
 

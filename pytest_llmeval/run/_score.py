@@ -134,7 +134,7 @@ def check_divisible(named: Mapping[str, Evaluator], caller: str) -> None:
     Raises:
         EvaluatorError: There is one.
     """
-    if learned := [metric.learned for each in named.values() for metric in each.describe() if metric.learned]:
+    if learned := [metric.learned for evaluator in named.values() for metric in evaluator.describe() if metric.learned]:
         raise EvaluatorError(
             f"{caller} with {learned[0]} that the judge writes anew for every part: give them as an option"
         )
@@ -258,7 +258,7 @@ def _records(
 ) -> Iterator[CaseRecord]:
     """Measure cases in blocks, so that what measuring needs is never there for all of them at once."""
     shared = SharedRecords()
-    most = max(each.batch for each in evaluators.values())
+    most = max(evaluator.batch for evaluator in evaluators.values())
     size = _BLOCK if most == 1 else max(1, len(cases))
     for start in range(0, len(cases), size):
         block = cases[start : start + size]

@@ -84,7 +84,7 @@ class SuiteResult(Result):
         """
         from pytest_llmeval.reports import gate_line
 
-        lines = [gate_line(each).text for each in self.gates if each.outcome in ("failed", "not_judged")]
+        lines = [gate_line(gate).text for gate in self.gates if gate.outcome in ("failed", "not_judged")]
         if not self.gates:
             lines = [f"suite {self.suite!r}: found no gates, expected at least one under the key gates"]
         if lines:
@@ -96,12 +96,12 @@ class SuiteResult(Result):
 
         yield printable(f"{self.suite}{f'[{self.system}]' if self.system else ''}")
         yield from Result.lines(self)
-        yield from (gate_line(each).text for each in self.gates)
+        yield from (gate_line(gate).text for gate in self.gates)
 
     def _repr_html_(self) -> str:
         from pytest_llmeval.reports import gate_line
 
-        gates = "".join(f"<li>{escape(gate_line(each).text)}</li>" for each in self.gates)
+        gates = "".join(f"<li>{escape(gate_line(gate).text)}</li>" for gate in self.gates)
         return f"{Result._repr_html_(self)}<ul>{gates}</ul>"
 
 
@@ -169,7 +169,7 @@ class ScriptRun:
         executions: list[Execution] = []
         loaded = [LoadedCase(suite, case, key) for case in suite.cases]
         stream = runner.stream(loaded, FromFixtures(target, lambda: own_judge))
-        if any(each.prediction is MISSING for each in suite.cases):  # while the first calls are under way
+        if any(case.prediction is MISSING for case in suite.cases):  # while the first calls are under way
             asyncio.get_running_loop().run_in_executor(None, draw_ahead, len(suite.cases))
         try:
             with _progress_bar(len(suite.cases), suite.name, progress) as bar:
@@ -203,9 +203,9 @@ class ScriptRun:
             raise LlmevalError("; ".join(judged.notes))
         of_suite = judged.suites[0]
         suite, result = of_suite.suite, of_suite.result
-        by_id = {each.case.id: each for each in executions}
-        ended = [by_id.get(each.id) for each in result.records]
-        cases = {each.id: each for each in suite.cases}
+        by_id = {execution.case.id: execution for execution in executions}
+        ended = [by_id.get(record.id) for record in result.records]
+        cases = {case.id: case for case in suite.cases}
         answered = [
             cases[record.id] if each is None else each.case for record, each in zip(result.records, ended, strict=True)
         ]
@@ -216,9 +216,9 @@ class ScriptRun:
                 for record, case, each in zip(result.records, answered, ended, strict=True)
                 for part in ((each and each.repeats) or [Execution(case, record)])
             ]
-            of_repeats = summarize(suite.metrics, [each.record for each in parts], confidence=None)
-            repeats = replace(of_repeats, answered=[each.case for each in parts])
-        values = {each.name: getattr(result, each.name) for each in fields(Result)}
+            of_repeats = summarize(suite.metrics, [part.record for part in parts], confidence=None)
+            repeats = replace(of_repeats, answered=[part.case for part in parts])
+        values = {field.name: getattr(result, field.name) for field in fields(Result)}
         values |= {"system": key.variant, "answered": answered, "repeats": repeats}
         whole = SuiteResult(**values, suite=self.whole.name, gates=of_suite.gates)
         left_out = _left_out(suite)
@@ -271,13 +271,13 @@ def _with_rows(result: _R, left_out: Sequence[CaseRecord]) -> _R:
         return result
     import numpy as np
 
-    rows = [CaseResult(each.id, each.outcome, {}, {}, each.reason, 0.0) for each in left_out]
+    rows = [CaseResult(record.id, record.outcome, {}, {}, record.reason, 0.0) for record in left_out]
     absent = np.full(len(left_out), np.nan)
     return replace(
         result,
         cases=[*result.cases, *rows],
         records=[*result.records, *left_out],
-        answered=[*result.answered, *(Case(each.id) for each in left_out)],
+        answered=[*result.answered, *(Case(record.id) for record in left_out)],
         case_scores={name: np.append(scores, absent) for name, scores in result.case_scores.items()},
     )
 
@@ -436,7 +436,7 @@ def run_judged(suite: LoadedSuite, key: SuiteKey, runner: CaseRunner, run: RunRe
 
 def _whole_blocks(suite: LoadedSuite) -> Iterator[list[Case]]:
     """Cut the cases of a suite so that each evaluator measures them in the blocks in which runs of pytest do."""
-    together = lcm(*(each.batch for each in suite.evaluators.values()))
+    together = lcm(*(evaluator.batch for evaluator in suite.evaluators.values()))
     size = max(1, _BLOCK // together) * together
     block: list[Case] = []
     answered = 0

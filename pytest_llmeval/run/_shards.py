@@ -167,7 +167,7 @@ def groups_of(suite: LoadedSuite) -> Mapping[str, str]:
     These are the cases of a cluster, and those that a service answers in one request. A group is named after the
     cluster, or else the id, of its first case; a case that is added at the end leaves all other groups unchanged.
     """
-    parts = [(each.cases, each.target) for each in suite.systems.values()] or [(suite.cases, suite.target)]
+    parts = [(system.cases, system.target) for system in suite.systems.values()] or [(suite.cases, suite.target)]
     cases = {case.id: case for cases, _ in parts for case in cases}
     first = {name: name for name in cases}
 
@@ -185,7 +185,7 @@ def groups_of(suite: LoadedSuite) -> Mapping[str, str]:
 
 def every_case(suite: LoadedSuite) -> list[Case]:
     """Return the cases of a suite, and then those of its systems."""
-    return [*suite.cases, *(case for each in suite.systems.values() for case in each.cases)]
+    return [*suite.cases, *(case for system in suite.systems.values() for case in system.cases)]
 
 
 def cut_in_shards(suite: LoadedSuite, file: str, count: int) -> dict[int, list[Case]]:
@@ -197,7 +197,7 @@ def cut_in_shards(suite: LoadedSuite, file: str, count: int) -> dict[int, list[C
         count: Of shards.
     """
     groups = groups_of(suite)
-    return grouped((index_of(file, groups.get(each.id, each.id), count), each) for each in every_case(suite))
+    return grouped((index_of(file, groups.get(case.id, case.id), count), case) for case in every_case(suite))
 
 
 def _together(
@@ -505,9 +505,9 @@ def _parsed(path: Path, lines: Iterator[bytes], root: Path) -> ShardFile:
                 _add_line(run, line)
         except ValueError as error:
             raise ValueError(f"line {number}: found a result that cannot be read: {error}") from None
-    paths = {each.path for each in origin.suites}
-    known = (*run.selected, *(key.path for key in run.dropped), *(each.part.key.path for each in run.items.values()))
-    foreign = {*known, *(each.key.path for each in origin.variants)} - paths
+    paths = {suite.path for suite in origin.suites}
+    known = (*run.selected, *(key.path for key in run.dropped), *(item.part.key.path for item in run.items.values()))
+    foreign = {*known, *(variant.key.path for variant in origin.variants)} - paths
     if foreign and not run.ended:
         raise ValueError(f"found results of {min(foreign)!r}, which is none of its suites")
     recorded = {path.as_posix() for path, _ in run.judgements}

@@ -401,7 +401,8 @@ def collect(scope: RunScope) -> Collected:
     collected = extended("collected", _gather_suites(scope), scope)
     # Extensions decide which cases count, and so which of those that share a call to a judge owns it.
     return structs.replace(
-        collected, suites=[structs.replace(each, records=list(claim_calls(each.records))) for each in collected.suites]
+        collected,
+        suites=[structs.replace(suite, records=list(claim_calls(suite.records))) for suite in collected.suites],
     )
 
 
@@ -409,7 +410,7 @@ def _gather_suites(scope: RunScope) -> Collected:
     run, suites = scope.run, scope.suites
     approves = scope.keeper.mode.update
     records = collected_records(run)
-    totals = {each.part.key: each.part.total for each in reversed(run.items.values())}
+    totals = {item.part.key: item.part.total for item in reversed(run.items.values())}
     reruns = Counter(result.part.key for item, result in run.items.items() if item in run.reruns)
     reported = {key.path for key in totals}
     # Of a suite that reported nothing because the run broke, every case has yet to run.
@@ -429,7 +430,7 @@ def _gather_suites(scope: RunScope) -> Collected:
             rows = rows_of(suite, records.get(key, {}), run.broken)
             if known or (approves and suite.approve.failures):
                 every = approves and suite.approve.failures
-                rows = [as_approved(each, each.unmet if every else known.get(each.id, ())) for each in rows]
+                rows = [as_approved(row, row.unmet if every else known.get(row.id, ())) for row in rows]
             collected.append(
                 CollectedSuite(
                     key,
@@ -548,13 +549,15 @@ def persist(reported: Reported, scope: RunScope, *, recordings: "Recordings | No
     """
     judged, run, keeper = reported.judged, scope.run, scope.keeper
     root = keeper.root or Path()
-    for file in {each.part.key.path for each in run.items.values()}:
+    for file in {item.part.key.path for item in run.items.values()}:
         remove_leftovers(Path(file).parent / OWN_FOLDER)
     remove_leftovers(root / WORKING_FOLDER)
     verdicts: list[SuiteVerdict] = [*keeper.settle(judged.suites, whole=not (run.broken or scope.terms.shard))]
     unwritten = {key for key, _ in verdicts}
     standing = [
-        each for each in reported.verdicts if not (each[0] in unwritten and isinstance(each[1], SnapshotVerdict))
+        verdict
+        for verdict in reported.verdicts
+        if not (verdict[0] in unwritten and isinstance(verdict[1], SnapshotVerdict))
     ]
     notes = []
     for failed, line in (
@@ -573,28 +576,28 @@ def persist(reported: Reported, scope: RunScope, *, recordings: "Recordings | No
 
 def _approve_failures(judged: Judged, keeper: Keeper) -> Iterator[tuple[str, str]]:
     """Write the known failures of suites that approve them; say which known failures now pass."""
-    for each in judged.suites:
-        display = each.key.display_path
-        if keeper.mode.update and each.suite.approve.failures:
+    for suite in judged.suites:
+        display = suite.key.display_path
+        if keeper.mode.update and suite.suite.approve.failures:
             try:
-                following = next_failures(each.collected.known, each.records)
-                if write_failures(each.key, following, each.measured.run.contents):
+                following = next_failures(suite.collected.known, suite.records)
+                if write_failures(suite.key, following, suite.measured.run.contents):
                     yield "", f"{display}: {counted(len(following), 'known failure')} approved"
             except OSError as error:
-                yield display, f"known failures not written to {failures_file(each.key)}: {error.strerror}"
-        elif passing := mended(each.collected.known, each.records):
+                yield display, f"known failures not written to {failures_file(suite.key)}: {error.strerror}"
+        elif passing := mended(suite.collected.known, suite.records):
             first = listed(passing, _LISTED_CASES, ", ...")
             yield "", f"{display}: {counted(len(passing), 'known failure')} now passing: {first}"
 
 
 def _note_history(judged: Judged, run: RunRecord, root: Path, stamp: Stamp) -> Iterator[tuple[str, str]]:
     """Write the line of each suite; as in the next two functions, yield what failed, or nothing, and a note."""
-    remembered = [each for each in judged.suites if each.snapshot.remembered]
+    remembered = [suite for suite in judged.suites if suite.snapshot.remembered]
     if not remembered:
         return
     from pytest_llmeval.baselines import HISTORY, append_runs
 
-    noted = [(each.measured.run, each.gates, each.watch) for each in remembered]
+    noted = [(suite.measured.run, suite.gates, suite.watch) for suite in remembered]
     try:
         append_runs(root, noted, time=iso_time(run), commit=stamp.commit)
     except OSError as error:
@@ -626,9 +629,9 @@ def record_predictions(judged: Judged, run: RunRecord, recordings: "Recordings |
 def _complete(judged: Judged) -> set[tuple[str, str]]:
     """Return suites and variants all of whose cases ran; what a Python test scores is no recording."""
     return {
-        (each.key.display_path, each.key.variant)
-        for each in judged.suites
-        if each.measured.ran == each.collected.total and not (each.key.test or each.measured.run.carried)
+        (suite.key.display_path, suite.key.variant)
+        for suite in judged.suites
+        if suite.measured.ran == suite.collected.total and not (suite.key.test or suite.measured.run.carried)
     }
 
 
@@ -637,10 +640,10 @@ def _unrecorded(judged: Judged, root: Path) -> Iterator[tuple[str, str]]:
     from pytest_llmeval.judges import NOT_RECORDED, judgements_of
 
     lacking: Counter[str] = Counter()
-    for each in judged.suites:
-        for record in each.records:
+    for suite in judged.suites:
+        for record in suite.records:
             errors = [record.errors, *(observation.errored for observation in record.observations.values())]
-            lacking[each.key.path] += any(NOT_RECORDED in error for every in errors for error in every.values())
+            lacking[suite.key.path] += any(NOT_RECORDED in error for every in errors for error in every.values())
     for path, count in lacking.items():
         if count:
             display, file = (shlex.quote(display_path(each, root)) for each in (Path(path), judgements_of(Path(path))))
@@ -665,20 +668,24 @@ def _lacking(judged: Judged) -> dict[Path, set[str]]:
     """Return the suite files of which all cases ran, with the cases that lack a score."""
     lacking: dict[Path, set[str]] = {}
     partial = {
-        each.suite.path
-        for each in judged.suites
-        if each.measured.ran != each.collected.total or each.measured.run.carried
+        suite.suite.path
+        for suite in judged.suites
+        if suite.measured.ran != suite.collected.total or suite.measured.run.carried
     }
-    for each in judged.suites:
-        if each.suite.path not in partial:
-            cases = lacking.setdefault(each.suite.path, set())
-            cases |= {record.id for record in each.records if _lacks(record)}
+    for suite in judged.suites:
+        if suite.suite.path not in partial:
+            cases = lacking.setdefault(suite.suite.path, set())
+            cases |= {record.id for record in suite.records if _lacks(record)}
     return lacking
 
 
 def _lacks(record: CaseRecord) -> bool:
     """Return whether a case has no score, or not all of them, because something failed or it did not run."""
-    return bool(record.errors) or not record.observations or any(each.errored for each in record.observations.values())
+    return (
+        bool(record.errors)
+        or not record.observations
+        or any(observation.errored for observation in record.observations.values())
+    )
 
 
 _RAN = ("passed", "failed", "xfailed", "known_failure")

@@ -116,7 +116,7 @@ def _escaped_forms(part: str) -> set[str]:
     escaped = {json.dumps(part)[1:-1], json.dumps(part, ensure_ascii=False)[1:-1]}
     nested = {json.dumps(each)[1:-1] for each in escaped}
     in_urls = {quote(part), quote(part, safe=""), quote_plus(part)}
-    lower = {re.sub("%..", lambda match: match.group().lower(), each) for each in in_urls}
+    lower = {re.sub("%..", lambda match: match.group().lower(), url) for url in in_urls}
     return {
         part,
         repr(part)[1:-1],
@@ -141,7 +141,7 @@ def _encoded(part: str) -> Iterator[str]:
         first, last = -(-8 * before // 6), 8 * (before + len(content)) // 6
         text = base64.b64encode(bytes(before) + content).decode()[first:last]
         forms += [text, text.translate(_URL_SAFE)]
-    yield from (each for each in forms if len(each) >= SHORTEST_PART)
+    yield from (form for form in forms if len(form) >= SHORTEST_PART)
 
 
 _URL_SAFE: Final = str.maketrans("+/", "-_")
@@ -337,24 +337,24 @@ def with_sources(faults: Iterable[object], folder: Path, texts: Mapping[str, str
     known = {name: _LINE_BREAK.split(text) for name, text in (texts or {}).items()}
     redactor = Redactor()
     sources = 0
-    for each in faults:
-        yield str(each)
-        if not isinstance(each, Fault) or each.line < 1 or sources == _MOST_SOURCES:
+    for fault in faults:
+        yield str(fault)
+        if not isinstance(fault, Fault) or fault.line < 1 or sources == _MOST_SOURCES:
             continue
-        if each.file not in known:
-            known[each.file] = _lines_of(folder / each.file)
-        lines = known[each.file]
-        if each.line > len(lines):
+        if fault.file not in known:
+            known[fault.file] = _lines_of(folder / fault.file)
+        lines = known[fault.file]
+        if fault.line > len(lines):
             continue
-        line, before = lines[each.line - 1], lines[each.line - 2][-_AROUND:] if each.line > 1 else ""
-        start = max(0, min(each.column - 1 - _SOURCE_WIDTH // 2, len(line) - _SOURCE_WIDTH))
+        line, before = lines[fault.line - 1], lines[fault.line - 2][-_AROUND:] if fault.line > 1 else ""
+        start = max(0, min(fault.column - 1 - _SOURCE_WIDTH // 2, len(line) - _SOURCE_WIDTH))
         around = line[max(0, start - _AROUND) : start + _SOURCE_WIDTH + _AROUND]
-        context = f"{each.path} {before if _OPEN.match(before) else ''} {around}"
+        context = f"{fault.path} {before if _OPEN.match(before) else ''} {around}"
         if not line.strip() or redactor.redacted(around) != around or _names_secret(context):
             continue
         sources += 1
         yield f"{SOURCE_MARK}{excerpt(line[start:], _SOURCE_WIDTH)}"
-        yield f"{SOURCE_MARK}{' ' * width_of(printable(line[start : max(0, each.column - 1)]))}^"
+        yield f"{SOURCE_MARK}{' ' * width_of(printable(line[start : max(0, fault.column - 1)]))}^"
 
 
 def _names_secret(text: str) -> bool:

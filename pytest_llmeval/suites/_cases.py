@@ -276,7 +276,10 @@ def _read_script(reading: SuiteReading, messages: Any) -> list[dict[str, Any]]:
 
 def _script_of(messages: Sequence[str | MessageEntry]) -> list[dict[str, Any]]:
     """Return the messages of a script; a text is a message of the user."""
-    return [{"role": "user", "content": each} if isinstance(each, str) else dict(vars(each)) for each in messages]
+    return [
+        {"role": "user", "content": message} if isinstance(message, str) else dict(vars(message))
+        for message in messages
+    ]
 
 
 def _script_fault(messages: Sequence[str | MessageEntry]) -> str | None:

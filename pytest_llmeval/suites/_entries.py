@@ -245,7 +245,7 @@ def _entry_of(entry: Any, own: dict[str, Any]) -> Any:
                 f"evaluators: found {name}, expected an entry such as ev.text(metrics=['f1']), a name, or a function"
             )
         entry = evaluator_of(entry)
-    defaults = {each.name: each.default for each in dataclass_fields(entry) if each.init}
+    defaults = {field.name: field.default for field in dataclass_fields(entry) if field.init}
     if others := [name for name in signature(type(entry)).parameters if name not in defaults]:
         # A process, and a file, build it from its fields.
         what = f"the parameter {others[0]!r}, which is no field"
@@ -387,15 +387,15 @@ class EntryFunction:
         if self._is_check:
             kind = default_registry().checks[self._kind]
             forms = (kind.argument, *get_args(kind.argument))
-            parts = next((dataclass_fields(each) for each in forms if is_dataclass(each)), ())
+            parts = next((dataclass_fields(form) for form in forms if is_dataclass(form)), ())
             default = Parameter.empty if kind.argument and not (kind.optional or parts) else None
             own = [Parameter("argument", Parameter.POSITIONAL_OR_KEYWORD, default=default)]
             own += [
-                Parameter(each.name, Parameter.KEYWORD_ONLY, default=None) for each in parts if each.name not in beside
+                Parameter(part.name, Parameter.KEYWORD_ONLY, default=None) for part in parts if part.name not in beside
             ]
         else:
             options = signature(default_registry().get(self._kind)).parameters.values()
-            own = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in options]
+            own = [option.replace(kind=Parameter.KEYWORD_ONLY) for option in options]
         return Signature([*own, *(Parameter(each, Parameter.KEYWORD_ONLY, default=None) for each in beside)])
 
 

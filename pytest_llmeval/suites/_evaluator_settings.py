@@ -68,7 +68,7 @@ def _with_user_metrics(entries: Sequence[Any], user: "SimulatedUser | None", *, 
     """
     if user is None:
         return list(entries)
-    names = [each if isinstance(each, str) else next(iter(each), None) for each in entries if each]
+    names = [entry if isinstance(entry, str) else next(iter(entry), None) for entry in entries if entry]
     listed = list(entries)
     if "conversation" not in names:
         listed.append("conversation")
@@ -156,9 +156,9 @@ def _build_evaluator(
             metrics = MetricIndex.from_evaluators({label: _with_paths(built, reading.path.parent).resolve()})
         _check_names(metrics)
     except SuiteError as error:  # of a file that the options name
-        named = [structs.replace(each, file=shown_path(Path(each.file))) for each in error.faults]
-        placed = [each if each.line else reading.document.fault(path, str(each)) for each in named]
-        reading.faults += [each for each in placed if each not in reading.faults]
+        named = [structs.replace(fault, file=shown_path(Path(fault.file))) for fault in error.faults]
+        placed = [fault if fault.line else reading.document.fault(path, str(fault)) for fault in named]
+        reading.faults += [fault for fault in placed if fault not in reading.faults]
         return None
     except (EvaluatorError, MissingExtraError) as error:
         reading.fault(path, str(error))
@@ -171,7 +171,7 @@ def _build_evaluator(
 
 def _names_files_outside(reading: SuiteReading, evaluator: Evaluator, path: tuple[str | int, ...]) -> bool:
     """Return whether an option names a file that must not be read, after adding the fault."""
-    named = {each.name: getattr(evaluator, each.name) for each in fields(evaluator) if each.metadata.get("inside")}
+    named = {field.name: getattr(evaluator, field.name) for field in fields(evaluator) if field.metadata.get("inside")}
     files = [(name, file) for name, value in named.items() for file in _files(value)]
     outside = {name: file for name, file in files if not reading.is_inside(file)}
     for name, value in outside.items():
@@ -197,7 +197,7 @@ def _read_turn(reading: SuiteReading, label: str, entry: Any, place: tuple[str |
 
 def _with_paths(evaluator: Evaluator, folder: Path) -> Evaluator:
     """Read options that name files or folders from the suite file's folder, as everything in it is."""
-    named = {each.name: getattr(evaluator, each.name) for each in fields(evaluator) if each.metadata.get("path")}
+    named = {field.name: getattr(evaluator, field.name) for field in fields(evaluator) if field.metadata.get("path")}
     changes = {name: _placed_files(value, folder) for name, value in named.items() if value is not None}
     return replace(evaluator, **changes)
 
@@ -246,7 +246,7 @@ def widest(kind: type[Evaluator], options: Mapping[str, Any]) -> Evaluator:
 
 def _metric_choices(kind: type[Evaluator]) -> tuple[str, ...]:
     """Return all values of the option ``metrics``; empty if there is no such option, or it takes any text."""
-    if "metrics" not in {each.name for each in fields(kind)}:
+    if "metrics" not in {field.name for field in fields(kind)}:
         return ()
     try:
         items, *_ = get_args(get_type_hints(kind).get("metrics"))

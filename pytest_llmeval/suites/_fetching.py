@@ -41,7 +41,7 @@ def is_fetched(address: str, hosts: Collection[str]) -> bool:
     """
     try:
         parts = urlsplit(address)
-        return bool(parts.hostname) and _host_of(parts) in {each.lower() for each in hosts}
+        return bool(parts.hostname) and _host_of(parts) in {host.lower() for host in hosts}
     except ValueError:
         return False
 

@@ -105,8 +105,8 @@ def without_judge(
     reading: SuiteReading, evaluator: type[Evaluator], options: Mapping[str, Any], path: tuple[str | int, ...]
 ) -> dict[str, Any]:
     """Return the options of an asking evaluator without those that say who judges, after adding the faults."""
-    own = {each.name for each in fields(evaluator)}
-    named = {*(each.name for each in fields(JudgeSpec)), "judges", "reduce", "min_judges"} - own
+    own = {field.name for field in fields(evaluator)}
+    named = {*(field.name for field in fields(JudgeSpec)), "judges", "reduce", "min_judges"} - own
     misplaced = [name for name in options if name in named]
     for name in misplaced:
         place = _PLACES.get(name, "under 'judge', at the top level of the suite")

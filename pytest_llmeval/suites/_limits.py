@@ -95,7 +95,7 @@ def read_gates(reading: SuiteReading, entries: Sequence[Any]) -> tuple[Gate, ...
 def _check_gate(reading: SuiteReading, gate: Gate, entry: Any, place: tuple[str | int, ...]) -> None:
     """Refuse a gate on an unknown metric, or with a limit that its metric cannot reach."""
     subject = (*place, "metric") if isinstance(entry, Mapping) else place
-    judged = any(each.asks for each in reading.metrics.evaluators.values())
+    judged = any(evaluator.asks for evaluator in reading.metrics.evaluators.values())
     extra = SUITE_METRICS if judged or gate.metric in SUITE_METRICS else (PASS_RATE,)
     if fault := reading.metric_fault(gate.metric, extra):
         from pytest_llmeval.gates import subject_fault

@@ -119,7 +119,7 @@ class SuiteReading:
     def metric_fault(self, metric: str, extra: Collection[str] = (), after: Collection[str] = ()) -> str | None:
         """Return the fault of the name of a metric; ``None`` for known ones."""
         indices = (self.metrics, *self.possible)
-        if metric in extra or not self.knows_metrics or any(each.find(metric) is not None for each in indices):
+        if metric in extra or not self.knows_metrics or any(index.find(metric) is not None for index in indices):
             return None
         declared = (each.name for index in indices for metrics in index.declared.values() for each in metrics)
         known = [*extra, *declared, *after]
@@ -146,8 +146,8 @@ class SuiteReading:
             check_regular(target, name)
             return read_json(target, name) if target.suffix == ".json" else target.read_text(encoding="utf-8-sig")
         except SuiteError as error:
-            for each in error.faults:
-                self.faults.append(each if each.line else self.document.fault(place, f"{name!r}: {each.message}"))
+            for fault in error.faults:
+                self.faults.append(fault if fault.line else self.document.fault(place, f"{name!r}: {fault.message}"))
         except UnicodeDecodeError as error:
             self.fault(
                 place,

@@ -528,9 +528,9 @@ class Registry:
         self._complete()
         by_name: dict[str, Mutator] = {}
         for registered in self._mutators:
-            for each in _mutators_of(registered):
-                if by_name.setdefault(each.name, each) != each:
-                    raise LlmevalError(f"the mutator name {each.name!r} is taken: choose another")
+            for mutator in _mutators_of(registered):
+                if by_name.setdefault(mutator.name, mutator) != mutator:
+                    raise LlmevalError(f"the mutator name {mutator.name!r} is taken: choose another")
         return tuple(by_name.values())
 
     @property
@@ -629,8 +629,8 @@ def _register_plugin(registry: Registry, loaded: Any) -> None:
 def shipped_registry() -> Registry:
     """Return what ships, without a look at installed packages, which takes longer."""
     registry = Registry(_SHIPPED, SOURCES)
-    for each in _EXTENSIONS:
-        resolve(each)(registry)
+    for extension in _EXTENSIONS:
+        resolve(extension)(registry)
     registry.defer(_UNTIL_NAMED)
     return registry
 

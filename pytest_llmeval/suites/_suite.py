@@ -142,7 +142,7 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
     @property
     def ordered_gates(self) -> tuple[Gate, ...]:
         """All gates: those with limits first, then those of drops, then those of single systems, each once."""
-        return tuple({id(each): each for each in (*self.score_gates, *self.regressions, *self.named_gates)}.values())
+        return tuple({id(gate): gate for gate in (*self.score_gates, *self.regressions, *self.named_gates)}.values())
 
     @property
     def judged_metrics(self) -> list[str]:
@@ -157,7 +157,7 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
     @property
     def all_faults(self) -> tuple[Fault, ...]:
         """The faults of the suite and of its systems."""
-        return (*self.faults, *(fault for each in self.systems.values() for fault in each.faults))
+        return (*self.faults, *(fault for system in self.systems.values() for fault in system.faults))
 
     def called(self, name: str, role: str = "target") -> Callable[..., Any]:
         """Return the callable that a name means.
@@ -190,9 +190,9 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
         """The environment variables that the suite names as secrets."""
         http = self.target.http if self.target is not None else None
         headers = http.headers_from_env.values() if http is not None else ()
-        specs = [each.own_model for each in self.asking.values()]
+        specs = [evaluator.own_model for evaluator in self.asking.values()]
         specs += [*jurors_of(self.judge), self.model.spec if self.model is not None else None, self.conversation.user]
-        keys = [each.api_key_env for each in specs if each is not None]
+        keys = [spec.api_key_env for spec in specs if spec is not None]
         return (*headers, *filter(None, keys))
 
     @cached_property
@@ -218,7 +218,7 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
     @cached_property
     def asks_judge(self) -> bool:
         """Whether its own judge may be asked, not only embedding models named by evaluators."""
-        return any(each.asks_judge for each in self.asking.values())
+        return any(evaluator.asks_judge for evaluator in self.asking.values())
 
     @property
     def _comparing(self) -> "dict[str, ComparingEvaluator]":
@@ -312,7 +312,7 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
             return False
         from pytest_llmeval.evaluators import reads_objects
 
-        return not any(reads_objects(each, case) for each in self.evaluators.values())
+        return not any(reads_objects(evaluator, case) for evaluator in self.evaluators.values())
 
     def parts_of(self, case: Case) -> Parts:
         """Return where the parts of a case's prediction are: a transcript has them under their names."""
@@ -348,7 +348,7 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
     @property
     def can_fail(self) -> bool:
         """Whether some score would fail a case or the suite; approved scores aside, which a run may compare with."""
-        if self.thresholds or self.gates or any(each.has_rules for each in self.evaluators.values()):
+        if self.thresholds or self.gates or any(evaluator.has_rules for evaluator in self.evaluators.values()):
             return True
         return self.checked or any(case.thresholds for case in self.cases)
 
@@ -522,7 +522,7 @@ def _cluster_label(suite: LoadedSuite) -> str | None:
 
 def _every_case(suite: LoadedSuite) -> list[Case]:
     """Return the cases of a suite and of its systems, each once."""
-    of_systems = (case for each in suite.systems.values() for case in each.cases)
+    of_systems = (case for system in suite.systems.values() for case in system.cases)
     return list({case.id: case for case in (*suite.cases, *of_systems)}.values())
 
 
@@ -554,8 +554,8 @@ def _order(cases: Sequence[Case], suite: LoadedSuite, stop: StopSettings, seed: 
 
 def _whole_batches(suite: LoadedSuite, size: int) -> int:
     """Return a number of cases that a service which answers several at once is asked for without a rest."""
-    targets = [suite.target, *(each.target for each in suite.systems.values())]
-    batch = max([1, *(each.http.batch for each in targets if each is not None and each.http is not None)])
+    targets = [suite.target, *(system.target for system in suite.systems.values())]
+    batch = max([1, *(target.http.batch for target in targets if target is not None and target.http is not None)])
     return -(-size // batch) * batch
 
 

@@ -131,7 +131,7 @@ class SystemReader(Struct, frozen=True):
                 if system in systems:
                     self.reading.fault(place, f"found the system {system!r} twice, expected it once")
                 systems[system] = self._system(system, each, place)
-        return [each for each in systems.values() if each is not None]
+        return [spec for spec in systems.values() if spec is not None]
 
     def _matrix(self, entry: Any, place: tuple[str | int, ...]) -> Sequence[tuple[str, Any]]:
 
@@ -258,7 +258,7 @@ def without_predictions(source: Source) -> Source:
 
 
 def _takes_predictions(source: Source) -> bool:
-    return any(each.name == "predictions" for each in fields(source))
+    return any(field.name == "predictions" for field in fields(source))
 
 
 def _name_fault(name: str) -> str | None:
@@ -317,7 +317,7 @@ class MatrixSpec:
         shared = {name: value for name, value in shared.items() if value is not None}
         for model in self.models:
             entry = {"model": model} if isinstance(model, str) else model
-            for prompt in dict.fromkeys(each for pattern in self.prompts for each in files(pattern)):
+            for prompt in dict.fromkeys(file for pattern in self.prompts for file in files(pattern)):
                 yield f"{entry.get('model')}/{Path(prompt).stem}", {**shared, **entry, "prompt": prompt}
 
 
@@ -408,7 +408,7 @@ class ModelSystem(Struct, frozen=True, dict=True):
     @cached_property
     def way(self) -> str:
         """Everything that decides its answers besides the input, as text."""
-        texts = [None if each is None else each.text for each in (self.prompt, self.system_prompt)]
+        texts = [None if prompt is None else prompt.text for prompt in (self.prompt, self.system_prompt)]
         return json.dumps([self.spec.model, self.spec.address, self.spec.request_parameters(), *texts])
 
     def messages(self, value: Any) -> "list[Message]":

@@ -84,7 +84,7 @@ class HttpTarget(BatchTarget):
 
     async def answer(self, inputs: Sequence[Any]) -> list[Any | PredictionError]:
         """Return one entry for each input; see `BatchTarget`."""
-        faults = [self._input_fault(each) for each in inputs]
+        faults = [self._input_fault(input_) for input_ in inputs]
         usable = [each for each, fault in zip(inputs, faults, strict=True) if fault is None]
         answers = iter(await self._answers(usable) if usable else ())
         return [next(answers) if fault is None else fault for fault in faults]
@@ -112,7 +112,7 @@ class HttpTarget(BatchTarget):
         except PredictionError as error:
             return [error] * len(inputs)
         # Alone, each gets its own answer or none: to guess which results are missing would score wrong ones.
-        alone = await asyncio.gather(*(self._answers([each]) for each in inputs))
+        alone = await asyncio.gather(*(self._answers([input_]) for input_ in inputs))
         return [answer for answers in alone for answer in answers]
 
     async def _ask(self, inputs: Sequence[Any]) -> list[Any | PredictionError]:
@@ -125,8 +125,8 @@ class HttpTarget(BatchTarget):
             what = self._redactor.redacted(str(error))
             raise type(error)(f"{self._name}: {what}: {self._redactor.excerpt(body)}") from None
         return [
-            PredictionError(f"{self._name}: {each}") if isinstance(each, PredictionError) else each
-            for each in predictions
+            PredictionError(f"{self._name}: {prediction}") if isinstance(prediction, PredictionError) else prediction
+            for prediction in predictions
         ]
 
     def _request(self, inputs: Sequence[Any]) -> Any:
@@ -276,7 +276,7 @@ class CommandTarget(BatchTarget):
 
     async def answer(self, inputs: Sequence[Any]) -> list[Any | PredictionError]:
         """Return one entry for each input; see `BatchTarget`."""
-        return [await self._answer(each) for each in inputs]
+        return [await self._answer(input_) for input_ in inputs]
 
     async def aclose(self) -> None:
         """Let the program end: its input ends, and what is left of it after a moment is killed."""

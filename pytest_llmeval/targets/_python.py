@@ -183,7 +183,7 @@ def _input_types(target: Callable[..., Any]) -> Sequence[Any]:
     except Exception:  # noqa: BLE001 (annotations are users' code, and need not be importable)
         return [Any]
     is_union = get_origin(kind) in (Union, UnionType)
-    return [each for each in get_args(kind) if each is not NoneType] if is_union else [kind]
+    return [argument for argument in get_args(kind) if argument is not NoneType] if is_union else [kind]
 
 
 def _model_of(named: Sequence[Any]) -> Any:
@@ -222,7 +222,7 @@ def in_world(target: Callable[..., Any], world: Any) -> Callable[..., Any]:
     """
     others = list(_target_parameters(target).values())[1:]
     second = [parameter.name for parameter in _required_parameters(target).values() if parameter.name != "case"][1:2]
-    names = [each.name for each in others if each.name in ("world", *second) and each.kind in _BY_NAME]
+    names = [other.name for other in others if other.name in ("world", *second) and other.kind in _BY_NAME]
     name = "world" if "world" in names else next(iter(names), None)
     return target if name is None else partial(target, **{name: world})
 
@@ -304,9 +304,9 @@ def _where_to_add(name: str, folder: Path, error: BaseException) -> str:
         return ""
     here = Path.cwd()
     places = dict.fromkeys(Path(each or ".").absolute() for each in (str(folder), *sys.path))
-    own = [each for each in places if each.is_relative_to(here) and not each.is_relative_to(sys.prefix)] or [folder]
-    near = suggest(missing.partition(".")[0], [each.stem for place in own for each in place.glob("*.py")])
-    searched = ", ".join(each.relative_to(here).as_posix() if each.is_relative_to(here) else str(each) for each in own)
+    own = [path for path in places if path.is_relative_to(here) and not path.is_relative_to(sys.prefix)] or [folder]
+    near = suggest(missing.partition(".")[0], [path.stem for place in own for path in place.glob("*.py")])
+    searched = ", ".join(path.relative_to(here).as_posix() if path.is_relative_to(here) else str(path) for path in own)
     file = f"{name.replace('.', '/')}.py"
     return f"{near}; searched {searched}: add {file} there, or its folder to 'pythonpath' in pytest's settings"
 

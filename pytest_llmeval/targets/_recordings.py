@@ -465,7 +465,7 @@ class Journal:
         for path in self.folder.glob("*.*.jsonl" if others else f"{self.run}.*.jsonl"):
             with suppress(FileNotFoundError):
                 files.append((path, path.lstat()))
-        regular = (each for each in files if stat.S_ISREG(each[1].st_mode))
+        regular = (file for file in files if stat.S_ISREG(file[1].st_mode))
         return sorted(regular, key=lambda each: (each[1].st_mtime_ns, each[0]))
 
 

@@ -147,7 +147,7 @@ class TargetSpec:
         """Whether only options are given, for the calls of the fixture ``llmeval_target`` or of a script's target."""
         named = self.python is not None or self.http is not None or self.command is not None
         options = (self.concurrency, self.timeout, self.world, self.traces or None)
-        return not named and any(each is not None for each in options)
+        return not named and any(option is not None for option in options)
 
     @property
     def own_concurrency(self) -> int | None:

@@ -75,7 +75,7 @@ def register(registry: "Registry") -> None:
 
 
 def _has_order(collected: "Collected", _scope: "RunScope") -> bool:
-    return any(each.suite.order is not None for each in collected.suites)
+    return any(suite.suite.order is not None for suite in collected.suites)
 
 
 def _keeps(_reported: "Reported", scope: "RunScope") -> bool:

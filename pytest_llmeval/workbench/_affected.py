@@ -329,7 +329,7 @@ class AffectedCases:
             return "--llmeval-mutate changes the answers of this run"
         if suite.against_approved:
             return "an evaluator compares with approved answers"
-        figures = {each.name for each in UsageEvaluator().describe()}
+        figures = {metric.name for metric in UsageEvaluator().describe()}
         limits = {*suite.judged_metrics, *suite.thresholds, *(name for case in suite.cases for name in case.thresholds)}
         if needed := sorted(figures & limits):
             return f"{needed[0]} is limited, which only calls of this run have"
@@ -341,15 +341,17 @@ class AffectedCases:
             if inputs is None:
                 return None, {}
             records = CaseStatistics.from_records(self._reported.get(key, {}).values()).records
-            return decode(encode(inputs), StoredInputs), {each.id: each for each in records}
+            return decode(encode(inputs), StoredInputs), {record.id: record for record in records}
         scores = score_file(key)
         files = [scores, statistics_file(scores), inputs_file(scores)]
-        if not all(each.is_file() for each in files) or any(each.resolve() in self._changed for each in files):
+        if not all(file.is_file() for file in files) or any(file.resolve() in self._changed for file in files):
             return None, {}
         stored, text = read_inputs(files[2]), files[1].read_text(encoding="utf-8")
         if stored.statistics != fingerprint(text):
             return None, {}
-        return stored, {each.id: each for each in CaseStatistics.from_lines(StringIO(text), files[1].name).records}
+        return stored, {
+            record.id: record for record in CaseStatistics.from_lines(StringIO(text), files[1].name).records
+        }
 
     def _missing(self, key: SuiteKey) -> str:
         if self.report is not None:
@@ -359,7 +361,7 @@ class AffectedCases:
             return "no run is approved"
         if not inputs_file(scores).is_file():
             return "the approved run has no inputs: approve with --snapshot-update"
-        if {each.resolve() for each in (scores, inputs_file(scores))} & self._changed:
+        if {path.resolve() for path in (scores, inputs_file(scores))} & self._changed:
             return f"approved anew since {self.since}"
         return "inputs and scores are of different approvals"
 
@@ -369,7 +371,7 @@ def _is_file(name: str) -> bool:
 
 
 def _can_be_carried(record: CaseRecord) -> bool:
-    clean = not record.errors and not any(each.errored for each in record.observations.values())
+    clean = not record.errors and not any(observation.errored for observation in record.observations.values())
     return record.outcome in _CARRIED and clean and bool(record.observations)
 
 
@@ -429,7 +431,7 @@ def keep_inputs(reported: Reported, scope: RunScope) -> Reported:
     if WATCHED not in scope.run.used or LOST in scope.run.used:
         return reported
     project, _ = _project(scope.suites)
-    suites = {each.key: each for each in reported.judged.suites if not each.key.test}
+    suites = {suite.key: suite for suite in reported.judged.suites if not suite.key.test}
     used = project.uses({key: each.suite for key, each in suites.items()}, scope.run.used)
     notes = []
     for key, each in suites.items():
@@ -464,22 +466,24 @@ def _stored_inputs(judged: JudgedSuite, project: ProjectInputs, scope: RunScope,
             path = project.top / name
             if path.is_file() and path.stat().st_mtime > scope.run.started:
                 values[name] = "changed while the run ran"
-    ran = [each for each in judged.records if each.ran and not each.carried]
+    ran = [record for record in judged.records if record.ran and not record.carried]
     path = inputs_file(score_file(judged.key))
     old = read_inputs(path) if path.is_file() else None
     costs = [
         cost
-        for each in ran
-        for cost in (*(call.cost_usd for call in each.calls), *(use.cost_usd for use in each.target_usage))
+        for record in ran
+        for cost in (*(call.cost_usd for call in record.calls), *(use.cost_usd for use in record.target_usage))
     ]
-    known = [each for each in costs if each is not None]
+    known = [cost for cost in costs if cost is not None]
     usd = round(math.fsum(known) / len(ran), 9) if known and len(known) == len(costs) else None
     new = StoredInputs(
         fingerprint(judged.measured.run.statistics.text),
         dict(sorted(values.items())),
         dict(sorted(inputs.cases.items())),
-        any(use.origin == "recorded" for each in ran for use in each.target_usage)
-        or any(each.carried and each.selection is not None and each.selection.replayed for each in judged.records),
+        any(use.origin == "recorded" for record in ran for use in record.target_usage)
+        or any(
+            record.carried and record.selection is not None and record.selection.replayed for record in judged.records
+        ),
         usd,
         inputs.used,
     )

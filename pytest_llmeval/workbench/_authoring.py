@@ -318,7 +318,7 @@ def _list_evaluators(options: Namespace) -> CommandResult:
         "checks": list(registry.checks),
         "sources": list(registry.sources),
     }
-    details = (line for each in names for line in _details(registry, each))
+    details = (line for name in names for line in _details(registry, name))
     return CommandResult(0, data, _overview(registry) if options.name is None else details)
 
 
@@ -326,7 +326,7 @@ def _metric_data(metrics: list[Metric] | str) -> Any:
     """Return metrics as data, or why there are none."""
     if isinstance(metrics, str):
         return metrics
-    return [{key: getattr(each, key) for key in ("name", "higher_is_better", "signature")} for each in metrics]
+    return [{key: getattr(metric, key) for key in ("name", "higher_is_better", "signature")} for metric in metrics]
 
 
 _COMMON = ("text", "judge", "claims", "classification", "semantic", "fields", "tools", "conversation")
@@ -451,11 +451,11 @@ def _validate(options: Namespace) -> CommandResult:
         if str(path) in foreign:
             continue
         faults, suite = _faults(path)
-        unknown = {match[1]: each for each in faults if (match := _UNKNOWN.match(each.message)) is not None}
+        unknown = {match[1]: fault for fault in faults if (match := _UNKNOWN.match(fault.message)) is not None}
         if unknown and (conftest := _registering_conftest(path)) is not None:  # which this command does not run
-            faults = [each for each in faults if _UNKNOWN.match(each.message) is None]
+            faults = [fault for fault in faults if _UNKNOWN.match(fault.message) is None]
             lines.append(f"{path}: left to pytest, for what {conftest.name} registers: {', '.join(unknown)}")
-        remarks = [f"{path}: {each}" for each in _remarks(suite)] if suite is not None else []
+        remarks = [f"{path}: {remark}" for remark in _remarks(suite)] if suite is not None else []
         if faults:
             lines += [*faults, *notes(path, faults)]
         elif suite is not None:
@@ -540,9 +540,11 @@ def _inputs(options: Namespace) -> CommandResult:
     if suite.all_faults:
         raise SuiteError(suite.all_faults)
     # Of several systems, some may lack cases that others have.
-    every = [*suite.cases, *(case for each in suite.systems.values() for case in each.cases)]
+    every = [*suite.cases, *(case for system in suite.systems.values() for case in system.cases)]
     inputs = [{"id": name, "input": value} for name, value in {case.id: case.input for case in every}.items()]
-    return CommandResult(0, {"inputs": inputs}, text="".join(f"{unobeyed_json(json.dumps(each))}\n" for each in inputs))
+    return CommandResult(
+        0, {"inputs": inputs}, text="".join(f"{unobeyed_json(json.dumps(input_))}\n" for input_ in inputs)
+    )
 
 
 def never_decided(gates: Sequence[ChangeGate], units: Callable[[str | None], int]) -> Iterator[str]:

@@ -127,7 +127,7 @@ def _sums(entries: list[StoredJudgement]) -> dict[str, Any]:
 
 def _cells(sums: Mapping[str, Any]) -> list[str]:
     *counts, cost = sums.values()
-    return ["n/a" if each is None else str(each) for each in counts] + ["n/a" if cost is None else f"{cost:.6f}"]
+    return ["n/a" if count is None else str(count) for count in counts] + ["n/a" if cost is None else f"{cost:.6f}"]
 
 
 def _prune(options: Namespace) -> CommandResult:
@@ -237,7 +237,8 @@ def _show(entries: Sequence[StoredJudgement]) -> CommandResult:
         lines.append(f"{entry.key}, score {entry.score:g}, case {entry.case}")
         lines += [*tabulate([("", *row) for row in rows], tablefmt="plain", disable_numparse=True).split("\n"), ""]
     known = [
-        {"key": each.key, "case": each.case, "score": each.score, "components": each.components} for each in entries
+        {"key": judgement.key, "case": judgement.case, "score": judgement.score, "components": judgement.components}
+        for judgement in entries
     ]
     return CommandResult(0, {"verdicts": known}, lines)
 
@@ -354,8 +355,8 @@ class SuiteQuestions:
         while put := asking.next():
             sizes.append(len(put))
             single = (each for question in put for each in _askable(question))
-            self.questions.extend(SuiteQuestion(case, *place[1:], each) for each in single)
-            known = [judgement for each in put if (judgement := _known(each, stored)) is not None]
+            self.questions.extend(SuiteQuestion(case, *place[1:], question) for question in single)
+            known = [judgement for question in put if (judgement := _known(question, stored)) is not None]
             if len(known) < len(put):
                 most = sum(map(asking.evaluator.most_follow_ups, asking.views)) - sum(sizes[1:])
                 self.later.update({place: most} if most > 0 else {})
@@ -407,7 +408,7 @@ def suite_questions(path: Path, model: str | None = None, stored: _Stored = lamb
         raise LlmevalError(str(error)) from None
     recordings = Judgements.read(judgements_of(path))
     jurors = [_juror(spec, recordings) for spec in jurors_of(chosen)]
-    questions = SuiteQuestions(suite, recordings, [each.model for each in jurors])
+    questions = SuiteQuestions(suite, recordings, [juror.model for juror in jurors])
     panel = JudgePanel.from_spec(chosen, jurors) if isinstance(chosen, PanelSpec) else JudgePanel.of_one(jurors[0])
     for way in map(suite.for_variant, suite.systems or [""]):
         for case in way.cases:
@@ -450,9 +451,9 @@ def import_scores(known: SuiteQuestions, scores: Mapping[str, float], source: st
     """
     imported = Imported()
     questions: dict[str, list[SuiteQuestion]] = defaultdict(list)
-    for each in known.questions:
-        if each.question.repeat == 0 and not each.question.question.shared:
-            questions[each.case.id].append(each)
+    for question in known.questions:
+        if question.question.repeat == 0 and not question.question.question.shared:
+            questions[question.case.id].append(question)
     cases: dict[str, list[str]] = defaultdict(list)
     for case in known.suite.cases:
         for name in {case.id, case.labels.get("question_id", case.id)}:
@@ -461,7 +462,7 @@ def import_scores(known: SuiteQuestions, scores: Mapping[str, float], source: st
     unknown = later | {case: why for (case, _), why in known.unknown.items()}
     used = set()
     for name, share in sorted(scores.items()):
-        ids = next((cases[each] for each in scored_ids(name) if each in cases), [])
+        ids = next((cases[id_] for id_ in scored_ids(name) if id_ in cases), [])
         if len(ids) != 1:
             imported.faults.append(_unmatched(name, ids))
             continue

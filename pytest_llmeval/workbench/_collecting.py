@@ -156,7 +156,7 @@ def _state(session: Any, failed: list[str]) -> StateDump:
             if not loaded.suite.systems:  # a system answers some of the cases
                 suites[path] = dump_suite(loaded.suite, path.partition(IN_MODULE)[0], default_registry().checks)
     plugins = {_file_of(each, folder) for _, each in session.config.pluginmanager.list_name_plugin()} - {""}
-    modules = {_file_of(each, folder) for each in list(sys.modules.values())} - {""}
+    modules = {_file_of(module, folder) for module in list(sys.modules.values())} - {""}
     return StateDump(
         bool(session.config.getini("llmeval")),
         sorted(items),

@@ -159,7 +159,7 @@ _JUDGED = ("verdict", "suite", "gate", "reason")
 
 def failure_text(faults: Sequence[object]) -> str:
     """Return the comment on a run whose report cannot be used."""
-    listed = _Sheet().listed([_item(str(each)) for each in faults], "fault")
+    listed = _Sheet().listed([_item(str(fault)) for fault in faults], "fault")
     return "\n".join([MARKER, "## Evaluation: **no report**", "", *listed]) + "\n"
 
 
@@ -227,7 +227,7 @@ def comment_text(
         "More failing cases" if comparison is None else "Also got worse", more_worse, lambda each: each.written(links)
     )
     for name, cases in (("Still failing", fates.still), ("Known failures", fates.known), ("Now passing", fates.mended)):
-        sheet.fold_items(name, grouped_cases(failing_case(*each) for each in cases), lambda each: each.written(links))
+        sheet.fold_items(name, grouped_cases(failing_case(*case) for case in cases), lambda each: each.written(links))
     if changes is not None:
         sheet.fold_table("Improved", _CHANGED, changes.improved, _changed, note=_SIGNIFICANT)
         alone = _ALONE if any(each.is_significant_alone for each in changes.unclear) else ""
@@ -257,7 +257,7 @@ def _add_worse(sheet: "_Sheet", title: str, worse: Sequence[CaseLine], links: So
     """Add the cases that fit, the names of failing ones that do not, and the next command; return the others."""
     most = max(_MOST_LISTED, sum(each.case.outcome in BAD for each in worse))
     others = sheet.items(title, worse, lambda each: each.written(links), sheet.left - _BELOW, most)
-    if failing := [each for each in others if each.case.outcome in BAD]:
+    if failing := [other for other in others if other.case.outcome in BAD]:
         named = [each.named for each in failing[:_NAMED]]
         more = [f"{len(failing) - _NAMED} more"] if len(failing) > _NAMED else []
         sheet.add(f"Below: {'; '.join([*named, *more])}.")
@@ -338,7 +338,7 @@ class _Sheet:
     ) -> None:
         """Add a folded table."""
         head = [*([note, ""] if note else []), _row(headers), _row(["---"] * len(headers))]
-        self._fold(title, [_row(row(each)) for each in items[:MOST_ROWS]], head, len(items), "row")
+        self._fold(title, [_row(row(item)) for item in items[:MOST_ROWS]], head, len(items), "row")
 
     def fold_items(self, title: str, items: Sequence[_Item], item: Callable[[_Item], str]) -> None:
         """Add a folded list."""
@@ -382,7 +382,7 @@ class _Sheet:
 def _height(block: str) -> int:
     """Return how many lines a block takes, about."""
     pieces = [piece for line in _TARGET.sub("]", block).split("\n") for piece in line.split("<br>")]
-    return sum(max(1, math.ceil(len(each) / _WIDTH)) for each in pieces)
+    return sum(max(1, math.ceil(len(piece) / _WIDTH)) for piece in pieces)
 
 
 def _fitting(items: Sequence[_Item], written: Callable[[_Item], str], lines: int, least: int = 1) -> Sequence[_Item]:
@@ -407,7 +407,7 @@ def _past_limits(run: RunReport) -> list[str]:
     """Return a sentence for each gate that passed past its limit, unless the reasons of the verdict have it."""
     if run.conclusion is not None and run.conclusion.verdict != "passed":
         return []
-    return [f"{suite.suite}: {each}" for suite in run.suites for each in past_limits(suite.gates)]
+    return [f"{suite.suite}: {limit}" for suite in run.suites for limit in past_limits(suite.gates)]
 
 
 def _before(run: RunReport, earlier: _Earlier) -> list[Mapping[str, CaseReport]]:
@@ -467,7 +467,7 @@ def _summary(
     of_run = "; ".join(parts).rstrip(": ") + "."
     if changes is None:
         return of_run
-    against = {each.changes.against for each in run.suites if each.changes is not None}
+    against = {suite.changes.against for suite in run.suites if suite.changes is not None}
     other = "the baseline" if comparison is not None or against == {"baseline"} else "the approved scores"
     kinds = [(changes.declined, "declined"), (changes.improved, "improved"), (changes.unclear, "not significant")]
     changed = [f"{len(metrics)} {kind}" for metrics, kind in kinds if metrics]
@@ -502,23 +502,23 @@ def _costs(run: RunReport, baseline: RunReport | None) -> Iterator[str]:
     """Yield what judges and targets cost and how long the run took, each next to that of the baseline."""
     runs = [run] if baseline is None else [run, baseline]
     calls = sum(suite.usage.calls for suite in run.suites if suite.usage is not None)
-    judge, target = ([_money(each, name) for each in runs] for name in ("judge_cost_usd", "target_cost_usd"))
+    judge, target = ([_money(report, name) for report in runs] for name in ("judge_cost_usd", "target_cost_usd"))
     if any(suite.usage is not None and suite.usage.verdicts for suite in run.suites):
         yield f"Judge: {counted(min(calls, MOST), 'call')}, {_beside(judge)}."
     if target[0] is not None:
         yield f"Target: {_beside(target)}."
     if run.run.duration_s > 0:
-        yield f"Time: {_beside([seconds(min(each.run.duration_s, MOST)) for each in runs])}."
+        yield f"Time: {_beside([seconds(min(report.run.duration_s, MOST)) for report in runs])}."
 
 
 def _money(run: RunReport, name: str) -> str | None:
     """Return what all suites cost; ``None`` if none says anything."""
     used = [suite.usage for suite in run.suites if suite.usage is not None]
     if name == "target_cost_usd":
-        used = [each for each in used if each.target_cost_usd is not None]
+        used = [report for report in used if report.target_cost_usd is not None]
     if not used:
         return None
-    amounts = [getattr(each, name) for each in used]
+    amounts = [getattr(report, name) for report in used]
     return "cost unknown" if None in amounts else f"{number(math.fsum(amounts))} USD"
 
 

@@ -121,10 +121,10 @@ def compare_runs(reports: ReportPair) -> ReportComparison:
             _sort(comparison, here, report_changes(pair, "the baseline"))
             comparison.regressed.extend(_regressed(pair))
     for suite, before in reports.earlier_cases:
-        alone_here = (each for each in suite.cases if each.outcome in BAD and each.id not in before)
+        alone_here = (case for case in suite.cases if case.outcome in BAD and case.id not in before)
         new = (False, True, False, False, 0.0)
         comparison.regressed.extend(
-            CaseLine(suite, each, f"{each.outcome}; not in the baseline", NO_CASE, rank=new) for each in alone_here
+            CaseLine(suite, case, f"{case.outcome}; not in the baseline", NO_CASE, rank=new) for case in alone_here
         )
     comparison.regressed.sort(key=lambda each: each.rank, reverse=True)
     return comparison
@@ -146,7 +146,7 @@ def approved_comparison(run: RunReport) -> ReportComparison | None:
     comparison = ReportComparison()
     for suite, changes in compared:
         _sort(comparison, suite, changes)
-        comparison.notes.extend(f"{suite.suite}: {each}" for each in changes.notes)
+        comparison.notes.extend(f"{suite.suite}: {note}" for note in changes.notes)
     return comparison if compared else None
 
 
@@ -213,10 +213,10 @@ def question_and_answers(now: CaseReport, before: CaseReport | None = None) -> I
         before: What the baseline shows of it; ``None`` if there is no baseline.
     """
     notes = [NO_CASE if before is None else before, now]
-    question = next((each.input for each in reversed(notes) if each.input is not None), None)
+    question = next((note.input for note in reversed(notes) if note.input is not None), None)
     if question is not None:
         yield f"asked: {_beginning(said_text(question))}"
-    old, new = (said_text(each.answers[0].value) if each.answers else None for each in notes)
+    old, new = (said_text(note.answers[0].value) if note.answers else None for note in notes)
     if old is None and new is not None and now.expected is not None:
         yield from _compared(said_text(now.expected), new, ("expected", "answered"))
     elif old is None or new is None:
@@ -402,14 +402,14 @@ def _prefix(checkout: str, paths: Sequence[str]) -> str:
     for folder in (here, *here.parents):
         if top is None or not folder.is_relative_to(top):
             break
-        if any((folder / each).is_file() for each in paths):
+        if any((folder / path).is_file() for path in paths):
             return folder.relative_to(top).as_posix()
     return ""
 
 
 def _top(folder: Path) -> Path | None:
     """Return the folder around this one that is a repository of git."""
-    return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
+    return next((path for path in (folder, *folder.parents) if (path / ".git").exists()), None)
 
 
 _NAMED = 7
@@ -472,8 +472,8 @@ class CaseLine(NamedTuple):
 
 def grouped_cases(lines: Iterable[CaseLine]) -> list[CaseLine]:
     """Return cases with those that fail alike in one line, the most frequent failures first."""
-    groups = grouped(((each.suite.path, each.suite.suite, failure_key(each.case)), each) for each in lines)
-    listed = [first._replace(alike=tuple(each.case.id for each in others)) for first, *others in groups.values()]
+    groups = grouped(((line.suite.path, line.suite.suite, failure_key(line.case)), line) for line in lines)
+    listed = [first._replace(alike=tuple(other.case.id for other in others)) for first, *others in groups.values()]
     return sorted(listed, key=lambda each: -len(each.alike))
 
 

@@ -79,7 +79,7 @@ def _compare(options: Namespace) -> CommandResult:
     pair = ReportPair.from_suites(*map(read_suites, reports), named=any("#" in name for name in reports))
     lines = [f"run {reports[0]} against baseline {reports[1]}"]
     for suites, report in zip(pair.alone, reports, strict=True):
-        lines += [f"{each.suite} ({each.path}): only in {report}" for each in suites]
+        lines += [f"{suite.suite} ({suite.path}): only in {report}" for suite in suites]
     if not pair.both:
         say(lines)
         raise LlmevalError("the reports have no suite in common")
@@ -97,8 +97,8 @@ def _compare(options: Namespace) -> CommandResult:
         lines += compared.lines
         verdicts += judge_together(compared.tests)
         every.append(compared)
-    failed = [each for each in verdicts if each.outcome == "failed"] if options.max_drop is not None else []
-    lines += [f"FAILED  {each.gate}  ({each.reason})" for each in failed]
+    failed = [verdict for verdict in verdicts if verdict.outcome == "failed"] if options.max_drop is not None else []
+    lines += [f"FAILED  {result.gate}  ({result.reason})" for result in failed]
     uncompared = [each.name for each in every if not each.tests and not each.vanished]
     gone = options.max_drop is not None and any(each.vanished for each in every)
     code = 1 if failed or gone else 2 if uncompared else 0
@@ -212,7 +212,7 @@ def _table(by_metric: Mapping[str, MetricChange], options: Namespace) -> Iterato
     yield from table_lines([headers, *rows], "lrrrrrrrl")
     notes = grouped((note, name) for name, each in by_metric.items() for note in each.notes)
     yield from (f"{note}: {_listed(names, by_metric)}" for note, names in notes.items())
-    if len(by_metric) > 1 and any(each.detectable is not None for each in by_metric.values()):
+    if len(by_metric) > 1 and any(change.detectable is not None for change in by_metric.values()):
         yield f"MDE: the drop that is found in 80 of 100 runs, as one of {len(by_metric)} metrics"
 
 
@@ -421,7 +421,7 @@ def _decide(options: Namespace) -> CommandResult:
     pairs = list(zip(recorded, decisions, strict=True))
     data = [{"suite": each.suite, "path": each.path, **to_builtins(asdict(decision))} for each, decision in pairs]
     lines = [line for pair in pairs for line in _lines(*pair)]
-    failed, undecided = (any(getattr(each, name) for each in decisions) for name in ("failed", "undecided"))
+    failed, undecided = (any(getattr(decision, name) for decision in decisions) for name in ("failed", "undecided"))
     return CommandResult(1 if failed else _UNDECIDED if undecided else 0, {"suites": data}, lines)
 
 

@@ -12,7 +12,7 @@ from pytest_llmeval.suites import SUITE_FILES, LoadedSuite
 
 def notes(path: Path, faults: Iterable[Fault]) -> Iterator[str]:
     """Yield a note if faults of a suite file may come from names that a conftest registers."""
-    named = any(each.path.startswith("evaluators[") or each.path == "source.format" for each in faults)
+    named = any(fault.path.startswith("evaluators[") or fault.path == "source.format" for fault in faults)
     if named and any((folder / "conftest.py").is_file() for folder in path.resolve().parents):
         yield (
             f"note: {path}: evaluators and sources that a conftest.py registers are unknown to this command: run "
@@ -26,8 +26,8 @@ def refuse_input(output: Path | None, *inputs: Path | None) -> None:
     Raises:
         LlmevalError: The output is one of the inputs.
     """
-    for each in inputs:
-        if output is not None and each is not None and output.resolve() == each.resolve():
+    for input_ in inputs:
+        if output is not None and input_ is not None and output.resolve() == input_.resolve():
             raise LlmevalError(f"{output}: found the file that is read, expected another one to write to")
 
 

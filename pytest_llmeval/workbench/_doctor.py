@@ -157,7 +157,7 @@ def plugin_findings() -> Iterator[Finding]:
             f"{_RERUNS} by PYTEST_ADDOPTS: cases that failed are answered again, so scores are those of lucky answers"
         )
         yield Finding("warning", text, ["use 'repeats' of the suite"])
-    others = sorted({each.dist.name for each in metadata.entry_points(group="pytest11") if each.dist is not None})
+    others = sorted({point.dist.name for point in metadata.entry_points(group="pytest11") if point.dist is not None})
     others = [name for name in others if name not in (*_INTERFERING, _OURS)]
     yield Finding("ok", f"plugins of pytest: {', '.join(others) or 'no others'}")
 
@@ -212,9 +212,9 @@ def _models(suite: LoadedSuite, plan: PlannedRun) -> Iterator[_Model]:
         parts = suite.path.parts
         named = {path: Path(path).parts for path in plan.judge_calls}
         is_asked = any(calls and parts[-len(named[path]) :] == named[path] for path, calls in plan.judge_calls.items())
-    for each in jurors_of(suite.judge):
-        if each.model is not None:
-            yield _Model("judge", suite.path, each, is_asked)
+    for spec in jurors_of(suite.judge):
+        if spec.model is not None:
+            yield _Model("judge", suite.path, spec, is_asked)
     for evaluator in suite.asking.values():
         if evaluator.own_model is not None:
             yield _Model("embeddings", suite.path, evaluator.own_model, is_asked, evaluator)
@@ -445,7 +445,7 @@ def ci_findings(suites: Sequence[LoadedSuite]) -> Iterator[Finding]:
         if _REPLAYS in text:
             yield from (_replayed(file, suite) for suite in judged)
             continue
-        judges = (each for suite in judged for each in jurors_of(suite.judge) if each.provider not in (None, "fixture"))
+        judges = (spec for suite in judged for spec in jurors_of(suite.judge) if spec.provider not in (None, "fixture"))
         for variable in filter(None, dict.fromkeys(map(key_variable, judges))):
             if variable in text:
                 yield Finding("ok", f"{file} names {variable}, the key of a judge")

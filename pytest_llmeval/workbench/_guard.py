@@ -70,12 +70,12 @@ class FolderState:
     @cached_property
     def suites(self) -> Mapping[str, Path]:
         """The suite files by name, relative to the folder."""
-        return {display_path(each, self.folder): each for each in suite_files(self.folder)}
+        return {display_path(file, self.folder): file for file in suite_files(self.folder)}
 
     @cached_property
     def checkout(self) -> Checkout:
         """The conftests that register evaluators, as pytest would import them."""
-        conftests = [each for each in self.code.rglob("conftest.py") if HOOK in text_of(each)]
+        conftests = [path for path in self.code.rglob("conftest.py") if HOOK in text_of(path)]
         plugins = {
             name: [
                 display_path(each, self.code)
@@ -104,7 +104,7 @@ class FolderState:
     def files(self, pattern: str) -> Mapping[str, Path]:
         """Return the files of a pattern in folders of approved scores by name."""
         paths = sorted(self.folder.rglob(f"{OWN_FOLDER}/*{pattern}"))
-        return {display_path(each, self.folder): each for each in paths}
+        return {display_path(path, self.folder): path for path in paths}
 
 
 def compare_suite_files(question: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -365,8 +365,10 @@ def _guard(options: Namespace) -> CommandResult:
             tops = Path(scratch, "tree"), Path(scratch, "head")
             mixed = write_with_code_of(*tops, Path(scratch, "mixed")) / folder.relative_to(top)
         findings = sorted({*_compare_states(base, head, mixed, changed_files(folder, commit), Path(scratch))})
-    judged = [Ruling(each, _reason(each, allowed)) for each in findings]
-    unused = [each for each in allowed if not any(fnmatchcase(loosening.name, each.finding) for loosening in findings)]
+    judged = [Ruling(finding, _reason(finding, allowed)) for finding in findings]
+    unused = [
+        entry for entry in allowed if not any(fnmatchcase(loosening.name, entry.finding) for loosening in findings)
+    ]
     if options.output is not None:
         write_text(options.output, [guard_text(judged, commit)])
     rows = [{**published(each.finding), "name": each.finding.name, "allowed": each.reason} for each in judged]
@@ -425,7 +427,7 @@ def _compare_states(
     if before is None:
         yield Loosening("pytest", 0, "collection", "of the base failed, so tests are not compared", why, gone=True)
     else:
-        about = {each.file for each in before.items if is_about_evaluations(base / each.file)}
+        about = {item.file for item in before.items if is_about_evaluations(base / item.file)}
         if mixed is not None:
             held, why = collect(mixed, scratch / "mixed", scratch / "held", enabled=before.enabled)
             if held is None:
@@ -440,14 +442,14 @@ def _compare_states(
         else:
             plugins |= {*before.plugins, *after.plugins} & {*modules}
             files = {name for name in about if (head / name).exists()}
-            known, names = ({each.name for each in side} for side in (read, in_files))
+            known, names = ({loosening.name for loosening in side} for side in (read, in_files))
             yield from compare_collected(before, after, response["matched"], files, known, names)
-            for name in {*modules} & {*after.modules} - plugins - {each.file for each in after.items}:
+            for name in {*modules} & {*after.modules} - plugins - {item.file for item in after.items}:
                 if statements_of(base / name) != statements_of(head / name):
                     yield Loosening(name, 0, "module", "changed, and runs where answers are judged", note=True)
             compared_files = {each.file for name, each in before.suites.items() if name in after.suites}
     # A call at the top of a module declares a suite, which has been compared itself.
-    yield from (each for each in read if each.subject != "call" or each.file not in compared_files)
+    yield from (loosening for loosening in read if loosening.subject != "call" or loosening.file not in compared_files)
     for name in sorted(plugins):
         yield from compare_plugins(base / name, head / name, name)
 
@@ -487,15 +489,15 @@ def _allowed(path: Path, top: Path, commit: str, base: Path) -> Sequence[AllowEn
 
 def _owners(base: Path) -> frozenset[str]:
     """Return the owners that the earlier state of the repository names; a pull request does not name its own."""
-    for each in map(base.joinpath, _OWNERS):
-        if each.is_file():
-            lines = (line.partition("#")[0].split() for line in each.read_text("utf-8", "replace").splitlines())
+    for path in map(base.joinpath, _OWNERS):
+        if path.is_file():
+            lines = (line.partition("#")[0].split() for line in path.read_text("utf-8", "replace").splitlines())
             return frozenset(owner.lower() for line in lines for owner in line[1:])
     return frozenset()
 
 
 def _reason(finding: "Loosening", allowed: Sequence[AllowEntry]) -> str:
-    return next((each.reason for each in allowed if fnmatchcase(finding.name, each.finding)), "")
+    return next((entry.reason for entry in allowed if fnmatchcase(finding.name, entry.finding)), "")
 
 
 def _lines(judged: Sequence[Ruling], commit: str, unused: Sequence[AllowEntry]) -> Iterator[str]:
@@ -528,7 +530,7 @@ def guard_text(judged: Sequence[Ruling], commit: str) -> str:
         space = _SPACE
         ordered = sorted(judged, key=lambda each: not each.fails)
         rows = [_row(each) for each in ordered[:MOST_ROWS]]
-        fitting = [each for each in rows if (space := space - len(each)) > 0]
+        fitting = [row for row in rows if (space := space - len(row)) > 0]
         more = len(judged) - len(fitting)
         lines += [*fitting, *(["", f"{more} more"] if more else [])]
     return "\n".join(lines) + "\n"

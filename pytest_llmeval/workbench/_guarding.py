@@ -165,12 +165,12 @@ def _loosened(old: Threshold | None, new: Threshold | None) -> str:
 
 def _gates(base: Sequence[GateDump], head: Sequence[GateDump]) -> Iterator[Loosening]:
     """Yield the gates that are gone or weaker, without their file."""
-    later = [(each, each.gate()) for each in head]
+    later = [(dump, dump.gate()) for dump in head]
     for before in base:
         gate = before.gate()
         if gate is None:  # a rule of the project, of which only equality is known
-            same = [each for each in head if (each.text, each.rule) == (before.text, before.rule)]
-            if not any({**each.values, "line": 0} == {**before.values, "line": 0} for each in same):
+            same = [dump for dump in head if (dump.text, dump.rule) == (before.text, before.rule)]
+            if not any({**dump.values, "line": 0} == {**before.values, "line": 0} for dump in same):
                 yield Loosening("", before.line, f"gate {before.text}", "removed or changed", gone=True)
             continue
         rivals = [(each, rival) for each, rival in later if rival is not None and _about(rival) == _about(gate)]
@@ -201,12 +201,12 @@ def _weaker(old: Gate, new: Gate) -> list[tuple[str, object, object]]:
         before, after = _range(old), _range(new)
         if any(late < early for early, late in zip(before, after, strict=True)):
             changes.append(("", old, new))
-    shared = {each.name: each for each in fields(new)}
-    for each in fields(old):
-        if not each.compare or each.name not in shared or each.name == "bounds":
+    shared = {field.name: field for field in fields(new)}
+    for field in fields(old):
+        if not field.compare or field.name not in shared or field.name == "bounds":
             continue
-        name, key = next(iter(_keys(each) or _keys(shared[each.name]) or [(each.name, _ANY)]))
-        early, late = (gate.allowed if name in gate.tags else getattr(gate, each.name) for gate in (old, new))
+        name, key = next(iter(_keys(field) or _keys(shared[field.name]) or [(field.name, _ANY)]))
+        early, late = (gate.allowed if name in gate.tags else getattr(gate, field.name) for gate in (old, new))
         if early != late and key.asks_less(early, late):
             changes.append((name, early, late))
     return changes
@@ -236,7 +236,7 @@ def _evaluators(base: SuiteDump, head: SuiteDump) -> Iterator[Loosening]:
             line = head.line(now[0]) if now else base.line(keys[0])
             early, late = (as_line({key: side.written.get(key) for key in keys}) for side in (base, head))
             yield Loosening(head.file, line, "judge", "changed", early, late, not now)
-        elif not base.lines or any(each.noun.startswith("judging") for each in base.evaluators.values()):
+        elif not base.lines or any(evaluator.noun.startswith("judging") for evaluator in base.evaluators.values()):
             early, late = (as_line(side.settings["judge"] or "") for side in (base, head))
             yield Loosening(head.file, head.line(*now[:1]), "judge", "changed", early, late)
     for label, before in base.evaluators.items():
@@ -258,7 +258,7 @@ def _lost_checks(
     head_place: _Place,
 ) -> Iterator[Loosening]:
     """Yield the checks that no later check is as strict as."""
-    same = {each.identity for each in old}
+    same = {dump.identity for dump in old}
     fresh = [(number, each) for number, each in enumerate(new) if each.identity not in same]
     for number, each in enumerate(old):
         if any(_is_as_strict(each, other) for other in new):
@@ -346,7 +346,7 @@ def _case(base: SuiteDump, head: SuiteDump, name: str, now: str) -> Iterator[Loo
     for metric in sorted({*old.limits, *new.limits}):
         limits = [(side.limits | case.limits).get(metric) for side, case in ((base, old), (head, new))]
         if change := _loosened(*limits):
-            early, late = ("" if each is None else str(each) for each in limits)
+            early, late = ("" if limit is None else str(limit) for limit in limits)
             yield Loosening(*new.place("thresholds", metric), f"threshold {metric} {whose}", change, early, late)
     yield from _lost_checks(
         old.checks,
@@ -410,6 +410,6 @@ def _answered(case: Case, mutant: Mutant) -> Case:
 def _changed_cases(base: LoadedState, head: LoadedState, pairs: Mapping[str, str]) -> list[str]:
     """Return the cases of both states whose scores or limits may differ for the same answer."""
     old, new = digests_of(base.suite), digests_of(head.suite)
-    same = [each.identity for each in base.dump.checks] == [each.identity for each in head.dump.checks]
+    same = [check.identity for check in base.dump.checks] == [check.identity for check in head.dump.checks]
     same = same and evaluator_prints(base.suite) == evaluator_prints(head.suite)
     return [before for before, now in pairs.items() if not same or old[before] != new[now]]

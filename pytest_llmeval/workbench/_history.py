@@ -63,15 +63,15 @@ def _history(options: Namespace) -> CommandResult:
     if not history.timelines:
         reason = _wrapped(f"{suite}: no runs and no approvals: they are noted for suites with 'snapshot'")
         return CommandResult(1, {"timelines": []}, errors=reason)
-    known = dict.fromkeys(name for each in history.timelines for name in each.metrics)
+    known = dict.fromkeys(name for timeline in history.timelines for name in timeline.metrics)
     unknown = [name for name in options.metric or () if name not in known]
     if unknown:
         raise LlmevalError("\n".join(unknown_name("metric", name, known) for name in unknown))
-    drawn = [replace(each, points=each.points[-options.last :]) for each in history.timelines]
+    drawn = [replace(timeline, points=timeline.points[-options.last :]) for timeline in history.timelines]
     if options.svg is not None:
-        metrics = {each.title: _chosen(each, options.metric, _CHARTS) for each in drawn}
+        metrics = {timeline.title: _chosen(timeline, options.metric, _CHARTS) for timeline in drawn}
         write_text(options.svg, [history_svg(drawn, metrics)])
-    lines = [line for each in history.timelines for line in _lines(each, options.metric, options.last)]
+    lines = [line for timeline in history.timelines for line in _lines(timeline, options.metric, options.last)]
     return CommandResult(0, {"timelines": to_builtins(drawn)}, lines)
 
 
@@ -109,7 +109,7 @@ def _name(path: Path) -> str:
 def _root(suite: Path) -> Path:
     """Return the folder with the history of a suite: the nearest one above it, or else this one."""
     folders = suite.resolve().parents
-    return next((each for each in folders if (each / HISTORY).exists()), Path.cwd())
+    return next((folder for folder in folders if (folder / HISTORY).exists()), Path.cwd())
 
 
 def _chosen(timeline: Timeline, names: Sequence[str] | None, most: int) -> list[str]:
@@ -118,7 +118,7 @@ def _chosen(timeline: Timeline, names: Sequence[str] | None, most: int) -> list[
 
 def _lines(timeline: Timeline, names: Sequence[str] | None, last: int) -> Iterator[str]:
     points = timeline.points[-last:]
-    noted, approved = sum(each.noted for each in timeline.points), sum(each.approved for each in timeline.points)
+    noted, approved = sum(point.noted for point in timeline.points), sum(point.approved for point in timeline.points)
     cut = f"; the last {last}" if len(points) < len(timeline.points) else ""
     yield from _wrapped(f"{timeline.title}: {counted(noted, 'run')}, {counted(approved, 'approval')}{cut}")
     changes = timeline.changes()[-last:]
@@ -127,7 +127,7 @@ def _lines(timeline: Timeline, names: Sequence[str] | None, last: int) -> Iterat
         yield ""
         yield from _wrapped(name)
         yield from _table(points, changes, name)
-    failed = [f"{each.when}  {gate}" for each in points for gate in each.failed_gates]
+    failed = [f"{point.when}  {gate}" for point in points for gate in point.failed_gates]
     if failed:
         yield ""
         yield "failed gates"
@@ -142,14 +142,14 @@ def _lines(timeline: Timeline, names: Sequence[str] | None, last: int) -> Iterat
 def _table(points: Sequence[Point], changes: Iterable[Sequence[str]], metric: str) -> Iterator[str]:
     rows = [
         (
-            each.when,
-            printable(each.commit).encode("ascii", "backslashreplace").decode()[:_COMMIT],
-            _short(each.values.get(metric)),
-            interval(*each.intervals[metric]) if metric in each.intervals else "",
-            _gates(each),
-            "approved" if each.approved else "",
+            point.when,
+            printable(point.commit).encode("ascii", "backslashreplace").decode()[:_COMMIT],
+            _short(point.values.get(metric)),
+            interval(*point.intervals[metric]) if metric in point.intervals else "",
+            _gates(point),
+            "approved" if point.approved else "",
         )
-        for each in points
+        for point in points
     ]
     headers = ("when", "commit", "value", "interval", "gates", "")
     header, *lines = table_lines([headers, *rows], "llrrll")
@@ -218,16 +218,16 @@ def history_svg(timelines: Sequence[Timeline], metrics: Mapping[str, Sequence[st
     """
     parts = []
     top = 0
-    for each in timelines:
-        parts.append(f'<text class="title" x="8" y="{top + 20}">{_text(each.title, _TITLE_LONGEST)}</text>')
+    for timeline in timelines:
+        parts.append(f'<text class="title" x="8" y="{top + 20}">{_text(timeline.title, _TITLE_LONGEST)}</text>')
         top += _TITLE
-        for name in metrics[each.title]:
-            parts += _chart(each, name, top)
+        for name in metrics[timeline.title]:
+            parts += _chart(timeline, name, top)
             top += _ROW
-        parts += _days(each.points, top - 4)
+        parts += _days(timeline.points, top - 4)
         top += _DAYS
     parts += _legend(top + 14)
-    label = ", ".join(_text(each.title, _TITLE_LONGEST) for each in timelines)
+    label = ", ".join(_text(timeline.title, _TITLE_LONGEST) for timeline in timelines)
     height = top + _LEGEND
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_IMAGE_WIDTH}" height="{height}"'
@@ -244,7 +244,7 @@ def _text(text: str, longest: int | None = None) -> str:
 def _chart(timeline: Timeline, metric: str, top: int) -> Iterator[str]:
     points = timeline.points
     scale = _Scale(points, metric, top)
-    last = next((each for each in reversed(points) if each.values.get(metric) is not None), None)
+    last = next((point for point in reversed(points) if point.values.get(metric) is not None), None)
     yield f'<text x="8" y="{top + 24}">{_text(metric, _LONGEST)}</text>'
     for y, value in ((top + 6, scale.high), (top + _PLOT, scale.low)):
         yield f'<line class="frame" x1="{_LEFT}" x2="{_RIGHT}" y1="{y}" y2="{y}"/>'

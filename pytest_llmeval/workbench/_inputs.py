@@ -102,7 +102,7 @@ class ProjectInputs:
     def tree(self) -> SourceTree:
         """The Python modules of the project."""
         own = sorted({Path(each).resolve() for each in sys.path if each and Path(each).is_dir()})
-        inside = [each for each in own if each.is_relative_to(self.top) and "site-packages" not in each.parts]
+        inside = [path for path in own if path.is_relative_to(self.top) and "site-packages" not in path.parts]
         return SourceTree(
             self.top, [*dict.fromkeys((self.root, self.root / "src", self.top, self.top / "src", *inside))]
         )
@@ -127,8 +127,8 @@ class ProjectInputs:
             suffix = "" if way is suite else f" of {way.system}"
             values |= {f"suite key {key}{suffix}": fingerprint(plain(getattr(way, key))) for key in _KEYS}
             if (model := way.model) is not None:
-                prompts = [each for each in (model.prompt, model.system_prompt) if each is not None]
-                values |= {self._place(suite.path.parent / each.file): fingerprint(each.text) for each in prompts}
+                prompts = [prompt for prompt in (model.prompt, model.system_prompt) if prompt is not None]
+                values |= {self._place(suite.path.parent / prompt.file): fingerprint(prompt.text) for prompt in prompts}
                 model_settings = [model.spec.model, model.spec.address, model.spec.request_parameters()]
                 values[f"model {model.spec.model}{suffix}"] = fingerprint(plain(model_settings))
         folder, texts = suite.path.parent.resolve(), self._texts(suite)
@@ -159,7 +159,7 @@ class ProjectInputs:
         loaded = by_user.pop(_LOADED, set())
         known = {use for user, uses in by_user.items() if user for use in uses}
         for suite in suites.values():
-            known |= {self._file_use(each) for each in self._closure(suite, ()).files}
+            known |= {self._file_use(file) for file in self._closure(suite, ()).files}
         of_all = by_user.pop("", set()) | {each for each in loaded - known if not each.endswith(f"/{_CONFTEST}")}
         of_all -= {WATCHED[1], f"file {_CONFTEST}"}
         by_suite = {}
@@ -182,7 +182,7 @@ class ProjectInputs:
         for use in used:
             kind, _, name = use.partition(" ")
             if kind == "file" and name.endswith(".py"):
-                files += [each for each in (self.top / name,) if each.is_file()]
+                files += [path for path in (self.top / name,) if path.is_file()]
             elif kind == "module":
                 files += self.tree.find(name, [folder, *self.tree.folders]) or ()
         return self.tree.closure(sorted({*self._modules(suite, folder, self._texts(suite)), *files}), folder)
@@ -251,17 +251,17 @@ class ProjectInputs:
             The packages that may read files unseen.
         """
         others, compiled = sorted({*packages} - {"pytest_llmeval", "pytest_llmeval?"}), list[str]()
-        for each in others:
-            package = each.rstrip("?")
+        for other in others:
+            package = other.rstrip("?")
             version = self._version(package)
             if not self._locks:
                 values[f"package {package}"] = version
-            if not version and package == each:
+            if not version and package == other:
                 unknown.append(f"import {package}: found neither in the project nor among installed packages")
             unknown += [f"import {package}: installed from a folder outside of the project"] * _is_linked(package)
             if version and not _is_seen_through(package):
                 compiled.append(f"import {package}: {_UNSEEN}")
-        values |= {self._place(each): self._digest(each) for each in self._locks} if others else {}
+        values |= {self._place(lock): self._digest(lock) for lock in self._locks} if others else {}
         return compiled
 
     def _modules(self, suite: LoadedSuite, folder: Path, texts: Iterable[str]) -> Iterator[Path]:
@@ -274,7 +274,12 @@ class ProjectInputs:
         for text in texts:
             if (named := _NAMED.fullmatch(text)) is not None:
                 yield from self.tree.find(named["module"], [folder, *self.tree.folders]) or ()
-        kinds = [kind for each in suite.evaluators.values() if is_of_users(each) for kind in type(each).__mro__]
+        kinds = [
+            kind
+            for evaluator in suite.evaluators.values()
+            if is_of_users(evaluator)
+            for kind in type(evaluator).__mro__
+        ]
         for value in (*kinds, *suite.objects.values()):
             with suppress(TypeError):
                 file = Path(
@@ -285,7 +290,7 @@ class ProjectInputs:
 
     def _declared(self, suite: LoadedSuite) -> list[Path]:
         with searching_within(self.root):
-            return [file.resolve() for each in suite.inputs for file in input_files(suite.path.parent, each)]
+            return [file.resolve() for input_ in suite.inputs for file in input_files(suite.path.parent, input_)]
 
     def _unknown(self, suite: LoadedSuite, ways: Iterable[LoadedSuite]) -> Iterator[str]:
         """Yield what cannot be followed, unless the suite declares inputs that represent it."""
@@ -301,10 +306,10 @@ class ProjectInputs:
                 yield "the fixture llmeval_target: found in no conftest.py above the suite"
 
     def _has_fixture(self, suite: LoadedSuite) -> bool:
-        folders = [each for each in suite.path.resolve().parents if each.is_relative_to(self.top)]
-        files = [each / _CONFTEST for each in folders]
+        folders = [parent for parent in suite.path.resolve().parents if parent.is_relative_to(self.top)]
+        files = [folder / _CONFTEST for folder in folders]
         return any(
-            "llmeval_target" in each.read_text(encoding="utf-8", errors="replace") for each in files if each.is_file()
+            "llmeval_target" in file.read_text(encoding="utf-8", errors="replace") for file in files if file.is_file()
         )
 
     def _rows(self, suite: LoadedSuite, ways: Iterable[LoadedSuite]) -> dict[str, str]:
@@ -312,7 +317,7 @@ class ProjectInputs:
         others = [{case.id: case.prediction for case in way.cases} for way in ways if way is not suite]
         rows = {}
         for case in suite.cases:
-            answers = [each.get(case.id, MISSING) for each in others]
+            answers = [other.get(case.id, MISSING) for other in others]
             predictions = [[] if each is MISSING else [plain(each)] for each in (case.prediction, *answers)]
             parts = None if case.origin is None else plain(case.origin)
             rows[case.id] = fingerprint([*digests[case.id], predictions, parts, list(case.tags)])[7:23]
@@ -347,14 +352,14 @@ class ProjectInputs:
 
     def _version(self, package: str) -> str:
         """Return the installed version of a package; empty for none."""
-        return next((metadata.version(each) for each in _distributions(package)), "")
+        return next((metadata.version(distribution) for distribution in _distributions(package)), "")
 
     @cached_property
     def _locks(self) -> Sequence[Path]:
         folders = dict.fromkeys((self.root, self.top))
-        named = [folder / each for folder in folders for each in _LOCKS]
-        required = [each for folder in folders for each in sorted(folder.glob("*requirements*.txt"))]
-        return [each for each in (*named, *required) if each.is_file()]
+        named = [folder / lock for folder in folders for lock in _LOCKS]
+        required = [path for folder in folders for path in sorted(folder.glob("*requirements*.txt"))]
+        return [path for path in (*named, *required) if path.is_file()]
 
 
 @cache
@@ -399,8 +404,10 @@ def _by_package() -> Mapping[str, list[str]]:
 
 def _is_linked(package: str) -> bool:
     """Return whether a package is code in a folder, which may change without its version (PEP 610)."""
-    origins = [metadata.distribution(each).read_text("direct_url.json") for each in _distributions(package)]
-    return any(each is not None and '"dir_info"' in each for each in origins)
+    origins = [
+        metadata.distribution(distribution).read_text("direct_url.json") for distribution in _distributions(package)
+    ]
+    return any(origin is not None and '"dir_info"' in origin for origin in origins)
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -145,7 +145,7 @@ def _panels(options: Namespace, panel: PanelSpec, approved: Mapping[str, str]) -
     place = (named or matches)[0]
     old = panel.judges[place] if named else _former(options.old, panel.judges[place], approved, place)
     new = _new(options, panel.judges[place], old)
-    before, after = ((*panel.judges[:place], each, *panel.judges[place + 1 :]) for each in (old, new))
+    before, after = ((*panel.judges[:place], spec, *panel.judges[place + 1 :]) for spec in (old, new))
     try:
         return replace(panel, judges=before), replace(panel, judges=after)
     except ValueError as error:
@@ -221,14 +221,14 @@ def _report(migration: Migration) -> Iterator[str]:
     yield f"{counted(migration.calls, 'call')} of the new judge"
     yield ""
     rows = []
-    for each in migration.agreement():
-        scores = (each.old, each.new, each.new - each.old, each.alpha)
-        rows.append((each.mode, str(each.verdicts), str(each.equal), *map(number, scores)))
+    for agreement in migration.agreement():
+        scores = (agreement.old, agreement.new, agreement.new - agreement.old, agreement.alpha)
+        rows.append((agreement.mode, str(agreement.verdicts), str(agreement.equal), *map(number, scores)))
     headers = ("mode", "verdicts", "equal", "old", "new", "bias", "alpha")
     yield from table_lines(rows, "lrrrrrr", headers)
     yield ""
     yield from _moved(migration)
-    flips = [f"{each.case}: {each.what} {each.old} -> {each.new}" for each in migration.flips()]
+    flips = [f"{flip.case}: {flip.what} {flip.old} -> {flip.new}" for flip in migration.flips()]
     yield from _named("cases that flip", flips)
     changed = [f"{before.gate}: {before.outcome} -> {after.outcome}" for before, after in migration.gates()]
     yield from _named("gates that change", changed)

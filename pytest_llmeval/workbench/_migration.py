@@ -190,13 +190,13 @@ def migrate(
     old, new = (structs.replace(suite, judge=spec) for spec in judges)
     replay = structs.replace(options, mode="replay", model=None, base_url=None)
     before, known = _run(old, key, replay, recordings)
-    left_out = {each.id: _why(each) for each in before if _lacks(each)}
+    left_out = {record.id: _why(record) for record in before if _lacks(record)}
     comparable_suite = structs.replace(new, cases=tuple(case for case in new.cases if case.id not in left_out))
     if not comparable_suite.cases:
         raise LlmevalError(_nothing(key, left_out))
     after, now_known = _run(comparable_suite, key, structs.replace(replay, mode="auto"), recordings)
-    left_out |= {each.id: _why(each) for each in after if _lacks(each)}
-    calls = len({call.id for each in after for call in each.calls if call.fresh})
+    left_out |= {record.id: _why(record) for record in after if _lacks(record)}
+    calls = len({call.id for record in after for call in record.calls if call.fresh})
     sides = [
         JudgedSide(judges_of_side, rows, _summary(suite, rows))
         for judges_of_side, rows in (
@@ -244,16 +244,16 @@ def _run(
 
 
 def _lacks(record: CaseRecord) -> bool:
-    return bool(record.errors) or any(each.errored for each in record.observations.values())
+    return bool(record.errors) or any(observation.errored for observation in record.observations.values())
 
 
 def _why(record: CaseRecord) -> str:
-    partly = (why for each in record.observations.values() for why in each.errored.values())
+    partly = (why for observation in record.observations.values() for why in observation.errored.values())
     return next(chain(record.errors.values(), partly), "")
 
 
 def _comparable_records(records: Sequence[CaseRecord], left_out: Mapping[str, str]) -> list[CaseRecord]:
-    return [each for each in records if each.id not in left_out]
+    return [record for record in records if record.id not in left_out]
 
 
 def _summary(suite: LoadedSuite, records: Sequence[CaseRecord]) -> Result:
@@ -268,7 +268,7 @@ def measured_shifts(suite: LoadedSuite, old: JudgedSide, new: JudgedSide) -> dic
     here, there = (CaseStatistics.from_records(side.records, digests=digests) for side in (new, old))
     pairing = RunPairing(here, there, suite.metrics)
     deciding = deciding_labels(suite)
-    flipped = [each.outcome for each in old.records] != [each.outcome for each in new.records]
+    flipped = [record.outcome for record in old.records] != [record.outcome for record in new.records]
     judged = judged_labels(suite)
 
     def moved_by(label: str) -> Callable[[str], bool]:
@@ -391,7 +391,7 @@ def _agreement(mode: str, pairs: Sequence[tuple[float, float]]) -> ModeAgreement
     import numpy as np
 
     moments = [unit_moments(pair) for pair in pairs]
-    sums = Sums({name: np.array([float(sum(each[name] for each in moments))]) for name in moments[0]}, 1)
+    sums = Sums({name: np.array([float(sum(moment[name] for moment in moments))]) for name in moments[0]}, 1)
     with np.errstate(all="ignore"):
         alpha = float(krippendorff_alpha(sums)[0])
     old, new = (float(np.mean(column)) for column in zip(*pairs, strict=True))
@@ -426,8 +426,8 @@ def approve_migration(migration: Migration, stamp: Stamp) -> tuple[str, list[str
             raise LlmevalError(f"{name}: cannot be read ({error}), expected the cases of the approved run") from None
         bridges = [_bridge(migration, label, scores, approved, stamp) for label in migration.shifts]
         notes[:] = _notes(migration, approved, bridges)
-        ways = [(each.label, each.old, each.new) for each in bridges]
-        earlier = [each for each in scores.bridges if (each.label, each.old, each.new) not in ways]
+        ways = [(bridge.label, bridge.old, bridge.new) for bridge in bridges]
+        earlier = [bridge for bridge in scores.bridges if (bridge.label, bridge.old, bridge.new) not in ways]
         return render(replace(scores, bridges=(*earlier, *bridges)))
 
     try:
@@ -454,8 +454,8 @@ def _shifts(migration: Migration, label: str, approved: CaseStatistics) -> Mappi
     if len(same) == len(migration.old.records):
         return migration.shifts[label]
     sides = [
-        JudgedSide(each.judges, [record for record in each.records if record.id in same], each.result)
-        for each in (migration.old, migration.new)
+        JudgedSide(side.judges, [record for record in side.records if record.id in same], side.result)
+        for side in (migration.old, migration.new)
     ]
     return measured_shifts(migration.suite, *sides)[label] if same else {}
 

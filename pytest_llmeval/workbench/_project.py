@@ -93,9 +93,9 @@ def find_target(folder: Path, name: str) -> TargetPlace:
 
 def _modules(folder: Path) -> Iterator[str]:
     with suppress(OSError):
-        for each in folder.iterdir():
-            if each.suffix == ".py" or (each / "__init__.py").is_file():
-                yield each.stem
+        for path in folder.iterdir():
+            if path.suffix == ".py" or (path / "__init__.py").is_file():
+                yield path.stem
 
 
 def _check(name: str, file: Path, attribute: str) -> None:
@@ -118,9 +118,9 @@ def _defined(tree: ast.Module) -> Iterator[tuple[str, ast.stmt]]:
             yield node.name, node
         elif isinstance(node, ast.Assign | ast.AnnAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            yield from ((each.id, node) for each in targets if isinstance(each, ast.Name))
+            yield from ((target.id, node) for target in targets if isinstance(target, ast.Name))
         elif isinstance(node, ast.ImportFrom):
-            yield from ((each.asname or each.name, node) for each in node.names)
+            yield from ((name.asname or name.name, node) for name in node.names)
 
 
 def _takes_one(arguments: ast.arguments) -> bool:
@@ -156,13 +156,13 @@ class Project:
 
     def lines(self, name: str) -> set[str]:
         """Return the lines of a file, without white space around them."""
-        return {each.strip() for each in self._text(name).splitlines()}
+        return {line.strip() for line in self._text(name).splitlines()}
 
     def added(self, name: str, lines: Sequence[str]) -> str:
         """Return text that appends lines to a file, with its kind of line ends."""
         before = self._text(name)
         end = "\r\n" if "\r\n" in before else "\n"
-        return ("" if not before or before.endswith("\n") else end) + "".join(f"{each}{end}" for each in lines)
+        return ("" if not before or before.endswith("\n") else end) + "".join(f"{line}{end}" for line in lines)
 
     @cached_property
     def _pyproject(self) -> Mapping[str, Any] | None:
@@ -223,9 +223,9 @@ class Project:
         others = ("setup.py", "setup.cfg", "src")
         if "setuptools" not in build.get("build-backend", "setuptools") or "setuptools" in tool:
             return False
-        if "project" not in data or any((self.folder / each).exists() for each in others):
+        if "project" not in data or any((self.folder / other).exists() for other in others):
             return False
-        names = {each.name for each in self.folder.iterdir() if each.is_dir()}
+        names = {path.name for path in self.folder.iterdir() if path.is_dir()}
         return len([name for name in names - NO_PACKAGES if name.isidentifier() and not name.startswith("_")]) > 1
 
     @property
@@ -331,7 +331,7 @@ def changed_files(folder: Path, commit: str) -> list[str]:
     differing = run_git(top, "diff", "-z", "--name-only", "--no-renames", commit, "--", below)
     new = run_git(top, "ls-files", "-z", "--others", "--exclude-standard", "--", below)
     names = filter(None, {*differing.split("\0"), *new.split("\0")})
-    return sorted(display_path(top / each, folder.resolve()) for each in names)
+    return sorted(display_path(top / name, folder.resolve()) for name in names)
 
 
 _MAIN: Final = ("origin/HEAD", "origin/main", "origin/master", "main", "master")

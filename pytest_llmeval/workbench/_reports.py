@@ -217,7 +217,7 @@ def page_runs(reports: Sequence[Path], baseline: Path | None) -> list[PageRun]:
     pairs: Sequence[int | None] = ()
     against = len(paths) - 1 if baseline is not None else 1
     if against < len(paths):
-        start = sum(len(each.suites) for each in read[:against])
+        start = sum(len(report.suites) for report in read[:against])
         first, pairs = _compared(first, read[against], labels[against], start)
     others = [
         PageRun(label, report, is_baseline=baseline is not None and place == len(reports))

@@ -119,13 +119,13 @@ def _show_requests(options: Namespace) -> CommandResult:
 def _sums(requests: Sequence[DeferredRequest]) -> dict[str, Any]:
     """Return the sums of a model's requests; the cost, at the batch rate, has no tokens of replies without a limit."""
     costs = [
-        cost_usd(each.price and each.price.of_batches, Usage(each.sent_tokens, each.written_tokens or 0))
-        for each in requests
+        cost_usd(request.price and request.price.of_batches, Usage(request.sent_tokens, request.written_tokens or 0))
+        for request in requests
     ]
     known = [cost for cost in costs if cost is not None]
     return {
         "verdicts": len(requests),
-        "input_tokens": sum(each.sent_tokens for each in requests),
+        "input_tokens": sum(request.sent_tokens for request in requests),
         "cost_usd": sum(known) if len(known) == len(costs) else None,
     }
 

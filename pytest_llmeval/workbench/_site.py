@@ -156,14 +156,14 @@ def _trends(suite: str, runs: Sequence[ListedRun]) -> Iterator[_Trend]:
     """Yield the metrics of a suite that have had a value in two runs or more."""
     reports = [each for run in runs for each in run.report.suites if each.suite == suite]
     for metric in dict.fromkeys(name for report in reversed(reports) for name in _followed(report)):
-        values = [each.metrics[metric] for each in reports if metric in each.metrics]
-        values = [each for each in values if each.value is not None]
+        values = [report.metrics[metric] for report in reports if metric in report.metrics]
+        values = [value for value in values if value.value is not None]
         if len(values) > 1:
             yield _draw_trend(metric, values)
 
 
 def _draw_trend(metric: str, values: Sequence[MetricValue]) -> _Trend:
-    middle = [float(each.value) for each in values if each.value is not None]
+    middle = [float(value.value) for value in values if value.value is not None]
     lows = [value if each.low is None else float(each.low) for each, value in zip(values, middle, strict=True)]
     highs = [value if each.high is None else float(each.high) for each, value in zip(values, middle, strict=True)]
     lowest, highest = min(lows), max(highs)

@@ -57,10 +57,10 @@ class _ImportReader(ast.NodeVisitor):
             self.visit(statement)
 
     def visit_Import(self, node: ast.Import) -> None:
-        self.imports += [Import(each.name, optional=bool(self._optional)) for each in node.names]
+        self.imports += [Import(name.name, optional=bool(self._optional)) for name in node.names]
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
-        names = tuple(each.name for each in node.names)
+        names = tuple(name.name for name in node.names)
         self.imports.append(Import(node.module or "", names, node.level, bool(self._optional)))
 
 
@@ -110,9 +110,9 @@ class SourceTree:
         for folder in folders:
             base = folder.joinpath(*parts)
             inits = [folder.joinpath(*parts[:end], "__init__.py") for end in range(1, len(parts))]
-            own = [each for each in (base / "__init__.py", base.with_suffix(".py")) if each.is_file()][:1]
+            own = [path for path in (base / "__init__.py", base.with_suffix(".py")) if path.is_file()][:1]
             if (own or base.is_dir()) and self._is_ours(base):
-                return [*(each for each in inits if each.is_file()), *own]
+                return [*(path for path in inits if path.is_file()), *own]
         return None
 
     def _is_ours(self, path: Path) -> bool:

@@ -69,7 +69,7 @@ def _environment(folder: Path, top: Path, home: Path) -> dict[str, str]:
     home.mkdir(parents=True)
     here = repository_top(Path.cwd()) or Path.cwd()
     ours = [Path(each).resolve() for each in sys.path if each]
-    moved = [top / each.relative_to(here) for each in ours if _is_project(each, here)]
+    moved = [top / path.relative_to(here) for path in ours if _is_project(path, here)]
     places = dict.fromkeys([folder, folder / "src", top, top / "src", *moved])
     return {
         **{name: os.environ[name] for name in _PASSED_ON if name in os.environ},
@@ -158,7 +158,7 @@ def compare_collected(
         after = head.suites.get(matched[name][0] if name in matched else name)
         if after is not None:
             pairs.setdefault(name, (name, case_pairs(suite.contents, after.contents)))
-            yield from (each for each in compare_suites(suite, after) if each.name not in names)
+            yield from (loosening for loosening in compare_suites(suite, after) if loosening.name not in names)
         elif name not in matched:
             yield Loosening(suite.file, 0, f"suite {name.rpartition(':')[2]}", "no longer collected", gone=True)
     yield from compare_items(base, head, pairs, files, known)
@@ -213,7 +213,7 @@ def compare_items(
         if before != after and (before == "True" if option in _DEMANDS else after != "False"):
             yield Loosening("pytest", 0, f"option {option}", "changed", before, after)
     renamed = {digest: name for name, digest in head.tests.items() if name not in base.tests}
-    now = {_key(each, each.suite, each.case, {}): each for each in head.items}
+    now = {_key(dump, dump.suite, dump.case, {}): dump for dump in head.items}
     lost, excused = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
     moved = {
         name: renamed[digest] for name, digest in base.tests.items() if name not in head.tests and digest in renamed

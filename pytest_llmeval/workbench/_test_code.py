@@ -54,11 +54,11 @@ class _Asking(ast.NodeVisitor):
         self.lines.setdefault(key, getattr(node, "lineno", 0))
 
     def visit_Import(self, node: ast.Import) -> None:
-        self._names |= {each.asname or each.name for each in node.names if each.name in _OURS}
+        self._names |= {name.asname or name.name for name in node.names if name.name in _OURS}
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
         if node.module in _OURS:
-            self._names |= {each.asname or each.name for each in node.names}
+            self._names |= {name.asname or name.name for name in node.names}
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
         self.is_about_answers |= node.attr == "llmeval"  # the mark of tests over a suite
@@ -146,8 +146,8 @@ def _acting(path: Path) -> Iterator[ast.stmt]:
             is_hook = node.name.startswith("pytest_") and node.name != HOOK
             is_acting = is_hook or node.name == _TARGET or _acts(node, own)
         elif isinstance(node, ast.Import | ast.ImportFrom):
-            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [each.name for each in node.names]
-            is_acting = any(each.partition(".")[0] not in _HARMLESS for each in names)
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [name.name for name in node.names]
+            is_acting = any(name.partition(".")[0] not in _HARMLESS for name in names)
         else:
             is_acting = not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
         if is_acting:

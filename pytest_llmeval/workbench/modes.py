@@ -96,8 +96,8 @@ def _modes(options: Namespace) -> CommandResult:
     lines = _lines(report) if options.output is None else [f"wrote {options.output}"]
     if options.output is not None:
         write_text(options.output, [_page(report)])
-    groups = {heading: [each._asdict() for each in shares] for heading, shares in report.groups}
-    data = {"modes": [each._asdict() for each in report.shares], "groups": groups, "findings": report.findings}
+    groups = {heading: [share._asdict() for share in shares] for heading, shares in report.groups}
+    data = {"modes": [share._asdict() for share in report.shares], "groups": groups, "findings": report.findings}
     return CommandResult(0, data, lines)
 
 
@@ -146,15 +146,15 @@ def mode_shares(notes: Sequence[ModeNote], modes: Sequence[str], cluster_by: str
         modes: Their names.
         cluster_by: A label; answers with the same value of it, such as those of one session, were drawn together.
     """
-    drawn = grouped((each.subject, each) for each in notes)
+    drawn = grouped((note.subject, note) for note in notes)
     weights = [1 / about[0].probability for about in drawn.values()]
     clusters = [_cluster(about[0], cluster_by) or str(place) for place, about in enumerate(drawn.values())]
     shares = []
     for mode in modes:
-        parts = [sum(mode in each.modes for each in about) / len(about) for about in drawn.values()]
+        parts = [sum(mode in note.modes for note in about) / len(about) for about in drawn.values()]
         members = grouped(zip(clusters, zip(weights, parts, strict=True), strict=True)).values()
-        together = [math.fsum(weight for weight, _ in each) for each in members]
-        means = [_weighted_mean(*zip(*each, strict=True)) for each in members]
+        together = [math.fsum(weight for weight, _ in member) for member in members]
+        means = [_weighted_mean(*zip(*member, strict=True)) for member in members]
         low, high = weighted_interval(together, means, _CONFIDENCE, clustered=cluster_by is not None)
         value = _weighted_mean(weights, parts)
         shares.append(ModeShare(mode, value, low, high, sum(part > 0 for part in parts)))
@@ -170,7 +170,7 @@ def alike_answers(notes: Sequence[ModeNote], modes: Sequence[str]) -> Iterator[s
     """Yield the labels whose answers share modes, and by how much wider that makes the widest interval."""
     labels = sorted({each.partition("=")[0] for note in notes for each in note.labels})
     for label in labels:
-        sizes = Counter(_cluster(each, label) for each in notes)
+        sizes = Counter(_cluster(note, label) for note in notes)
         if sum(size > 1 for value, size in sizes.items() if value) < _LEAST_CLUSTERS:
             continue
         pairs = zip(mode_shares(notes, modes), mode_shares(notes, modes, label), strict=True)
@@ -233,14 +233,14 @@ def saturation(notes: Sequence[ModeNote]) -> Saturation:
     in_order = sorted(notes, key=lambda each: (each.at, each.by, each.subject))
     known: set[str] = set()
     quiet = 0
-    for each in in_order:
-        quiet = 0 if {*each.modes} - known else quiet + 1
-        known.update(each.modes)
+    for note in in_order:
+        quiet = 0 if {*note.modes} - known else quiet + 1
+        known.update(note.modes)
     by_draw: dict[str, dict[object, float]] = {}
-    for each in notes:
-        by_draw.setdefault(each.review, {})[each.subject] = 1 / each.probability
+    for note in notes:
+        by_draw.setdefault(note.review, {})[note.subject] = 1 / note.probability
     weights = [list(draw.values()) for draw in by_draw.values()]
-    return Saturation(quiet, sum(math.fsum(each) / max(each) for each in weights))
+    return Saturation(quiet, sum(math.fsum(weight) / max(weight) for weight in weights))
 
 
 class AgreementOnMode(NamedTuple):
@@ -266,8 +266,8 @@ class AgreementOnMode(NamedTuple):
 def mode_agreements(notes: Sequence[ModeNote], modes: Sequence[str]) -> Iterator[AgreementOnMode]:
     """Yield the agreement about each mode of each two people who noted the same answers."""
     by_person: dict[str, dict[object, ModeNote]] = {}
-    for each in notes:
-        by_person.setdefault(each.by, {})[each.prints] = each
+    for note in notes:
+        by_person.setdefault(note.by, {})[note.prints] = note
     for left, right in combinations(sorted(by_person), 2):
         shared = [
             (by_person[left][prints], by_person[right][prints])
@@ -276,10 +276,10 @@ def mode_agreements(notes: Sequence[ModeNote], modes: Sequence[str]) -> Iterator
         ]
         for mode in modes if shared else ():
             pairs = [(float(mode in here.modes), float(mode in there.modes)) for here, there in shared]
-            both, either = sum(min(each) > 0 for each in pairs), sum(max(each) > 0 for each in pairs)
+            both, either = sum(min(pair) > 0 for pair in pairs), sum(max(pair) > 0 for pair in pairs)
             if not either:
                 continue
-            sums = Totals.add_up(Observation(unit_moments(each)) for each in pairs).sums()
+            sums = Totals.add_up(Observation(unit_moments(pair)) for pair in pairs).sums()
             alpha = float(krippendorff_alpha(sums)[0])
             yield AgreementOnMode((left, right), mode, both, either - both, len(pairs), alpha)
 
@@ -316,14 +316,14 @@ def mode_report(book: ModeBook, by: str | None = None, cluster_by: str | None = 
     if not notes:
         return ModeReport("no notes yet: llmeval review REPORT --modes", {}, [], {}, [], list(_proposals(book)))
     shares = sorted(mode_shares(notes, book.names, cluster_by), key=lambda each: -each.value)
-    answers = len({each.subject for each in notes})
-    people = listed(sorted({each.by for each in notes}))
+    answers = len({note.subject for note in notes})
+    people = listed(sorted({note.by for note in notes}))
     title = f"{counted(len(notes), 'note')} of {people} on {counted(answers, 'answer')}"
-    examples = {each.mode: list(_examples(notes, each.mode)) for each in shares}
+    examples = {share.mode: list(_examples(notes, share.mode)) for share in shares}
     groups = grouped((value, note) for note in notes for value in _values(note, by or "run"))
     if by is None and len(groups) < 2:  # noqa: PLR2004 (one run is no trend)
         groups = {}
-    names = [each.mode for each in shares]
+    names = [share.mode for share in shares]
     return ModeReport(
         title,
         book.texts,
@@ -363,13 +363,13 @@ def _values(note: ModeNote, by: str) -> Iterator[str]:
     elif by == "system":
         yield from note.systems
     else:
-        yield from (each.partition("=")[2] for each in note.labels if each.partition("=")[0] == by)
+        yield from (label.partition("=")[2] for label in note.labels if label.partition("=")[0] == by)
 
 
 def _examples(notes: Sequence[ModeNote], mode: str) -> Iterator[str]:
-    having = [each for each in notes if mode in each.modes]
-    for each in sorted(having, key=lambda each: (not each.note, each.at, each.by))[:_EXAMPLES]:
-        yield f"{listed(each.cases) or each.answer}: {excerpt(each.note, _WIDTH) if each.note else '(no note)'}"
+    having = [note for note in notes if mode in note.modes]
+    for note in sorted(having, key=lambda each: (not each.note, each.at, each.by))[:_EXAMPLES]:
+        yield f"{listed(note.cases) or note.answer}: {excerpt(note.note, _WIDTH) if note.note else '(no note)'}"
 
 
 def _saturated(notes: Sequence[ModeNote]) -> Iterator[str]:
@@ -381,19 +381,20 @@ def _saturated(notes: Sequence[ModeNote]) -> Iterator[str]:
 
 
 def _agreed(notes: Sequence[ModeNote], modes: Sequence[str]) -> Iterator[str]:
-    for each in mode_agreements(notes, modes):
-        alpha = number(each.alpha) if math.isfinite(each.alpha) else "undefined"
-        left, right = each.people
+    for agreement in mode_agreements(notes, modes):
+        alpha = number(agreement.alpha) if math.isfinite(agreement.alpha) else "undefined"
+        left, right = agreement.people
         yield (
-            f"{left} and {right}, {each.mode}: {each.both} both, {each.differing} one of them, of "
-            f"{counted(each.answers, 'answer')}, alpha {alpha}"
+            f"{left} and {right}, {agreement.mode}: {agreement.both} both, {agreement.differing} one of them, of "
+            f"{counted(agreement.answers, 'answer')}, alpha {alpha}"
         )
 
 
 def _proposals(book: ModeBook) -> Iterator[str]:
-    for each in book.proposals:
-        text = f" ({excerpt(each.text, _WIDTH)})" if each.text else ""
-        yield f"proposed by {each.by}, accepted by nobody: {each.mode}{text}, {counted(len(each.answers), 'answer')}"
+    for proposal in book.proposals:
+        text = f" ({excerpt(proposal.text, _WIDTH)})" if proposal.text else ""
+        answers = counted(len(proposal.answers), "answer")
+        yield f"proposed by {proposal.by}, accepted by nobody: {proposal.mode}{text}, {answers}"
 
 
 _INSTRUCTIONS: Final = """\
@@ -474,11 +475,11 @@ def propose_modes(book: ModeBook, path: Path, spec: JudgeSpec, options: JudgeOpt
     by = f"judge {options.spec(spec).model}"
     at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     groups: Sequence[dict[str, Any]] = judgement.verdict.details["groups"]
-    known = {*book.names, *(each.mode for each in book.proposals)}
+    known = {*book.names, *(proposal.mode for proposal in book.proposals)}
     return [
-        ModeProposed(by, at, each["name"], each["text"], _prints_of(notes, each["notes"]))
-        for each in groups
-        if each["name"] not in known
+        ModeProposed(by, at, group["name"], group["text"], _prints_of(notes, group["notes"]))
+        for group in groups
+        if group["name"] not in known
     ]
 
 
@@ -490,7 +491,7 @@ _HEADERS = ("mode", "share", "95% interval", "answers")
 
 
 def _cells(shares: Sequence[ModeShare]) -> list[tuple[str, str, str, str]]:
-    return [(each.mode, number(each.value), interval(each.low, each.high), str(each.answers)) for each in shares]
+    return [(share.mode, number(share.value), interval(share.low, share.high), str(share.answers)) for share in shares]
 
 
 def _lines(report: ModeReport) -> Iterator[str]:
@@ -503,7 +504,7 @@ def _lines(report: ModeReport) -> Iterator[str]:
     yield ""
     for mode, examples in report.examples.items():
         yield f"{excerpt(mode, _WIDTH)}: {excerpt(report.texts[mode], _WIDTH)}" if mode in report.texts else mode
-        yield from (f"  {each}" for each in examples)
+        yield from (f"  {example}" for example in examples)
     yield from report.findings
 
 

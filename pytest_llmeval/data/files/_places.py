@@ -99,8 +99,10 @@ class FaultLog:
 
     def extend(self, faults: Iterable[Fault]) -> None:
         """Add faults that were found elsewhere."""
-        for each in faults:
-            self.add(each.line, each.column, each.path, each.message, spares_case=each.spares_case, case=each.case)
+        for fault in faults:
+            self.add(
+                fault.line, fault.column, fault.path, fault.message, spares_case=fault.spares_case, case=fault.case
+            )
 
     def include(self, log: "FaultLog") -> None:
         """Add the faults of another log of the file, listed or counted."""
@@ -229,7 +231,7 @@ def repository_top(folder: Path) -> Path | None:
     out of commits.
     """
     folder = folder.resolve()
-    return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
+    return next((path for path in (folder, *folder.parents) if (path / ".git").exists()), None)
 
 
 def searching_within(root: Path) -> AbstractContextManager[None]:
@@ -251,7 +253,7 @@ def input_files(folder: Path, pattern: str) -> list[Path]:
         pattern = f"{pattern}/*" if Path(pattern).name == "**" else pattern
     elif (folder / pattern).is_dir():
         pattern = f"{pattern.rstrip('/')}/**/*"
-    return [each for each in matching_files(folder, pattern) if each.parent.name != "__pycache__"]
+    return [file for file in matching_files(folder, pattern) if file.parent.name != "__pycache__"]
 
 
 def matching_files(folder: Path, pattern: str) -> list[Path]:

@@ -222,16 +222,18 @@ def _field_names(kind: Any, location: Sequence[int | str] = ()) -> list[str]:
     """
     reached = _dataclasses(kind)
     for part in location[:-1]:
-        inside = [each for each_kind in reached for each in _dataclasses(get_type_hints(each_kind).get(str(part)))]
+        inside = [
+            dataclass for each_kind in reached for dataclass in _dataclasses(get_type_hints(each_kind).get(str(part)))
+        ]
         reached = inside or [each for each in reached if part in _literals(each)] or reached
-    return [each.name for each in fields(reached[0])] if reached else []
+    return [field.name for field in fields(reached[0])] if reached else []
 
 
 def _dataclasses(hint: Any) -> list[Any]:
     """Return the dataclasses that a type consists of, branches of unions and values of mappings among them."""
     if isinstance(hint, type) and is_dataclass(hint):
         return [hint]
-    return [each for part in get_args(hint) for each in _dataclasses(part)]
+    return [dataclass for part in get_args(hint) for dataclass in _dataclasses(part)]
 
 
 def _literals(kind: Any) -> set[Any]:
@@ -242,8 +244,8 @@ def _literals(kind: Any) -> set[Any]:
 
 def option_fault(error: "ErrorDetails", kind: Any) -> str:
     """Return the message of a fault in Python options, such as ``metrics[0]: found ..., expected ...``."""
-    hints = [hint for each in _dataclasses(kind) for hint in get_type_hints(each).values()]
-    branches = {each.__name__ for hint in hints for each in _dataclasses(hint)}
+    hints = [hint for dataclass in _dataclasses(kind) for hint in get_type_hints(dataclass).values()]
+    branches = {dataclass.__name__ for hint in hints for dataclass in _dataclasses(hint)}
     path = render_path([part for part in _pydantic_location(error) if part not in branches])
     message = _pydantic_message(error, _field_names(kind, error["loc"]))
     return f"{path}: {message}" if path and error["type"] != "missing" else message
@@ -348,7 +350,7 @@ def most_telling(faults: "list[ErrorDetails]") -> "list[ErrorDetails]":
             seen.setdefault(_pydantic_location(fault), []).append(fault)
     return [
         {**first, "type": _TEXT_OR_INT}
-        if [first["type"], *(each["type"] for each in others)] == ["string_type", "int_type"]
+        if [first["type"], *(other["type"] for other in others)] == ["string_type", "int_type"]
         else first
         for first, *others in seen.values()
     ]

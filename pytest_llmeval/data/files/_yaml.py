@@ -227,7 +227,7 @@ class _Builder:
 
     def path(self) -> str:
         """Return the path of the value that is being read."""
-        steps = (len(each.data) if isinstance(each.data, list) else each.key for each in self.frames[1:])
+        steps = (len(frame.data) if isinstance(frame.data, list) else frame.key for frame in self.frames[1:])
         return render_path([step for step in steps if isinstance(step, str | int)])
 
     def fault(self, place: FilePlace, message: str) -> None:

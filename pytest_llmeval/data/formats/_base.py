@@ -679,7 +679,7 @@ def add_predictions(
 
 
 def _some(answers: list[RecordedAnswer]) -> str:
-    return listed((repr(each.id) for each in answers), _SHOWN_IDS, ", ...")
+    return listed((repr(answer.id) for answer in answers), _SHOWN_IDS, ", ...")
 
 
 def _add_unknown(answers: list[RecordedAnswer], known: Collection[str], faults: FaultLog) -> None:

@@ -210,7 +210,9 @@ class RowSource(FileSource):
 
     def faulty(self, faults: Iterable[Fault]) -> int:
         """Return how many rows have faults that keep their case from running."""
-        return len({each.path.partition("]")[0] for each in faults if each.path[:1] == "[" and not each.spares_case})
+        return len(
+            {fault.path.partition("]")[0] for fault in faults if fault.path[:1] == "[" and not fault.spares_case}
+        )
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ class LabelSet:
     @cached_property
     def below(self) -> "LabelSet":
         """The labels below any label."""
-        return LabelSet({name: label for each in self.members.values() for name, label in each.names.items()})
+        return LabelSet({name: label for member in self.members.values() for name, label in member.names.items()})
 
     def fault(self, kind: str, name: str) -> str | None:
         """Return why a name is not in this set; ``None`` if it is, or if the set or the name is empty."""

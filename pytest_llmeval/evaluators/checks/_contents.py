@@ -270,9 +270,11 @@ _ENDS = " \t\n.,;:!?\u3002\uff0c\uff1b\uff1a\uff01\uff1f"
 
 def _quotes_check(_: None) -> CheckTest:
     def test(subject: Subject) -> CheckOutcome:
-        contexts = [_like_text(each) for each in _contexts(subject)]
+        contexts = [_like_text(context) for context in _contexts(subject)]
         quotations = _quotations(subject.text)
-        wrong = next((each for each in quotations if not any(_stands_in(each, text) for text in contexts)), None)
+        wrong = next(
+            (quotation for quotation in quotations if not any(_stands_in(quotation, text) for text in contexts)), None
+        )
         if wrong is not None:
             where = f"not in the {counted(len(contexts), 'context')}"
             return CheckOutcome(False, f"the quotation {quoted(wrong)}, which is {where}")

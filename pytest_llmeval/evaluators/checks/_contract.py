@@ -201,7 +201,7 @@ _DEFAULT = Parts()
 
 def not_made(findings: Iterable[CheckFinding]) -> dict[str, str]:
     """Return why checks could not be made, each cause with the checks that it keeps from being made."""
-    texts = grouped((each.cause, each.text) for each in findings if None in (each.met, each.opposite))
+    texts = grouped((finding.cause, finding.text) for finding in findings if None in (finding.met, finding.opposite))
     return {cause: ", ".join(dict.fromkeys(named)) for cause, named in texts.items()}
 
 
@@ -271,7 +271,7 @@ class View:
         try:
             if self._turns is None:
                 parts = _DEFAULT if self.case.conversation else self._parts
-                self._turns = [View(each, self.verdicts) for each in turns_of(self.case, parts)]
+                self._turns = [View(case, self.verdicts) for case in turns_of(self.case, parts)]
             return chosen_turns(list(enumerate(self._turns, 1)), turn)
         except PredictionError as error:
             raise CheckError(str(error)) from None
@@ -392,12 +392,12 @@ class Composed:
 
     def questions(self, view: View) -> "Iterator[Question]":
         """Yield the questions of all of its checks."""
-        for each in self.parts:
-            yield from each.questions(view)
+        for part in self.parts:
+            yield from part.questions(view)
 
     def find(self, view: View) -> CheckFinding:
         """Look at a case; a check that could not be made matters only if it could change the result."""
-        return _counted([each.find(view) for each in self.parts], self.least, self.written, negated=self.negated)
+        return _counted([part.find(view) for part in self.parts], self.least, self.written, negated=self.negated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -438,18 +438,18 @@ class InTurns:
 
 def _counted(findings: Sequence[CheckFinding], least: int, written: str, *, negated: bool = False) -> CheckFinding:
     """Return whether so many checks are met, in three values; ``written`` is empty where their texts say enough."""
-    met = _reached((each.met for each in findings), least)
-    opposite = _reached((each.opposite for each in findings), len(findings) - least + 1)
+    met = _reached((finding.met for finding in findings), least)
+    opposite = _reached((finding.opposite for finding in findings), len(findings) - least + 1)
     if negated:
         met, opposite = opposite, met
     if met:
         return MET
     if met is None:
         return _merged(findings)._replace(opposite=opposite)
-    why = "; ".join(each.text for each in findings if each.met is False and not (negated and each.opposite))
+    why = "; ".join(finding.text for finding in findings if finding.met is False and not (negated and finding.opposite))
     if written:
-        number = sum(each.met is True for each in findings)
-        neither = sum(each.met is each.opposite is False for each in findings)
+        number = sum(finding.met is True for finding in findings)
+        neither = sum(finding.met is finding.opposite is False for finding in findings)
         counts = f"{number} of {len(findings)} met{f' and {neither} not applicable' if neither else ''}"
         why = f"found {counts}{f' ({why})' if why else ''}, expected {written}"
     return CheckFinding(False, opposite, why, _merged(findings).cause if opposite is None else "")

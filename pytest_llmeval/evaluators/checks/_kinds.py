@@ -418,7 +418,7 @@ def kind_of_function(function: Callable[..., Any] | CheckKind, name: str = "") -
     except (TypeError, ValueError, NameError) as error:
         raise EvaluatorError(f"check {name!r}: {error}") from None
     if not 1 <= len(parameters) <= _MOST_PARAMETERS or any(
-        each.kind not in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD) for each in parameters
+        parameter.kind not in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD) for parameter in parameters
     ):
         raise EvaluatorError(
             f"check {name!r}: found {function!r}, expected a function of (answer) or (answer, argument)"

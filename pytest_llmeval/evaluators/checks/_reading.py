@@ -129,7 +129,7 @@ class CheckReader:
         if key in self._known_lists:
             return self._known_lists[key]
         read = [self._check(entry, (*path, number)) for number, entry in enumerate(entries)]
-        checks = tuple(each for each in read if each is not None)
+        checks = tuple(check for check in read if check is not None)
         if key is not None and len(checks) == len(entries):
             self._known_lists[key] = checks
         return checks

@@ -129,7 +129,7 @@ def _containing_check(values: Text | tuple[Text, ...], *, ignore_case: bool, nee
 
     def test(subject: Subject) -> CheckOutcome:
         text = subject.folded if ignore_case else subject.text
-        lacking = [each for each in needles if each not in text]
+        lacking = [needle for needle in needles if needle not in text]
         met = not lacking if need_all else len(lacking) < len(needles)
         if met:
             return CheckOutcome(True, partial(_first, needles, text))
@@ -295,7 +295,7 @@ def _span_check(pattern: str | SpanPattern) -> CheckTest:
 
     def test(subject: Subject) -> CheckOutcome:
         spans = list(_spans_of_subject(subject))
-        matches = [each for each in spans if meant.means(each)]
+        matches = [span for span in spans if meant.means(span)]
         is_enough = meant.count is None and bool(matches)
         if not is_enough and len(matches) != meant.count:
             return CheckOutcome(False, _span_summary(matches, spans))
@@ -312,7 +312,7 @@ def _spans_of_subject(subject: Subject) -> Iterator[Mapping[str, Any]]:
     prediction = origin.prediction if isinstance(origin, PredictionParts) else subject.case.prediction
     trace = prediction.get("trace") if isinstance(prediction, Mapping) else None
     spans = trace.get("spans") if isinstance(trace, Mapping) else None
-    if not isinstance(spans, list) or not all(isinstance(each, Mapping) for each in spans):
+    if not isinstance(spans, list) or not all(isinstance(span, Mapping) for span in spans):
         raise CheckError(_NO_SPANS)
     yield from spans
 
@@ -404,7 +404,7 @@ def _tool_call(pattern: str | CountedCalls) -> CheckTest:
             places, others = meant.among(calls), [] if later is None else later.among(calls)
         except SlowPatternError as error:
             raise CheckError(str(error)) from None
-        names = ", ".join(dict.fromkeys(printable(each.name) for each in calls)) or "no tools"
+        names = ", ".join(dict.fromkeys(printable(call.name) for call in calls)) or "no tools"
         summary = f"{counted(len(places), 'call')} of this kind; called: {names}"
         if not meant.min <= len(places) <= (len(calls) if meant.max is None else meant.max):
             return CheckOutcome(False, summary)
@@ -435,7 +435,7 @@ def _calls(subject: Subject) -> list[ToolCall]:
         calls = read_trace(trace)
     except MissingTraceError as error:
         raise CheckError(str(error)) from None
-    if faults := [each.fault for each in calls if each.fault is not None]:
+    if faults := [call.fault for call in calls if call.fault is not None]:
         raise CheckError(f"a tool call cannot be read: {faults[0]}")
     return calls
 

@@ -182,7 +182,7 @@ class Judge(JudgedEvaluator):
             raise ValueError("found a prompt without reply, expected both: reply says what the judge replies")
         if self.criteria is not None and not self.criteria.strip():
             raise ValueError("criteria: found a blank text, expected what makes an answer good")
-        if self.steps and (self.criteria is None or not all(each.strip() for each in self.steps)):
+        if self.steps and (self.criteria is None or not all(step.strip() for step in self.steps)):
             raise ValueError("steps: expected texts that are not blank, with criteria")
         if self.score == "expected" and (unexpected := self._expected_fault()):
             raise ValueError(f"score: found 'expected', {unexpected}")
@@ -226,7 +226,7 @@ class Judge(JudgedEvaluator):
 
     def _learning(self, metrics: list[Metric]) -> list[Metric]:
         """Return metrics that depend on the steps, if the judge writes them."""
-        return metrics if not self._asks_for_steps else [structs.replace(each, learned=_STEPS) for each in metrics]
+        return metrics if not self._asks_for_steps else [structs.replace(metric, learned=_STEPS) for metric in metrics]
 
     @property
     def calibrated_by(self) -> str | None:
@@ -502,7 +502,7 @@ _HIGHEST: Final = 9
 
 def levels_fault(levels: Sequence[float]) -> str | None:
     """Say why the scores of a mode have no expected value: each must be one token."""
-    if all(each.is_integer() and 0 <= each <= _HIGHEST for each in levels):
+    if all(level.is_integer() and 0 <= level <= _HIGHEST for level in levels):
         return None
     return f"expected a score of whole numbers from 0 to {_HIGHEST} (integer: true), each of which is one token"
 

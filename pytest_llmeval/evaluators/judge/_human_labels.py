@@ -256,8 +256,8 @@ class HumanLabels:
             prints: Of their texts.
         """
         alike = self._by_answer.get((prints.question, prints.answer), ())
-        named = [each for each in alike if not set(each.cases).isdisjoint(cases)]
-        return named or [each for each in alike if each.reference in ("", prints.reference)]
+        named = [label for label in alike if not set(label.cases).isdisjoint(cases)]
+        return named or [label for label in alike if label.reference in ("", prints.reference)]
 
     def of_other_answers(self, cases: Sequence[str], prints: ShownPrints) -> list[HumanLabel]:
         """Return the labels of answers that cases had before they changed.
@@ -266,9 +266,11 @@ class HumanLabels:
             cases: Ids of the cases.
             prints: Of their texts today.
         """
-        named = (each for case in cases for each in self._by_case.get(case, ()))
+        named = (label for case in cases for label in self._by_case.get(case, ()))
         return [
-            each for each in named if (each.question, each.answer) != prints[:2] and prints.answer not in each.others
+            label
+            for label in named
+            if (label.question, label.answer) != prints[:2] and prints.answer not in label.others
         ]
 
     def scores_of(self, case: str, prints: ShownPrints, scale: tuple[float, float]) -> PeopleScores:
@@ -283,12 +285,12 @@ class HumanLabels:
             scale: On which the scores are returned.
         """
         matches = self.matching([case], prints)
-        chosen = {each.choice: each.probability for each in (*self.of_other_answers([case], prints), *matches)}
+        chosen = {label.choice: label.probability for label in (*self.of_other_answers([case], prints), *matches)}
         weight = math.fsum(1 / probability for probability in chosen.values())
         if not matches:
             return PeopleScores(stale=weight)
         low, high = scale
-        shares = {each.annotator: each.share or 0.0 for each in matches}
+        shares = {match.annotator: match.share or 0.0 for match in matches}
         return PeopleScores([low + (high - low) * share for share in shares.values()], weight, bound=True)
 
 

@@ -92,10 +92,10 @@ def _reference(expected: Any) -> tuple[dict[str, str], str | None]:
         return {"reference": json_text(expected)}, None
     if references is None:
         return {}, f"found {describe_found(expected)} as expected, expected text or a list of texts"
-    references = [each for each in references if each.strip()]
+    references = [reference for reference in references if reference.strip()]
     if not references:
         return {}, None
-    text = references[0] if len(references) == 1 else "\n".join(f"- {each}" for each in references)
+    text = references[0] if len(references) == 1 else "\n".join(f"- {reference}" for reference in references)
     return {"reference": text}, None
 
 
@@ -187,7 +187,7 @@ def listed_sources(entries: Any) -> str:
     if not isinstance(entries, list | tuple):
         return ""
     sources = as_sources(entries)
-    lines = ((each.text, ", ".join(url for url in each.urls if url != each.text)) for each in sources)
+    lines = ((source.text, ", ".join(url for url in source.urls if url != source.text)) for source in sources)
     return "\n".join(f"{' '.join(text.split())} ({urls})" if urls else " ".join(text.split()) for text, urls in lines)
 
 
@@ -294,9 +294,9 @@ class JudgedCase:
         if self.question is None:
             answer = self.texts.by_field["answer"]
             return Verdict(float(is_unanswerable(answer, original=self.original_rule)))
-        for each in verdicts:
-            if isinstance(each, JudgeError):
-                raise each
+        for verdict in verdicts:
+            if isinstance(verdict, JudgeError):
+                raise verdict
         return verdicts[-1]  # type: ignore[return-value]  # no error is left
 
     @property

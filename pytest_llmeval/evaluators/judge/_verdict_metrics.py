@@ -110,10 +110,12 @@ class PanelAgreement(VerdictStatistics):
 
     def measure_verdicts(self, verdicts: "Sequence[Verdict | LlmevalError]") -> Observation:
         """Count one case."""
-        votes = [vote for each in verdicts if isinstance(each, PanelVerdict | PanelError) for vote in each.votes]
+        votes = [
+            vote for verdict in verdicts if isinstance(verdict, PanelVerdict | PanelError) for vote in verdict.votes
+        ]
         if not votes:
             return self.absent("no question was put to a panel")
-        counted = Totals.add_up([Observation(self._counts(each)) for each in votes])
+        counted = Totals.add_up([Observation(self._counts(vote)) for vote in votes])
         undefined = dict.fromkeys([self._metric("alpha"), *self._pairs], _ONE_CASE)
         if not counted["units"]:
             undefined[self._metric("spread")] = "no two jurors gave a verdict"
@@ -185,9 +187,9 @@ def with_audit(
     if not cascaded or not observation.counts:
         return observation
     counts = {**observation.counts, _JUDGED: 1.0}
-    if any(each.first is not None for each in cascaded):
+    if any(verdict.first is not None for verdict in cascaded):
         counts[_SURE] = 1.0
-    if any(each.audited for each in cascaded):
+    if any(verdict.audited for verdict in cascaded):
         small = again([[_by_small(each) for each in view] for view in verdicts])
         if isinstance(small, Exception):
             return small
@@ -227,9 +229,11 @@ class Cascaded(WrappedEvaluator):
         how = "audited" if self.audit else NOT_AUDITED
         return [
             structs.replace(
-                each, signature=f"{each.signature}|cascade:{how}".lstrip("|"), averaged=each.averaged and not self.audit
+                metric,
+                signature=f"{metric.signature}|cascade:{how}".lstrip("|"),
+                averaged=metric.averaged and not self.audit,
             )
-            for each in self.evaluator.describe()
+            for metric in self.evaluator.describe()
         ]
 
     def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
@@ -275,8 +279,8 @@ class Cascaded(WrappedEvaluator):
     def _metric(self, name: str) -> Metric:
         """Return the declaration of a metric, of a member of a family that of the family."""
         declared = self.evaluator.describe()
-        exact = next((each for each in declared if each.name == name), None)
-        return exact or next(each for each in declared if "[" in each.name and name.startswith(each.family))
+        exact = next((metric for metric in declared if metric.name == name), None)
+        return exact or next(metric for metric in declared if "[" in metric.name and name.startswith(metric.family))
 
 
 def _span(metric: Metric) -> float:
@@ -325,15 +329,15 @@ class CascadeErrors(VerdictStatistics):
 
     def measure_verdicts(self, verdicts: "Sequence[Verdict | LlmevalError]") -> Observation:
         """Count one case."""
-        cascaded = [each for each in verdicts if isinstance(each, CascadeVerdict)]
+        cascaded = [verdict for verdict in verdicts if isinstance(verdict, CascadeVerdict)]
         if not cascaded:
             return self.absent("no question was put to a cascade")
-        audited = [each for each in cascaded if each.audited]
-        counts = {"verdicts": len(cascaded), "sure": sum(each.first is not None for each in cascaded)}
+        audited = [verdict for verdict in cascaded if verdict.audited]
+        counts = {"verdicts": len(cascaded), "sure": sum(verdict.first is not None for verdict in cascaded)}
         if audited:
             counts["audited"] = len(audited)
-            counts["wrong"] = sum(each.differs for each in audited)
-            added = {"added": math.fsum(each.adds for each in audited)}
+            counts["wrong"] = sum(verdict.differs for verdict in audited)
+            added = {"added": math.fsum(verdict.adds for verdict in audited)}
             return Observation({**counts, **added})
         why = NOT_AUDITED if counts["sure"] else "the small judge is unsure"
         return Observation(counts, undefined=dict.fromkeys((self._metric("error"), self._metric("bias")), why))

@@ -382,7 +382,7 @@ def _values(edges: Edges, most: int) -> dict[tuple[int, int], int]:
     """
     values = dict.fromkeys(edges, 1)
     for level in range(len(next(iter(edges.values())))):
-        base = most * max(each[level] for each in edges.values()) + 1
+        base = most * max(edge[level] for edge in edges.values()) + 1
         if most * base * (max(values.values()) + 1) > _EXACT:
             break
         values = {pair: value * base + edges[pair][level] for pair, value in values.items()}

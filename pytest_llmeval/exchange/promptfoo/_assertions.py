@@ -230,7 +230,7 @@ def _with_text(assertion: Assertion) -> Outcome:
 def _contains_several(assertion: Assertion) -> Outcome:
     values = [] if assertion.value == [] else assertion.texts(absent="null")
     if assertion.kind.endswith("-all"):
-        values = [each for each in values if each]  # every answer contains an empty text
+        values = [value for value in values if value]  # every answer contains an empty text
     if not values or "" in values:
         why = "its list has no text" if not values else "its list has an empty text, which every answer contains"
         every = assertion.kind.endswith("-all") or bool(values)
@@ -280,7 +280,7 @@ def _json(assertion: Assertion) -> Outcome:
         schema = _parsed(schema)
     notes: list[str] = []
     argument = True if schema is False or schema in (None, "") else json_schema(_with_patterns(schema, notes))
-    differences = [VerdictDifference(each) for each in notes]
+    differences = [VerdictDifference(note) for note in notes]
     if _has_formats(schema):
         differences.append(VerdictDifference("formats in the schema are not checked", Direction.LOOSER))
     if assertion.kind == "contains-json":

@@ -476,7 +476,7 @@ class _ConfigImport:
         """Write the settings of the suite."""
         settings = self.suite.settings
         systems = self._systems()
-        if len(systems) == 1 and not any(each.label for each in self.provider_reader.services):
+        if len(systems) == 1 and not any(service.label for service in self.provider_reader.services):
             (only,) = systems.values()
             settings.update({"target": only} if "http" in only else {"systems": systems})
         elif systems:

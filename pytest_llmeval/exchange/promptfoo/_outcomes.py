@@ -76,7 +76,7 @@ class Assertion:
     ) -> Outcome:
         """Return the outcome that is a check; differences are those of the assertion without ``not-``."""
         key = f"not_{name}" if self.negated else name
-        listed = [each.negated() if self.negated else each for each in differences]
+        listed = [difference.negated() if self.negated else difference for difference in differences]
         return Outcome({key: argument}, text=f"check {key}{'; ' + text if text else ''}", differences=listed, **more)
 
     def metric(self, evaluator: str, options: dict[str, Any], name: str, default: float, differs: str) -> Outcome:

@@ -86,7 +86,7 @@ class ConfigFiles:
             raise LeftOutError(f"the pattern {name!r} cannot be read ({error})") from None
         if not matches:
             raise LeftOutError(f"no file matches {name}")
-        return [self._confined(each, name) for each in matches if each.suffix.lower() not in CODE_SUFFIXES]
+        return [self._confined(match, name) for match in matches if match.suffix.lower() not in CODE_SUFFIXES]
 
     def _confined(self, path: Path, name: str) -> Path:
         """Return a path; files elsewhere on the machine must not end up in the suite of an untrusted configuration."""
@@ -249,7 +249,7 @@ class PromptReader:
         if suffix in (".txt", ""):
             return [each.strip() for each in _DELIMITER.split(text) if each.strip()]
         if suffix == ".jsonl":
-            return [each for each in text.splitlines() if each.strip()]
+            return [line for line in text.splitlines() if line.strip()]
         if suffix == ".csv":
             log = FaultLog(self.files.name(path))
             rows = parse_csv(text, ",", _LONGEST_CELL, log)

@@ -233,7 +233,7 @@ class _SentTexts:
         self._inputs = inputs
         self._as_text = as_text
         self._variables = [
-            each if prompt is None else {**each, "prompt": _rendered_prompt(prompt, each)} for each in inputs
+            input_ if prompt is None else {**input_, "prompt": _rendered_prompt(prompt, input_)} for input_ in inputs
         ]
         self._added: dict[str, list[Any]] = {}
 
@@ -253,7 +253,7 @@ class _SentTexts:
             return self._sent(template)
         if own := next((name for name in names_in(template) if name.partition(".")[0] in _OWN_NAMES), None):
             raise TemplateError(f"{{{{ {own} }}}}")
-        values = [self._sent(filled_once(template, each)) for each in self._variables]
+        values = [self._sent(filled_once(template, variable)) for variable in self._variables]
         return {"$input": self._key(values, "prompt" if template.strip("{} ") == "prompt" else "text")}
 
     def add(self) -> None:
@@ -277,7 +277,7 @@ class _SentTexts:
                 for each, value in zip(self._inputs, values, strict=True)
             ):
                 return key
-        known = {*self._added, *(key for each in self._inputs for key in each)}
+        known = {*self._added, *(key for input_ in self._inputs for key in input_)}
         key = next(each for each in numbered(name, "_{}") if each not in known or self._added.get(each) == values)
         self._added[key] = values
         return key

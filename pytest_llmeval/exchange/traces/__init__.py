@@ -52,7 +52,7 @@ class TracesSource(FileSource):
         groups = self._groups(file_spans)
         for name, traces in groups.items():
             spans = [span for trace in traces for span in file_spans.spans[trace]]
-            spans = [each for each in spans if self.service is None or each.service == self.service]
+            spans = [span for span in spans if self.service is None or span.service == self.service]
             doubled = sum(file_spans.doubled.get(trace, 0) for trace in traces)
             case = case_of_spans(_NO_ID.sub("-", name), spans, labels, doubled)
             if case is not None:
@@ -68,7 +68,7 @@ class TracesSource(FileSource):
             name = trace or "no-trace"
             if self.by == "conversation":
                 ids = (span.attributes.get(key) for span in spans for key in _CONVERSATION)
-                name = next((each for each in ids if isinstance(each, str) and each), name)
+                name = next((id_ for id_ in ids if isinstance(id_, str) and id_), name)
             groups.setdefault(name, []).append(trace)
         for traces in groups.values():
             traces.sort(key=lambda trace: _begin(file_spans.spans[trace]))
@@ -87,7 +87,7 @@ def judged_trace(case: Case) -> tuple[str, str] | None:
 
 
 def _begin(spans: Iterable[TraceSpan]) -> int:
-    return min((each.start for each in spans if each.start), default=0)
+    return min((span.start for span in spans if span.start), default=0)
 
 
 def case_of_spans(
@@ -107,7 +107,7 @@ def case_of_spans(
     prediction = tree.prediction()
     notes = [*([f"{counted(doubled, 'span')} twice in the file"] if doubled else []), *tree.notes()]
     prediction["trace"] = {
-        "ids": list(dict.fromkeys(each.trace for each in tree.spans)),
+        "ids": list(dict.fromkeys(span.trace for span in tree.spans)),
         "root": tree.root,
         "spans": list(map(_summary, tree.spans)),
         **({"notes": notes} if notes else {}),
@@ -118,7 +118,7 @@ def case_of_spans(
         tree.input(),
         prediction=prediction,
         labels={label: value for label, value in values.items() if value is not None},
-        line=min(each.line for each in spans),
+        line=min(span.line for span in spans),
     )
 
 
@@ -138,31 +138,31 @@ class _Tree:
     """Spans with what they are the work of, in the order of their work."""
 
     def __init__(self, spans: Sequence[TraceSpan]) -> None:
-        by_id = {each.id: each for each in spans}
-        self.orphans = sum(1 for each in spans if each.parent and each.parent not in by_id)
-        self.parents = {each.id: by_id.get(each.parent) for each in spans}
+        by_id = {span.id: span for span in spans}
+        self.orphans = sum(1 for span in spans if span.parent and span.parent not in by_id)
+        self.parents = {span.id: by_id.get(span.parent) for span in spans}
         self.early = sum(
-            1 for each in spans if (above := self.parents[each.id]) is not None and 0 < each.start < above.start
+            1 for span in spans if (above := self.parents[span.id]) is not None and 0 < span.start < above.start
         )
         ordered = sorted(enumerate(spans), key=lambda each: (each[1].start, each[0]))
         self.spans = [each for _, each in ordered]
-        kinds = {each.id: kind_of(each) for each in self.spans}
+        kinds = {span.id: kind_of(span) for span in self.spans}
         self.kinds = {name: kind for name, kind in kinds.items() if kind != "other"}
-        self.above = {each.id: self._above(each) for each in self.spans}
+        self.above = {span.id: self._above(span) for span in self.spans}
         models = self._of_kind("model")
-        wrapped = {name for each in models for name in self.above[each.id]}
-        self.models = [each for each in models if each.id not in wrapped]
+        wrapped = {name for model in models for name in self.above[model.id]}
+        self.models = [model for model in models if model.id not in wrapped]
         """Calls of models; one that another instrumentation has wrapped counts once."""
-        self.agents = [each for each in self._of_kind("agent") if not any(map(self._is_agent, self.above[each.id]))]
+        self.agents = [span for span in self._of_kind("agent") if not any(map(self._is_agent, self.above[span.id]))]
         """Agents that no other agent called."""
 
     @property
     def root(self) -> str:
         """Id of the first span that belongs to no other."""
-        return next((each.id for each in self.spans if self.parents[each.id] is None), self.spans[0].id)
+        return next((span.id for span in self.spans if self.parents[span.id] is None), self.spans[0].id)
 
     def _of_kind(self, kind: str) -> list[TraceSpan]:
-        return [each for each in self.spans if self.kinds.get(each.id) == kind]
+        return [span for span in self.spans if self.kinds.get(span.id) == kind]
 
     def _is_agent(self, name: str) -> bool:
         return self.kinds.get(name) == "agent"
@@ -194,8 +194,8 @@ class _Tree:
     def attribute(self, name: str) -> str | None:
         """Return an attribute of the first span that has it, as text."""
         if name == "service.name":
-            return next((each.service for each in self.spans if each.service), None)
-        values = (each.attributes[name] for each in self.spans if each.attributes.get(name) is not None)
+            return next((span.service for span in self.spans if span.service), None)
+        values = (span.attributes[name] for span in self.spans if span.attributes.get(name) is not None)
         value = next(values, None)
         return None if value is None else value if isinstance(value, str) else str(value)
 
@@ -204,32 +204,32 @@ class _Tree:
         for message in self._messages():
             if message["role"] == "user" and message.get("content"):
                 return message["content"]
-        return next((text for each in self._whole() if (text := value_of(each, "input"))), None)
+        return next((text for span in self._whole() if (text := value_of(span, "input"))), None)
 
     def _whole(self) -> list[TraceSpan]:
         """Return the spans that may have input and output as a whole: agents, models, and those around them."""
-        around = {name for each in [*self.agents, *self.models] for name in self.above[each.id]}
-        return [each for each in self.spans if each.id in around or each in self.agents or each in self.models]
+        around = {name for span in [*self.agents, *self.models] for name in self.above[span.id]}
+        return [span for span in self.spans if span.id in around or span in self.agents or span in self.models]
 
     def _messages(self) -> list[dict[str, Any]]:
         """Return the conversation of the outermost agents with their models, or of models that no agent called."""
         messages: list[dict[str, Any]] = []
-        asking = {name for each in self.models if self._is_outermost(each) for name in self.above[each.id]}
-        silent = [each for each in self.agents if each.id not in asking or not self._models_speak(each)]
-        for each in sorted([*silent, *filter(self._is_outermost, self.models)], key=self.spans.index):
-            inputs, answered = read_messages(each)
+        asking = {name for model in self.models if self._is_outermost(model) for name in self.above[model.id]}
+        silent = [agent for agent in self.agents if agent.id not in asking or not self._models_speak(agent)]
+        for span in sorted([*silent, *filter(self._is_outermost, self.models)], key=self.spans.index):
+            inputs, answered = read_messages(span)
             messages = _continued(messages, inputs, answered)
         return messages
 
     def _models_speak(self, agent: TraceSpan) -> bool:
-        return any(any(read_messages(each)) for each in self.models if agent.id in self.above[each.id])
+        return any(any(read_messages(model)) for model in self.models if agent.id in self.above[model.id])
 
     def prediction(self) -> dict[str, Any]:
         """Return the parts of the prediction, as far as the spans say them."""
         messages = self._messages()
         parts: dict[str, Any] = {}
-        last = next((each for each in reversed(messages) if each["role"] == "assistant"), None)
-        outputs = (text for each in self._whole() if (text := value_of(each, "output")))
+        last = next((message for message in reversed(messages) if message["role"] == "assistant"), None)
+        outputs = (text for span in self._whole() if (text := value_of(span, "output")))
         answer = last.get("content") if last is not None and last is messages[-1] else None
         if answer is None:
             answer = next(outputs, None)
@@ -242,8 +242,8 @@ class _Tree:
         if calls or messages:
             parts["tool_calls"] = calls
         retrievals = self._of_kind("retrieval")
-        contexts = list(dict.fromkeys(text for each in retrievals for text in documents_of(each)))
-        if contexts or any("retrieval.documents" in each.attributes for each in retrievals):
+        contexts = list(dict.fromkeys(text for retrieval in retrievals for text in documents_of(retrieval)))
+        if contexts or any("retrieval.documents" in retrieval.attributes for retrieval in retrievals):
             parts["contexts"] = contexts
         usage = self._usage()
         if usage:
@@ -252,17 +252,21 @@ class _Tree:
 
     def _tool_calls(self, messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Return the calls of tools: those of messages with what spans know of them, then those of spans alone."""
-        done = [(each, call) for each in self._of_kind("tool") if (call := tool_call_of(each)) is not None]
+        done = [(span, call) for span in self._of_kind("tool") if (call := tool_call_of(span)) is not None]
         wrapped = {(name, call["name"]) for each, call in done for name in self.above[each.id]}
         spans = [call for each, call in done if (each.id, call["name"]) not in wrapped and self._is_outermost(each)]
-        results = {each["tool_call_id"]: each for each in messages if each["role"] == "tool" and "tool_call_id" in each}
+        results = {
+            message["tool_call_id"]: message
+            for message in messages
+            if message["role"] == "tool" and "tool_call_id" in message
+        }
         calls: list[dict[str, Any]] = []
-        answering = {name for each in self.models for name in output_tools_of(each)}
-        for request in (call for each in messages for call in each.get("tool_calls", ())):
+        answering = {name for model in self.models for name in output_tools_of(model)}
+        for request in (call for message in messages for call in message.get("tool_calls", ())):
             if request["name"] in answering:
                 continue
             own = request.get("id")
-            ran = next((each for each in spans if _is_same(each, request)), None)
+            ran = next((span for span in spans if _is_same(span, request)), None)
             if ran is not None:
                 spans.remove(ran)
             call = {**request, **(ran or {})}
@@ -275,18 +279,18 @@ class _Tree:
 
     def _usage(self) -> dict[str, Any]:
         """Return tokens and cost of all calls of models, the model of the last one, and the seconds it took."""
-        figures = [figures_of(each) for each in self.models]
+        figures = [figures_of(model) for model in self.models]
         if not any(figures):
-            figures = [figures_of(each) for each in self.agents]
+            figures = [figures_of(agent) for agent in self.agents]
         usage: dict[str, Any] = {}
         for name in ("input_tokens", "output_tokens", "cost_usd"):
-            amounts = [each[name] for each in figures if name in each]
+            amounts = [figure[name] for figure in figures if name in figure]
             if amounts and len(amounts) == len(figures):  # a sum of some is no sum
                 usage[name] = sum(amounts)
-        if models := [each["model"] for each in figures if "model" in each]:
+        if models := [figure["model"] for figure in figures if "model" in figure]:
             usage["model"] = models[-1]
-        begins = [each.start for each in self.spans if each.start]
-        ends = [each.end for each in self.spans if each.end]
+        begins = [span.start for span in self.spans if span.start]
+        ends = [span.end for span in self.spans if span.end]
         if begins and ends and max(ends) >= min(begins):
             usage["latency_s"] = round((max(ends) - min(begins)) / 1e9, 6)
         return usage

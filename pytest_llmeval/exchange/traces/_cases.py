@@ -110,7 +110,7 @@ def _trace(path: Path, prefix: str) -> tuple[str, Sequence[TraceSpan]]:
     matches = [trace for trace in spans if trace.lower().startswith(prefix.lower())]
     if len(matches) != 1:
         what = f"{len(matches)} traces" if matches else f"no trace among {len(spans)}"
-        which = listed([repr(each) for each in matches or spans])
+        which = listed([repr(match) for match in matches or spans])
         faults.add(0, 0, "", f"found {what} whose id begins with {prefix!r}, expected one: {which}")
         faults.check()
     return matches[0], spans[matches[0]]
@@ -170,17 +170,17 @@ def _written(spans: Sequence[TraceSpan], hidden: Collection[str]) -> str:
     """Return spans as a file from which they can be read again, without secrets."""
     rows = (
         {
-            "name": each.name,
-            "context": {"trace_id": each.trace, "span_id": each.id},
-            "parent_id": each.parent or None,
-            "start_time": each.start,
-            "end_time": each.end,
-            "status": {"status_code": "ERROR" if each.failed else "UNSET"},
-            "attributes": each.attributes,
-            "events": [{"name": event.name, "attributes": event.attributes} for event in each.events],
-            "resource": {"attributes": {"service.name": each.service}},
+            "name": span.name,
+            "context": {"trace_id": span.trace, "span_id": span.id},
+            "parent_id": span.parent or None,
+            "start_time": span.start,
+            "end_time": span.end,
+            "status": {"status_code": "ERROR" if span.failed else "UNSET"},
+            "attributes": span.attributes,
+            "events": [{"name": event.name, "attributes": event.attributes} for event in span.events],
+            "resource": {"attributes": {"service.name": span.service}},
         }
-        for each in spans
+        for span in spans
     )
     return "".join(f"{encode(masked(row, hidden)).decode()}\n" for row in rows)
 

@@ -77,10 +77,10 @@ def send_scores(report: "RunReport", suites: "Suites", *, style: str = "events",
 def _judged_traces(report: "RunReport", suites: "Suites") -> dict[tuple[str, str], JudgedTrace]:
     """Return suite file and case id to the trace that the case judges."""
     return {
-        (each.path, case.id): trace
-        for each in report.suites
-        if not each.variant and each.path not in report.faults
-        for case in suites.read(suites.root / each.path).cases
+        (suite.path, case.id): trace
+        for suite in report.suites
+        if not suite.variant and suite.path not in report.faults
+        for case in suites.read(suites.root / suite.path).cases
         if (trace := judged_trace(case)) is not None
     }
 
@@ -144,13 +144,13 @@ def _send_events(scores: Sequence[_CaseScore], report: "RunReport", resource: "R
     provider.add_log_record_processor(SimpleLogRecordProcessor(memory))
     logger = provider.get_logger(_SCOPE, __version__)
     now = _moment(report)
-    for each in scores:
+    for score in scores:
         record = LogRecord(
             timestamp=now,
-            context=_within(each.trace),
+            context=_within(score.trace),
             event_name=_EVENT,
             severity_number=SeverityNumber.INFO,
-            attributes=each.attributes,
+            attributes=score.attributes,
         )
         logger.emit(record)
     return _export(OTLPLogExporter(), memory.get_finished_logs(), LogRecordExportResult.SUCCESS)
@@ -162,7 +162,7 @@ def _within(trace_ids: JudgedTrace | None) -> "Context | None":
         return None
     from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
 
-    trace, span = (int(each, 16) for each in trace_ids)
+    trace, span = (int(id_, 16) for id_ in trace_ids)
     known = SpanContext(trace, span, is_remote=True, trace_flags=TraceFlags(TraceFlags.SAMPLED))
     return set_span_in_context(NonRecordingSpan(known))
 
@@ -170,11 +170,11 @@ def _within(trace_ids: JudgedTrace | None) -> "Context | None":
 def _send_annotations(scores: Sequence[_CaseScore], report: "RunReport", resource: "Resource") -> bool:
     tracer, memory = _tracer(resource)
     now = _moment(report)
-    for each in scores:
-        attributes = {_ANNOTATION.get(name, name): value for name, value in each.attributes.items()}
+    for score in scores:
+        attributes = {_ANNOTATION.get(name, name): value for name, value in score.attributes.items()}
         marked = {"openinference.span.kind": "EVALUATOR", "annotation.annotator_kind": "CODE", **attributes}
-        name = f"evaluation {each.attributes['gen_ai.evaluation.name']}"
-        span = tracer.start_span(name, _within(each.trace), attributes=marked, start_time=now)
+        name = f"evaluation {score.attributes['gen_ai.evaluation.name']}"
+        span = tracer.start_span(name, _within(score.trace), attributes=marked, start_time=now)
         span.end(now)
     return _export_spans(memory)
 
@@ -283,7 +283,7 @@ class TracedCall:
 
     def joined(self, answer: Any) -> Any:
         """Return an answer with the spans, and the parts that only they tell."""
-        case = case_of_spans("live", [_plain(each) for each in self._spans]) if self._spans else None
+        case = case_of_spans("live", [_plain(span) for span in self._spans]) if self._spans else None
         if case is None:
             return answer
         parts = {name: case.prediction[name] for name in _PARTS if name in case.prediction}
@@ -353,7 +353,7 @@ def _plain(span: Any) -> TraceSpan:
         span.start_time or 0,
         span.end_time or 0,
         _listed(span.attributes),
-        events=[Event(each.name, _listed(each.attributes)) for each in span.events],
+        events=[Event(event.name, _listed(event.attributes)) for event in span.events],
         failed=span.status.status_code.name == "ERROR",
     )
 

@@ -297,8 +297,8 @@ class _Reader:
                 fields[name] = text.value()
                 if name == "resource":
                     resource = _resource_of(fields, resource)
-                    for each in islice(self.spans.values(), begun, None):  # the resource may come last
-                        each.service = each.service or str(resource.get("service.name", ""))
+                    for span in islice(self.spans.values(), begun, None):  # the resource may come last
+                        span.service = span.service or str(resource.get("service.name", ""))
                 continue
             nested = True
             for place in text.items():

@@ -216,7 +216,7 @@ class OpenAI(Dialect):
         match data:
             case {"choices": [{"logprobs": {"content": [*content]}}, *_]}:
                 tokens = [_choice(each) for each in content]
-                return [each for each in tokens if each is not None] if None not in tokens else []
+                return [token for token in tokens if token is not None] if None not in tokens else []
         return []
 
     def refuses_form(self, text: str) -> bool:
@@ -282,7 +282,7 @@ def _choice(entry: Any) -> TokenChoice | None:
             return TokenChoice(
                 token,
                 {token: float(logarithm)}
-                | {name: value for each in others if each is not None for name, value in each.alternatives.items()},
+                | {name: value for other in others if other is not None for name, value in other.alternatives.items()},
             )
     return None
 
@@ -371,8 +371,12 @@ class Anthropic(Dialect):
         if not isinstance(content, list):
             return None
         blocks = [each for each in content if isinstance(each, dict)]
-        inputs = [each.get("input") for each in blocks if each.get("type") == "tool_use" and each.get("name") == _TOOL]
-        texts = [each["text"] for each in blocks if each.get("type") == "text" and isinstance(each.get("text"), str)]
+        inputs = [
+            block.get("input") for block in blocks if block.get("type") == "tool_use" and block.get("name") == _TOOL
+        ]
+        texts = [
+            block["text"] for block in blocks if block.get("type") == "text" and isinstance(block.get("text"), str)
+        ]
         text = json.dumps(inputs[0], ensure_ascii=False) if inputs else "".join(texts)
         stopped = _STOP_REASONS.get(str(data.get("stop_reason")), "stop")
         if not text.strip() and stopped == "stop":

@@ -118,7 +118,7 @@ def _messages(request: JudgeRequest) -> "list[ModelMessage]":
     messages: list[ModelMessage] = []
     for answered, group in groupby(request.messages, lambda each: each.role == "assistant"):
         if answered:
-            messages.append(ModelResponse(parts=[TextPart(each.content) for each in group]))
+            messages.append(ModelResponse(parts=[TextPart(message.content) for message in group]))
         else:
             messages.append(ModelRequest(parts=[kinds[message.role](content=_content(message)) for message in group]))
     return messages

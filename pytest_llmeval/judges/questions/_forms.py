@@ -136,7 +136,7 @@ class ReplyField:
         if self.good is not None:
             return {"type": "boolean"}
         if self._is_short:
-            return {"type": "integer", "enum": [int(each) for each in self.levels]}
+            return {"type": "integer", "enum": [int(level) for level in self.levels]}
         return {"type": "integer" if self.integer else "number"}
 
 
@@ -253,7 +253,7 @@ class ReplyForm:
     @cached_property
     def _says(self) -> re.Pattern[str]:
         """The pattern of prose that gives a graded field a value."""
-        words = {word for each in self.graded.values() for word in each.choices or ()}
+        words = {word for field in self.graded.values() for word in field.choices or ()}
         longest_first = sorted(words, key=lambda word: (-len(word), word))
         values = "|".join([*map(re.escape, longest_first), NUMBERS])
         return says("|".join(map(re.escape, self.graded)), f"(?:{values})(?![a-z0-9_])")

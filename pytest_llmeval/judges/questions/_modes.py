@@ -217,8 +217,8 @@ def is_unanswerable(text: str, *, original: bool = False) -> bool:
     values, phrases, exceptions = _unanswerable(original)
     if not original:
         text = text.translate(_TYPOGRAPHIC).rstrip(_FINAL_MARKS)
-    for each in exceptions:
-        text = text.replace(each, " ")
+    for exception in exceptions:
+        text = text.replace(exception, " ")
     return text in values or any(phrase in text for phrase in phrases)
 
 

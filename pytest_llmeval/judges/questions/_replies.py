@@ -143,7 +143,7 @@ def closing_list(reply: str, key: str, truth: str | None = None) -> list[Any]:
 
     def agreement(data: Mapping[str, Any]) -> Mapping[str, Any]:
         items = data.get(key)
-        values = [each.get(truth) for each in items if isinstance(each, Mapping)] if isinstance(items, list) else []
+        values = [item.get(truth) for item in items if isinstance(item, Mapping)] if isinstance(items, list) else []
         agreed = {str(truth): values[0]} if values and values.count(values[0]) == len(values) else {}
         return {key: None, **agreed}
 

@@ -52,7 +52,7 @@ def read_steps(reply: str) -> Verdict:
         JudgeError: No object ends the reply, or its steps are no list of 1 to 12 texts.
     """
     steps = closing_list(reply, _STEPS)
-    texts = [plain(each.strip()) for each in steps if isinstance(each, str)]
+    texts = [plain(step.strip()) for step in steps if isinstance(step, str)]
     if len(texts) < len(steps) or not all(texts) or not 1 <= len(texts) <= _MOST_STEPS:
         value_text = excerpt(json.dumps(steps, ensure_ascii=False), 60)
         raise unreadable(reply, f"found {value_text} as steps, expected a list of 1 to {_MOST_STEPS} texts")

@@ -129,7 +129,7 @@ class DirectoryReplies:
 
     def _files(self) -> list[Path]:
         try:
-            return sorted(each for each in self.path.iterdir() if each.suffix == _SUFFIX)
+            return sorted(path for path in self.path.iterdir() if path.suffix == _SUFFIX)
         except FileNotFoundError:
             return []
         except OSError as error:

@@ -249,8 +249,8 @@ def _create(path: Path) -> None:
 
 
 def _after_fork() -> None:
-    for each in list(_OPEN):
-        each._leave_to_parent()  # noqa: SLF001 (of this module)
+    for database in list(_OPEN):
+        database._leave_to_parent()  # noqa: SLF001 (of this module)
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork

@@ -90,7 +90,7 @@ def entry_of(suite: SuiteReport, run: int) -> dict[str, Any]:
         "name": suite.base_name if suite.variant else suite.suite,
         "counts": {"total": len(suite.cases), **Counter(case.outcome for case in suite.cases), **suite.counts},
         "pass_rate": {name: getattr(suite.pass_rate, name) for name in _PASS_RATE},
-        "gates": [_gate(each, metrics) for each in suite.gates],
+        "gates": [_gate(gate, metrics) for gate in suite.gates],
         "verdict": _DRAWN.get(suite.verdict, suite.verdict),
         "can_fail": suite.can_fail,
         "cases": len(suite.cases),
@@ -250,7 +250,7 @@ def _status(case: CaseReport) -> Any:
 def _coded(values: Iterable[Any]) -> dict[str, Any]:
     """Write a column of few distinct texts as the texts and an index for each case."""
     places: dict[str, int] = {}
-    codes = [-1 if each is None else places.setdefault(str(each), len(places)) for each in values]
+    codes = [-1 if value is None else places.setdefault(str(value), len(places)) for value in values]
     return {"values": list(places), "codes": codes}
 
 
@@ -315,7 +315,7 @@ def worst_changes(suite: SuiteReport, before: SuiteReport | None) -> dict[str, A
         ``metric``, ``gated``, ``now`` and ``before`` where a score shows it.
     """
     others = {case.id: case for case in before.cases} if before else {}
-    unapproved = [each.metric for each in suite.snapshot if each.outcome == "failed"]
+    unapproved = [verdict.metric for verdict in suite.snapshot if verdict.outcome == "failed"]
     gated = [*gated_metrics(gate.gate for gate in suite.gates), *unapproved]
     scales = _scales(suite, others)
     moves = []

@@ -213,7 +213,7 @@ def _masked(report: RunReport) -> RunReport:
 
 def _without_secrets(value: Any, secrets: Collection[str]) -> Any:
     if is_form(type(value)):
-        names = value.__struct_fields__ if isinstance(value, Struct) else [each.name for each in fields(value)]
+        names = value.__struct_fields__ if isinstance(value, Struct) else [field.name for field in fields(value)]
         return type(value)(**{name: _without_secrets(getattr(value, name), secrets) for name in names})
     if isinstance(value, Mapping):
         return {_without_secrets(name, secrets): _without_secrets(each, secrets) for name, each in value.items()}
@@ -271,14 +271,14 @@ def _with_approved(report: RunReport) -> list[PageRun]:
     """Return the run, and the approved run of the suites that have one."""
     approved: list[SuiteReport] = []
     pairs: list[int | None] = []
-    for each in report.suites:
-        cases = list(_approved_cases(each))
+    for suite in report.suites:
+        cases = list(_approved_cases(suite))
         pairs.append(len(report.suites) + len(approved) if cases else None)
         if cases:
             counts = counts_of(cases, len(cases))
             approved.append(
                 SuiteReport(
-                    suite=each.suite, path=each.path, variant=each.variant, counts=counts, metrics={}, cases=cases
+                    suite=suite.suite, path=suite.path, variant=suite.variant, counts=counts, metrics={}, cases=cases
                 )
             )
     run = PageRun("", report, pairs=pairs)

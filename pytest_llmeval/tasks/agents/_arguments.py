@@ -211,9 +211,11 @@ def _best(expected: Sequence[ToolCall], actual: Sequence[ToolCall], rules: Argum
     outcomes = [[rules.differences(right_call, call) for call in actual] for right_call in expected]
     # A pair counts more than any agreement, and one more call that agrees more than all arguments together.
     fewer = min(len(expected), len(actual))
-    agreeing = fewer * max(len(each.right) for line in outcomes for each in line) + 1
+    agreeing = fewer * max(len(outcome.right) for line in outcomes for outcome in line) + 1
     paired = (agreeing + 1) * (fewer + 1)
-    weights = [[paired + len(each.right) + (0 if each.faults else agreeing) for each in line] for line in outcomes]
+    weights = [
+        [paired + len(outcome.right) + (0 if outcome.faults else agreeing) for outcome in line] for line in outcomes
+    ]
     return [], assign(weights)
 
 

@@ -57,10 +57,10 @@ def read_catalogue(path: Path) -> dict[str, ListedTool]:
     """
     listed = _skills(path) if path.is_dir() else _definitions(path)
     tools: dict[str, ListedTool] = {}
-    for each in listed:
-        if each.name in tools:
-            raise EvaluatorError(f"{path.name}: found the tool {each.name!r} twice, expected it once")
-        tools[each.name] = each
+    for tool in listed:
+        if tool.name in tools:
+            raise EvaluatorError(f"{path.name}: found the tool {tool.name!r} twice, expected it once")
+        tools[tool.name] = tool
     if not tools:
         raise EvaluatorError(f"{path.name}: found no tool, expected at least one")
     return tools
@@ -269,7 +269,7 @@ class RecordedResults:
             stored = RecordedResults.read(self.path, self.case).rows if self.path.exists() else {}
             rows = {**stored, **self.rows}
             lines = [{"tools": self.tools}, *(rows[place] for place in sorted(rows))]
-            return "".join(f"{_line(each)}\n" for each in lines)
+            return "".join(f"{_line(line)}\n" for line in lines)
 
         rewrite(self.path, merged)
 

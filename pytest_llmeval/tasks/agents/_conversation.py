@@ -86,8 +86,8 @@ class Conversation(Evaluator):
 
     def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
         """Return means over conversations."""
-        shares = {f"stop[{each}]": sums[f"stop.{each}"] / sums["n"] for each in self._stops}
-        shares |= {f"stop_reason[{each}]": sums[f"reason.{each}"] / sums["n"] for each in self.reasons}
+        shares = {f"stop[{stop}]": sums[f"stop.{stop}"] / sums["n"] for stop in self._stops}
+        shares |= {f"stop_reason[{reason}]": sums[f"reason.{reason}"] / sums["n"] for reason in self.reasons}
         return {"turns": sums["turns"] / sums["n"], **shares}
 
 
@@ -234,11 +234,11 @@ class TauSource(FileSource):
             expected = f"one of {', '.join(names) or 'the splits'} in {path.name}{suggest(self.split, names)}"
             file.faults.add(0, 0, "split", f"found {self.split!r}, expected {expected}")
             return frozenset()
-        return frozenset(str(each) for each in tasks)
+        return frozenset(str(task) for task in tasks)
 
     def faulty(self, faults: Iterable[Fault]) -> int:
         """Return how many tasks have faults that keep their case from running."""
-        return len({each.path.partition("]")[0] for each in faults if "[" in each.path and not each.spares_case})
+        return len({fault.path.partition("]")[0] for fault in faults if "[" in fault.path and not fault.spares_case})
 
 
 class _Task:
@@ -285,7 +285,7 @@ class _Task:
         for index, each in enumerate(values or ()):
             if not isinstance(each, str) or not each.strip():
                 self.fault((*path, index), f"found {kind(each)}, expected text")
-        return [each for each in values or () if isinstance(each, str)]
+        return [value for value in values or () if isinstance(value, str)]
 
     def _listed(self, path: Sequence[str | int], expected: str) -> list[Any] | None:
         values = self.find(*path)

@@ -114,7 +114,7 @@ class _Timeline(NamedTuple):
     @property
     def answers(self) -> bool:
         """Whether anything that the assistant said is in it."""
-        return any(each.kind == "said" for each in self.events)
+        return any(event.kind == "said" for event in self.events)
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,7 @@ class ToolsSource(FileSource):
         except EvaluatorError as error:
             file.faults.add(0, 0, "", f"tools: {error}")
             return
-        definitions = [each.definition for each in catalogue.values()]
+        definitions = [tool.definition for tool in catalogue.values()]
         for number, row in enumerate(_rows(file), 1):
             faults = list(_faults(row.data, catalogue))
             for key, message in faults:
@@ -248,7 +248,7 @@ class Routing(Evaluator):
 
     def measure(self, case: Case) -> Observation:
         """Compare the tools that fired in one case with the expected one."""
-        names = [each.name for each in self.describe() if "[" not in each.name]
+        names = [metric.name for metric in self.describe() if "[" not in metric.name]
         route = None if case.expected is None else _route(case.expected)
         if route is None or isinstance(route, str):
             return Observation({}, undefined=dict.fromkeys(names, route or "no expected tool"))
@@ -257,10 +257,10 @@ class Routing(Evaluator):
         except MissingTraceError as error:
             return Observation({}, errored=dict.fromkeys(names, str(error)))
         if self.tools is not None and Path(self.tools).is_dir():
-            calls = [_of_skill(each) for each in calls]
-        calls = [each for each in calls if not any(fnmatchcase(each.name, pattern) for pattern in self.ignore)]
-        fired = list(dict.fromkeys(each.name for each in calls))
-        faults = [f"tool_calls{each.fault}" for each in calls if each.fault]
+            calls = [_of_skill(call) for call in calls]
+        calls = [call for call in calls if not any(fnmatchcase(call.name, pattern) for pattern in self.ignore)]
+        fired = list(dict.fromkeys(call.name for call in calls))
+        faults = [f"tool_calls{call.fault}" for call in calls if call.fault]
         if self._catalogue is not None:
             unknown = [each for each in fired if each not in self._catalogue]
             faults += [f"found a call of {each!r}, which is no tool of the list" for each in unknown]
@@ -278,7 +278,7 @@ class Routing(Evaluator):
             undefined[_ARGUMENTS] = "no arguments are expected"
         else:
             stated = self._arguments(
-                route, [each for each in calls if each.name == route.tool], has_schema=bool(schema)
+                route, [call for call in calls if call.name == route.tool], has_schema=bool(schema)
             )
             counts |= {"arguments.stated": 1.0, "arguments.right": float(is_hit and not stated)}
             lines += stated
@@ -291,7 +291,7 @@ class Routing(Evaluator):
         """Return what is wrong with the arguments of the calls of the expected tool."""
         faults = []
         if self._schemas is not None and has_schema:
-            faults += [fault for each in calls if (fault := self._schemas.fault(each)) is not None]
+            faults += [fault for call in calls if (fault := self._schemas.fault(call)) is not None]
         if route.arguments is not None and calls:
             pairing = pair_calls([ToolCall(calls[0].name, route.arguments)], calls, ArgumentRules("partial"))
             faults += [] if pairing.agreeing else list(pairing.lines)
@@ -326,10 +326,10 @@ class Routing(Evaluator):
             metrics[f"route_support[{name}]"] = expected
             metrics[f"route_fired[{name}]"] = fired
         for rate, pairs in rates.items():
-            metrics[f"worst_{rate}"] = _least([ratio(*each) for each in pairs], zero)
+            metrics[f"worst_{rate}"] = _least([ratio(*pair) for pair in pairs], zero)
             family = sum(((whole > 0).astype(float) for _, whole in pairs), zero)
             z2 = _squared_quantiles(family)
-            metrics[f"worst_{rate}_low"] = _least([_wilson_low(*each, z2) for each in pairs], zero)
+            metrics[f"worst_{rate}_low"] = _least([_wilson_low(*pair, z2) for pair in pairs], zero)
         return metrics
 
 
@@ -378,7 +378,7 @@ def _route(expected: Any) -> Route | str:
     siblings = [siblings] if isinstance(siblings, str) else siblings
     if tool is not None and not isinstance(tool, str):
         return f"expect: found {describe_found(tool)}, expected the name of a tool, or none"
-    if not isinstance(siblings, list | tuple) or not all(isinstance(each, str) for each in siblings):
+    if not isinstance(siblings, list | tuple) or not all(isinstance(sibling, str) for sibling in siblings):
         return f"not: found {describe_found(siblings)}, expected a list of names"
     if arguments is not None and not isinstance(arguments, Mapping):
         return f"args: found {describe_found(arguments)}, expected an object"

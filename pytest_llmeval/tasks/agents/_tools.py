@@ -314,7 +314,7 @@ def common_subsequence(expected: Sequence[str], called: Sequence[str]) -> int:
 
 
 def _scalars(arguments: Mapping[str, Any]) -> frozenset[Any]:
-    return frozenset([each for each in arguments.values() if type(each) in SCALARS])
+    return frozenset([argument for argument in arguments.values() if type(argument) in SCALARS])
 
 
 def _compared(

@@ -97,7 +97,7 @@ class WorkspaceTarget(BatchTarget):
 
     async def answer(self, inputs: Sequence[Any]) -> list[Any | PredictionError]:
         """Return one entry for each input; see `BatchTarget`."""
-        return [await self._answer(each) for each in inputs]
+        return [await self._answer(input_) for input_ in inputs]
 
     async def aclose(self) -> None:
         """Do nothing: every case has cleaned up after itself."""
@@ -426,9 +426,9 @@ async def kill_family(leader: int, mark: str, watcher: "subprocess.Popen[bytes] 
         else:
             os.killpg(leader, signal.SIGKILL)
     while members := list(_marked(mark)):
-        for each in members:
+        for member in members:
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(each, signal.SIGKILL)
+                os.kill(member, signal.SIGKILL)
         await asyncio.sleep(0)
 
 
@@ -437,8 +437,8 @@ def _marked(mark: str) -> Iterator[int]:
     if not sys.platform.startswith("linux"):
         return
     marker = f"{MARK}={mark}".encode()
-    for each in Path("/proc").iterdir():
-        if each.name.isdecimal():
+    for path in Path("/proc").iterdir():
+        if path.name.isdecimal():
             with contextlib.suppress(OSError):
-                if marker in (each / "environ").read_bytes().split(b"\0"):
-                    yield int(each.name)
+                if marker in (path / "environ").read_bytes().split(b"\0"):
+                    yield int(path.name)

@@ -331,7 +331,7 @@ def _form_fault(name: Any, value: Any, raw: Any, expected: str) -> SubmissionFau
 def _flags(keep: Any, length: int, name: Any, faults: list[SubmissionFault]) -> list[bool]:
     """Return which candidates are kept; one without a flag is not."""
     values = keep if isinstance(keep, (list, tuple)) else ()
-    numbers = [each if isinstance(each, bool) else whole_number(each) for each in values]
+    numbers = [value if isinstance(value, bool) else whole_number(value) for value in values]
     flags = [number in (0, 1) and bool(number) for number in numbers][:length]
     if len(values) != length or not all(number in (0, 1) for number in numbers):
         message = f"found {quoted(keep)} as {KEEP}, expected {length} times 0 or 1, one for each candidate"
@@ -348,7 +348,8 @@ def internal_rows(value: Any) -> dict[int, Any] | None:
     if len(conversations) < len(numbers):
         return None
     return {
-        number: _part(value, key, [each == number for each in conversations]) for number in dict.fromkeys(conversations)
+        number: _part(value, key, [conversation == number for conversation in conversations])
+        for number in dict.fromkeys(conversations)
     }
 
 
@@ -445,7 +446,7 @@ def _fault(labels: Any, key: str, length: int | None) -> str | None:
         return None
     if not isinstance(labels, (list, tuple)):
         return f"{key}: found {describe_found(labels)}, expected a list with a label for each utterance"
-    wrong = next((each for each in labels if not (each is None or isinstance(each, (str, int, float)))), None)
+    wrong = next((label for label in labels if not (label is None or isinstance(label, (str, int, float)))), None)
     if wrong is not None:
         return f"{key}: found {describe_found(wrong)} as a label, expected a number or a name"
     if length is not None and len(labels) != length:

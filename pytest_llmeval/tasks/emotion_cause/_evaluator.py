@@ -236,7 +236,7 @@ class EmotionCause(Evaluator):
         if len(cases) < 2:  # noqa: PLR2004 (several)
             return super().evaluate(prediction, ground_truth, text)
         observations = [self.measure(case) for case in cases]
-        malformed = [each.malformed for each in observations if each.malformed is not None]
+        malformed = [observation.malformed for observation in observations if observation.malformed is not None]
         scores = self.scores(Observation(dict(Totals.add_up(observations))))
         return {**({"malformed": "; ".join(malformed)} if malformed else {}), **scores}
 
@@ -422,7 +422,7 @@ def _of_pairs(change: _PairChange) -> AnswerChange:
         if gold is None or predicted.faults:
             return None
         pairs = list(dict.fromkeys(predicted.pairs()))
-        right = [each for each in pairs if each.emotion in _EMOTIONS and any(_meet(each, other) for other in gold)]
+        right = [pair for pair in pairs if pair.emotion in _EMOTIONS and any(_meet(pair, other) for other in gold)]
         new = change(pairs, right, gold, near)
         return None if new is None else [format_pair(each) for each in new]
 
@@ -448,7 +448,7 @@ def _exchanged(others: Callable[[Pair, list[Pair], Sequence[Pair]], list[Pair]])
             return None
         chosen, unknown = near.rng.choice(choices)
         other = near.rng.choice(unknown)
-        return [other if each == chosen else each for each in pairs]
+        return [other if pair == chosen else pair for pair in pairs]
 
     return change
 
@@ -457,7 +457,7 @@ def _dropped(pairs: list[Pair], right: list[Pair], _gold: Sequence[Pair], near: 
     if not right:
         return None
     chosen = near.rng.choice(right)
-    return [each for each in pairs if each != chosen]
+    return [pair for pair in pairs if pair != chosen]
 
 
 def _added(pairs: list[Pair], _right: list[Pair], gold: Sequence[Pair], near: Neighbours) -> list[Pair] | None:
@@ -467,12 +467,12 @@ def _added(pairs: list[Pair], _right: list[Pair], gold: Sequence[Pair], near: Ne
     if template is None:
         return None
     emotions = {each.emotion for each in known if each.emotion_utterance == template.emotion_utterance}
-    free = [each for each in _EMOTIONS if each not in emotions]
+    free = [emotion for emotion in _EMOTIONS if emotion not in emotions]
     return [*pairs, template._replace(emotion=near.rng.choice(free))] if free else None
 
 
 def _other_emotions(pair: Pair, _pairs: list[Pair], _gold: Sequence[Pair]) -> list[Pair]:
-    return [pair._replace(emotion=each) for each in _EMOTIONS if each != pair.emotion]
+    return [pair._replace(emotion=emotion) for emotion in _EMOTIONS if emotion != pair.emotion]
 
 
 def _other_causes(pair: Pair, pairs: list[Pair], gold: Sequence[Pair]) -> list[Pair]:
@@ -483,7 +483,7 @@ def _other_causes(pair: Pair, pairs: list[Pair], gold: Sequence[Pair]) -> list[P
         if (each.emotion_utterance, each.emotion) == (pair.emotion_utterance, pair.emotion)
     }
     numbers = (pair.cause_utterance - 1, pair.cause_utterance + 1)
-    return [pair._replace(cause_utterance=each) for each in numbers if each > 0 and each not in causes]
+    return [pair._replace(cause_utterance=number) for number in numbers if number > 0 and number not in causes]
 
 
 def _other_spans(pair: Pair, _pairs: list[Pair], gold: Sequence[Pair]) -> list[Pair]:
@@ -491,7 +491,7 @@ def _other_spans(pair: Pair, _pairs: list[Pair], gold: Sequence[Pair]) -> list[P
     if not isinstance(pair, SpanPair) or pair.start >= pair.end:
         return []
     spans = (each for each in gold if isinstance(each, SpanPair) and each.cause_utterance == pair.cause_utterance)
-    start = max((each.end for each in spans), default=0)
+    start = max((span.end for span in spans), default=0)
     return [pair._replace(start=start, end=start + pair.end - pair.start)]
 
 

@@ -214,7 +214,7 @@ class _StepReader:
             utterances.append(_utterance(len(utterances) + 1, self._next()))
         if len(utterances) < length:
             self._fault(f"conversation {number}: found {counted(len(utterances), 'utterance')}, expected {length}")
-        emotions = {each["utterance_ID"]: each["emotion"] for each in utterances}
+        emotions = {utterance["utterance_ID"]: utterance["emotion"] for utterance in utterances}
         rows = [[number, *_with_emotion(pair, emotions)] for pair in pairs]
         return {ID: number, "conversation": utterances, PAIRS: rows}
 
@@ -433,7 +433,7 @@ def _convert(options: Namespace) -> CommandResult:
         text = internal_text(converted.pairs, with_spans=options.to == "internal-spans")
     if options.output is not None:
         write_text(options.output, [text])
-    say((f"note: {each}" for each in converted.notes), error=True)
+    say((f"note: {note}" for note in converted.notes), error=True)
     written = [] if options.output is None else [str(options.output)]
     data = {"pairs": json.loads(text), "written": written, "notes": [*map(str, converted.notes)]}
     return CommandResult(0, data, text="" if written else text)
@@ -447,9 +447,9 @@ def _validate(options: Namespace) -> CommandResult:
     if gold is not None and options.subtask == 1:
         say((f"note: {options.gold}: {note}" for note in convert_pairs(gold, "text", 1).notes), error=True)
     if faults:
-        say(_placed(file, each) for each in faults)
+        say(_placed(file, fault) for fault in faults)
         return CommandResult(1, {"faults": len(faults)}, [counted(len(faults), "fault")])
-    pairs = [raw for each in file.conversations.values() for _, raw in each.rows]
+    pairs = [raw for conversation in file.conversations.values() for _, raw in conversation.rows]
     summary = f"{counted(len(file.conversations), 'conversation')}, {counted(len(pairs), 'pair')}"
     counts = {"faults": 0, "conversations": len(file.conversations), "pairs": len(pairs)}
     return CommandResult(0, counts, [f"{options.file}: no fault in {summary}", *_respelled(pairs, options.subtask)])

@@ -99,8 +99,8 @@ def conf_mat(true_pairs: Any, pred_pairs: Any) -> "npt.NDArray[np.int64]":
     right, answers = ([_key(row) for row in normalized(rows)] for rows in (true_pairs, pred_pairs))
     matrix = np.zeros((len(EMOTIONS), len(EMOTIONS)), dtype=np.int64)
     gold, predicted = set(right), set(answers)
-    for each in answers:
-        matrix[each[-1] if each in gold else 0, each[-1]] += 1
+    for answer in answers:
+        matrix[answer[-1] if answer in gold else 0, answer[-1]] += 1
     for each in right:
         matrix[each[-1], 0] += each not in predicted
     return matrix
@@ -145,7 +145,7 @@ def _step_scores(pair_id_all: Any, pair_id: Any, pred_y: Any) -> Mapping[str, fl
         raise ValueError(f"pred_y: found {len(keep)} flags, expected {len(candidates)}, one for each candidate")
     cases = _STEPS.conversations({"candidates": candidates, "keep": keep}, pair_id_all)
     observations = list(map(_STEPS.measure, cases))
-    if malformed := [each.malformed for each in observations if each.malformed is not None]:
+    if malformed := [observation.malformed for observation in observations if observation.malformed is not None]:
         raise ValueError("; ".join(malformed))
     return _scores(_STEPS, observations)
 

@@ -240,4 +240,4 @@ class Members(ValueComparator):
         if (fault := super().fault(value)) is not None:
             return fault
         members = value if isinstance(value, list | tuple) else [value]
-        return next((fault for each in members if (fault := self.member.fault(each)) is not None), None)
+        return next((fault for member in members if (fault := self.member.fault(member)) is not None), None)

@@ -427,7 +427,7 @@ def _verdict(answer: Answer, claim: Claim, evaluator: FactCheck, near: Neighbour
     verdict = read_verdict(answer.verdict, strict=strict, labels=labels)
     if claim.verdict is None or verdict != claim.verdict:
         return None
-    return {"verdict": near.rng.choice([each for each in labels if each != claim.verdict])}
+    return {"verdict": near.rng.choice([label for label in labels if label != claim.verdict])}
 
 
 def _no_evidence(answer: Answer, claim: Claim, _evaluator: FactCheck, _near: Neighbours) -> dict[str, Any] | None:
@@ -442,7 +442,7 @@ def _other_evidence(_answer: Answer, claim: Claim, _evaluator: FactCheck, near: 
         reply = read_answer(own_or_answer(other.prediction, FactCheck.reads.own_keys))
         if not (claim.sources and reply.sources) or reply.unparsed:
             continue
-        if not any(each in claim.sources for each in reply.sources):
+        if not any(source in claim.sources for source in reply.sources):
             return {"justification": reply.justification, "evidence_sources": list(reply.sources)}
     return None
 

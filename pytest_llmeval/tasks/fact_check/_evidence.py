@@ -79,7 +79,7 @@ _SCHEME = re.compile(r"https?://(?!/|\Z)")
 def original_citations(text: str, listed: Sequence[EvidenceSource]) -> Iterator[str]:
     """Yield the citations of a text that are not among the listed sources."""
     known = {each for source in listed for each in (source.text, *source.urls)}
-    return (each.text for each in find_citations(text) if each.text not in known)
+    return (citation.text for citation in find_citations(text) if citation.text not in known)
 
 
 class OriginalPiece:
@@ -148,9 +148,9 @@ def citations_by_kind(text: str, listed: Sequence[EvidenceSource]) -> Iterator[s
     prose = _blanked(text, spans)
     yield from (prose[start:end] for start, end in _name_spans(prose))
     numbers: dict[str, str] = {}
-    for each in find_quantities(prose):
-        if each.citable:
-            numbers.setdefault(each.key, prose[each.start : each.end])
+    for quantity in find_quantities(prose):
+        if quantity.citable:
+            numbers.setdefault(quantity.key, prose[quantity.start : quantity.end])
     yield from numbers.values()
 
 
@@ -212,12 +212,12 @@ class Piece:
     @cached_property
     def quantities(self) -> frozenset[str]:
         """The numbers in the text."""
-        return frozenset(each.key for each in self._numbers)
+        return frozenset(number.key for number in self._numbers)
 
     @cached_property
     def figures(self) -> frozenset[str]:
         """The numbers with a unit, and large ones, with separators of thousands or a word such as million."""
-        return frozenset(each.key for each in self._numbers if each.citable or not each.key[-1].isdigit())
+        return frozenset(number.key for number in self._numbers if number.citable or not number.key[-1].isdigit())
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -236,10 +236,10 @@ class Piece:
     def _sequence(self) -> list[str]:
         words: list[str] = []
         prose, behind = self._prose, 0
-        for each in self._numbers:
-            words += split_words(prose[behind : each.start].lower(), self._tokenizer)
-            words.append(each.key)
-            behind = each.end
+        for number in self._numbers:
+            words += split_words(prose[behind : number.start].lower(), self._tokenizer)
+            words.append(number.key)
+            behind = number.end
         return words + split_words(prose[behind:].lower(), self._tokenizer)
 
     @cached_property
@@ -285,7 +285,7 @@ def _inside(text: str) -> tuple[int, int]:
 
 
 def _canonical(addresses: Iterable[str]) -> set[str]:
-    return {canonical for each in addresses if (canonical := canonical_address(each)) is not None}
+    return {canonical for address in addresses if (canonical := canonical_address(address)) is not None}
 
 
 def _blanked(text: str, spans: Iterable[tuple[int, int]]) -> str:
@@ -476,7 +476,7 @@ class EvidenceMatcher:
         """
         known = self._claim_words(claim)
         left, right = (
-            [self._piece(each, known, cited=side is cited) for each in as_sources(side)] for side in (cited, gold)
+            [self._piece(source, known, cited=side is cited) for source in as_sources(side)] for side in (cited, gold)
         )
         pairs = [pair for citation in left for other in right if (pair := self._pair(citation, other)) is not None]
         return EvidenceMatch(

@@ -228,11 +228,11 @@ def _chinese_shares(text: str) -> Iterator[Quantity]:
 def _whole_number(numerals: str) -> int:
     """Return a number below 1,000 that is written in Chinese words."""
     total, digit = 0, None
-    for each in numerals:
-        if each in _PLACES:
-            total, digit = total + (1 if digit is None else digit) * _PLACES[each], None
+    for numeral in numerals:
+        if numeral in _PLACES:
+            total, digit = total + (1 if digit is None else digit) * _PLACES[numeral], None
         else:
-            digit = _NUMERALS[each] if digit is None else digit * 10 + _NUMERALS[each]
+            digit = _NUMERALS[numeral] if digit is None else digit * 10 + _NUMERALS[numeral]
     return total + (digit or 0)
 
 

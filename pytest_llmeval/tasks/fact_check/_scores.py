@@ -323,11 +323,11 @@ def _chosen(suites: Sequence[Mapping[str, Any]], name: str | None, file: str) ->
     Raises:
         SuiteError: There is none, or several.
     """
-    checks = [each for each in suites if _ACCURACY in each["metrics"]]
-    chosen = [each for each in checks if name in (None, each["suite"])]
+    checks = [suite for suite in suites if _ACCURACY in suite["metrics"]]
+    chosen = [check for check in checks if name in (None, check["suite"])]
     if len(chosen) == 1:
         return chosen[0]
-    known = ", ".join(str(each["suite"]) for each in checks) or "none"
+    known = ", ".join(str(check["suite"]) for check in checks) or "none"
     expected = "one suite with fact checks" if name is None else f"the suite {name!r}"
     raise SuiteError(
         [Fault(file, 0, 0, "", f"found the suites with fact checks: {known}; expected {expected} (--suite)")]
@@ -354,7 +354,7 @@ def original_metrics(suite: Mapping[str, Any]) -> dict[str, Any]:
     """Return the metrics of a suite of a JSON report under the keys of the original script, from 0 to 1."""
     values = {name: value["value"] for name, value in suite["metrics"].items()}
     results = [_result(case) for case in suite["cases"]]
-    scored = [each for each in results if each["verdict_correct"] is not None]
+    scored = [result for result in results if result["verdict_correct"] is not None]
     matrix: dict[str, dict[str, int]] = {}
     for each in scored:
         row = matrix.setdefault(str(each.get("gold_verdict")), {})

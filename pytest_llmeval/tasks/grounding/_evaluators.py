@@ -211,10 +211,10 @@ _ALL_STEPS: Final = tuple(dict.fromkeys(step for name in get_args(ClaimMetric) f
 def _counts(metric: str, findings: Findings) -> Mapping[str, float] | Unknown:
     """Return what a metric counts of a case."""
     results = [findings.items[step] for step in _STEPS[metric]]
-    unknown = [each for each in results if isinstance(each, Unknown)]
+    unknown = [result for result in results if isinstance(result, Unknown)]
     if unknown and (len(unknown) == len(results) or any(each.errored for each in unknown)):
         return next((each for each in unknown if each.errored), unknown[0])
-    known = [[] if isinstance(each, Unknown) else each for each in results]
+    known = [[] if isinstance(result, Unknown) else result for result in results]
     if metric == "factual_f1":
         # A side without claims adds nothing to its own sums: what the other side lacks still counts.
         (right, claims), (met, expected) = (_tally(items, "supported") for items in known)
@@ -226,12 +226,12 @@ def _counts(metric: str, findings: Findings) -> Mapping[str, float] | Unknown:
 
 
 def _tally(items: Items, truth: str) -> tuple[int, int]:
-    return sum(each[truth] for each in items), len(items)
+    return sum(item[truth] for item in items), len(items)
 
 
 def _average_precision(claims: Items) -> float:
     """Return the mean precision at the ranks of the useful passages; 0 where there is none."""
-    useful = sorted({number for each in claims for number in each["passages"]})
+    useful = sorted({number for claim in claims for number in claim["passages"]})
     return sum(count / rank for count, rank in enumerate(useful, 1)) / len(useful) if useful else 0.0
 
 
@@ -267,7 +267,7 @@ class Checklist(JudgedEvaluator):
     language: Literal["auto", "en", "zh"] = "auto"
 
     def __post_init__(self) -> None:
-        if not all(each.strip() for each in self.instructions):
+        if not all(instruction.strip() for instruction in self.instructions):
             raise ValueError("instructions: found a blank text, expected an instruction")
 
     def describe(self) -> Sequence[Metric]:

@@ -54,7 +54,7 @@ def _read_items(
         if not isinstance(item, Mapping):
             raise unreadable(reply, f"found {excerpt(repr(item), _LONGEST_EXCERPT)} among {key}, expected objects")
         numbers: tuple[Any, ...] = tuple(item.get(name) for name in names)
-        if any(type(each) is not int for each in numbers) or numbers not in known:
+        if any(type(number) is not int for number in numbers) or numbers not in known:
             value_text = ", ".join(f"{name} {excerpt(repr(item.get(name)), _LONGEST_EXCERPT)}" for name in names)
             expected = listed([_place(names, each) for each in places])
             raise unreadable(reply, f"found {value_text}, expected each of {expected} once")
@@ -99,7 +99,7 @@ def _grades(truth: str, verdict: Verdict) -> list[float]:
 
 def _joined(truth: str, verdicts: Sequence[Verdict], grades: Sequence[float]) -> Verdict:
     """Return what jurors say, with the reasons, and all that the lists have, of those whose view it is."""
-    rows = zip(*(each.details[_VERDICTS] for each in verdicts), strict=True)
+    rows = zip(*(verdict.details[_VERDICTS] for verdict in verdicts), strict=True)
     joined = [
         _agreed([each for each in row if each[truth] == grade], {truth: bool(grade)})
         for row, grade in zip(rows, grades, strict=True)
@@ -242,7 +242,7 @@ def _relevance(name: str, item: str, numbers: _ClaimNumbers) -> Mode:
     return _items_mode(
         name,
         ["question", *_fields(item, numbers)],
-        partial(_read_truths, names=(item,), places=[(each,) for each in numbers], truth="relevant"),
+        partial(_read_truths, names=(item,), places=[(number,) for number in numbers], truth="relevant"),
         _items_schema("verdicts", **{item: _INTEGER}, reason=_STRING, relevant=_BOOLEAN),
         "relevant",
     )
@@ -281,7 +281,7 @@ def _read_claims(reply: str, numbers: _ClaimNumbers) -> Verdict:
 
 def _read_support(reply: str, claims: _ClaimNumbers, passages: _ClaimNumbers) -> Verdict:
     verdicts = []
-    items = _read_items(reply, "verdicts", ("claim",), [(each,) for each in claims], "supported")
+    items = _read_items(reply, "verdicts", ("claim",), [(claim,) for claim in claims], "supported")
     for number, item in zip(claims, items, strict=True):
         what = f"claim {number}"
         supported, by = _read_truth(reply, item, "supported", what), item.get("passages")
@@ -326,11 +326,11 @@ def _read_truths(reply: str, names: Sequence[str], places: Sequence[tuple[int, .
 
 def _verdicts(verdicts: list[dict[str, Any]], truth: str) -> Verdict:
     """Return verdicts on items as one; its score is the share of those that hold."""
-    return Verdict(sum(each[truth] for each in verdicts) / len(verdicts), details={"verdicts": verdicts})
+    return Verdict(sum(verdict[truth] for verdict in verdicts) / len(verdicts), details={"verdicts": verdicts})
 
 
 def _listed(numbers: _ClaimNumbers) -> str:
-    return listed([str(each) for each in numbers], 10)
+    return listed([str(number) for number in numbers], 10)
 
 
 _CHECKLIST_SCHEMA: Final = _items_schema("verdicts", instruction=_INTEGER, reason=_STRING, followed=_BOOLEAN)

@@ -69,7 +69,7 @@ class ClaimTexts:
     def checked_citations(self) -> Sequence[tuple[int, int]]:
         """The citations that a judge must check: of passages that are there and not blank."""
         passages = self.passages("contexts")
-        return [each for each in self.citations if each[1] in passages]
+        return [citation for citation in self.citations if citation[1] in passages]
 
 
 @lru_cache(maxsize=128)
@@ -129,7 +129,7 @@ def _reference(expected: Any) -> tuple[str | None, str | None]:
     references = as_references(expected)
     if references is None:
         return None, f"found {describe_found(expected)} as expected, expected text"
-    references = [each for each in references if each.strip()]
+    references = [reference for reference in references if reference.strip()]
     if len(references) > 1:
         return None, f"found {len(references)} expected answers, expected one: claims are those of one text"
     return (references[0] if references else None), None
@@ -151,7 +151,7 @@ def _passages(value: Any, owner: str = "") -> tuple[list[str], str | None]:
         return [], f"found {describe_found(value)} as contexts{owner}, expected a list of texts"
     null = next((number for number, each in enumerate(passages) if each is None), None)
     fault = None if null is None else f"found null as contexts[{null}]{owner}, expected text"
-    return ["" if each is None else json_text(each) for each in passages], fault
+    return ["" if passage is None else json_text(passage) for passage in passages], fault
 
 
 _NO_REFERENCE = "no expected answer"
@@ -243,7 +243,7 @@ class Findings:
         questions: dict[Step, Question] = {}
         for step in self._open:
             if step.side is not None and not isinstance(claims := self.claims(step.side), Unknown):
-                question = self._about_claims(step, [each["claim"] for each in claims])
+                question = self._about_claims(step, [claim["claim"] for claim in claims])
                 questions |= {step: question} if question is not None else {}
         return questions
 
@@ -389,7 +389,7 @@ def _claims(findings: Findings, side: Side) -> list[dict[str, Any]]:
     claims = findings.claims(side)
     if isinstance(claims, Unknown):
         return []
-    rows = [{"claim": each["claim"]} for each in claims]
+    rows = [{"claim": claim["claim"]} for claim in claims]
     for step, (name, _) in _OF_CLAIMS.items():
         if step.side == side:
             for row, item in zip(rows, _known(findings, step), strict=False):

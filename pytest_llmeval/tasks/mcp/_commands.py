@@ -114,7 +114,7 @@ def _lint(options: Namespace) -> CommandResult:
         tools = [ListedTool(each["name"], each.get("description", ""), each.get("inputSchema", {})) for each in listed]
     findings = [each for each in lint(tools, options.overlap) if each.kind not in options.ignore]
     summary = f"{counted(len(findings), 'finding')} in {counted(len(tools), 'tool')}"
-    rows = [each._asdict() for each in findings]
+    rows = [finding._asdict() for finding in findings]
     return CommandResult(1 if findings else 0, {"findings": rows}, [*findings, summary])
 
 

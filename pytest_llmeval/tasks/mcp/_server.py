@@ -184,9 +184,9 @@ def approved_parts(path: Path) -> dict[str, Mapping[str, Any]]:
 def parts_by_name(data: Any, path: Path) -> dict[str, Mapping[str, Any]]:
     """Return the tools of a server, and its instructions, by name; raises `LlmevalError` if there are none."""
     tools = data.get("tools") if isinstance(data, Mapping) else None
-    if not isinstance(tools, list) or not all(isinstance(each, Mapping) and "name" in each for each in tools):
+    if not isinstance(tools, list) or not all(isinstance(tool, Mapping) and "name" in tool for tool in tools):
         raise LlmevalError(f"{path}: found no tools, expected a file of llmeval mcp snapshot")
-    parts = {f"tool {each['name']}": each for each in tools}
+    parts = {f"tool {tool['name']}": tool for tool in tools}
     return parts | ({"instructions": {"text": data["instructions"]}} if data.get("instructions") else {})
 
 
@@ -343,7 +343,7 @@ class Connection:
                 page = await self._answered(methodcaller("list_tools", cursor=page["nextCursor"]))
                 tools += page["tools"]
         return sorted(
-            ({name: each[name] for name in sorted(each) if name not in _VOLATILE} for each in tools),
+            ({name: tool[name] for name in sorted(tool) if name not in _VOLATILE} for tool in tools),
             key=lambda each: str(each["name"]),
         )
 

@@ -142,7 +142,7 @@ class Alignment:
     @cached_property
     def _by_position(self) -> list[tuple[Event, Event]]:
         """Pair events at the same place of both lists that no field can align, since one of the two lacks each."""
-        partners = {id(each) for pair in self._by_fields for each in pair}
+        partners = {id(event) for pair in self._by_fields for event in pair}
         return [
             (gold, predicted)
             for gold, predicted in zip(self.gold.events, self.predicted.events, strict=False)
@@ -158,7 +158,13 @@ class Alignment:
             best: dict[int, Relationship] = {}
             for right, answer in sorted(links, key=_unlikeness):
                 best.setdefault(id(right), answer)
-            pairs.append([(each, best.get(id(each))) for each in gold.relationships if each.is_usable])
+            pairs.append(
+                [
+                    (relationship, best.get(id(relationship)))
+                    for relationship in gold.relationships
+                    if relationship.is_usable
+                ]
+            )
         return pairs
 
     @cached_property
@@ -199,18 +205,23 @@ class Alignment:
         resolver = Resolver(self.matching.fuzzy)
         if self.matching.match == "strict":
             return resolver
-        for each in self.gold.characters:
-            resolver.add(each.key, each.key)
-        for each in self.gold.characters:
-            for alias in each.aliases:
-                resolver.add(alias, each.key)
+        for character in self.gold.characters:
+            resolver.add(character.key, character.key)
+        for character in self.gold.characters:
+            for alias in character.aliases:
+                resolver.add(alias, character.key)
         for gold, predicted in self.characters:
             for key in predicted.keys:
                 resolver.add(key, gold.key)
         if self.matching.fuzzy is not None:
             # An end that no list of characters has can still be like the predicted one.
-            usable = (each for event in self.gold.events for each in event.relationships if each.is_usable)
-            for end in (name for each in usable for name in (each.agent, each.target)):
+            usable = (
+                relationship
+                for event in self.gold.events
+                for relationship in event.relationships
+                if relationship.is_usable
+            )
+            for end in (name for relationship in usable for name in (relationship.agent, relationship.target)):
                 resolver.add(name_key(end), resolver(name_key(end)))
         return resolver
 
@@ -232,7 +243,7 @@ def _pair_in_stages(
 
 
 def _by_main_name(gold: list[Character], predicted: list[Character]) -> Pairs:
-    return first_pairs([each.key for each in gold], [each.key for each in predicted])
+    return first_pairs([character.key for character in gold], [character.key for character in predicted])
 
 
 def _by_any_name(gold: list[Character], predicted: list[Character]) -> Pairs:
@@ -362,9 +373,9 @@ def relationship_links(
     """
     groups: dict[tuple[str, str], tuple[list[Relationship], list[Relationship]]] = {}
     for side, relationships in enumerate((gold, predicted)):
-        for each in relationships:
-            if each.is_usable:
-                groups.setdefault(_ends(each, resolve), ([], []))[side].append(each)
+        for relationship in relationships:
+            if relationship.is_usable:
+                groups.setdefault(_ends(relationship, resolve), ([], []))[side].append(relationship)
     if many:
         return [link for rights, answers in groups.values() for link in product(rights, answers)]
     return [link for rights, answers in groups.values() for link in _best_relationships(rights, answers)]
@@ -376,7 +387,9 @@ def _ends(each: Relationship, resolve: Callable[[str], str]) -> tuple[str, str]:
 
 def _union(relationships: Sequence[Relationship]) -> Relationship:
     """Return the first of some relationships with the sentiments of all."""
-    return replace(relationships[0], sentiments=frozenset().union(*(each.sentiments for each in relationships)))
+    return replace(
+        relationships[0], sentiments=frozenset().union(*(relationship.sentiments for relationship in relationships))
+    )
 
 
 def _best_relationships(

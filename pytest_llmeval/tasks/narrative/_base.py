@@ -61,7 +61,7 @@ _FEW = 0.5
 
 def character_lines(details: Mapping[str, Any], gold: Sequence[Character]) -> list[str]:
     """Name missing and extra characters, and wrong archetypes."""
-    archetypes = {each.name: each.archetype for each in gold if each.archetype}
+    archetypes = {character.name: character.archetype for character in gold if character.archetype}
     lines = []
     for name in details["missing_characters"]:
         expected = f" (expected {archetypes[name]})" if name in archetypes else ""
@@ -106,7 +106,7 @@ def span_lines(details: Mapping[str, Any]) -> list[str]:
     """Name boundaries that only one side has, spans that overlap little, and odd spans."""
     right, predicted = details["ground_truth_boundaries"], details["predicted_boundaries"]
     lines = [
-        f"{kind} boundaries: {listed(f'after sentence {each}' for each in boundaries)}"
+        f"{kind} boundaries: {listed(f'after sentence {boundary}' for boundary in boundaries)}"
         for kind, boundaries in (("missing", _without(right, predicted)), ("extra", _without(predicted, right)))
         if boundaries
     ]
@@ -197,24 +197,26 @@ def gaps_table(counts: Mapping[str, str]) -> MetricTable:
 def _characters(gold: Story) -> Iterator[Gap]:
     if not gold.characters:
         yield {"field": "characters"}
-    for each in gold.characters:
-        if not each.archetype:
-            yield {"character": each.name, "field": "archetype"}
+    for character in gold.characters:
+        if not character.archetype:
+            yield {"character": character.name, "field": "archetype"}
 
 
 def _relationships(gold: Story) -> Iterator[Gap]:
     for event in gold.events:
-        if not any(each.is_usable for each in event.relationships):
+        if not any(relationship.is_usable for relationship in event.relationships):
             yield {"event": event.label, "field": "relationships"}
             continue
-        for each in sorted(event.relationships, key=_order):
+        for relationship in sorted(event.relationships, key=_order):
             absent = {
-                "agent": not each.agent,
-                "target": not each.target,
-                "relationship_level1": each.is_usable and not each.level1,
-                "relationship_level2": each.is_usable and not each.level2,
+                "agent": not relationship.agent,
+                "target": not relationship.target,
+                "relationship_level1": relationship.is_usable and not relationship.level1,
+                "relationship_level2": relationship.is_usable and not relationship.level2,
             }
-            yield from (_of_relationship(event, each, field) for field, is_absent in absent.items() if is_absent)
+            yield from (
+                _of_relationship(event, relationship, field) for field, is_absent in absent.items() if is_absent
+            )
 
 
 def _order(each: Relationship) -> tuple[str, ...]:
@@ -223,10 +225,12 @@ def _order(each: Relationship) -> tuple[str, ...]:
 
 def _sentiment(gold: Story) -> Iterator[Gap]:
     for event in gold.events:
-        usable = sorted((each for each in event.relationships if each.is_usable), key=_order)
+        usable = sorted((relationship for relationship in event.relationships if relationship.is_usable), key=_order)
         if not usable:
             yield {"event": event.label, "field": "relationships"}
-        yield from (_of_relationship(event, each, "sentiment") for each in usable if not each.sentiments)
+        yield from (
+            _of_relationship(event, relationship, "sentiment") for relationship in usable if not relationship.sentiments
+        )
 
 
 def _action_layer(gold: Story) -> Iterator[Gap]:

@@ -115,13 +115,13 @@ class _Tally:
     ) -> None:
         predicted = partner.relationships if partner else ()
         if not pairs:
-            self.unjudged += [_relationship_detail(event, each) for each in predicted]
+            self.unjudged += [_relationship_detail(event, relationship) for relationship in predicted]
             if predicted:
                 self.skipped_events += 1
             return
         self.judged_events += 1
         # As many predicted ones may lack an end as gold ones do.
-        lacking = sum(not each.is_usable for each in predicted)
+        lacking = sum(not relationship.is_usable for relationship in predicted)
         excused = min(lacking, len(event.relationships) - len(pairs))
         self.counts["gold"] += len(pairs)
         self.counts["predicted"] += len(predicted) - excused
@@ -134,10 +134,12 @@ class _Tally:
         self._add_more("paired", links)
         self._add_more("labelled", [link for link in links if is_labelled_right(*link)])
         paired = {id(answer) for _, answer in links}
-        usable = [each for each in predicted if each.is_usable and id(each) not in paired]
-        unusable = [each for each in predicted if not each.is_usable]
-        self.unjudged += [_relationship_detail(event, each) for each in unusable[:excused]]
-        self.extra += [_relationship_detail(event, each) for each in (*usable, *unusable[excused:])]
+        usable = [
+            relationship for relationship in predicted if relationship.is_usable and id(relationship) not in paired
+        ]
+        unusable = [relationship for relationship in predicted if not relationship.is_usable]
+        self.unjudged += [_relationship_detail(event, relationship) for relationship in unusable[:excused]]
+        self.extra += [_relationship_detail(event, relationship) for relationship in (*usable, *unusable[excused:])]
 
     def _add_more(self, kind: str, links: Sequence[tuple[Relationship, Relationship]]) -> None:
         """Count by how many the predicted relationships that are found outnumber the gold ones."""
@@ -380,10 +382,10 @@ class Characters(NarrativeEvaluator):
             for right, answer in judged
             if right.archetype != answer.archetype
         ]
-        paired = {id(each) for pair in pairs for each in pair}
-        names = [each.name for each in predicted if id(each) not in paired]
+        paired = {id(character) for pair in pairs for character in pair}
+        names = [character.name for character in predicted if id(character) not in paired]
         details: dict[str, Any] = {
-            "missing_characters": [each.name for each in gold if id(each) not in paired],
+            "missing_characters": [character.name for character in gold if id(character) not in paired],
             "extra_characters": names if gold else [],
             "unjudged_characters": [] if gold else names,
             "wrong_archetypes": wrong,
@@ -404,7 +406,7 @@ class Characters(NarrativeEvaluator):
             "archetypes": len(judged),
         }
         undefined = {} if judged else {_ARCHETYPE: "no paired character has an archetype in the ground truth"}
-        abstained = tuple(undefined) if any(each.archetype for each in gold) else ()
+        abstained = tuple(undefined) if any(character.archetype for character in gold) else ()
         return Observation(counts, details, undefined, abstained=abstained)
 
     def explain(self, case: Case, observation: Observation) -> list[str]:

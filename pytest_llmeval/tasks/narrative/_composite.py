@@ -257,7 +257,7 @@ class Narrative(NarrativeEvaluator):
             *self._own.describe(),
             *describe_events(how),
             Metric("taxonomy_validity", signature=f"taxonomies:{taxonomies}|v:{self.version}"),
-            *(metric for each in self._components.values() for metric in each.describe()),
+            *(metric for component in self._components.values() for metric in component.describe()),
         ]
 
     def tables(self) -> Sequence[ReportTable]:
@@ -367,12 +367,13 @@ class Narrative(NarrativeEvaluator):
             "overall_score": scores["overall_score"],
             "component_scores": {component: scores[_score_name(component)] for component in self._names},
             "detailed_results": {
-                component: details.pop(component) | {each.name: scores[each.name] for each in evaluator.describe()}
+                component: details.pop(component)
+                | {metric.name: scores[metric.name] for metric in evaluator.describe()}
                 for component, evaluator in self._components.items()
             }
             | {component: details.pop(component) for component in self._own.evaluators},
             "summary": details.pop("summary")
-            | {each.name: scores[each.name] for each in describe_events("") if each.high is not None},
+            | {event.name: scores[event.name] for event in describe_events("") if event.high is not None},
             "taxonomy_validity": scores["taxonomy_validity"],
         }
         return results | details

@@ -28,7 +28,7 @@ class _Annotation:
         self.data: _Document = json.loads(json.dumps(data))
         self.stories = stories
         events = self.data.get("narrative_events")
-        listed = [each for each in events if isinstance(each, dict) and each] if isinstance(events, list) else []
+        listed = [event for event in events if isinstance(event, dict) and event] if isinstance(events, list) else []
         self._events = {id(event): raw for event, raw in zip(stories.predicted.events, listed, strict=False)}
 
     @property
@@ -76,7 +76,7 @@ def _character_renamed(annotation: _Annotation, _near: Neighbours) -> Iterator[C
 def _event_dropped(annotation: _Annotation, _near: Neighbours) -> Iterator[Callable[[], object]]:
     events = annotation.data.get("narrative_events")
     for _, _, raw in annotation.events:
-        others = [each for each in events or () if each is not raw]
+        others = [event for event in events or () if event is not raw]
         yield partial(annotation.data.update, narrative_events=others)
 
 
@@ -125,7 +125,9 @@ def _set_one(data: _Document, key: str, values: Sequence[str], near: Neighbours)
 
 
 def _sentiments(events: Iterable[Event]) -> set[str]:
-    return {sentiment for event in events for each in event.relationships for sentiment in each.sentiments}
+    return {
+        sentiment for event in events for relationship in event.relationships for sentiment in relationship.sentiments
+    }
 
 
 def _action(annotation: _Annotation, near: Neighbours) -> Iterator[Callable[[], object]]:
@@ -153,7 +155,7 @@ def _span(annotation: _Annotation, _near: Neighbours) -> Iterator[Callable[[], o
 
 
 def _mutator(name: str, why: str, advice: str, change: Any, *components: str) -> Mutator:
-    names = ("narrative", *(f"narrative.{each}" for each in components))
+    names = ("narrative", *(f"narrative.{component}" for component in components))
     return Mutator(name, why, _of_document(change), advice, names)
 
 
@@ -178,7 +180,7 @@ MUTATORS: Final = (
         "it annotates another story",
         _other_story,
         "a gate on overall_score",
-        ("narrative", *(f"narrative.{each}" for each in _COMPONENTS)),
+        ("narrative", *(f"narrative.{component}" for component in _COMPONENTS)),
     ),
     _mutator(
         "character_renamed",

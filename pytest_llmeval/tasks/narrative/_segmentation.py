@@ -447,7 +447,11 @@ def _whole(value: Any) -> int | None:
 
 def _outside(boundaries: Iterable[int], n_sentences: int | None) -> list[int]:
     """Return the boundaries that lie after no sentence."""
-    return sorted(each for each in set(boundaries) if each < 0 or (n_sentences is not None and each >= n_sentences))
+    return sorted(
+        boundary
+        for boundary in set(boundaries)
+        if boundary < 0 or (n_sentences is not None and boundary >= n_sentences)
+    )
 
 
 def _details(match: BoundaryMatch, gold: _Gold, predicted: Sequence[int]) -> dict[str, Any]:

@@ -155,7 +155,7 @@ def _case(name: str, path: Path, labels: Mapping[str, str], faults: list[Fault])
     except SuiteError as error:
         own_faults += error.faults
     # A fault of the whole file gets a line all the same: it stops a case, and those are counted by it.
-    faults.extend(structs.replace(each, line=max(1, each.line), column=max(1, each.column)) for each in own_faults)
+    faults.extend(structs.replace(fault, line=max(1, fault.line), column=max(1, fault.column)) for fault in own_faults)
     if not all(fault.spares_case for fault in own_faults):
         return None
     story = read_story(data)
@@ -186,7 +186,7 @@ def _story(data: Mapping[str, Any]) -> str | None:
 
 def _labels(data: Mapping[str, Any]) -> dict[str, str]:
     languages = ((data.get(part) or {}).get("language") for part in ("source_info", "metadata"))
-    names = [each.strip() for each in languages if isinstance(each, str) and each.strip()]
+    names = [language.strip() for language in languages if isinstance(language, str) and language.strip()]
     return {"language": names[0]} if names else {}
 
 

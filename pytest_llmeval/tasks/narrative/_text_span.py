@@ -345,13 +345,13 @@ class _Tally:
 
     def add_others(self, event: Event, partner: Event, pairs: Sequence[RelationshipPair], paired: set[int]) -> None:
         """Add the unpaired relationships of an event's partner, and count the event if none of them is judged."""
-        for each in partner.relationships:
-            if id(each) not in paired:
-                self._leave_open(event, each)
+        for relationship in partner.relationships:
+            if id(relationship) not in paired:
+                self._leave_open(event, relationship)
         if not pairs:
             self.skipped += len(partner.relationships)
         if not any(right.sentiments for right, _ in pairs):
-            self.skipped_events += any(each.sentiments for each in partner.relationships)
+            self.skipped_events += any(relationship.sentiments for relationship in partner.relationships)
 
     def _leave_open(self, event: Event, answer: Relationship | None) -> None:
         if answer is not None and answer.sentiments:
@@ -359,7 +359,7 @@ class _Tally:
             self.unjudged.append(where | {"sentiment": sorted(answer.sentiments)})
 
     def _polarities(self, sentiments: Iterable[str]) -> set[str]:
-        return {polarity for each in sentiments if (polarity := self._polarity(each))}
+        return {polarity for sentiment in sentiments if (polarity := self._polarity(sentiment))}
 
     def details(self) -> dict[str, Any]:
         return {

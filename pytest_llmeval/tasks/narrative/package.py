@@ -243,7 +243,7 @@ def normalize_character_name(name: str, aliases: Iterable[str] = ()) -> str:
     >>> normalize_character_name(" The  Miller", ["Mira", "the miller"])
     'mira'
     """
-    keys = [name_key(each) for each in aliases]
+    keys = [name_key(alias) for alias in aliases]
     key = name_key(name)
     return keys[0] if key in keys else key
 
@@ -254,12 +254,15 @@ def load_relationship_taxonomy(csv_path: str | os.PathLike[str]) -> dict[str, li
     Raises:
         SuiteError: The file cannot be read or has faults.
     """
-    return {each.label: [below.label for below in each.level2] for each in read_relationships(Path(csv_path))}
+    return {
+        relationship.label: [below.label for below in relationship.level2]
+        for relationship in read_relationships(Path(csv_path))
+    }
 
 
 def load_sentiment_taxonomy(csv_path: str | os.PathLike[str]) -> list[str]:
     """Return the labels of sentiments; see `load_relationship_taxonomy`."""
-    return [each.label for each in read_sentiments(Path(csv_path))]
+    return [sentiment.label for sentiment in read_sentiments(Path(csv_path))]
 
 
 def load_action_taxonomy(md_path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -267,10 +270,11 @@ def load_action_taxonomy(md_path: str | os.PathLike[str]) -> dict[str, Any]:
     labels = read_actions(Path(md_path))
     return {
         "categories": {
-            each.label: {kind.label: list(kind.contexts) for kind in each.types} for each in labels.categories
+            category.label: {kind.label: list(kind.contexts) for kind in category.types}
+            for category in labels.categories
         },
-        "status": [each.label for each in labels.statuses],
-        "function": [each.label for each in labels.functions],
+        "status": [status.label for status in labels.statuses],
+        "function": [function.label for function in labels.functions],
     }
 
 

@@ -272,7 +272,7 @@ class Pairwise(JudgedEvaluator, ComparingEvaluator):
         shared = {key: text for key, text in texts.by_field.items() if key != "answer"}
         answer = texts.by_field["answer"]
         if name == REFERENCE:
-            references = [each for each in as_references(case.expected) or () if each.strip()]
+            references = [reference for reference in as_references(case.expected) or () if reference.strip()]
             if not references:
                 return _Pair(name, missing="no expected answer")
             del shared["reference"]
@@ -363,11 +363,11 @@ class Pairwise(JudgedEvaluator, ComparingEvaluator):
 
 def _compared(pair: _Pair, verdicts: Sequence[Verdict | JudgeError]) -> _ComparedPair:
     """Return the outcome of a pair."""
-    judged = [each for each in verdicts if not isinstance(each, JudgeError)]
+    judged = [verdict for verdict in verdicts if not isinstance(verdict, JudgeError)]
     if len(judged) < len(verdicts):
-        return _ComparedPair(pair, error=next(each for each in verdicts if isinstance(each, JudgeError)))
+        return _ComparedPair(pair, error=next(verdict for verdict in verdicts if isinstance(verdict, JudgeError)))
     orders = [_outcome(each.score if place == 0 else 1 - each.score) for place, each in enumerate(judged)]
-    return _ComparedPair(pair, orders, [each.reasoning for each in judged])
+    return _ComparedPair(pair, orders, [verdict.reasoning for verdict in judged])
 
 
 def _outcome(score: float) -> PairOutcome:
@@ -381,7 +381,7 @@ def _details(compared: _ComparedPair) -> dict[str, Any]:
         return {"error": str(compared.error)}
     if not compared.orders:
         return {"outcome": compared.outcome, "equal": True}
-    reasons = [excerpt(each, _LONGEST_REASONING, lines=True) for each in compared.reasons]
+    reasons = [excerpt(reason, _LONGEST_REASONING, lines=True) for reason in compared.reasons]
     return {"outcome": compared.outcome, "orders": list(compared.orders), "reasoning": reasons}
 
 
@@ -435,7 +435,7 @@ def strengths_of(
 
     names = list(dict.fromkeys(name for case in cases for pair in case for name in pair))
     pairs = [
-        (first, second) for first, second in combinations(names, 2) if any(_has(each, first, second) for each in cases)
+        (first, second) for first, second in combinations(names, 2) if any(_has(case, first, second) for case in cases)
     ]
     if len(names) < _FEWEST or not _connected(names, pairs):
         return None

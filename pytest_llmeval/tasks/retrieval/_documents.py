@@ -199,7 +199,7 @@ class DocumentIds(Evaluator):
         if ids and not any(ids):
             keys = ", ".join(list(map(str, items[0]))[:5]) or "no key"
             return f"found results with {keys}, expected one of the fields {', '.join(self.id_fields)}"
-        passages = [each for each in ids if each is not None and " " in each]
+        passages = [id_ for id_ in ids if id_ is not None and " " in id_]
         if ids and len(passages) == len(ids) and not any(" " in each for each in gains):
             result = describe_found(passages[0])
             return f"found results such as {result}, expected ids; name their place: on: 'sources[].id'"

@@ -257,20 +257,20 @@ def _counted(corpus: Corpus, counted: dict[str, int], dropped: Counter[str]) -> 
 def _draw(cases: Iterable[Judgement], options: SetOptions) -> list[Judgement]:
     """Return cases drawn without replacement, in random order: each gets a random number, and the smallest win."""
     rng = random.Random(options.seed)  # noqa: S311 (a sample that can be drawn again, no secret)
-    numbered = ((rng.random(), each.line, each) for each in cases)
+    numbered = ((rng.random(), case.line, case) for case in cases)
     return [each for *_, each in heapq.nsmallest(options.candidates, numbered, key=lambda entry: entry[:2])]
 
 
 def _distinct(drawn: Iterable[Judgement], dropped: Counter[str]) -> Iterator[_Candidate]:
     seen: dict[str, set[str]] = {"text": set(), "id": set()}
-    for each in drawn:
-        keys = {"text": each.fact, "id": each.name}
+    for judgement in drawn:
+        keys = {"text": judgement.fact, "id": judgement.name}
         if known := next((kind for kind, key in keys.items() if key in seen[kind]), None):
             dropped[f"candidate with the {known} of another"] += 1
             continue
         for kind, key in keys.items():
             seen[kind].add(key)
-        yield _Candidate(each, TERM.read(each.term))
+        yield _Candidate(judgement, TERM.read(judgement.term))
 
 
 def _find_positives(corpus: Corpus, by_charge: Mapping[Charge, list[_Candidate]], options: SetOptions) -> None:
@@ -288,7 +288,11 @@ def _find_positives(corpus: Corpus, by_charge: Mapping[Charge, list[_Candidate]]
 
 def set_line(query: Judgement, positives: Iterable[Judgement]) -> dict[str, Any]:
     """Return a line of an evaluation set, as the source ``case_retrieval`` reads it."""
-    return {"query_id": query.name, "query": query.to_json(), "positives": [each.to_json() for each in positives]}
+    return {
+        "query_id": query.name,
+        "query": query.to_json(),
+        "positives": [judgement.to_json() for judgement in positives],
+    }
 
 
 _BY_OTHERS: Mapping[str, Callable[[Namespace], int]] = {
@@ -341,7 +345,7 @@ def _build(options: Namespace) -> int | CommandResult:
         say(faults or ["found no row, expected a corpus"], error=True)
         return 1
     report = built.report(how) | {"faulty_lines": [str(fault) for fault in faults]}
-    write_text(options.output, (json.dumps(set_line(*each), ensure_ascii=False) + "\n" for each in built.queries))
+    write_text(options.output, (json.dumps(set_line(*query), ensure_ascii=False) + "\n" for query in built.queries))
     write_text(path, [json.dumps(report, ensure_ascii=False, indent=2) + "\n"])
     say(faults, error=True)
     data = {"written": [str(options.output), str(path)], "queries": len(built.queries), "report": report}

@@ -535,7 +535,7 @@ def _of_results(
 
 
 def _removed(results: _Results, is_relevant: Callable[[Any], bool], _near: Neighbours, _most: int) -> _Results:
-    return [each for each in results if not is_relevant(each)]
+    return [result for result in results if not is_relevant(result)]
 
 
 def _last(results: _Results, is_relevant: Callable[[Any], bool], _near: Neighbours, _most: int) -> _Results:
@@ -559,7 +559,7 @@ def _doubled(results: _Results, is_relevant: Callable[[Any], bool], _near: Neigh
 def _of_another(_results: _Results, is_relevant: Callable[[Any], bool], near: Neighbours, most: int) -> _Results | None:
     """Return the results of another query that have none of the positives."""
     lists = (_listed(other.prediction) for other in near.others)
-    return next((each for each in lists if each is not None and not any(map(is_relevant, each[:most]))), None)
+    return next((list_ for list_ in lists if list_ is not None and not any(map(is_relevant, list_[:most]))), None)
 
 
 def _mutator(name: str, why: str, advice: str, change: Any) -> Mutator:

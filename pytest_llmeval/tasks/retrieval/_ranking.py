@@ -104,7 +104,10 @@ class FieldRule(ABC):
         value = _value_at(meta, self.query_field or self.field)
         matches, known = self.matcher(value), value is not MISSING
         attributes = (_value_of(result, self.paths) for result in results)
-        return [Relevance(matches(each), known and each is MISSING, self.value_fault(each)) for each in attributes]
+        return [
+            Relevance(matches(attribute), known and attribute is MISSING, self.value_fault(attribute))
+            for attribute in attributes
+        ]
 
 
 SEPARATORS: Final = ";；、,，"
@@ -159,7 +162,7 @@ class SameSet(FieldRule):
         """Return whether both sides have values and no result has any of the query's."""
         own = self._values(_value_at(meta, self.query_field or self.field)) or frozenset()
         others = [each for result in results if (each := self._values(_value_of(result, self.paths)))]
-        return bool(own and others) and not any(own & each for each in others)
+        return bool(own and others) and not any(own & other for other in others)
 
     def _values(self, value: Any) -> frozenset[str] | None:
         return split_values(value, self.separators)
@@ -538,7 +541,7 @@ def set_scores(sums: Mapping[str, FloatArray], task: str, k: int, *, gold: bool)
 
     def sizes(name: str, *groups: str) -> FloatArray:
         """Return a size of all queries, without those whose results cannot be judged."""
-        return shared(name, *groups) - sum((sums[f"{task}_unknown_{each}{name}@{k}"] for each in groups), start=0.0)
+        return shared(name, *groups) - sum((sums[f"{task}_unknown_{group}{name}@{k}"] for group in groups), start=0.0)
 
     listed = ("", PLAIN) if gold else ("",)
     judged = listed if gold else ("", UNLISTED)

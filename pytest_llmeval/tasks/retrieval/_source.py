@@ -418,8 +418,8 @@ def _replies_in_order(path: Path, display_path: str) -> list[tuple[int, Any]] | 
         results = row.get("results") if named else row
         if not isinstance(results, list):
             return None
-        is_batch = any(isinstance(each, list) for each in results)
-        replies += [(line, each) for each in results] if is_batch else [(line, results)]
+        is_batch = any(isinstance(result, list) for result in results)
+        replies += [(line, result) for result in results] if is_batch else [(line, results)]
     return replies or None
 
 

@@ -85,7 +85,11 @@ class OpenAIEmbeddings(OpenAI):
 
     def body(self, request: JudgeRequest, *, structured: bool, base: str) -> dict[str, Any]:  # noqa: ARG002 (no form)
         """Return what to send."""
-        return {"model": request.model, "input": [each.content for each in request.messages], **request.parameters}
+        return {
+            "model": request.model,
+            "input": [message.content for message in request.messages],
+            **request.parameters,
+        }
 
     def usage(self, data: Mapping[str, Any]) -> Usage:
         """Return the tokens that an answer reports; none are written."""
@@ -94,9 +98,9 @@ class OpenAIEmbeddings(OpenAI):
     def read(self, data: Mapping[str, Any]) -> JudgeReply | None:
         """Return the vectors in the order of the texts, as JSON; ``None`` if the answer has none."""
         entries = data.get("data")
-        if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
+        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
             return None
-        vectors = {each.get("index"): each.get("embedding") for each in entries}
+        vectors = {entry.get("index"): entry.get("embedding") for entry in entries}
         ordered = [vectors.get(number) for number in range(len(entries))]
         return JudgeReply(json.dumps(ordered), self.usage(data)) if all(map(_is_vector, ordered)) else None
 
@@ -148,7 +152,7 @@ class EmbeddingJudge:
         if len(first) != len(second):
             raise JudgeError(f"found embeddings of {len(first)} and {len(second)} numbers, expected equal lengths")
         tokens = [embedded[text].tokens for text in new]
-        known = [each for each in tokens if each is not None]
+        known = [token for token in tokens if token is not None]
         return JudgeReply(
             similarity_reply(_cosine(first, second)), Usage(sum(known) if len(known) == len(new) else None, 0)
         )
@@ -225,7 +229,7 @@ def _shares(tokens: int | None, batch: Sequence[str]) -> list[int | None]:
 
 def _cosine(first: Sequence[float], second: Sequence[float]) -> float:
     lengths = math.hypot(*first), math.hypot(*second)
-    if not all(0 < each < math.inf for each in lengths):
+    if not all(0 < length < math.inf for length in lengths):
         raise JudgeError(
             f"found embeddings of the lengths {lengths[0]:g} and {lengths[1]:g}, expected vectors that have a direction"
         )

@@ -183,7 +183,7 @@ def text_pairs(case: Case) -> list[TextPair]:
     """Pair a case's prediction with its references, leaving blank texts out."""
     prediction = as_text(case.prediction) or ""
     references = as_references(case.expected) or []
-    return [(prediction, each) for each in references if prediction.strip() and each.strip()]
+    return [(prediction, reference) for reference in references if prediction.strip() and reference.strip()]
 
 
 EMBEDDING_SIMILARITY = "embedding_similarity"
@@ -253,10 +253,10 @@ class EmbeddedSemantic(_MeaningEvaluator, JudgedEvaluator):
         if not references:
             reason = "no expected answer" if references == [] else reference_fault(case.expected)
             return Observation({}, undefined={EMBEDDING_SIMILARITY: reason})
-        for each in verdicts:
-            if isinstance(each, JudgeError):
-                raise each
-        scores = [each.score for each in verdicts if isinstance(each, Verdict)]
+        for verdict in verdicts:
+            if isinstance(verdict, JudgeError):
+                raise verdict
+        scores = [verdict.score for verdict in verdicts if isinstance(verdict, Verdict)]
         counts = {EMBEDDING_SIMILARITY: max(scores, default=0.0), "n": 1.0}
         readable = as_text(case.prediction) is not None
         fault = f"found {describe_found(case.prediction)}, expected text"
@@ -363,7 +363,9 @@ class Semantic(_MeaningEvaluator):
             "bert_f1": f"model:{_display_name(self.bert_model)}|layer:{layers}|idf:no|rescaled:no",
             "sbert_similarity": f"model:{_display_name(self.sbert_model)}|cosine",
         }
-        return [Metric(each, low=-1.0, signature=f"{how[each]}|{library}", averaged=True) for each in self.metrics]
+        return [
+            Metric(metric, low=-1.0, signature=f"{how[metric]}|{library}", averaged=True) for metric in self.metrics
+        ]
 
     def measure(self, case: Case) -> Observation:
         """Score one case, as a batch of one."""

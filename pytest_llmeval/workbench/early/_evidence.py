@@ -185,11 +185,14 @@ def decide_gate(
         The verdict; ``None`` while there is none.
     """
     findings = [
-        each for part in parts if part.members.any() for each in _findings(gate, part, units, metric, level, parts)
+        finding
+        for part in parts
+        if part.members.any()
+        for finding in _findings(gate, part, units, metric, level, parts)
     ]
     if not findings:
         return None
-    failed = [each for each in findings if each.failed is not None]
+    failed = [finding for finding in findings if finding.failed is not None]
     if failed:
         first = min(failed, key=lambda each: each.failed or 0)
         passed = _all_passed(findings)
@@ -199,7 +202,7 @@ def decide_gate(
     if passed is None:
         return None
     last = max(findings, key=lambda each: each.passed or 0)
-    return EarlyVerdict(_result(gate, last, "passed", len({each.group for each in findings})), passed)
+    return EarlyVerdict(_result(gate, last, "passed", len({finding.group for finding in findings})), passed)
 
 
 class _Finding(NamedTuple):
@@ -231,7 +234,7 @@ class _Finding(NamedTuple):
 
 
 def _all_passed(findings: Sequence[_Finding]) -> int | None:
-    times = [each.passed for each in findings if each.passed is not None]
+    times = [finding.passed for finding in findings if finding.passed is not None]
     return max(times) if len(times) == len(findings) else None
 
 

@@ -57,15 +57,15 @@ def stop_early(collected: Collected, scope: RunScope) -> Collected:
     Results that arrived early do not count, so that it is the order that decides and not which worker was faster.
     """
     groups: dict[StopGroup, dict[str, CollectedSuite]] = {}
-    for each in collected.suites:
-        if each.suite.order is not None:
-            groups.setdefault(each.key.stop_group(each.suite), {})[each.key.variant] = each
+    for suite in collected.suites:
+        if suite.suite.order is not None:
+            groups.setdefault(suite.key.stop_group(suite.suite), {})[suite.key.variant] = suite
     stopped: dict[SuiteKey, CollectedSuite] = {}
     for variants in groups.values():
         decision = first_decision(variants, scope.keeper)
         if decision is not None:
-            stopped |= {each.key: each for each in _stopped(variants, decision)}
-    return structs.replace(collected, suites=[stopped.get(each.key, each) for each in collected.suites])
+            stopped |= {suite.key: suite for suite in _stopped(variants, decision)}
+    return structs.replace(collected, suites=[stopped.get(suite.key, suite) for suite in collected.suites])
 
 
 def _stopped(variants: Mapping[str, CollectedSuite], decision: StopDecision) -> Iterator[CollectedSuite]:
@@ -97,7 +97,7 @@ def first_decision(variants: Mapping[str, CollectedSuite], keeper: Keeper) -> St
         return None
     for end in order.ends[:-1]:
         names = order.ids[:end]
-        if any(_lacks(each, names) for each in variants.values()):
+        if any(_lacks(variant, names) for variant in variants.values()):
             return None
         decision = decided(variants, order, end, keeper)
         if decision is not None:
@@ -107,7 +107,7 @@ def first_decision(variants: Mapping[str, CollectedSuite], keeper: Keeper) -> St
 
 def _lacks(collected: CollectedSuite, names: Iterable[str]) -> bool:
     """Return whether one of some cases has not run."""
-    waiting = {each.id for each in collected.records if each.outcome == "not_run"}
+    waiting = {record.id for record in collected.records if record.outcome == "not_run"}
     return not waiting.isdisjoint(names)
 
 
@@ -116,9 +116,9 @@ def _counting(collected: CollectedSuite, cases: int) -> tuple[CollectedSuite, Ea
     order = collected.suite.order
     assert order is not None
     counting = frozenset(order.ids[:cases])
-    deciding = [each for each in collected.records if each.id in counting]
-    others = [each for each in collected.records if each.id not in counting]
-    ran_ahead = [each for each in others if each.outcome != "not_run"]
+    deciding = [record for record in collected.records if record.id in counting]
+    others = [record for record in collected.records if record.id not in counting]
+    ran_ahead = [other for other in others if other.outcome != "not_run"]
     waiting = len(others) - len(ran_ahead)
     claimed = list(claim_calls(deciding))
     calls = [call for record in claimed for call in record.calls if call.fresh]
@@ -131,9 +131,9 @@ def _counting(collected: CollectedSuite, cases: int) -> tuple[CollectedSuite, Ea
         ran_ahead=len(ran_ahead),
         confidence=order.confidence,
         judge_calls=_extrapolated(len(calls), len(deciding), waiting),
-        answers=_extrapolated(sum(len(each.target_seconds) for each in deciding), len(deciding), waiting),
+        answers=_extrapolated(sum(len(record.target_seconds) for record in deciding), len(deciding), waiting),
         cost_usd=_cost(
-            [*(call.cost_usd for call in calls), *(each.cost_usd for each in answers)], len(deciding), waiting
+            [*(call.cost_usd for call in calls), *(answer.cost_usd for answer in answers)], len(deciding), waiting
         ),
     )
     return structs.replace(collected, records=deciding), EarlyStop(report, ran_ahead=ran_ahead)
@@ -145,7 +145,7 @@ def _extrapolated(count: int, cases: int, others: int) -> int:
 
 def _cost(costs: Sequence[float | None], cases: int, others: int) -> float | None:
     """Return what other cases would have cost; ``None`` where that of one that ran is not known."""
-    known = [each for each in costs if each is not None]
+    known = [cost for cost in costs if cost is not None]
     return sum(known) / cases * others if cases and len(known) == len(costs) else None
 
 
@@ -196,7 +196,7 @@ class _GatesSoFar:
         self.run = collected
         self.order = order
         self.keeper = keeper
-        by_id = {each.id: each for each in collected.records}
+        by_id = {record.id: record for record in collected.records}
         self.members = _mask([name in by_id for name in order.ids])
         self.labels = {case.id: case.labels for case in collected.suite.cases}
         self.names = order.ids[:seen]
@@ -210,7 +210,7 @@ class _GatesSoFar:
             parts = self._parts(gate) if known else None
             yield name, _GateQuestion(gate, parts, self.table.metric(gate.metric) if known else None)
         if self.run.suite.regressions:
-            yield from ((name, each) for each in self._regressions())
+            yield from ((name, regression) for regression in self._regressions())
 
     def _parts(self, gate: Gate) -> Sequence[PartScores] | None:
         import numpy as np
@@ -239,7 +239,10 @@ class _GatesSoFar:
         from pytest_llmeval.baselines import early_pairings
 
         seen = frozenset(self.names)
-        so_far = [each if each.id in seen else CaseRecord(each.id, each.labels, "not_run") for each in self.run.records]
+        so_far = [
+            record if record.id in seen else CaseRecord(record.id, record.labels, "not_run")
+            for record in self.run.records
+        ]
         suite = self.run.suite
         measured = MeasuredSuite(
             structs.replace(self.run, records=so_far), summarize(suite.metrics, so_far, confidence=None)
@@ -279,7 +282,7 @@ class _GatesSoFar:
             for group, members in self.groups(gate.by, gate.min_cases)
             for here in [(members & matched)[:seen]]
         ]
-        return _GateQuestion(gate, [each for each in parts if each.members.sum() >= gate.min_cases], metric)
+        return _GateQuestion(gate, [part for part in parts if part.members.sum() >= gate.min_cases], metric)
 
 
 def _is_mean(table: Table, metric: str, rows: "npt.NDArray[np.intp]") -> bool:
@@ -323,7 +326,7 @@ def _pair(system: _GatesSoFar, other: _GatesSoFar) -> "RunPairing":
 
 
 def _to_come(state: _GatesSoFar) -> set[str]:
-    return {each.id for each in state.run.records} - set(state.names)
+    return {record.id for record in state.run.records} - set(state.names)
 
 
 def foresee(
@@ -347,9 +350,9 @@ def foresee(
     decisions: dict[SuiteKey, int | None] = {}
     for variants in groups.values():
         decision = first_decision(variants, keeper)
-        for each in variants.values():
-            known = all(record.outcome != "not_run" for record in each.records)
-            decisions[each.key] = decision.cases if decision is not None else len(each.records) if known else None
+        for variant in variants.values():
+            known = all(record.outcome != "not_run" for record in variant.records)
+            decisions[variant.key] = decision.cases if decision is not None else len(variant.records) if known else None
     return decisions
 
 
@@ -363,7 +366,7 @@ def _approved(key: SuiteKey) -> Mapping[str, CaseRecord]:
         statistics = approved_statistics(key, scores)
     except (OSError, UnicodeDecodeError, SuiteError):
         return {}  # a run says what is wrong with the files
-    return {each.id: each for each in statistics.records}
+    return {record.id: record for record in statistics.records}
 
 
 @dataclass

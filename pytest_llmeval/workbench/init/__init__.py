@@ -82,7 +82,7 @@ def _init(options: Namespace) -> CommandResult:
         if rag is not None and rag.judge is not None:
             lines.append(_judge_in_ci(rag, host))
         others = sorted(path for path in folder.glob("*.eval.yaml") if not is_foreign(path))
-        lines += [f"note     {each.name}: the workflow runs only {_SUITES}" for each in others]
+        lines += [f"note     {other.name}: the workflow runs only {_SUITES}" for other in others]
     except OSError as error:
         say(lines)
         raise LlmevalError(f"{error.filename or folder}: not written: {error.strerror}") from None
@@ -91,7 +91,7 @@ def _init(options: Namespace) -> CommandResult:
         return CommandResult(1, {"files": steps, "next": []}, lines)
     commands = [f"{where}{each}" for each in _next(rag)]
     return CommandResult(
-        0, {"files": steps, "next": commands}, [*lines, "", "Next:", *(f"  {each}" for each in commands)]
+        0, {"files": steps, "next": commands}, [*lines, "", "Next:", *(f"  {command}" for command in commands)]
     )
 
 
@@ -131,7 +131,7 @@ def _steps(project: Project, host: str, target: TargetPlace | None, rag: RagSuit
 
 def _settings(project: Project, paths: tuple[str, ...]) -> Iterator[_Step]:
     """Yield a step that makes modules importable: pytest's settings if there are none yet, or else a conftest."""
-    lines = ["[tool.pytest.ini_options]", *(f'pythonpath = ["{each}"]' for each in paths)]
+    lines = ["[tool.pytest.ini_options]", *(f'pythonpath = ["{path}"]' for path in paths)]
     if not paths:  # or else each run of the project's tests would call its application
         lines.append("llmeval = true  # suites run without --llmeval, in editors too")
     settings = project.pytest_settings()
@@ -140,9 +140,9 @@ def _settings(project: Project, paths: tuple[str, ...]) -> Iterator[_Step]:
         yield _Step("pyproject.toml", added, adds=True)
         return
     yield _Step("pyproject.toml", left=settings.file or "it is not TOML to which a section can be added")
-    for each in paths:
-        if each not in settings.pythonpath:
-            below = "" if each == "." else f' / "{each}"'
+    for path in paths:
+        if path not in settings.pythonpath:
+            below = "" if path == "." else f' / "{path}"'
             yield _Step(f"{_SUITES}/conftest.py", _CONFTEST.format(below=below))
 
 

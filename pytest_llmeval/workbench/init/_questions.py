@@ -182,17 +182,17 @@ def _folded(name: str) -> str:
 def id_separator(file: QuestionFile, column: str) -> str:
     """Return the text between the ids in the cells of a column; empty if each cell is one id, or a list."""
     texts = [each for each in file.values(column) if isinstance(each, str) and not each.lstrip().startswith("[")]
-    return next((mark for mark in _SEPARATORS if any(mark in each for each in texts) and _splits(texts, mark)), "")
+    return next((mark for mark in _SEPARATORS if any(mark in text for text in texts) and _splits(texts, mark)), "")
 
 
 def _splits(texts: Sequence[str], mark: str) -> bool:
     """Return whether a mark is between ids: a comma may also be part of a title."""
-    return mark != "," or not any(re.search(r"\s", part.strip()) for each in texts for part in each.split(mark))
+    return mark != "," or not any(re.search(r"\s", part.strip()) for text in texts for part in text.split(mark))
 
 
 def _are_ids(file: QuestionFile, column: str) -> bool:
     ids = [case_id(row.get(column)) for row in file.rows]
-    return len({*ids}) == len(ids) and all(each and not id_fault(each) for each in ids)
+    return len({*ids}) == len(ids) and all(id_ and not id_fault(id_) for id_ in ids)
 
 
 _TIMEOUT_S = 120.0

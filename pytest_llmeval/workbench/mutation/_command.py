@@ -78,15 +78,15 @@ def _mutate(options: Namespace) -> CommandResult:
             except LlmevalError as error:  # of several systems, some may have no answers yet
                 faults.append(str(error))
         score = _scorer(options, suite, own) if options.judges and own else None
-        results += [survival_of(each, score) for each in own]
+        results += [survival_of(mutation, score) for mutation in own]
         mutations += own
     if paths and not mutations:
         raise LlmevalError("\n".join(faults))
     say(faults, error=True)
     limit = SHOWN_FROM if options.fail_over is None else options.fail_over
-    suites = [{**published(each), "findings": list(each.weaknesses(limit))} for each in results]
+    suites = [{**published(result), "findings": list(result.weaknesses(limit))} for result in results]
     is_judged = options.changed or options.fail_over is not None
-    survived = is_judged and any((each.rate or 0.0) > limit for each in results)
+    survived = is_judged and any((result.rate or 0.0) > limit for result in results)
     lines = [line for result in results for line in survival_lines(result, limit)]
     return CommandResult(1 if survived or (options.changed and faults) else 0, {"suites": suites}, lines)
 
@@ -95,7 +95,7 @@ def _changed_suites(base: str | None) -> list[Path]:
     """Return the suite files here that differ from the base, in themselves or in a data file with their cases."""
     here = Path.cwd()
     changed = set(changed_files(here, fork_point(here, base)))
-    paths = [each.relative_to(here) for each in suite_files(here)]
+    paths = [file.relative_to(here) for file in suite_files(here)]
 
     def data_files(path: Path) -> set[str]:
         try:

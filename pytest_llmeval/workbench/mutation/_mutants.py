@@ -50,7 +50,7 @@ MutantScorer: TypeAlias = Callable[[LoadedSuite, Sequence[Case]], list[Execution
 def score_unjudged(suite: LoadedSuite, cases: Sequence[Case]) -> list[Execution]:
     """Score answers without a judge: what one would say is undefined."""
     scored = structs.replace(suite, cases=tuple(cases))
-    measure = MeasuredBlocks().measure if any(each.batch > 1 for each in suite.evaluators.values()) else None
+    measure = MeasuredBlocks().measure if any(evaluator.batch > 1 for evaluator in suite.evaluators.values()) else None
     return [execute(scored, unjudged_answer(scored, case), measure, explains_all=False) for case in cases]
 
 
@@ -127,23 +127,23 @@ class Mutation:
         self.left_out: list[str] = []
         self._faults: dict[str, list[str]] = {}
         self.mutators = _for_suite(mutators, suite)
-        cases = [each.answered(answers.get(each.id, each.prediction)) for each in suite.cases]
-        answered = [each for each in cases if each.prediction is not MISSING]
+        cases = [case.answered(answers.get(case.id, case.prediction)) for case in suite.cases]
+        answered = [case for case in cases if case.prediction is not MISSING]
         if len(answered) < len(cases):
             self.left_out.append(
                 f"{len(cases) - len(answered)} of {counted(len(cases), 'case')} without a recorded answer"
             )
-        self.cases = self._sound([_with_parts(each, suite) for each in answered], score_unjudged)
+        self.cases = self._sound([_with_parts(case, suite) for case in answered], score_unjudged)
 
     def _sound(self, cases: Sequence[Case], score: MutantScorer) -> list[Case]:
         """Score the recorded answers, and return the cases that pass: a wrong answer changed may be right."""
-        self.originals = dict(zip((each.id for each in cases), score(self.suite, cases), strict=True))
-        sound = [each for each in cases if self.originals[each.id].record.outcome in UNFAILED]
+        self.originals = dict(zip((case.id for case in cases), score(self.suite, cases), strict=True))
+        sound = [case for case in cases if self.originals[case.id].record.outcome in UNFAILED]
         if len(sound) < len(cases):
             self.left_out.append(f"{len(cases) - len(sound)} of {counted(len(cases), 'answer')} failed as recorded")
-        bad = [each for each in sound if _scores_nothing(self.suite, self.originals[each.id])]
+        bad = [case for case in sound if _scores_nothing(self.suite, self.originals[case.id])]
         if bad:
-            sound = [each for each in sound if each not in bad]
+            sound = [case for case in sound if case not in bad]
             self.left_out.append(f"{len(bad)} of {counted(len(cases), 'answer')} score nothing as recorded")
         if not sound:
             raise LlmevalError(f"{self.name}: no case has an answer that passes, so none can be broken")
@@ -152,7 +152,7 @@ class Mutation:
     @cached_property
     def _labels(self) -> Mapping[str, int]:
         """The expected classes with their numbers; empty where cases expect something else."""
-        labels = [each.expected for each in self.cases if isinstance(each.expected, str)]
+        labels = [case.expected for case in self.cases if isinstance(case.expected, str)]
         counts = Counter(labels)
         # Expectations that repeat are classes; texts that are all different are answers.
         return counts if len(labels) == len(self.cases) and 1 < len(counts) <= len(labels) / 2 else {}
@@ -165,13 +165,13 @@ class Mutation:
     @cached_property
     def mutants(self) -> list[Mutant]:
         """Every mutant, case by case."""
-        mutants = self._mutants([each for each in self.mutators if not each.equivalent])
-        return [each for each in mutants if is_wrong(each.case, each.changed.prediction)]
+        mutants = self._mutants([mutator for mutator in self.mutators if not mutator.equivalent])
+        return [mutant for mutant in mutants if is_wrong(mutant.case, mutant.changed.prediction)]
 
     @cached_property
     def rewrites(self) -> list[Mutant]:
         """Every equivalent rewrite; none of classes, which are written in one way."""
-        return [] if self._labels else list(self._mutants([each for each in self.mutators if each.equivalent]))
+        return [] if self._labels else list(self._mutants([mutator for mutator in self.mutators if mutator.equivalent]))
 
     def _mutants(self, mutators: Sequence[Mutator]) -> Iterator[Mutant]:
         labels = sorted(self._labels)
@@ -199,10 +199,10 @@ class Mutation:
 
     def keep_sound(self, score: MutantScorer) -> None:
         """Score the recorded answers again, with judges, and keep the mutants of those that pass."""
-        sound = {each.id for each in self._sound(self.cases, score)}
-        self.cases = [each for each in self.cases if each.id in sound]
-        self.mutants = [each for each in self.mutants if each.case.id in sound]
-        self.rewrites = [each for each in self.rewrites if each.case.id in sound]
+        sound = {case.id for case in self._sound(self.cases, score)}
+        self.cases = [case for case in self.cases if case.id in sound]
+        self.mutants = [mutant for mutant in self.mutants if mutant.case.id in sound]
+        self.rewrites = [rewrite for rewrite in self.rewrites if rewrite.case.id in sound]
 
 
 def _with_parts(case: Case, suite: LoadedSuite) -> Case:
@@ -228,10 +228,10 @@ def _scores_nothing(suite: LoadedSuite, original: Execution) -> bool:
 
 def _for_suite(mutators: Sequence[Mutator], suite: LoadedSuite) -> list[Mutator]:
     """Return the mutators for a suite's evaluators, without those that give way to others of them."""
-    names = {each.name for each in suite.evaluators.values()}
-    fitting = [each for each in mutators if not each.evaluators or names.intersection(each.evaluators)]
-    owned = any(each.evaluators and not each.equivalent for each in fitting)
-    return [each for each in fitting if not (owned and each.gives_way)]
+    names = {evaluator.name for evaluator in suite.evaluators.values()}
+    fitting = [mutator for mutator in mutators if not mutator.evaluators or names.intersection(mutator.evaluators)]
+    owned = any(mutator.evaluators and not mutator.equivalent for mutator in fitting)
+    return [mutator for mutator in fitting if not (owned and mutator.gives_way)]
 
 
 def _expects_else(other: Case, case: Case) -> bool:
@@ -281,9 +281,9 @@ class JudgedScorer:
         Raises:
             LlmevalError: One of them does.
         """
-        for each in jurors_of(suite.judge) if suite.asks_judge else ():
-            if each.provider in (None, "fixture"):
-                raise LlmevalError(f"--judges: found {each.model!r}, expected a model: a fixture judges in pytest only")
+        for spec in jurors_of(suite.judge) if suite.asks_judge else ():
+            if spec.provider in (None, "fixture"):
+                raise LlmevalError(f"--judges: found {spec.model!r}, expected a model: a fixture judges in pytest only")
 
     def plan(self, mutations: Sequence[Mutation]) -> RunPlan:
         """Return what judging recorded answers, mutants and rewrites would call; nothing is called.
@@ -293,7 +293,7 @@ class JudgedScorer:
         """
         runner = CaseRunner(self.options)
         try:
-            return plan_cases(runner, ((each, False) for mutation in mutations for each in self._loaded(mutation)))
+            return plan_cases(runner, ((case, False) for mutation in mutations for case in self._loaded(mutation)))
         finally:
             runner.close(whole_run=False)
 
@@ -319,10 +319,10 @@ class JudgedScorer:
             executions = [runner.run(each, following=loaded[at:], early=early) for at, each in enumerate(loaded, 1)]
         finally:
             runner.close(whole_run=False)
-        for each in executions:
-            if isinstance(each.error, BudgetError):
+        for execution in executions:
+            if isinstance(execution.error, BudgetError):
                 raise LlmevalError(
-                    f"{each.error}; finished verdicts are stored: run the command again with a new budget"
+                    f"{execution.error}; finished verdicts are stored: run the command again with a new budget"
                 )
         return executions
 

@@ -110,8 +110,10 @@ def _passages(case: Case) -> list[str]:
     contexts = parts_of(case).find("contexts", case.prediction)
     if not isinstance(contexts, list):
         return []
-    texts = (each.get("text", each.get("content")) if isinstance(each, Mapping) else each for each in contexts)
-    return [each for each in texts if isinstance(each, str)]
+    texts = (
+        context.get("text", context.get("content")) if isinstance(context, Mapping) else context for context in contexts
+    )
+    return [text for text in texts if isinstance(text, str)]
 
 
 def _ground(case: Case) -> str | None:
@@ -155,9 +157,9 @@ def _read_calls(trace: Any, put: Callable[[Any], Any]) -> ChangeablePart | None:
         trace_calls = read_trace(trace)
     except MissingTraceError:
         return None
-    if not trace_calls or any(each.fault for each in trace_calls):
+    if not trace_calls or any(call.fault for call in trace_calls):
         return None
-    return ChangeablePart([_written(each) for each in trace_calls], put)
+    return ChangeablePart([_written(call) for call in trace_calls], put)
 
 
 def _written(call: ToolCall) -> dict[str, Any]:
@@ -169,7 +171,7 @@ def _messages(case: Case) -> ChangeablePart | None:
     """Return the messages of a conversation; ``None`` where the prediction has no two with a role."""
     prediction = case.prediction
     turns = prediction.get("messages") if isinstance(prediction, Mapping) else None
-    if not isinstance(turns, list) or not all(isinstance(each, Mapping) and "role" in each for each in turns):
+    if not isinstance(turns, list) or not all(isinstance(turn, Mapping) and "role" in turn for turn in turns):
         return None
     return ChangeablePart(turns, lambda new: {**prediction, "messages": new}) if len(turns) > 1 else None
 
@@ -179,7 +181,7 @@ def _ranking(prediction: Any) -> list[str] | None:
     if not isinstance(prediction, list) or len(prediction) == 1:
         return None
     ids = [_id_of(each) for each in prediction]
-    return [str(each) for each in ids] if ids and all(each is not None for each in ids) else None
+    return [str(id_) for id_ in ids] if ids and all(id_ is not None for id_ in ids) else None
 
 
 def _ranking_part(case: Case) -> tuple[ChangeablePart, frozenset[str]] | None:
@@ -271,7 +273,7 @@ _UNITS: Final = {
 }
 _UNIT: Final = re.compile(
     rf"(?:(?<=\d)|(?<=\b))(?:{'|'.join(each for each in _UNITS if each.isascii())})\b|[€£]"
-    rf"|(?<=[\d一二三四五六七八九十百千万两几 ])(?:{'|'.join(each for each in _UNITS if has_cjk(each))})"
+    rf"|(?<=[\d一二三四五六七八九十百千万两几 ])(?:{'|'.join(unit for unit in _UNITS if has_cjk(unit))})"
 )
 
 _OPPOSITES: Final = dict(
@@ -337,7 +339,7 @@ def _other_answers(text: str, near: Neighbours) -> Iterator[str]:
 
 def _other_answer(text: str, case: Case, near: Neighbours) -> str | None:
     """Return an answer of another case that does not happen to have what is expected here."""
-    expected = [normal(each) for each in references(case)]
+    expected = [normal(reference) for reference in references(case)]
     others = _other_answers(text, near)
     return next((other for other in others if not any(each and each in normal(other) for each in expected)), None)
 
@@ -417,18 +419,23 @@ def _is_short(text: str) -> bool:
 def _name(text: str, case: Case, near: Neighbours) -> str | None:
     """Put the short answer or a name of another case in place of one that is right."""
     expected = next(
-        (each for each in references(case) if _is_short(each) and not _has_digit(each) and each in text), None
+        (
+            reference
+            for reference in references(case)
+            if _is_short(reference) and not _has_digit(reference) and reference in text
+        ),
+        None,
     )
     if expected is not None:
-        others = [each for other in near.others for each in references(other)[:1]]
-        others = [each for each in others if _is_short(each) and not _has_digit(each) and each not in text]
+        others = [reference for other in near.others for reference in references(other)[:1]]
+        others = [other for other in others if _is_short(other) and not _has_digit(other) and other not in text]
         if others and normal(expected):
             return text.replace(expected, near.rng.choice(others), 1)
     known = _ground(case)
-    candidates = [each for each in _names(text) if _known(each[0], known)]
+    candidates = [name for name in _names(text) if _known(name[0], known)]
     if not candidates:
         return None
-    names = sorted({each[0] for other in _other_answers(text, near) for each in _names(other)})
+    names = sorted({name[0] for other in _other_answers(text, near) for name in _names(other)})
     others = [name for name in names if name not in text]
     if not others:
         return None
@@ -444,7 +451,7 @@ def _swapped_facts(text: str, case: Case, _near: Neighbours) -> str | None:
     """Let two numbers, or two names, change places, unless only a comma or the like stands between them."""
     known, plain = _ground(case), _without_citations(text)
     for facts in (list(_DIGITS.finditer(plain)), _names(plain)):
-        right = [each for each in facts if _known(each[0], known)]
+        right = [fact for fact in facts if _known(fact[0], known)]
         for first, other in pairwise(right):
             between = text[first.end() : other.start()]
             if first[0] != other[0] and not _LINKS.fullmatch(between):

@@ -207,7 +207,7 @@ class _MutationResults:
         """Whether there are judges who are not asked."""
         self.originals = [mutation.originals[case.id].record for case in mutation.cases]
         executions = score_mutants(score, suite, mutation.mutants)
-        self.table = Table(suite.metrics, [*self.originals, *(each.record for each in executions)])
+        self.table = Table(suite.metrics, [*self.originals, *(execution.record for execution in executions)])
         self.names = [name for name in self.table.scores if self.table.owner[name] in suite.evaluators]
         snapshot = suite.snapshot
         snapshot_metrics = [] if snapshot is None or not snapshot.enabled else list(filter(snapshot.keeps, self.names))
@@ -220,19 +220,25 @@ class _MutationResults:
     def survival(self) -> Survival:
         """Put everything together."""
         mutation, suite = self.mutation, self.suite
-        kinds = list(map(self._kind, grouped((each.mutant.mutator.name, each) for each in self.mutants).values()))
-        by_case: dict[str, list[_ScoredMutant]] = {each.id: [] for each in mutation.cases}
-        for each in self.mutants:
-            by_case[each.mutant.case.id].append(each)
+        kinds = list(map(self._kind, grouped((mutant.mutant.mutator.name, mutant) for mutant in self.mutants).values()))
+        by_case: dict[str, list[_ScoredMutant]] = {case.id: [] for case in mutation.cases}
+        for mutant in self.mutants:
+            by_case[mutant.mutant.case.id].append(mutant)
         broken = {
             name: {
-                each.row: Broken(each.worse, fails=each.execution.record.outcome not in UNFAILED) for each in mutants
+                mutant.row: Broken(mutant.worse, fails=mutant.execution.record.outcome not in UNFAILED)
+                for mutant in mutants
             }
             for name, mutants in by_case.items()
             if mutants
         }
         watch = GateWatch(
-            suite, self.table, list(by_case), broken, mutation.seed, waits=any(each.undecided for each in self.mutants)
+            suite,
+            self.table,
+            list(by_case),
+            broken,
+            mutation.seed,
+            waits=any(mutant.undecided for mutant in self.mutants),
         )
         return Survival(
             mutation.name,
@@ -243,7 +249,7 @@ class _MutationResults:
             [
                 name
                 for name, mutants in by_case.items()
-                if mutants and not any(each.noticed or each.undecided for each in mutants)
+                if mutants and not any(mutant.noticed or mutant.undecided for mutant in mutants)
             ],
             self._idle_limits(),
             list(self._left_out()),
@@ -258,9 +264,9 @@ class _MutationResults:
             yield self.suite.cannot_fail
         yield from (*self.mutation.left_out, *self.mutation.mutator_faults)
         if self.is_judged:
-            undecided = counted(sum(each.undecided for each in self.mutants), "mutant")
+            undecided = counted(sum(mutant.undecided for mutant in self.mutants), "mutant")
             yield f"judges were not asked: {undecided} that only they could notice count neither way"
-        elif failed := sum(each.undecided for each in self.mutants):
+        elif failed := sum(mutant.undecided for mutant in self.mutants):
             yield f"{counted(failed, 'mutant')} without a verdict, because asking failed, count neither way"
 
     def _scored(self, mutant: Mutant, execution: Execution, row: int, worse: frozenset[str]) -> _ScoredMutant:
@@ -279,7 +285,7 @@ class _MutationResults:
             return []
         cases = len(self.originals)
         places = {each.id: place for place, each in enumerate(self.originals)}
-        before = np.array([places[each.record.id] for each in executions], dtype=np.intp)
+        before = np.array([places[execution.record.id] for execution in executions], dtype=np.intp)
         moved = self.table.matrix[cases:] - self.table.matrix[before]
         total = self.table.matrix[:cases].sum(axis=0, keepdims=True)
         whole = self.table.summarize(total)
@@ -336,7 +342,7 @@ class _MutationResults:
         """Return the metrics that some recorded answer lacks because no judge was asked."""
         if not self.is_judged:
             return _OffMetrics(frozenset())
-        return _OffMetrics(self.lacking.union(*(self._off(each).names for each in self.originals)))
+        return _OffMetrics(self.lacking.union(*(self._off(original).names for original in self.originals)))
 
     def _lacking(self) -> frozenset[str]:
         """Return the metrics of judges that no recorded answer has: nobody was asked."""
@@ -352,15 +358,15 @@ class _MutationResults:
         )
 
     def _kind(self, mutants: Sequence[_ScoredMutant]) -> KindOutcome:
-        undecided = sum(each.undecided for each in mutants)
-        survived = sum(not (each.noticed or each.undecided) for each in mutants)
+        undecided = sum(mutant.undecided for mutant in mutants)
+        survived = sum(not (mutant.noticed or mutant.undecided) for mutant in mutants)
         return _outcome(mutants[0].mutant.mutator, len(mutants), survived, undecided, dict(self._unmoved(mutants)))
 
     def _unmoved(self, mutants: Sequence[_ScoredMutant]) -> Iterator[tuple[str, int]]:
         """Yield each evaluator with how many mutants make none of its metrics worse, although it could judge them."""
         for label in self.suite.evaluators:
             own = frozenset(name for name in self.names if self.table.owner[name] == label)
-            seen = (each for each in mutants if own.isdisjoint(each.worse))
+            seen = (mutant for mutant in mutants if own.isdisjoint(mutant.worse))
             if self.is_judged:
                 seen = (each for each in seen if not any(name in self._off(each.execution.record) for name in own))
             yield label, sum(1 for _ in seen)
@@ -392,7 +398,7 @@ class _MutationResults:
         if most is None or not gates:
             return None
         executions = self.score(self.suite, [case.answered(labelled(case, most)) for case in cases])
-        table = Table(self.suite.metrics, [each.record for each in executions])
+        table = Table(self.suite.metrics, [execution.record for execution in executions])
         return (
             None if any(fails(gate, table, range(len(executions)), self.suite.cluster_by) for gate in gates) else most
         )

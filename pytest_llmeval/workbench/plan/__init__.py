@@ -121,18 +121,18 @@ def planned(calls: int, samples: Sequence[CallSample], *, concurrency: int, like
     every = calls + likely
     if not every:
         return NOTHING
-    seconds = _percentiles([each.seconds for each in samples]).median
+    seconds = _percentiles([sample.seconds for sample in samples]).median
     return PlannedCalls(
         calls,
         likely,
-        tokens=_times(every, _percentiles([each.tokens for each in samples])),
-        usd=_times(every, _percentiles([each.usd for each in samples])),
+        tokens=_times(every, _percentiles([sample.tokens for sample in samples])),
+        usd=_times(every, _percentiles([sample.usd for sample in samples])),
         seconds=None if seconds is None else math.ceil(every / concurrency) * seconds,
     )
 
 
 def _percentiles(amounts: Sequence[float | None]) -> CostEstimate:
-    known = [each for each in amounts if each is not None]
+    known = [amount for amount in amounts if amount is not None]
     if not known:
         return CostEstimate(None, None)
     import numpy as np
@@ -255,17 +255,17 @@ class RunPlan:
     @property
     def target(self) -> PlannedCalls:
         """The calls of all targets."""
-        return sum((each.target for each in self.suites), NOTHING)
+        return sum((suite.target for suite in self.suites), NOTHING)
 
     @property
     def judge(self) -> PlannedCalls:
         """The calls of all judges."""
-        return sum((each.judge for each in self.suites), NOTHING)
+        return sum((suite.judge for suite in self.suites), NOTHING)
 
     @property
     def exceeds_budget(self) -> bool:
         """Whether a limit is known to be exceeded."""
-        return any(each.exceeded for each in self.budget)
+        return any(use.exceeded for use in self.budget)
 
     def lines(self, width: int, *, everything: bool = False) -> Iterator[Line]:
         """Yield the plan as text.
@@ -279,7 +279,7 @@ class RunPlan:
             yield from _table(rows).draw(width, everything=everything)
             yield Line("")
         yield from map(Line, _summary(self))
-        yield from (Line(str(each)) for each in self.stops)
+        yield from (Line(str(stop)) for stop in self.stops)
         if self.stopping is not None:
             yield from (Line(f"then {line}") for line in _summary(self.stopping))
         for use in self.budget:
@@ -290,10 +290,10 @@ class RunPlan:
         """Return the plan as JSON data; what is unknown is ``null``."""
         return {
             "schema_version": SCHEMA_VERSION,
-            "plan": [asdict(each) for each in self.suites],
+            "plan": [asdict(suite) for suite in self.suites],
             "judge": asdict(self.judge),
             "target": asdict(self.target),
-            "budget": [{**asdict(each), "exceeded": each.exceeded} for each in self.budget],
+            "budget": [{**asdict(use), "exceeded": use.exceeded} for use in self.budget],
             "concurrency": self.concurrency,
             "notes": list(self.notes),
             **({"stop": _stops_data(self)} if self.stops else {}),
@@ -387,5 +387,5 @@ def _used(use: BudgetUse) -> str:
 
 def _stops_data(plan: RunPlan) -> dict[str, Any]:
     then = plan.stopping or plan
-    stops = [asdict(each) for each in plan.stops]
+    stops = [asdict(stop) for stop in plan.stops]
     return {"suites": stops, "judge": asdict(then.judge), "target": asdict(then.target)}

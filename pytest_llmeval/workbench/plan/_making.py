@@ -186,9 +186,9 @@ class Planner:
         tally = self._tallies[job.key]
         if job.judge is not None:  # a system that was counted as an opponent first has none yet
             panels = [job.judge.panel, *map(job.judge.panel_for, job.suite.asking.values())]
-            tally.judges |= {each.model: each for panel in panels for each in panel.jurors.values()}
+            tally.judges |= {juror.model: juror for panel in panels for juror in panel.jurors.values()}
         if job.user is not None:
-            tally.judges |= {each.model: each for each in job.user.panel.jurors.values()}
+            tally.judges |= {juror.model: juror for juror in job.user.panel.jurors.values()}
         return tally
 
     def _add_target_calls(self, tally: _CallTally, job: Job, *, has_target: bool) -> None:
@@ -236,12 +236,12 @@ class Planner:
             followed = 0
             while put := asking.next():
                 followed += len(put) if asking.judged else 0
-                known = [count(tally, each) for each in put]
-                verdicts = [each for each in known if each is not None]
+                known = [count(tally, question) for question in put]
+                verdicts = [judgement for judgement in known if judgement is not None]
                 if len(verdicts) < len(put):
                     most = _most_follow_ups(asking, followed)
                     tally.more = _plus(tally.more, most)
-                    models = tuple(each.model for each in asking.panel.jurors.values())
+                    models = tuple(juror.model for juror in asking.panel.jurors.values())
                     tally.later[models, tuple(asking.evaluator.follow_up_modes)] += most
                     break
                 asking.add(verdicts)
@@ -296,7 +296,7 @@ class Planner:
             if isinstance(opponent, Job) and others[name] is None
         }
         case = with_others(job.case.answered(prediction), {**others, **likely})
-        if any(each.error is not None for each in self._count_rounds(tally, job, case, self._counted_as_likely)):
+        if any(asking.error is not None for asking in self._count_rounds(tally, job, case, self._counted_as_likely)):
             tally.more = None
 
     def _counted_as_likely(self, tally: _CallTally, question: PanelQuestion) -> Judgement | None:
@@ -325,9 +325,9 @@ class Planner:
     def plan(self) -> RunPlan:
         """Return the plan of everything that was added."""
         suites = [self._planned(key, tally) for key, tally in self._tallies.items()]
-        tallies = [each for each in self._tallies.values() if each.again]
-        if tallies and all(each.more is not None for each in tallies):
-            self._notes[_ASKED_AGAIN] = sum(each.again + each.later.total() for each in tallies)
+        tallies = [tally for tally in self._tallies.values() if tally.again]
+        if tallies and all(tally.more is not None for tally in tallies):
+            self._notes[_ASKED_AGAIN] = sum(tally.again + tally.later.total() for tally in tallies)
         counts = (f"{counted(count, noun)} {what}" for (noun, what), count in self._notes.items())
         return RunPlan(suites, list(self._budget(suites)), self.options.concurrency, [*counts, *self._reasons])
 
@@ -354,7 +354,7 @@ class Planner:
     def _planned_mode(self, tally: _CallTally, model: str, mode: str, calls: int, likely: int = 0) -> PlannedCalls:
         judge = tally.judges[model]
         samples = self._past.samples(mode, judge.model, self._price(judge))
-        if all(each.tokens is None for each in samples):
+        if all(sample.tokens is None for sample in samples):
             self._reasons[f"no stored call of mode {mode!r} tells its tokens: tokens, cost and time are unknown"] = None
         if judge.price is None:
             self._reasons[f"the price of {judge.model} is unknown: set 'price' beside 'model'{price_hint()}"] = None
@@ -363,9 +363,9 @@ class Planner:
     def _largest(self, tally: _CallTally, models: Sequence[str], modes: Sequence[str]) -> CallSample:
         """Return what a call of one of some modes, to one of some models, takes at most; ``None`` where unknown."""
         jurors = [tally.judges[model] for model in models]
-        samples = [self._past.samples(mode, each.model, self._price(each)) for mode in modes for each in jurors]
-        calls = [planned(1, each, concurrency=1) for each in samples]
-        tokens, usd = ([getattr(each, unit).high for each in calls] for unit in ("tokens", "usd"))
+        samples = [self._past.samples(mode, juror.model, self._price(juror)) for mode in modes for juror in jurors]
+        calls = [planned(1, sample, concurrency=1) for sample in samples]
+        tokens, usd = ([getattr(call, unit).high for call in calls] for unit in ("tokens", "usd"))
         return CallSample(*(max(each) if each and None not in each else None for each in (tokens, usd)))
 
     def _price(self, judge: Juror) -> "Price | None":
@@ -381,7 +381,7 @@ class Planner:
         return _PastCalls(self._entries())
 
     def _entries(self) -> "Iterator[StoredJudgement]":
-        read = [judge.recordings for each in self._tallies.values() for judge in each.judges.values()]
+        read = [judge.recordings for tally in self._tallies.values() for judge in tally.judges.values()]
         for each in {recordings.path: recordings for recordings in read}.values():
             # In mode refresh they are not read to be used.
             yield from (each if self.options.mode != "refresh" else Judgements.read(each.path)).entries.values()
@@ -416,7 +416,7 @@ class Planner:
             parts = (usage.input_tokens, usage.output_tokens)
             cost = usage.cost_usd
             if suite.model is not None:
-                read, written = (None if each is None else int(each) for each in parts)
+                read, written = (None if part is None else int(part) for part in parts)
                 cost = cost_usd(price_of(suite.model.spec), Usage(read, written))
             yield CallSample(None if None in parts else sum(filter(None, parts)), cost, figures.get("latency_s"))
 
@@ -425,13 +425,14 @@ class Planner:
 
         What another target takes, only its predictions say, so an unknown amount of it may be added.
         """
-        limits, used, is_open = self.options.budget, sum((each.judge for each in suites), NOTHING), False
+        limits, used, is_open = self.options.budget, sum((suite.judge for suite in suites), NOTHING), False
         for planned_suite, tally in zip(suites, self._tallies.values(), strict=True):
             target = planned_suite.target
             if tally.suite.model is None:
                 is_open |= None in (target.tokens.median, target.usd.median)
                 tokens, usd = (
-                    each if each.median is not None else CostEstimate() for each in (target.tokens, target.usd)
+                    estimate if estimate.median is not None else CostEstimate()
+                    for estimate in (target.tokens, target.usd)
                 )
                 target = replace(NOTHING, more=target.more, tokens=tokens, usd=usd)
             used += target
@@ -524,7 +525,7 @@ class _PastCalls:
                 place = {**made_of, "repeat": case_repeat(made_of["repeat"])}
                 with suppress(JudgeError):
                     groups[json.dumps(place, sort_keys=True)].append(read_text(mode, entry.reply))
-        asked_enough = [each for each in groups.values() if rule is not None and len(each) == rule.opinions]
+        asked_enough = [group for group in groups.values() if rule is not None and len(group) == rule.opinions]
         if rule is None or not asked_enough:
             return None
         return sum(is_unsure(rule, mode, each) for each in asked_enough) / len(asked_enough)
@@ -579,5 +580,5 @@ def plan_run(runner: CaseRunner, cases: Sequence[tuple[LoadedCase, bool]], keepe
             PlannedStop(suite.name, key.display_path, key.variant, stops[key], len(suite.cases))
             for key, suite in ordered.items()
         ],
-        stopping=plan_cases(runner, [each for each in cases if runs(each[0])]),
+        stopping=plan_cases(runner, [case for case in cases if runs(case[0])]),
     )

@@ -98,9 +98,9 @@ def _plan_data(planned: Planned, suite: LoadedSuite, drops: Sequence[float] | No
     plan, cases, times = planned.plan, len(suite.cases), suite.repeats.times
     data: dict[str, Any] = {"metric": planned.name, "basis": planned.basis, "detectable": None, "drops": []}
     if plan is not None and plan.spread.of_case(times):
-        sizes = [each for each in drops or _usual(plan.allowed) if each <= plan.room]
+        sizes = [drop for drop in drops or _usual(plan.allowed) if drop <= plan.room]
         chances = ((each, plan.chance(each, cases, times), plan.cases(each, times)) for each in sizes)
-        data["drops"] = [dict(zip(("drop", "chance", "cases"), each, strict=True)) for each in chances]
+        data["drops"] = [dict(zip(("drop", "chance", "cases"), chance, strict=True)) for chance in chances]
         data["detectable"] = plan.detectable(cases, times)
     return data
 
@@ -192,7 +192,7 @@ def _detectable(plan: Plan, drop: float | None) -> str:
 
 def _within(plan: Plan) -> list[Plan]:
     """Return the plan; of a gate that weighs many runs, with fewer of them."""
-    return [replace(plan, runs=each) for each in WATCHED_RUNS] if plan.runs else [plan]
+    return [replace(plan, runs=run) for run in WATCHED_RUNS] if plan.runs else [plan]
 
 
 def _needed(cases: int | None, cluster: float) -> str:

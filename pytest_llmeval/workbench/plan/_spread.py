@@ -349,7 +349,7 @@ class Sources:
         """Return how many gates are judged together with a gate, itself included."""
         if not gate.claims:
             return 1
-        return sum(each.claims and each.primary is gate.primary for each in self.suite.regressions)
+        return sum(regression.claims and regression.primary is gate.primary for regression in self.suite.regressions)
 
     def groups(self, gate: ChangeGate) -> Sequence[int]:
         """Return the sizes of the groups that a gate judges on their own."""
@@ -479,7 +479,7 @@ def _spread(sources: Sources, name: str, cluster_by: str | None) -> tuple[ScoreS
     if not runs:
         return None, "no run has two scores of it"
     averaged = sources.suite.repeats.reduce == "mean"  # only a mean of n scores has 1/n of their variance
-    variances = [each for run in runs if averaged for each in run.variances]
+    variances = [variance for run in runs if averaged for variance in run.variances]
     within = math.fsum(variances) / len(variances) if variances else None
     *_, last = runs
     if len(runs) > 1 and (common := sorted(last.scores.keys() & runs[-2].scores.keys())):
@@ -496,7 +496,7 @@ def _spread(sources: Sources, name: str, cluster_by: str | None) -> tuple[ScoreS
     if len(set(units)) < _LEAST:
         return None, f"the cases of {last.name} are one cluster"
     return (
-        run_spread(np.array([last.scores[each] for each in ids]), units),
+        run_spread(np.array([last.scores[id_] for id_ in ids]), units),
         f"scores of {last.name}, an upper bound: give --report of a second run, or of one with repeats",
     )
 

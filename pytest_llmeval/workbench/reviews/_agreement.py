@@ -231,7 +231,7 @@ class JudgeAgreement(Judge):
         if people.weight != 1:
             counts = {name: people.weight * count for name, count in counts.items()}
         if self._positive is not None:
-            positive = sum(level_of(each, self._levels()) >= self._positive for each in scores) / len(scores)
+            positive = sum(level_of(score, self._levels()) >= self._positive for score in scores) / len(scores)
             counts |= rate_counts(float(level >= self._positive), positive, people.weight)
             undefined |= missing_rates(positive)
         details = {**judged.details_of(verdict), "judge": verdict.score, "human": list(scores)}
@@ -373,7 +373,7 @@ def _balanced(
     Those are exact mid-p intervals. Wilson's have no room beyond 1: of two rates of 0.98, they would hold the mean in
     0.88 of the reviews with 20 labels of each kind.
     """
-    drawn = [each * independent for each in labels]
+    drawn = [label * independent for label in labels]
     bounds = [mid_p_interval(value * each, each, confidence) for value, each in zip(values, drawn, strict=True)]
     below = math.hypot(*(value - low for value, (low, _) in zip(values, bounds, strict=True)))
     above = math.hypot(*(high - value for value, (_, high) in zip(values, bounds, strict=True)))

@@ -85,12 +85,12 @@ def review_page(
         "annotator": annotator,
         "served": served,
         "total": review.total,
-        "items": [_item(each, modes=book is not None) for each in review.items],
+        "items": [_item(item, modes=book is not None) for item in review.items],
         "media": media.places,
     }
     if book is not None:
         data["modes"] = list(book.names)
-        data["proposals"] = [[each.mode, each.text] for each in book.proposals]
+        data["proposals"] = [[proposal.mode, proposal.text] for proposal in book.proposals]
         data["notes"] = {"suite": review.suite, "draw": review.draw, "review": review.id, "run": run}
     return rendered_page(
         assets,
@@ -176,7 +176,7 @@ class LabelFile:
         """
         with _refusing(SuiteError):
             labels = self.labels()
-        own = [each for each in labels if (each.annotator, each.review) == (annotator, self.review.id)]
+        own = [label for label in labels if (label.annotator, label.review) == (annotator, self.review.id)]
         return "".join(map(HumanLabel.line, own))
 
     def save(self, body: bytes) -> None:
@@ -204,7 +204,7 @@ class LabelFile:
         new = {label.subject: label for each in sent.labels for label in [self._label(sent.annotator, each)]}
 
         def make() -> str:
-            others = [each for each in self.labels() if each.subject not in new]
+            others = [label for label in self.labels() if label.subject not in new]
             return "".join(map(HumanLabel.line, [*others, *new.values()]))
 
         with _refusing(SuiteError):
@@ -250,16 +250,16 @@ class NoteFile(LabelFile):
         """
         with _refusing(SuiteError):
             book = self.book()
-        notes = [each for each in book.notes if each.by == annotator and each.review == self.review.id]
-        events = [each for each in book.lines if not isinstance(each, ModeNote)]
+        notes = [note for note in book.notes if note.by == annotator and note.review == self.review.id]
+        events = [line for line in book.lines if not isinstance(line, ModeNote)]
         return "".join([super().read(annotator), *map(mode_line, [*notes, *events])])
 
     def _write(self, sent: _SentLabels) -> None:
-        noted = [each for each in sent.labels if each.at and (each.label is not None or each.note or each.modes)]
-        for each in sent.labels:
-            self._label(sent.annotator, each)  # nothing of a request is kept if a part of it is refused
+        noted = [label for label in sent.labels if label.at and (label.label is not None or label.note or label.modes)]
+        for label in sent.labels:
+            self._label(sent.annotator, label)  # nothing of a request is kept if a part of it is refused
         lines: list[ModeLine] = [
-            self.review.note(each.item, sent.annotator, each.at, each.modes, each.note, self.run) for each in noted
+            self.review.note(label.item, sent.annotator, label.at, label.modes, label.note, self.run) for label in noted
         ]
         with _refusing(SuiteError, ValueError):
             add_lines(self.notes, [read_line(to_builtins(each)) for each in (*lines, *sent.events)])
@@ -361,8 +361,8 @@ def _suites(report: RunReport, name: str | None) -> list[SuiteReport]:
     Raises:
         LlmevalError: The report has none of the name, or several suites.
     """
-    suites = [each for each in report.suites if name in (None, each.base_name, each.path)]
-    paths = list(dict.fromkeys(each.path for each in suites))
+    suites = [suite for suite in report.suites if name in (None, suite.base_name, suite.path)]
+    paths = list(dict.fromkeys(suite.path for suite in suites))
     if not suites:
         raise LlmevalError("no suite" + (f" {name!r}" if name else "") + " in the report")
     if len(paths) > 1:
@@ -429,14 +429,14 @@ def labels_said(labels: Sequence[HumanLabel], items: Sequence[ReviewItem], repor
         report: Its file, for commands.
     """
     human = HumanLabels(labels)
-    matching = [(each, human.matching(each.cases, each.prints)) for each in items]
+    matching = [(item, human.matching(item.cases, item.prints)) for item in items]
     labelled = [
-        _Labelled(item, {each.annotator: each.share or 0.0 for each in own_labels})
+        _Labelled(item, {label.annotator: label.share or 0.0 for label in own_labels})
         for item, own_labels in matching
         if own_labels
     ]
     yield from _people(labels)
-    known = {each.subject for _, own_labels in matching for each in own_labels}
+    known = {label.subject for _, own_labels in matching for label in own_labels}
     stale = sum(label.share is not None and label.subject not in known for label in labels)
     if stale:
         yield f"{counted(stale, 'label')} of answers that this run does not have"
@@ -446,8 +446,8 @@ def labels_said(labels: Sequence[HumanLabel], items: Sequence[ReviewItem], repor
 
 
 def _people(labels: Sequence[HumanLabel]) -> Iterator[str]:
-    for annotator in dict.fromkeys(each.annotator for each in labels):
-        own = [each.share for each in labels if each.annotator == annotator]
+    for annotator in dict.fromkeys(label.annotator for label in labels):
+        own = [label.share for label in labels if label.annotator == annotator]
         shares = [each for each in own if each is not None]
         mean = f", mean {number(math.fsum(shares) / len(shares))}" if shares else ""
         skipped = f", {len(own) - len(shares)} skipped" if len(own) > len(shares) else ""

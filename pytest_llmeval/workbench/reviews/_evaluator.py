@@ -123,7 +123,7 @@ def _evaluator(options: Namespace) -> CommandResult:
         if options.check is None:
             _check_unseen(prompt, noted)
         _open_test(name, noted, book, files[-1], options.annotator)
-    chosen = [each for each in noted if each.split == ("test" if options.final else "development")]
+    chosen = [answer for answer in noted if answer.split == ("test" if options.final else "development")]
     parts = [stem, *(["check"] if options.check is not None else []), *(["final"] if options.final else [])]
     suite = options.folder / f"{'.'.join(parts)}.eval.json"
     refuse_input(suite, options.report, *files)
@@ -140,7 +140,7 @@ def _evaluator(options: Namespace) -> CommandResult:
         written = suite_text(stem, prompt.name, chosen)
     write_text(suite, [written])
     lines.append(f"wrote {suite}: {_counts(chosen)}")
-    held = [] if options.final else [each for each in noted if each.split == "test"]
+    held = [] if options.final else [answer for answer in noted if answer.split == "test"]
     if not options.final:
         lines += [f"kept for --final: {_counts(held)}", f"next: pytest --llmeval {suite}"]
     counts = {"answers": len(chosen), "held_out": len(held)}
@@ -173,9 +173,9 @@ def _check_unseen(prompt: Path, noted: Sequence[NotedAnswer]) -> None:
 
 def _open_test(mode: str, noted: Sequence[NotedAnswer], book: ModeBook, path: Path, annotator: str) -> None:
     """Record in the file of notes that the test split is open, before anything of it is written or printed."""
-    before = sum(isinstance(each, SplitOpened) and book.name_of(each.mode) == mode for each in book.lines)
+    before = sum(isinstance(line, SplitOpened) and book.name_of(line.mode) == mode for line in book.lines)
     now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    answers = tuple(each.item.prints.answer for each in noted if each.split == "test")
+    answers = tuple(answer.item.prints.answer for answer in noted if answer.split == "test")
     try:
         add_lines(path, [SplitOpened(annotator or getpass.getuser(), now, mode, answers)])
     except OSError as error:
@@ -185,7 +185,7 @@ def _open_test(mode: str, noted: Sequence[NotedAnswer], book: ModeBook, path: Pa
 
 
 def _counts(chosen: Sequence[NotedAnswer]) -> str:
-    failing = sum(min(each.human) == 0 for each in chosen)
+    failing = sum(min(answer.human) == 0 for answer in chosen)
     return f"{counted(failing, 'answer')} with the failure, {len(chosen) - failing} without"
 
 
@@ -194,15 +194,15 @@ def judge_prompt(mode: str, text: str, noted: Sequence[NotedAnswer]) -> str:
 
     An example that has the text of an answer of another split, or is part of one, is left out.
     """
-    others = [_plain(each.item.answer) for each in noted if each.split != "examples"]
+    others = [_plain(answer.item.answer) for answer in noted if answer.split != "examples"]
     lines = []
     for failing in (True, False):
-        own = [each for each in noted if each.split == "examples" and set(each.human) == {int(not failing)}]
-        drawn = [each for each in own if not _overlaps(_plain(each.item.answer), others)]
-        for each in drawn[: _MOST_EXAMPLES // 2]:
-            example = {"question": each.item.question, "answer": each.item.answer, "failure": failing}
-            if each.notes:
-                example["reason"] = each.notes[0]
+        own = [answer for answer in noted if answer.split == "examples" and set(answer.human) == {int(not failing)}]
+        drawn = [answer for answer in own if not _overlaps(_plain(answer.item.answer), others)]
+        for answer in drawn[: _MOST_EXAMPLES // 2]:
+            example = {"question": answer.item.question, "answer": answer.item.answer, "failure": failing}
+            if answer.notes:
+                example["reason"] = answer.notes[0]
             lines.append("- " + "; ".join(f"{name}: {_as_data(_cut(value))}" for name, value in example.items()))
     head = [
         "You look for one failure in an answer, and for nothing else.",
@@ -217,7 +217,7 @@ def judge_prompt(mode: str, text: str, noted: Sequence[NotedAnswer]) -> str:
 
 
 def _overlaps(text: str, others: Iterable[str]) -> bool:
-    return any(text in each or each in text for each in others if min(len(text), len(each)) >= _SHORTEST)
+    return any(text in other or other in text for other in others if min(len(text), len(other)) >= _SHORTEST)
 
 
 def _cut(value: Any) -> Any:

@@ -127,7 +127,7 @@ class Review(Struct, frozen=True):
     @property
     def id(self) -> str:
         """The name of the review: the same answers, probabilities, order and scale have the same."""
-        items = [[*each.prints, *each.cases, each.probability, *filter(None, [each.again])] for each in self.items]
+        items = [[*item.prints, *item.cases, item.probability, *filter(None, [item.again])] for item in self.items]
         return answer_print([self.scale, self.ask, items])
 
     def label(self, item: int, annotator: str, label: str | int | None, note: str = "") -> HumanLabel:
@@ -206,19 +206,19 @@ def review_of(
     if not items:
         raise LlmevalError(f"suite {suites[0].base_name!r} has no answer to review")
     if scale is None:
-        decided = {score for each in items for score in each.scores} <= {0.0, 1.0}
-        scale = "yesno" if decided and any(each.scores for each in items) else "1-5"
-    names = [each.name for each in items]
+        decided = {score for item in items for score in item.scores} <= {0.0, 1.0}
+        scale = "yesno" if decided and any(item.scores for item in items) else "1-5"
+    names = [item.name for item in items]
     if again is None:
         size = len(items) if pick is None else min(pick, len(items))
         draw = "all" if size == len(items) else draw
-        failed, worth = [each.failed for each in items], [each.worth for each in items]
-        texts = [f"{each.question}\n{each.answer}" for each in items]
+        failed, worth = [item.failed for item in items], [item.worth for item in items]
+        texts = [f"{item.question}\n{item.answer}" for item in items]
         places, probabilities = drawn(draw, size, names, seed, failed=failed, worth=worth, texts=texts)
         chosen = [replace(items[place], probability=probabilities[place]) for place in places]
     else:
         chosen = [items[place] for place in shuffled(names, seed, "order")[:pick]]
-    order = shuffled([each.name for each in chosen], seed, "shown")
+    order = shuffled([item.name for item in chosen], seed, "shown")
     question = ask or ("Is the answer right?" if scale == "yesno" else "How good is the answer?")
     ordered = tuple(chosen[place] for place in order)
     return Review(ordered, scale, question, len(items), cut, draw, suites[0].base_name)
@@ -227,10 +227,10 @@ def review_of(
 def _changed(items: Iterable[ReviewItem], labels: Iterable[HumanLabel]) -> Iterator[ReviewItem]:
     """Yield the answers without a label whose cases have labels of earlier answers, with the choice of these."""
     human = HumanLabels(labels)
-    for each in items:
-        earlier = human.of_other_answers(each.cases, each.prints)
-        if earlier and not human.matching(each.cases, each.prints):
-            yield replace(each, again=earlier[0].choice, probability=earlier[0].probability)
+    for item in items:
+        earlier = human.of_other_answers(item.cases, item.prints)
+        if earlier and not human.matching(item.cases, item.prints):
+            yield replace(item, again=earlier[0].choice, probability=earlier[0].probability)
 
 
 def review_items(suites: Sequence[SuiteReport], evaluator: str | None = None) -> tuple[list[ReviewItem], int]:
@@ -242,8 +242,8 @@ def review_items(suites: Sequence[SuiteReport], evaluator: str | None = None) ->
     label = _reviewed(suites, evaluator)
     _check_texts(suites)
     limits = [_limits(suite) for suite in suites]
-    judgings = [each for suite in suites for case in suite.cases for each in case.judgings]
-    low, high = _scale([each.score for each in judgings if each.evaluator == label])
+    judgings = [judging for suite in suites for case in suite.cases for judging in case.judgings]
+    low, high = _scale([judging.score for judging in judgings if judging.evaluator == label])
     by_prints: dict[ShownPrints, ReviewItem] = {}
     cut = set()
     for suite, known in zip(suites, limits, strict=True):
@@ -274,8 +274,8 @@ def review_items(suites: Sequence[SuiteReport], evaluator: str | None = None) ->
 
 def _reviewed(suites: Sequence[SuiteReport], evaluator: str | None) -> str | None:
     """Return the label of the judge that is reviewed; ``None`` where no judge asks about answers."""
-    judgings = (each for suite in suites for case in suite.cases for each in case.judgings)
-    labels = list(dict.fromkeys(each.evaluator for each in judgings if "answer" in each.question))
+    judgings = (judging for suite in suites for case in suite.cases for judging in case.judgings)
+    labels = list(dict.fromkeys(judging.evaluator for judging in judgings if "answer" in judging.question))
     if evaluator is not None and evaluator not in labels:
         known = (
             f", expected one of {', '.join(labels)}" if labels else ", expected a judge that was asked about answers"
@@ -299,8 +299,10 @@ def _check_texts(suites: Sequence[SuiteReport]) -> None:
 def _of_case(case: CaseReport, label: str | None, scale: tuple[float, float]) -> Iterator[ReviewItem]:
     """Yield the answer to a case, or those of its turns."""
     prediction = case.answers[0].value
-    judgings_of_answers = [each for each in case.judgings if each.evaluator == label and "answer" in each.question]
-    by_question = grouped((json.dumps(each.question, sort_keys=True), each) for each in judgings_of_answers)
+    judgings_of_answers = [
+        judging for judging in case.judgings if judging.evaluator == label and "answer" in judging.question
+    ]
+    by_question = grouped((json.dumps(report.question, sort_keys=True), report) for report in judgings_of_answers)
     if not by_question:
         part = Parts().find("answer", prediction)
         answer = prediction if part is MISSING else part
@@ -311,7 +313,7 @@ def _of_case(case: CaseReport, label: str | None, scale: tuple[float, float]) ->
     for judgings in by_question.values():
         fields = judgings[0].question
         more = {name: text for name, text in fields.items() if name not in (*_FIELDS_OF_ANSWER, *_OF_THE_JUDGE)}
-        scores = tuple((each.score - low) / (high - low) for each in judgings if each.score is not None)
+        scores = tuple((judging.score - low) / (high - low) for judging in judgings if judging.score is not None)
         yield replace(_item(case, fields, prediction, more), scores=scores)
 
 
@@ -415,7 +417,7 @@ def read_answers(path: Path, predictions: Path | None = None) -> RunReport:
         for variant in suite.systems or [""]:
             cases: Sequence[Case] = suite.for_variant(variant).cases
             if recordings is not None:
-                recorded = ((each, recordings.get(display_path(path, Path.cwd()), variant, each)) for each in cases)
+                recorded = ((case, recordings.get(display_path(path, Path.cwd()), variant, case)) for case in cases)
                 cases = [each if known is MISSING else dc_replace(each, prediction=known) for each, known in recorded]
             results.append(_unjudged(suite.name, path, variant, cases))
         return RunReport(suites=results)
@@ -429,7 +431,7 @@ def read_answers(path: Path, predictions: Path | None = None) -> RunReport:
 def _has_spans(path: Path) -> bool:
     with path.open("rb") as file:
         beginning = file.read(1 << 16)
-    return any(each in beginning for each in _SPANS) and b'"schema_version"' not in beginning
+    return any(span in beginning for span in _SPANS) and b'"schema_version"' not in beginning
 
 
 def _traced(path: Path) -> RunReport:
@@ -443,7 +445,7 @@ def _traced(path: Path) -> RunReport:
 
 def _unjudged(name: str, path: Path, variant: str, cases: Iterable[Case]) -> SuiteReport:
     """Return cases that have an answer as results that nothing has judged."""
-    answered = [each for each in cases if each.prediction is not MISSING]
+    answered = [case for case in cases if case.prediction is not MISSING]
     return SuiteReport(
         suite=f"{name}[{variant}]" if variant else name,
         path=str(path),
@@ -452,14 +454,14 @@ def _unjudged(name: str, path: Path, variant: str, cases: Iterable[Case]) -> Sui
         metrics={},
         cases=[
             CaseReport(
-                id=each.id,
+                id=case.id,
                 outcome="not_run",
-                input=each.input,
-                expected=each.expected,
-                prediction=each.prediction,
-                labels={label: str(value) for label, value in each.labels.items()},
+                input=case.input,
+                expected=case.expected,
+                prediction=case.prediction,
+                labels={label: str(value) for label, value in case.labels.items()},
             )
-            for each in answered
+            for case in answered
         ],
     )
 

@@ -79,7 +79,7 @@ def drawn(
     sizes = Counter(groups or ())
     preferred = {
         "failing": list(map(float, failed)),
-        "spread": [1 / sizes[each] for each in groups or ()],
+        "spread": [1 / sizes[group] for group in groups or ()],
         "uncertain": list(worth),
     }.get(draw, [0.0] * len(names))
     probabilities = inclusion_probabilities(preferred, size)

@@ -167,15 +167,15 @@ class ModeBook:
     """
 
     def __init__(self, lines: Iterable[ModeLine] = ()) -> None:
-        in_order = {mode_line(each): each for each in lines}
+        in_order = {mode_line(line): line for line in lines}
         self.lines: Sequence[ModeLine] = [
             each for _, each in sorted(in_order.items(), key=lambda item: (item[1].at, item[0]))
         ]
         self._known: dict[str, str] = {}
         self._joined: dict[str, str] = {}
         self._names: dict[str, str] = {}
-        for each in self.lines:
-            self._read(each)
+        for line in self.lines:
+            self._read(line)
 
     @cached_property
     def names(self) -> Sequence[str]:
@@ -185,20 +185,20 @@ class ModeBook:
     @cached_property
     def notes(self) -> Sequence[ModeNote]:
         """The last note of each person about each answer of each draw, with the modes that count now."""
-        last = {(each.subject, each.by): each for each in self.lines if isinstance(each, ModeNote)}
-        splits = [each for each in self.lines if isinstance(each, ModeSplit)]
-        return [replace(each, modes=self._modes(each, splits)) for each in last.values()]
+        last = {(line.subject, line.by): line for line in self.lines if isinstance(line, ModeNote)}
+        splits = [line for line in self.lines if isinstance(line, ModeSplit)]
+        return [replace(note, modes=self._modes(note, splits)) for note in last.values()]
 
     @cached_property
     def proposals(self) -> Sequence[ModeProposed]:
         """What judges proposed and nobody has made yet."""
-        proposed = {each.mode: each for each in self.lines if isinstance(each, ModeProposed)}
+        proposed = {line.mode: line for line in self.lines if isinstance(line, ModeProposed)}
         return [each for name, each in proposed.items() if name not in self._known]
 
     @cached_property
     def texts(self) -> Mapping[str, str]:
         """Name of each mode to what belongs to it, where somebody said so."""
-        created = (each for each in self.lines if isinstance(each, ModeCreated) and each.text)
+        created = (line for line in self.lines if isinstance(line, ModeCreated) and line.text)
         return {self.name_of(each.mode): each.text for each in created}
 
     def name_of(self, name: str) -> str:
@@ -224,8 +224,8 @@ class ModeBook:
             LlmevalError: There is no such mode.
         """
         name = self.name_of(mode)
-        for each in self.notes:
-            yield each, name in each.modes
+        for note in self.notes:
+            yield note, name in note.modes
 
     def _read(self, line: ModeLine) -> None:
         match line:
@@ -263,10 +263,10 @@ class ModeBook:
 
     def _modes(self, note: ModeNote, splits: Iterable[ModeSplit]) -> tuple[str, ...]:
         modes = list(note.modes)
-        for each in splits:
-            if each.at >= note.at and note.prints in each.answers:
-                modes = [each.into if self._root(mode) == self._root(each.mode) else mode for mode in modes]
-        return tuple(dict.fromkeys(self._names[self._root(each)] for each in modes))
+        for split in splits:
+            if split.at >= note.at and note.prints in split.answers:
+                modes = [split.into if self._root(mode) == self._root(split.mode) else mode for mode in modes]
+        return tuple(dict.fromkeys(self._names[self._root(mode)] for mode in modes))
 
 
 def read_modes(paths: Iterable[Path]) -> ModeBook:

@@ -122,13 +122,15 @@ def narrative_taxonomy(
     feelings = read_sentiments(_path(sentiments, "sentiments"))
     action_labels = read_actions(_path(actions, "actions"))
     categories = action_labels.categories if actions is None else _with_short_names(action_labels.categories)
-    types = [each for category in categories for each in category.types]
+    types = [type_ for category in categories for type_ in category.types]
     return NarrativeTaxonomy(
-        relationships=LabelSet(_names(levels), {each.label: LabelSet(_names(each.level2)) for each in levels}),
+        relationships=LabelSet(_names(levels), {level.label: LabelSet(_names(level.level2)) for level in levels}),
         sentiments=LabelSet(_names(feelings)),
-        polarities={each.label.lower(): polarity for each in feelings if (polarity := _polarity(each))},
-        categories=LabelSet(_names(categories), {each.label: LabelSet(_names(each.types)) for each in categories}),
-        contexts=LabelSet({context: context for each in types for context in each.contexts}),
+        polarities={feeling.label.lower(): polarity for feeling in feelings if (polarity := _polarity(feeling))},
+        categories=LabelSet(
+            _names(categories), {category.label: LabelSet(_names(category.types)) for category in categories}
+        ),
+        contexts=LabelSet({context: context for type_ in types for context in type_.contexts}),
         statuses=LabelSet(_names(action_labels.statuses)),
         functions=LabelSet(_names(action_labels.functions)),
     )
@@ -141,10 +143,10 @@ def _path(option: str | None, shipped: str) -> Path:
 def _names(labels: Iterable[Label]) -> dict[str, str]:
     """Return every name with its label; where two labels share a name, a label wins, then the first one."""
     labels = list(labels)
-    names = {each.label: each.label for each in labels}
-    for each in labels:
-        for name in each.names:
-            names.setdefault(name, each.label)
+    names = {label.label: label.label for label in labels}
+    for label in labels:
+        for name in label.names:
+            names.setdefault(name, label.label)
     return names
 
 
@@ -159,8 +161,8 @@ def _polarity(sentiment: Sentiment) -> str | None:
 
 def _with_short_names(categories: Iterable[Category]) -> list[Category]:
     """Add the short names of the shipped file to the categories that it also has."""
-    short = {each.label: each.short for each in read_actions(taxonomy_path("actions")).categories}
-    return [replace(each, short=each.short or short.get(each.label)) for each in categories]
+    short = {category.label: category.short for category in read_actions(taxonomy_path("actions")).categories}
+    return [replace(category, short=category.short or short.get(category.label)) for category in categories]
 
 
 def _text(value: object) -> str:
@@ -287,7 +289,7 @@ def _event(event: Event, taxonomy: NarrativeTaxonomy, log: _Log) -> Event:
     action: dict[str, str] = {}
     for field, value in event.action.items():
         action[field] = fold(_of_action(taxonomy, field, action.get("category", "")), f"action_layer.{field}", value)
-    relationships = tuple(_relationship(each, taxonomy, fold) for each in event.relationships)
+    relationships = tuple(_relationship(relationship, taxonomy, fold) for relationship in event.relationships)
     return replace(event, action=action, relationships=relationships)
 
 
@@ -330,15 +332,15 @@ def check_labels(story: Story, taxonomy: NarrativeTaxonomy) -> LabelCheck:
 
 def _judged(event: Event, taxonomy: NarrativeTaxonomy) -> Iterator[tuple[str, str, str | None]]:
     """Yield field, label, and why it is invalid if it is."""
-    for each in event.relationships:
-        level1_fault = taxonomy.invalid_relationship(each.level1, "")
-        if each.level1:
-            yield "relationship_level1", each.level1, level1_fault
-        if each.level2:
+    for relationship in event.relationships:
+        level1_fault = taxonomy.invalid_relationship(relationship.level1, "")
+        if relationship.level1:
+            yield "relationship_level1", relationship.level1, level1_fault
+        if relationship.level2:
             # Below an invalid level 1 any level 2 is accepted: one mistake is reported once.
-            above = "" if level1_fault else each.level1
-            yield "relationship_level2", each.level2, taxonomy.invalid_relationship(above, each.level2)
-        for sentiment in sorted(each.sentiments):
+            above = "" if level1_fault else relationship.level1
+            yield "relationship_level2", relationship.level2, taxonomy.invalid_relationship(above, relationship.level2)
+        for sentiment in sorted(relationship.sentiments):
             yield "sentiment", sentiment, taxonomy.invalid_sentiment(sentiment)
     for field, value in event.action.items():
         yield f"action_layer.{field}", value, taxonomy.invalid_action(field, value, event.action.get("category", ""))
@@ -378,7 +380,7 @@ def describe_drift(drift: Mapping[str, Any]) -> str:
 
 def warn_of_drift(place: str, gold: Story, text: str) -> None:
     """Warn of drifted spans in ground truth, which cost every prediction."""
-    if drifts := [describe_drift(each) for each in drifted_spans(gold, text)]:
+    if drifts := [describe_drift(span) for span in drifted_spans(gold, text)]:
         warnings.warn(f"{place}: {listed(drifts, '; ')}", UserWarning, stacklevel=2)
 
 
