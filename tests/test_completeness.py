@@ -1,5 +1,6 @@
 """What ships is tested, typed and documented: run this after adding something; a failure says what to add where."""
 
+import json
 import re
 import tomllib
 from collections.abc import Iterable
@@ -140,6 +141,14 @@ def test_the_keys_of_gates_are_described_as_rules_declare_them() -> None:
     module = script("suite_schema")
     for path in module.GATES:
         assert path.read_text(encoding="utf-8") == module.gates_page(path), "run python .ci/suite_schema.py"
+
+
+def test_the_schema_of_reports_describes_every_key_as_the_form_does() -> None:
+    module = script("report_schema")
+    assert module.PUBLISHED.read_text(encoding="utf-8") == module.text(), "run python .ci/report_schema.py"
+    forms = json.loads(module.text())["$defs"].items()
+    lacking = {f"{form}.{key}" for form, each in forms for key, part in each["properties"].items() if not part["description"]}
+    assert not lacking, f"describe {listed(lacking)} in the docstring of its class"
 
 
 def test_every_public_name_is_described() -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import jsonschema  # type: ignore[import-untyped]  # its types are a distribution of their own
 import pytest
 import yaml
 from project import ROOT
@@ -486,27 +487,15 @@ def test_examples_in_docstrings_run(name: str) -> None:
     assert not done.failed
 
 
-def report_keys(data: Any) -> set[str]:
-    """Return the keys of a JSON report, without the names of metrics, labels and details."""
-    if isinstance(data, list):
-        return set().union(*(report_keys(each) for each in data))
-    if not isinstance(data, dict):
-        return set()
-    names = {"metrics", "groups", "details", "labels", "ranges"}
-    below = [report_keys(value) for key, value in data.items() if key not in names]
-    metrics = [report_keys(value) for value in data.get("metrics", {}).values()]
-    groups = [report_keys(group) for label in data.get("groups", {}).values() for group in label.values()]
-    return set(data).union(*below, *metrics, *groups)
-
-
-def test_every_key_of_the_json_report_is_described(tmp_path: Path) -> None:
-    page = ROOT / "docs" / "reports.md"
-    write_files(tmp_path, page)
-    run("pytest --llmeval --llmeval-report=report.json", tmp_path)
-    keys = report_keys(json.loads((tmp_path / "report.json").read_text(encoding="utf-8")))
-    assert {"schema_version", "signature", "limit", "cases", "duration_s", "not_run"} <= keys
-    text = page.read_text(encoding="utf-8")
-    assert {key for key in keys if f"`{key}`" not in text} == set()
+def test_json_report_in_the_docs_has_the_form_of_the_published_schema(tmp_path: Path) -> None:
+    write_files(tmp_path, ROOT / "docs" / "reports.md")
+    run("pytest --llmeval --llmeval-report=report.json --llmeval-texts=all", tmp_path)
+    report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    schema = json.loads((ROOT / "docs" / "report.schema.json").read_text(encoding="utf-8"))
+    for form in schema["$defs"].values():
+        form["additionalProperties"] = False  # each key is one that the schema describes
+    jsonschema.Draft202012Validator(schema).validate(report)
+    assert {case["outcome"] for case in report["suites"][0]["cases"]} == {"passed", "failed", "not_scored"}
 
 
 def test_json_suite_in_the_docs_loads(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from project import ROOT
 from running import WITHOUT_UNUSED, Finished, run_python
 
 PAGE = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8").partition("\n## Several machines\n")[2]
+WORKFLOW = ROOT / "example_suites" / "shards" / "github.yml"
 SHARDS = range(1, 6)
 MODULES = {"pytest": ["-m", "pytest", *WITHOUT_UNUSED, "-pno:syrupy"], "llmeval": ["-m", "pytest_llmeval"]}
 
@@ -53,7 +54,7 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def test_the_jobs_of_the_github_workflow_judge_all_shards(checkout: Path, tmp_path: Path) -> None:
-    jobs = yaml.safe_load(fenced("yaml")[1])["jobs"]
+    jobs = yaml.safe_load(WORKFLOW.read_text(encoding="utf-8"))["jobs"]
     assert jobs["shard"]["strategy"]["matrix"]["shard"] == [*SHARDS]
     merging = Path(shutil.copytree(checkout, tmp_path / "merging"))
     for shard in SHARDS:

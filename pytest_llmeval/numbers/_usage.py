@@ -151,7 +151,15 @@ def claim_calls(records: Iterable[CaseRecord]) -> Iterator[CaseRecord]:
 
 
 class JudgeUsage(Struct, frozen=True):
-    """Questions to one juror of a panel, and their cost in this run; see `UsageReport`."""
+    """Questions to one juror of a panel, and their cost in this run.
+
+    Attributes:
+        verdicts: Questions answered, stored ones included.
+        calls: Of them, those that were asked in this run.
+        input_tokens: Of those calls; ``None`` if a provider did not report them.
+        output_tokens: As above.
+        cost_usd: Of those calls; ``None`` if a price is not known.
+    """
 
     verdicts: int = 0
     calls: int = 0
@@ -341,7 +349,12 @@ class SavedMoney(Struct, frozen=True):
 
 
 class Money(Struct, frozen=True):
-    """US dollars; ``None`` if the price of a part is unknown, 0 if there was nothing to pay."""
+    """US dollars; ``None`` if the price of a part is unknown, 0 if there was nothing to pay.
+
+    Attributes:
+        spent: In this run.
+        saved: Calls that were not made, by their price.
+    """
 
     spent: SpentMoney = SpentMoney()
     saved: SavedMoney = SavedMoney()

@@ -134,9 +134,11 @@ class CaseReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
         outcome: Its outcome.
         cluster: Its cluster, if cases are clustered.
         metrics: Metric to score.
-        details: Evaluator label to details.
+        details: Evaluator label to its findings; also ``undefined``, ``abstained`` and ``errors``, metric to reason,
+            and ``repeats``: ``times``, ``passed``, ``pass_rate``, ``status``, ``flakiness``, ``spread``, and
+            ``parts_at``, the first step at which they differ.
         reason: Why it failed, was skipped or did not run.
-        duration_s: Seconds.
+        duration_s: Seconds that it took.
         labels: Its labels.
         unmet: Limits and checks that it did not meet, by name.
         line: Line in its file; 0 if it has none.
@@ -145,9 +147,9 @@ class CaseReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
         carried: The commit of the approved run that its scores are from; empty if it ran.
         cause: Why it ran, in a run of affected cases.
         lines: Evaluator label to its findings.
-        input: What the target received.
-        expected: The ground truth.
-        prediction: The answer, or the first of several.
+        input: What the target received, cut at 4,000 characters, or 16,000 for messages and tool calls.
+        expected: The ground truth, cut likewise.
+        prediction: The answer, or the first of several, cut likewise.
         several: Different answers to repeats, those that failed most often first; empty if there is only one.
         judgings: Questions to judges and their replies.
         withheld: The texts of a case whose texts reports do not show, for the error analysis, which does.
@@ -257,14 +259,24 @@ class BucketReport(Struct, frozen=True):
 
 
 class WorstCase(Struct, frozen=True):
-    """A case and its score."""
+    """A case and its score.
+
+    Attributes:
+        id: Its id.
+        score: Its score.
+    """
 
     id: str
     score: AnyNumber
 
 
 class WorstCases(Struct, frozen=True):
-    """The cases that are farthest from the best value of a metric, the worst first."""
+    """The cases that are farthest from the best value of a metric.
+
+    Attributes:
+        metric: The metric of the first gate, else the first metric.
+        cases: Up to five, the worst first.
+    """
 
     metric: str
     cases: Sequence[WorstCase]
@@ -408,7 +420,7 @@ class SuiteReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
         variant: System or variant of the target, as in the name of the suite; empty if there is only one.
         description: Text for readers, from the suite file.
         counts: Cases by outcome, and ``total``; ``not_run`` includes faulty ones.
-        metrics: Metric to value.
+        metrics: Metric to value, interval and numbers of cases.
         lower_is_better: Metrics for which lower is better.
         clusters: Of cases that intervals draw together; ``None`` where every case is drawn alone.
         shared_inputs: Number of cases that repeat the input of an earlier one, if these are many and not clustered.
@@ -740,8 +752,8 @@ class RunReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The report of a run.
 
     Attributes:
-        schema_version: Of the form.
-        run: The run.
+        schema_version: Changes when a key is removed or changes its meaning.
+        run: When and where it ran.
         suites: Sorted by path and variant.
         systems: Comparisons of systems, for suites that several of them answered.
         mutation: Survival of mutants by suite; empty without that option.

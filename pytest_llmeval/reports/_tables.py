@@ -147,7 +147,13 @@ def _cell_text(cell: Cell) -> str:
 
 
 class SystemValue(Struct, frozen=True):
-    """A metric of a system."""
+    """A metric of a system.
+
+    Attributes:
+        value: Over its cases; ``None`` if undefined.
+        low: Lower bound of the interval of `value`.
+        high: Upper bound.
+    """
 
     value: AnyNumber | None
     low: AnyNumber | None = None
