@@ -509,7 +509,6 @@ EXPLAINED_SURVIVORS = {
     ("case-retrieval.md", "search.eval.yaml"): "precision counts documents as often as listed, hit rates see no order",
     ("case-retrieval.md", "trec.eval.yaml"): "precision counts a document as often as it is listed",
     ("evaluators.md", "support.eval.yaml"): _ONE_THING,
-    ("emotion-cause.md", "pairs.eval.yaml"): "its weighted scores leave out emotions that gold does not have",
     ("emotion-cause.md", "spans.eval.yaml"): "its weighted scores leave out emotions that gold does not have",
     ("extending.md", "short.eval.yaml"): _ONE_THING,
     ("extending.md", "doses/leaflet.eval.yaml"): "the page shows what a mutator finds",

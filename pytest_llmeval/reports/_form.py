@@ -134,7 +134,7 @@ class CaseReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
         outcome: Its outcome.
         cluster: Its cluster, if cases are clustered.
         metrics: Metric to score.
-        details: Evaluator label to its findings; also ``undefined``, ``abstained`` and ``errors``, metric to reason,
+        details: Evaluator label to its findings. ``undefined``, ``abstained`` and ``errors``: metric to reason.
             and ``repeats``: ``times``, ``passed``, ``pass_rate``, ``status``, ``flakiness``, ``spread``, and
             ``parts_at``, the first step at which they differ.
         reason: Why it failed, was skipped or did not run.
