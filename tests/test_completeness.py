@@ -146,8 +146,12 @@ def test_the_keys_of_gates_are_described_as_rules_declare_them() -> None:
 def test_the_schema_of_reports_describes_every_key_as_the_form_does() -> None:
     module = script("report_schema")
     assert module.PUBLISHED.read_text(encoding="utf-8") == module.text(), "run python .ci/report_schema.py"
-    forms = json.loads(module.text())["$defs"].items()
-    lacking = {f"{form}.{key}" for form, each in forms for key, part in each["properties"].items() if not part["description"]}
+    keys = {
+        f"{form}.{key}": part["description"]
+        for form, declared in json.loads(module.text())["$defs"].items()
+        for key, part in declared["properties"].items()
+    }
+    lacking = {key for key, description in keys.items() if not description}
     assert not lacking, f"describe {listed(lacking)} in the docstring of its class"
 
 
