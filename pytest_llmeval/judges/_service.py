@@ -158,7 +158,7 @@ class CallLimit:
 
     The calls of a case are admitted before those of the cases that began later, so that cases end in their order: a run
     that is cut off has paid for few unfinished ones. Other calls are admitted in the order in which they ask. All
-    methods but `within` run in one event loop.
+    methods but `within` and `close` run in one event loop.
 
     Attributes:
         ceiling: What the user allows, as far as the limit of open files does.
@@ -170,6 +170,7 @@ class CallLimit:
     shared: SharedSlots | None = None
     activity: Activity = field(default_factory=Activity)
     current: int = 0
+    _is_closed: bool = False
     _in_use: int = 0
     _good: int = 0
     _settled_at: float = 0.0
@@ -196,8 +197,18 @@ class CallLimit:
         finally:
             self.give_back(slot)
 
+    def close(self) -> None:
+        """Admit no call any more: the run ends. Any thread may call this."""
+        self._is_closed = True
+
     async def take(self) -> int | None:
-        """Wait for one of the calls in flight; return what to give back."""
+        """Wait for one of the calls in flight; return what to give back.
+
+        Raises:
+            LlmevalError: The limit is closed.
+        """
+        if self._is_closed:
+            raise LlmevalError("no call is begun any more: the run has been interrupted")
         turn: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
         arrival, own = next(self._arrivals), _turn.get()
         heappush(self._waiting, (arrival if own is None else own, arrival, turn))
@@ -241,6 +252,8 @@ class CallLimit:
 
     def _room(self) -> int:
         """Return how many of those who wait may come in."""
+        if self._is_closed:
+            return 0
         while self._waiting and self._waiting[0][-1].done():  # given up
             heappop(self._waiting)
         return max(0, min(len(self._waiting), self.current - self._in_use))

@@ -6,8 +6,8 @@ import os
 import sys
 import uuid
 import warnings
-from collections.abc import Generator, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -306,6 +306,20 @@ class ItemHooks:
             self._froze = True
             gc.freeze()
 
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(self) -> Generator[None, Any, Any]:
+        """Begin no call once the run is interrupted: pytest may take seconds to show where, and then ends the rest."""
+        with self._until_interrupted():
+            return (yield)
+
+    @contextmanager
+    def _until_interrupted(self) -> Iterator[None]:
+        try:
+            yield
+        except (KeyboardInterrupt, pytest.exit.Exception):
+            self._runner.begin_no_more()
+            raise
+
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Finish the calls that a worker makes for others, and report what it left out."""
         if hasattr(session.config, "workeroutput"):
@@ -314,7 +328,8 @@ class ItemHooks:
                 session.config.workeroutput[_USES] = sorted(used.close())
         ended_early = session.shouldfail or exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
         if self._runner.options.shares and not ended_early:
-            self._runner.finish(longest_test_s(session.config))
+            with self._until_interrupted():
+                self._runner.finish(longest_test_s(session.config))
 
     def pytest_unconfigure(self) -> None:
         """Stop background work, release targets, close the cache."""

@@ -428,6 +428,14 @@ class CaseRunner(Struct, dict=True):
         if "_prefetch" in vars(self):
             self._prefetch.finish(within_s)
 
+    def begin_no_more(self) -> None:
+        """Begin no call any more, as the run is interrupted; those under way may end before `close`.
+
+        The processes of a run end one after another, and each would begin the calls that the one before it gave up.
+        """
+        if "judges" in vars(self):
+            self.judges.limit.close()
+
     def close(self, *, whole_run: bool) -> None:
         """Stop what still runs in the background, close the cache, and merge the answers that arrived last.
 

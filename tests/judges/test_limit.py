@@ -220,6 +220,34 @@ def test_calls_that_are_given_up_while_they_wait_or_run_cost_no_slot(shared: boo
         assert slots.held == set()
 
 
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_closed_limit_admits_nobody_and_those_inside_end(shared: bool) -> None:
+    slots = Slots(2) if shared else None
+    limit = CallLimit(2, slots)
+    traffic = Traffic(limit)
+
+    async def work() -> None:
+        calls = [asyncio.ensure_future(traffic.call(10)) for _ in range(5)]
+        for _ in range(5):
+            await asyncio.sleep(0)
+        limit.close()
+        done, waiting = calls[:2], calls[2:]
+        await asyncio.gather(*done)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert not any(call.done() for call in waiting)
+        with pytest.raises(LlmevalError, match="no call is begun any more"):
+            await traffic.call()
+        for call in waiting:
+            call.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+
+    run(work())
+    assert traffic.done == 2
+    if slots is not None:
+        assert slots.held == set()
+
+
 def test_everybody_given_up_at_once_leaves_every_slot_free() -> None:
     slots = Slots(2)
     limit = CallLimit(2, slots)

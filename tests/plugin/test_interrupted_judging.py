@@ -53,6 +53,14 @@ threading.Thread(target=watch, daemon=True).start()
 """Tells when the thread of the tests waits for a case that gets no answer. Only then is Ctrl-C sent: Python loses an
 interrupt that arrives in the callback of a weak reference, and pytest has code of its own that takes none."""
 
+HOLD = """
+
+def pytest_keyboard_interrupt():
+    pathlib.Path(f"interrupted.{os.getpid()}").touch()
+    while not pathlib.Path("over").exists():
+        threading.Event().wait(0.01)
+"""
+"""Stays where pytest shows what was interrupted, as it does for seconds, until a file exists."""
 
 YES = reply("yes")
 
@@ -78,6 +86,8 @@ def _interrupted(
     replies: int = ANSWERED,
     answer: Answer = YES,
     finished: Callable[[Sequence[Call]], Iterable[str]] = lambda calls: (shown_to(each)["answer"] for each in calls),
+    conftest: str = WATCH,
+    meanwhile: Callable[[Stuck], None] = lambda _: None,
 ) -> str:
     """Run pytest until it waits for calls that are under way; end it, and return what it printed.
 
@@ -88,10 +98,12 @@ def _interrupted(
         replies: How many calls are answered.
         answer: How.
         finished: Returns the cases that these calls finish.
+        conftest: Of the project.
+        meanwhile: What happens between the signal and the end.
     """
     stuck = Stuck(replies, answer)
     judged.server.script(stuck)
-    judged.project.write("conftest.py", WATCH)
+    judged.project.write("conftest.py", conftest)
     line = ["-m", "pytest", *WITHOUT_UNUSED, "--llmeval", "-pno:cacheprovider", "--llmeval-concurrency=4"]
     line += [*([f"-n{workers}"] if workers else []), "--llmeval-report=report.json", "--llmeval-judge=record"]
     said = judged.project.write("said.txt", "")
@@ -104,6 +116,7 @@ def _interrupted(
         judged.project.write("answered.new", " ".join(answered)).rename(judged.project.path / "answered.txt")
         _wait_for(lambda: len(list(judged.project.path.glob("waits.*"))) == max(workers, 1))
         os.killpg(run.pid, with_signal)
+        meanwhile(stuck)
         run.wait()
     finally:
         stuck.over.set()
@@ -160,6 +173,21 @@ def test_ctrl_c_keeps_every_finished_verdict(suite: "Judged", workers: int) -> N
     again = suite.project.run()
     assert (again.code, again.counts) == (0, {"passed": 20})
     assert suite.asked() == dict.fromkeys(sorted({*WORDS} - {*kept}), 1)
+
+
+@pytest.mark.parametrize("with_signal", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_worker_ends_its_calls_and_begins_no_other(suite: "Judged", with_signal: signal.Signals) -> None:
+    """One that begins some more begins those that another worker has given up, a second time in one run."""
+    under_way = ANSWERED + 4
+
+    def end_calls(stuck: Stuck) -> None:
+        _wait_for(lambda: len(list(suite.project.path.glob("interrupted.*"))) == 3)  # the main process, too
+        stuck.over.set()
+        _wait_for(lambda: len(suite.kept()) >= under_way)
+        suite.project.write("over", "")
+
+    _interrupted(suite, with_signal, workers=2, conftest=WATCH + HOLD, meanwhile=end_calls)
+    assert len(suite.server.calls) == len(suite.kept()) == under_way
 
 
 def test_a_killed_run_is_taken_up_where_it_ended(suite: "Judged", workers: int) -> None:
