@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
 
-from pytest_llmeval.core._codec import JsonNumber, plain
+from pytest_llmeval.core._codec import JsonNumber, is_json, plain
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,8 +60,8 @@ class Observation(msgspec.Struct, frozen=True, omit_defaults=True):
         if unknown := [name for name in self.abstained if name not in self.undefined]:
             return f"found {unknown[0]!r} in abstained, expected the name of an undefined metric"
         try:
-            if self.details:
-                _FINITE.encode(self.details)
+            if self.details and not is_json(self.details):
+                _FINITE.encode(self.details)  # tuples and keys that are numbers can be written, too
         except (TypeError, ValueError, RecursionError) as error:
             return f"found details that are not JSON data ({error})"
         return None

@@ -3,7 +3,7 @@
 import math
 import sys
 from array import array
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from operator import itemgetter
@@ -447,13 +447,11 @@ _BEIR = ("query-id", "corpus-id", "score")
 _RUN = ("query", "Q0", "document", "rank", "score", "tag")
 
 
-class _Line(NamedTuple):
-    """A judgement or a result: a document of a query, with its relevance or its score."""
+class _Documents(NamedTuple):
+    """The documents of a query, each with its relevance or score, and the first line that names the query."""
 
-    number: int
-    query: str
-    document: str
-    value: float
+    line: int
+    values: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -486,15 +484,15 @@ class TrecSource(Source):
         results = _by_query(folder / self.predictions, _RUN, faults) if self.predictions is not None else None
         cases = []
         for query in [*judged, *(query for query in results or () if query not in judged)]:
-            lines = judged.get(query)
-            documents = MISSING if results is None else self._documents(results.get(query, ()), query)
-            line = lines[0].number if lines else 0
-            cases.append(Case(query, query, None if lines is None else _expected(lines), documents, line=line))
+            line, relevance = judged.get(query, (0, None))
+            documents = MISSING if results is None else self._documents(results.get(query), query)
+            cases.append(Case(query, query, None if relevance is None else _expected(relevance), documents, line=line))
         return cases
 
-    def _documents(self, lines: Collection[_Line], query: str) -> list[str]:
+    def _documents(self, results: _Documents | None, query: str) -> list[str]:
         """Return the documents of a query, best first."""
-        return [document for document in _ranked(lines) if not (self.ignore_identical_ids and document == query)]
+        ranked = [] if results is None else _ranked(results.values)
+        return [document for document in ranked if document != query] if self.ignore_identical_ids else ranked
 
     def faulty(self, faults: Iterable[Fault]) -> int:
         """Return 0: a faulty line costs its query a document, but not the case."""
@@ -506,70 +504,81 @@ class TrecSource(Source):
         return self.qrels if case.line or self.predictions is None else self.predictions
 
 
-def _by_query(path: Path, columns: tuple[str, ...], faults: list[Fault]) -> dict[str, list[_Line]] | None:
+def _by_query(path: Path, columns: tuple[str, ...], faults: list[Fault]) -> dict[str, _Documents] | None:
     """Read a file, ``None`` if that cannot be; faults are added to `faults`, and good lines survive them."""
     log = FaultLog(shown_path(path))
-    queries: dict[str, dict[str, _Line]] = {}
+    queries: dict[str, _Documents] = {}
+    query, values = "", {}  # those of the last line: lines of a query mostly follow each other
+    first_lines: dict[tuple[str, str], int] = {}
     try:
-        for line in _lines(read_text(path, log.file, f"lines of {len(columns)} columns"), columns, log):
-            documents = queries.setdefault(line.query, {})
-            if line.document in documents:
-                message = f"found the document {line.document!r} of query {line.query!r} twice, expected it once"
-                first = documents[line.document].number
-                log.add(line.number, 1, "document", f"{message} (first in line {first})")
-                continue
-            documents[line.document] = line
+        text = read_text(path, log.file, f"lines of {len(columns)} columns")
     except SuiteError as error:
         faults.extend(error.faults)
         return None
-    faults.extend(log.listed())
-    return {query: list(documents.values()) for query, documents in queries.items()}
-
-
-def _lines(text: str, columns: tuple[str, ...], faults: FaultLog) -> Iterator[_Line]:
-    whole, is_first = columns is _QRELS, True
-    name = "relevance" if whole else "score"
-    value_at, document_at, width = columns.index(name), columns.index("document"), len(columns)
-    query = ""  # the last good one: lines of a query mostly follow each other
-    for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
-        cells = line.split()
-        if not cells or cells[0].startswith("#"):  # trec_eval skips comments, too
-            continue
-        if is_first and whole and tuple(cells) == _BEIR:
-            columns, is_first = ("query", "document", "relevance"), False
-            value_at, document_at, width = 2, 1, 3
-            continue
-        is_first = False
-        if len(cells) != width:
-            faults.add(number, 1, "", f"found {len(cells)} columns, expected {width}: {' '.join(columns)}")
-            continue
-        cell = cells[value_at]
-        value = _number(cell, whole=whole)
-        if value is None:
-            faults.add(number, 1, name, f"found {cell!r}, expected {'a whole' if whole else 'a finite'} number")
-        elif cells[0] != query and (wrong := id_fault(cells[0])):
-            faults.add(number, 1, "query", wrong)
+    for number, name, document, value in _lines(text, columns, log):
+        if name != query:
+            if wrong := id_fault(name):
+                log.add(number, 1, "query", wrong)
+                continue
+            query, values = name, queries.setdefault(name, _Documents(number, {})).values
+        if document in values:
+            first_lines = first_lines or _first_lines(text, columns)
+            message = f"found the document {document!r} of query {query!r} twice, expected it once"
+            log.add(number, 1, "document", f"{message} (first in line {first_lines[query, document]})")
         else:
-            query = cells[0]
-            yield _Line(number, query, cells[document_at], value)
+            values[document] = value
+    faults.extend(log.listed())
+    return queries
 
 
-def _number(cell: str, *, whole: bool) -> float | None:
-    try:
-        value = int(cell) if whole else float(cell)
-        return value if math.isfinite(value) else None
-    except (ValueError, OverflowError):  # the latter for a whole number that is no float
-        return None
+def _first_lines(text: str, columns: tuple[str, ...]) -> dict[tuple[str, str], int]:
+    """Return the first line of each document of a query, which only faults need."""
+    first: dict[tuple[str, str], int] = {}
+    for number, query, document, _ in _lines(text, columns, FaultLog("")):
+        first.setdefault((query, document), number)
+    return first
 
 
-def _expected(lines: Iterable[_Line]) -> dict[str, Any]:
-    relevant = sorted((line for line in lines if line.value > 0), key=lambda line: -line.value)
-    return {"positives": [{"id": line.document, "relevance": line.value} for line in relevant]}
+def _lines(text: str, columns: tuple[str, ...], faults: FaultLog) -> Iterator[tuple[int, str, str, float]]:
+    """Yield number, query, document and value of each line that has all of them."""
+    whole = columns is _QRELS
+    name, read = ("relevance", int) if whole else ("score", float)
+    lines = text.removeprefix("\ufeff").split("\n")
+    first = next((number for number, line in enumerate(lines, 1) if _is_row(line)), 1)
+    start = first if whole and tuple(lines[first - 1].split()) == _BEIR else 0
+    columns = ("query", "document", "relevance") if start else columns
+    value_at, document_at, width = columns.index(name), columns.index("document"), len(columns)
+    for number, line in enumerate(lines[start:], start + 1):
+        cells = line.split()
+        if len(cells) != width or cells[0][0] == "#":
+            if _is_row(line):
+                faults.add(number, 1, "", f"found {len(cells)} columns, expected {width}: {' '.join(columns)}")
+            continue
+        try:
+            value = read(cells[value_at])
+            is_number = math.isfinite(value)
+        except (ValueError, OverflowError):  # the latter for a whole number that is no float
+            is_number = False
+        if is_number:
+            yield number, cells[0], cells[document_at], value
+        else:
+            kind = "a whole" if whole else "a finite"
+            faults.add(number, 1, name, f"found {cells[value_at]!r}, expected {kind} number")
 
 
-def _ranked(lines: Collection[_Line]) -> list[str]:
+def _is_row(line: str) -> bool:
+    """Return whether a line is neither blank nor a comment; trec_eval skips both."""
+    cells = line.split(maxsplit=1)
+    return bool(cells) and not cells[0].startswith("#")
+
+
+def _expected(judgements: Mapping[str, float]) -> dict[str, Any]:
+    relevant = sorted((item for item in judgements.items() if item[1] > 0), key=lambda item: -item[1])
+    return {"positives": [{"id": document, "relevance": relevance} for document, relevance in relevant]}
+
+
+def _ranked(results: Mapping[str, float]) -> list[str]:
     """Return the documents, best first."""
     # trec_eval stores scores in single precision: scores equal in that precision are ties.
-    scores = array("f", [line.value for line in lines])
-    documents = [line.document for line in lines]
-    return [document for _, document in sorted(zip(scores, documents, strict=True), reverse=True)]
+    scores = array("f", results.values())
+    return [document for _, document in sorted(zip(scores, results, strict=True), reverse=True)]
