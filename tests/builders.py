@@ -43,20 +43,18 @@ from pytest_llmeval.run import (
     Checkout,
     Item,
     ItemResult,
-    Origin,
     Reported,
     ResultOptions,
     RunRecord,
     RunTerms,
     Shard,
     SuitePart,
-    SuiteVariant,
     execute,
     finish_run,
-    print_suite,
-    versions,
 )
+from pytest_llmeval.run._checkout import print_suite, versions
 from pytest_llmeval.run._job import CaseAnswer
+from pytest_llmeval.run._shards import Origin, SuiteVariant
 from pytest_llmeval.suites import LoadedSuite, SuiteKey
 from pytest_llmeval.tasks.memory_qa import EvalResult, QuestionType
 from pytest_llmeval.workbench._history import history_svg

@@ -2,7 +2,6 @@
 
 import types
 from collections.abc import Callable, Iterable, Sequence
-from collections.abc import Set as AbstractSet
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
@@ -36,7 +35,6 @@ from pytest_llmeval.run import (
     LoadedCase,
     SuitePart,
     is_skipped,
-    skipped,
 )
 from pytest_llmeval.suites import LoadedSuite, SuiteKey
 
@@ -105,7 +103,7 @@ class CaseItem(pytest.Function):
         every = [structs.replace(self.loaded, case=case) for case in self.bulk if not is_skipped(case)]
         carried = {name: each.record for name, each in choices_of(self).items() if each.record is not None}
         every = [case for case in every if case.case.id not in carried]
-        executions = [skipped(case) for case in self.bulk if is_skipped(case)]
+        executions = [Execution.skipped(case) for case in self.bulk if is_skipped(case)]
         executions += [Execution(case, carried[case.id]) for case in self.bulk if case.id in carried]
         runner.activity.done += len(executions)
         try:
@@ -267,27 +265,24 @@ class EvalModule(SyntheticModule):
         cases = [{case.id: case for case in way.suite.cases[: 1 if suite.bulk else None]} for way in ways]
         # Faults may mean that all cases were read wrongly, so nothing is called for any of them.
         ran = () if suite.all_faults and self._makes_calls(variants) else suite.cases
-        elsewhere = self._cases_elsewhere()
+        is_mine = self._shard_picker()
         for name in dict.fromkeys(case.id for case in ran):
             for way, own in zip(ways, cases, strict=True):
                 if name not in own:
                     continue
-                if name not in elsewhere:
+                if is_mine(name):
                     yield self._item(way, own[name])
                 elif suite.rows is None:
                     self.config.stash[LOADER].left_out.collected[f"{self.nodeid}::{_item_name(way, own[name])}"] = 1
         if suite.all_faults:
             yield FaultyCases.from_parent(self, name="<faults>", faults=SuiteError(suite.all_faults))
 
-    def _cases_elsewhere(self) -> AbstractSet[str]:
-        """Return the cases of other shards: an item for each of them would cost more than reading it."""
+    def _shard_picker(self) -> "Callable[[str], bool]":
+        """Return what picks the cases of this shard by id: an item for each of the others costs more than its case."""
         shard, suite = shard_of_run(self.config), self._suite
         if shard is None or suite.bulk:
-            return frozenset()
-        from pytest_llmeval.run import groups_of
-
-        place = self.config.stash[LOADER].key(suite).display_path
-        return {name for name, group in groups_of(suite).items() if not shard.has(place, group)}
+            return lambda _: True
+        return shard.picker(suite, self.config.stash[LOADER].key(suite).display_path)
 
     def _ways(self, variants: list[pytest.Function], judge_client: list[pytest.Function]) -> "list[_Way]":
         """Return the ways to answer the suite's cases: its systems, or the variants of the fixture."""

@@ -10,14 +10,12 @@ import pytest
 from msgspec import structs
 
 from pytest_llmeval.core import (
-    MISSING,
     BudgetError,
     Case,
     Evaluator,
     EvaluatorError,
     LlmevalError,
     Observation,
-    PredictionError,
     Reading,
     printable,
 )
@@ -33,7 +31,7 @@ from pytest_llmeval.judges import (
 )
 from pytest_llmeval.plugin._payload import LOADER, RUNNER, conclude, keep_judgements, note_scores, stop_spent
 from pytest_llmeval.plugin._user_loops import USER_LOOPS
-from pytest_llmeval.run import FromFixtures, LoadedCase, answered_with, measure_answered, measure_each, unanswered
+from pytest_llmeval.run import CaseRunner, FromFixtures, LoadedCase, measure_returned
 from pytest_llmeval.suites import default_registry, get_checks, get_evaluator
 
 _EVALUATED = pytest.StashKey[list["TestScored"]]()
@@ -69,13 +67,9 @@ class EvalCase(Case):
                 pytrace=False,
             )
         object.__setattr__(self, "_is_scored", True)
-        try:
-            answered = answered_with(loaded.case, prediction)
-        except PredictionError as error:
-            execution = unanswered(loaded.case.answered(MISSING), error, loaded.suite.secret_variables)
-        else:
-            offered = FromFixtures(judge=partial(self._request.getfixturevalue, "judge_client"))
-            execution = item.config.stash[RUNNER].run(structs.replace(loaded, case=answered), offered)
+        offered = FromFixtures(judge=partial(self._request.getfixturevalue, "judge_client"))
+        runner: CaseRunner = item.config.stash[RUNNER]
+        execution = runner.run_returned(loaded, prediction, offered)
         conclude(item, loaded, execution)
         return execution.scores(loaded.suite)
 
@@ -147,17 +141,9 @@ class Evaluate:
     def _scored(self, evaluator: Evaluator, answer: Any, expected: Any, value: Any) -> TestScored:
         __tracebackhide__ = True
         item = self._request.node
-        case = answered_with(Case(item.name, value, expected).in_forms(), answer)
-        reading = Reading.for_evaluator(evaluator)
-        if isinstance(evaluator, JudgedEvaluator) and evaluator.asks_judge:
-            asking = AskJudge(self._request)
-            asking.require_model()
-            measured = measure_answered(evaluator, case, reading, asking.about(evaluator, case, reading))
-        else:
-            measured = measure_each(evaluator, [case], reading)[0]
-        if not isinstance(measured, Observation):
-            raise measured
-        scored = TestScored(evaluator, reading.views(case)[0], measured)
+        ask = AskJudge(self._request).about_required
+        case, observation = measure_returned(evaluator, Case(item.name, value, expected), answer, ask)
+        scored = TestScored(evaluator, case, observation)
         if not item.config.pluginmanager.has_plugin(_AttachEvaluations.__name__):
             item.config.pluginmanager.register(_AttachEvaluations(), _AttachEvaluations.__name__)
         item.stash.setdefault(_EVALUATED, []).append(scored)
@@ -268,6 +254,14 @@ class AskJudge:
         if verdict is None:
             raise LlmevalError(f"there is nothing to judge: {judged.texts.absent}")
         return verdict  # type: ignore[no-any-return]  # evaluators are made from names, which have no types
+
+    def about_required(
+        self, evaluator: JudgedEvaluator, case: Case, reading: Reading
+    ) -> "Sequence[Sequence[Verdict | LlmevalError]]":
+        """Return the verdicts that an evaluator needs about a case; fail the test if nothing names a model."""
+        __tracebackhide__ = True
+        self.require_model()
+        return self.about(evaluator, case, reading)
 
     def about(
         self, evaluator: JudgedEvaluator, case: Case, reading: Reading | None

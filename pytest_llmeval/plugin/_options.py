@@ -228,7 +228,7 @@ def shard_of_run(config: pytest.Config) -> "Shard | None":
     option = WorkerTerms.of_process(config).shard or config.option.llmeval_shard
     if option is None:
         return None
-    from pytest_llmeval.run import shard_of
+    from pytest_llmeval.run import Shard
 
     if config.option.update_snapshots:
         raise pytest.UsageError(
@@ -236,7 +236,7 @@ def shard_of_run(config: pytest.Config) -> "Shard | None":
             "by 'llmeval merge --snapshot-update'"
         )
     try:
-        return shard_of(option, os.environ)
+        return Shard.read(option, os.environ)
     except ValueError as error:
         raise pytest.UsageError(f"--llmeval-shard: {error}") from None
 

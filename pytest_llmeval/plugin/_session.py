@@ -2,9 +2,7 @@
 
 import itertools
 import json
-import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from hashlib import sha256
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
@@ -51,7 +49,7 @@ from pytest_llmeval.services import SOURCE_MARK, redacted_url, watched
 from pytest_llmeval.suites import LoadedSuite, Registry, SuiteKey, default_registry, extensions_of
 
 if TYPE_CHECKING:
-    from pytest_llmeval.run import Origin, ResultOptions, Shard
+    from pytest_llmeval.run import ResultOptions, Shard
 
 
 def change_exit_code(session: pytest.Session, code: pytest.ExitCode, reasons: Iterable[str]) -> list[str]:
@@ -83,9 +81,7 @@ def leave_to_others(config: pytest.Config, items: list[pytest.Item], shard: "Sha
 
     Tests that are no cases stay together by file, since they may depend on each other.
     """
-    from pytest_llmeval.run import groups_of
-
-    groups: dict[Path, Mapping[str, str]] = {}
+    pickers: dict[Path, Callable[[str], bool]] = {}
     mine: list[pytest.Item] = []
     others: list[pytest.Item] = []
     for item in items:
@@ -94,12 +90,10 @@ def leave_to_others(config: pytest.Config, items: list[pytest.Item], shard: "Sha
             (mine if shard.has(item.nodeid.partition("::")[0], "") else others).append(item)
             continue
         path = loaded.suite.path
-        if path not in groups:
-            groups[path] = groups_of(loaded.suite)
+        if path not in pickers:
+            pickers[path] = shard.picker(loaded.suite, loaded.key.display_path)
         bulk = item.bulk if isinstance(item, CaseItem) else ()
-        # A Python test runs over all cases, also those that no system of the suite has.
-        group, display_path = groups[path], loaded.key.display_path
-        cases = [case for case in bulk or (loaded.case,) if shard.has(display_path, group.get(case.id, case.id))]
+        cases = [case for case in bulk or (loaded.case,) if pickers[path](case.id)]
         if isinstance(item, CaseItem) and bulk:
             item.bulk = tuple(cases)
         (mine if cases else others).append(item)
@@ -149,48 +143,6 @@ def run_terms(config: pytest.Config) -> RunTerms:
         family=option_value(config, "family"),
         concurrency=config.stash[RUNNER].options.concurrency,
     )
-
-
-def origin_of(session: pytest.Session, loader: SuiteLoader, finished: Reported, ids: Mapping[str, int]) -> "Origin":
-    """Return what a run was made of, for its shard file.
-
-    Args:
-        session: The session.
-        loader: Its suites.
-        finished: What came of them.
-        ids: Of all tests over cases, before any selection, each with the number of tests.
-    """
-    from pytest_llmeval.run import Origin, SuiteVariant, print_suite, versions
-
-    config, shard = session.config, shard_of_run(session.config)
-    root = config.rootpath
-    suites = {suite.suite.path for suite in finished.judged.suites}
-    nodeids = sorted(ids)
-    return Origin(
-        shard=str(shard or ""),
-        commit=finished.report.run.commit,
-        versions=versions(),
-        options=_result_options(config),
-        require_gates=run_terms(config).require_gates,
-        collected=f"sha256:{sha256(repr(nodeids).encode()).hexdigest()[:32]}",
-        items=sum(ids.values()),
-        imports=_import_folders(root),
-        suites=[
-            print_suite(loader.load(suite, session), root, plugins_of(loader.hooks[suite], root), shard)
-            for suite in sorted(suites)
-        ],
-        variants=[
-            SuiteVariant(suite.key._replace(path=display_path(Path(suite.key.path), root)), suite.collected.judges)
-            for suite in finished.judged.suites
-        ],
-    )
-
-
-def _import_folders(root: Path) -> list[str]:
-    """Return the folders of the project on Python's path, for the shard file: a merge imports from the same."""
-    folders = (Path(each) for each in sys.path if each)
-    own = [folder for folder in folders if folder.is_relative_to(root) and not folder.is_relative_to(sys.prefix)]
-    return list(dict.fromkeys(display_path(path, root) for path in own))
 
 
 def _result_options(config: pytest.Config) -> "ResultOptions":
@@ -398,12 +350,24 @@ class Run(Struct):
 
     def _keep(self, session: pytest.Session, path: Path) -> str:
         """Write the shard file; return what is wrong, or nothing."""
+        from pytest_llmeval.run import describe_origin
+
         assert self.finished is not None
-        origin = origin_of(session, self.loader, self.finished, self.collected)
+        root, loader = self.config.rootpath, self.loader
+        paths = sorted({judged.suite.path for judged in self.finished.judged.suites})
+        origin = describe_origin(
+            self.finished,
+            [(loader.load(path, session), plugins_of(loader.hooks[path], root)) for path in paths],
+            _result_options(self.config),
+            root=root,
+            shard=shard_of_run(self.config),
+            require_gates=run_terms(self.config).require_gates,
+            items=self.collected,
+        )
         requests = self.runner.judges.deferred_requests() if self.runner.options.mode == "defer" else {}
         record = structs.replace(self.record, seconds=self.finished.report.run.duration_s, requests=requests)
         try:
-            origin.write_shard(path, record, self.config.rootpath)
+            origin.write_shard(path, record, root)
         except OSError as error:
             return f"results NOT kept in {path}: {error.strerror}"
         return ""

@@ -7,17 +7,15 @@ from pytest_llmeval._lazy import lazy_names
 if TYPE_CHECKING:
     from pytest_llmeval.run._answering import Answering, with_others
     from pytest_llmeval.run._case_runner import CaseRunner, FromFixtures, Signals
-    from pytest_llmeval.run._checkout import Checkout, file_of_suite, print_suite, versions
+    from pytest_llmeval.run._checkout import Checkout, describe_origin, file_of_suite
     from pytest_llmeval.run._conversation import beginning, user_questions
     from pytest_llmeval.run._declared import Suite, cases, declared_suite, suite
     from pytest_llmeval.run._execute import (
         Execution,
-        answered_with,
         execute,
         is_skipped,
         json_like,
-        skipped,
-        unanswered,
+        measure_returned,
         unjudged_answer,
         unmet_by_expected,
     )
@@ -33,21 +31,17 @@ if TYPE_CHECKING:
         with_figures,
     )
     from pytest_llmeval.run._judging import qualified, variants_of
-    from pytest_llmeval.run._measuring import MeasuredBlocks, SharedRecords, measure_answered, measure_each
+    from pytest_llmeval.run._measuring import MeasuredBlocks, SharedRecords
     from pytest_llmeval.run._merging import merge_shards
     from pytest_llmeval.run._partial import PartialResult
     from pytest_llmeval.run._run_record import Item, ItemResult, RunRecord, SuitePart
     from pytest_llmeval.run._score import score
     from pytest_llmeval.run._scripts import SuiteResult, run_judged, run_predicted
     from pytest_llmeval.run._shards import (
-        Origin,
         ResultOptions,
         Shard,
         ShardFile,
-        SuiteVariant,
-        groups_of,
         read_shard,
-        shard_of,
     )
     from pytest_llmeval.run._stages import (
         CaseChoice,
@@ -81,10 +75,9 @@ _HOMES = {
         "Signals",
     ),
     "_checkout": (
+        "describe_origin",
         "Checkout",
         "file_of_suite",
-        "print_suite",
-        "versions",
     ),
     "_conversation": (
         "beginning",
@@ -97,13 +90,11 @@ _HOMES = {
         "declared_suite",
     ),
     "_execute": (
+        "measure_returned",
         "Execution",
         "execute",
         "is_skipped",
-        "answered_with",
         "json_like",
-        "skipped",
-        "unanswered",
         "unjudged_answer",
         "unmet_by_expected",
     ),
@@ -129,8 +120,6 @@ _HOMES = {
     "_measuring": (
         "MeasuredBlocks",
         "SharedRecords",
-        "measure_answered",
-        "measure_each",
     ),
     "_merging": ("merge_shards",),
     "_partial": ("PartialResult",),
@@ -147,14 +136,10 @@ _HOMES = {
         "run_predicted",
     ),
     "_shards": (
-        "Origin",
         "Shard",
         "ShardFile",
         "ResultOptions",
-        "SuiteVariant",
-        "groups_of",
         "read_shard",
-        "shard_of",
     ),
     "_stream": ("score_stream",),
     "_stages": (

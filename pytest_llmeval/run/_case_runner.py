@@ -24,11 +24,12 @@ from pytest_llmeval.judges import JudgeOptions
 from pytest_llmeval.run._execute import (
     CutShortError,
     Execution,
+    answered_with,
     as_approved,
     execute_repeats,
     is_skipped,
     is_xfail,
-    skipped,
+    unanswered,
 )
 from pytest_llmeval.run._job import (
     CaseAnswer,
@@ -226,10 +227,19 @@ class CaseRunner(Struct, dict=True):
             raise execution.error
         return execution
 
+    def run_returned(self, loaded: LoadedCase, returned: Any, fixtures: FromFixtures) -> Execution:
+        """Run one case by what the user's code returned as its prediction."""
+        __tracebackhide__ = True
+        try:
+            answered = answered_with(loaded.case, returned)
+        except PredictionError as error:
+            return unanswered(loaded.case.answered(MISSING), error, loaded.suite.secret_variables)
+        return self.run(structs.replace(loaded, case=answered), fixtures)
+
     def run_recorded(self, loaded: LoadedCase) -> Execution:
         """Run one case of a suite without judges by the prediction that it carries, or that is recorded for it."""
         if is_skipped(loaded.case):
-            return skipped(loaded.case)
+            return Execution.skipped(loaded.case)
         return self._scored(loaded, self._own_answers(loaded) or self._replayed(loaded)).as_expected()
 
     def _replayed(self, loaded: LoadedCase) -> Sequence[CaseAnswer]:
@@ -271,7 +281,7 @@ class CaseRunner(Struct, dict=True):
             started = time.perf_counter()
             loaded = cases[place]
             if is_skipped(loaded.case):
-                return skipped(loaded.case)
+                return Execution.skipped(loaded.case)
             parts[place] = []
             answers = self._own_answers(loaded) or await self._answers_here(loaded, fixtures, parts[place])
             scoring.add(place)

@@ -18,7 +18,16 @@ from pytest_llmeval._version import __version__
 from pytest_llmeval.baselines import evaluator_prints, fingerprint
 from pytest_llmeval.core import MISSING, Case, LlmevalError, format_error, origin
 from pytest_llmeval.data import IN_MODULE, display_path
-from pytest_llmeval.run._shards import Shard, SuitePrint, cut_in_shards, every_case
+from pytest_llmeval.run._shards import (
+    Origin,
+    ResultOptions,
+    Shard,
+    SuitePrint,
+    SuiteVariant,
+    cut_in_shards,
+    every_case,
+)
+from pytest_llmeval.run._stages import Reported
 from pytest_llmeval.suites import LoadedSuite, Registry, SuiteKey, SuiteMemo, default_registry, load_suite
 
 _HOOK = "pytest_llmeval_register"
@@ -39,6 +48,52 @@ def versions() -> dict[str, str]:
         if name is not None and "extra ==" not in each:
             versions[name[0]] = metadata.version(name[0])
     return versions
+
+
+def describe_origin(
+    finished: Reported,
+    suites: Iterable[tuple[LoadedSuite, Iterable[str]]],
+    options: ResultOptions,
+    *,
+    root: Path,
+    shard: Shard | None,
+    require_gates: bool,
+    items: Mapping[str, int],
+) -> Origin:
+    """Return what a run was made of, for its shard file.
+
+    Args:
+        finished: The run.
+        suites: Its suites as their files have them, each with what registers evaluators for it.
+        options: Those that change results.
+        root: The folder to which files are named relatively.
+        shard: The part that ran; ``None`` for all of it.
+        require_gates: Whether gates must be judged.
+        items: Ids of all tests over cases, before any selection, each with the number of tests.
+    """
+    nodeids = sorted(items)
+    return Origin(
+        shard=str(shard or ""),
+        commit=finished.report.run.commit,
+        versions=versions(),
+        options=options,
+        require_gates=require_gates,
+        collected=f"sha256:{sha256(repr(nodeids).encode()).hexdigest()[:32]}",
+        items=sum(items.values()),
+        imports=_import_folders(root),
+        suites=[print_suite(suite, root, plugins, shard) for suite, plugins in suites],
+        variants=[
+            SuiteVariant(judged.key._replace(path=display_path(Path(judged.key.path), root)), judged.collected.judges)
+            for judged in finished.judged.suites
+        ],
+    )
+
+
+def _import_folders(root: Path) -> list[str]:
+    """Return the folders of the project on Python's path, for the shard file: a merge imports from the same."""
+    folders = (Path(entry) for entry in sys.path if entry)
+    own = [folder for folder in folders if folder.is_relative_to(root) and not folder.is_relative_to(sys.prefix)]
+    return list(dict.fromkeys(display_path(folder, root) for folder in own))
 
 
 def print_suite(suite: LoadedSuite, root: Path, plugins: Iterable[str], shard: Shard | None = None) -> SuitePrint:

@@ -27,6 +27,7 @@ from pytest_llmeval.core import (
     Observation,
     Opaque,
     PredictionError,
+    Reading,
     RecordedCounts,
     answer_print,
     as_line,
@@ -55,7 +56,7 @@ from pytest_llmeval.services import presentable, secret_values, without
 from pytest_llmeval.suites import LoadedSuite, extensions_of
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judges import StoredJudgement, Verdict
+    from pytest_llmeval.judges import JudgedEvaluator, StoredJudgement, Verdict
 
 _NOT_USERS = ("asyncio", "pytest_llmeval")
 _VARYING_KEYS = ("usage", "trace")
@@ -84,6 +85,11 @@ class Execution(Struct, frozen=True):
     error: BaseException | None = None
     entries: "Sequence[StoredJudgement]" = ()
     repeats: "Sequence[Execution]" = ()
+
+    @classmethod
+    def skipped(cls, case: Case) -> "Execution":
+        """Return the execution of a case that has the tag ``skip``."""
+        return cls(case, CaseRecord(case.id, case.labels, "skipped", reason="Skipped: unconditional skip"))
 
     @property
     def answered(self) -> Sequence[Case]:
@@ -496,6 +502,39 @@ def _costs(answers: Sequence[CaseAnswer], started: float | None) -> dict[str, An
     }
 
 
+def measure_returned(
+    evaluator: Evaluator,
+    case: Case,
+    returned: Any,
+    ask: "Callable[[JudgedEvaluator, Case, Reading], Sequence[Sequence[Verdict | LlmevalError]]]",
+) -> tuple[Case, Observation]:
+    """Measure what the user's code returned for a case of no suite.
+
+    Args:
+        evaluator: Measures.
+        case: The case, without a prediction.
+        returned: The answer.
+        ask: Returns the verdicts, as `Asking.verdicts` has them; called if the evaluator asks a judge.
+
+    Returns:
+        The case as the evaluator sees it, and the observation.
+
+    Raises:
+        Exception: The case cannot be measured.
+    """
+    __tracebackhide__ = True
+    from pytest_llmeval.judges import JudgedEvaluator
+
+    answered, reading = answered_with(case.in_forms(), returned), Reading.for_evaluator(evaluator)
+    if isinstance(evaluator, JudgedEvaluator) and evaluator.asks_judge:
+        measured = measure_answered(evaluator, answered, reading, ask(evaluator, answered, reading))
+    else:
+        measured = measure_each(evaluator, [answered], reading)[0]
+    if not isinstance(measured, Observation):
+        raise measured
+    return reading.views(answered)[0], measured
+
+
 def unanswered(case: Case, error: BaseException, secrets: Sequence[str] = ()) -> Execution:
     """Return the execution of a case for which there is no prediction, because of an error.
 
@@ -523,11 +562,6 @@ def is_skipped(case: Case) -> bool:
 def is_xfail(case: Case) -> bool:
     """Return whether a case has the tag by which it is expected to fail."""
     return _XFAIL in case.tags
-
-
-def skipped(case: Case) -> Execution:
-    """Return the execution of a case that has the tag ``skip``."""
-    return Execution(case, CaseRecord(case.id, case.labels, "skipped", reason="Skipped: unconditional skip"))
 
 
 def as_approved(record: CaseRecord, approved: Collection[str]) -> CaseRecord:

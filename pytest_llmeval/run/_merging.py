@@ -22,7 +22,7 @@ from pytest_llmeval.run._checkout import (
     versions,
 )
 from pytest_llmeval.run._run_record import Item, RunRecord
-from pytest_llmeval.run._shards import ResultOptions, Shard, ShardFile, SuitePrint, shard_of
+from pytest_llmeval.run._shards import ResultOptions, Shard, ShardFile, SuitePrint
 from pytest_llmeval.run._stages import collected_records
 from pytest_llmeval.services import GitError, run_git
 from pytest_llmeval.suites import LoadedSuite, SuiteKey
@@ -155,7 +155,7 @@ def _tracked(root: Path) -> frozenset[Path] | None:
 
 def _other_checkouts(shards: Sequence[ShardFile], suites: Checkout) -> Iterator[str]:
     """Yield which shards ran something else than what is checked out here."""
-    parts = {file.path: shard_of(file.origin.shard, {}) if file.origin.shard else None for file in shards}
+    parts = {file.path: Shard.read(file.origin.shard, {}) if file.origin.shard else None for file in shards}
     prints: dict[str, Mapping[Shard | None, SuitePrint] | LlmevalError] = {}
     for shard in shards:
         for ran_suite in shard.origin.suites:
@@ -256,9 +256,9 @@ def _incomplete(shards: Sequence[ShardFile]) -> Iterator[str]:
         if not shard.origin.shard
     )
     shards_by_index: dict[int, ShardFile] = {}
-    count = Counter(shard_of(file.origin.shard, {}).count for file in numbered).most_common(1)[0][0]
+    count = Counter(Shard.read(file.origin.shard, {}).count for file in numbered).most_common(1)[0][0]
     for shard in numbered:
-        part = shard_of(shard.origin.shard, {})
+        part = Shard.read(shard.origin.shard, {})
         if part.count != count:
             yield _foreign_shard(shard, f"shard {part}", f"one of {count}, as in the other files")
         elif part.index in shards_by_index:

@@ -4,7 +4,7 @@ import gzip
 import os
 import re
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import islice
@@ -47,6 +47,25 @@ class Shard:
     index: int
     count: int
 
+    @classmethod
+    def read(cls, text: str, environment: Mapping[str, str]) -> "Shard":
+        """Read ``2/5``, or ``auto`` and ``auto/5``, which leave it to the variables of a scheduler.
+
+        Args:
+            text: Of the option.
+            environment: Variables of the process.
+
+        Raises:
+            ValueError: It is something else, or the variables do not say which shard this is.
+        """
+        match = _FORM.fullmatch(text)
+        if match is None or (match["index"] != "auto" and match["count"] is None):
+            raise ValueError(f"found {text!r}, expected {_SHARD_FORMS}")
+        count = None if match["count"] is None else int(match["count"])
+        if match["index"] == "auto":
+            return _scheduled(text, count, environment)
+        return _within(text, int(match["index"]), int(match["count"]))
+
     def __str__(self) -> str:
         return f"{self.index}/{self.count}"
 
@@ -56,6 +75,17 @@ class Shard:
 
     def _owns(self, number: int) -> bool:
         return _index(number, self.count) == self.index
+
+    def picker(self, suite: LoadedSuite, file: str) -> Callable[[str], bool]:
+        """Return a function that says whether the case of an id belongs to this shard.
+
+        Args:
+            suite: The suite; its cases stay together by group.
+            file: The suite, as reports name it.
+        """
+        groups = groups_of(suite)
+        # A Python test runs over all cases, also those that no system of the suite has.
+        return lambda name: self.has(file, groups.get(name, name))
 
     def share_of(self, file: str) -> RowShare:
         """Return which rows of the data of a suite, whose cases are not in groups, belong to this shard.
@@ -88,25 +118,6 @@ def _index(number: int, count: int) -> int:
 def _alone(case: str) -> str:
     """Return the name of the group of a case that is in no other."""
     return f"case {case}"
-
-
-def shard_of(text: str, environment: Mapping[str, str]) -> Shard:
-    """Read ``2/5``, or ``auto`` and ``auto/5``, which leave it to the variables of a scheduler.
-
-    Args:
-        text: Of the option.
-        environment: Variables of the process.
-
-    Raises:
-        ValueError: It is something else, or the variables do not say which shard this is.
-    """
-    match = _FORM.fullmatch(text)
-    if match is None or (match["index"] != "auto" and match["count"] is None):
-        raise ValueError(f"found {text!r}, expected {_SHARD_FORMS}")
-    count = None if match["count"] is None else int(match["count"])
-    if match["index"] == "auto":
-        return _scheduled(text, count, environment)
-    return _within(text, int(match["index"]), int(match["count"]))
 
 
 def _within(text: str, index: int, count: int) -> Shard:
@@ -496,7 +507,7 @@ def _parsed(path: Path, lines: Iterator[bytes], root: Path) -> ShardFile:
             f"found a run that started at {run.started} and took {run.seconds} s, expected seconds since 1970"
         )
     if origin.shard:
-        shard_of(origin.shard, {})
+        Shard.read(origin.shard, {})
     for number, line in enumerate(lines, 3):
         try:
             if line.startswith(_MEDIUM):

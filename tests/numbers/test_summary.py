@@ -28,7 +28,7 @@ from pytest_llmeval.core import CaseRecord, FloatArray, Reading
 from pytest_llmeval.numbers import _resample as resample
 from pytest_llmeval.numbers import _table as table
 from pytest_llmeval.numbers import summarize
-from pytest_llmeval.run import measure_each
+from pytest_llmeval.run._measuring import measure_each
 
 SPLIT = SplitAverage()
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_llmeval.run import Checkout, print_suite
+from pytest_llmeval.run import Checkout
+from pytest_llmeval.run._checkout import print_suite
 
 MEASURE = """\
 from pytest_llmeval import Evaluator, Metric, Observation

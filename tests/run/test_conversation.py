@@ -15,8 +15,8 @@ import pytest_llmeval as ev
 from pytest_llmeval import Media
 from pytest_llmeval.core import Case, Parts, PredictionError, Reading, Reads, SuiteError, turns_of
 from pytest_llmeval.evaluators._text import TextEvaluator
-from pytest_llmeval.run import measure_each
 from pytest_llmeval.run._conversation import Dialogue
+from pytest_llmeval.run._measuring import measure_each
 from pytest_llmeval.suites import ConversationSpec
 from pytest_llmeval.tasks.agents._conversation import Conversation
 

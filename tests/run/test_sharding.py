@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from pytest_llmeval import Case
 from pytest_llmeval.judges import Budget
-from pytest_llmeval.run import Shard, groups_of, shard_of
+from pytest_llmeval.run import Shard
+from pytest_llmeval.run._shards import groups_of
 from pytest_llmeval.suites import LoadedSuite
 from pytest_llmeval.suites._systems import System
 from pytest_llmeval.targets import HttpSpec, TargetSpec
@@ -49,7 +50,7 @@ def together(groups: dict[str, str]) -> list[list[str]]:
     ],
 )
 def test_a_shard_is_given_or_read_from_the_scheduler(text: str, environment: dict[str, str], shard: Shard) -> None:
-    assert shard_of(text, environment) == shard
+    assert Shard.read(text, environment) == shard
 
 
 @pytest.mark.parametrize(
@@ -76,7 +77,7 @@ def test_a_shard_is_given_or_read_from_the_scheduler(text: str, environment: dic
 )
 def test_what_is_no_shard_is_refused(text: str, environment: dict[str, str], found: str) -> None:
     with pytest.raises(ValueError, match=r"found|auto") as caught:
-        shard_of(text, environment)
+        Shard.read(text, environment)
     assert found in str(caught.value)
 
 
