@@ -18,7 +18,8 @@ COUNTS: Final = Path(__file__).with_suffix(".json")
 LONGEST: Final = 30
 WORDS: Final = re.compile(
     r"\b(?:mend(?:s|ed|ing)?|held against|whoever|whatever|otherwise|go(?:es)? on|told|of its own making|"
-    r"the kind of thing|as they are|passed over|stands? for|costs? no other|established|within chance|not judged)\b"
+    r"the kind of thing|as they are|passed over|stands? for|costs? no other|established|within chance|not judged|"
+    r"found (?:no|nothing|neither))\b"
     r"|,? too(?=[.;:)])",
     re.IGNORECASE,
 )

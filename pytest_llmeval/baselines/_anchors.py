@@ -185,7 +185,7 @@ def _anchor_statistics(old: SuiteScores, anchor: Anchor, scores: Path) -> str:
 def _lost_anchor(metric: str, anchor: Anchor, error: Exception) -> str:
     value = anchor.values.get(metric)
     what = f"the anchor of {metric} of {anchor.time}" + ("" if value is None else f" ({number(value)})")
-    why = f"found no file of its cases ({error})" if isinstance(error, OSError) else str(error)
+    why = f"the file of its cases cannot be read ({error})" if isinstance(error, OSError) else str(error)
     remedy = "restore it from version control, or approve with --llmeval-new-anchor, which forgets all drift so far"
     return f"not approved: {what} cannot be used: {why}; {remedy}"
 

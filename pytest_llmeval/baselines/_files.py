@@ -258,7 +258,7 @@ def baseline_fault(path: Path, scores: SuiteScores) -> Fault | None:
     except SuiteError as error:
         return error.faults[0]
     except (OSError, UnicodeDecodeError) as error:
-        return Fault(path.name, 0, 0, "", f"found no readable file ({error}), expected one; nothing was changed")
+        return Fault(path.name, 0, 0, "", f"cannot be read: {error}; nothing was changed")
     return None
 
 
@@ -449,7 +449,7 @@ class ApprovedAnswers:
                 place = str(row["case"]), int(row["repeat"])
                 rows[place] = {"input": row["input"], "prediction": row["prediction"]}
             except (KeyError, RecursionError, TypeError, ValueError) as error:
-                faults.add(number, 1, "", f"found no approved answer ({format_error(error)}), expected one: {_REPAIR}")
+                faults.add(number, 1, "", f"the approved answer cannot be read ({format_error(error)}): {_REPAIR}")
                 continue
             if (first := lines.setdefault(place, number)) != number:
                 faults.add(number, 1, "case", f"found the answer of line {first} again, expected one: {_REPAIR}")

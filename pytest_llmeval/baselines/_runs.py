@@ -394,7 +394,7 @@ def _read_failures(key: SuiteKey) -> _FailuresFile:
     try:
         return decode(read_bytes(path, display_path), _FailuresFile)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        message = f"found no list of known failures ({error}), expected one: restore the file, or delete it"
+        message = f"the list of known failures cannot be read ({error}): restore the file, or delete it"
         raise SuiteError([Fault(display_path, 0, 0, "", message)]) from None
 
 

@@ -352,14 +352,14 @@ def _check_version(document: Document) -> None:
 def _contradictions(document: Document, scores: SuiteScores | TestScores) -> Iterator[Fault]:
     """Yield what a hand has changed: the last approval repeats every value, and counts are not negative."""
     if not scores.history:
-        yield document.fault(("history",), "found no approval, expected at least one")
+        yield document.fault(("history",), "an approval is missing")
         return
     last = ("history", len(scores.history) - 1, "values")
     approved = scores.history[-1].values
     values = scores.values
     for name in sorted({*values, *approved}):
         if name not in approved:
-            yield document.fault(last, f"found no value for {name!r}, expected {values[name]}")
+            yield document.fault(last, f"the value of {name!r} is missing, expected {values[name]}")
         elif name not in values:
             yield document.fault((*last, name), f"found {approved[name]}, expected no value: {name!r} is not recorded")
         elif values[name] != approved[name]:

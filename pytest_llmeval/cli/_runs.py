@@ -66,7 +66,7 @@ def _merge_command(options: Namespace) -> CommandResult:
     if run.requests:
         result = _with_pending(result, run.requests, root)
     if not (run.items or result.code):
-        return result._replace(code=_NOTHING_RAN, errors=["found no results in any shard, expected some"])
+        return result._replace(code=_NOTHING_RAN, errors=["no shard has results"])
     return result
 
 
@@ -125,7 +125,7 @@ def _opened(files: Sequence[Path], rootdir: Path | None) -> "tuple[Path, list[Sh
     """
     here = (rootdir or Path.cwd()).resolve()
     if rootdir is not None and not rootdir.is_dir():
-        raise LlmevalError(f"--rootdir={rootdir}: found no folder")
+        raise LlmevalError(f"--rootdir={rootdir} is no folder")
     shards = _read_shards(files, here)
     paths = {suite.path for shard in shards for suite in shard.origin.suites}
     above = [] if rootdir is not None else here.parents

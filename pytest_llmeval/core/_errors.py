@@ -291,13 +291,13 @@ FAULT_CODES: Final[Mapping[str, str]] = {
     "LE101": rf"\bunknown (?:{_NAMES})\b",
     "LE102": r"^[\w. ]+ is missing",
     "LE103": r"\btwice\b|a second document",
-    "LE104": r"found no readable file|which cannot be read|found a directory|found a device|found more than [\d.]+ MiB",
+    "LE104": r"cannot be read: |which cannot be read|found a directory|found a device|found more than [\d.]+ MiB",
     "LE105": r"expected valid|malformed|found a tab|invalid escape|expected UTF-8|NUL character|an empty file"
     r"|without data",
     "LE106": r"expected METRIC OPERATOR NUMBER|beside max_drop|beside min",
     "LE107": r"the range of|expected a (?:whole )?number\b(?:(?!expected).)*?(?:from|between|of at|above|below)"
     r"|expected at least",
-    "LE108": r"found no case",
+    "LE108": r"the suite has no case|no case has a prediction",
     "LE109": r"apparent secret|user name or password in the address",
     "LE110": r"\bcase '[^']*', evaluator '",
     "LE111": r"outside the folder",

@@ -174,7 +174,7 @@ class Media:
             data = file.read_bytes()
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or "embedded null byte"
-            raise MediaError(f"found no readable file {str(path)!r} ({reason}), expected one") from None
+            raise MediaError(f"{str(path)!r} cannot be read: {reason}") from None
         medium = cls._in_file(file)
         medium._read(data, type, file.name)  # noqa: SLF001 (its own class)
         return medium

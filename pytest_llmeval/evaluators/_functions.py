@@ -280,13 +280,13 @@ class RecordedScores(Evaluator):
         """Yield a fault if no metric is named: it would measure nothing."""
         del case
         if not self.metrics:
-            yield "found no metrics, expected their names: recorded: {metrics: [accuracy]}"
+            yield "metrics are missing: recorded: {metrics: [accuracy]}"
 
     def measure(self, case: Case) -> Observation:
         """Return the mean of the runs that have a score; an error in one of them is one of the case."""
         runs = case.prediction.get(RUNS) if isinstance(case.prediction, Mapping) else None
         if not isinstance(runs, list) or not runs or not all(isinstance(run, Mapping) for run in runs):
-            return Observation({}, malformed=f"found no recorded scores, {_FORM}")
+            return Observation({}, malformed=f"recorded scores are missing, {_FORM}")
         counts: dict[str, float] = {}
         undefined: dict[str, str] = {}
         errored: dict[str, str] = {}

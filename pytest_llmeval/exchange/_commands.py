@@ -99,7 +99,7 @@ def write_files(folder: Path, files: Mapping[str, str | bytes], *, force: bool) 
             else:
                 write_text(path, [content])
     except OSError as error:
-        message = f"found no way to write it ({error.strerror}), expected a folder that can be written"
+        message = f"cannot be written: {error.strerror}"
         raise SuiteError([Fault(str(folder), 0, 0, "", message)]) from None
 
 
@@ -559,7 +559,7 @@ def _settings(gates: Sequence[str]) -> Document:
     document = read_document(Path(files[0]), files[0]) if files else Document("--gates", {})
     document = document.under("gates") if isinstance(document.data, list) else document
     if not isinstance(document.data, Mapping):
-        raise SuiteError([document.fault((), "found no gates, expected a list of them, or keys of a suite file")])
+        raise SuiteError([document.fault((), "gates are missing, expected a list of them, or keys of a suite file")])
     faults = [
         document.fault((name,), f"found {name}, expected none: results decide it", key=True)
         for name in ("evaluators", "cases", "source", "systems", "target", "checks", "judge", "judges")

@@ -456,7 +456,7 @@ def read_records(
     if faults:
         raise SuiteError(faults)
     if not rows:
-        raise file_fault(display_path, "found no record, expected at least one")
+        raise file_fault(display_path, "the file has no record")
     records = [row for _, row in rows]
     return records_ledger(display_path, [line for line, _ in rows], records), records, beside
 
@@ -500,7 +500,7 @@ def read_parquet(path: Path, display_path: str) -> list[dict[str, Any]]:
     try:
         rows: list[dict[str, Any]] = parquet.read_table(path).to_pylist()
     except (OSError, ArrowException, ValueError, OverflowError) as error:  # ValueError: names that are no UTF-8
-        message = f"found no readable Parquet file ({str(error).splitlines()[0]}), expected one"
+        message = f"cannot be read as Parquet: {str(error).splitlines()[0]}"
         raise file_fault(display_path, message) from None
     return rows
 

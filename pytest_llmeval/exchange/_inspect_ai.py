@@ -98,7 +98,7 @@ def _of_dataset(path: Path, display_path: str, options: ImportOptions) -> Import
     source = ImportedSource(display_path, suite, [ledger, *beside])
     if not any("input" in case for case in suite.cases):
         source.suite = None
-        source.refusal = f"found no column 'input' among {', '.join(ledger.data)}, expected a dataset or a log"
+        source.refusal = f"the column 'input' is missing among {', '.join(ledger.data)}: name a dataset or a log"
     return source
 
 
@@ -116,7 +116,7 @@ def read_eval(path: Path, display_path: str) -> dict[str, Any]:
                 raise file_fault(display_path, f"found samples of more than {_LARGEST >> 20} MiB, expected fewer")
             header = next((each for each in ("header.json", "_journal/start.json") if each in archive.namelist()), None)
             if header is None:
-                raise file_fault(display_path, "found no header in it, expected a log of inspect_ai")
+                raise file_fault(display_path, "the header is missing, expected a log of inspect_ai")
             if archive.getinfo(header).file_size > _LARGEST_HEADER:  # no more than this says is unpacked
                 message = f"found a header of more than {_LARGEST_HEADER >> 20} MiB, expected a log of inspect_ai"
                 raise file_fault(display_path, message)
@@ -125,9 +125,9 @@ def read_eval(path: Path, display_path: str) -> dict[str, Any]:
     except MissingExtraError as error:
         raise file_fault(display_path, str(error)) from None
     except (OSError, ValueError, TypeError, EOFError, NotImplementedError, RuntimeError, struct.error) as error:
-        raise file_fault(display_path, f"found no readable log ({error}), expected one of inspect_ai") from None
+        raise file_fault(display_path, f"cannot be read as a log of inspect_ai: {error}") from None
     except (zipfile.BadZipFile, zlib.error, RecursionError) as error:
-        raise file_fault(display_path, f"found no readable log ({error}), expected one of inspect_ai") from None
+        raise file_fault(display_path, f"cannot be read as a log of inspect_ai: {error}") from None
     return data
 
 
@@ -299,7 +299,7 @@ class _LogReader:
                         (key, inner), f"{key} {inner}", "figures of a run are computed anew from its answers"
                     )
         if not self.suite.cases:
-            return source.refuse("found no sample in the log, expected one that was written with samples")
+            return source.refuse("samples are missing: write the log with its samples")
         add_evaluators(self.suite)
         source.suite = self.suite
         return source

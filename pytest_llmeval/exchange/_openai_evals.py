@@ -84,7 +84,7 @@ def import_openai(path: Path, display_path: str, options: ImportOptions) -> Impo
     for name, entry in data.items():
         if _REGISTRY_KEYS & as_mapping(entry).keys():
             raise ledger.fault((name,), _REGISTRY)
-    raise ledger.fault((), "found no testing_criteria, expected an eval of the API, or items in JSONL")
+    raise ledger.fault((), "testing_criteria is missing: name an eval of the API, or items in JSONL")
 
 
 def _of_records(path: Path, display_path: str, options: ImportOptions) -> ImportedSource:
@@ -263,7 +263,7 @@ class _EvalReader:
         others = data.keys() - {"testing_criteria", "graders", "data_source", "items"}
         self.ledger.note_keys(others, (), "", _TOP, "a suite has no such setting")
         if items is None:
-            return source.refuse("found no items in it and no JSONL file beside it or among the sources, expected one")
+            return source.refuse("items are missing: it has none, and no JSONL file is beside it or among the sources")
         ledger, records = items
         self.add_items(ledger, records)
         if ledger is not self.ledger:

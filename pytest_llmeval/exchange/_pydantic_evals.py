@@ -66,7 +66,7 @@ def import_pydantic(path: Path, display_path: str, options: ImportOptions) -> Im
     ledger = read_source(path, display_path)
     data = ledger.data
     if not isinstance(as_mapping(data).get("cases"), list):
-        raise ledger.fault((), "found no list under 'cases', expected a dataset of pydantic-evals")
+        raise ledger.fault((), "the list 'cases' is missing, expected a dataset of pydantic-evals")
     suite = ImportedSuite(options.suite_name(path.stem))
     reader = _DatasetReader(ledger, suite)
     empty = {key for key, value in data.items() if value in (None, [])} - {"cases"}
@@ -82,7 +82,7 @@ def import_pydantic(path: Path, display_path: str, options: ImportOptions) -> Im
     source = ImportedSource(display_path, suite, [ledger])
     if not suite.cases:
         source.suite = None
-        source.refusal = "found no case with inputs, expected at least one under 'cases'"
+        source.refusal = "no case has inputs"
     return source
 
 
@@ -129,7 +129,7 @@ class _DatasetReader:
 
     def _case(self, raw: Any, path: SourcePath, ids: CaseIds) -> None:
         if "inputs" not in as_mapping(raw):
-            self.ledger.lost(path, "case", "found no mapping with inputs")
+            self.ledger.lost(path, "case", "inputs is missing")
             return
         case: dict[str, Any] = {"id": ids.next(raw.get("name")), "input": raw["inputs"]}
         for key, value in raw.items():

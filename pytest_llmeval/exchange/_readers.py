@@ -184,7 +184,7 @@ class _TableReader:
         if result.content:
             return FileValue(result.at.steps, result.content)
         listed = " or ".join(each for each in (self.table.case, self.table.content) if each).replace(" | ", " or ")
-        self.rows.fault(result.at.steps, f"found no id of the case, expected it at {listed}")
+        self.rows.fault(result.at.steps, f"the id of the case is missing: the format has it at {listed}")
         return None
 
     def _result(self, result: _Result, case: str, system_parts: Sequence[str]) -> None:
@@ -229,7 +229,7 @@ class _TableReader:
         """Add the row of a score."""
         metric, signature = result.find(scores.metric, at), result.find(scores.signature, at)
         if metric.value is None:
-            self.rows.fault(metric.steps, f"found no name of the metric, expected it at {scores.metric}")
+            self.rows.fault(metric.steps, f"the name of the metric is missing: the format has it at {scores.metric}")
             return
         place, value = result.find(scores.value, at) if scores.value else at
         codes: Mapping[Any, float | str] = {None: "error", math.inf: "error", **self.table.codes}
@@ -594,7 +594,7 @@ def _xml(path: Path, display_path: str) -> Any:
         root = ElementTree.fromstring(text)  # noqa: S314 (as above)
     except (ElementTree.ParseError, ValueError, LookupError) as error:
         line, column = getattr(error, "position", (0, -1))
-        raise file_fault(display_path, f"found no XML ({error}), expected JUnit XML", line, column + 1) from None
+        raise file_fault(display_path, f"found invalid XML ({error}), expected JUnit XML", line, column + 1) from None
     if root.tag not in ("testsuites", "testsuite"):
         message = f"found the element {printable(root.tag)!r}, expected testsuites or testsuite: JUnit XML"
         raise file_fault(display_path, message)

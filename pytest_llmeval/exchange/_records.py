@@ -360,13 +360,13 @@ def _imported(
     named = options.columns()
     if absent := sorted(named.keys() - ledger.data.keys()):
         known = ", ".join(ledger.data)
-        raise ledger.fault((), f"found no column {absent[0]!r}, expected one of {known}")
+        raise ledger.fault((), f"unknown column {absent[0]!r}, expected one of {known}")
     known_columns = {name: column for name, column in columns.items() if column.part not in options.parts()}
     chosen = {**known_columns, **{name: Column(part) for name, part in named.items()}}
     suite = suite_of_records(options.suite_name(path.stem), ledger, records, chosen, path.parent)
     source = ImportedSource(display_path, suite, [ledger, *beside])
     if not any({"input", "messages"} & case.keys() for case in suite.cases):
-        source.refuse(f"found no column of an input among {', '.join(ledger.data)}, expected one: --input COLUMN")
+        source.refuse(f"the column of the input is missing among {', '.join(ledger.data)}: --input COLUMN")
     return source
 
 

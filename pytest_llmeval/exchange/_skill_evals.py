@@ -140,7 +140,7 @@ def import_plugin_evals(path: Path, display_path: str, options: ImportOptions) -
         mocks.lost((), "mocks", "servers of tools are neither started nor mocked; write a target that has them")
         source.ledgers.append(mocks)
     if not suite.cases:
-        return source.refuse("found no case with graders that are imported, expected folders with prompt.md")
+        return source.refuse("no case has graders that can be imported: folders with prompt.md are missing")
     if plugin is not None:
         agent.options += ["--plugin-dir", "plugin"]
         agent.add(plugin, "plugin", without=[root])
@@ -473,9 +473,7 @@ class _BaselineGrader(_AgentGrader, tag="baseline"):
     def check(self, folder: Path) -> _CheckNote:
         path = (folder / self.baseline_file).resolve()
         if not path.is_relative_to(folder.resolve()) or not path.is_file():
-            raise LeftOutError(
-                f"found no file {self.baseline_file!r} in the folder of the case, expected the transcript"
-            )
+            raise LeftOutError(f"{self.baseline_file!r}, the transcript, is missing in the folder of the case")
         answer = read_transcript(path.read_text(encoding="utf-8", errors="replace"))["answer"]
         text = f"{self.criteria.strip()}\nIn this, the answer is at least as good as the following one:\n{answer}"
         note = f"{_JUDGED}, and sees the last message of the reference in place of its transcript"
@@ -551,7 +549,7 @@ def import_skill_evals(path: Path, display_path: str, options: ImportOptions) ->
     start: SourcePath = () if isinstance(data, list) else ("evals",)
     listed = data if isinstance(data, list) else as_mapping(data).get("evals")
     if not isinstance(listed, list):
-        raise ledger.fault((), "found no list under 'evals', expected evals.json of the skill-creator")
+        raise ledger.fault((), "the list 'evals' is missing, expected evals.json of the skill-creator")
     skill = next((parent for parent in path.resolve().parents[:2] if (parent / "SKILL.md").is_file()), None)
     name = first_text(as_mapping(data), "skill_name") or (skill.name if skill else path.stem)
     suite = ImportedSuite(options.suite_name(name))
@@ -567,7 +565,7 @@ def import_skill_evals(path: Path, display_path: str, options: ImportOptions) ->
                 _add_file(agent, skill or path.parent, file, ledger, (*start, number, "files", at))
     source = ImportedSource(display_path, suite, [ledger])
     if not suite.cases:
-        return source.refuse("found no eval with a prompt and expectations, expected at least one")
+        return source.refuse("no eval has a prompt and expectations")
     if skill is not None:
         agent.add(skill, f".claude/skills/{name}", without=[path.parent] if path.parent.resolve() != skill else [path])
     if any("judge" in check for case in suite.cases for check in case["checks"]):
@@ -579,7 +577,7 @@ def import_skill_evals(path: Path, display_path: str, options: ImportOptions) ->
 def _add_file(agent: _Agent, folder: Path, file: Any, ledger: SourceLedger, path: SourcePath) -> None:
     source = (folder / str(file)).resolve()
     if not isinstance(file, str) or not source.exists() or not source.is_relative_to(folder.resolve()):
-        ledger.lost(path, "files", f"found no file {quotation(str(file), 60)} in the skill")
+        ledger.lost(path, "files", f"{quotation(str(file), 60)} is missing in the skill")
     else:
         agent.copy[agent.place(source)] = file
         ledger.near(path, "files", "files of the workspace; those of other evals are there, too")
@@ -602,7 +600,7 @@ def _skill_case(
                     checks.append({"judge": text, "on": "prediction"})
                     ledger.near((*place, number), key, f"check judge; {_JUDGED}, and sees answer, calls and files")
                 else:
-                    ledger.lost((*place, number), key, "found no text")
+                    ledger.lost((*place, number), key, "text is missing")
         elif key == "should_trigger" and isinstance(value, bool):
             pattern = rf'"skill":"(?:[\w-]+:)?{re.escape(skill)}"'
             checks.append({"tool_call" if value else "not_tool_call": {"name": "Skill", "arguments": pattern}})
@@ -616,7 +614,7 @@ def _skill_case(
         checks = [{"judge": f"The answer is as described: {expected}", "on": "prediction"}]
         ledger.near((*path, "expected_output"), "expected_output", f"check judge; {_JUDGED}; there is no other")
     if not as_text(prompt).strip() or not checks:
-        ledger.lost(path, "eval", "found no prompt" if checks else "found neither expectations nor expected_output")
+        ledger.lost(path, "eval", "prompt is missing" if checks else "expectations or expected_output is missing")
         return None
     title = next((data[key] for key in ("name", "eval_name", "id") if isinstance(data.get(key), str | int)), None)
     return {"id": ids.next(title), "input": prompt, "checks": checks}

@@ -347,7 +347,7 @@ class ResultReader:
             SuiteError: Something is wrong with the file, or there is no row; all faults are listed.
         """
         if not self.rows and not self.log.count:
-            self.log.add(0, 0, "", "found no result, expected at least one")
+            self.log.add(0, 0, "", "the file has no result")
         self.log.check()
         hints = [f"{printable(name)!r}{_meant(name)}" for name in self._ignored]
         notes = (
@@ -387,7 +387,7 @@ def _form_fault(values: Mapping[str, Any]) -> str:
     """Return what fields lack, or have too much, as a whole; empty if nothing."""
     present = [name for name in OUTCOMES if name in values]
     if "case" not in values:
-        return "found no case, expected the id of the case"
+        return "case is missing: the id of the case"
     if len(present) != 1:
         listed = " and ".join(present) or "none"
         return f"found {listed} of {', '.join(OUTCOMES[:-1])} and {OUTCOMES[-1]}, expected exactly one of them"

@@ -114,7 +114,7 @@ if TYPE_CHECKING:
         says,
         text_under,
         unreadable,
-        value_excerpt,
+        value_fault,
     )
     from pytest_llmeval.judges.questions._suite_modes import (
         PromptFile,
@@ -278,7 +278,7 @@ _HOMES = {
         "says",
         "text_under",
         "unreadable",
-        "value_excerpt",
+        "value_fault",
     ),
     "questions._suite_modes": (
         "PromptFile",

@@ -381,7 +381,7 @@ def _take_line(read: ReadReplies, requests: Requests, place: Fault, line: Any) -
     """Store the reply in a line, and count what became of it."""
     name = line.get("custom_id", line.get("key")) if isinstance(line, Mapping) else None
     if not isinstance(name, str):
-        why = "custom_id or key is missing" if isinstance(line, Mapping) else "found no JSON object, expected one"
+        why = "custom_id or key is missing" if isinstance(line, Mapping) else "a JSON object is missing"
         read.faults.append(replace(place, message=why))
         return
     request = requests.find(name)

@@ -174,7 +174,7 @@ class JudgeSpec:
                     expected = "expected it only with anthropic, azure, gemini or openai"
                     yield name, f"found it with the provider {self.provider}, {expected}"
         if self.provider == "azure" and self.base_url is None:
-            yield "base_url", "found none, expected the address of the resource, such as https://NAME.openai.azure.com"
+            yield "base_url", "the address of the resource is missing, such as https://NAME.openai.azure.com"
         if self.api_version is not None and self.provider != "azure":
             yield "api_version", f"found it with the provider {self.provider}, expected it only with azure"
         elif self.api_version is not None and not _VERSION.fullmatch(self.api_version):
@@ -259,10 +259,9 @@ class Doubt:
 
     def __post_init__(self) -> None:
         if (self.score_between is None) == (self.disagree is None):
-            number = "neither" if self.disagree is None else "both"
-            raise FieldsError(
-                [("score_between", f"found {number} of score_between and disagree, expected one of them")]
-            )
+            both = "found score_between and disagree, expected one of them"
+            fault = "score_between or disagree is missing" if self.disagree is None else both
+            raise FieldsError([("score_between", fault)])
         if self.score_between is not None and not self._is_part_of_a_scale(self.score_between):
             expected = "expected two numbers from 0 to 1, the smaller one first"
             raise FieldsError([("score_between", f"found {self.score_between}, {expected}")])

@@ -128,7 +128,7 @@ class CaseStatistics(Struct, frozen=True):
                 line = decode(text, _Line)
                 record = line.record()
             except (ValueError, RecursionError) as error:
-                faults.append(Fault(file, number, 1, "", f"found no case with its counts: {error}"))
+                faults.append(Fault(file, number, 1, "", f"the counts of a case cannot be read: {error}"))
                 continue
             if record.id in records:
                 faults.append(Fault(file, number, 1, "id", f"found {record.id!r} twice, expected it once"))
@@ -182,7 +182,7 @@ class _Line(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
         if strange := sorted(
             (self.undefined.keys() | self.errored.keys() | self.abstained.keys()) - self.counts.keys()
         ):
-            raise ValueError(f"found no counts of {strange[0]!r}, expected counts of every evaluator listed")
+            raise ValueError(f"counts of {strange[0]!r} are missing")
         observations = {
             label: Observation(
                 counts,

@@ -500,7 +500,7 @@ def require_score(item: pytest.Item) -> None:
     if loaded is not None and loaded.key.test and RESULT not in item.stash:
         file, line, _ = item.location
         raise pytest.fail.Exception(
-            f"{file}:{(line or 0) + 1}  found no score of case {loaded.case.id!r}, expected this line once the "
+            f"{file}:{(line or 0) + 1}  the score of case {loaded.case.id!r} is missing: add this line after the "
             f"application has answered: {_fixture_of(item)}.score(prediction)",
             pytrace=False,
         )

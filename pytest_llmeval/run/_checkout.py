@@ -168,7 +168,7 @@ def plugin_fault(name: str, digest: str, suite: Path, root: Path) -> str:
         own = file is not None and file.resolve().is_relative_to(root.resolve())
         own = own or name.partition(".")[0] in _installed_plugins()
     if file is None or not file.is_file():
-        return f"{name}: found no such plugin here, expected the one that registered evaluators"
+        return f"{name}: the plugin that registered evaluators is missing here"
     if not own or _HOOK.encode() not in file.read_bytes():
         return f"{name}: expected a {_CONFTEST} or plugin of the checkout, or an installed plugin, with {_HOOK}"
     return "" if digest == digest_of(file) else f"{name}: found other code than the shard ran"
@@ -266,7 +266,7 @@ class Checkout:
             raise
         except Exception as error:  # a user's module may raise anything
             raise LlmevalError(
-                f"{plugin}: found no way to register evaluators ({format_error(error)}{origin(error)}), expected a "
+                f"{plugin}: the plugin cannot register evaluators ({format_error(error)}{origin(error)}), expected a "
                 f"module with {_HOOK} that can be imported outside pytest"
             ) from error
 

@@ -530,8 +530,8 @@ class Suite(Generic[Input_co, Expected_co]):
             asyncio.get_running_loop()
         except RuntimeError:
             raise LlmevalError(
-                f"suite {self.name!r}: found no event loop of asyncio, expected one: arun does not run under trio; "
-                "use run in a thread"
+                f"suite {self.name!r}: arun needs the event loop of asyncio, and does not run under trio: use run in a "
+                "thread"
             ) from None
         return await self._executed(self._chosen(system, record, replay), target, judge, progress)
 

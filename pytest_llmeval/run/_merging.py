@@ -119,7 +119,7 @@ def _other_files(shards: Sequence[ShardFile], root: Path) -> Iterator[str]:
         for suite in shard.origin.suites:
             path = root / suite.path
             if not (file := file_of_suite(path)).is_file():
-                yield f"{shard.path}: {suite.path} cannot be judged here: found no file {file.name}, expected one"
+                yield f"{shard.path}: {suite.path} cannot be judged here: {file.name} is missing"
             elif suite.file != digest_of(file):
                 yield _foreign_shard(
                     shard, f"a run of {suite.path} that differs in suite file", "what is checked out here"
@@ -268,7 +268,7 @@ def _incomplete(shards: Sequence[ShardFile]) -> Iterator[str]:
     if len(shards_by_index) < count:
         missing = (f"{index}/{count}" for index in range(1, count + 1) if index not in shards_by_index)
         named = _listed(islice(missing, _NAMED), count - len(shards_by_index))
-        yield f"found no file of shard {named}, expected the files of all {count} shards"
+        yield f"the file of shard {named} is missing: name the files of all {count} shards"
 
 
 def _unnumbered(shards: Sequence[ShardFile]) -> Iterator[str]:
@@ -282,7 +282,7 @@ def _unnumbered(shards: Sequence[ShardFile]) -> Iterator[str]:
     if len(shards) > 1 and len({shard.origin.options.selection for shard in shards}) == 1:
         known |= {each for shard in shards for each in shard.run.unwanted}
     if missing := sorted({each for shard in shards for each in shard.run.deselected} - known):
-        yield f"found no file with {_listed(missing[:_LISTED], len(missing))}, expected the files of all parts"
+        yield f"no file has {_listed(missing[:_LISTED], len(missing))}: name the files of all parts"
 
 
 def _listed(names: Iterable[str], count: int) -> str:

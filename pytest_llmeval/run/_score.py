@@ -197,7 +197,7 @@ def by_name(evaluators: Evaluators, caller: str) -> dict[str, Evaluator]:
             f"{caller}: found two evaluators of one name, expected distinct names: ev.evaluator(..., name='short')"
         )
     if not named:
-        raise EvaluatorError(f"{caller}: found no evaluator, expected at least one")
+        raise EvaluatorError(f"{caller}: an evaluator is missing")
     return named
 
 

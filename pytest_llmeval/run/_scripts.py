@@ -86,7 +86,7 @@ class SuiteResult(Result):
 
         lines = [gate_line(gate).text for gate in self.gates if gate.outcome in ("failed", "not_judged")]
         if not self.gates:
-            lines = [f"suite {self.suite!r}: found no gates, expected at least one under the key gates"]
+            lines = [f"suite {self.suite!r}: gates are missing"]
         if lines:
             raise AssertionError("\n".join(lines))
 
@@ -241,7 +241,7 @@ class ScriptRun:
 
         (path,) = files
         if not self.record and not path.exists():
-            raise LlmevalError(f"suite {self.whole.name!r}: replay: found no file {path}: run with record first")
+            raise LlmevalError(f"suite {self.whole.name!r}: replay: {path} does not exist: run with record first")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             mode: RecordingMode = "auto" if self.record and self.replay else "record" if self.record else "replay"

@@ -500,7 +500,7 @@ _EXPECTED = "expected a shard file that this version of pytest-llmeval-suite wro
 def _parsed(path: Path, lines: Iterator[bytes], root: Path) -> ShardFile:
     first, second = next(lines, None), next(lines, None)
     if first is None or second is None:
-        raise ValueError("found no header")
+        raise ValueError("the header is missing")
     origin, run = decode(first, Origin), decode(second, RunRecord)
     if not 0 <= run.started < _YEAR_3000 or run.seconds < 0:
         raise ValueError(

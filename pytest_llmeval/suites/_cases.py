@@ -117,7 +117,7 @@ def with_cases(
             reading.faults.append(structs.replace(place, message=fault, case="" if of_names else case.id))
             faulty += 1
     if not places and not reading.faults:
-        reading.fault((), "found no case, expected 'cases' or a 'source' with at least one case")
+        reading.fault((), "the suite has no case: add 'cases', or a 'source' with at least one")
     _check_labels(reading, suite, [case for case, _ in places])
     faults = sorted(reading.faults, key=lambda each: (each.file != reading.document.file, each))
     evaluators = suite.evaluators

@@ -246,7 +246,7 @@ def _load(reading: SuiteReading, declared: Source | None, share: RowShare | None
         chosen = System(suite.cases).only(entry.only)
         suite = structs.replace(suite, cases=chosen.cases, left_out=chosen.left_out)
         if not suite.cases:
-            reading.fault(("only",), "found no case with a prediction, expected at least one")
+            reading.fault(("only",), "no case has a prediction")
     if len(reading.faults) > before:
         raise SuiteError(reading.faults)
     return suite if sample is None else sampled(suite, sample)

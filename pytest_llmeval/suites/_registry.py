@@ -178,7 +178,7 @@ class _Classes:
                 f"expected a class attribute {self.attribute} = 'text'"
             )
         if lacking := sorted(getattr(candidate, "__abstractmethods__", ())):
-            raise self.error(f"{candidate.__qualname__}: found no {', '.join(lacking)}, expected a method for each")
+            raise self.error(f"{candidate.__qualname__}: missing methods: {', '.join(lacking)}")
         return name
 
 

@@ -414,7 +414,7 @@ class SimulatedUser(JudgeSpec):
     def _faults(self) -> Iterator[tuple[str, str]]:
         yield from super()._faults()
         if self.model is None:
-            yield "model", "found no model, expected PROVIDER:NAME of the model that plays the user"
+            yield "model", "the model that plays the user is missing: write PROVIDER:NAME"
         if self.max_turns < 1:
             yield "max_turns", f"found {self.max_turns}, expected a whole number of at least 1"
         if wrong := [each for each in self.stop if not _STOP_NAME.fullmatch(each)]:
@@ -456,7 +456,7 @@ class SimulatedUser(JudgeSpec):
             if not isinstance(wants[name], kind):
                 raise ValueError(f"found {excerpt(json.dumps(wants[name]), 40)} as {name}, expected {expectation}")  # noqa: TRY004 (a fault)
         if not str(wants["goal"]).strip():
-            raise ValueError("found no goal of the simulated user, expected one as input, or in conversation.user")
+            raise ValueError("the goal of the simulated user is missing: write it as input, or in conversation.user")
         return wants
 
 

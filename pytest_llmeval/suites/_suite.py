@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.gates import ChangeGate, ScoreGate
     from pytest_llmeval.judges import JudgedEvaluator
 
-CANNOT_FAIL = "nothing can fail here: found no thresholds, checks, gates or snapshot, so every score passes"
+CANNOT_FAIL = "nothing can fail here: without thresholds, checks, gates or a snapshot, every score passes"
 
 
 class LoadedSuite(SuiteKeys, frozen=True, dict=True):

@@ -146,7 +146,7 @@ class SystemReader(Struct, frozen=True):
             self.reading.fault((*place, "prompts"), str(error))
             return []
         if not paths:
-            self.reading.fault((*place, "prompts"), f"found no file matching {pattern!r}, expected at least one")
+            self.reading.fault((*place, "prompts"), f"no file matches {pattern!r}")
         return [path.relative_to(folder).as_posix() for path in paths]
 
     def _system(self, name: str, entry: Any, place: tuple[str | int, ...]) -> SystemSpec | None:
@@ -242,7 +242,7 @@ class SystemReader(Struct, frozen=True):
             faults = log.listed()
         result = System(tuple(answered.values()), faults=tuple(faults)).only(spec.recorded.only or only)
         if not result.cases and not result.faults:
-            self.reading.fault(("systems", spec.name), "found no prediction for any case, expected at least one")
+            self.reading.fault(("systems", spec.name), "no case has a prediction")
         return result
 
 

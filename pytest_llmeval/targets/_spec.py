@@ -274,7 +274,7 @@ def template_faults(template: Any, batch: int) -> Iterator[tuple[TemplatePath, s
         elif len(around) > 1:
             yield place, f"found {name!r} beside other keys, expected it alone in its mapping"
         elif name == _INPUT and value is not True and not (isinstance(value, str) and all(value.split("."))):
-            yield place, "found no path, expected true for the whole input, or a path into it such as 'question'"
+            yield place, f"found {value!r}, expected true for the whole input, or a path into it such as 'question'"
         elif name == _ID and value is not True:
             yield place, "found a value other than true, expected {$id: true}"
         elif name == _EACH and _EACH in place[:-1]:
@@ -282,7 +282,7 @@ def template_faults(template: Any, batch: int) -> Iterator[tuple[TemplatePath, s
         elif name != _EACH and _EACH not in place and batch > 1:
             yield place, f"found {name!r} outside $each, expected it inside: a request has up to {batch} inputs"
     if not any(name == _INPUT or name not in _KNOWN for _, name, _ in placeholders):
-        yield (), "found no {$input: ...}, expected the input of the case somewhere in the request"
+        yield (), "{$input: ...} is missing: the request needs the input of the case"
 
 
 def _placeholders(template: Any, place: TemplatePath = ()) -> Iterator[tuple[TemplatePath, str, Any]]:
@@ -369,10 +369,10 @@ def _prediction(item: Any, path: str | None, where: str, redactor: Redactor) -> 
     prediction = at(item, path)
     if prediction is not ABSENT and prediction is not None:
         return prediction
-    what = "nothing" if prediction is ABSENT else "null"
-    place = f"at {path!r} of {where}" if path is not None else f"as {where}"
+    place = f"{path!r} of {where}" if path is not None else where
+    fault = f"{place} is missing" if prediction is ABSENT else f"found null at {place}, expected a prediction"
     excerpt = f": {redactor.excerpt(json.dumps(item, ensure_ascii=False))}" if item is not None else ""
-    return PredictionError(f"found {what} {place}, expected a prediction{excerpt}")
+    return PredictionError(f"{fault}{excerpt}")
 
 
 def _by_id(items: Sequence[Any], response: ResponseSpec, count: int, redactor: Redactor) -> list[Any | PredictionError]:
@@ -388,7 +388,7 @@ def _by_id(items: Sequence[Any], response: ResponseSpec, count: int, redactor: R
     for number in range(count):
         match places.get(str(number), []):
             case []:
-                answers.append(PredictionError(f"found no result whose {response.id!r} is {number}{hint}"))
+                answers.append(PredictionError(f"no result has {number} as {response.id!r}{hint}"))
             case [place]:
                 answers.append(_prediction(items[place], response.prediction, f"{prefix}[{place}]", redactor))
             case several:
@@ -435,7 +435,7 @@ def _http_faults(spec: HttpSpec) -> Iterator[SpecFault]:
         if not isinstance(spec.request, Mapping) or any(key.startswith("$") for key in spec.request):
             yield (
                 ("request",),
-                "found no parameter names, expected {NAME: value}: GET sends a query string",
+                "parameter names are missing: GET sends a query string, {NAME: value}",
             )
 
 
@@ -448,7 +448,7 @@ def _command_faults(spec: TargetSpec) -> Iterator[SpecFault]:
     if spec.command is None:
         return
     if not spec.command or not spec.command[0].strip():
-        yield ("command",), "found no program, expected a list of a program and its arguments"
+        yield ("command",), "the program is missing: write a list of it and its arguments"
     for number, part in enumerate(spec.command):
         if "\0" in part:
             yield ("command", number), "found a NUL character, expected text"

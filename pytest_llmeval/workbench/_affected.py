@@ -386,7 +386,7 @@ def read_inputs(path: Path) -> StoredInputs:
         return decode(path.read_bytes(), StoredInputs)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise LlmevalError(
-            f"{path.name}: found no inputs of an approved run ({error}), expected some: approve again"
+            f"{path.name}: the inputs of the approved run cannot be read ({error}): approve again"
         ) from None
 
 

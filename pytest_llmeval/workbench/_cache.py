@@ -165,7 +165,7 @@ def _export(options: Namespace) -> CommandResult:
 
 def _import(options: Namespace) -> CommandResult:
     if not options.file.exists():
-        raise LlmevalError(f"found no file {options.file}, expected one with verdicts or scores")
+        raise LlmevalError(f"{options.file} does not exist: name a file with verdicts or scores")
     if options.file.suffix == ".jsonl":
         if options.suite is not None or options.model is not None:
             options.refuse("--suite and --model apply to a JSON file of scores, not to JSONL")
@@ -215,9 +215,7 @@ def _explain(options: Namespace) -> CommandResult:
     if path.is_file():
         return _explain_suite(options, path)
     if not options.what or not set(options.what) <= _HEX:
-        raise LlmevalError(
-            f"found no file {options.what}, expected a suite, a recordings file, or the beginning of a key"
-        )
+        raise LlmevalError(f"{options.what} does not exist: name a suite, a recordings file, or the beginning of a key")
     with _opened(options) as cache:
         entries = [entry for entry in cache.entries() if entry.key.startswith(options.what)]
     if not entries:
@@ -487,7 +485,7 @@ def import_scores(known: SuiteQuestions, scores: Mapping[str, float], source: st
 def _unmatched(name: str, ids: list[str]) -> str:
     if ids:
         return f"{name}: found {len(ids)} cases of this question_id, expected one"
-    return f"{name}: found no case of this id or label question_id"
+    return f"{name}: no case has this id or label question_id"
 
 
 def _add(imported: Imported, question: SuiteQuestion, share: float, reasoning: str) -> None:

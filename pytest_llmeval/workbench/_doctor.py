@@ -239,7 +239,7 @@ def _target_findings(suite: LoadedSuite) -> Iterator[Finding]:
         elif target is not None and target.command:
             program = target.command[0]
             if shutil.which(program) is None and shutil.which(str(suite.path.parent / program)) is None:
-                yield Finding("failing", f"{subject}: found no program {program!r}", ["install it, or fix its name"])
+                yield Finding("failing", f"{subject}: {program!r} is missing", ["install it, or fix its name"])
 
 
 def _unreachable(url: str) -> str | None:
@@ -507,7 +507,7 @@ def _findings(paths: Sequence[Path], *, ask: bool) -> Iterator[Finding]:
     if not files:
         where = " or ".join(map(str, paths))
         yield from plugin_findings()
-        yield Finding("warning", f"found no suite in {where}", ["llmeval init"])
+        yield Finding("warning", f"{where} has no suite", ["llmeval init"])
         yield from stored_findings([])
         return
     plan = plan_run(files)

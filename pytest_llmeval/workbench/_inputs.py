@@ -257,7 +257,7 @@ class ProjectInputs:
             if not self._locks:
                 values[f"package {package}"] = version
             if not version and package == other:
-                unknown.append(f"import {package}: found neither in the project nor among installed packages")
+                unknown.append(f"import {package}: neither in the project nor installed")
             unknown += [f"import {package}: installed from a folder outside of the project"] * _is_linked(package)
             if version and not _is_seen_through(package):
                 compiled.append(f"import {package}: {_UNSEEN}")

@@ -216,7 +216,7 @@ def judged_labels(suite: LoadedSuite) -> list[str]:
 
 def _nothing(key: SuiteKey, left_out: Mapping[str, str]) -> str:
     reason = next(iter(left_out.values()), "it has no case")
-    return f"{key.display_path}: found nothing to compare: {reason}"
+    return f"{key.display_path}: nothing can be compared: {reason}"
 
 
 def _run(

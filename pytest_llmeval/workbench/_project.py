@@ -88,7 +88,7 @@ def find_target(folder: Path, name: str) -> TargetPlace:
                 _check(name, file, attribute.partition(".")[0])
                 return TargetPlace(name, root)
     near = suggest(module, {each for root in _ROOTS for each in _modules(folder / root)})
-    raise LlmevalError(f"--target {name}: found no module {module!r} in {folder} or {folder / 'src'}{near}")
+    raise LlmevalError(f"--target {name}: {folder} and {folder / 'src'} have no module {module!r}{near}")
 
 
 def _modules(folder: Path) -> Iterator[str]:
@@ -105,7 +105,7 @@ def _check(name: str, file: Path, attribute: str) -> None:
         raise LlmevalError(f"--target {name}: {file} is no Python module: {error}") from None
     defined = dict(_defined(tree))
     if attribute not in defined:
-        raise LlmevalError(f"--target {name}: found no {attribute!r} in {file}{suggest(attribute, defined)}")
+        raise LlmevalError(f"--target {name}: {file} has no {attribute!r}{suggest(attribute, defined)}")
     node = defined[attribute]
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not _takes_one(node.args):
         raise LlmevalError(f"--target {name}: {file}:{node.lineno} takes other arguments, expected the input alone")
@@ -152,7 +152,7 @@ class Project:
         except FileNotFoundError:
             return ""
         except UnicodeDecodeError:
-            raise LlmevalError(f"{self.folder / name}: found no UTF-8, expected it") from None
+            raise LlmevalError(f"{self.folder / name} is not UTF-8") from None
 
     def lines(self, name: str) -> set[str]:
         """Return the lines of a file, without white space around them."""
@@ -358,13 +358,13 @@ def fork_point(folder: Path, base: str | None = None) -> str:
         try:
             return run_git(folder, "merge-base", name, "HEAD").strip()
         except GitError:
-            message = f"found no commit that {name} and HEAD have in common, expected one: fetch the history"
+            message = f"{name} and HEAD have no commit in common: fetch the history"
             raise GitError(f"{message} (actions/checkout: fetch-depth: 0)") from None
     try:
         run_git(folder, "rev-parse", "--git-dir")
     except GitError as error:
         raise GitError(f"{error}: expected a repository with a commit to compare with") from None
-    raise GitError(f"found no commit {' or '.join(names)}, expected a branch or commit that is fetched, or another REF")
+    raise GitError(f"unknown commit {' or '.join(names)}: fetch the branch or commit, or name another REF")
 
 
 def _usual_bases() -> tuple[str, ...]:

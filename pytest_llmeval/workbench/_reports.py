@@ -84,7 +84,7 @@ def _approve(options: Namespace) -> CommandResult:
         suite, case = _failed(name, suites, options.report)
         path = (options.rootdir / suite.path).resolve()
         if not path.is_file():
-            raise LlmevalError(f"found no file {path}, expected the suite of the report: name pytest's --rootdir")
+            raise LlmevalError(f"{path}, the suite of the report, does not exist: name pytest's --rootdir")
         key = SuiteKey(str(path), suite.path, variant=suite.variant)
         contents[key] = {each.id: each.content for each in suite.cases if each.content}
         known = failures.setdefault(key, dict(read_failures(key, partial(contents.__getitem__, key))))
@@ -108,7 +108,7 @@ def _failed(name: str, suites: Sequence[SuiteReport], report: Path) -> tuple[Sui
     named = list(_named(name, suites))
     if not named:
         known = [case.id for suite in suites for case in suite.cases]
-        raise LlmevalError(f"{report}: found no case {name!r}{suggest(name, known)}")
+        raise LlmevalError(f"{report}: unknown case {name!r}{suggest(name, known)}")
     failed = [each for each in named if each[1].unmet]
     if not failed:
         outcome = named[0][1].outcome.replace("_", " ")

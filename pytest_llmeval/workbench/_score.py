@@ -59,7 +59,7 @@ def open_executor(name: str) -> Iterator[Executor | None]:
     try:
         client = Client(f"tcp://{match['dask']}")
     except OSError as error:
-        raise LlmevalError(f"executor: {name}: found no scheduler ({error})") from None
+        raise LlmevalError(f"executor: {name}: the scheduler cannot be reached ({error})") from None
     with client:
         yield client.get_executor()
 

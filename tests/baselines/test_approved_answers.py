@@ -73,7 +73,7 @@ def test_every_damaged_line_is_a_fault(tmp_path: Path, broken: str) -> None:
     with pytest.raises(SuiteError) as error:
         read(tmp_path, f"{good}{broken}\n\n{good}")
     assert [str(each).partition(" (")[0].partition(", expected")[0] for each in error.value.faults] == [
-        "__llmeval__/s.answers.jsonl:2:1  found no approved answer",
+        "__llmeval__/s.answers.jsonl:2:1  the approved answer cannot be read",
         "__llmeval__/s.answers.jsonl:4:1  case: found the answer of line 1 again",
     ]
 

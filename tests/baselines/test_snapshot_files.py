@@ -131,7 +131,7 @@ def test_scores_of_tests_are_read_as_they_were_written(
             '"values": {"f1": 0.5, "f2": 1}',
             "history[0].values.f2: found 1.0, expected no value",
         ),
-        ('"values": {"f1": 0.5}', '"values": {}', "history[0].values: found no value for 'f1', expected 0.5"),
+        ('"values": {"f1": 0.5}', '"values": {}', "history[0].values: the value of 'f1' is missing, expected 0.5"),
         (
             '"schema": 1',
             '"schema": 2',
@@ -297,7 +297,7 @@ def test_statistics_are_checked_against_the_scores_whatever_their_line_ends(tmp_
     path.write_bytes(b'{"id": "a"}\n{"id": "c"}\n')
     assert "restore the file from version control" in str(baseline_fault(path, scores))
     path.write_bytes(b"\xff")
-    assert "found no readable file" in str(baseline_fault(path, scores))
+    assert "cannot be read" in str(baseline_fault(path, scores))
 
 
 def test_writing_leaves_equal_files_alone_and_no_scratch_files(tmp_path: Path) -> None:

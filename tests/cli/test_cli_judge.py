@@ -103,7 +103,7 @@ def test_the_old_judge_has_the_parameters_of_the_approved_run(suites: Suites) ->
         (("--to", NEW, "--budget", "calls"), 2, "--budget: found 'calls'"),
         (("--to", NEW, "--concurrency", "0"), 2, "--concurrency: found '0'"),
         (("--to", NEW, "--cache", "s.eval.yaml"), 1, "s.eval.yaml is not a judge cache"),
-        (("--to", NEW, "--from", "openai:third"), 1, "found nothing to compare: JudgeError: case 'w00'"),
+        (("--to", NEW, "--from", "openai:third"), 1, "nothing can be compared: JudgeError: case 'w00'"),
     ],
 )
 def test_a_migration_that_cannot_be_made_says_why(

@@ -78,7 +78,7 @@ LINES = [
         "comment r.json --baseline=r.json --guard=g.md --repository= --report-url=https://example.org/r.html "
         "--commit=0123456 --output=c.md",
         1,
-        "g.md  found no readable file",
+        "g.md  cannot be read",
     ),
     Line("compare r.json --baseline=r.json --confidence=0.9 --max-drop=0.5 --metric=f1 --by=topic --show=2", 0, "f1"),
     Line("decide r.json s.eval.yaml", 0, "gate PASSED"),
@@ -121,14 +121,14 @@ LINES = [
     Line(
         f"init o --github --target=bot:answer --judge=openai:m --judge-url={ADDRESS} --judge-in-ci=key --yes",
         2,
-        "found no module 'bot'",
+        "no module 'bot'",
     ),
     Line("init o --gitlab --judge-in-ci=replay --yes", 0, "Next:"),
     Line(
         "init . --rag=rows.csv --target=bot:answer --question=q --expected=a --contexts=c --documents=d --id=n "
         "--label=l --part=answer=answer --yes",
         2,
-        "--part answer=answer: found no text there",
+        "--part answer=answer: there is no text",
     ),
     Line("inputs s.eval.yaml", 0, '{"id": "a", "input": "q"}'),
     Line(

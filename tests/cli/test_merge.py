@@ -136,7 +136,7 @@ def _with(shard: str = "2/3", **more: Any) -> Callable[[Path], object]:
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        (_remove, "found no file of shard 2/3, expected the files of all 3 shards"),
+        (_remove, "the file of shard 2/3 is missing: name the files of all 3 shards"),
         (_double, "parts/2b.llmeval: found shard 2/3 again, expected it once: parts/2.llmeval has it"),
         (_cut, "parts/2.llmeval: found a file that is cut or damaged, expected a whole shard file"),
         (_edit, "parts/2.llmeval: found a run of s.eval.json that differs in suite file, expected what"),
@@ -210,7 +210,7 @@ def test_tests_that_no_part_has_are_missed_by_name(here: Path, capsys: pytest.Ca
     write(here, "", "a", ("p", "q"))
     write(here, "", "b", ("r", "s"))
     assert main(["merge", "parts"]) == 1
-    assert "found no file with s.eval.json::wrong, expected the files of all parts" in capsys.readouterr().err
+    assert "no file has s.eval.json::wrong: name the files of all parts" in capsys.readouterr().err
 
 
 CHOSEN: dict[str, Any] = {
@@ -232,7 +232,7 @@ def test_a_part_is_missed_though_the_user_leaves_out_tests_too(here: Path, capsy
     write(here, "", "a", ("p", "q"), **CHOSEN)
     write(here, "", "b", ("r",), **CHOSEN)
     assert main(["merge", "parts"]) == 1
-    assert "found no file with s.eval.json::s, expected the files of all parts" in capsys.readouterr().err
+    assert "no file has s.eval.json::s: name the files of all parts" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("parts", [("p", "q"), ("p",)])
@@ -246,7 +246,7 @@ def test_parts_that_the_user_chooses_have_to_be_all_there(
         write(here, "", each, (each,), ran_as=ran_as, options=ResultOptions(selection=f"-k {each}"))
     assert main(["merge", "parts"]) == 1
     missing = sorted(everything - {f"s.eval.json::{each}" for each in parts})
-    assert f"found no file with {', '.join(missing)}, expected" in capsys.readouterr().err
+    assert f"no file has {', '.join(missing)}: name" in capsys.readouterr().err
 
 
 def test_tests_that_two_parts_have_are_refused(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

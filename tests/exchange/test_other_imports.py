@@ -507,8 +507,8 @@ def test_parquet_tables(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
 @pytest.mark.parametrize(
     ("arguments", "content", "fault"),
     [
-        (["table", "--input", "nope"], "q\n1\n", "suite.csv:2:1  found no column 'nope', expected one of q"),
-        (["ragas"], "q\n1\n", "found no column of an input among q"),
+        (["table", "--input", "nope"], "q\n1\n", "suite.csv:2:1  unknown column 'nope', expected one of q"),
+        (["ragas"], "q\n1\n", "the column of the input is missing among q"),
         (["deepeval"], "", "found an empty file"),
         (["deepeval"], "input,x\n1\n", "suite.csv:2:1  found 1 cells, expected 2"),
     ],

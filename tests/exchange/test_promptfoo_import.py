@@ -324,7 +324,7 @@ def test_a_source_without_cases_is_refused_by_name(folder: Path, capsys: pytest.
     write_source(folder, "suite.yaml", {"prompts": [PROMPT], "redteam": {"plugins": ["pii"]}, "targets": [MODEL]})
     result = run_import(capsys, "promptfoo", "suite.yaml")
     assert result.code == 1
-    assert result.err.startswith("suite.yaml  found no test")
+    assert result.err.startswith("suite.yaml  no test")
     assert "0 same, 0 near, 3 not imported" in result.out
 
 

@@ -197,7 +197,7 @@ def test_http_providers_next_to_models_and_prompts_are_systems(tmp_path: Path) -
         ({"body": "q={{prompt}}"}, "its body is no JSON"),
         ({"body": {"q": "{{ prompt | upper }}"}}, "the template code"),
         ({"body": {"q": "{{ env.KEY }}"}}, "{{ env.KEY }}"),
-        ({"body": {"q": "fixed"}}, "found no {$input: ...}"),
+        ({"body": {"q": "fixed"}}, "{$input: ...} is missing"),
         ({"transformResponse": "json.items.length"}, "changes answers by code"),
         ({"transformResponse": "text.trim()"}, "changes answers by code"),
     ],

@@ -166,7 +166,7 @@ def test_what_is_no_result_is_refused(tmp_path: Path) -> None:
         read_results(written(tmp_path / "rows.jsonl", '{"id": 1}'), "rows.jsonl")
     with pytest.raises(SuiteError, match="found an empty file"):
         read_results(written(tmp_path / "rows.jsonl"), "rows.jsonl")
-    with pytest.raises(SuiteError, match="found no result, expected at least one"):
+    with pytest.raises(SuiteError, match="the file has no result"):
         read_results(written(tmp_path / "rows.csv", "case,metric,score"), "rows.csv", "results")
     with pytest.raises(LlmevalError, match="found the columns id, expected case, metric and one of score"):
         results_of([{"id": 1}])

@@ -118,7 +118,7 @@ SAID = (
     "evals/a/graders/key.md:1  tool_used: it has the key most",
     "evals/a/graders/kind.md:1  python: there is no such grader",
     "evals/a/graders/glob.md:1  file_exists: found the path '{a,b}.md'",
-    "evals/a/graders/far.md:1  baseline: found no file '../../secret'",
+    "evals/a/graders/far.md:1  baseline: '../../secret'",
     "evals/a/graders/yaml.md:3  file: found",
     "evals/a/graders/flag.md:1  regex: the flag y",
     "scaffold_script: write instead",
@@ -147,7 +147,7 @@ def test_what_is_not_understood_is_said_with_its_line(
     assert case["checks"][0]["on"] == "prediction"
     assert suite["repeats"] == 3
     assert main(["import", "plugin-evals", "evals/ungraded"]) == 1
-    assert "found no case with graders that are imported" in capsys.readouterr().err
+    assert "no case has graders that can be imported" in capsys.readouterr().err
 
 
 EVALS = {
@@ -175,9 +175,9 @@ def test_evals_of_the_skill_creator_become_criteria_and_triggers_checks_of_calls
     _write({"map/SKILL.md": SKILL, "map/evals/evals.json": json.dumps(EVALS, indent=1), "map/evals/a.csv": "a\n"})
     assert main(["import", "skill-creator", "map"]) == 0
     output = capsys.readouterr().out
-    for line in ("evals.json:3  colour", ":10  files: found no file '../b'", ":17  expectations: found no text"):
+    for line in ("evals.json:3  colour", ":10  files: '../b' is missing", ":17  expectations: text is missing"):
         assert line in output
-    assert "eval: found neither expectations nor expected_output" in output
+    assert "eval: expectations or expected_output is missing" in output
     run_import(capsys, "skill-creator", "map", to=Path("suites"))
     suite = read_document(Path("suites/map.eval.yaml"), "map").data
     assert suite["target"]["workspace"]["copy"] == {

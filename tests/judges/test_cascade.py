@@ -89,8 +89,8 @@ FIRST = [38, 64]
 @pytest.mark.parametrize(
     ("make", "fault"),
     [
-        (Doubt, "found neither of score_between and disagree, expected one of them"),
-        (lambda: Doubt([0.3, 0.8], 2), "found both of score_between and disagree, expected one of them"),
+        (Doubt, "score_between or disagree is missing"),
+        (lambda: Doubt([0.3, 0.8], 2), "found score_between and disagree, expected one of them"),
         (lambda: Doubt([0.8, 0.3]), "expected two numbers from 0 to 1, the smaller one first"),
         (lambda: Doubt([0.3]), "expected two numbers from 0 to 1, the smaller one first"),
         (lambda: Doubt(disagree=1), "found 1, expected a whole number from 2 to 9"),

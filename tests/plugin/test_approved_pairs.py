@@ -93,7 +93,7 @@ def test_damaged_answers_are_a_fault_of_the_suite_with_file_and_line(approved: "
     path.write_text(path.read_text(encoding="utf-8").replace('{"case": "three"', '{"case'), encoding="utf-8")
     ran = approved.project.run("--snapshot-update")
     assert (ran.code, ran.suites) == (1, {})
-    assert "__llmeval__/s.answers.jsonl:2:1  found no approved answer" in ran.text
+    assert "__llmeval__/s.answers.jsonl:2:1  the approved answer cannot be read" in ran.text
 
 
 def test_damaged_answers_of_a_variant_are_a_fault_as_well(approved: "Judged") -> None:
@@ -108,7 +108,7 @@ def test_damaged_answers_of_a_variant_are_a_fault_as_well(approved: "Judged") ->
     path.write_text("[]\n", encoding="utf-8")
     ran = approved.project.run()
     assert (ran.code, ran.suites) == (1, {})
-    assert f"__llmeval__/{path.name}:1:1  found no approved answer" in ran.text
+    assert f"__llmeval__/{path.name}:1:1  the approved answer cannot be read" in ran.text
 
 
 def test_answers_are_approved_from_shards_and_forgotten_when_nothing_compares_with_them(approved: "Judged") -> None:

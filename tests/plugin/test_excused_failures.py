@@ -162,7 +162,7 @@ def test_a_failure_of_a_report_is_approved_by_a_command(project: "Project") -> N
     assert approve("right0") == (
         "r.json: case 'right0': found the outcome 'passed', expected a case that misses limits or checks\n"
     )
-    assert approve("right1") == "r.json: found no case 'right1' (did you mean 'right0'?)\n"
+    assert approve("right1") == "r.json: unknown case 'right1' (did you mean 'right0'?)\n"
 
 
 def test_a_damaged_file_of_known_failures_is_named(project: "Project") -> None:
@@ -170,7 +170,10 @@ def test_a_damaged_file_of_known_failures_is_named(project: "Project") -> None:
     project.write(FAILURES, '{"schema": 1, "cases": {"wrong0": "exact_match"}}')
     ran = project.run()
     assert ran.code == 1
-    assert f"{FAILURES}  found no list of known failures (Expected `array`, got `str` - at `$.cases[...]`)" in ran.text
+    assert (
+        f"{FAILURES}  the list of known failures cannot be read (Expected `array`, got `str` - at `$.cases[...]`)"
+        in ran.text
+    )
 
 
 def test_a_limit_that_was_widened_since_the_approval_is_named(project: "Project") -> None:

@@ -169,7 +169,7 @@ def test_a_suite_in_which_nothing_can_fail_says_so_in_one_line(
 ) -> None:
     project.suite("s.eval.yaml", HALF, **top)
     ran = project.run()
-    assert ran.text.count("s.eval.yaml: nothing can fail here: found no thresholds, checks, gates") == told
+    assert ran.text.count("s.eval.yaml: nothing can fail here: without thresholds, checks, gates") == told
     assert ran.suites["s"].get("can_fail", True) is not told
 
 

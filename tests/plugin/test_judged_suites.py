@@ -72,7 +72,7 @@ FAILING: dict[str, tuple[Answer, str]] = {
         reply('{"score": NaN}'),
         "found NaN as score, expected a number from 0 to 1; the judge replied '{\"score\": NaN}'",
     ),
-    "unscored": (reply('{"reasoning": "ok"}'), "found nothing as score, expected a number"),
+    "unscored": (reply('{"reasoning": "ok"}'), "score is missing, expected a number"),
     "empty": (reply(""), "found no JSON object, expected the reply to end with a JSON object; the judge replied ''"),
 }
 

@@ -99,8 +99,8 @@ def test_a_test_that_does_not_score_its_case_fails_with_the_line_to_add(over: "P
     over.write("test_over.py", OVER.replace("    scores =", "    if eval_case.id == 'paris': return\n    scores ="))
     ran = over.run()
     assert ran.code == 1
-    wanted = "expected this line once the application has answered: eval_case.score(prediction)"
-    assert f"test_over.py:5  found no score of case 'paris', {wanted}" in ran.text
+    wanted = "add this line after the application has answered: eval_case.score(prediction)"
+    assert f"test_over.py:5  the score of case 'paris' is missing: {wanted}" in ran.text
     assert ran.outcomes("capitals[test_over.py::test_capitals]")["paris"] == "errored"
     assert ran.gates("capitals[test_over.py::test_capitals]") == {"f1 >= 0.6": "failed"}
 
@@ -133,7 +133,7 @@ def test_a_suite_file_that_is_not_there_is_told_in_one_line(project: "Project") 
     ran = project.run()
     assert ran.code == 1
     assert ran.counts == {"errors": 1}
-    assert "capitals.yaml  found no readable file (No such file or directory)" in ran.section("ERRORS")
+    assert "capitals.yaml  cannot be read: No such file or directory" in ran.section("ERRORS")
     assert "pytest_llmeval" not in ran.section("ERRORS")
 
 

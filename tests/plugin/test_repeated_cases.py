@@ -65,7 +65,7 @@ def test_thresholds_and_gates_read_the_reduced_score(judged: "Judged") -> None:
     assert list(ran.gates("s").values()) == ["failed", "passed", "passed"]  # the first allows no error
     reason = next(each["reason"] for each in ran.suites["s"]["cases"] if each["id"] == "broken")
     assert reason.startswith("judge: repeat ")
-    assert " of 3: JudgeError: found no verdict" in reason
+    assert " of 3: JudgeError: the verdict is missing" in reason
     assert ran.suites["s"]["stability"] == {"stable pass": 1, "flaky": 1, "stable fail": 1, "error": 1}
     line = "repeats: 1 stable pass, 1 flaky, 1 stable fail, 1 error"
     assert line in ran.text

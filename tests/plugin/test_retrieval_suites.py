@@ -107,7 +107,7 @@ def test_ids_under_the_rules_of_legal_are_a_fault_of_the_suite_and_not_a_score_o
     project.write("trec.eval.yaml", TREC.replace(", tasks: {gold: {rule: gold, by: id}}", ""))
     ran = project.run()
     assert ran.code != 0
-    assert "found no text, expected one (fact, text, content, sentence)" in ran.text
+    assert "text is missing: a task compares documents by it (fact, text, content, sentence)" in ran.text
 
 
 def test_faults_of_options_have_their_place(project: "Project") -> None:

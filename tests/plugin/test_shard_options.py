@@ -66,7 +66,7 @@ def test_parts_that_are_kept_pass_and_leave_required_gates_to_the_merge(split: "
     assert merged(split, "parts").startswith("0 ")
     missing = merged(split, "parts/0.llmeval")
     assert missing.startswith("1 ")
-    assert "found no file with s.eval.yaml::bee, s.eval.yaml::dog, expected the files of all parts" in missing
+    assert "no file has s.eval.yaml::bee, s.eval.yaml::dog: name the files of all parts" in missing
 
 
 def test_what_options_of_pytest_leave_out_of_all_parts_is_not_missed(split: "Project", workers: int) -> None:
@@ -100,7 +100,7 @@ def test_a_shard_without_cases_passes(project: "Project", workers: int) -> None:
     empty = next(each for each in shards if not any(each.has("s.eval.yaml", f"case {word}") for word in WORDS))
     ran = project.run(f"--llmeval-shard={empty}", "--llmeval-report=e.llmeval", workers=workers)
     assert ran.code == 0
-    assert "found no file of shard" in merged(project, "e.llmeval")
+    assert "the file of shard" in merged(project, "e.llmeval")
     project.write("s.eval.yaml", "").unlink()
     assert project.run(f"--llmeval-shard={empty}").code == 5
 

@@ -226,7 +226,7 @@ def test_a_shard_that_is_killed_is_missed_by_name(machines: Machines) -> None:
     assert machines.killed.code == -signal.SIGKILL
     assert machines.unmerged is not None
     assert machines.unmerged.code == 1
-    assert "found no file of shard 5/5, expected the files of all 5 shards" in machines.unmerged.err
+    assert "the file of shard 5/5 is missing: name the files of all 5 shards" in machines.unmerged.err
 
 
 def test_five_shards_merged_are_one_run(machines: Machines) -> None:

@@ -256,7 +256,7 @@ def test_faults_of_users_have_places(desk: Judged) -> None:
         assert each in told
     write(desk, [{"id": "a"}, {"id": "b", "input": {"gaol": "x"}}, {"id": "c", "input": 3}, *CASES[:1]])
     told = desk.project.run().text
-    assert "case 'a': found no goal of the simulated user" in told
+    assert "case 'a': the goal of the simulated user is missing" in told
     assert "case 'b': found 'gaol' in the input, expected the user's goal" in told
     assert "case 'c': found 3 as input, expected the user's goal" in told
 

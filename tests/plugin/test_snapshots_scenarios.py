@@ -290,7 +290,11 @@ SPOILT: "dict[str, tuple[str, Callable[[str], str], str]]" = {
         "unknown key note",
     ),
     "twice": ("scores.json", lambda text: text.replace('"schema"', '"schema": 1, "schema"'), "'schema' twice"),
-    "forgotten": ("scores.json", lambda text: text.replace('"f1": 0.5, ', ""), "found no value for 'f1', expected 0.5"),
+    "forgotten": (
+        "scores.json",
+        lambda text: text.replace('"f1": 0.5, ', ""),
+        "the value of 'f1' is missing, expected 0.5",
+    ),
     "counts": ("cases.jsonl", lambda text: text.replace('"f1": 1', '"f1": 0'), "found content with fingerprint"),
     "half": ("cases.jsonl", lambda text: text[:50], "found content with fingerprint"),
 }

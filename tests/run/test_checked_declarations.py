@@ -22,9 +22,9 @@ class Ask(BaseModel):
         (
             lambda: ev.cases([{"q": "a"}], input="question"),
             {},
-            "no row with the column 'question'",
+            "unknown column 'question'",
         ),
-        (lambda: ev.cases([{"q": "a"}], input="q", labels=["topik"]), {}, "no row with the column 'topik'"),
+        (lambda: ev.cases([{"q": "a"}], input="q", labels=["topik"]), {}, "unknown column 'topik'"),
         (lambda: [{**ROW, "imput": "q"}], {}, r"found the key 'imput'.*did you mean 'input'"),
         (lambda: [ROW, ROW], {}, "found the id 'a' twice"),
         (lambda: [ev.Case("a", "q", "x"), ev.Case("a", "q", "x")], {}, "found the id 'a' twice"),
@@ -36,7 +36,7 @@ class Ask(BaseModel):
         (lambda: [ROW], {"group_by": ["topic"]}, "unknown label 'topic'"),
         (lambda: [ROW], {"evaluators": ["texxt"]}, "unknown evaluator texxt"),
         (lambda: [ROW], {"evaluators": [{"text": {"metrics": ["f3"]}}]}, "found the text 'f3'"),
-        (lambda: "absent.csv", {}, "found no readable file"),
+        (lambda: "absent.csv", {}, "cannot be read"),
     ],
 )
 def test_a_wrong_name_is_refused_where_the_suite_is_declared(cases: Any, keys: dict[str, Any], message: str) -> None:

@@ -235,7 +235,7 @@ def test_a_target_that_decides_needs_a_limit(tmp_path: Path, text: str, fault: s
         ("{messages: [a, {role: user, content: {text: b}}]}", "in message 2, expected a text or {file: PATH}"),
         (
             "{messages: [a, {role: user, content: [{file: no.png}]}]}",
-            "cases[0].messages[1].content[0].file: 'no.png': found no readable file",
+            "cases[0].messages[1].content[0].file: 'no.png': cannot be read",
         ),
         ("{messages: [{role: tool, content: b}]}", "found the text 'tool', expected one of"),
     ],

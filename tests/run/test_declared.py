@@ -149,7 +149,7 @@ def test_score_takes_several_evaluators_and_checks() -> None:
 @pytest.mark.parametrize(
     ("evaluators", "message"),
     [
-        ([], "score: found no evaluator, expected at least one"),
+        ([], "score: an evaluator is missing"),
         ([ev.get_evaluator("text"), ev.get_evaluator("text")], "score: found two evaluators of one name"),
         (["text"], "score: found str, expected an evaluator, such as get_evaluator"),
     ],

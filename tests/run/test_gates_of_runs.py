@@ -53,7 +53,7 @@ def test_gates_of_a_suite_with_faulty_cases_are_not_judged_and_not_asserted() ->
 def test_no_gates_are_nothing_to_assert() -> None:
     result = suite().run(half)
     assert result.gates == []
-    with pytest.raises(AssertionError, match="suite 'capitals': found no gates, expected at least one"):
+    with pytest.raises(AssertionError, match="suite 'capitals': gates are missing"):
         result.assert_gates()
 
 

@@ -66,7 +66,7 @@ def test_a_cancelled_run_keeps_what_was_answered_and_the_next_one_asks_for_what_
 
 
 def test_what_cannot_be_replayed_is_an_error(capitals: Any, tmp_path: Path) -> None:
-    with pytest.raises(LlmevalError, match=r"suite 'capitals': replay: found no file .*: run with record first"):
+    with pytest.raises(LlmevalError, match=r"suite 'capitals': replay: .* does not exist: run with record first"):
         capitals.run(replay=True)
     with pytest.raises(LlmevalError, match=r"found record and replay with .*, expected one file"):
         capitals.run(lambda _: "Paris", record=tmp_path / "a.jsonl", replay=tmp_path / "b.jsonl")

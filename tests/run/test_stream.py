@@ -259,7 +259,7 @@ def test_wrong_arguments_are_refused(tmp_path: Path) -> None:
         score_stream(TEXT, [], block=0)
     with pytest.raises(EvaluatorError, match="two evaluators of one name"):
         score_stream([TEXT, TEXT], [])
-    with pytest.raises(EvaluatorError, match="found no evaluator"):
+    with pytest.raises(EvaluatorError, match="an evaluator is missing"):
         score_stream([], [])
     with pytest.raises(EvaluatorError, match="evaluator 'judge' asks a judge"):
         score_stream(get_evaluator("judge"), [])

@@ -217,8 +217,8 @@ def test_a_faulty_case_is_told_and_the_others_run(load: Load, case: str, fault: 
         ("- a\n", "1:1  found a list of 1, expected a mapping with 'evaluators' and 'cases' or 'source'"),
         (ONE_CASE, "1:1  evaluators or checks is missing"),
         ("evaluators: []\n" + ONE_CASE, "1:13  evaluators: found an empty list, expected at least one evaluator"),
-        (F1 + "cases: []\n", "1:1  found no case, expected 'cases' or a 'source' with at least one case"),
-        (F1, "1:1  found no case, expected 'cases' or a 'source' with at least one case"),
+        (F1 + "cases: []\n", "1:1  the suite has no case: add 'cases', or a 'source' with at least one"),
+        (F1, "1:1  the suite has no case: add 'cases', or a 'source' with at least one"),
         (
             F1 + ONE_CASE + "group by: [x]\n",
             "3:1  ['group by']: unknown key 'group by', did you mean group_by?",

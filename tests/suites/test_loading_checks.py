@@ -108,7 +108,7 @@ def test_a_fault_of_a_rows_check_has_the_rows_line_and_the_good_rows_survive(tmp
         ("checks: [{max_words: many}]\n" + CASES, "s.eval.yaml:1:22  checks[0].max_words: found the text 'many'"),
         (
             "checks: [{json_schema: none.json}]\n" + CASES,
-            "s.eval.yaml:1:24  checks[0].json_schema: 'none.json': found no readable file",
+            "s.eval.yaml:1:24  checks[0].json_schema: 'none.json': cannot be read",
         ),
         (
             "checks: [{json_schema: ../../up.json}]\n" + CASES,

@@ -102,8 +102,8 @@ def test_a_link_inside_the_root_is_followed(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("absent.txt", "'absent.txt': found no readable file (No such file or directory), expected one"),
-        ("absent.json", "'absent.json': found no readable file (No such file or directory), expected one"),
+        ("absent.txt", "'absent.txt': cannot be read: No such file or directory"),
+        ("absent.json", "'absent.json': cannot be read: No such file or directory"),
         ("answr.txt", "(did you mean 'answer.txt'?)"),
         (".", "'.': found a directory, expected a file"),
         ("pipe", "'pipe': found a device or a pipe, expected a file"),
@@ -170,7 +170,7 @@ def test_an_id_that_the_source_repeats_is_told(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("predictions", "message"),
     [
-        (None, "p.jsonl  found no readable file (No such file or directory), expected one"),
+        (None, "p.jsonl  cannot be read: No such file or directory"),
         ('{"id": "x", "prediction": 1}\n', "p.jsonl:1:1  found 1 id that no case has ('x'), expected ids such as 'a'"),
         ('{"id": "a", "prediction": 1}\n{"id": "a", "prediction": 2}\n', "p.jsonl:2:1  found a second answer to 'a'"),
         ('{"id": "a"}\n', "p.jsonl:1:1  found the keys 'id', expected `prediction` or `hypothesis` or `answer`"),
@@ -201,7 +201,7 @@ def test_a_file_that_is_no_plain_yaml_is_told_with_its_place(folder: Path, text:
 
 
 def test_a_suite_file_that_does_not_exist_is_told(folder: Path) -> None:
-    with pytest.raises(SuiteError, match="found no readable file"):
+    with pytest.raises(SuiteError, match="cannot be read"):
         load_suite(folder / "absent.eval.yaml", default_registry(), root=folder)
 
 

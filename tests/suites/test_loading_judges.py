@@ -176,7 +176,7 @@ def test_a_name_of_the_metrics_of_several_judges_is_a_fault_at_their_key(
         ("{first: 'openai:a', then: 'openai:b'}", "judge: when is missing"),
         (
             "{first: 'openai:a', then: 'openai:b', when: {}}",
-            "judge.when.score_between: found neither of score_between and disagree",
+            "judge.when.score_between: score_between or disagree is missing",
         ),
         ("{first: 'openai:a', then: 'b', when: {disagree: 2}}", "judge.then.model: found 'b', expected PROVIDER:NAME"),
         ("{first: 'openai:a', then: 'openai:a', when: {disagree: 2}}", "judge.then: found 'openai:a' twice"),

@@ -41,8 +41,8 @@ def test_other_labels_are_another_measurement(tmp_path: Path, human: str) -> Non
 @pytest.mark.parametrize(
     ("human", "message"),
     [
-        ("missing.jsonl", "found no readable file"),
-        ("[faulty.jsonl]", "faulty.jsonl:1:1  found no label"),
+        ("missing.jsonl", "cannot be read"),
+        ("[faulty.jsonl]", "faulty.jsonl:1:1  the label cannot be read"),
         ("[faulty.jsonl, ../labels.jsonl]", "found '../labels.jsonl', which is outside the folder"),
         ("3", "human"),
     ],

@@ -99,8 +99,7 @@ def test_each_fault_has_its_place_and_other_cases_run(folder: Path) -> None:
         "https://me:hush@example.org/a.png": "'https://example.org/a.png': found a user name or password in the "
         "address, expected one such as https://example.org/a.png",
         "../../out.png": "'../../out.png': found a file outside the folder 'root', expected one inside it",
-        "scans/b.png": "'scans/b.png': found no readable file (No such file or directory), expected one "
-        "(did you mean 'a.png'?)",
+        "scans/b.png": "'scans/b.png': cannot be read: No such file or directory (did you mean 'a.png'?)",
         "scans": "'scans': found a directory, expected a file",
         "a\0.png": r"'a\x00.png': embedded null byte",
         "http://example.org/a.png": "'http://example.org/a.png': found the address 'http://example.org/a.png', "
@@ -127,7 +126,7 @@ def test_rows_name_files_from_the_folder_of_their_own_file(folder: Path) -> None
     assert [case.input for case in suite.cases] == [{"image": FORM}]
     (fault,) = suite.faults
     assert (fault.file, fault.line, fault.path) == ("scans/rows.jsonl", 2, "input.image.file")
-    assert "found no readable file" in fault.message
+    assert "cannot be read" in fault.message
     table = "id,picture\na,scans/a.png\n"
     (folder / "rows.csv").write_text(table, encoding="utf-8")
     source = {"format": "csv", "path": "rows.csv", "fields": {"id": "id", "input": {"file": "picture"}}}

@@ -98,7 +98,7 @@ def test_a_matrix_is_every_model_with_every_prompt(tmp_path: Path) -> None:
         ("{one: {model: 'fixture:x'}}", "found 'fixture:x', which judges, expected a model that answers"),
         (
             "{matrix: {models: ['openai:a'], prompts: ['*.txt']}}",
-            "found no file matching '*.txt', expected at least one",
+            "no file matches '*.txt'",
         ),
         ("{one: {model: 'openai:m', prompt: wrong.md}}", "found '{{ gold }}', expected a placeholder such as"),
     ],

@@ -85,7 +85,7 @@ def test_a_shipped_name_cannot_be_taken() -> None:
         (dict, "found <class 'dict'>, expected a subclass of pytest_llmeval.Evaluator"),
         (Length(), "found Length(unit='words'), expected a subclass of pytest_llmeval.Evaluator"),
         (Nameless, "Nameless: found name '', expected a class attribute name = 'text'"),
-        (Half, "Half: found no describe, measure, summarize, expected a method for each"),
+        (Half, "Half: missing methods: describe, measure, summarize"),
     ],
 )
 def test_what_is_no_evaluator_is_refused_with_the_reason(wrong: Any, message: str) -> None:
@@ -272,7 +272,7 @@ def test_a_registered_source_is_found_by_its_format() -> None:
     ("wrong", "message"),
     [
         (Length, "expected a subclass of pytest_llmeval.data.formats.Source"),
-        (NoReader, "^NoReader: found no read, expected a method for each$"),
+        (NoReader, "^NoReader: missing methods: read$"),
         (type("Csv", (Lines,), {"format": "csv"}), "^the source name 'csv' is taken by CsvSource: choose another$"),
     ],
 )

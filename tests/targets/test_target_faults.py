@@ -56,15 +56,15 @@ def test_a_command_is_read(tmp_path: Path) -> None:
 
 SECRET = "found a user name or password in the address, expected http://HOST/PATH or https://HOST/PATH, and the secret"
 VARIABLE = "found an invalid name of an environment variable, expected one such as SEARCH_TOKEN"
-NO_INPUT = "target.http.request: found no {$input: ...}, expected the case's input"
+NO_INPUT = "target.http.request: {$input: ...} is missing"
 
 FAULTS: list[tuple[Any, str]] = [
     ({}, "target: no target given: set exactly one of python, http, command"),
     ({"concurrency": 0}, "target.concurrency: found 0, expected at least 1"),
     ({"python": "a:b", "command": ["x"]}, "target: found python and command: set exactly one of"),
     ({**http(), "timeout": 3}, "target.timeout: found a timeout beside http, expected it inside http"),
-    ({"command": []}, "target.command: found no program, expected a list of a program and its arguments"),
-    ({"command": [" "]}, "target.command: found no program"),
+    ({"command": []}, "target.command: the program is missing: write a list of it and its arguments"),
+    ({"command": [" "]}, "target.command: the program is missing"),
     ({"command": "cat"}, "target.command: found the text 'cat', expected a list"),
     ({"command": ["cat", 1]}, "target.command[1]: found the number 1, expected text"),
     ({"command": ["cat"], "timeout": 0}, "target.timeout: found 0.0, expected seconds above 0 and at most a day"),
@@ -106,8 +106,8 @@ FAULTS: list[tuple[Any, str]] = [
         "unknown placeholder '$inptu', did you mean $input?",
     ),
     (http(request={"q": {"$input": True, "k": 1}}), "found '$input' beside other keys, expected it alone"),
-    (http(request={"q": {"$input": "a..b"}}), "target.http.request.q['$input']: found no path, expected true"),
-    (http(request={"q": {"$input": False}}), "target.http.request.q['$input']: found no path, expected true"),
+    (http(request={"q": {"$input": "a..b"}}), "target.http.request.q['$input']: found 'a..b', expected true"),
+    (http(request={"q": {"$input": False}}), "target.http.request.q['$input']: found False, expected true"),
     (
         http(request={"q": [ONE, {"$id": 3}]}),
         "target.http.request.q[1]['$id']: found a value other than true, expected {$id: true}",
@@ -134,8 +134,11 @@ FAULTS: list[tuple[Any, str]] = [
     ),
     (http(request=EACH, response=[]), "target.http.response: found a list of 0, expected text"),
     (http(method="GET", request=EACH, batch=2), "target.http.batch: found 2, expected 1: a GET request has one"),
-    (http(method="GET", request=[ONE]), "target.http.request: found no parameter names, expected {NAME: value}"),
-    (http(method="GET", request={"$input": True}), "target.http.request: found no parameter names"),
+    (
+        http(method="GET", request=[ONE]),
+        "target.http.request: parameter names are missing: GET sends a query string, {NAME: value}",
+    ),
+    (http(method="GET", request={"$input": True}), "target.http.request: parameter names are missing"),
 ]
 
 

@@ -1,6 +1,7 @@
 """A service as a target, over real HTTP: good, slow, failing, malformed, partial and dropped answers."""
 
 import asyncio
+import re
 import threading
 from typing import Any
 
@@ -198,11 +199,11 @@ def test_a_missing_prediction_costs_its_case_only() -> None:
     with serving(always(SearchAnswer({"results": results}))) as server:
         [answers] = ask(server, ["a", "b", "c", "d", "e"], response={"items": "results", "prediction": "hits"})
     assert answers[0] == ["x"]
-    assert [answer.partition(", ")[0].removeprefix("POST URL: ") for answer in answers[1:]] == [
-        "found nothing at 'hits' of results[1]",
+    assert [re.split(r", |: '", answer.removeprefix("POST URL: "))[0] for answer in answers[1:]] == [
+        "'hits' of results[1] is missing",
         "found null at 'hits' of results[2]",
-        "found nothing at 'hits' of results[3]",
-        "found nothing at 'hits' of results[4]",
+        "'hits' of results[3] is missing",
+        "'hits' of results[4] is missing",
     ]
     assert answers[3].endswith(', expected a prediction: \'{"error": "too long"}\'')
     with serving(always(SearchAnswer(["x", None]))) as server:
@@ -216,7 +217,7 @@ def test_results_are_told_apart_by_id() -> None:
         assert server.requests[0].json["queries"][3] == {"id": 3, "text": "d"}
     assert answers == [
         "a",
-        "POST URL: found no result whose 'id' is 1, but results with the ids '9'",
+        "POST URL: no result has 1 as 'id', but results with the ids '9'",
         "POST URL: found 2 results whose 'id' is 2, expected one",
         "d",
     ]

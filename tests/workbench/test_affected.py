@@ -125,7 +125,10 @@ INPUTS = "__llmeval__/constant.inputs.json"
     ("files", "why"),
     [
         ({INPUTS: None}, "the approved run has no inputs: approve with --snapshot-update"),
-        ({INPUTS: "[]"}, "the approved run cannot be used: constant.inputs.json: found no inputs of an approved run"),
+        (
+            {INPUTS: "[]"},
+            "the approved run cannot be used: constant.inputs.json: the inputs of the approved run cannot be read",
+        ),
         ({INPUTS: ('"Python": "3', '"Python": "2')}, "Python"),
         ({"conftest.py": "X = 1\n"}, "conftest.py"),
         ({"pytest.ini": "[pytest]\nllmeval_family = project\n"}, "pytest.ini"),

@@ -218,7 +218,7 @@ def test_a_faulty_file_is_not_imported(run: Run) -> None:
     lines = [line for line in err.splitlines() if not line.startswith("    | ")]
     assert [line[:13] for line in lines] == ["x.jsonl:1:1  ", "x.jsonl:2:1  "]
     assert not CACHE.exists()
-    assert run("import", "absent.jsonl")[2] == "found no file absent.jsonl, expected one with verdicts or scores\n"
+    assert run("import", "absent.jsonl")[2] == "absent.jsonl does not exist: name a file with verdicts or scores\n"
 
 
 def test_scores_become_verdicts_of_a_suite(run: Run) -> None:
@@ -262,7 +262,7 @@ def test_scores_that_cannot_be_used_are_told_and_the_others_kept(run: Run) -> No
     assert code == 1
     assert out.splitlines() == [f"{CACHE}: 1 verdict added", "2 cases without a score: one, two"]
     assert err.splitlines() == [
-        "scores.json: absent: found no case of this id or label question_id",
+        "scores.json: absent: no case has this id or label question_id",
         "scores.json: lyon: found the score 0.4, which is not a complete verdict of mode 'default_binary'",
         "scores.json: rome: its prediction is made during a run",
         "scores.json: twice: found 2 cases of this question_id, expected one",
@@ -340,7 +340,7 @@ def test_explain_shows_recordings(run: Run) -> None:
 
 def test_explain_wants_something_that_exists(run: Run) -> None:
     assert run("explain", "nothing")[2].startswith(
-        "found no file nothing, expected a suite, a recordings file, or the beginning"
+        "nothing does not exist: name a suite, a recordings file, or the beginning"
     )
     keep(entry())
     assert run("explain", "abc")[2] == f"no key in {CACHE} begins with abc\n"

@@ -113,7 +113,7 @@ def test_outside_a_project_the_installation_is_looked_at(doctor: Doctor) -> None
     code, text = doctor()
     assert code == 0
     assert text.startswith("ok        pytest-llmeval-suite ")
-    assert "warning   found no suite in .\n          fix: llmeval init\n" in text
+    assert "warning   . has no suite\n          fix: llmeval init\n" in text
     assert text.endswith("\n0 failing, 1 warning\n")
 
 
@@ -318,7 +318,7 @@ def test_targets_that_cannot_be_loaded_or_started_are_failing(doctor: Doctor, tm
         "misspelt.eval.json: target 'bot:answr': module 'bot' has no callable 'answr' (did you mean 'answer'?)",
         "systems.eval.json: target 'bot:answers': module 'bot' has no callable 'answers' (did you mean 'answer'?)",
         "world.eval.json: world 'bot:town': module 'bot' has no callable 'town'",
-        "target of program.eval.json: found no program 'no-such-program'",
+        "target of program.eval.json: 'no-such-program' is missing",
     ]
 
 

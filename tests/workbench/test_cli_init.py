@@ -186,8 +186,8 @@ def test_only_missing_lines_are_added_to_gitignore(init: Init, tmp_path: Path) -
     ("target", "said"),
     [
         ("my_app", "found 'my_app', expected MODULE:NAME, such as my_app:answer"),
-        ("my_ap:answer", "found no module 'my_ap' in . or src (did you mean 'my_app'?)"),
-        ("my_app:anwser", "found no 'anwser' in my_app.py (did you mean 'answer'?)"),
+        ("my_ap:answer", "have no module 'my_ap' (did you mean 'my_app'?)"),
+        ("my_app:anwser", "my_app.py has no 'anwser' (did you mean 'answer'?)"),
         ("my_app:two", "my_app.py:2 takes other arguments, expected the input alone"),
         ("my_app:none", "my_app.py:3 takes other arguments, expected the input alone"),
         ("my_app:named", "my_app.py:4 takes other arguments, expected the input alone"),

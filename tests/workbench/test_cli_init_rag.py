@@ -249,7 +249,7 @@ def test_a_target_that_gives_no_answer_leaves_nothing_behind(init: Command, shop
         ),
         (("questions.csv", "--judge-url", "http://localhost:1"), "--judge-url needs a model"),
         (("questions.csv", "--judge", "opnai:x"), "--judge: "),
-        (("questions.csv", "--yes", "--part", "answer=hits.x"), "--part answer=hits.x: found no text there"),
+        (("questions.csv", "--yes", "--part", "answer=hits.x"), "--part answer=hits.x: there is no text"),
     ],
 )
 def test_what_cannot_be_meant_is_said(init: Command, shop: Path, arguments: tuple[str, ...], said: str) -> None:

@@ -158,7 +158,7 @@ def test_a_suite_without_judges_says_so(here: Path, capsys: pytest.CaptureFixtur
     content = {"checks": [{"min_chars": 1}], "cases": [{"id": "a", "input": "x", "expected": "y", "prediction": "y"}]}
     (here / "s.eval.json").write_text(json.dumps(content), encoding="utf-8")
     assert main(["mutate", "s.eval.json", "--judges"]) == 0
-    assert "found no evaluator that asks a judge, so none is asked" in capsys.readouterr().err
+    assert "no evaluator of this suite asks a judge" in capsys.readouterr().err
 
 
 def test_results_in_a_part_and_their_reference_end_no_run(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -62,10 +62,10 @@ def test_labels_say_who_agrees_what_the_suite_takes_for_wrong_and_what_it_misses
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["missing.json"], "missing.json  found no readable file"),
+        (["missing.json"], "missing.json  cannot be read"),
         (["run.json", "--suite", "other"], "run.json: no suite 'other' in the report"),
-        (["run.json", "--evaluator", "juge"], "run.json: found no judge 'juge', expected one of judge"),
-        (["run.json", "--labels", "missing.jsonl"], "missing.jsonl  found no readable file"),
+        (["run.json", "--evaluator", "juge"], "run.json: unknown judge 'juge', expected one of judge"),
+        (["run.json", "--labels", "missing.jsonl"], "missing.jsonl  cannot be read"),
         (["run.json", "-o", "no/folder.html"], "cannot be written"),
     ],
 )

@@ -170,7 +170,7 @@ def test_every_fault_of_every_file_is_listed_and_the_exit_code_is_1(capsys: pyte
     assert lines[1:3] == [f"    | {source}", f"    | {' ' * 8}^"]
     del lines[4:6], lines[1:3]
     assert lines[2] == "good.yaml: no fault in 1 case"
-    assert lines[3].startswith("absent.yaml  found no readable file")
+    assert lines[3].startswith("absent.yaml  cannot be read")
     assert lines[4:] == ["3 faults"]
 
 

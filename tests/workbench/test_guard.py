@@ -337,10 +337,7 @@ def test_allowed_finding_needs_a_reason_and_an_owner(guard: Guard, tmp_path: Pat
 def test_repository_without_the_base_says_what_to_fetch(
     guard: Guard, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert (
-        "found no commit nowhere, expected a branch or commit that is fetched"
-        in guard(options=("--base", "nowhere"))[1]
-    )
+    assert "unknown commit nowhere: fetch the branch or commit" in guard(options=("--base", "nowhere"))[1]
     git(Path(), "switch", "-q", "--orphan", "other")
     git(Path(), "commit", "-q", "--allow-empty", "-m", "Alone")
     code, printed = guard(options=("--base", "main"))

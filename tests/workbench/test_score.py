@@ -139,7 +139,7 @@ def test_a_case_without_prediction_is_an_error(capsys: pytest.CaptureFixture[str
     [
         (["asked.eval.yaml", "--predictions=other.jsonl"], "found 1 id that no case has ('france2')"),
         (["s.eval.yaml", "--executor=threads"], "executor: found 'threads', expected processes:N or dask://HOST:PORT"),
-        (["empty.eval.yaml"], "found no case"),
+        (["empty.eval.yaml"], "the suite has no case"),
     ],
 )
 def test_what_cannot_be_scored_is_refused(

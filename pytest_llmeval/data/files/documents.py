@@ -42,7 +42,7 @@ def _reason(path: Path, error: OSError | ValueError) -> str:
     """Return the message of the operating system and, for a missing file, the most similar name."""
     # A ValueError is about a name that no file can have; its text depends on the version of Python.
     reason = error.strerror if isinstance(error, OSError) else "embedded null byte"
-    return f"found no readable file ({reason}), expected one{_similar_file(path, error)}"
+    return f"cannot be read: {reason}{_similar_file(path, error)}"
 
 
 def _similar_file(path: Path, error: Exception) -> str:
@@ -387,7 +387,7 @@ def read_front_matter(path: Path, display_path: str, expected: str) -> tuple[Doc
     data, place = load_yaml("\n".join(["", *lines[1:end], ""]), faults)
     faults.check()
     if data is not None and not isinstance(data, Mapping):
-        raise _file_fault(display_path, "found no mapping between the lines ---, expected one such as type: regex", 2)
+        raise _file_fault(display_path, "a mapping between the lines --- is missing, such as type: regex", 2)
     return Document(display_path, data or {}, lambda _: place), "\n".join(lines[end + 1 :])
 
 
@@ -481,7 +481,7 @@ def jsonl_lines(path: Path, log: FaultLog, *, nan: bool = False) -> Iterator[tup
     except SuiteError as error:
         log.extend(error.faults)
     except OSError as error:
-        log.add(0, 0, "", f"found no readable file ({error.strerror}), expected one")
+        log.add(0, 0, "", f"cannot be read: {error.strerror}")
 
 
 def read_csv(

@@ -486,7 +486,7 @@ class FileSource(Source):
         except SuiteError as error:
             file.faults.extend(error.faults)
         if not file.faults.count and not any(map(self.selects, file.cases.values())):
-            file.faults.add(0, 0, "", "found no case selected by the options, expected at least one")
+            file.faults.add(0, 0, "", "the options select no case")
         return file
 
     def _answered(self, file: CaseFile, folder: Path, faults: list[Fault]) -> list[Case]:

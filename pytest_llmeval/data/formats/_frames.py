@@ -241,7 +241,7 @@ class ArrowSource(FileSource):
             raise
         except (LlmevalError, OSError, ValueError, KeyError) as error:
             file.cases.clear()
-            file.faults.add(0, 0, "", f"found no table that can be read ({error}), expected Arrow or Parquet")
+            file.faults.add(0, 0, "", f"cannot be read as Arrow or Parquet: {error}")
 
 
 def _rows_of_table(path: Path, split: str | None) -> Iterator[dict[str, Any]]:
@@ -282,7 +282,7 @@ def _files_of_table(path: Path, split: str | None) -> list[Path]:
         return [path / name for name in names]
     listed = sorted(each for each in path.glob("**/*.parquet") if split is None or each.name.startswith(split))
     if not listed:
-        raise LlmevalError("found no dataset and no Parquet file in the folder")
+        raise LlmevalError("the folder has neither a dataset nor a Parquet file")
     return listed
 
 

@@ -275,15 +275,15 @@ class _RowReader:
     def finish(self, count: int) -> None:
         """Add the faults that only the whole table shows; the cases of their rows have been added."""
         if not count:
-            self.file.faults.add(0, 0, "", "found no row, expected at least one")
+            self.file.faults.add(0, 0, "", "the file has no row")
             return
         for column in sorted(self.named.keys() - self.met):
             known = ", ".join(sorted(self.keys))
-            unused = f"found no row with the column {column!r}, which `fields.{self.named[column]}` names"
+            unused = f"unknown column {column!r}, which `fields.{self.named[column]}` names"
             self.file.faults.add(0, 0, "", f"{unused}, expected one of: {known}{suggest(column, self.keys)}")
         for row, part, column, case in self.lacking:
             if column in self.met:
-                message = f"found no value, expected one: `fields.{part}` names it"
+                message = f"the value is missing: `fields.{part}` names it"
                 self.fault(row, column, message, spares_case=True, case=case)
         if not self.mapped:
             for key in [key for key in self.keys if key not in PARTS]:

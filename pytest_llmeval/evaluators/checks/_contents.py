@@ -50,7 +50,7 @@ class Number:
 
     def __post_init__(self) -> None:
         if self.equals is None and self.min is None and self.max is None:
-            raise ValueError("found none of equals, min and max, expected at least one of them")
+            raise ValueError("equals, min or max is missing")
         if self.tolerance is not None and (self.equals is None or self.tolerance < 0):
             raise ValueError(f"found tolerance {self.tolerance}, expected a number of at least 0 together with equals")
         if self.min is not None and self.max is not None and self.min > self.max:

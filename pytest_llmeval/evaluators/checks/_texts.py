@@ -55,7 +55,7 @@ class Levenshtein:
 
     def __post_init__(self) -> None:
         if self.max is None and self.min_similarity is None:
-            raise ValueError("found neither max nor min_similarity, expected at least one of them")
+            raise ValueError("max or min_similarity is missing")
         if self.max is not None and self.max < 0:
             raise ValueError(f"found max {self.max}, expected at least 0")
         if self.min_similarity is not None and not 0 <= self.min_similarity <= 1:

@@ -124,7 +124,7 @@ def _label(row: Any) -> HumanLabel:
     try:
         label = convert(row, HumanLabel)
     except ValidationError as error:
-        raise ValueError(f"found no label ({error}), expected a line that the review page exports") from None
+        raise ValueError(f"the label cannot be read ({error}), expected a line that the review page exports") from None
     known = SCALES[label.scale]
     if label.label is not None and (label.label not in known or isinstance(label.label, bool)):
         raise ValueError(f"label: found {label.label!r}, expected one of {', '.join(map(str, known))}, or null")

@@ -228,7 +228,7 @@ def prompt_texts(case: Case, names: Iterable[str], file: str) -> CaseTexts:
         if value is not ABSENT and value is not None and value is not MISSING:
             texts[name] = json_text(value)
         elif root in _REQUIRED:
-            fault = fault or f"found no {name}, expected it, as {file} names it"
+            fault = fault or f"{name} is missing, and {file} names it"
         elif root in _TRUTH:
             absent = absent or f"no {name}"
         else:

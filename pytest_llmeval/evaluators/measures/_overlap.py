@@ -240,7 +240,7 @@ def open_wordnet(folder: str | None = None) -> Any:
 def _checked_folder(folder: str) -> str:
     if not Path(folder, "data.noun").is_file():
         raise MissingDataError(
-            f"METEOR found no WordNet file data.noun in {folder!r}: set the right folder, or {_INSTALL}"
+            f"the WordNet file data.noun of METEOR is missing in {folder!r}: set the right folder, or {_INSTALL}"
         )
     return str(Path(folder).resolve())
 

@@ -39,7 +39,7 @@ from pytest_llmeval.exchange.promptfoo._tests import Noted, TestReader, TestRow,
 
 _TOP: Final = {
     "commandLineOptions": "options belong to the command line: pytest --help, section llmeval",
-    "defaultTest": "found no mapping and no file with one",
+    "defaultTest": "neither a mapping nor a file with one",
     "derivedMetrics": "metrics are not computed from others by formulas; write an evaluator",
     "env": "set the variables in the environment",
     "evaluateOptions": "see the options of pytest --llmeval",
@@ -73,9 +73,7 @@ _ROUTE = re.compile("(?:URL|HOST|ENDPOINT|PROXY|REGION)$", re.IGNORECASE)
 """Ends of the names of variables that decide where texts go."""
 
 _ELSEWHERE = "which decides where texts go: take it out, and give each provider its address, such as apiBaseUrl"
-_NO_CASE = (
-    "found no test whose case can be imported, expected tests with vars in the file, or in CSV, JSON or YAML beside it"
-)
+_NO_CASE = "no test can be imported as a case: write tests with vars in the file, or in CSV, JSON or YAML beside it"
 
 
 def import_promptfoo(path: Path, display_path: str, options: ImportOptions) -> ImportedSource:
@@ -88,7 +86,7 @@ def import_promptfoo(path: Path, display_path: str, options: ImportOptions) -> I
     if is_results(ledger.data):
         return import_results(ledger, path, options)
     if not _KNOWN & as_mapping(ledger.data).keys():
-        message = "found no prompts, providers or tests, expected a configuration of promptfoo or its results"
+        message = "prompts, providers and tests are missing, expected a configuration of promptfoo or its results"
         raise ledger.fault((), message)
     return _ConfigImport(path, ledger, options).imported()
 
@@ -208,7 +206,7 @@ class _ConfigImport:
     def _of_scenario(self, scenario: Any, path: SourcePath) -> Iterator[TestRow]:
         """Yield each test of a scenario with each of its sets of variables."""
         if not {"config", "tests"} <= as_mapping(scenario).keys():
-            self.ledger.lost(path, "scenario", "found no mapping with config and tests")
+            self.ledger.lost(path, "scenario", "config or tests is missing")
             return
         for key in scenario.keys() - {"config", "tests"}:
             if key == "description":

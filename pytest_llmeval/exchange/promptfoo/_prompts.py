@@ -200,7 +200,7 @@ class PromptReader:
             elif isinstance(each, Mapping):
                 self._described(each, place, ledger)
             else:
-                ledger.lost(place, "prompt", "found no text and no mapping")
+                ledger.lost(place, "prompt", "neither a text nor a mapping")
 
     def _described(self, entry: Mapping[str, Any], path: SourcePath, ledger: SourceLedger) -> None:
         key = next((key for key in ("raw", "content", "id") if isinstance(entry.get(key), str)), None)

@@ -301,7 +301,7 @@ class ProviderReader:
             elif isinstance(each, Mapping):
                 self._described(each, place, ledger)
             else:
-                ledger.lost(place, "provider", "found no name and no mapping")
+                ledger.lost(place, "provider", "neither a name nor a mapping")
 
     def _named(self, name: str, path: SourcePath, ledger: SourceLedger) -> None:
         with ledger.losing(path, f"provider {name}"):

@@ -69,7 +69,7 @@ def import_results(ledger: SourceLedger, path: Path, options: ImportOptions) -> 
         reader.finish()
         source.suite = reader.suite
     else:
-        source.refusal = "found no result with an output, expected recorded answers"
+        source.refusal = "no result has an output, which are the recorded answers"
     return source
 
 
@@ -145,7 +145,7 @@ class _ResultReader:
             if key == "testCase" and (test := as_mapping(value)):
                 self.ledger.note_keys(test.keys() - {"assert"}, place, "result ", _PARTS, _ANEW)
                 if not isinstance(test.get("assert"), list | None):
-                    self.ledger.lost((*place, "assert"), "assertions", "found no list")
+                    self.ledger.lost((*place, "assert"), "assertions", "not a list")
             else:
                 self.ledger.note_keys([key], path, "result ", _PARTS, _ANEW)
 

@@ -164,7 +164,7 @@ class TestReader:
             elif isinstance(each, Mapping):
                 yield self.row(each, place, ledger)
             else:
-                ledger.lost(place, "test", "found no mapping and no name of a file")
+                ledger.lost(place, "test", "neither a mapping nor the name of a file")
 
     def _named(self, name: str, path: SourcePath, ledger: SourceLedger) -> Iterator[TestRow]:
         kind = f"tests {name}"
@@ -313,7 +313,7 @@ class TestReader:
                 ledger.lost(path, f"vars {value}", str(error))
                 return {}
         if not isinstance(value, Mapping):
-            ledger.lost(path, "vars", "found no mapping of names to values")
+            ledger.lost(path, "vars", "not a mapping of names to values")
             return {}
         ledger.same(path, "vars", "the input of the case")
         return dict(value)

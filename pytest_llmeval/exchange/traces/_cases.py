@@ -127,9 +127,7 @@ def _case(options: Namespace, trace: str, spans: Sequence[TraceSpan], suite: Loa
         raise LlmevalError(f"found the id {name!r}, expected letters, digits, '-', '_' and '.': choose one by --id")
     traced = case_of_spans(name, spans)
     if traced is None or traced.input is None:
-        raise LlmevalError(
-            f"{options.file}: found no message of a user in trace {trace}, expected one, which is the input"
-        )
+        raise LlmevalError(f"{options.file}: a message of the user, which is the input, is missing in trace {trace}")
     known = next(
         (each for each in suite.cases if each.id.casefold() == name.casefold() or each.input == traced.input),
         None,

@@ -84,8 +84,8 @@ class HttpJudge:
         is_own = self.spec.base_url is not None and not self.dialect.needs_key
         if not key and (not is_own or self.spec.api_key_env is not None):
             raise JudgeError(
-                f"{self.dialect.provider}: found no key in the environment variable {self._variable}, expected the key "
-                f"of the judge {self.spec.model}: set it, or replay recorded verdicts"
+                f"{self.dialect.provider}: the environment variable {self._variable} is missing: set it to the key of "
+                f"the judge {self.spec.model}, or replay recorded verdicts"
             )
         if not (key.isascii() and key.isprintable()):
             raise JudgeError(

@@ -17,7 +17,7 @@ from pytest_llmeval.judges.questions._replies import (
     plain,
     says,
     unreadable,
-    value_excerpt,
+    value_fault,
     within,
 )
 
@@ -159,7 +159,7 @@ class ReplyForm:
                 expected = "a name of small Latin letters, digits and underscores"
                 raise ValueError(f"found the field {name!r}, expected {expected}")
         if not self.graded:
-            raise ValueError("found no graded field, expected one such as score: {min: 1, max: 5}")
+            raise ValueError("a graded field is missing, such as score: {min: 1, max: 5}")
         if len(self.graded) > 1 and _SCORE not in self.graded:
             names = ", ".join(self.graded)
             raise ValueError(f"found the graded fields {names}, expected one of them to be called score")
@@ -239,15 +239,13 @@ class ReplyForm:
     def _grade(self, name: str, data: Mapping[str, Any], reply: str) -> float:
         grade = self.graded[name].grade(data.get(name))
         if grade is None:
-            raise unreadable(
-                reply, f"found {value_excerpt(data, name)} as {name}, expected {self.graded[name].expected()}"
-            )
+            raise unreadable(reply, value_fault(data, name, self.graded[name].expected()))
         return grade
 
     @staticmethod
     def _text(name: str, data: Mapping[str, Any], reply: str) -> str:
         if not isinstance(data.get(name), str):
-            raise unreadable(reply, f"found {value_excerpt(data, name)} as {name}, expected text")
+            raise unreadable(reply, value_fault(data, name, "text"))
         return plain(data[name].strip())
 
     @cached_property

@@ -151,7 +151,7 @@ def route(question_type: str | None, case_id: str = "") -> str:
     if is_abstention(case_id):
         return ABSTENTION
     if question_type is None:
-        raise ValueError(f"found no question type, expected one of {', '.join(sorted(MODE_OF_TYPE))}")
+        raise ValueError(f"the question type is missing, one of {', '.join(sorted(MODE_OF_TYPE))}")
     if question_type not in MODE_OF_TYPE:
         raise ValueError(unknown_name("question type", question_type, MODE_OF_TYPE))
     return MODE_OF_TYPE[question_type]

@@ -154,7 +154,7 @@ def closing_list(reply: str, key: str, truth: str | None = None) -> list[Any]:
         raise unreadable(reply, f"found {quotation(beside[0], _LONGEST_KEY)} beside {key!r}, expected one list")
     entries = data.get(key)
     if not isinstance(entries, list):
-        raise unreadable(reply, f"found {value_excerpt(data, key)} as {key}, expected a list")
+        raise unreadable(reply, value_fault(data, key, "a list"))
     return entries
 
 
@@ -397,7 +397,7 @@ def read_yes_no(reply: str) -> Verdict:
     text = _FENCED_WORD.sub(r"\1\n\2", _spoken(reply, _first_word))
     word = _first_word(text)
     if word is None:
-        raise unreadable(reply, "found no verdict, expected a reply that begins with the word yes or no")
+        raise unreadable(reply, "the verdict is missing: a reply begins with the word yes or no")
     # The answer of which a sentence such as "The answer is yes" speaks may be the right one: no other may follow.
     further = _further_words(text.lower()) if word.re is _WORD else _ANY_WORD.finditer(text.lower())
     for other in further:
@@ -444,13 +444,13 @@ def read_explanation(reply: str) -> Verdict:
     """
     data = closing_object(reply, lambda data: {**_score_statement(data), **_flags_of_reply(data)})
     if isinstance(data.get("score"), str):
-        raise unreadable(reply, f"found {value_excerpt(data, 'score')} as score, expected a number")
+        raise unreadable(reply, value_fault(data, "score", "a number"))
     score = _score_within(data, reply, 0.0, _HIGHEST_GRADE)
     flags = _flags_of_reply(data)
     for flag, value in flags.items():
         if not isinstance(value, bool):
             name = flag if flag in data else f"has_{flag}"
-            raise unreadable(reply, f"found {value_excerpt(data, name)} as {name}, expected true or false")
+            raise unreadable(reply, value_fault(data, name, "true or false"))
     unnamed = [flag for flag in FLAGS if flag not in data and f"has_{flag}" not in data]
     more: dict[str, Any] = {UNNAMED_DEFECTS: unnamed} if unnamed else {}
     return Verdict(score, text_under(data, "reasoning"), {**flags, **more})
@@ -470,7 +470,7 @@ def read_rubric(reply: str, levels: Sequence[float]) -> Verdict:
     score = _number(data)
     if score is None or score not in levels:
         known = ", ".join(str(int(level)) if level.is_integer() else repr(level) for level in levels)
-        raise unreadable(reply, f"found the score {value_excerpt(data, 'score')}, expected one of the levels {known}")
+        raise unreadable(reply, value_fault(data, "score", f"one of the levels {known}"))
     return Verdict(score, text_under(data, "reasoning"))
 
 
@@ -479,8 +479,8 @@ def _score_within(data: Mapping[str, Any], reply: str, low: float, high: float) 
     score = _number(data)
     known = None if score is None else within(score, low, high)
     if known is None:
-        expected = f"expected a number from {low:g} to {high:g}"
-        raise unreadable(reply, f"found {value_excerpt(data, 'score')} as score, {expected}")
+        expected = f"a number from {low:g} to {high:g}"
+        raise unreadable(reply, value_fault(data, "score", expected))
     return known
 
 
@@ -495,9 +495,11 @@ def _number(data: Mapping[str, Any]) -> float | None:
         return math.inf
 
 
-def value_excerpt(data: Mapping[str, Any], name: str) -> str:
-    """Return the beginning of a value of a reply, for a message."""
-    return excerpt(json.dumps(data[name], ensure_ascii=False), _QUOTED) if name in data else "nothing"
+def value_fault(data: Mapping[str, Any], name: str, expected: str) -> str:
+    """The message on a value of a reply that is missing, or is not what was expected."""
+    if name not in data:
+        return f"{name} is missing, expected {expected}"
+    return f"found {excerpt(json.dumps(data[name], ensure_ascii=False), _QUOTED)} as {name}, expected {expected}"
 
 
 def text_under(data: Mapping[str, Any], name: str) -> str:
@@ -585,11 +587,11 @@ def _read_expected(text: str, mode: Mode, levels: frozenset[float]) -> Verdict:
     reply, probabilities = _opened(text)
     verdict = read_text(mode, reply)
     if not probabilities:
-        expected = "expected them for score: expected, from a model that gives logprobs for a score of one token"
-        raise unreadable(reply, f"found no probabilities of the score's tokens, {expected}")
+        needed = "score: expected needs a model that gives logprobs for a score of one token"
+        raise unreadable(reply, f"the probabilities of the score's tokens are missing: {needed}")
     shares = {int(level): share for level, share in probabilities.items() if int(level) in levels and share > 0}
     if int(verdict.score) not in shares:
-        raise unreadable(reply, f"found no probability of the score {verdict.score:g} itself, expected one")
+        raise unreadable(reply, f"the probability of the score {verdict.score:g} itself is missing")
     total = math.fsum(shares.values())
     mean = math.fsum(level * share for level, share in shares.items()) / total
     named = {str(level): round(share / total, _DIGITS) for level, share in sorted(shares.items())}

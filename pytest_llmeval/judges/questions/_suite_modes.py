@@ -212,8 +212,8 @@ def read_prompt(path: Path) -> PromptFile:
 
     filled = _LIKE_ONE.sub(named, text)
     if not faults and not any(name.partition(".")[0] in _ANSWERED for name in names):
-        expected = f"expected one of {', '.join(_ANSWERED)}, such as '{{{{ answer }}}}'"
-        faults.append(Fault(str(path), 1, 1, "", f"found no placeholder for what was answered, {expected}"))
+        known = f"use one of {', '.join(_ANSWERED)}, such as '{{{{ answer }}}}'"
+        faults.append(Fault(str(path), 1, 1, "", f"a placeholder for what was answered is missing: {known}"))
     if faults:
         raise SuiteError(faults)
     digest = hashlib.sha256(text.encode()).hexdigest()

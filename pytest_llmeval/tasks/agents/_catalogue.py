@@ -62,7 +62,7 @@ def read_catalogue(path: Path) -> dict[str, ListedTool]:
             raise EvaluatorError(f"{path.name}: found the tool {tool.name!r} twice, expected it once")
         tools[tool.name] = tool
     if not tools:
-        raise EvaluatorError(f"{path.name}: found no tool, expected at least one")
+        raise EvaluatorError(f"{path.name} has no tool")
     return tools
 
 
@@ -89,7 +89,7 @@ def _skills(folder: Path) -> Iterator[ListedTool]:
         except SuiteError as error:
             raise EvaluatorError(str(error)) from None
         if not isinstance(data.get("name"), str):
-            raise EvaluatorError(f"{name}: found no name at its top, expected '---', name, description, '---'")
+            raise EvaluatorError(f"{name}: name is missing at the top: write '---', name, description, '---'")
         yield ListedTool(data["name"], str(data.get("description") or ""))
 
 

@@ -360,7 +360,7 @@ class _Task:
             return
         if self._file.faults.count == before and not wants["goal"]:
             place = ("user_scenario", "instructions") if "user_scenario" in self._data else ("instruction",)
-            self.fault(place, "found no instruction, expected what the user wants")
+            self.fault(place, "the instruction is missing: write what the user wants")
         if self._file.faults.count > before:
             return
         line, column = self._document.locate(self._path)

@@ -220,7 +220,7 @@ class _StepReader:
 
     def _pairs(self, texts: Sequence[str]) -> list[list[Any]]:
         if self._predicted and len(texts) == 1:
-            self._fault("found no line of predicted pairs, expected one after the gold pairs, as Step 2 writes")
+            self._fault("the line of predicted pairs is missing after the gold pairs, where Step 2 writes it")
             return []
         text = _NUMPY.sub(r"\1", texts[-1] if self._predicted else texts[0])
         if _ITEMS.sub("", text).strip("[](), \t"):

@@ -429,7 +429,7 @@ def _unnumbered(entry: Any, place: int) -> SubmissionFault:
     if not isinstance(entry, dict):
         return whole_fault(None, "conversation form", f"found {quoted(entry)} as entry {place}, {expected}")
     if ID not in entry:
-        message = f"found no {ID} in entry {place}, {expected}"
+        message = f"{ID} is missing in entry {place}"
         return whole_fault(None, "conversation form", message)
     message = f"found {ID} {quoted(entry[ID])} in entry {place}, expected a whole number"
     return whole_fault(entry[ID], "conversation id", message)
@@ -454,7 +454,7 @@ def _pair_faults(number: int, entry: Mapping[str, Any], subtask: Subtask) -> Ite
 def _missing(expected: Iterable[int], seen: Mapping[int, int]) -> Iterator[SubmissionFault]:
     for number in expected:
         if number not in seen:
-            message = "found no entry, expected one, with an empty list if there are no pairs"
+            message = "the entry is missing: write one with an empty list if there are no pairs"
             yield whole_fault(number, "conversation missing", message)
 
 

@@ -74,7 +74,7 @@ class EcacSource(Source):
                 cases = [case.answered(_answer(answers, int(case.id), self.subtask)) for case in cases]
                 cases += _without_gold(gold, answers, self.subtask)
         if not cases and not faults:
-            message = "found no conversation, expected at least one"
+            message = "the file has no conversation"
             faults.append(Fault(shown_path(folder / self.gold), 0, 0, "", message))
         return cases
 

@@ -363,7 +363,7 @@ def fact_checker(
     async def check(question: Any) -> str:
         claim = question.get("claim") if isinstance(question, Mapping) else question
         if not isinstance(claim, str) or not claim.strip():
-            raise PredictionError(f"found no claim in the input ({type(question).__name__}), expected text")
+            raise PredictionError(f"claim is missing in the input ({type(question).__name__})")
         request = JudgeRequest(fact_check_messages(claim, enable_search=enable_search), name, sent, ANSWER_SCHEMA)
         if not isinstance(spec, JudgeSpec):
             return (await client.complete(request)).text

@@ -63,7 +63,7 @@ def _read_items(
         by_numbers[numbers] = item
     missing = [_place(names, each) for each in places if each not in by_numbers]
     if missing:
-        raise unreadable(reply, f"found nothing on {listed(missing)}, expected each of {len(places)} once")
+        raise unreadable(reply, f"{listed(missing)} missing, expected each of {len(places)} once")
     return [by_numbers[each] for each in places]
 
 
@@ -79,8 +79,10 @@ def _read_truth(reply: str, item: Mapping[str, Any], name: str, what: str) -> bo
     """
     value = item.get(name)
     if not isinstance(value, bool):
-        value_text = "nothing" if name not in item else excerpt(repr(value), _LONGEST_EXCERPT)
-        raise unreadable(reply, f"found {value_text} as {name!r} of {what}, expected true or false")
+        fault = f"{name!r} of {what} is missing"
+        if name in item:
+            fault = f"found {excerpt(repr(value), _LONGEST_EXCERPT)} as {name!r} of {what}"
+        raise unreadable(reply, f"{fault}, expected true or false")
     return value
 
 
@@ -272,7 +274,7 @@ def _read_claims(reply: str, numbers: _ClaimNumbers) -> Verdict:
     for number, item in zip(numbers, sentences, strict=True):
         texts = item.get("claims")
         if not isinstance(texts, list) or not all(isinstance(each, str) and each.strip() for each in texts):
-            raise unreadable(reply, f"found no list of texts as claims of sentence {number}, expected one")
+            raise unreadable(reply, f"expected a list of texts as claims of sentence {number}")
         for text in texts:
             # What is said twice in the same words is one claim, and counts once.
             claims.setdefault(" ".join(text.casefold().split()), {"claim": plain(text.strip()), "sentence": number})
@@ -286,7 +288,7 @@ def _read_support(reply: str, claims: _ClaimNumbers, passages: _ClaimNumbers) ->
         what = f"claim {number}"
         supported, by = _read_truth(reply, item, "supported", what), item.get("passages")
         if not isinstance(by, list) or not all(type(each) is int for each in by):
-            raise unreadable(reply, f"found no list of numbers as passages of {what}, expected one")
+            raise unreadable(reply, f"expected a list of numbers as passages of {what}")
         if len(set(by)) < len(by):
             raise unreadable(reply, f"found a passage twice for {what}, expected each once")
         if unknown := [each for each in by if each not in passages]:

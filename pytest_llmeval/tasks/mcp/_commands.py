@@ -127,7 +127,7 @@ def _definitions(options: Namespace) -> dict[str, Any]:
     words = options.server[1:] if options.server[:1] == ["--"] else options.server
     is_address = len(words) == 1 and words[0].startswith(("http://", "https://"))
     if not words:
-        options.refuse("found no server, expected a command or an address")
+        options.refuse("a server is missing: name its command or address")
     headers = dict(_header(each) for each in options.header_from_env)
     server = McpServer(
         () if is_address else words,
@@ -231,12 +231,12 @@ def _in_schema(schema: Mapping[str, Any], field: str, depth: int = 0) -> Iterato
     for name, each in (properties if isinstance(properties, Mapping) and depth < _DEEPEST else {}).items():
         place = f"{field}.{name}"
         if not isinstance(each, Mapping):
-            yield place, "type", "found no schema: add its type"
+            yield place, "type", "the schema is missing: add its type"
             continue
         if not any(key in each for key in _SHAPES):
-            yield place, "type", "found no type: add one, such as string"
+            yield place, "type", "type is missing: add one, such as string"
         if not str(each.get("description") or "").strip() and "$ref" not in each:
-            yield place, "description", "found no description: say what the value means, its unit or its form"
+            yield place, "description", "description is missing: say what the value means, its unit or its form"
         items = each.get("items")
         yield from _in_schema(each, place, depth + 1)
         yield from _in_schema(items if isinstance(items, Mapping) else {}, f"{place}[]", depth + 1)

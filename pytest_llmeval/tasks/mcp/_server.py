@@ -185,7 +185,7 @@ def parts_by_name(data: Any, path: Path) -> dict[str, Mapping[str, Any]]:
     """Return the tools of a server, and its instructions, by name; raises `LlmevalError` if there are none."""
     tools = data.get("tools") if isinstance(data, Mapping) else None
     if not isinstance(tools, list) or not all(isinstance(tool, Mapping) and "name" in tool for tool in tools):
-        raise LlmevalError(f"{path}: found no tools, expected a file of llmeval mcp snapshot")
+        raise LlmevalError(f"{path}: tools are missing, expected a file of llmeval mcp snapshot")
     parts = {f"tool {tool['name']}": tool for tool in tools}
     return parts | ({"instructions": {"text": data["instructions"]}} if data.get("instructions") else {})
 

@@ -436,7 +436,7 @@ def _check_mode(mode: str, known: Sequence[str]) -> None:
 def _check_judge(llm: Judgeable | Panel | None, tasks: Iterable[_AnswerTask]) -> None:
     needy = [task.mode for task in tasks if task.by_rule() is None]
     if llm is None and needy:
-        raise ValueError(f"found no judge: mode {needy[0]!r} needs one, pass llm")
+        raise ValueError(f"llm is missing: mode {needy[0]!r} needs a judge")
 
 
 def keys_of_ids(questions: Iterable[tuple[str, str, str]]) -> dict[str, set[str]]:

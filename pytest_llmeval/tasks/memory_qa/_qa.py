@@ -115,8 +115,8 @@ def _rows(path: Path, data: bytes) -> Iterator[dict[str, Any]]:
         except ValueError:
             row = None
         if not isinstance(row, dict) or any(not isinstance(row.get(name), str) for name in _FIELDS):
-            expected = f"an object with text under {', '.join(_FIELDS)}"
-            raise SuiteError([Fault(str(path), number, 1, "", f"found no result of run_eval, expected {expected}")])
+            message = f"found another line, expected a result of run_eval, with text under {', '.join(_FIELDS)}"
+            raise SuiteError([Fault(str(path), number, 1, "", message)])
         yield row
 
 

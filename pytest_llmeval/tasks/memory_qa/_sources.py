@@ -365,7 +365,7 @@ def load_dataset(name: str, path: str | Path | None = None, **options: Any) -> l
     if name not in _SOURCES:
         raise ValueError(unknown_name("benchmark", name, _SOURCES))
     if path is None:
-        raise ValueError(f"found no path, expected load_dataset({name!r}, PATH) with the official file, {_FILES[name]}")
+        raise ValueError(f"path is missing: load_dataset({name!r}, PATH) with the official file, {_FILES[name]}")
     source = _SOURCES[name](path=str(Path(path).absolute()), **options)
     faults: list[Fault] = []
     cases = source.load(Path(), faults)

@@ -116,7 +116,7 @@ def _files(folder: Path, option: str, entries: str | tuple[str, ...] | None, fau
                 faults.append(Fault(shown_path(path), 0, 0, option, str(error)))
                 continue
         if not matches:
-            message = f"found no file matching {entry!r}, expected at least one"
+            message = f"no file matches {entry!r}"
             faults.append(Fault(shown_path(path), 0, 0, option, message))
         yield from matches
 

@@ -46,7 +46,7 @@ from pytest_llmeval.judges import (
     says,
     text_under,
     unreadable,
-    value_excerpt,
+    value_fault,
 )
 from pytest_llmeval.numbers import IntArray, by_unit, resample_count, resampled_totals, unit_numbers
 
@@ -101,7 +101,7 @@ def read_better(reply: str) -> Verdict:
     data = closing_object(reply, _statement, _SAYS)
     better = data.get("better")
     if not isinstance(better, str) or better.strip().lower() not in _SCORES:
-        raise unreadable(reply, f"found {value_excerpt(data, 'better')} as better, expected first, second or tie")
+        raise unreadable(reply, value_fault(data, "better", "first, second or tie"))
     return Verdict(_SCORES[better.strip().lower()], text_under(data, "reasoning"))
 
 

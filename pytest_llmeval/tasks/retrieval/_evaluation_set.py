@@ -342,7 +342,7 @@ def _build(options: Namespace) -> int | CommandResult:
 
     built = build_set(corpus, how)
     if not built.rows:
-        say(faults or ["found no row, expected a corpus"], error=True)
+        say(faults or ["the corpus has no row"], error=True)
         return 1
     report = built.report(how) | {"faulty_lines": [str(fault) for fault in faults]}
     write_text(options.output, (json.dumps(set_line(*query), ensure_ascii=False) + "\n" for query in built.queries))

@@ -170,7 +170,7 @@ class Retrieval(Evaluator):
         if not (self.text_fields and self.id_fields):
             raise ValueError("text_fields, id_fields: found an empty list, expected at least one field")
         if not self.tasks:
-            raise ValueError("tasks: found none, expected at least one")
+            raise ValueError("tasks are missing")
         if self.unfilled_ranks not in ("miss", "skip"):
             raise ValueError(f"unfilled_ranks: found {self.unfilled_ranks!r}, expected 'miss' or 'skip'")
         if self.absent_attributes not in ("empty", "unknown"):

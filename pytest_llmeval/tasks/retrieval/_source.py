@@ -323,8 +323,8 @@ def positive_faults(expected: Any, kinds: Iterable[By], fields: Fields) -> Itera
         lacking = [place for place, each in enumerate(positives or ()) if fields.key_of(each, by) is None]
         if lacking:
             names, more = ", ".join(fields.names(by)), f" (and {len(lacking) - 1} more)" if len(lacking) > 1 else ""
-            expected = f"expected one ({names}): a task compares documents by it"
-            yield f"expected.positives[{lacking[0]}]{more}: found no {by}, {expected}"
+            needed = f"a task compares documents by it ({names})"
+            yield f"expected.positives[{lacking[0]}]{more}: {by} is missing: {needed}"
     for place, each in enumerate(positives or ()):
         if fault := _relevance_fault(each):
             yield f"expected.positives[{place}].{fault}"

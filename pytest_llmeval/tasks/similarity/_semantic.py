@@ -99,7 +99,7 @@ def _load_word_model(name: str, layers: int | None, device: str | None) -> WordM
     utils = _package("bert_score.utils")
     layers = utils.model2layers.get(name) if layers is None else layers
     if layers is None:
-        raise EvaluatorError(f"bert_layers: found none, expected a layer, as bert-score has no default for {name!r}")
+        raise EvaluatorError(f"bert_layers is missing: bert-score has no default for {name!r}")
     tokenizer = utils.get_tokenizer(name)
     place = _device(device)
     network = _prepared(utils.get_model(name, layers), place)

@@ -295,7 +295,7 @@ def _part(part: str, path: str, prediction: Any) -> Any:
         raise LlmevalError(f"--part {part}={path}: {error}") from None
     kind, name = _PARTS[part]
     if not isinstance(value, kind):
-        raise LlmevalError(f"--part {part}={path}: found no {name} there; {describe_prediction(prediction)}")
+        raise LlmevalError(f"--part {part}={path}: there is no {name}; {describe_prediction(prediction)}")
     return value
 
 

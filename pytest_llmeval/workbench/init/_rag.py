@@ -175,9 +175,7 @@ def rag_suite(options: Namespace, folder: Path, suites: str, target: TargetPlace
         LlmevalError: The questions cannot be read, the target gives no answer, or the suite exists.
     """
     if target is None:
-        raise LlmevalError(
-            "--rag: found no --target, expected the function that answers, such as --target my_app:answer"
-        )
+        raise LlmevalError("--rag needs --target, the function that answers, such as --target my_app:answer")
     path = f"{suites}/{_stem(options.rag)}.{Project(folder).suite_kind}.yaml"
     if (folder / path).exists():
         raise LlmevalError(

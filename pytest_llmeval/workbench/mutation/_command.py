@@ -126,7 +126,7 @@ def _scorer(options: Namespace, suite: LoadedSuite, mutations: Sequence[Mutation
         LlmevalError: The user does not agree, or cannot be asked; or a judge exists in pytest only.
     """
     if not suite.judged:
-        say(["--judges: found no evaluator that asks a judge, so none is asked"], error=True)
+        say(["--judges: no evaluator of this suite asks a judge"], error=True)
         return None
 
     key = SuiteKey(str(suite.path), display_path(suite.path, Path.cwd()))

@@ -195,7 +195,7 @@ class LabelFile:
         try:
             sent = decode(body, _SentLabels)
         except (ValueError, RecursionError) as error:
-            raise RefusedError(f"found no labels ({error})") from None
+            raise RefusedError(f"the labels cannot be read ({error})") from None
         if not sent.annotator.strip():
             raise RefusedError("annotator: found an empty text, expected a name")
         return sent

@@ -103,7 +103,7 @@ def noted_answers(mode: str, book: ModeBook, suites: Sequence[SuiteReport]) -> l
             texts = tuple(text for _, text in labels if text)
             noted.append(NotedAnswer(item, predictions.get(item.cases[0]), tuple(each for each, _ in labels), texts))
     if not noted:
-        raise LlmevalError(f"found none of {counted(len(human), 'noted answer')} in the report, expected their run")
+        raise LlmevalError(f"the report has none of {counted(len(human), 'noted answer')}: name that of their run")
     return noted
 
 
@@ -157,7 +157,7 @@ def _check_unseen(prompt: Path, noted: Sequence[NotedAnswer]) -> None:
         text = _plain(prompt.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise LlmevalError(
-            f"{prompt}: found no prompt to test ({error}), expected that of a run without --final"
+            f"{prompt}: the prompt to test cannot be read ({error}): run without --final first"
         ) from None
     for each in noted:
         answer = _plain(each.item.answer)
@@ -272,7 +272,7 @@ def check_lines(text: str, chosen: Sequence[NotedAnswer]) -> Iterator[str]:
     try:
         check = json.loads(text)
     except ValueError as error:
-        raise LlmevalError(f'--check: found no JSON ({error}), expected a check such as {{"max_words": 80}}') from None
+        raise LlmevalError(f'--check: invalid JSON ({error}), expected a check such as {{"max_words": 80}}') from None
     cases = [
         Case(str(place), input=each.item.question, prediction=each.prediction) for place, each in enumerate(chosen)
     ]

@@ -200,9 +200,7 @@ def review_of(
     if again is not None:
         items = list(_changed(items, again))
         if not items:
-            raise LlmevalError(
-                "found no changed answer of a labelled case, expected one: every label is of today's answer"
-            )
+            raise LlmevalError("every label is of today's answer: no labelled case has another one")
     if not items:
         raise LlmevalError(f"suite {suites[0].base_name!r} has no answer to review")
     if scale is None:
@@ -280,7 +278,7 @@ def _reviewed(suites: Sequence[SuiteReport], evaluator: str | None) -> str | Non
         known = (
             f", expected one of {', '.join(labels)}" if labels else ", expected a judge that was asked about answers"
         )
-        raise LlmevalError(f"found no judge {evaluator!r}{known}{suggest(evaluator, labels)}")
+        raise LlmevalError(f"unknown judge {evaluator!r}{known}{suggest(evaluator, labels)}")
     return evaluator or ("judge" if "judge" in labels else next(iter(labels), None))
 
 

@@ -127,7 +127,7 @@ class _Handler(BaseHTTPRequestHandler):
         address = urlsplit(self.path)
         token, _, path = address.path.removeprefix("/").partition("/")
         if not compare_digest(token.encode(), self.server.token.encode()):
-            self._reply(HTTPStatus.FORBIDDEN, "found no token, or a wrong one, expected the address that was printed")
+            self._reply(HTTPStatus.FORBIDDEN, "the token is missing or wrong: open the address that was printed")
             return None
         return path, address.query
 

@@ -324,7 +324,7 @@ def read_line(row: Any) -> ModeLine:
     try:
         line: ModeLine = convert(row, ModeLine)
     except ValidationError as error:
-        raise ValueError(f"found no note of a review ({error}), expected a line that the review page writes") from None
+        raise ValueError(f"cannot be read ({error}), expected a line that the review page writes") from None
     if not _TIME.fullmatch(line.at):
         raise ValueError(f"at: found {line.at!r}, expected a time such as 2026-11-26T10:41:07.123Z")
     names = [("modes", each) for each in getattr(line, "modes", ())]

@@ -112,16 +112,13 @@ def test_missing_file_is_told_with_the_nearest_name(tmp_path: Path) -> None:
     write(tmp_path, "capitals.eval.yaml", "a: 1")
     (fault,) = faults_of(tmp_path / "capitols.eval.yaml")
     assert fault == (
-        "capitols.eval.yaml  found no readable file (No such file or directory), expected one"
-        " (did you mean 'capitals.eval.yaml'?)"
+        "capitols.eval.yaml  cannot be read: No such file or directory (did you mean 'capitals.eval.yaml'?)"
     )
-    assert faults_of(tmp_path / "none" / "a.json") == [
-        "a.json  found no readable file (No such file or directory), expected one"
-    ]
+    assert faults_of(tmp_path / "none" / "a.json") == ["a.json  cannot be read: No such file or directory"]
 
 
 def test_name_that_no_file_can_have_is_told() -> None:
-    assert faults_of(Path("a\0b.yaml")) == ["a\0b.yaml  found no readable file (embedded null byte), expected one"]
+    assert faults_of(Path("a\0b.yaml")) == ["a\0b.yaml  cannot be read: embedded null byte"]
 
 
 def test_directory_is_no_file(tmp_path: Path) -> None:
@@ -142,10 +139,10 @@ def test_unreadable_file_is_told_with_the_reason(tmp_path: Path, monkeypatch: py
 
     write(tmp_path, "a.yaml", "a: 1")
     monkeypatch.setattr(Path, "open", refuse)
-    assert faults_of(tmp_path / "a.yaml") == ["a.yaml  found no readable file (Permission denied), expected one"]
+    assert faults_of(tmp_path / "a.yaml") == ["a.yaml  cannot be read: Permission denied"]
     faults: list[Fault] = []
     assert list(read_jsonl(tmp_path / "a.yaml", "a.yaml", faults)) == []
-    assert list(map(str, faults)) == ["a.yaml  found no readable file (Permission denied), expected one"]
+    assert list(map(str, faults)) == ["a.yaml  cannot be read: Permission denied"]
 
 
 def test_too_large_suite_is_sent_to_jsonl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -109,7 +109,7 @@ def test_a_table_that_cannot_be_read_is_a_fault(tmp_path: Path) -> None:
     write(tmp_path, "splits")
     suite = tmp_path / "s.eval.yaml"
     for path, fault in (
-        ("data.parquet", "found no table that can be read"),
+        ("data.parquet", "cannot be read as Arrow or Parquet"),
         ("data.splits", "found split None, expected one of test"),
     ):
         suite.write_text(f"evaluators: [text]\nsource: {{format: arrow, path: {path}}}\n")

@@ -132,7 +132,7 @@ def test_missing_prediction_file_is_a_fault(tmp_path: Path) -> None:
     faults: list[Fault] = []
     cases = default_registry().source("jsonl")(path="b.jsonl", predictions="sub/p.json").load(tmp_path, faults)
     assert [case.prediction for case in cases] == [MISSING, MISSING]
-    assert list(map(str, faults)) == ["sub/p.json  found no readable file (No such file or directory), expected one"]
+    assert list(map(str, faults)) == ["sub/p.json  cannot be read: No such file or directory"]
 
 
 def test_faults_of_the_data_do_not_repeat_as_unknown_ids(tmp_path: Path) -> None:

@@ -213,7 +213,7 @@ def test_items_names_the_list_inside_an_object(tmp_path: Path) -> None:
         ),
         ('{"a": {"b": 3}}', "a.b", "a.json:1:13  a.b: found the number 3, expected a list of objects"),
         ('{"a": {}}', "a.c.d", "a.json:1:7  a.c.d: found null, expected a list of objects"),
-        ("[]", None, "a.json  found no row, expected at least one"),
+        ("[]", None, "a.json  the file has no row"),
         ("[1", None, "a.json:1:3  found the end of the text, expected ',' or the closing bracket"),
     ],
 )
@@ -288,7 +288,7 @@ def test_bad_rows_are_told_with_their_line_and_good_rows_survive(tmp_path: Path,
         ("sep=;\nid;input\na;b\n", "a.csv:1:1  found 'sep=;', which only Excel reads, expected the names of columns"),
         (",id\n1,b\n", "a.csv:1:1  found a column without a name, expected one of"),
         ("id,input\na,b,c\n", "a.csv:2:1  found 3 cells, expected 2 as in the header"),
-        ("id,input\n", "a.csv  found no row, expected at least one"),
+        ("id,input\n", "a.csv  the file has no row"),
         ("id,input\na\n", "a.csv:2:1  found 1 cells, expected 2 as in the header"),
     ],
 )
@@ -314,12 +314,9 @@ def test_mapped_column_that_no_row_has_is_told_once(tmp_path: Path) -> None:
     fields = {"id": "qid", "input": "qestion", "labels": {"type": "meta.type"}}
     _, faults = load(tmp_path, "a.jsonl", rows, fields=fields)
     assert faults == [
+        ("a.jsonl  unknown column 'meta.type', which `fields.labels` names, expected one of: qid, question"),
         (
-            "a.jsonl  found no row with the column 'meta.type', which `fields.labels` names,"
-            " expected one of: qid, question"
-        ),
-        (
-            "a.jsonl  found no row with the column 'qestion', which `fields.input` names,"
+            "a.jsonl  unknown column 'qestion', which `fields.input` names,"
             " expected one of: qid, question (did you mean 'question'?)"
         ),
     ]
@@ -329,8 +326,8 @@ def test_mapped_id_or_input_that_one_row_lacks_is_told_there(tmp_path: Path) -> 
     rows = jsonl({"qid": "a", "q": "x"}, {"qid": "b"}, {"q": "y"})
     _, faults = load(tmp_path, "a.jsonl", rows, fields={"id": "qid", "input": "q", "expected": "qid"})
     assert faults == [
-        "a.jsonl:2:1  q: found no value, expected one: `fields.input` names it",
-        "a.jsonl:3:1  qid: found no value, expected one: `fields.id` names it",
+        "a.jsonl:2:1  q: the value is missing: `fields.input` names it",
+        "a.jsonl:3:1  qid: the value is missing: `fields.id` names it",
     ]
 
 
@@ -345,7 +342,7 @@ def test_missing_data_file_is_a_fault(tmp_path: Path, name: str) -> None:
     faults: list[Fault] = []
     source = TypeAdapter(default_registry().source(name.rpartition(".")[2])).validate_python({"path": f"sub/{name}"})
     assert source.load(tmp_path, faults) == []
-    assert list(map(str, faults)) == [f"sub/{name}  found no readable file (No such file or directory), expected one"]
+    assert list(map(str, faults)) == [f"sub/{name}  cannot be read: No such file or directory"]
 
 
 def test_paths_are_relative_to_the_suite_and_shown_from_the_current_folder(

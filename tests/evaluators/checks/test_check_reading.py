@@ -38,7 +38,7 @@ from pytest_llmeval.evaluators import Checks
         ),
         ({"max_words": "a"}, "[0].max_words: found the text 'a', expected a whole number"),
         ({"max_words": -1}, "[0].max_words: found -1, expected a whole number of at least 0"),
-        ({"levenshtein": {"to": "a"}}, "[0].levenshtein: found neither max nor min_similarity"),
+        ({"levenshtein": {"to": "a"}}, "[0].levenshtein: max or min_similarity is missing"),
         ({"levenshtein": {"to": "a", "maks": 1}}, "[0].levenshtein: maks: unknown key maks"),
         ({"number": {"tolerance": 1}}, "[0].number: "),
         ({"language": "xx-YY"}, "[0].language: found the language 'xx', expected an ISO 639 code such as en or zh"),

@@ -194,12 +194,12 @@ def test_the_last_label_of_a_person_counts(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"label": 6}, "label: found 6, expected one of 1, 2, 3, 4, 5, or null"),
-        ({"label": True}, "found no label"),
+        ({"label": True}, "the label cannot be read"),
         ({"label": "yes"}, "label: found 'yes'"),
         ({"probability": 0.0}, "probability: found 0.0, expected a number above 0, at most 1"),
         ({"probability": 1.5}, "probability: found 1.5"),
         ({"annotator": ""}, "annotator: found an empty text, expected a name"),
-        ({"scale": "stars"}, "found no label"),
+        ({"scale": "stars"}, "the label cannot be read"),
         ({"system": "a"}, "unknown field `system`"),
     ],
 )

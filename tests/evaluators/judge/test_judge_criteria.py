@@ -156,7 +156,7 @@ def test_a_preset_or_a_rubric_with_whole_numbers_has_expected_scores() -> None:
 def test_a_judge_without_probabilities_is_an_error_and_never_its_bare_score() -> None:
     found = score(criteria(score="expected"), CASES, judge=Scripted())
     assert (found.metrics["judge_score"].value, found.metrics["judge_score"].errored) == (None, 3)
-    assert "found no probabilities of the score's tokens" in str(found.cases[0].reason)
+    assert "the probabilities of the score's tokens are missing" in str(found.cases[0].reason)
 
 
 def test_a_judge_of_the_users_own_that_returns_other_probabilities_is_an_error() -> None:

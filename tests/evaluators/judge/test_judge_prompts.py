@@ -89,8 +89,8 @@ def test_a_placeholder_names_a_part_of_the_case(tmp_path: Path, name: str, chang
 def test_a_case_that_lacks_what_the_prompt_names_is_a_fault(tmp_path: Path, name: str) -> None:
     evaluator = judge(tmp_path, f"{{{{ answer }}}} {{{{ {name} }}}}")
     case = Case("a", input={"question": "Where?"}, prediction=MISSING)
-    assert list(evaluator.check(case)) == [f"found no {name}, expected it, as my_judge.md names it"]
-    with pytest.raises(EvaluatorError, match="found no"):
+    assert list(evaluator.check(case)) == [f"{name} is missing, and my_judge.md names it"]
+    with pytest.raises(EvaluatorError, match=f"{name} is missing"):
         evaluator.questions(case)
 
 
@@ -181,7 +181,7 @@ def test_a_prompt_outside_the_folder_and_a_missing_one_are_faults_of_the_suite(t
     (fault,) = faults(SUITE.replace("prompts/my_judge.md", "../secret.md"), inner)
     assert "evaluators[0].judge.prompt: found '../secret.md', which is outside the folder 'suites'" in fault
     (fault,) = faults(SUITE, inner)
-    assert "my_judge.md  found no readable file" in fault
+    assert "my_judge.md  cannot be read" in fault
 
 
 def test_a_form_that_cannot_be_used_is_a_fault_with_its_place(tmp_path: Path) -> None:

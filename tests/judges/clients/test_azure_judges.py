@@ -38,7 +38,7 @@ def test_a_missing_key_and_a_wrong_deployment_are_errors(ask: Ask, monkeypatch: 
         with pytest.raises(JudgeError, match="The API deployment for this resource does not exist"):
             ask(server, provider="azure", base_url=server.url)
         monkeypatch.delenv("AZURE_OPENAI_API_KEY")
-        with pytest.raises(JudgeError, match="found no key in the environment variable AZURE_OPENAI_API_KEY"):
+        with pytest.raises(JudgeError, match="the environment variable AZURE_OPENAI_API_KEY is missing"):
             ask(server, provider="azure", base_url=server.url)
         assert len(server.calls) == 1
 
@@ -46,7 +46,7 @@ def test_a_missing_key_and_a_wrong_deployment_are_errors(ask: Ask, monkeypatch: 
 @pytest.mark.parametrize(
     ("settings", "fault"),
     [
-        ({"model": "azure:a"}, "base_url: found none, expected the address of the resource"),
+        ({"model": "azure:a"}, "base_url: the address of the resource is missing"),
         ({"model": "openai:a", "api_version": "2024-10-21"}, "api_version: found it with the provider openai"),
         (
             {"model": "azure:a", "base_url": "https://a.example.org", "api_version": "2024&x=1"},

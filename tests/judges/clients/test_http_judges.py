@@ -42,7 +42,7 @@ def test_the_key_may_stand_in_another_variable(ask: Ask, monkeypatch: pytest.Mon
 def test_a_missing_key_is_told_at_the_first_call(provider: str, variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(variable)
     client = connect(JudgeSpec(f"{provider}:tiny"))
-    with pytest.raises(JudgeError, match=f"^{provider}: found no key in the environment variable {variable}, expected"):
+    with pytest.raises(JudgeError, match=f"^{provider}: the environment variable {variable} is missing: set"):
         once(client)
 
 

@@ -76,9 +76,9 @@ def test_a_score_of_another_scale_is_an_error(raw: str) -> None:
         ("null", "found no JSON object"),
         ("[0.8]", "found no JSON object"),
         ('[{"score": 0.8}]', "found text after a JSON object"),
-        ("{}", "found nothing as score, expected a number"),
-        ('{"Score": 0.8}', "found nothing as score"),
-        ('{"reasoning": "no score"}', "found nothing as score"),
+        ("{}", "score is missing, expected a number"),
+        ('{"Score": 0.8}', "score is missing"),
+        ('{"reasoning": "no score"}', "score is missing"),
         ('{"score": null}', "found null as score"),
         ('{"score": "high"}', 'found "high" as score'),
         ('{"score": "1,0"}', 'found "1,0" as score'),
@@ -90,8 +90,8 @@ def test_a_score_of_another_scale_is_an_error(raw: str) -> None:
         ("{'score': 0.8}", "found an invalid JSON object"),
         ('{"score": 0.2} trailing', "found text after a JSON object"),
         ('{"score": 0.2}\n```', "found a closing fence without an opening one"),
-        ('{"score": 1} {"verdict": "none"}', "found nothing as score"),
-        ('{"score": 1} {}', "found nothing as score"),
+        ('{"score": 1} {"verdict": "none"}', "score is missing"),
+        ('{"score": 1} {}', "score is missing"),
         ('{"score": 0.2, "quoted": {"score": 1}', "unmatched closing bracket"),
         (
             '{"score": 0} No, wait. {"score": 1}',
@@ -227,7 +227,7 @@ def test_a_reply_that_says_yes_and_no_is_an_error_with_both(reply: str, quoted: 
     ],
 )
 def test_what_does_not_begin_with_yes_or_no_is_an_error(reply: str) -> None:
-    with pytest.raises(JudgeError, match="expected a reply that begins with the word yes or no") as caught:
+    with pytest.raises(JudgeError, match="a reply begins with the word yes or no") as caught:
         read_yes_no(reply)
     assert caught.value.reply == reply
 
@@ -285,7 +285,7 @@ def test_a_score_between_the_levels_of_a_rubric_is_an_error(reply: str) -> None:
 
 def test_a_score_close_to_a_level_is_shown_in_full() -> None:
     with pytest.raises(
-        JudgeError, match=r"^found the score 0.3333333, expected one of the levels 0, 0.3333333333333333;"
+        JudgeError, match=r"^found 0.3333333 as score, expected one of the levels 0, 0.3333333333333333;"
     ):
         read_rubric('{"score": 0.3333333}', (0.0, 1 / 3))
 

@@ -180,7 +180,7 @@ def test_an_id_that_ends_in_abs_is_judged_as_abstention_whatever_its_type() -> N
 @pytest.mark.parametrize(
     ("question_type", "message"),
     [
-        (None, "found no question type, expected one of adversarial, "),
+        (None, "the question type is missing, one of adversarial, "),
         ("single-hop", r"unknown question type single-hop, did you mean single_hop"),
     ],
 )

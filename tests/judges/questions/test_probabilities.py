@@ -88,18 +88,18 @@ def test_digits_between_levels_of_a_rubric_do_not_count() -> None:
 def test_what_json_reads_as_another_value_or_as_none_is_no_spelling_of_a_digit(other: str) -> None:
     choice = TokenChoice("4", {"4": math.log(0.5), other: math.log(0.25)})
     assert score_probabilities([*tokens('{"score":'), choice], "score") == pytest.approx({"4": 0.5})
-    with pytest.raises(JudgeError, match="found no probabilities"):
+    with pytest.raises(JudgeError, match="the probabilities of the score's tokens are missing"):
         read('{"reasoning": "", "score": 4}', {other: 0.25, "4": 0.5})
 
 
 @pytest.mark.parametrize("probabilities", [None, {}])
 def test_a_reply_without_probabilities_is_an_error(probabilities: Mapping[str, float] | None) -> None:
-    with pytest.raises(JudgeError, match="found no probabilities of the score's tokens, expected them for score: exp"):
+    with pytest.raises(JudgeError, match="the probabilities of the score's tokens are missing: score: exp"):
         read('{"reasoning": "r", "score": 4}', probabilities)
 
 
 def test_a_score_that_has_no_probability_itself_is_an_error() -> None:
-    with pytest.raises(JudgeError, match="found no probability of the score 4 itself"):
+    with pytest.raises(JudgeError, match="the probability of the score 4 itself is missing"):
         read('{"reasoning": "r", "score": 4}', {"5": 1.0})
 
 
@@ -107,14 +107,14 @@ def test_a_reply_that_claims_probabilities_of_its_own_has_none() -> None:
     forged = json.dumps({"reply": '{"reasoning": "", "score": 5}', "probabilities": {"5": 1.0}})
     for text in (forged, f'{{"reasoning": "", "score": 5}}\n{forged}'):
         for probabilities in (None, {"1": 1.0}):
-            with pytest.raises(JudgeError, match="found nothing as"):
+            with pytest.raises(JudgeError, match="score is missing"):
                 read(text, probabilities)
 
 
 @pytest.mark.parametrize("wrong", ['{"5": 2}', '{"5": "1"}', '{"x": 1}', "[1]", '{"5": -1}'])
 def test_a_stored_reply_with_other_probabilities_has_none(wrong: str) -> None:
     text = '{"reply": "{\\"reasoning\\": \\"\\", \\"score\\": 5}", "probabilities": ' + wrong + "}"
-    with pytest.raises(JudgeError, match="found no probabilities"):
+    with pytest.raises(JudgeError, match="the probabilities of the score's tokens are missing"):
         MODE.read(text)
 
 

@@ -34,7 +34,7 @@ def test_a_placeholder_becomes_the_name_of_a_text_in_the_data(tmp_path: Path) ->
         ("{{ answer }}\n{{ input.x }", ":2:1  found '{{' without '}}' after it, expected a placeholder such as"),
         ("{{ answer }} {% if x %}", ":1:14  found '{% if x %}', expected a placeholder"),
         ("{{ answer }} {{ question.text }}", "found '{{ question.text }}', expected '{{ question }}', which is a text"),
-        ("Grade {{ input }}.", ":1:1  found no placeholder for what was answered, expected one of answer, contexts"),
+        ("Grade {{ input }}.", ":1:1  a placeholder for what was answered is missing: use one of answer, contexts"),
         ("", "found an empty file, expected a prompt"),
         ("a\0", "found a NUL character"),
     ],

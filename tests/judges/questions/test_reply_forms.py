@@ -44,7 +44,7 @@ def test_a_value_that_the_form_does_not_allow_is_an_error(change: dict[str, Any]
 
 @pytest.mark.parametrize("name", GOOD)
 def test_a_missing_field_is_an_error(name: str) -> None:
-    with pytest.raises(JudgeError, match=f"found nothing as {name}"):
+    with pytest.raises(JudgeError, match=f"{name} is missing"):
         FORM.read(json.dumps({key: value for key, value in GOOD.items() if key != name}))
 
 
@@ -120,8 +120,8 @@ def test_a_field_that_cannot_grade_is_refused(options: dict[str, Any], message: 
 @pytest.mark.parametrize(
     ("entries", "message"),
     [
-        ({}, "found no graded field"),
-        ({"reason": "text"}, "found no graded field"),
+        ({}, "a graded field is missing"),
+        ({"reason": "text"}, "a graded field is missing"),
         ({"a": "boolean", "b": "boolean"}, "found the graded fields a, b, expected one of them to be called score"),
         ({"My score": "boolean"}, "expected a name of small Latin letters"),
     ],

@@ -114,7 +114,7 @@ def test_lists_of_tools_are_read_in_every_form(here: Path) -> None:
     assert observed("pdf", calls("Skill", command="/pdf"), **options).counts["routing.right"] == 1.0
     assert "'docx', which is no tool" in str(observed("pdf", calls("Skill", skill="docx"), **options).malformed)
     skill.write_text("# PDF\n", encoding="utf-8")
-    with pytest.raises(EvaluatorError, match="found no name at its top"):
+    with pytest.raises(EvaluatorError, match="name is missing at the top"):
         read_catalogue(here / "skills")
 
 

@@ -190,6 +190,6 @@ def test_what_step_1_writes_has_no_predicted_pairs(capsys: pytest.CaptureFixture
     Path("step1.txt").write_text("5 1\n(1,1),(1,1)\n1 | Rachel | joy | Oh , look | 00:16\n", encoding="utf-8")
     arguments = ["--to", "internal", "--subtask", "2", "step1.txt", "--from"]
     assert main(["emotion-cause", "convert", *arguments, "step2"]) == 1
-    assert "step1.txt:2:1  found no line of predicted pairs" in capsys.readouterr().err
+    assert "step1.txt:2:1  the line of predicted pairs is missing" in capsys.readouterr().err
     assert main(["emotion-cause", "convert", *arguments, "step2-gold"]) == 0
     assert json.loads(capsys.readouterr().out) == [[5, 1, 1, 4], [5, 1, 1, 4]]

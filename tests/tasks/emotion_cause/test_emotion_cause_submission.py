@@ -9,7 +9,7 @@ import pytest
 from pytest_llmeval.tasks.emotion_cause._pairs import SubmissionFault, validate_submission, whole_number
 
 PAIRS = "emotion-cause_pairs"
-MISSING = "found no entry, expected one, with an empty list if there are no pairs"
+MISSING = "the entry is missing: write one with an empty list if there are no pairs"
 
 
 def entry(number: Any, *pairs: Any) -> dict[str, Any]:

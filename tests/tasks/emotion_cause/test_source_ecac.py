@@ -288,7 +288,7 @@ def test_files_that_cannot_be_read_are_told(tmp_path: Path) -> None:
 
 
 def test_gold_without_conversations_is_a_fault(tmp_path: Path) -> None:
-    assert load(tmp_path, gold=[]) == ([], ["gold.json  found no conversation, expected at least one"])
+    assert load(tmp_path, gold=[]) == ([], ["gold.json  the file has no conversation"])
 
 
 def test_faulty_conversations_are_counted_once_each(tmp_path: Path) -> None:

@@ -120,7 +120,7 @@ def test_any_callable_will_do_and_sees_the_whole_prompt() -> None:
 
 @pytest.mark.parametrize("given", [None, "", "  ", 3, {}, {"claim": 3}])
 def test_an_input_without_a_claim_is_told(given: Any) -> None:
-    with pytest.raises(PredictionError, match="found no claim in the input"):
+    with pytest.raises(PredictionError, match="claim is missing in the input"):
         ask(fact_checker(lambda _: ""), given)
 
 

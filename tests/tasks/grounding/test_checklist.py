@@ -54,19 +54,19 @@ def test_the_judge_sees_the_suites_instructions_first_then_those_of_the_case() -
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        (verdicts(True), "found nothing on instruction 2, expected each of 2 once"),
-        (verdicts(), "found nothing on instruction 1, instruction 2, expected"),
+        (verdicts(True), "instruction 2 missing, expected each of 2 once"),
+        (verdicts(), "instruction 1, instruction 2 missing, expected"),
         (verdicts(True, True, True), "found instruction 3, expected each of instruction 1, instruction 2 once"),
         (verdicts(True, True, numbers=[0, 1]), "found instruction 0"),
         (verdicts(True, False, numbers=[1, 1]), "found instruction 1 twice, expected each once"),
         (verdicts(True, True, True, numbers=[1, 2, 2]), "found instruction 2 twice"),
         ('{"verdicts": {"1": true, "2": true}}', 'found {"1": true, "2": true} as verdicts, expected a list'),
-        ('{"verdict": 1}', "found nothing as verdicts"),
+        ('{"verdict": 1}', "verdicts is missing"),
         ('{"verdicts": [true, false]}', "found True among verdicts, expected objects"),
         ('{"verdicts": [{"instruction": "1", "followed": true}]}', "found instruction '1', expected each of"),
         ('{"verdicts": [{"instruction": true, "followed": true}]}', "found instruction True"),
         (verdicts(True, True).replace("true}]", '"yes"}]'), "found 'yes' as 'followed' of instruction 2, expected tr"),
-        ('{"verdicts": [{"instruction": 1}, {"instruction": 2}]}', "found nothing as 'followed' of instruction 1"),
+        ('{"verdicts": [{"instruction": 1}, {"instruction": 2}]}', "'followed' of instruction 1 is missing"),
         ("{'verdicts': [...]}" + verdicts(True, True), "found two contradicting verdicts"),
         ('[{"instruction": 1, "followed": false}]' + verdicts(True, True), "found two contradicting verdicts"),
         (
@@ -103,7 +103,7 @@ def test_a_reply_that_misses_an_instruction_is_asked_for_once_more_and_then_is_a
         assert len(server.calls) == 4
     assert errored.metrics["instruction_rate"].value is None
     assert errored.metrics["instruction_rate"].errored == 1
-    assert "found nothing on instruction 2" in str(errored.cases[0].reason)
+    assert "instruction 2 missing" in str(errored.cases[0].reason)
 
 
 def test_a_case_says_which_instructions_its_answer_does_not_follow() -> None:

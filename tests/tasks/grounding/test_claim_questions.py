@@ -110,7 +110,7 @@ def test_an_item_that_is_missing_invented_or_doubled_makes_a_reply_unreadable(na
     ((key, items),) = reply.items()
     number = next(each for each in ("passage", "claim", "sentence") if each in items[0])
     changes: Mapping[str, Callable[[], list[Any]]] = {
-        "found nothing on": lambda: items[1:],
+        "missing, expected each": lambda: items[1:],
         "twice": lambda: [*items, items[0]],
         f"{number} 9": lambda: [*items, {**items[0], number: 9}],
         f"{number} 0": lambda: [{**items[0], number: 0}, *items[1:]],
@@ -122,7 +122,7 @@ def test_an_item_that_is_missing_invented_or_doubled_makes_a_reply_unreadable(na
         with pytest.raises(JudgeError, match=message):
             question.mode.read(json.dumps({key: changed()}))
     for empty in ("{}", f'{{"{key}": null}}', f'{{"{key}": []}}', "All of them.", "[]"):
-        with pytest.raises(JudgeError, match="found"):
+        with pytest.raises(JudgeError, match=r"found|missing"):
             question.mode.read(empty)
 
 
@@ -133,17 +133,25 @@ def test_an_item_that_is_missing_invented_or_doubled_makes_a_reply_unreadable(na
         (SUPPORT, verdicts(claim(1), claim(2, 3, supported=False)), "claim 2 not supported, but with passage 3"),
         (SUPPORT, verdicts(claim(1, 2), claim(2)), "found passage 2 for claim 1, expected one of 1, 3"),
         (SUPPORT, verdicts(claim(1, 3, 3), claim(2)), "found a passage twice for claim 1"),
-        (SUPPORT, verdicts(claim(1, "3"), claim(2)), "no list of numbers as passages of claim 1"),
+        (SUPPORT, verdicts(claim(1, "3"), claim(2)), "expected a list of numbers as passages of claim 1"),
         (SUPPORT, verdicts(claim(1, supported="yes"), claim(2)), "found 'yes' as 'supported' of claim 1"),
-        (SUPPORT, verdicts({"claim": 1, "passages": []}, claim(2)), "found nothing as 'supported' of claim 1"),
+        (SUPPORT, verdicts({"claim": 1, "passages": []}, claim(2)), "'supported' of claim 1 is missing"),
         (SUPPORT, f"{verdicts(claim(1), claim(2))} or {verdicts(claim(1, 3), claim(2))}", "two contradicting verdicts"),
         (SUPPORT, f"'verdicts': [] or {verdicts(claim(1, 3), claim(2))}", "two contradicting verdicts"),
         (SUPPORT, f"{verdicts()} {verdicts({**claim(1, 3), 'reason': '</think>'}, claim(2))}", "two contradicting ver"),
         (SUPPORT, f"supported: false. {verdicts(claim(1, 3), claim(2, 1))}", "'supported: false' and"),
         (SUPPORT, verdicts(claim(1, 3), claim(2))[:-1] + ', "final": []}', "found 'final' beside 'verdicts'"),
         (SUPPORT, f"{verdicts(claim(1, 3), claim(2))} No, I take that back.", "text after a JSON object"),
-        (SPLIT, '{"sentences": [{"sentence": 1, "claims": "x"}, {"sentence": 2, "claims": []}]}', "no list of texts"),
-        (SPLIT, '{"sentences": [{"sentence": 1, "claims": [" "]}, {"sentence": 2, "claims": []}]}', "no list of texts"),
+        (
+            SPLIT,
+            '{"sentences": [{"sentence": 1, "claims": "x"}, {"sentence": 2, "claims": []}]}',
+            "expected a list of texts",
+        ),
+        (
+            SPLIT,
+            '{"sentences": [{"sentence": 1, "claims": [" "]}, {"sentence": 2, "claims": []}]}',
+            "expected a list of texts",
+        ),
         (RELEVANCE, verdicts({"claim": 1, "relevant": 1}, {"claim": 2, "relevant": True}), "found 1 as 'relevant'"),
     ],
 )

@@ -65,7 +65,7 @@ def test_mode_adversarial_needs_no_judge(answer: str, score: float) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "found no judge: mode 'continuous' needs one, pass llm"),
+        ({}, "llm is missing: mode 'continuous' needs a judge"),
         ({"mode": "continous", "llm": plain}, r"unknown mode continous, did you mean continuous"),
         ({"mode": "auto", "llm": plain}, "unknown mode auto"),
         ({"mode": "explanation", "llm": plain}, "unknown mode explanation"),
@@ -131,7 +131,7 @@ def test_one_mode_can_be_asked_for_all() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"llm": None}, "found no judge"),
+        ({"llm": None}, "llm is missing"),
         ({"mode": "rubric"}, "unknown mode rubric"),
         ({"max_workers": 0}, "found max_workers 0, expected at least 1"),
         ({"prompts": {"x": "p.txt"}}, "prompts: unknown question type x"),
@@ -246,7 +246,7 @@ def test_prompts_by_question_type_replace_the_instructions_and_keep_the_form_of_
     (own,) = (prompt for prompt in llm.prompts if "Old answers are fine" in prompt)
     assert get_mode("knowledge_update").instructions["en"] not in own
     assert batch_judge(results, llm=None, prompts={"knowledge_update": file}, cache_path=path) == [0.2, 1.0]
-    with pytest.raises(ValueError, match="found no judge"):
+    with pytest.raises(ValueError, match="llm is missing"):
         batch_judge(results, llm=None, cache_path=path)
     assert judge_answer("?", "x", "Where? 2", llm=llm, mode="default_binary", prompt=file) == 1.0
     with pytest.raises(SuiteError, match=r"found the placeholder 'labels.x', expected some of question"):

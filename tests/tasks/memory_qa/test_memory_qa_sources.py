@@ -166,7 +166,7 @@ def test_conversations_and_question_types_can_be_selected(tmp_path: Path) -> Non
         ),
         (
             {"question_types": ("temporal",)},
-            ["a.json  found no case selected by the options, expected at least one"],
+            ["a.json  the options select no case"],
         ),
     ],
 )

@@ -131,7 +131,7 @@ def test_without_wordnet_the_other_metrics_are_computed_and_meteor_says_why_not(
     assert found["by_type"]["temporal"]["meteor"] is None
     assert found["by_type"]["temporal"]["bleu1"] is not None
     assert list(found["missing"]) == ["meteor"]
-    assert "found no WordNet file data.noun in 'no-such-folder'" in found["missing"]["meteor"]
+    assert "the WordNet file data.noun of METEOR is missing in 'no-such-folder'" in found["missing"]["meteor"]
     alone = compute_metrics(RESULTS, [1, 0, 1], metrics=["meteor"], wordnet="no-such-folder")
     assert (alone["overall"], list(alone["missing"])) == ({"meteor": None}, ["meteor"])
     assert "missing" not in compute_metrics(RESULTS, [1, 0, 1], metrics=CHEAP)
@@ -300,6 +300,6 @@ def test_saved_results_are_neither_written_over_nor_mistaken(tmp_path: Path) -> 
     path.write_text('{"sample_id": "s1"}\n', encoding="utf-8")
     with pytest.raises(FileExistsError, match="resume="):
         run_eval(TWO, Agent(), show_progress=False, save=path)
-    with pytest.raises(SuiteError, match=r"results.jsonl:1:1  found no result of run_eval"):
+    with pytest.raises(SuiteError, match=r"results.jsonl:1:1  found another line, expected a result of run_eval"):
         run_eval(TWO, Agent(), show_progress=False, resume=path)
     assert path.read_text(encoding="utf-8") == '{"sample_id": "s1"}\n'

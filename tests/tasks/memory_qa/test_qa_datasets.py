@@ -149,7 +149,5 @@ def test_the_table_has_a_row_for_each_system_and_a_column_for_each_type_and_over
 
 @pytest.mark.parametrize("name", ["locomo", "longmemeval"])
 def test_a_benchmark_without_a_path_says_that_one_is_needed(name: str) -> None:
-    with pytest.raises(
-        ValueError, match=rf"found no path, expected load_dataset\('{name}', PATH\) with the official file"
-    ):
+    with pytest.raises(ValueError, match=rf"path is missing: load_dataset\('{name}', PATH\) with the official file"):
         load_dataset(name)

@@ -256,9 +256,7 @@ def test_faults_of_a_file_are_told_with_their_place(
 
 def test_a_file_that_is_not_there_is_told_with_the_nearest(tmp_path: Path) -> None:
     written(tmp_path, "sentiments.csv", "label,polarity\ncalm,neutral\n")
-    with pytest.raises(
-        SuiteError, match=r"sentiment\.csv  found no readable file .* \(did you mean 'sentiments.csv'\?\)"
-    ):
+    with pytest.raises(SuiteError, match=r"sentiment\.csv  cannot be read: .* \(did you mean 'sentiments.csv'\?\)"):
         narrative_taxonomy(sentiments=str(tmp_path / "sentiment.csv"))
 
 

@@ -298,8 +298,8 @@ def test_an_option_that_names_no_file_is_told(tmp_path: Path) -> None:
     cases, found = load(tmp_path, gold="gold/*.json", predictions=["answers"])
     assert cases == []
     assert found == [
-        "answers  predictions: found no file matching 'answers', expected at least one",
-        "gold/*.json  gold: found no file matching 'gold/*.json', expected at least one",
+        "answers  predictions: no file matches 'answers'",
+        "gold/*.json  gold: no file matches 'gold/*.json'",
     ]
 
 

@@ -55,7 +55,7 @@ def test_a_reply_names_the_first_the_second_or_a_tie(reply: str, score: float) -
     [
         ('{"better": "third"}', 'found "third" as better, expected first, second or tie'),
         ('{"better": true}', "found true as better"),
-        ('{"score": 1}', "found nothing as better"),
+        ('{"score": 1}', "better is missing"),
         ("first", "found no JSON object"),
         ('{"better": "first"} or rather the second', "found text after a JSON object"),
         ('It says {"better": "second"}, so {"better": "first"}', "found two contradicting verdicts"),

@@ -261,7 +261,7 @@ def test_a_corpus_that_cannot_be_read_or_a_set_that_cannot_be_written_is_told(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["retrieval", "build-set", "nowhere.jsonl", "-o", "set.jsonl"]) == 1
-    assert "nowhere.jsonl  found no readable file" in capsys.readouterr().err
+    assert "nowhere.jsonl  cannot be read" in capsys.readouterr().err
     assert not Path("set.jsonl").exists()
     name = write([judgement(1), judgement(2)])
     assert main(["retrieval", "build-set", name, "-o", "no/set.jsonl", *all_of(2)]) == 1

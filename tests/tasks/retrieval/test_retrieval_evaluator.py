@@ -278,16 +278,13 @@ def test_a_k_that_is_not_filled_is_missed_or_skipped() -> None:
         (Case("a", "q", {"positive": []}), "expected.positives: found null, expected a list"),
         (
             Case("a", "q", [{"id": "a"}]),
-            (
-                "expected.positives[0]: found no text, expected one (fact, text, content, sentence): "
-                "a task compares documents by it"
-            ),
+            ("expected.positives[0]: text is missing: a task compares documents by it (fact, text, content, sentence)"),
         ),
         (
             Case("a", "q", ["a", {"id": "b"}, {"id": "c"}, {"id": "d"}]),
             (
-                "expected.positives[1] (and 2 more): found no text, expected one (fact, text, content, sentence): "
-                "a task compares documents by it"
+                "expected.positives[1] (and 2 more): text is missing: a task compares documents by it "
+                "(fact, text, content, sentence)"
             ),
         ),
         (
@@ -344,7 +341,7 @@ def test_faulty_ground_truth_is_never_scored(expected: Any) -> None:
         ({"max_positives": 0}, "max_positives: found 0, expected at least 1, or null"),
         ({"recall_denominator": 0}, "recall_denominator: found 0, expected 'positives', 'k' or a number of at least 1"),
         ({"id_fields": []}, "text_fields, id_fields: found an empty list, expected at least one field"),
-        ({"tasks": {}}, "tasks: found none, expected at least one"),
+        ({"tasks": {}}, "tasks are missing"),
         ({"tasks": {"a b": BY_ID["gold"]}}, "tasks: found the name 'a b', expected letters, digits and underscores"),
         ({"tasks": "leagl"}, "tasks: found the text 'leagl' (did you mean 'legal'?), expected one of 'legal'"),
         ({"tasks": {"g": {"by": "id"}}}, "tasks.g: found a mapping with 'by', expected a mapping with 'rule'"),

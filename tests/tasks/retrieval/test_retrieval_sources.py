@@ -168,7 +168,7 @@ def test_a_missing_file_is_a_fault() -> None:
     write("qrels", QRELS)
     cases, faults = load(TrecSource("qrels", predictions="runn"))
     assert [case.prediction for case in cases] == [MISSING, MISSING]
-    assert [fault.partition(" (")[0] for fault in faults] == ["runn  found no readable file"]
+    assert [fault.partition(" (")[0] for fault in faults] == ["runn  cannot be read: No such file or directory"]
 
 
 def test_a_reply_that_cannot_be_read_moves_no_other_to_its_query() -> None:

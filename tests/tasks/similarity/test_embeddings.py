@@ -159,7 +159,7 @@ def test_a_missing_key_is_an_error_without_a_call(monkeypatch: pytest.MonkeyPatc
     monkeypatch.delenv("OPENAI_API_KEY")
     with LlmServer() as server:
         (error,) = ask(server, ("a", "b"), base_url=None)
-    assert "found no key in the environment variable OPENAI_API_KEY" in str(error)
+    assert "the environment variable OPENAI_API_KEY is missing" in str(error)
     assert server.calls == []
 
 

@@ -53,7 +53,7 @@ def test_changed_answers_are_picked_again_each_for_the_choice_that_it_replaces(t
     new = [after.label(place, "ana", "no") for place in range(2)]
     assert {(each.again, each.probability) for each in new} == {(before.id, 0.5)}
     assert f'"again":"{before.id}"' in review_page(after).replace('": "', '":"')
-    with pytest.raises(LlmevalError, match="found no changed answer of a labelled case"):
+    with pytest.raises(LlmevalError, match="every label is of today's answer"):
         review_of(suites_of(tmp_path, *cases), again=[*labels, *new])
 
 
@@ -102,7 +102,7 @@ def test_picks_and_order_depend_on_the_seed_alone(tmp_path: Path) -> None:
     [
         ([answered(1), case("b")], {}, r"found 1 of 2 answered cases without texts, .* --llmeval-texts=all"),
         ([answered(1, details={"repeats": {}})], {}, "found repeated cases, expected one answer to each"),
-        ([answered(1, [1])], {"evaluator": "juge"}, r"found no judge 'juge', expected one of judge \(did you mean"),
+        ([answered(1, [1])], {"evaluator": "juge"}, r"unknown judge 'juge', expected one of judge \(did you mean"),
         ([answered(1)], {"evaluator": "judge"}, "expected a judge that was asked about answers"),
         ([case("b", "errored", None)], {}, "suite 'capitals' has no answer to review"),
     ],

@@ -56,10 +56,10 @@ def test_what_a_person_says_replaces_what_the_person_said_of_the_same_answer_and
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (b"no JSON", "found no labels"),
-        (b"[" * 100_000, "found no labels"),
-        (b'{"annotator": "ana"}', "found no labels"),
-        (b'{"annotator": "ana", "labels": [], "path": "/etc/passwd"}', "found no labels"),
+        (b"no JSON", "the labels cannot be read"),
+        (b"[" * 100_000, "the labels cannot be read"),
+        (b'{"annotator": "ana"}', "the labels cannot be read"),
+        (b'{"annotator": "ana", "labels": [], "path": "/etc/passwd"}', "the labels cannot be read"),
         (sent(" ", 1), "annotator: found an empty text"),
         (sent("ana", 9), "label: found 9, expected one of 1, 2, 3, 4, 5, or null"),
         (sent("ana", "yes"), "label: found 'yes'"),
