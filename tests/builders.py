@@ -33,7 +33,8 @@ from pytest_llmeval.baselines import HISTORY, ApprovedScore, SnapshotMode, Suite
 from pytest_llmeval.baselines._comparable import Comparable, EvaluatorPrint
 from pytest_llmeval.baselines._scores import Approval, Cases
 from pytest_llmeval.core import CaseRecord, FloatArray, GateResult, LlmevalError, Sums
-from pytest_llmeval.gates import ChangeGate, LimitGate, judge_together
+from pytest_llmeval.gates import ChangeGate, Gate, LimitGate, judge_together
+from pytest_llmeval.gates._contract import PERCENTILES, VALUE
 from pytest_llmeval.gates._rules import RULES, gate_of_mapping
 from pytest_llmeval.judges import JudgeRequest, Message, Mode, Question, StoredJudgement, Usage, Verdict
 from pytest_llmeval.judges._stored_judgement import components, judgement_key
@@ -155,6 +156,14 @@ def parse_gate(text: str) -> LimitGate:
 def gate_of(entry: Mapping[str, Any]) -> Any:
     """The gate of a mapping form whose types are right."""
     return gate_of_mapping(entry, lambda kind, values: kind(**values))
+
+
+def subjects_of(rule: type[Gate], metric: str = "f1") -> list[str]:
+    """A metric in each statistic that a rule understands; of percentiles, one."""
+    percentiles = [statistic for statistic in ("p10", *PERCENTILES) if statistic in rule.statistics]
+    named = [statistic for statistic in rule.statistics if statistic not in PERCENTILES]
+    statistics = [*named, *percentiles[:1]]
+    return [metric if statistic == VALUE else f"{statistic}({metric})" for statistic in statistics]
 
 
 def binary(worse: int, better: int, same: int) -> tuple[Result, Result]:

@@ -11,6 +11,7 @@ from project import ROOT, script
 import pytest_llmeval
 from pytest_llmeval.data.formats._base import CELL_CHECKS
 from pytest_llmeval.evaluators import SHIPPED
+from pytest_llmeval.gates import RULES
 from pytest_llmeval.reports import FORMATS
 from pytest_llmeval.suites import default_registry
 
@@ -153,6 +154,12 @@ def test_the_schema_of_reports_describes_every_key_as_the_form_does() -> None:
     }
     lacking = {key for key, description in keys.items() if not description}
     assert not lacking, f"describe {listed(lacking)} in the docstring of its class"
+
+
+def test_every_rule_of_gates_is_described() -> None:
+    text = page("thresholds-and-gates.md") + page("regressions.md")
+    lacking = {tag for rule in RULES for tag in rule.tags if f"`{tag}`" not in text}
+    assert not lacking, f"describe gates with {listed(lacking)} in docs/thresholds-and-gates.md"
 
 
 def test_every_public_name_is_described() -> None:

@@ -43,8 +43,10 @@ TextMetric: TypeAlias = Literal["exact_match", "f1", "rouge1", "rouge2", "rougeL
 
 METRICS: Final = get_args(TextMetric)
 
-_DEFAULT: Final[tuple[TextMetric, ...]] = METRICS[:-1]
-"""All but ``meteor``, which needs data of a language."""
+_ON_REQUEST: Final = frozenset({"meteor"})
+"""Metrics that the option must name: they need data of a language."""
+
+_DEFAULT: Final[tuple[TextMetric, ...]] = tuple(name for name in METRICS if name not in _ON_REQUEST)
 
 _ABSENT = "no expected answer"
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         waiting_cases,
     )
     from pytest_llmeval.gates._drop import WATCHED_RUNS, DriftGate, DropGate, LiftGate
-    from pytest_llmeval.gates._limit import LimitGate, limit_form_fault, range_fault, subject_fault
+    from pytest_llmeval.gates._limit import LimitGate, gate_misfits, limit_form_fault, range_fault, subject_fault
     from pytest_llmeval.gates._reading import read_gate
     from pytest_llmeval.gates._rules import RULES, add_rule, gate_schema, judge_together, rule_of_text
 
@@ -50,6 +50,7 @@ _HOMES = {
     ),
     "_limit": (
         "LimitGate",
+        "gate_misfits",
         "limit_form_fault",
         "range_fault",
         "subject_fault",

@@ -38,7 +38,6 @@ from pytest_llmeval.gates._contract import (
     gate_rule,
     owned,
 )
-from pytest_llmeval.gates._limit import drop_fault
 from pytest_llmeval.numbers import TOLERANCE
 
 if TYPE_CHECKING:
@@ -330,9 +329,6 @@ class ChangeGate(Gate):
         if not self.against and isinstance(evaluator, ComparingEvaluator) and APPROVED in evaluator.opponents:
             known = "expected a limit such as a min: it compares with the approved answers itself"
             yield "metric", f"found {self.metric!r} with a baseline, {known}"
-        for key, change in ((self.tags[0], self.allowed), ("max_drift", self.max_drift)):
-            if change is not None and (fault := drop_fault(key, self.metric, change, metrics)):
-                yield key, fault
 
     def early_fault(self, metric: Metric | None) -> str:
         return self.mean_fault(metric)

@@ -67,6 +67,8 @@ class GateKey(NamedTuple):
         least: The smallest whole number; ``None`` for other values.
         looser: The change of its value by which the gate fails less often: ``more`` or ``less`` of a number, or the
             values of a choice, the strictest first. Empty if any change may be such a change.
+        unit: The unit of its number: a ``score`` of the metric, or a ``change`` of one. Such a number must be possible
+            for the metric, and a gate with it means the same if all scores have another unit.
     """
 
     kind: Any
@@ -74,6 +76,7 @@ class GateKey(NamedTuple):
     otherwise: str = ""
     least: int | None = None
     looser: "Literal['', 'more', 'less'] | tuple[str, ...]" = ""
+    unit: Literal["", "score", "change"] = ""
 
     def asks_less(self, early: Any, late: Any) -> bool:
         """Return whether a gate may fail less often with another value of the key; no number is no limit."""
@@ -324,6 +327,10 @@ class Gate:
         subjects = (["a metric"] if VALUE in cls.statistics else []) + [f"its {name}" for name in own]
         return f"{' or '.join(subjects)}{f', such as {own[0]}(f1)' if own else ''}"
 
+    def value_of(self, key: str) -> Any:
+        """The value of a key of the mapping form; ``None`` if the gate has none."""
+        return self.allowed if key in self.tags else getattr(self, key)
+
     def clustered(self, cluster_by: str | None) -> Self:
         """Return the gate with the clusters of its suite, if it uses any and names no others.
 
@@ -334,7 +341,7 @@ class Gate:
         return self
 
     def misfits(self, metrics: MetricIndex, text: str) -> Iterator[tuple[str, str]]:
-        """Yield key and fault of what does not fit the metric, such as a limit that it cannot reach.
+        """Yield key and fault of what does not fit the metric, besides numbers that it cannot reach.
 
         Args:
             metrics: Those of the suite.

@@ -34,9 +34,14 @@ MAX_DROP = GateKey(
     float,
     "largest drop allowed, in the unit of the metric; where lower is better, largest rise",
     looser="more",
+    unit="change",
 )
 MAX_DRIFT = GateKey(
-    float, "largest drop allowed [below the anchor](#slow-drift)", "three times `max_drop`", looser="more"
+    float,
+    "largest drop allowed [below the anchor](#slow-drift)",
+    "three times `max_drop`",
+    looser="more",
+    unit="change",
 )
 _SIDES = "`two_sided`, or `less`: [only drops are tested](#sides-and-families)"
 _ADJUST = (
@@ -358,7 +363,8 @@ class GainGate(ClaimGate):
     """A gate that fails unless a gain over the baseline, or over another system, is significant."""
 
     max_drop: float = owned(
-        kw_only=False, min_gain=GateKey(float, "the gain over the baseline or another system", looser="less")
+        kw_only=False,
+        min_gain=GateKey(float, "the gain over the baseline or another system", looser="less", unit="change"),
     )
     """The gain as a drop: less than nothing."""
 

@@ -39,6 +39,7 @@ from pytest_llmeval.gates._contract import (
     STATISTICS,
     VALUE,
     EarlyWords,
+    Gate,
     GateKey,
     ScoreGate,
     ScoreSide,
@@ -185,13 +186,34 @@ def _share_hint(value: float, metric: Metric, text: str = "") -> str:
     return _hint(re.sub(r"(?<![-+.\w])[-+.\w]++$", "", text.strip("'\"")) + limit(share))
 
 
-def drop_fault(key: str, name: str, allowed: float, metrics: MetricIndex) -> str | None:
-    """Return why a metric can never fall by more than is allowed; ``None`` if it can."""
+def _change_fault(key: str, name: str, allowed: float, metrics: MetricIndex) -> str | None:
+    """Return why a metric can never change by more than is allowed; ``None`` if it can."""
     metric = declared_metric(name, metrics)
     if metric is None or metric.low is None or metric.high is None or allowed <= metric.high - metric.low + TOLERANCE:
         return None
     most = f"at most {limit(metric.high - metric.low)}: {name} lies from {limit(metric.low)} to {limit(metric.high)}"
     return f"found {key} {limit(allowed)}, expected {most}{_share_hint(allowed, metric)}"
+
+
+def gate_misfits(gate: Gate, metrics: MetricIndex, text: str) -> Iterator[tuple[str, str]]:
+    """Yield key and fault of what does not fit the metric of a gate.
+
+    Args:
+        gate: The gate.
+        metrics: Those of the suite.
+        text: The gate as its user wrote it; empty for the mapping form.
+    """
+    yield from gate.misfits(metrics, text)
+    for name, key in gate.keys().items():
+        value = gate.value_of(name) if key.unit else None
+        if value is None:
+            continue
+        if key.unit == "change":
+            fault = _change_fault(name, gate.metric, value, metrics)
+        else:
+            fault = range_fault(gate.metric, value, metrics, repr(text) if text else "")
+        if fault:
+            yield "" if text else name, fault
 
 
 def limit_form_fault(entry: Any) -> str:
@@ -297,8 +319,8 @@ class LimitGate(ScoreGate):
 
     bounds: tuple[ScoreLimit, ...] = owned(
         kw_only=False,
-        min=GateKey(float, "minimum, inclusive", "none (`min` or `max` is required)"),
-        max=GateKey(float, "maximum, inclusive", "none"),
+        min=GateKey(float, "minimum, inclusive", "none (`min` or `max` is required)", unit="score"),
+        max=GateKey(float, "maximum, inclusive", "none", unit="score"),
     )
     by: str | None = owned(default=None, by=BY)
     min_cases: int = owned(default=1, min_cases=MIN_CASES)
@@ -339,11 +361,11 @@ class LimitGate(ScoreGate):
         bounds = [ScoreLimit(sign, float(values[key])) for key, sign in operators if values.get(key) is not None]
         return {**super().arguments(values), "bounds": tuple(bounds)}
 
-    def misfits(self, metrics: MetricIndex, text: str) -> Iterator[tuple[str, str]]:
-        for bound in self.bounds:
-            key = "" if text else "min" if ">" in bound.operator else "max"
-            if fault := range_fault(self.metric, bound.limit, metrics, repr(text) if text else ""):
-                yield key, fault
+    def value_of(self, key: str) -> Any:
+        if key not in self.tags:
+            return super().value_of(key)
+        bounds = (bound.limit for bound in self.bounds if (">" in bound.operator) == (key == "min"))
+        return next(bounds, None)
 
     def shortfalls(self, score: float, best: float | None) -> Sequence[float]:
         del best

@@ -103,7 +103,9 @@ def _check_gate(reading: SuiteReading, gate: Gate, entry: Any, place: tuple[str 
         text = gate.metric if isinstance(entry, Mapping) else entry
         reading.fault(subject, subject_fault(text, gate.metric, reading.metrics) or fault)
         return
-    for key, fault in gate.misfits(reading.metrics, entry if isinstance(entry, str) else ""):
+    from pytest_llmeval.gates import gate_misfits
+
+    for key, fault in gate_misfits(gate, reading.metrics, entry if isinstance(entry, str) else ""):
         reading.fault((*place, key) if key else place, fault)
 
 

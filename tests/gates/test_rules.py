@@ -6,7 +6,7 @@ from typing import Any, ClassVar, get_args
 
 import jsonschema
 import pytest
-from builders import gate_of, run
+from builders import gate_of, run, subjects_of
 from project import load_text
 
 from pytest_llmeval.core import GateOutcome, GateResult, LlmevalError, Metric, Result, SuiteError
@@ -28,26 +28,25 @@ from pytest_llmeval.gates._rules import RULES, known_keys, rule_of
 from pytest_llmeval.reports._form import gated_metrics
 from pytest_llmeval.reports.html._data import number_line
 
-VALUES = {float: 0.5, int: 1, str: "x", bool: True}
-NEEDED: dict[str, dict[str, Any]] = {
-    "adjust": {"by": "kind"},
-    "max_drift": {"max_drift": 0.75},
-    "metric": {"metric": "f1"},
-}
+VALUES = {float: 0.25, int: 1, str: "x", bool: True}
+NEEDED: dict[str, dict[str, Any]] = {"adjust": {"by": "kind"}, "max_drift": {"max_drift": 0.75}}
 """What a key needs to make sense beside the smallest gate of a rule."""
 
 
-def smallest(rule: type[Gate]) -> dict[str, Any]:
+def value_of(kind: Any) -> Any:
+    return VALUES[kind] if kind in VALUES else get_args(kind)[0]
+
+
+def smallest(rule: type[Gate], metric: str = "f1") -> dict[str, Any]:
     name = {"rule": rule.rule} if rule.rule else {}
-    return {"metric": "f1", rule.tags[0]: 0.25, **name}
+    tag = rule.tags[0]
+    return {"metric": subjects_of(rule, metric)[0], tag: value_of(rule.keys()[tag].kind), **name}
 
 
 def with_key(rule: type[Gate], key: str) -> dict[str, Any]:
-    kind = known_keys()[key].kind
-    value = VALUES[kind] if kind in VALUES else get_args(kind)[0]
-    entry = {key: value, **smallest(rule)}
     owned = rule.keys()
-    return {**entry, **(NEEDED.get(key, {}) if key in owned else {})}
+    needed = NEEDED.get(key, {}) if key in owned else {}
+    return {key: value_of(known_keys()[key].kind), **smallest(rule), **needed}
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -95,8 +94,8 @@ def test_every_rule_is_found_by_its_keys(rule: type[Gate]) -> None:
 
 @pytest.mark.parametrize("rule", RULES)
 def test_reports_find_the_metric_in_the_text_of_a_gate(rule: type[Gate]) -> None:
-    for metric in ("f1", "mean(f1)", "exact match"):
-        gate = gate_of({**smallest(rule), "metric": metric})
+    for subject in (*subjects_of(rule), *subjects_of(rule, "exact match")):
+        gate = gate_of({**smallest(rule), "metric": subject})
         assert gated_metrics([str(gate)]) == [gate.metric], str(gate)
 
 
@@ -104,7 +103,7 @@ def test_reports_find_the_metric_in_the_text_of_a_gate(rule: type[Gate]) -> None
 class GapGate(ScoreGate):
     """A gate of a user: the best case minus the worst."""
 
-    max_gap: float = owned(kw_only=False, max_gap=GateKey(float, "the largest gap"))
+    max_gap: float = owned(kw_only=False, max_gap=GateKey(float, "the largest gap", unit="change"))
     tags: ClassVar = ("max_gap",)
     title: ClassVar = "a gate with max_gap"
     form: ClassVar = TextForm("gap", "<=", "max_gap")
@@ -195,8 +194,13 @@ def test_every_rule_declares_the_statistics_that_it_reads(rule: type[Gate]) -> N
         if statistic in rule.statistics:
             assert gate_of(entry).statistic == statistic
         else:
-            with pytest.raises(ValueError, match=f"with {rule.tags[0]}, expected a metric or its mean"):
+            with pytest.raises(ValueError, match=f"with {rule.tags[0]}, expected (a metric|its) "):
                 gate_of(entry)
+
+
+def test_a_fault_names_the_statistics_that_a_rule_understands() -> None:
+    with pytest.raises(ValueError, match="with max_drop, expected a metric or its mean"):
+        gate_of({"metric": "p10(f1)", "max_drop": 0.1})
 
 
 @pytest.mark.usefixtures("own_rules")
@@ -221,14 +225,22 @@ def test_a_suite_reads_the_text_form_of_a_rule(tmp_path: Path) -> None:
             load_text(f"{head}gates: ['{subject} <= 0.1']\n", tmp_path)
 
 
+@pytest.mark.usefixtures("own_rules")
+@pytest.mark.parametrize("gate", ["gap(f1) <= 20", "{metric: f1, max_gap: 20}"])
+def test_a_number_in_the_unit_of_its_metric_must_be_possible_for_it(tmp_path: Path, gate: str) -> None:
+    head = "evaluators: [{text: {metrics: [f1]}}]\ncases: [{id: a, expected: x, prediction: x}]\n"
+    with pytest.raises(SuiteError, match=r"found max_gap 20, expected at most 1: f1 lies from 0 to 1"):
+        load_text(f"{head}gates: ['{gate}']\n" if "(" in gate else f"{head}gates: [{gate}]\n", tmp_path)
+
+
 @pytest.mark.parametrize("rule", [each for each in RULES if each.form is not None])
 def test_reports_recognise_every_text_form(rule: type[Gate]) -> None:
-    for metric in ("f1", "mean(f1)", "f1[a, b]"):
-        gate = gate_of({**smallest(rule), "metric": metric})
+    for subject in (*subjects_of(rule), *subjects_of(rule, "f1[a, b]")):
+        gate = gate_of({**smallest(rule), "metric": subject})
         found = rules.rule_of_text(str(gate))
         assert found is not None
         assert found.form == rule.form
-        assert rules.rule_of_text(metric + " <= 0.2") is None
+        assert rules.rule_of_text(f"{subject} <= 0.2") is None
 
 
 def test_a_gate_asks_less_in_the_direction_that_its_key_declares() -> None:

@@ -1,57 +1,66 @@
 """Laws of every rule of gates: no unit, no worse answer and nothing that was not written makes a verdict better."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from builders import gate_of, subjects_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_llmeval.core import SignificanceTest
 from pytest_llmeval.data import Document
 from pytest_llmeval.exchange import GateVerdict
 from pytest_llmeval.exchange.gating import GateOptions, judge_results
 from pytest_llmeval.exchange.results import ResultRow
-from pytest_llmeval.gates import Gate
-from pytest_llmeval.gates._drop import AnytimeGate, DropGate, GainGate, GainLackGate, LiftGate, SafeGate
-from pytest_llmeval.gates._limit import LimitGate
-from pytest_llmeval.gates._rules import RULES
+from pytest_llmeval.gates import Gate, split_statistic
+from pytest_llmeval.gates._contract import PERCENTILES, VALUE
+from pytest_llmeval.gates._rules import RULES, rule_of
 
-TESTS: Sequence[SignificanceTest] = get_args(SignificanceTest)
-GATES: Mapping[type[Gate], Sequence[Mapping[str, Any]]] = {
-    LimitGate: [
-        {"metric": metric, "min": 0.7}
-        for metric in ("m", "mean(m)", "median(m)", "min(m)", "max(m)", "p10(m)", "low(m)", "high(m)")
-    ],
-    DropGate: [
-        *({"max_drop": 0.0, "test": test} for test in TESTS),
-        {"max_drop": 0.1},
-        {"max_drop": 0.0, "undecided": "fail"},
-        {"max_drop": 0.0, "undecided": "pass", "alternative": "less"},
-        {"max_drop": 0.0, "cluster_by": "doc"},
-        {"max_drop": 0.0, "by": "doc"},
-        {"max_drop": 0.0, "against": "without"},
-    ],
-    SafeGate: [
-        *({"max_drop": 0.2, "rule": "non_inferiority", "test": test} for test in TESTS if test != "wilcoxon"),
-        {"max_drop": 0.2, "rule": "non_inferiority", "cluster_by": "doc"},
-    ],
-    AnytimeGate: [{"max_drop": 0.0, "rule": "anytime"}],
-    GainGate: [{"min_gain": 0.0}, {"min_gain": 0.1, "against": "without"}],
-    GainLackGate: [{"min_gain": 0.1, "rule": "significant_drop", "against": "without"}],
-    LiftGate: [{"min_gain": 0.0, "rule": "decided", "against": "without"}],
+SIZES: Mapping[str, Sequence[float]] = {"score": (0.7,), "change": (0.1, 0.0), "": (0.1,)}
+"""Numbers of a key in each unit."""
+
+SHARED = {"by": "doc", "cluster_by": "doc", "against": "without"}
+"""Labels and systems in the rows of the tests, by keys that name some."""
+
+
+def gates_of(rule: type[Gate]) -> Iterator[dict[str, Any]]:
+    """Yield gates of a rule by its declaration: each statistic that it understands, and each choice of its keys."""
+    tag, *_ = rule.tags
+    keys = rule.keys()
+    named = {"rule": rule.rule} if rule.rule else {}
+    smallest, *others = (
+        {"metric": subject, tag: keys[tag].kind(size), **named}
+        for subject in subjects_of(rule, "m")
+        for size in SIZES[keys[tag].unit]
+    )
+    yield from (smallest, *others)
+    for name in (key for key in keys if key not in smallest):
+        choices = get_args(keys[name].kind) or ((SHARED[name],) if name in SHARED else ())
+        yield from ({**smallest, name: choice} for choice in choices)
+
+
+def is_accepted(keys: Mapping[str, Any]) -> bool:
+    try:
+        gate_of(keys)
+    except ValueError:
+        return False
+    return True
+
+
+GATES = {
+    rule: [keys for keys in gates_of(rule) if is_accepted(keys)]
+    for rule in RULES
+    if rule.__module__.startswith("pytest_llmeval.")
 }
-"""Each rule, with gates of it."""
+"""Each rule that ships, with gates of it."""
 
 RANKS = ("failed", "undecided", "passed")
 every_gate = pytest.mark.parametrize(
     "keys",
     [
         # The first gate of a rule is judged in every run of the tests, the others before a release.
-        pytest.param(
-            {"metric": "m", **keys}, marks=[pytest.mark.release] if place else [], id=f"{rule.__name__}-{place}"
-        )
+        pytest.param(keys, marks=[pytest.mark.release] if place else [], id=f"{rule.__name__}-{place}")
         for rule, several in GATES.items()
         for place, keys in enumerate(several)
     ],
@@ -67,8 +76,9 @@ quick = settings(
 Scores = Sequence[tuple[float, float]]
 
 
-def test_every_rule_has_gates_here() -> None:
-    assert {rule for rule in RULES if rule.__module__.startswith("pytest_llmeval.")} == set(GATES)
+def test_every_statistic_of_every_rule_is_in_a_gate_here() -> None:
+    for rule, gates in GATES.items():
+        assert {keys["metric"] for keys in gates} == set(subjects_of(rule, "m"))
 
 
 def rows(scores: Sequence[float], system: str, repeat: int) -> list[ResultRow]:
@@ -99,25 +109,43 @@ def verdict_on(
     return judge_results(now, before, (), GateOptions(Document("", {"gates": [keys]}), **options), root)
 
 
+def mirror_of(word: str) -> str:
+    """The bound or the statistic on the other side, if there is one."""
+    if word in PERCENTILES:
+        return f"p{100 - int(word[1:])}"
+    return {"min": "max", "max": "min", "low": "high", "high": "low"}.get(word, word)
+
+
 def in_unit(keys: Mapping[str, Any], factor: float, shift: float) -> dict[str, Any]:
     """Return a gate for scores that are multiplied and shifted: of a negative factor, less is better."""
-    scaled = dict(keys)
-    for key in ("max_drop", "min_gain"):
-        if key in keys:
-            scaled[key] = abs(factor) * keys[key]
-    if "min" in keys:
-        limit = scaled.pop("min")
-        scaled["max" if factor < 0 else "min"] = factor * limit + shift
-    if factor < 0:
-        mirrors = {"min(m)": "max(m)", "max(m)": "min(m)", "low(m)": "high(m)", "high(m)": "low(m)", "p10(m)": "p90(m)"}
-        scaled["metric"] = mirrors.get(keys["metric"], keys["metric"])
+    declared = rule_of(keys).keys()
+    scaled = {}
+    for name, value in keys.items():
+        match declared[name].unit:
+            case "change":
+                scaled[name] = abs(factor) * value
+            case "score":
+                scaled[mirror_of(name) if factor < 0 else name] = factor * value + shift
+            case _:
+                scaled[name] = value
+    statistic, metric = split_statistic(keys["metric"])
+    if factor < 0 and statistic != VALUE:
+        scaled["metric"] = f"{mirror_of(statistic)}({metric})"
     return scaled
+
+
+def has_unit(keys: Mapping[str, Any]) -> bool:
+    """Whether the numbers of a gate are in the unit of its metric."""
+    rule = rule_of(keys)
+    return all(rule.keys()[tag].unit for tag in rule.tags)
 
 
 @every_gate
 @quick
 @given(scores, st.sampled_from([(100.0, 0.0), (4.0, 1.0), (-1000.0, 250.0)]))
 def test_a_change_of_the_unit_changes_no_verdict(tmp_path: Path, keys: Any, pairs: Any, unit: Any) -> None:
+    if not has_unit(keys):
+        pytest.skip("the numbers of the rule are in no unit of a metric")
     factor, shift = unit
     low, high = sorted([shift, shift + factor])
     scaled_pairs = [(factor * old + shift, factor * new + shift) for old, new in pairs]
