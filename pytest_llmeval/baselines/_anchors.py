@@ -207,7 +207,7 @@ def _labels(suite: LoadedSuite, metric: str) -> set[str] | None:
 
 
 def _comparable(old: Comparable, new: Comparable, matching: CaseMatching, labels: set[str] | None) -> bool:
-    """Return whether an anchor is one of the same suite; thresholds decide the pass rate only, and evaluators join."""
+    """Whether an anchor is one of the same suite; thresholds decide the pass rate only, and evaluators join."""
     old = alike(old, new, matching)
     measured = all(
         new.evaluators.get(label) == each for label, each in old.evaluators.items() if labels is None or label in labels
@@ -299,7 +299,7 @@ def _paired(
 
 
 def _measured(pairing: RunPairing, label: str) -> bool:
-    """Return whether the anchor has the evaluator of a metric, or could not measure its cases."""
+    """Whether the anchor has the evaluator of a metric, or could not measure its cases."""
     rows = pairing.everything().baseline
     records = [pairing.table.records[row] for row in rows]
     return any({label, ""} & {*record.observations, *record.errors} for record in records)

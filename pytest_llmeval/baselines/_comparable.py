@@ -123,7 +123,7 @@ _NUMBERS: Final = frozenset({int, float, bool, type(None)})
 
 
 def _is_small(value: Any) -> bool:
-    """Return whether a value is JSON data without lists or objects in it, and too short to be shared."""
+    """Whether a value is JSON data without lists or objects in it, and too short to be shared."""
     parts: Iterable[Any] = (value,)
     if type(value) is list:
         parts = value

@@ -197,7 +197,7 @@ def approve(old: _Scores | None, new: _Scores, stamp: Stamp, remembered: int) ->
 
 
 def is_orphan(path: Path) -> bool:
-    """Return whether a score file belongs to a suite or test module that is gone; in doubt it does not."""
+    """Whether a score file belongs to a suite or test module that is gone; in doubt it does not."""
     try:
         data = json.loads(path.read_bytes())
         owner = data.get("suite", data.get("module"))
@@ -363,7 +363,7 @@ def _write(
 
 
 def has_texts(path: Path, named: Mapping[Path, str]) -> bool:
-    """Return whether the files that scores name are beside them as they should be, and no others."""
+    """Whether the files that scores name are beside them as they should be, and no others."""
     return all(has_text(each, text) for each, text in named.items()) and not any(
         each.exists() for each in _unnamed(path, named)
     )

@@ -91,7 +91,7 @@ class ScoreExtension(AbstractSyrupyExtension):
 
     @classmethod
     def matches_test_location(cls, *, test_location: PyTestLocation, snapshot_location: str) -> bool:
-        """Return whether a file is that of a suite."""
+        """Whether a file is that of a suite."""
         return isinstance(test_location, _Location) and test_location.matches_snapshot_location(snapshot_location)
 
     def discover_snapshots(

@@ -339,7 +339,7 @@ def _changed_judge(label: str, old: Comparable, new: Comparable, display_path: s
 
 
 def _is_agreement(label: str, comparable: Comparable) -> bool:
-    """Return whether an evaluator is the agreement of a panel, which no bridge is about."""
+    """Whether an evaluator is the agreement of a panel, which no bridge is about."""
     from pytest_llmeval.evaluators import agreement_name
 
     printed = comparable.evaluators.get(label)
@@ -359,7 +359,7 @@ def _way_to_migrate(old: str, new: str) -> str:
 
 
 def _can_be_asked(model: str) -> bool:
-    """Return whether a judge is a model, which the command can ask; fixtures judge in pytest only."""
+    """Whether a judge is a model, which the command can ask; fixtures judge in pytest only."""
     return model.partition(":")[0] in PROVIDERS and not model.startswith("fixture:")
 
 

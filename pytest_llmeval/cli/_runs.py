@@ -135,7 +135,7 @@ def _opened(files: Sequence[Path], rootdir: Path | None) -> "tuple[Path, list[Sh
 
 
 def _is_there(folder: Path, path: str) -> bool:
-    """Return whether a folder has the file of a suite, or the Python file that declares it."""
+    """Whether a folder has the file of a suite, or the Python file that declares it."""
     return (folder / path.partition(IN_MODULE)[0]).is_file()
 
 

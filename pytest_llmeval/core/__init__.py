@@ -251,7 +251,7 @@ _DEFERRED: Final = ContextVar("deferred", default=False)
 
 
 def are_checks_deferred() -> bool:
-    """Return whether the importer of the user's module checks the suites in it, and reports their faults."""
+    """Whether the importer of the user's module checks the suites in it, and reports their faults."""
     return _DEFERRED.get()
 
 

@@ -292,7 +292,7 @@ def expectation(name: str | None, path: str | None, expected: Any) -> Any:
 
 
 def _is_other(key: str, value: Any) -> bool:
-    """Return whether a key of what is expected is about another part than the one that is asked for.
+    """Whether a key of what is expected is about another part than the one that is asked for.
 
     A state is an object or a list; records may have a field ``outcome``.
     """

@@ -46,7 +46,7 @@ class WrittenField(Enum):
 
 
 def is_finite_number(value: object) -> TypeGuard[JsonNumber]:
-    """Return whether a value of JSON is a number that can be compared as a float: not true, and not too large."""
+    """Whether a value of JSON is a number that can be compared as a float: not true, and not too large."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     try:
@@ -113,7 +113,7 @@ def plain(value: Any) -> Any:
 
 
 def is_typed(value: object) -> bool:
-    """Return whether a value is an object of a dataclass or a pydantic model."""
+    """Whether a value is an object of a dataclass or a pydantic model."""
     kind = type(value)
     return is_dataclass(kind) or hasattr(kind, "model_dump")
 
@@ -178,7 +178,7 @@ class Opaque(str):
         return opaque
 
     def __eq__(self, other: object) -> bool:
-        """Return whether the values are equal, or both NaN."""
+        """Whether the values are equal, or both NaN."""
         if not isinstance(other, Opaque):
             return False
         return are_equal(self.value, other.value) or (_is_nan(self.value) and _is_nan(other.value))
@@ -189,7 +189,7 @@ class Opaque(str):
         return isinstance(self.value, bytes | bytearray | memoryview | float)
 
     def __ne__(self, other: object) -> bool:
-        """Return whether the values differ."""
+        """Whether the values differ."""
         return not self == other
 
     __hash__ = str.__hash__
@@ -199,7 +199,7 @@ class Opaque(str):
 
 
 def are_equal(first: Any, second: Any) -> bool:
-    """Return whether two values are equal in Python; arrays and frames are if all of their elements are."""
+    """Whether two values are equal in Python; arrays and frames are if all of their elements are."""
     if first is second:
         return True
     try:
@@ -402,7 +402,7 @@ def _model_fields(model: Any, only_set: bool = False) -> Any:
 
 @cache
 def _has_serializers(kind: Any) -> bool:
-    """Return whether a model writes some of its fields in a way of its own."""
+    """Whether a model writes some of its fields in a way of its own."""
     own = kind.__pydantic_decorators__
     annotated = (each for field in kind.model_fields.values() for each in field.metadata)
     return bool(own.field_serializers or own.model_serializers) or any(
@@ -412,7 +412,7 @@ def _has_serializers(kind: Any) -> bool:
 
 @cache
 def _by_alias(kind: Any) -> bool:
-    """Return whether a model is written with aliases: if it asks for that, or cannot be read back without them."""
+    """Whether a model is written with aliases: if it asks for that, or cannot be read back without them."""
     config = kind.model_config
     if config.get("serialize_by_alias"):
         return True

@@ -247,7 +247,7 @@ def _users_frames(error: BaseException) -> list[TracebackType]:
 
 
 def _is_ours(frame: TracebackType) -> bool:
-    """Return whether a frame runs our code, whose file may be called like the user's: a case like its suite file."""
+    """Whether a frame runs our code, whose file may be called like the user's: a case like its suite file."""
     return str(frame.tb_frame.f_globals.get("__name__")).partition(".")[0] == __name__.partition(".")[0]
 
 

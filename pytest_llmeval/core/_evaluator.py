@@ -50,7 +50,7 @@ class Metric(Struct, frozen=True):
     averaged: bool = False
 
     def describes(self, signature: str) -> bool:
-        """Return whether a value with this signature may be of this metric."""
+        """Whether a value with this signature may be of this metric."""
         return signature == self.signature or (
             bool(self.learned) and signature.startswith(f"{self.signature}|{self.learned}:")
         )
@@ -396,7 +396,7 @@ class ErrorBucket(Struct, frozen=True):
     details: tuple[str, ...] = ()
 
     def holds(self, score: float | None, details: Mapping[str, Any] = _NO_DETAILS) -> bool:
-        """Return whether a case belongs into the bucket; a score that does not exist belongs into none."""
+        """Whether a case belongs into the bucket; a score that does not exist belongs into none."""
         if self.details and any(_holds_detail(details, name) for name in self.details):
             return True
         if score is None:

@@ -286,7 +286,7 @@ class Media:
             self._path, self._data = path, None
 
     def __eq__(self, other: object) -> bool:
-        """Return whether content and type are equal."""
+        """Whether content and type are equal."""
         return isinstance(other, Media) and self._identity == other._identity
 
     def __hash__(self) -> int:

@@ -16,7 +16,7 @@ _KEYS: Final = frozenset({"media", "sha256", "bytes", "width", "height", "url"})
 
 
 def is_media(value: Any) -> bool:
-    """Return whether a value is the JSON form of a medium."""
+    """Whether a value is the JSON form of a medium."""
     if not isinstance(value, Mapping) or "media" not in value or not value.keys() <= _KEYS:
         return False
     kind, digest, url = value["media"], value.get("sha256"), value.get("url")
@@ -131,7 +131,7 @@ known_media: Final[dict[str, Any]] = {}
 
 
 def knows_media() -> bool:
-    """Return whether this process has met any medium."""
+    """Whether this process has met any medium."""
     return bool(known_media)
 
 

@@ -160,7 +160,7 @@ def agreed_type(data: bytes, claim: str | None) -> str | None:
 
 
 def has_dimensions(kind: str) -> bool:
-    """Return whether the dimensions of a type are read."""
+    """Whether the dimensions of a type are read."""
     return kind in _DIMENSIONS
 
 

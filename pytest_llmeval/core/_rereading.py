@@ -134,7 +134,7 @@ def _adapter(kind: Any) -> "TypeAdapter[Any]":
 
 
 def _is_read_whole(data: Any, forms: list[Any]) -> bool:
-    """Return whether each key of the data is in one of the forms of what was built from it."""
+    """Whether each key of the data is in one of the forms of what was built from it."""
     if isinstance(data, Mapping):
         known = [form for form in forms if isinstance(form, Mapping)]
         return all(

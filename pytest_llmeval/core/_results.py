@@ -602,7 +602,7 @@ class MetricIndex(Struct, frozen=True, dict=True):
         return next((each for family, each in self._families.items() if name.startswith(family)), None)
 
     def lower_is_better(self, name: str) -> bool:
-        """Return whether less of a metric is better; not so for a name that no evaluator reports."""
+        """Whether less of a metric is better; not so for a name that no evaluator reports."""
         owned = self.find(name)
         return owned is not None and not owned.metric.higher_is_better
 

@@ -36,7 +36,7 @@ WANTED_TURN: Final = "last, each, or the number of a turn, counted from 1"
 
 
 def is_turn(value: Any) -> TypeGuard[Turn]:
-    """Return whether a value says which turns are read."""
+    """Whether a value says which turns are read."""
     return value in ("last", "each") or (type(value) is int and value > 0)
 
 
@@ -114,7 +114,7 @@ def _conversation_answer(messages: Sequence[Mapping[str, Any]]) -> dict[str, Any
 
 
 def is_of_users(evaluator: Evaluator) -> bool:
-    """Return whether an evaluator is a user's code."""
+    """Whether an evaluator is a user's code."""
     return type(evaluator).__module__.partition(".")[0] != __name__.partition(".")[0]
 
 
@@ -274,7 +274,7 @@ class Reading(Struct, frozen=True, dict=True):
         return content.get("answer", content) if reads_texts and isinstance(content, Mapping) else content
 
     def _is_record(self, expected: Any) -> bool:
-        """Return whether what is expected is the object itself, with a field that has the name of the part."""
+        """Whether what is expected is the object itself, with a field that has the name of the part."""
         if not (self.reads.records and self._finds_texts and isinstance(expected, Mapping)):
             return False
         return not isinstance(expected.get(self.reads.part), Mapping | None)

@@ -188,7 +188,7 @@ def missing_key(*keys: str) -> str:
 
 
 def is_visible(character: str) -> bool:
-    """Return whether people see a character, or the space that it is.
+    """Whether people see a character, or the space that it is.
 
     Control, formatting (bidirectional ones among them), private, unassigned and separating characters are not visible,
     nor are the letters and marks that Unicode lets programs ignore.
@@ -197,7 +197,7 @@ def is_visible(character: str) -> bool:
 
 
 def all_visible(text: str) -> bool:
-    """Return whether people see all characters of a text."""
+    """Whether people see all characters of a text."""
     return text.isprintable() and (text.isascii() or _ANY_BLANK.search(text) is None)
 
 

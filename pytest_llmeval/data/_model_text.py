@@ -25,7 +25,7 @@ class UnfinishedThoughtsError(ValueError):
 
 
 def begins_with_data(text: str) -> bool:
-    """Return whether a text begins with JSON or with a fence."""
+    """Whether a text begins with JSON or with a fence."""
     return text.startswith(_DATA)
 
 

@@ -214,7 +214,7 @@ def _constant(name: str) -> NoReturn:
 
 
 def _is_truncated(text: str, error: json.JSONDecodeError) -> bool:
-    """Return whether the text is the beginning of JSON that ends before its last bracket or quote."""
+    """Whether the text is the beginning of JSON that ends before its last bracket or quote."""
     if text[:1] not in ("{", "["):
         return False
     depth = 0
@@ -374,7 +374,7 @@ def _comparable(value: Any) -> Any:
 
 
 def _is_unique(items: Sequence[Any]) -> bool:
-    """Return whether no two items are equal, in linear time."""
+    """Whether no two items are equal, in linear time."""
     return len(set(map(_comparable, items))) == len(items)
 
 
@@ -433,7 +433,7 @@ def _limited_kind(kind: type["Validator"]) -> Any:
 
 
 def _is_number(_checker: Any, value: Any) -> bool:
-    """Return whether a value is a number of JSON: ``1e400`` is infinite, and no number."""
+    """Whether a value is a number of JSON: ``1e400`` is infinite, and no number."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < math.inf
 
 
@@ -552,7 +552,7 @@ class ChangeablePart(NamedTuple):
 
 
 def has_cjk(text: str) -> bool:
-    """Return whether a text has Chinese characters."""
+    """Whether a text has Chinese characters."""
     return _CJK.search(text) is not None
 
 

@@ -217,7 +217,7 @@ def _part_type(item: Mapping[str, Any]) -> Any:
 
 
 def is_message(item: Any) -> bool:
-    """Return whether an item of a trace is a message, rather than a call or a result."""
+    """Whether an item of a trace is a message, rather than a call or a result."""
     if not isinstance(item, dict):
         return False
     if "role" in item or item.get("kind") in ("request", "response"):
@@ -298,7 +298,7 @@ def _joined(items: Iterable[Any]) -> list[ToolCall]:
 
 
 def _is_call(item: Any) -> bool:
-    """Return whether an item of a trace is a call, however it is written, rather than the result of one."""
+    """Whether an item of a trace is a call, however it is written, rather than the result of one."""
     return not (isinstance(item, dict) and _part_type(item) in _RESULTS) or _plain(item) is not None
 
 
@@ -360,7 +360,7 @@ Order: TypeAlias = Literal["exact", "in_order", "any_order", "superset", "subset
 
 
 def follows(expected: Sequence[str], called: Sequence[str], order: Order) -> bool:
-    """Return whether calls follow the expected trajectory.
+    """Whether calls follow the expected trajectory.
 
     Args:
         expected: The names of the expected calls.

@@ -212,7 +212,7 @@ class _Test:
 
 
 def reads_objects(evaluator: Evaluator, case: Case) -> bool:
-    """Return whether an evaluator gets the users' objects of a case, and not their JSON forms alone."""
+    """Whether an evaluator gets the users' objects of a case, and not their JSON forms alone."""
     from pytest_llmeval.evaluators.checks._evaluator import Checks
 
     if not isinstance(evaluator, Checks):

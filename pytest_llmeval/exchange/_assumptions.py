@@ -145,7 +145,7 @@ def _scores_of(rows: Iterable[ResultRow]) -> dict[str, dict[tuple[str, str, int]
 
 
 def _differ(here: Iterable[float], there: Iterable[float]) -> bool:
-    """Return whether one side lies in 0 to 1 and the other far outside, or one is many times as large."""
+    """Whether one side lies in 0 to 1 and the other far outside, or one is many times as large."""
     least, most = sorted(max(map(abs, side)) for side in (here, there))
     if not most or most <= 1:
         return False

@@ -137,7 +137,7 @@ def yaml_text(data: Mapping[str, Any]) -> str:
 
 
 def _fits_a_block(value: str) -> bool:
-    """Return whether a text can be written line by line."""
+    """Whether a text can be written line by line."""
     lines = value.split("\n")
     return not value[:1].isspace() and all(line == line.rstrip() and line.isprintable() for line in lines)
 

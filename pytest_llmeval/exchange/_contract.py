@@ -190,7 +190,7 @@ class SourceLedger:
             self.note((*path, key), f"{kind}{key}", *known.get(key, (Fate.NOT_IMPORTED, otherwise)))
 
     def knows(self, path: SourcePath) -> bool:
-        """Return whether a construct has been noted."""
+        """Whether a construct has been noted."""
         return path in self._by_path
 
     def lose_all(self, why: str) -> None:
@@ -331,7 +331,7 @@ def first_text(data: Mapping[str, Any], *names: str) -> str:
 
 
 def is_scalar(value: Any) -> bool:
-    """Return whether a value is text, a number or a boolean, as labels are."""
+    """Whether a value is text, a number or a boolean, as labels are."""
     return isinstance(value, str | int | float | bool)
 
 
@@ -385,7 +385,7 @@ def value_at(data: Any, path: str) -> Any:
 
 
 def fits(data: Any, marks: str) -> bool:
-    """Return whether data has some paths, separated by spaces; ``path=text`` with a value."""
+    """Whether data has some paths, separated by spaces; ``path=text`` with a value."""
     paths = [mark.partition("=") for mark in marks.split()]
     return all(any(not text or value == text for value in values_at(data, path)) for path, _, text in paths)
 

@@ -75,7 +75,7 @@ def _counting(rows: Iterable[ResultRow]) -> dict[tuple[str, str], list[ResultRow
 
 
 def _are_known_by_content(rows: Sequence[ResultRow]) -> bool:
-    """Return whether each case of some rows has a content, and no two cases the same."""
+    """Whether each case of some rows has a content, and no two cases the same."""
     contents: dict[str, str] = {}
     return all(row.content and contents.setdefault(row.content, row.case) == row.case for row in rows)
 

@@ -172,7 +172,7 @@ class ImportedMedia:
         return value
 
     def _is_here(self, part: MediumPart) -> bool:
-        """Return whether what looks like a part has a content or an address, or names a file that is there."""
+        """Whether what looks like a part has a content or an address, or names a file that is there."""
         if part.address.startswith(("https:", "data:")) or (part.encoded and part.type):
             return True
         with suppress(OSError, ValueError):
@@ -259,7 +259,7 @@ def file_value(medium: Media, folder: str) -> dict[str, str]:
 
 
 def is_file(value: Any) -> bool:
-    """Return whether a value names the file of a medium."""
+    """Whether a value names the file of a medium."""
     return isinstance(value, Mapping) and value.keys() in ({"file"}, {"file", "type"})
 
 
@@ -286,7 +286,7 @@ def content_parts(content: Any) -> Iterator[str | MediumPart]:
 
 
 def has_media(prompt: Any) -> bool:
-    """Return whether a prompt, messages or their JSON text, shows media."""
+    """Whether a prompt, messages or their JSON text, shows media."""
     messages = prompt
     if isinstance(prompt, str):
         with suppress(ValueError, RecursionError):

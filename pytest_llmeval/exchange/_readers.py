@@ -564,7 +564,7 @@ def _with_point(cell: Any) -> Any:
 
 
 def _is_lines(head: bytes) -> bool:
-    """Return whether a text begins with a JSON value on a line of its own, and another one follows."""
+    """Whether a text begins with a JSON value on a line of its own, and another one follows."""
     first, _, others = head.partition(b"\n")
     try:
         json.loads(first)

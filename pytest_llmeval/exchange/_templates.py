@@ -171,7 +171,7 @@ class TemplateError(ValueError):
 
 
 def is_template(text: str) -> bool:
-    """Return whether a text has placeholders, comments or code."""
+    """Whether a text has placeholders, comments or code."""
     return "{{" in text or "{%" in text or "{#" in text
 
 

@@ -510,7 +510,7 @@ def _on_outcomes(gate: Any, metrics: Sequence[str]) -> Any:
 
 
 def _is_change(gate: Any) -> bool:
-    """Return whether a gate is one on a change against a baseline, as a text or as a mapping."""
+    """Whether a gate is one on a change against a baseline, as a text or as a mapping."""
     if isinstance(gate, str):
         return gate.lstrip().startswith(("drop(", "gain("))
     return isinstance(gate, Mapping) and bool({"max_drop", "min_gain"} & gate.keys()) and not gate.get("against")

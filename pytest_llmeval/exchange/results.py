@@ -200,7 +200,7 @@ def results_schema() -> dict[str, Any]:
 
 
 def is_own(data: Any) -> bool:
-    """Return whether a row has the fields by which the published form is known."""
+    """Whether a row has the fields by which the published form is known."""
     return isinstance(data, Mapping) and "case" in data and any(name in data for name in OUTCOMES)
 
 

@@ -249,7 +249,7 @@ class ChangeGate(Gate):
         return "passed" if proven != self.refutes else "failed", ""
 
     def undecided_by(self, evidence: "Evidence", metric: Metric) -> bool:
-        """Return whether a change beyond the limit is possible, and only one far beyond it could have been found.
+        """Whether a change beyond the limit is possible, and only one far beyond it could have been found.
 
         It depends on this gate and its cases alone, not on others that it is judged with.
         """
@@ -257,7 +257,7 @@ class ChangeGate(Gate):
         return False
 
     def could_find(self, evidence: "Evidence", metric: Metric) -> bool:
-        """Return whether the drop is allowed, or would be significant if no unit had risen."""
+        """Whether the drop is allowed, or would be significant if no unit had risen."""
         del evidence, metric
         return True
 
@@ -487,7 +487,7 @@ class ExaminedChange(Struct, frozen=True):
         return min(1.0, self.gate.sides * (tails.above if self.gate.refutes else tails.below))
 
     def _contradicted(self, evidence: "Evidence") -> bool:
-        """Return whether the observed mean is on the other side of the claim, which is about the mean."""
+        """Whether the observed mean is on the other side of the claim, which is about the mean."""
         observed = evidence.drop if evidence.worst is None else evidence.worst
         if evidence.typical or observed is None:
             return False

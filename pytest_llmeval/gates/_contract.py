@@ -79,7 +79,7 @@ class GateKey(NamedTuple):
     unit: Literal["", "score", "change"] = ""
 
     def asks_less(self, early: Any, late: Any) -> bool:
-        """Return whether a gate may fail less often with another value of the key; no number is no limit."""
+        """Whether a gate may fail less often with another value of the key; no number is no limit."""
         if isinstance(self.looser, tuple):
             return self.looser.index(late) > self.looser.index(early)
         if not self.looser:

@@ -143,7 +143,7 @@ class DropGate(ClaimGate):
         return detectable is None or detectable > power.far_limit(self)
 
     def _rules_out(self, evidence: "Evidence") -> bool:
-        """Return whether the interval, of cases that suffice for one, excludes every drop beyond the limit."""
+        """Whether the interval, of cases that suffice for one, excludes every drop beyond the limit."""
         enough = evidence.estimate.units >= self.fewest_units
         return enough and evidence.interval is not None and evidence.interval[1] <= self.max_drop
 

@@ -137,7 +137,7 @@ def _hint(meant: str | None, *, quoted: bool = True) -> str:
 
 
 def is_plain_limit(text: str) -> bool:
-    """Return whether a text can only be a limit: on a metric, or on a call of a statistic."""
+    """Whether a text can only be a limit: on a metric, or on a call of a statistic."""
     call, parenthesis, _ = text.partition("(")
     return not parenthesis or _statistic(call.strip()) is not None
 
@@ -289,7 +289,7 @@ class ScoreLimit(Struct, frozen=True):
     limit: float
 
     def holds(self, value: float) -> bool:
-        """Return whether a value meets it; ``>=``, ``<=`` and ``==`` have a slack of 1e-12."""
+        """Whether a value meets it; ``>=``, ``<=`` and ``==`` have a slack of 1e-12."""
         match self.operator:
             case ">=":
                 return value >= self.limit - TOLERANCE
@@ -505,7 +505,7 @@ class LimitGate(ScoreGate):
         return "passed", value, f"{self.subject} is {self._number_of(value)}{noted}"
 
     def _holds_at_worst(self, value: float, metric: MetricValue, scores: FloatArray | None, counted_as: Metric) -> bool:
-        """Return whether the bounds hold if answers that abstain have the worst score."""
+        """Whether the bounds hold if answers that abstain have the worst score."""
         worst = counted_as.worst
         if worst is None:
             return False

@@ -232,7 +232,7 @@ def judge_together(findings: Sequence[GateEvidence], files: Sequence[str] = ()) 
 
 
 def is_unjudged_claim(finding: GateEvidence) -> bool:
-    """Return whether a claim that is adjusted for others has no test, since a part of its suite did not run."""
+    """Whether a claim that is adjusted for others has no test, since a part of its suite did not run."""
     return finding.gate.claims and not finding.examined and finding.outcome == "not_judged"
 
 

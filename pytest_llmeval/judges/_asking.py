@@ -28,7 +28,7 @@ _MOST_ROUNDS = 8
 
 
 def _awaits(verdicts: Sequence[Verdict | LlmevalError]) -> bool:
-    """Return whether one of the verdicts has to come before a question can depend on them."""
+    """Whether one of the verdicts has to come before a question can depend on them."""
     return any(isinstance(verdict, PendingVerdictError) for verdict in verdicts)
 
 
@@ -134,7 +134,7 @@ class Asking:
             each.extend(next(verdicts).verdict for _ in range(left))
 
     def is_known(self, judges: JudgeService) -> bool:
-        """Return whether all questions are answered without a call; the rounds continue until one is not."""
+        """Whether all questions are answered without a call; the rounds continue until one is not."""
         while put := self.next():
             known = [judges.known(question) for question in put]
             if None in known:

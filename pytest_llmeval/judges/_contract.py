@@ -258,7 +258,7 @@ class Mode(Struct, frozen=True):
         return [(verdict.score - low) / (high - low)]
 
     def differ(self, first: Verdict, second: Verdict) -> bool:
-        """Return whether two verdicts disagree about one of the things that they judge."""
+        """Whether two verdicts disagree about one of the things that they judge."""
         pairs = zip(self.shares(first), self.shares(second), strict=True)
         return any(abs(this - that) > self.tolerance + ROUNDING for this, that in pairs)
 

@@ -114,7 +114,7 @@ class Coordination(Database):
         return int(rows[0][0])
 
     def is_orphaned(self, key: str) -> bool:
-        """Return whether an owner died during its call: its lease has expired and has no new owner."""
+        """Whether an owner died during its call: its lease has expired and has no new owner."""
         return bool(self._rows("SELECT 1 FROM leases WHERE key = ? AND expires <= ?", (key, self.ticks())))
 
     def expire(self, key: str, owner: str) -> None:

@@ -127,7 +127,7 @@ class Requests(Database):
         self._rows("UPDATE requests SET reply = ? WHERE id = ?", (encode(reply), name))
 
     def is_form_refused(self, key: str) -> bool:
-        """Return whether the provider refused the form of reply that a request for a verdict asked for."""
+        """Whether the provider refused the form of reply that a request for a verdict asked for."""
         refused = "SELECT 1 FROM requests WHERE id = ? AND form_refused"
         return any(self._rows(refused, (name,)) for name in attempts(key))
 

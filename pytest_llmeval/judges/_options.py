@@ -74,7 +74,7 @@ class CachePlace(NamedTuple):
         return self._replace(path=folder / self.path)
 
     def exists(self) -> bool:
-        """Return whether anything has been stored.
+        """Whether anything has been stored.
 
         Raises:
             LlmevalError: The folder may not be entered.

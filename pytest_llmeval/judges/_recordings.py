@@ -60,7 +60,7 @@ class Judgements:
         return self.entries.get(key)
 
     def has(self, case: str, mode: str) -> bool:
-        """Return whether a case has judgements of a mode."""
+        """Whether a case has judgements of a mode."""
         return any(judgement.components["mode"] == mode for judgement in self._by_case.get(case, ()))
 
     def nearest(self, case: str, components: Mapping[str, Any]) -> str:

@@ -102,7 +102,7 @@ def reduced(
 
 
 def is_unsure(rule: CascadeRule, mode: Mode, verdicts: Sequence[Verdict]) -> bool:
-    """Return whether the large judge must decide.
+    """Whether the large judge must decide.
 
     Args:
         rule: Of the cascade.

@@ -139,7 +139,7 @@ class WorkingCache:
         self._share(lambda shared: shared.expire(key, self.owner), lambda: None)
 
     def is_orphaned(self, key: str) -> bool:
-        """Return whether a process died, or was cut off, while it asked for an answer."""
+        """Whether a process died, or was cut off, while it asked for an answer."""
         return self._share(lambda shared: shared.is_orphaned(key), lambda: False)
 
     def renew(self, ttl: float) -> None:
@@ -293,7 +293,7 @@ class RunStore:
         return None if self.mode == "refresh" and not fresh else _stored_verdict(question, entry, "cached", fresh=fresh)
 
     def _is_fresh_elsewhere(self, entry: StoredJudgement) -> bool:
-        """Return whether another process of the run asked for it, whose cost is the run's."""
+        """Whether another process of the run asked for it, whose cost is the run's."""
         if self.limit.shared is None:
             return False
         return self.working.get(_fresh_key(entry)) is not None

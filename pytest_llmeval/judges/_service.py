@@ -61,7 +61,7 @@ def _listed_as(spec: JudgeSpec) -> tuple[str | None, str]:
 
 
 def is_retired(spec: JudgeSpec) -> bool:
-    """Return whether the installed genai-prices says that the provider is giving a judge's model up."""
+    """Whether the installed genai-prices says that the provider is giving a judge's model up."""
     provider, name = _listed_as(spec)
     calculation = _calculation(provider, name) if provider else None
     return calculation is not None and bool(calculation.model.deprecated)
@@ -108,7 +108,7 @@ def _published(provider: str | None, name: str) -> Price | None:
 
 
 def _by_tokens(calculation: "PriceCalculation") -> bool:
-    """Return whether the list has a price of both kinds of tokens, and of nothing else that a call uses."""
+    """Whether the list has a price of both kinds of tokens, and of nothing else that a call uses."""
     listed = calculation.model_price
     complete = listed.input_mtok is not None and listed.output_mtok is not None
     return complete and calculation.total_price == calculation.input_price + calculation.output_price

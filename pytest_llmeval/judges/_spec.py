@@ -314,7 +314,7 @@ class CascadeRule:
         return 1 if self.when.disagree is None else self.when.disagree
 
     def audits(self, keys: Sequence[str]) -> bool:
-        """Return whether questions belong to the random share, the same in every process and run.
+        """Whether questions belong to the random share, the same in every process and run.
 
         Args:
             keys: Those of the questions to the small judge which one evaluator asks about one case.
@@ -381,12 +381,12 @@ class PanelSpec:
 
     @staticmethod
     def is_cascade(model: str) -> bool:
-        """Return whether a model is a cascade; see `cascade_model`."""
+        """Whether a model is a cascade; see `cascade_model`."""
         return model.startswith(_CASCADE)
 
     @staticmethod
     def is_panel(model: str) -> bool:
-        """Return whether a model is a panel; see `panel_model`."""
+        """Whether a model is a panel; see `panel_model`."""
         return model.startswith(_PANEL)
 
     @staticmethod

@@ -295,7 +295,7 @@ class Threshold(Struct, frozen=True):
     max: float | None = None
 
     def holds(self, value: float) -> bool:
-        """Return whether a score lies in the range."""
+        """Whether a score lies in the range."""
         return (self.min is None or value >= self.min - TOLERANCE) and (
             self.max is None or value <= self.max + TOLERANCE
         )

@@ -202,7 +202,7 @@ class Evidence:
         return made_up_tail(self.estimate, metric)
 
     def could_find(self, gate: TestedChange, metric: Metric) -> bool:
-        """Return whether so many units fell that, had none risen, the gate alone would find a drop."""
+        """Whether so many units fell that, had none risen, the gate alone would find a drop."""
         fallen = fallen_units(self.estimate, metric)
         return fallen is None or fallen >= units_needed(gate)
 

@@ -401,7 +401,7 @@ class _Resampling:
         return finite
 
     def _has_ends(self, name: str, rows: IntArray, ends: tuple[float | None, float | None]) -> bool:
-        """Return whether every result of some cases is one of two scores."""
+        """Whether every result of some cases is one of two scores."""
         table = self.pairing.table
         for row in rows[~_at_ends(table.scores[name][rows], ends)].tolist():
             spread = (table.records[row].repeats or {}).get("spread", {}).get(name)
@@ -451,7 +451,7 @@ class _Resampling:
 
 
 def is_bounded(metric: Metric) -> bool:
-    """Return whether a metric declares its ends, or what a case adds to it."""
+    """Whether a metric declares its ends, or what a case adds to it."""
     return metric.per_case is not None or (metric.low is not None and metric.high is not None)
 
 

@@ -173,7 +173,7 @@ class FarChanges(NamedTuple):
         return self.worse - self.better
 
     def is_collapse(self, others: Iterable["FarChanges"], level: float) -> bool:
-        """Return whether half of the units fell, net of those that rose, and luck does not explain it.
+        """Whether half of the units fell, net of those that rose, and luck does not explain it.
 
         Had nothing changed in truth, units would rise as often as they fall, so luck is measured by those that rose.
         If some did, a sign test must find the falls at the level of one side, which both rules then share.
@@ -327,7 +327,7 @@ def scaled(metric: Metric, data: Estimate) -> Metric:
 
 
 def lacks_scale(data: Estimate) -> bool:
-    """Return whether nothing says how far unseen cases may lie: no declared ends, and few units."""
+    """Whether nothing says how far unseen cases may lie: no declared ends, and few units."""
     return not data.bounded and data.units < UNITS_OF_SCALE
 
 
@@ -383,7 +383,7 @@ def held_tails(data: Estimate, metric: Metric, tails: Tails, at: float) -> Tails
 
 
 def _only_rises(data: Estimate, metric: Metric) -> bool:
-    """Return whether so many cases are better, and none worse, that a sign test leaves next to no doubt.
+    """Whether so many cases are better, and none worse, that a sign test leaves next to no doubt.
 
     It asks whether a case rises as often as it falls, and needs no unseen ones. That says something of the mean only if
     a single result rises as far as it falls: graded scores may rise a little often, and fall far now and then.
@@ -416,7 +416,7 @@ def held_interval(
 
 
 def _is_witnessed(data: Estimate) -> bool:
-    """Return whether it is known what single cases contribute to a difference."""
+    """Whether it is known what single cases contribute to a difference."""
     return data.changed is not None and len(data.contributions) >= _LEAST_WITNESSES
 
 

@@ -236,7 +236,7 @@ class Resampled(Struct, frozen=True):
         return 0.0 if self.constant else float(self.values.std())
 
     def resolves(self, tail: float) -> bool:
-        """Return whether there are enough resamples to read a quantile from them."""
+        """Whether there are enough resamples to read a quantile from them."""
         return tail * self.values.size >= _RESOLVED or self.constant
 
     def quantile(self, tail: float, side: int) -> float:

@@ -430,7 +430,7 @@ class RunPairing:
         return {name: np.array(places, dtype=np.intp) for name, places in members.items()}
 
     def has_label(self, label: str) -> bool:
-        """Return whether any case of the current run has a label."""
+        """Whether any case of the current run has a label."""
         return any(label in record.labels for record in self._records[: self._size])
 
     def clusters_by(self, label: str | None) -> str | None:

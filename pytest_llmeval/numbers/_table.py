@@ -466,7 +466,7 @@ def outcome_of(record: CaseRecord) -> Observation:
 
 
 def _is_absent(observation: Observation | None, name: str = "") -> bool:
-    """Return whether a case adds nothing to a metric: it was not measured, or it is undefined and has no counts."""
+    """Whether a case adds nothing to a metric: it was not measured, or it is undefined and has no counts."""
     if observation is None or (observation.undefined and not observation.counts):
         return True
     return name in observation.undefined or name in observation.errored

@@ -242,7 +242,7 @@ def _may_not_run(item: pytest.Item) -> bool:
 
 
 def _begins_early(item: pytest.Function) -> bool:
-    """Return whether a test can run while others do: its fixtures outlive it, or are values of its own."""
+    """Whether a test can run while others do: its fixtures outlive it, or are values of its own."""
     info = fixture_info(item)
     names = [name for name in info.names_closure if name not in (*CASE_FIXTURES, "request")]
     known = [each for name in names for each in info.name2fixturedefs.get(name, ())]
@@ -250,7 +250,7 @@ def _begins_early(item: pytest.Function) -> bool:
 
 
 def _is_independent(defined: "pytest.FixtureDef[Any]") -> bool:
-    """Return whether a fixture outlives its test, is a parameter, or just returns a value that is made of others."""
+    """Whether a fixture outlives its test, is a parameter, or just returns a value that is made of others."""
     if defined.scope != "function" or is_parameter(defined):
         return True
     function = defined.func

@@ -39,14 +39,14 @@ def blocking_fixture(names: Iterable[str], fixtures: "FixtureDefs") -> str:
 
 
 def _is_plain(defined: "pytest.FixtureDef[Any]") -> bool:
-    """Return whether a fixture leaves nothing to undo after its test: it is ours, or it just returns something."""
+    """Whether a fixture leaves nothing to undo after its test: it is ours, or it just returns something."""
     if is_ours(defined):
         return defined.argname != "eval_case"
     return defined.argname in FACTORIES and not inspect.isgeneratorfunction(defined.func)
 
 
 def outlives_its_test(name: str, fixtures: "FixtureDefs", overrides: int = 0) -> bool:
-    """Return whether what a fixture returns can be used after its test, as far as pytest knows.
+    """Whether what a fixture returns can be used after its test, as far as pytest knows.
 
     Args:
         name: Of the fixture.
@@ -109,13 +109,13 @@ class InstalledPlugins:
         return [name for name in info.names_closure if name in reached]
 
     def _rests(self, definitions: "Sequence[pytest.FixtureDef[Any]]") -> bool:
-        """Return whether a fixture is one of plugins that no option asks to act."""
+        """Whether a fixture is one of plugins that no option asks to act."""
         packages = {defined.func.__module__.partition(".")[0] for defined in definitions}
         plugins = [plugin for package in packages for plugin in self._plugins.get(package, ())]
         return packages <= self._plugins.keys() and bool(plugins) and not any(map(self._is_asked, plugins))
 
     def _is_asked(self, plugin: object) -> bool:
-        """Return whether an option of a plugin is given, or a line of the configuration."""
+        """Whether an option of a plugin is given, or a line of the configuration."""
         declare = getattr(plugin, "pytest_addoption", None)
         if declare is None:
             return False

@@ -137,7 +137,7 @@ class CaseItem(pytest.Function):
 
 
 def _has_own_target(variant: pytest.Function) -> bool:
-    """Return whether a fixture of the user answers the cases."""
+    """Whether a fixture of the user answers the cases."""
     defined = fixture_info(variant).name2fixturedefs.get("llmeval_target", ())[-1:]
     return any(not is_ours(each) for each in defined)
 
@@ -223,7 +223,7 @@ class EvalModule(SyntheticModule):
         return module
 
     def _makes_calls(self, variants: list[pytest.Function]) -> bool:
-        """Return whether running the cases can call a judge, a system or a target."""
+        """Whether running the cases can call a judge, a system or a target."""
         suite = self._suite
         if suite.asks_models or suite.systems:
             return True
@@ -411,7 +411,7 @@ def _from(items: Sequence[_T], start: int) -> Iterable[_T]:
 
 
 def before_next_look(loaded: LoadedCase) -> Callable[[LoadedCase], bool]:
-    """Return whether a case comes before the next look at gates, after which it may not be needed.
+    """Whether a case comes before the next look at gates, after which it may not be needed.
 
     Args:
         loaded: The case before it, of the same suite.

@@ -96,13 +96,13 @@ def option_value(config: pytest.Config, name: str) -> Any:
 
 
 def is_enabled(config: pytest.Config) -> bool:
-    """Return whether suites are collected."""
+    """Whether suites are collected."""
     option = config.getoption("llmeval")
     return bool(config.getini("llmeval")) if option is None else bool(option)
 
 
 def is_suite_file(name: str, patterns: Iterable[str]) -> bool:
-    """Return whether a file name matches one of the patterns of the ini option ``llmeval_files``."""
+    """Whether a file name matches one of the patterns of the ini option ``llmeval_files``."""
     return any(fnmatch(name, pattern) for pattern in patterns)
 
 

@@ -170,7 +170,7 @@ class SuiteLoader(Struct):
             self.left_out.misnamed.add(self.display_path(path))
 
     def leaves_alone(self, path: Path, session: pytest.Session) -> bool:
-        """Return whether a file is another tool's, and note it."""
+        """Whether a file is another tool's, and note it."""
         try:
             self.load(path, session)
         except ForeignFileError:

@@ -359,11 +359,11 @@ class StopBoard:
         return self.isolates(nodeid)
 
     def isolates(self, nodeid: str) -> bool:
-        """Return whether a test runs with nothing beside it."""
+        """Whether a test runs with nothing beside it."""
         return self.folder is not None and self._file((nodeid,)).exists()
 
     def needs(self, key: SuiteKey, suite: LoadedSuite, case: str) -> bool:
-        """Return whether a case has to run, as far as is known."""
+        """Whether a case has to run, as far as is known."""
         if suite.order is None or case not in suite.order.ranks:
             return True
         cases = self._read(key.stop_group(suite))
@@ -456,7 +456,7 @@ class CarryHooks:
         self._loader.chooser = chooser
 
     def _replays(self, key: SuiteKey, suite: LoadedSuite, case: Case) -> bool:
-        """Return whether a case would get the answer, and the verdicts of judges, that it had before."""
+        """Whether a case would get the answer, and the verdicts of judges, that it had before."""
         if suite.judged and self._runner.options.mode not in ("replay", "off"):
             return False
         recorded = self._runner.recordings

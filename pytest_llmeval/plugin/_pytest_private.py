@@ -53,7 +53,7 @@ def fixture_info(function: pytest.Function) -> FixtureInfo:
 
 
 def is_ours(defined: "pytest.FixtureDef[Any]") -> bool:
-    """Return whether a fixture is one of this plugin."""
+    """Whether a fixture is one of this plugin."""
     return defined.func.__module__.startswith("pytest_llmeval.")
 
 
@@ -63,7 +63,7 @@ def fixture_functions(item: pytest.Item, name: str) -> list[Callable[..., object
 
 
 def has_fixture(session: pytest.Session, name: str) -> bool:
-    """Return whether a plugin or initial conftest has a fixture of this name, which pytest tells nobody in public."""
+    """Whether a plugin or initial conftest has a fixture of this name, which pytest tells nobody in public."""
     return bool(session._fixturemanager.getfixturedefs(name, session))  # noqa: SLF001
 
 
@@ -73,7 +73,7 @@ def request_of(function: pytest.Function) -> pytest.FixtureRequest:
 
 
 def is_parameter(defined: "pytest.FixtureDef[Any]") -> bool:
-    """Return whether a fixture represents a value of ``parametrize``, which pytest does not mark in public."""
+    """Whether a fixture represents a value of ``parametrize``, which pytest does not mark in public."""
     return defined.func.__module__ == "_pytest.python"
 
 
@@ -83,7 +83,7 @@ def loop_scope(function: pytest.Function) -> str | None:
 
 
 def lasts(function: pytest.Function) -> bool:
-    """Return whether the event loop of a test outlives it; that of pytest-asyncio is made to, unless it has another.
+    """Whether the event loop of a test outlives it; that of pytest-asyncio is made to, unless it has another.
 
     pytest-asyncio does not say on which of its loops a test runs.
     """
@@ -147,7 +147,7 @@ def rerun_last_failed(config: pytest.Config, nodeids: Iterable[str]) -> None:
 
 
 def deselected_by_pytest() -> bool:
-    """Return whether pytest itself calls ``pytest_deselected``: the hook does not name its caller."""
+    """Whether pytest itself calls ``pytest_deselected``: the hook does not name its caller."""
     frame = sys._getframe(1)  # noqa: SLF001 (no hook says who calls)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in (
         "pluggy",

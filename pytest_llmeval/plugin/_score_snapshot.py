@@ -279,7 +279,7 @@ def _common_texts(texts: Mapping[str, str], names: Mapping[str, str]) -> dict[st
 
 
 def _defines(module: Path, test: str) -> bool:
-    """Return whether a module has the function of a test; in doubt it has."""
+    """Whether a module has the function of a test; in doubt it has."""
     name = re.escape(test.partition("[")[0].rpartition("::")[2])
     try:
         return re.search(rf"\bdef\s+{name}\b", module.read_text(encoding="utf-8")) is not None

@@ -52,7 +52,7 @@ class _TraceLine(NamedTuple):
     chosen: frozenset[str] = frozenset()
 
     def is_named(self, finding: str) -> bool:
-        """Return whether a finding is about this call."""
+        """Whether a finding is about this call."""
         if not self.call:
             return False
         difference = _DIFFERENCE.match(finding)

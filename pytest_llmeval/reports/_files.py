@@ -89,7 +89,7 @@ def report_format(path: Path) -> str:
 
 
 def shows_passed_cases(paths: Sequence[Path], verbosity: int) -> bool:
-    """Return whether a report, or the terminal, shows what is wrong with cases that pass."""
+    """Whether a report, or the terminal, shows what is wrong with cases that pass."""
     return bool(paths) or verbosity > 0 or "GITHUB_STEP_SUMMARY" in os.environ
 
 

@@ -362,7 +362,7 @@ _SLACK = 1e-9
 
 
 def is_past_limit(gate: GateResult) -> bool:
-    """Return whether a gate on a drop has passed although the drop is past its limit, as it is not significant."""
+    """Whether a gate on a drop has passed although the drop is past its limit, as it is not significant."""
     is_drop = bool(gate.known) and "<=" in gate.gate
     past = is_drop and gate.value is not None and gate.limit is not None and gate.value > gate.limit + _SLACK
     return past and gate.outcome == "passed"
@@ -401,7 +401,7 @@ class Changes(Struct, frozen=True):
         }
 
     def is_against(self, other: "SuiteReport") -> bool:
-        """Return whether another report is that of the run that this one was compared with: all values are equal."""
+        """Whether another report is that of the run that this one was compared with: all values are equal."""
         pairs = [
             (None if (value := other.find(name)) is None else value.value, each.baseline)
             for name, each in self.metrics.items()

@@ -54,14 +54,14 @@ class FormField(NamedTuple):
     written: WrittenField
 
     def lacks(self, value: Any) -> bool:
-        """Return whether a value is the default; an empty list is any empty sequence."""
+        """Whether a value is the default; an empty list is any empty sequence."""
         if isinstance(self.default, tuple | list | dict):
             return not value
         return bool(value is self.default or value == self.default)
 
 
 def is_form(kind: Any) -> bool:
-    """Return whether a type is one of the classes of the form."""
+    """Whether a type is one of the classes of the form."""
     return isinstance(kind, type) and (issubclass(kind, Struct) or is_dataclass(kind))
 
 

@@ -277,7 +277,7 @@ def _word(verdict: SnapshotVerdict, changes: Changes | None) -> str:
 
 
 def _is_doubtful(suite: SuiteReport) -> bool:
-    """Return whether something passed but needs attention."""
+    """Whether something passed but needs attention."""
     doubtful = ("fell_within", "not_comparable", "vanished")
     return any(verdict.kind in doubtful for verdict in suite.snapshot) or any(
         gate.outcome in ("undecided", "not_judged") for gate in suite.gates

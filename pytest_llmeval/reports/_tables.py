@@ -205,7 +205,7 @@ class SystemsReport(Struct, frozen=True, omit_defaults=True, kw_only=True):
     joined: Sequence[FilledTable] = field(name="(joined)", default=())
 
     def has(self, path: str, base_name: str) -> bool:
-        """Return whether a path and a name without system are those of this suite."""
+        """Whether a path and a name without system are those of this suite."""
         return (path, base_name) == (self.path, self.suite)
 
     @property

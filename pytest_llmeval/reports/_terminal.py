@@ -213,7 +213,7 @@ def _affected(report: RunReport, least: int) -> Iterator[Line]:
 
 
 def _may_be_approved(suite: SuiteReport) -> bool:
-    """Return whether scores are better than approved, or new, and an approval would not accept what failed as well."""
+    """Whether scores are better than approved, or new, and an approval would not accept what failed as well."""
     failed = any(each.outcome == "failed" for part in (suite.gates, suite.snapshot) for each in part)
     return not failed and any(verdict.kind in ("improved", "new") for verdict in suite.snapshot)
 

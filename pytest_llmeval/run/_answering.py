@@ -111,7 +111,7 @@ class Answering:
         return self._calling((self.recorded,), thread)
 
     def is_orphaned(self, job: Job) -> bool:
-        """Return whether a process of the run died while it asked for the answer."""
+        """Whether a process of the run died while it asked for the answer."""
         return any(link.is_orphaned(job) for link in self._shared)
 
     def at_once(self, job: Job) -> "CaseAnswer | PendingAnswer | None":
@@ -386,7 +386,7 @@ class Prefetch:
     _since_look: int = 0
 
     def looks_ahead(self, loaded: LoadedCase) -> bool:
-        """Return whether the cases to come are looked at before this one: many at a time, which costs less.
+        """Whether the cases to come are looked at before this one: many at a time, which costs less.
 
         A case that was not foreseen, as where another process has run those before it, is a reason to look at once.
         """
@@ -397,7 +397,7 @@ class Prefetch:
         return True
 
     def considered(self, loaded: LoadedCase) -> bool:
-        """Return whether a case has been considered already, or has had its turn."""
+        """Whether a case has been considered already, or has had its turn."""
         return loaded.place in self._considered
 
     def take(self, jobs: Sequence[Job], following: Iterable[Sequence[Job]], early: EarlyCalls) -> list[CaseAnswer]:

@@ -178,7 +178,7 @@ class CaseRunner(Struct, dict=True):
         return self.recordings is not None and self.recordings.mode != "replay"
 
     def hands_over_answers(self, loaded: LoadedCase) -> bool:
-        """Return whether the end of the run reads the predictions of a case; those of Python tests are their own."""
+        """Whether the end of the run reads the predictions of a case; those of Python tests are their own."""
         return (self.records or self.mutates or bool(loaded.suite.against_approved)) and not loaded.key.test
 
     def excused(self, loaded: LoadedCase, execution: Execution) -> Execution:

@@ -567,7 +567,7 @@ _ADDED: Final = re.compile(r"evaluators or checks is missing|unknown metric '?(?
 
 
 def _may_be_added(fault: Fault, names: AbstractSet[str]) -> bool:
-    """Return whether a suite lacks an evaluator or a check that functions of these names may become."""
+    """Whether a suite lacks an evaluator or a check that functions of these names may become."""
     missing = _ADDED.match(fault.message)
     return missing is not None and (missing[1] is None or missing[1] in names)
 

@@ -243,7 +243,7 @@ def _unmet_by_expected(suite: LoadedSuite, case: Case) -> Mapping[str, str]:
 
 
 def _is_worse(suite: LoadedSuite, each: Unmet) -> bool:
-    """Return whether a score is on the bad side of its limit."""
+    """Whether a score is on the bad side of its limit."""
     if each.value is None or each.abstained:
         return False
     is_low = each.limit.min is not None and each.value < each.limit.min
@@ -555,12 +555,12 @@ def unanswered(case: Case, error: BaseException, secrets: Sequence[str] = ()) ->
 
 
 def is_skipped(case: Case) -> bool:
-    """Return whether a case has the tag that skips it, for what runs cases without pytest's marks."""
+    """Whether a case has the tag that skips it, for what runs cases without pytest's marks."""
     return _SKIP in case.tags
 
 
 def is_xfail(case: Case) -> bool:
-    """Return whether a case has the tag by which it is expected to fail."""
+    """Whether a case has the tag by which it is expected to fail."""
     return _XFAIL in case.tags
 
 

@@ -165,7 +165,7 @@ def _family_notes(claims: Sequence[_Claims], family: Family | None) -> Iterator[
 
 
 def can_fail(suite: JudgedSuite, scope: RunScope) -> bool:
-    """Return whether some score would fail a suite: a Python test has assertions of its own, and what failed could."""
+    """Whether some score would fail a suite: a Python test has assertions of its own, and what failed could."""
     if suite.key.test or suite.suite.can_fail or scope.keeper.settings(suite.suite):
         return True
     return any(case.outcome in BAD for case in suite.result.cases)
@@ -373,7 +373,7 @@ def _confirmed(judged: JudgedSuite) -> Iterator[tuple[str, str]]:
 
 
 def _is_confirmed(metric: "MetricValue | ApprovedScore") -> bool:
-    """Return whether a metric that labels give rests on enough; one of the whole suite checks that itself."""
+    """Whether a metric that labels give rests on enough; one of the whole suite checks that itself."""
     return metric.value is not None and (not metric.scored or metric.scored >= _LEAST_LABELS)
 
 

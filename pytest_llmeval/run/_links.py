@@ -73,7 +73,7 @@ class Recorded:
         return with_figures(answered, job.parts, self.recordings.figures(*place))
 
     def holds(self, job: Job, case: Case) -> bool:
-        """Return whether the answer to a case of the same suite is recorded."""
+        """Whether the answer to a case of the same suite is recorded."""
         if self.recordings is None:
             return False
         return self.recordings.get(job.key.display_path, job.key.variant, case, job.repeat) is not MISSING
@@ -171,7 +171,7 @@ class Shared:
         return answers
 
     def is_orphaned(self, job: Job) -> bool:
-        """Return whether a process died, or was cut off, while it asked for the answer."""
+        """Whether a process died, or was cut off, while it asked for the answer."""
         if not job.shared or not self.store.working.place.is_coordinated:
             return False
         return self.store.working.is_orphaned(self._key(job))

@@ -236,7 +236,7 @@ class RunRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, dict=T
         self.items[item] = ItemResult(part, "passed", 0.0)
 
     def has(self, report: ItemReport) -> bool:
-        """Return whether the item of a report has a result."""
+        """Whether the item of a report has a result."""
         return Item(report.location[0], report.nodeid) in self.items
 
     def relocated(self, move: Callable[[str], str]) -> "RunRecord":

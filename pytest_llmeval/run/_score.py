@@ -202,7 +202,7 @@ def by_name(evaluators: Evaluators, caller: str) -> dict[str, Evaluator]:
 
 
 def _is_one_entry(evaluators: Mapping[str, Any]) -> bool:
-    """Return whether a mapping is an entry such as ``{"text": {...}}``, and not label to evaluator."""
+    """Whether a mapping is an entry such as ``{"text": {...}}``, and not label to evaluator."""
     return any(name in default_registry() and isinstance(options, Mapping) for name, options in evaluators.items())
 
 

@@ -70,7 +70,7 @@ class Shard:
         return f"{self.index}/{self.count}"
 
     def has(self, file: str, name: str) -> bool:
-        """Return whether a group of cases, or a file of other tests, belongs to this shard; see `index_of`."""
+        """Whether a group of cases, or a file of other tests, belongs to this shard; see `index_of`."""
         return self._owns(_number(file, name))
 
     def _owns(self, number: int) -> bool:

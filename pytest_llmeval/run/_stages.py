@@ -680,7 +680,7 @@ def _lacking(judged: Judged) -> dict[Path, set[str]]:
 
 
 def _lacks(record: CaseRecord) -> bool:
-    """Return whether a case has no score, or not all of them, because something failed or it did not run."""
+    """Whether a case has no score, or not all of them, because something failed or it did not run."""
     return (
         bool(record.errors)
         or not record.observations

@@ -60,7 +60,7 @@ def process_name() -> str:
 
 
 def is_dead(name: str) -> bool:
-    """Return whether the process of a name has ended for certain; of another machine or container it is never known."""
+    """Whether the process of a name has ended for certain; of another machine or container it is never known."""
     process, _, remainder = name.partition(":")
     started, _, place = remainder.partition(":")
     if not (process.isdecimal() and started and place == _place()):
@@ -80,7 +80,7 @@ def _start(process: int) -> str | None:
 
 
 def _is_gone(process: int) -> bool:
-    """Return whether there is no such process: those of other users may be hidden. Only called where there is /proc."""
+    """Whether there is no such process: those of other users may be hidden. Only called where there is /proc."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:

@@ -67,7 +67,7 @@ def gemini_part(medium: Media) -> dict[str, Any]:
 
 
 def is_text(medium: Media) -> bool:
-    """Return whether the content of a medium is text."""
+    """Whether the content of a medium is text."""
     return medium.type.startswith("text/") or medium.type in _TEXTS
 
 

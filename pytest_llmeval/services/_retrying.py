@@ -139,7 +139,7 @@ _SERVER_ERROR: Final = 500
 
 
 def is_transient(status: int) -> bool:
-    """Return whether a request that got this status may succeed later."""
+    """Whether a request that got this status may succeed later."""
     return status in _TRANSIENT or status >= _SERVER_ERROR
 
 

@@ -32,7 +32,7 @@ _SECRET_NAMES: Final = frozenset(
 
 
 def is_secret_name(name: str) -> bool:
-    """Return whether a header or a parameter of this name holds a secret, however it is spelt.
+    """Whether a header or a parameter of this name holds a secret, however it is spelt.
 
     Example:
         >>> is_secret_name("X-Api-Key"), is_secret_name("max_tokens")
@@ -81,7 +81,7 @@ def forget_secrets() -> None:
 
 
 def is_secret_variable(name: str, named: Collection[str] = ()) -> bool:
-    """Return whether an environment variable holds a secret, by its name or because a suite names it."""
+    """Whether an environment variable holds a secret, by its name or because a suite names it."""
     return name in named or _tells(name)
 
 
@@ -233,7 +233,7 @@ _CREDENTIALS = re.compile(r"(?<=://)(?P<credentials>[^\s@]++)(?P<at>@)?")
 
 
 def has_secret(text: str) -> bool:
-    """Return whether a text has the value of a secret variable, or what looks like a key and has a digit.
+    """Whether a text has the value of a secret variable, or what looks like a key and has a digit.
 
     Example:
         >>> has_secret("Authorization: Bearer 0123456789abcdef"), has_secret("basic information")
@@ -358,7 +358,7 @@ def with_sources(faults: Iterable[object], folder: Path, texts: Mapping[str, str
 
 
 def _names_secret(text: str) -> bool:
-    """Return whether a text names a secret, or has an address with a query, which may hold one."""
+    """Whether a text names a secret, or has an address with a query, which may hold one."""
     in_address = any("://" in word and ("?" in word or "#" in word) for word in text.split())
     return in_address or bool(_TELLING.search(text.upper())) or any(map(is_secret_name, _NAME.findall(text)))
 

@@ -307,7 +307,7 @@ def _path_of_descriptor(descriptor: int) -> str | None:
 
 
 def is_own(name: str) -> bool:
-    """Return whether a file or folder of this name belongs to Python, pytest, git or this package."""
+    """Whether a file or folder of this name belongs to Python, pytest, git or this package."""
     return name in _OWN
 
 

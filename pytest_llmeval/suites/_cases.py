@@ -234,7 +234,7 @@ def _names_file(content: Any) -> bool:
 
 
 def _may_hold_media(case: Case) -> bool:
-    """Return whether a part of a case is data, in which ``{file: PATH}`` can stand."""
+    """Whether a part of a case is data, in which ``{file: PATH}`` can stand."""
     return any(isinstance(part, Mapping | list) for part in (case.input, case.expected, case.prediction))
 
 

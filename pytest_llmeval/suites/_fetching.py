@@ -34,7 +34,7 @@ class FetchedContent(Struct, frozen=True):
 
 
 def is_fetched(address: str, hosts: Collection[str]) -> bool:
-    """Return whether an address is at one of some hosts, each with its port where that is not the usual one.
+    """Whether an address is at one of some hosts, each with its port where that is not the usual one.
 
     >>> is_fetched("https://Example.org/a.png", ["example.org"]), is_fetched("https://example.org:81/", ["example.org"])
     (True, False)

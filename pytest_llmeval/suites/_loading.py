@@ -89,7 +89,7 @@ class ForeignFileError(SuiteError):
 
 
 def is_foreign(path: Path) -> bool:
-    """Return whether a file with the name of a suite is a mapping of another tool: it has no key of ours."""
+    """Whether a file with the name of a suite is a mapping of another tool: it has no key of ours."""
     return _are_foreign(top_level_keys(path))
 
 
@@ -183,7 +183,7 @@ def _load_share(begin: Callable[[], SuiteReading], declared: Source | None, shar
 
 
 def _is_divisible(entry: SuiteEntry, source: Source | None) -> bool:
-    """Return whether each row of a suite can be read without the others."""
+    """Whether each row of a suite can be read without the others."""
     together = entry.cases or entry.systems or entry.cluster_by or entry.sample or entry.only
     service = entry.target.get("http") if isinstance(entry.target, Mapping) else None
     if together or (isinstance(service, Mapping) and "batch" in service):
@@ -315,7 +315,7 @@ def _top_level(reading: SuiteReading) -> SuiteEntry:
 
 
 def _leads_through(key: str, path: str) -> bool:
-    """Return whether a path as text begins with a key."""
+    """Whether a path as text begins with a key."""
     top = render_path([key])
     return path == top or path.startswith((f"{top}.", f"{top}["))
 

@@ -124,7 +124,7 @@ _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 
 
 def _may_name_file(value: Any) -> bool:
-    """Return whether a value may name a file somewhere: most do not, and need neither copies nor places."""
+    """Whether a value may name a file somewhere: most do not, and need neither copies nor places."""
     values = [value]
     while values:
         value = values.pop()
@@ -151,7 +151,7 @@ _HOST: Final = re.compile(r"(?:[A-Za-z0-9](?:[\w.-]*\w)?|\[[0-9A-Fa-f:.]+\])(?::
 
 
 def names_file(value: Any) -> bool:
-    """Return whether a value is ``{file: PATH}``, with a type or without."""
+    """Whether a value is ``{file: PATH}``, with a type or without."""
     if not isinstance(value, Mapping) or not isinstance(value.get(_FILE), str) or len(value) > 2:  # noqa: PLR2004 (file and type)
         return False
     return len(value) == 1 or isinstance(value.get(_TYPE), str)

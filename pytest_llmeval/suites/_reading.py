@@ -88,7 +88,7 @@ class SuiteReading:
         self.faults.append(self.document.fault_inside(path, value, offset, message))
 
     def is_expression(self, text: str, path: Sequence[str | int]) -> bool:
-        """Return whether a text is a JMESPath, after adding the fault if it is none."""
+        """Whether a text is a JMESPath, after adding the fault if it is none."""
         fault = expression_fault(text)
         if fault is not None:
             self.fault_inside(path, text, *fault)
@@ -126,7 +126,7 @@ class SuiteReading:
         return unknown_name("metric", metric, known)
 
     def is_inside(self, name: str) -> bool:
-        """Return whether a file next to the suite file lies in the folder that it may name files of."""
+        """Whether a file next to the suite file lies in the folder that it may name files of."""
         try:
             return (self.path.parent / name).resolve().is_relative_to(self.root.resolve())
         except ValueError:  # a NUL character: reading reports it

@@ -104,7 +104,7 @@ class Extension(Struct, frozen=True):
     needed: Callable[..., bool] | None = None
 
     def applies(self, *arguments: Any) -> bool:
-        """Return whether the extension has something to do."""
+        """Whether the extension has something to do."""
         return self.needed is None or self.needed(*arguments)
 
     def load(self) -> Callable[..., Any]:

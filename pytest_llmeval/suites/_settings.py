@@ -171,7 +171,7 @@ class StopSettings:
     always: tuple[str, ...] = ()
 
     def keeps(self, case: Case) -> bool:
-        """Return whether a case always runs."""
+        """Whether a case always runs."""
         return case.always or not frozenset(self.always).isdisjoint(case.tags)
 
     def block_of(self, cases: int) -> int:
@@ -310,11 +310,11 @@ class SnapshotSettings(SnapshotEntry):
         return self.tolerances.get(metric, self.tolerance or EXACT)
 
     def leaves(self, metric: str) -> bool:
-        """Return whether a metric has no tolerance, so that a gate with ``max_drop`` may decide."""
+        """Whether a metric has no tolerance, so that a gate with ``max_drop`` may decide."""
         return self.tolerance is None and metric not in self.tolerances
 
     def keeps(self, metric: str) -> bool:
-        """Return whether a metric is part of the snapshot."""
+        """Whether a metric is part of the snapshot."""
         families = tuple(name.partition("[")[0] + "[" for name in self.excluded if "[" in name)
         if metric in self.excluded or metric.startswith(families):
             return False

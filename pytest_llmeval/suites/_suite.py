@@ -300,7 +300,7 @@ class LoadedSuite(SuiteKeys, frozen=True, dict=True):
         return self.types.get("prediction", self.types.get("expected", of_case))
 
     def can_rebuild(self, case: Case) -> bool:
-        """Return whether the prediction is data, or can be made of its form again.
+        """Whether the prediction is data, or can be made of its form again.
 
         The type that is declared makes objects, and pictures of other libraries are media if no evaluator gets them.
         """
@@ -564,7 +564,7 @@ def _digest(text: str) -> str:
 
 
 def _are_same_but_for_media(again: Any, value: Any) -> bool:
-    """Return whether a value was made of its form again, its media as such."""
+    """Whether a value was made of its form again, its media as such."""
     from pytest_llmeval.core import Media
 
     if isinstance(again, Media) or are_equal(again, value):

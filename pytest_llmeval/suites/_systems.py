@@ -434,7 +434,7 @@ def _message(role: "Role", content: Any) -> "Message":
 
 
 def _is_part(value: Any) -> bool:
-    """Return whether a value is a part of the content of a message: a text, also as providers write it, or a medium."""
+    """Whether a value is a part of the content of a message: a text, also as providers write it, or a medium."""
     return isinstance(value, str) or is_media(value) or isinstance(_text_of_part(value), str)
 
 

@@ -153,7 +153,7 @@ def typed_input(target: Callable[..., Any], form: Any, native: Any = MISSING) ->
 
 
 def _is_mapping(named: Any) -> bool:
-    """Return whether an annotation takes mappings only."""
+    """Whether an annotation takes mappings only."""
     kind = get_origin(named) or named
     return is_typeddict(kind) or (isinstance(kind, type) and issubclass(kind, Mapping))
 
@@ -349,7 +349,7 @@ def _foreign(package: str) -> str | None:
 
 
 def _installed_from_folder(package: str) -> bool:
-    """Return whether a package was installed from this machine (``pip install .``), as its origin (PEP 610) says."""
+    """Whether a package was installed from this machine (``pip install .``), as its origin (PEP 610) says."""
     for name in packages_distributions().get(package, ()):
         origin = distribution(name).read_text("direct_url.json")
         if origin is not None and str(json.loads(origin).get("url")).startswith("file:"):
@@ -358,7 +358,7 @@ def _installed_from_folder(package: str) -> bool:
 
 
 def _is_own(value: Any, module: str, depth: int = 0) -> bool:
-    """Return whether a module, or one inside it, defines a callable, its class, or what it decorates."""
+    """Whether a module, or one inside it, defines a callable, its class, or what it decorates."""
     if depth > _DEEPEST:
         return False
     if isinstance(value, partial):

@@ -71,7 +71,7 @@ MODES: tuple[RecordingMode, ...] = ("auto", "replay", "record", "refresh")
 
 
 def recording_mode(mode: RecordingMode) -> tuple[bool, bool]:
-    """Return whether a mode replays and whether it calls the target.
+    """Whether a mode replays and whether it calls the target.
 
     ``auto`` replays what is recorded and calls the target for the rest; ``replay`` never calls it; ``record`` calls it
     for every case; ``refresh`` does too, and then forgets recordings of the suite that this run did not make.
@@ -263,7 +263,7 @@ class Recordings:
 
 
 def holds_recordings(path: Path) -> bool:
-    """Return whether the first line of a file is a recording, and not a prediction by the id of its case alone."""
+    """Whether the first line of a file is a recording, and not a prediction by the id of its case alone."""
     try:
         with path.open("rb") as file:
             return _is_recording(_parsed(file.readline(MAX_LINE_BYTES)))
@@ -447,7 +447,7 @@ class Journal:
         return rows
 
     def has_more(self) -> bool:
-        """Return whether answers of this run have arrived since they were read."""
+        """Whether answers of this run have arrived since they were read."""
         return any(status.st_size != self._read.get(path) for path, status in self._files(others=False))
 
     def remove(self) -> None:
@@ -478,7 +478,7 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
 
 
 def has_opaque(form: Any, *, inexact: bool = False) -> bool:
-    """Return whether a form has parts that JSON cannot say, so that it cannot be read back.
+    """Whether a form has parts that JSON cannot say, so that it cannot be read back.
 
     Args:
         form: The form.

@@ -249,12 +249,12 @@ def fill(template: Any, inputs: Sequence[Any], number: int = 0) -> Any:
 
 
 def has_each(template: Any) -> bool:
-    """Return whether a request lists its inputs."""
+    """Whether a request lists its inputs."""
     return any(name == _EACH for _, name, _ in _placeholders(template))
 
 
 def has_id(template: Any) -> bool:
-    """Return whether a request numbers its inputs."""
+    """Whether a request numbers its inputs."""
     return any(name == _ID for _, name, _ in _placeholders(template))
 
 

@@ -123,7 +123,7 @@ def _only_object(value: Any) -> Any:
 
 
 def _at_trailing_comma(text: str, start: int, place: int) -> bool:
-    """Return whether a comma behind the last entry stopped the decoder."""
+    """Whether a comma behind the last entry stopped the decoder."""
     comma = text.rfind(",", start, place + 1)
     match = _TRAILING.match(text, comma) if comma >= 0 else None
     return match is not None and match.end() > place

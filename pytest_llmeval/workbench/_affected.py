@@ -496,7 +496,7 @@ def _stored_inputs(judged: JudgedSuite, project: ProjectInputs, scope: RunScope,
 
 
 def _confirms(new: StoredInputs, old: StoredInputs) -> bool:
-    """Return whether a run found the scores and the inputs of an earlier one, of which it may have used fewer."""
+    """Whether a run found the scores and the inputs of an earlier one, of which it may have used fewer."""
     same = (new.statistics, new.cases) == (old.statistics, old.cases)
     return same and new.inputs.items() <= old.inputs.items() and {*new.used} <= {*old.used}
 

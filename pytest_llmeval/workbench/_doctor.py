@@ -528,7 +528,7 @@ def _findings(paths: Sequence[Path], *, ask: bool) -> Iterator[Finding]:
 
 
 def _suite(file: Path, suites: list[LoadedSuite], plan: PlannedRun) -> Finding:
-    """Return whether a suite file loads, and keep the suite; what conftests register is known to pytest only."""
+    """Whether a suite file loads, and keep the suite; what conftests register is known to pytest only."""
     try:
         suite = open_suite(file)
     except SuiteError as error:

@@ -273,7 +273,7 @@ def _lost_checks(
 
 
 def _is_as_strict(old: CheckDump, new: CheckDump) -> bool:
-    """Return whether a check surely fails on every answer on which an earlier one fails."""
+    """Whether a check surely fails on every answer on which an earlier one fails."""
     if old.identity == new.identity:
         return True
     if old.key != new.key or not (isinstance(old.entry, Mapping) and isinstance(new.entry, Mapping)):

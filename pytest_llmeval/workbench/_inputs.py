@@ -372,7 +372,7 @@ def _distributions(package: str) -> tuple[str, ...]:
 
 @cache
 def _is_seen_through(package: str) -> bool:
-    """Return whether what a package and its requirements open is seen: Python code, or known compiled code."""
+    """Whether what a package and its requirements open is seen: Python code, or known compiled code."""
     waiting, seen = [*_distributions(package)], set[str]()
     while waiting:
         name = _normal(waiting.pop())
@@ -403,7 +403,7 @@ def _by_package() -> Mapping[str, list[str]]:
 
 
 def _is_linked(package: str) -> bool:
-    """Return whether a package is code in a folder, which may change without its version (PEP 610)."""
+    """Whether a package is code in a folder, which may change without its version (PEP 610)."""
     origins = [
         metadata.distribution(distribution).read_text("direct_url.json") for distribution in _distributions(package)
     ]

@@ -250,7 +250,7 @@ class Project:
         return remote or ("master" if current == "master" else "main")
 
     def is_uncommitted(self, name: str) -> bool:
-        """Return whether a file has changes that git does not have; false outside a repository."""
+        """Whether a file has changes that git does not have; false outside a repository."""
         return bool(self._git("--no-optional-locks", "status", "--porcelain", "--ignored", "--", name))
 
     def _git(self, *arguments: str) -> str:

@@ -205,7 +205,7 @@ def report_changes(
 
 
 def _pooled(suite: SuiteReport, name: str) -> bool:
-    """Return whether the value of a metric differs from the mean of the scores of its cases."""
+    """Whether the value of a metric differs from the mean of the scores of its cases."""
     metric = suite.find(name)
     return metric is not None and None not in (metric.value, metric.mean) and metric.value != metric.mean
 

@@ -155,7 +155,7 @@ def _acting(path: Path) -> Iterator[ast.stmt]:
 
 
 def _acts(node: ast.AST, own: Collection[str]) -> bool:
-    """Return whether making a function or class does more than that, or pytest calls it without being asked.
+    """Whether making a function or class does more than that, or pytest calls it without being asked.
 
     Args:
         node: The definition, or a part of it.
@@ -189,7 +189,7 @@ def statements_of(path: Path) -> str:
 
 
 def is_about_evaluations(path: Path) -> bool:
-    """Return whether a Python file asks something of answers."""
+    """Whether a Python file asks something of answers."""
     return _asking(path) is not None
 
 

@@ -229,7 +229,7 @@ class Saturation(NamedTuple):
 
 
 def saturation(notes: Sequence[ModeNote]) -> Saturation:
-    """Return whether more notes would show more modes; the order of the notes is that of their times."""
+    """Whether more notes would show more modes; the order of the notes is that of their times."""
     in_order = sorted(notes, key=lambda each: (each.at, each.by, each.subject))
     known: set[str] = set()
     quiet = 0

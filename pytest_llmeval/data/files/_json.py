@@ -151,7 +151,7 @@ _NESTING: Final = frozenset({dict, list})
 
 
 def nests_too_deep(value: Any) -> bool:
-    """Return whether lists and objects are nested above `MAX_DEPTH`."""
+    """Whether lists and objects are nested above `MAX_DEPTH`."""
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(MAX_DEPTH):
         if not level:

@@ -82,7 +82,7 @@ def _has_no_rules(kind: Any) -> bool:
 
 
 def _holds(converted: Any, data: Any, depth: int = 0) -> bool:
-    """Return whether an object has exactly the values of the data.
+    """Whether an object has exactly the values of the data.
 
     msgspec ignores unknown keys, and accepts texts and numbers that JSON cannot express.
     """
@@ -103,7 +103,7 @@ def _holds(converted: Any, data: Any, depth: int = 0) -> bool:
 
 
 def _is_json(value: Any) -> bool:
-    """Return whether a scalar keeps its value in JSON, unlike some large numbers and halves of surrogate pairs."""
+    """Whether a scalar keeps its value in JSON, unlike some large numbers and halves of surrogate pairs."""
     match value:
         case str():
             return value.isascii() or _is_unicode(value)
@@ -115,7 +115,7 @@ def _is_json(value: Any) -> bool:
 
 
 def _is_unicode(text: str) -> bool:
-    """Return whether a text can be encoded: half of a surrogate pair cannot."""
+    """Whether a text can be encoded: half of a surrogate pair cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -357,7 +357,7 @@ def most_telling(faults: "list[ErrorDetails]") -> "list[ErrorDetails]":
 
 
 def _is_elsewhere(fault: "ErrorDetails", other: "ErrorDetails") -> bool:
-    """Return whether a fault is that of a branch which a value was not meant for, as another fault shows."""
+    """Whether a fault is that of a branch which a value was not meant for, as another fault shows."""
     is_mapping, place, there = isinstance(fault["input"], Mapping), _pydantic_location(fault), _pydantic_location(other)
     if fault["type"] == "literal_error":
         return is_mapping and other["type"] != "literal_error" and there[: len(place)] == place

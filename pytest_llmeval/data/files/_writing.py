@@ -26,7 +26,7 @@ def writer_name() -> str:
 
 
 def has_ended(name: str) -> bool:
-    """Return whether a process of this machine has ended; one of another machine, or in doubt, has not."""
+    """Whether a process of this machine has ended; one of another machine, or in doubt, has not."""
     machine, _, number = name.partition("-")
     if WINDOWS or machine != _machine():  # there, signal 0 is Ctrl-C
         return False
@@ -40,7 +40,7 @@ def has_ended(name: str) -> bool:
 
 
 def _waits_to_be_reaped(process: str) -> bool:
-    """Return whether a process has ended though its parent has not noticed; it writes nothing any more."""
+    """Whether a process has ended though its parent has not noticed; it writes nothing any more."""
     try:
         status = Path("/proc", process, "stat").read_bytes()
     except OSError:  # there is no /proc, or it has ended meanwhile
@@ -196,7 +196,7 @@ def append_text(path: Path, text: str) -> None:
 
 
 def _is_cut_off(file: int) -> bool:
-    """Return whether a file does not end with the end of a line."""
+    """Whether a file does not end with the end of a line."""
     status = os.fstat(file)
     if not (stat.S_ISREG(status.st_mode) and status.st_size):
         return False
@@ -234,7 +234,7 @@ def rewrite(path: Path, make: Callable[[], str]) -> bool:
 
 
 def has_text(path: Path, text: str) -> bool:
-    """Return whether a file has a text already, with any line ends."""
+    """Whether a file has a text already, with any line ends."""
     if not path.is_file():
         return not text and not path.is_symlink()
     return path.read_bytes().replace(b"\r\n", b"\n") == text.encode("utf-8", "backslashreplace")
@@ -321,7 +321,7 @@ def _open_stream(path: Path) -> int:
 
 
 def _is_stream(path: Path) -> bool:
-    """Return whether a path names no file that could be replaced, but a pipe, a terminal or a stream of the process."""
+    """Whether a path names no file that could be replaced, but a pipe, a terminal or a stream of the process."""
     if path.parent in _STREAMS:
         return True
     try:

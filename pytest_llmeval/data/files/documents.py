@@ -520,7 +520,7 @@ def csv_rows(
 
 
 def _is_utf8(path: Path) -> bool:
-    """Return whether a file can be read as text, line by line."""
+    """Whether a file can be read as text, line by line."""
     decoder, is_empty = getincrementaldecoder("utf-8")(), True
     try:
         with path.open("rb") as stream:
@@ -541,7 +541,7 @@ def _unix_lines(stream: Iterable[str]) -> Iterator[str]:
 
 
 def looks_like_suite(path: Path) -> bool:
-    """Return whether a YAML or JSON file has the keys of a suite: what to score, and how; faults do not matter.
+    """Whether a YAML or JSON file has the keys of a suite: what to score, and how; faults do not matter.
 
     At most one megabyte is read, so that folders full of data stay cheap.
     """

@@ -445,7 +445,7 @@ class FileSource(Source):
         """
 
     def selects(self, case: Case) -> bool:
-        """Return whether the options select a case; answers to the other cases are ignored."""
+        """Whether the options select a case; answers to the other cases are ignored."""
         del case
         return True
 

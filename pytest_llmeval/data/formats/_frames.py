@@ -412,5 +412,5 @@ def _fields_of(kind: Any) -> Iterable[str]:
 
 
 def _is_type(selection: Any) -> bool:
-    """Return whether what feeds a part is a type, such as a model or ``dict[int, str]``."""
+    """Whether what feeds a part is a type, such as a model or ``dict[int, str]``."""
     return isinstance(selection, type) or is_typeddict(selection) or get_origin(selection) is not None

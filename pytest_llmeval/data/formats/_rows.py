@@ -125,7 +125,7 @@ class _RowReader:
             self.file.add(case, f"{row.path}.{column}" if row.path else str(column), row.column)
 
     def is_foreign(self, row: DataRow, name: str) -> bool:
-        """Return whether another shard reads the row."""
+        """Whether another shard reads the row."""
         share = self.file.share
         if share is None:
             return False
@@ -339,7 +339,7 @@ def add_rows(file: CaseFile, rows: Iterable[DataRow], fields: ColumnMap | None, 
 
 
 def is_blank(row: Mapping[str, Any]) -> bool:
-    """Return whether a row of a table has no value: spreadsheets write such rows behind the last one."""
+    """Whether a row of a table has no value: spreadsheets write such rows behind the last one."""
     return all(map(_is_blank, row.values()))
 
 

@@ -57,7 +57,7 @@ class Number:
             raise ValueError(f"found min {self.min} above max {self.max}, expected min <= max")
 
     def holds(self, value: float) -> bool:
-        """Return whether a number is within the limits, which belong to the range."""
+        """Whether a number is within the limits, which belong to the range."""
         if not math.isfinite(value):
             return False
         near = self.equals is None or abs(value - self.equals) <= (self.tolerance or 0.0) + _slack(self.equals)
@@ -288,7 +288,7 @@ def _like_text(text: str) -> str:
 
 
 def _stands_in(quotation: str, context: str) -> bool:
-    """Return whether the pieces of a quotation, between ellipses, stand in a context in this order."""
+    """Whether the pieces of a quotation, between ellipses, stand in a context in this order."""
     start = 0
     for piece in _GAP.split(_like_text(quotation)):
         words = piece.strip(_ENDS)

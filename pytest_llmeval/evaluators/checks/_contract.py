@@ -369,7 +369,7 @@ def _next_verdict(view: View) -> "Verdict":
 
 
 def _is_split(test: JudgedTest, verdict: "Verdict") -> bool:
-    """Return whether a panel did not decide if a check is met: then neither the check nor its opposite is."""
+    """Whether a panel did not decide if a check is met: then neither the check nor its opposite is."""
     undecided = verdict.undecided if isinstance(verdict, PanelVerdict) else ()
     return len({test.read(structs.replace(verdict, score=score)).met for score in undecided}) > 1
 
@@ -437,7 +437,7 @@ class InTurns:
 
 
 def _counted(findings: Sequence[CheckFinding], least: int, written: str, *, negated: bool = False) -> CheckFinding:
-    """Return whether so many checks are met, in three values; ``written`` is empty where their texts say enough."""
+    """Whether so many checks are met, in three values; ``written`` is empty where their texts say enough."""
     met = _reached((finding.met for finding in findings), least)
     opposite = _reached((finding.opposite for finding in findings), len(findings) - least + 1)
     if negated:
@@ -456,7 +456,7 @@ def _counted(findings: Sequence[CheckFinding], least: int, written: str, *, nega
 
 
 def _reached(values: Iterable[bool | None], least: int) -> bool | None:
-    """Return whether so many values are true; ``None`` if those that are not known decide it."""
+    """Whether so many values are true; ``None`` if those that are not known decide it."""
     known = list(values)
     if known.count(True) >= least:
         return True

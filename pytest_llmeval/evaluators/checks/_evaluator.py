@@ -199,7 +199,7 @@ def checks_evaluator(checks: Iterable[Check], of_cases: Iterable[Check] = ()) ->
 
 
 def _has_criterion(node: CheckNode) -> bool:
-    """Return whether a check, or a part of it, is met if a judge says yes."""
+    """Whether a check, or a part of it, is met if a judge says yes."""
     match node:
         case CheckLeaf(test=Criterion()):
             return True

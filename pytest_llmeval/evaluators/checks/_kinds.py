@@ -310,7 +310,7 @@ class Criterion:
         return _question(get_mode("criterion"), subject, {"criterion": self.text})
 
     def read(self, verdict: Verdict) -> CheckOutcome:
-        """Return whether the judge says so, with the judge's reason."""
+        """Whether the judge says so, with the judge's reason."""
         return CheckOutcome(verdict.score >= 1, _verdict_text("yes" if verdict.score >= 1 else "no", verdict))
 
 
@@ -329,7 +329,7 @@ class Graded:
         return _question(rubric_mode(self.rubric.criteria, self.rubric.levels), subject, {})
 
     def read(self, verdict: Verdict) -> CheckOutcome:
-        """Return whether the level reaches the pass mark."""
+        """Whether the level reaches the pass mark."""
         return CheckOutcome(verdict.score >= self.rubric.pass_mark, _verdict_text(f"level {verdict.score:g}", verdict))
 
 

@@ -51,7 +51,7 @@ class ImageSize:
                 raise ValueError(f"found {name} {value}, expected a whole number of at least 1")
 
     def is_met(self, width: int, height: int) -> bool:
-        """Return whether an image of a size is as it must be."""
+        """Whether an image of a size is as it must be."""
         sides = (
             (width, self.width, self.min_width, self.max_width),
             (height, self.height, self.min_height, self.max_height),

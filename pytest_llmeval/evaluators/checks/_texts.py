@@ -83,7 +83,7 @@ def _search_texts(values: Text | Sequence[Text], fold: Callable[[Text], str]) ->
 
 
 def _is_read_as(value: Text, subject: Subject) -> bool:
-    """Return whether a text, such as ``"1.50"``, is that of the object that was returned."""
+    """Whether a text, such as ``"1.50"``, is that of the object that was returned."""
     form = subject.expectation(value)
     return form is not value and bool(form == subject.value)
 
@@ -260,7 +260,7 @@ class SpanPattern:
     max_duration_s: float | None = None
 
     def means(self, span: Mapping[str, Any]) -> bool:
-        """Return whether a span is one of those.
+        """Whether a span is one of those.
 
         Raises:
             CheckError: One of its attributes is too long to be a part of the prediction.

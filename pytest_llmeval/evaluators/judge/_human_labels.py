@@ -156,7 +156,7 @@ _ROUNDING = 1e-9
 
 
 def is_stale(expected: Any, answer: Any) -> bool:
-    """Return whether labels are of another answer than this; those that name none are taken for it."""
+    """Whether labels are of another answer than this; those that name none are taken for it."""
     if not PeopleScores.are_in(expected) or expected.get(_ANSWER) is None:
         return False
     named = expected[_ANSWER]
@@ -187,7 +187,7 @@ class PeopleScores(NamedTuple):
 
     @staticmethod
     def are_in(expected: Any) -> bool:
-        """Return whether ground truth is ``{reference, human}``, perhaps with the ``scored_answer`` of people."""
+        """Whether ground truth is ``{reference, human}``, perhaps with the ``scored_answer`` of people."""
         return isinstance(expected, Mapping) and {"human"} <= set(expected) <= _KEYS
 
     @staticmethod

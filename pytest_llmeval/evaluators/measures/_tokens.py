@@ -113,7 +113,7 @@ def _infinitive(base: str) -> str:
 
 
 def _is_short(word: str, shape: str) -> bool:
-    """Return whether a word ends in consonant, vowel, consonant other than w, x and y, or is vowel and consonant."""
+    """Whether a word ends in consonant, vowel, consonant other than w, x and y, or is vowel and consonant."""
     return (shape[-3:] == "cvc" and word[-1] not in "wxy") or shape == "vc"
 
 
@@ -178,7 +178,7 @@ def _mark() -> re.Pattern[str]:
 
 
 def is_east_asian(character: str) -> bool:
-    """Return whether a tokenizer splits off a character: Han, Kana, Bopomofo or Hangul."""
+    """Whether a tokenizer splits off a character: Han, Kana, Bopomofo or Hangul."""
     return not character.isascii() and type(_SEPARATED[ord(character[0])]) is str
 
 
@@ -558,7 +558,7 @@ def _sentence_spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _is_end(text: str, start: int, end: re.Match[str]) -> bool:
-    """Return whether marks that may end a sentence do so."""
+    """Whether marks that may end a sentence do so."""
     if _ENDS_ANYWHERE.search(end["stop"]):
         return True
     if _GOES_ON.match(text, end.end()):

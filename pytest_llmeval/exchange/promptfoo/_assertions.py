@@ -316,7 +316,7 @@ def _with_patterns(schema: Any, notes: list[str]) -> Any:
 
 
 def _has_formats(schema: Any) -> bool:
-    """Return whether a schema limits the format of texts, such as dates."""
+    """Whether a schema limits the format of texts, such as dates."""
     if isinstance(schema, Mapping):
         return isinstance(schema.get("format"), str) or any(map(_has_formats, schema.values()))
     return isinstance(schema, list) and any(map(_has_formats, schema))

@@ -37,7 +37,7 @@ _LONGEST_NAME = 80
 
 
 def is_results(data: Any) -> bool:
-    """Return whether a file holds results and no configuration."""
+    """Whether a file holds results and no configuration."""
     return bool(_path_of(as_mapping(data)))
 
 

@@ -409,7 +409,7 @@ _MOST_COUNTED = 200
 
 
 def is_reached_always(threshold: Any) -> bool:
-    """Return whether every mean score reaches the threshold of a test or a set."""
+    """Whether every mean score reaches the threshold of a test or a set."""
     return is_finite_number(threshold) and threshold <= 0
 
 

@@ -179,7 +179,7 @@ class _Tree:
         return names
 
     def _is_outermost(self, span: TraceSpan) -> bool:
-        """Return whether no agent that another one called made a call."""
+        """Whether no agent that another one called made a call."""
         return sum(map(self._is_agent, self.above[span.id])) <= 1
 
     def notes(self) -> list[str]:
@@ -297,7 +297,7 @@ class _Tree:
 
 
 def _is_same(ran: Mapping[str, Any], request: Mapping[str, Any]) -> bool:
-    """Return whether a span is that of a call: by id, or where one of them has none, by name."""
+    """Whether a span is that of a call: by id, or where one of them has none, by name."""
     if "id" in ran and "id" in request:
         return bool(ran["id"] == request["id"])
     same: Callable[[str], bool] = lambda name: name not in ran or ran[name] == request.get(name)  # noqa: E731
@@ -322,7 +322,7 @@ def _continued(
 
 
 def _equal(message: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Return whether two messages are the same, though one convention may drop ids or empty contents."""
+    """Whether two messages are the same, though one convention may drop ids or empty contents."""
     return (
         message["role"] == other["role"]
         and (message.get("content") or "") == (other.get("content") or "")

@@ -240,7 +240,7 @@ def read_spans(path: Path, faults: FaultLog) -> SpanFile:
 
 
 def _is_document(line: bytes) -> bool:
-    """Return whether a line is a whole document, so that each line is one."""
+    """Whether a line is a whole document, so that each line is one."""
     try:
         return isinstance(json.loads(line), dict | list)
     except (ValueError, RecursionError):
@@ -365,7 +365,7 @@ class _Reader:
 
 
 def is_short(value: Any) -> bool:
-    """Return whether a value of an attribute is short enough for a prediction."""
+    """Whether a value of an attribute is short enough for a prediction."""
     if isinstance(value, list | dict):
         return len(value) <= _FEW and len(str(value)) <= _SHORT
     return not isinstance(value, str) or len(value) <= _SHORT

@@ -57,7 +57,7 @@ def added(usage: Usage, other: Usage) -> Usage:
 
 
 def is_count(value: Any) -> bool:
-    """Return whether something can be a number of tokens.
+    """Whether something can be a number of tokens.
 
     Example:
         >>> is_count(5), is_count(-5), is_count(5.0), is_count(True)
@@ -112,7 +112,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def refuses_form(self, text: str) -> bool:
-        """Return whether a 400 or 422 complains about the form that `structured` asked for."""
+        """Whether a 400 or 422 complains about the form that `structured` asked for."""
 
     @abstractmethod
     def batch_line(self, name: str, body: Mapping[str, Any]) -> dict[str, Any]:

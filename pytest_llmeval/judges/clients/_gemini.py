@@ -74,7 +74,7 @@ class Gemini(Dialect):
         return None
 
     def refuses_form(self, text: str) -> bool:
-        """Return whether a 400 complains about the schema of the reply."""
+        """Whether a 400 complains about the schema of the reply."""
         return any(word in text.lower() for word in _FORM_WORDS)
 
     def batch_line(self, name: str, body: Mapping[str, Any]) -> dict[str, Any]:

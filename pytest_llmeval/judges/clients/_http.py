@@ -190,7 +190,7 @@ class OpenAI(Dialect):
         return body | parameters
 
     def renames_tokens(self, base: str) -> bool:
-        """Return whether the interface at an address has the newer name of ``max_tokens``."""
+        """Whether the interface at an address has the newer name of ``max_tokens``."""
         return base == self.base_url
 
     def usage(self, data: Mapping[str, Any]) -> Usage:
@@ -220,7 +220,7 @@ class OpenAI(Dialect):
         return []
 
     def refuses_form(self, text: str) -> bool:
-        """Return whether a 400 or 422 complains about ``response_format``."""
+        """Whether a 400 or 422 complains about ``response_format``."""
         return any(word in text.lower() for word in _FORM_WORDS)
 
     def batch_line(self, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -384,7 +384,7 @@ class Anthropic(Dialect):
         return JudgeReply(plain(text), self.usage(data), stopped)
 
     def refuses_form(self, text: str) -> bool:
-        """Return whether a 400 or 422 complains about the tool."""
+        """Whether a 400 or 422 complains about the tool."""
         return "tool" in text.lower() or "schema" in text.lower()
 
     def batch_line(self, name: str, body: Mapping[str, Any]) -> dict[str, Any]:

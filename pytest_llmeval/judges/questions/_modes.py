@@ -134,7 +134,7 @@ MODE_OF_TYPE: Final = {
 
 
 def is_abstention(case_id: str) -> bool:
-    """Return whether an id is that of a question of LongMemEval that cannot be answered."""
+    """Whether an id is that of a question of LongMemEval that cannot be answered."""
     return case_id.endswith(_ABSTENTION_IDS)
 
 
@@ -197,7 +197,7 @@ def _unanswerable(original: bool) -> tuple[frozenset[str], tuple[str, ...], tupl
 
 
 def is_unanswerable(text: str, *, original: bool = False) -> bool:
-    """Return whether a text declares a question unanswerable.
+    """Whether a text declares a question unanswerable.
 
     That is so if the text, without regard to case, outer white space, the form of apostrophes and final full stops, is
     empty, is one of ``n/a``, ``na``, ``none``, ``null`` and ``unanswerable``, or contains a phrase such as

@@ -203,7 +203,7 @@ def _unclosed(text: str) -> int:
 
 
 def _is_same(word: str, value: Any) -> bool:
-    """Return whether a word of the prose says what a value of the object does."""
+    """Whether a word of the prose says what a value of the object does."""
     if isinstance(value, str) and word == value.lower():
         return True
     try:
@@ -255,7 +255,7 @@ def _marks_from_the_end(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _goes_on(before: str) -> bool:
-    """Return whether an object is a member of a bigger one, which must then be broken."""
+    """Whether an object is a member of a bigger one, which must then be broken."""
     return before.endswith(("[", "{")) or (before.endswith(":") and before[:-1].rstrip().endswith('"'))
 
 
@@ -611,7 +611,7 @@ def _opened(text: str) -> tuple[str, Mapping[str, float]]:
 
 
 def are_probabilities(value: Any) -> bool:
-    """Return whether untrusted data are digits with their probabilities."""
+    """Whether untrusted data are digits with their probabilities."""
     return isinstance(value, Mapping) and all(
         isinstance(level, str)
         and re.fullmatch("[0-9]", level)

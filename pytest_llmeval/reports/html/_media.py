@@ -91,7 +91,7 @@ def _can_embed(medium: Media) -> bool:
 
 
 def _can_link(medium: Media) -> bool:
-    """Return whether a browser runs nothing of a file, by its content and its ending."""
+    """Whether a browser runs nothing of a file, by its content and its ending."""
     return medium.type in _LINKED and medium.path is not None and type_by_ending(medium.path.name) in _LINKED
 
 

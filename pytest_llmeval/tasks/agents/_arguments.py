@@ -61,7 +61,7 @@ class ArgumentRules:
         return self.mode == "exact" and not (self.ignored or self.comparators)
 
     def has_keys(self, tool: str) -> bool:
-        """Return whether calls of a tool agree if and only if their keys are equal."""
+        """Whether calls of a tool agree if and only if their keys are equal."""
         return self.mode != "partial" and not self.ignored and self._rules(tool)[0].transitive
 
     def key(self, call: ToolCall) -> Hashable:
@@ -92,7 +92,7 @@ class ArgumentRules:
         return {name: each for name, each in arguments.items() if not self._is_ignored(name)}
 
     def _is_ignored(self, path: str) -> bool:
-        """Return whether a pattern names the path, or an argument that holds it."""
+        """Whether a pattern names the path, or an argument that holds it."""
         steps = path.replace("[]", "").split(".")
         paths = [".".join(steps[:length]) for length in range(1, len(steps) + 1)]
         return any(fnmatchcase(each, pattern) for each in paths for pattern in self.ignored)

@@ -102,7 +102,7 @@ def gold_pair(
 
 
 def has_absent_words(raw: Any, pair: Pair) -> bool:
-    """Return whether a gold pair quotes words that its utterance does not have."""
+    """Whether a gold pair quotes words that its utterance does not have."""
     if not isinstance(pair, SpanPair) or (pair.start, pair.end) != NOWHERE or internal_number(raw) is not None:
         return False
     return not _POSITIONS.fullmatch(raw[1])
@@ -281,7 +281,7 @@ def _as_rows(value: Any) -> Any:
 
 
 def _only_labels(value: Any) -> bool:
-    """Return whether a value is an object with labels of utterances and without pairs."""
+    """Whether a value is an object with labels of utterances and without pairs."""
     return isinstance(value, Mapping) and any(key in value for key in LABELS) and PAIRS not in value
 
 

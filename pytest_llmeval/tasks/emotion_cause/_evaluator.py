@@ -430,7 +430,7 @@ def _of_pairs(change: _PairChange) -> AnswerChange:
 
 
 def _meet(pair: Pair, other: Pair) -> bool:
-    """Return whether two pairs are the same, but for a few words of their spans."""
+    """Whether two pairs are the same, but for a few words of their spans."""
     if isinstance(pair, SpanPair) and isinstance(other, SpanPair):
         overlap = min(pair.end, other.end) > max(pair.start, other.start)
         return overlap and pair._replace(start=0, end=0) == other._replace(start=0, end=0)

@@ -115,7 +115,7 @@ class ValueComparator:
         return ("other", exact_key(value)) if read is None else read
 
     def agrees(self, expected: Any, actual: Any) -> bool:
-        """Return whether what was found is right."""
+        """Whether what was found is right."""
         if type(expected) is type(actual) and type(expected) in SCALARS and expected == actual:
             return True
         return self.key(expected) == self.key(actual)
@@ -187,7 +187,7 @@ class Numeral(ValueComparator):
         return Decimal(value.strip()) if isinstance(value, str) and _NUMERAL.fullmatch(value) else None
 
     def agrees(self, expected: Any, actual: Any) -> bool:
-        """Return whether the numbers are close enough."""
+        """Whether the numbers are close enough."""
         if type(expected) is type(actual) and type(expected) in SCALARS and expected == actual:
             return True
         right, number = self.read(expected), self.read(actual)

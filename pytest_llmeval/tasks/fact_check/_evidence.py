@@ -272,7 +272,7 @@ class Piece:
         return not self._claim or self.is_address or self.is_quantity or bool(self.words)
 
     def _names_site_of(self, other: "Piece") -> bool:
-        """Return whether this is the name of the site of an address, such as Reuters, and no address itself."""
+        """Whether this is the name of the site of an address, such as Reuters, and no address itself."""
         if self.addresses or not other.is_address:
             return False
         names = {"".join(self._sequence), "".join(word for word in self._sequence if word in self.words)}

@@ -64,7 +64,7 @@ def _trimmed(address: str) -> str:
 
 
 def is_unusual_address(text: str) -> bool:
-    """Return whether a text has a scheme, a host, and no white space before any characters."""
+    """Whether a text has a scheme, a host, and no white space before any characters."""
     return _SCHEME.match(text) is not None and not re.search(r"\s", text) and canonical_address(text) is not None
 
 
@@ -341,7 +341,7 @@ def _english(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _is_cited_by_year(text: str, start: int, end: int) -> bool:
-    """Return whether a year in brackets follows a name, or both are in brackets that do not explain another name."""
+    """Whether a year in brackets follows a name, or both are in brackets that do not explain another name."""
     if not _CITED_YEAR.match(text, end):
         return False
     if text[start - 1 : start] != "(":

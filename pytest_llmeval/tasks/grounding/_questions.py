@@ -72,7 +72,7 @@ def _place(names: Sequence[str], numbers: tuple[int, ...]) -> str:
 
 
 def _read_truth(reply: str, item: Mapping[str, Any], name: str, what: str) -> bool:
-    """Return whether an item says true or false under a name.
+    """Whether an item says true or false under a name.
 
     Raises:
         JudgeError: It says neither.

@@ -74,7 +74,7 @@ class LocomoSource(FileSource):
     ignore: tuple[str, ...] = ()
 
     def selects(self, case: Case) -> bool:
-        """Return whether conversation and question type are asked for."""
+        """Whether conversation and question type are asked for."""
         return (not self.conversations or case.labels["conversation_id"] in self.conversations) and (
             not self.question_types or case.labels["question_type"] in self.question_types
         )
@@ -267,7 +267,7 @@ class LongMemEvalSource(FileSource):
     ignore: tuple[str, ...] = ()
 
     def selects(self, case: Case) -> bool:
-        """Return whether the question type is asked for."""
+        """Whether the question type is asked for."""
         return not self.question_types or case.labels["question_type"] in self.question_types
 
     def read(self, file: CaseFile) -> None:

@@ -175,7 +175,7 @@ class _Tally:
 
 
 def is_labelled_right(right: Relationship, answer: Relationship) -> bool:
-    """Return whether a predicted relationship has every level that gold gives."""
+    """Whether a predicted relationship has every level that gold gives."""
     return all(getattr(right, level) in ("", getattr(answer, level)) for level in _LEVELS)
 
 
@@ -265,7 +265,7 @@ class ActionLayer(NarrativeEvaluator):
 
 
 def is_action_right(event: Event, partner: Event) -> bool:
-    """Return whether a predicted event has every field of the action that gold gives."""
+    """Whether a predicted event has every field of the action that gold gives."""
     return all(_is_right(event, partner, field) for field in event.action)
 
 

@@ -260,7 +260,7 @@ def _is_like(key: str, part: str) -> bool:
 
 
 def is_blank(value: Any) -> bool:
-    """Return whether a value is null, blank text, an empty list or an empty object."""
+    """Whether a value is null, blank text, an empty list or an empty object."""
     if isinstance(value, str):
         return not value.strip()
     return value is None or (isinstance(value, (list, tuple, Mapping)) and not value)

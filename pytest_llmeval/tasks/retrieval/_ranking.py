@@ -145,7 +145,7 @@ class SameSet(FieldRule):
         return None if right else f"found {describe_found(value)}, expected a list of values"
 
     def matcher(self, value: Any) -> Callable[[Any], bool]:
-        """Return whether an attribute has the query's values and no others."""
+        """Whether an attribute has the query's values and no others."""
         value = parsed_list(value)
         expected = self._values(value) or frozenset()
         whole = frozenset(listed_values(value, self.separators) or ())
@@ -159,7 +159,7 @@ class SameSet(FieldRule):
         return matches
 
     def is_apart(self, meta: Any, results: Iterable[Mapping[str, Any]]) -> bool:
-        """Return whether both sides have values and no result has any of the query's."""
+        """Whether both sides have values and no result has any of the query's."""
         own = self._values(_value_at(meta, self.query_field or self.field)) or frozenset()
         others = [each for result in results if (each := self._values(_value_of(result, self.paths)))]
         return bool(own and others) and not any(own & other for other in others)
@@ -281,7 +281,7 @@ class Near(FieldRule):
         return None if self.read(value)[0] is not None else f"found {describe_found(value)}, expected a number{where}"
 
     def matcher(self, value: Any) -> Callable[[Any], bool]:
-        """Return whether an attribute is close enough to the query's value."""
+        """Whether an attribute is close enough to the query's value."""
         query = self.read(value)
         return lambda attribute: self.distance(query, self.read(attribute)) is not None
 

@@ -106,7 +106,7 @@ def first_decision(variants: Mapping[str, CollectedSuite], keeper: Keeper) -> St
 
 
 def _lacks(collected: CollectedSuite, names: Iterable[str]) -> bool:
-    """Return whether one of some cases has not run."""
+    """Whether one of some cases has not run."""
     waiting = {record.id for record in collected.records if record.outcome == "not_run"}
     return not waiting.isdisjoint(names)
 
@@ -286,7 +286,7 @@ class _GatesSoFar:
 
 
 def _is_mean(table: Table, metric: str, rows: "npt.NDArray[np.intp]") -> bool:
-    """Return whether the value over some cases is the mean of their scores, as declared, and rests on all of them."""
+    """Whether the value over some cases is the mean of their scores, as declared, and rests on all of them."""
     import numpy as np
 
     totals = table.matrix[rows].sum(axis=0, keepdims=True)

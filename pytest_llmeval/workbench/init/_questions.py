@@ -186,7 +186,7 @@ def id_separator(file: QuestionFile, column: str) -> str:
 
 
 def _splits(texts: Sequence[str], mark: str) -> bool:
-    """Return whether a mark is between ids: a comma may also be part of a title."""
+    """Whether a mark is between ids: a comma may also be part of a title."""
     return mark != "," or not any(re.search(r"\s", part.strip()) for text in texts for part in text.split(mark))
 
 

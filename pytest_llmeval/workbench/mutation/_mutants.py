@@ -69,7 +69,7 @@ def kinds_of(mutants: Sequence["Mutant"]) -> dict[str, list[int]]:
 
 
 def is_wrong(case: Case, prediction: Any) -> bool:
-    """Return whether a changed answer differs from the recorded one and from everything that the case expects."""
+    """Whether a changed answer differs from the recorded one and from everything that the case expects."""
     if prediction == case.prediction:
         return False
     expected = case.expected if isinstance(case.expected, list) else [case.expected]
@@ -215,7 +215,7 @@ def _with_parts(case: Case, suite: LoadedSuite) -> Case:
 
 
 def _scores_nothing(suite: LoadedSuite, original: Execution) -> bool:
-    """Return whether an answer is as bad as can be by every metric of a gate, so that nothing makes it worse."""
+    """Whether an answer is as bad as can be by every metric of a gate, so that nothing makes it worse."""
     scores, judged = original.scores(suite), []
     for name in suite.judged_metrics:
         owned, score = suite.metrics.find(name), scores.get(name)

@@ -313,7 +313,7 @@ def _next(values: Sequence[str], value: str) -> str:
 
 
 def _known(text: str, known: str | None) -> bool:
-    """Return whether a fact is among what is known to be right; what else an answer says, may be wrong already."""
+    """Whether a fact is among what is known to be right; what else an answer says, may be wrong already."""
     return known is None or text in known
 
 
@@ -548,7 +548,7 @@ def _comparator(name: str, near: Neighbours) -> Any:
 
 
 def _is_order_free(name: str, near: Neighbours) -> bool:
-    """Return whether the suite says that the order of a list does not matter."""
+    """Whether the suite says that the order of a list does not matter."""
     comparator = _comparator(name, near)
     if isinstance(comparator, str) or comparator is None:
         return isinstance(comparator, str) and comparator in _FREE_LISTS

@@ -134,13 +134,13 @@ class GateWatch:
         return seen or list(rows_of_case)
 
     def _fails(self, gate: ScoreGate, broken: Mapping[str, int]) -> bool:
-        """Return whether a gate fails where some cases have the rows of mutants."""
+        """Whether a gate fails where some cases have the rows of mutants."""
         rows = [broken.get(name, row) for row, name in enumerate(self.names)]
         return fails(gate, self.table, rows, self.suite.cluster_by)
 
 
 def fails(gate: ScoreGate, table: Table, rows: Sequence[int], cluster_by: str | None = None) -> bool:
-    """Return whether a gate fails on some rows of a table."""
+    """Whether a gate fails on some rows of a table."""
     result = table.summarize_rows(
         rows,
         gate.metric,
@@ -319,7 +319,7 @@ class _MutationResults:
         )
 
     def _judge_failed(self, record: CaseRecord) -> bool:
-        """Return whether a judge was asked and gave no verdict, so that nothing is known."""
+        """Whether a judge was asked and gave no verdict, so that nothing is known."""
         if record.outcome != "errored" or self.score is score_unjudged:
             return False
         judged = self.suite.asking.keys()
@@ -327,7 +327,7 @@ class _MutationResults:
         return not judged.isdisjoint({*record.errors, *failed})
 
     def _waits_for_judge(self, mutant: Mutant, record: CaseRecord) -> bool:
-        """Return whether a judge who was not asked could have noticed a mutant: a metric that decides is missing."""
+        """Whether a judge who was not asked could have noticed a mutant: a metric that decides is missing."""
         off = _OffMetrics(self._off(record).names | self.lacking) if self.is_judged else None
         if not off:
             return False

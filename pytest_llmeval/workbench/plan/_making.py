@@ -450,7 +450,7 @@ def _foreseen(question: PanelQuestion) -> Judgement | None:
 
 
 def _is_answered(suite: "LoadedSuite") -> bool:
-    """Return whether something other than a fixture answers cases that carry no prediction."""
+    """Whether something other than a fixture answers cases that carry no prediction."""
     return suite.model is not None or (suite.target is not None and not suite.target.is_for_fixture)
 
 

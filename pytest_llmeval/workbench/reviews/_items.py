@@ -468,7 +468,7 @@ _COUNT_OF_REMAINDER = re.compile(r"\.\.\. \([\d,]+ more characters?\)\Z")
 
 
 def _is_cut(text: str) -> bool:
-    """Return whether `excerpt` has shortened a text and counted what is left out.
+    """Whether `excerpt` has shortened a text and counted what is left out.
 
     >>> _is_cut("abcd... (2 more characters)"), _is_cut("abcdef")
     (True, False)
