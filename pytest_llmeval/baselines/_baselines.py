@@ -194,7 +194,7 @@ def _scores(run: SuiteRun, settings: SnapshotSettings) -> tuple[SuiteScores, str
 
 
 def _limits(suite: LoadedSuite, settings: SnapshotSettings) -> dict[str, str]:
-    """Return what limits the fall of each metric, so that a limit that is widened later leaves a trace."""
+    """The limits on the fall of each metric, so that a limit that is widened later leaves a trace."""
     limits: dict[str, list[str]] = {}
     for gate in suite.regressions:
         limits.setdefault(gate.metric, []).append(str(gate))
@@ -209,7 +209,7 @@ def _has_errors(record: CaseRecord) -> bool:
 
 
 def deciding_labels(suite: LoadedSuite) -> Callable[[str], set[str]]:
-    """Return what gives the labels of the evaluators that decide a metric; limits and checks decide the pass rate."""
+    """The labels of evaluators that decide a metric; limits and checks decide the pass rate."""
     limited = {metric for case in suite.cases for metric in suite.limits(case)}
     asserting = {label for label, each in suite.evaluators.items() if each.asserts} if suite.checked else set()
 
@@ -222,7 +222,7 @@ def deciding_labels(suite: LoadedSuite) -> Callable[[str], set[str]]:
 
 
 def _gated(run: SuiteRun) -> Callable[[str], bool]:
-    """Return what says whether a gate decides on the fall of a metric.
+    """A test that says whether a gate decides on the fall of a metric.
 
     Gates on groups, or on the mean over cases, do not; nor does one that has to leave cases out of its comparison, or
     that could not have found such a fall.
@@ -282,7 +282,7 @@ def _approve_verdict(verdict: SnapshotVerdict) -> SnapshotVerdict:
 
 
 def _besides_metrics(scores: SuiteScores) -> tuple[SuiteScores, list[str]]:
-    """Return what an approval can change besides the lines of metrics: which there are, and everything else."""
+    """Everything that an approval can change besides the values of metrics: which metrics there are, and the rest."""
     return replace(scores, metrics={}, history=()), sorted(scores.metrics)
 
 

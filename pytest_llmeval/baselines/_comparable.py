@@ -139,7 +139,7 @@ def _is_small(value: Any) -> bool:
 
 
 def comparable_of(suite: LoadedSuite, judges: Mapping[str, Mapping[str, str]] | None = None) -> Comparable:
-    """Return what makes runs of a suite comparable.
+    """The settings of a suite that two runs must share to be comparable.
 
     Args:
         suite: The suite.
@@ -160,7 +160,7 @@ def comparable_of(suite: LoadedSuite, judges: Mapping[str, Mapping[str, str]] | 
 
 
 def evaluator_prints(suite: LoadedSuite) -> dict[str, EvaluatorPrint]:
-    """Return what of each evaluator decides its scores, by label."""
+    """The settings of each evaluator that decide its scores, by label."""
     return {
         label: _evaluator_print(evaluator, suite.readings[label], suite.path.parent)
         for label, evaluator in suite.evaluators.items()
@@ -168,7 +168,7 @@ def evaluator_prints(suite: LoadedSuite) -> dict[str, EvaluatorPrint]:
 
 
 def basis_of(comparable: Comparable) -> dict[str, str]:
-    """Return what decides values besides the predictions, each as a fingerprint by which a history sees changes."""
+    """The settings besides predictions that decide values, each as a fingerprint by which a history sees changes."""
     return {
         "data": fingerprint([comparable.cases, comparable.data]),
         "evaluator": fingerprint(comparable.evaluators),
@@ -177,7 +177,7 @@ def basis_of(comparable: Comparable) -> dict[str, str]:
 
 
 def digests_of(suite: LoadedSuite) -> "dict[str, CaseDigest]":
-    """Return what each case of a suite is, by its id, so that a later run knows which of them have been edited."""
+    """A digest of each case by its id, by which a later run knows the cases that were edited."""
     from pytest_llmeval.numbers import CaseDigest
 
     limits, shared = {case.id: _case_limits(suite, case) for case in suite.cases}, SharedTexts()
@@ -191,7 +191,7 @@ def digests_of(suite: LoadedSuite) -> "dict[str, CaseDigest]":
 
 
 def _content(case: Case) -> list[Any]:
-    """Return what of a case decides its scores; checks are there only where it has some of its own."""
+    """The parts of a case that decide its scores, with its own checks if it has some."""
     checks = [check.entry for check in case.checks]
     return [case.input, case.expected, case.labels, *([checks] if checks else [])]
 
@@ -303,5 +303,5 @@ def head_commit(root: Path) -> str | None:
 
 
 def shown_beside(key: SuiteKey, path: Path) -> str:
-    """Return how messages name a file that belongs to a suite."""
+    """The name that messages give a file of a suite."""
     return (Path(key.display_path).parent / path.parent.name / path.name).as_posix()

@@ -181,7 +181,7 @@ def _with_remedy(error: SuiteError, display_path: str) -> SuiteError:
 
 
 def approve(old: _Scores | None, new: _Scores, stamp: Stamp, remembered: int) -> _Scores:
-    """Return what an approval makes of a file: the file as it was if nothing changed.
+    """The content of a file after an approval: the file as it was if nothing changed.
 
     Args:
         old: The file; ``None`` if there is none.

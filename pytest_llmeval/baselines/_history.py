@@ -66,7 +66,7 @@ def append_runs(
 
 
 def earlier_looks(root: Path | None, key: SuiteKey, watch: RunWatch) -> "dict[str, list[WatchedRun]]":
-    """Return what earlier runs of a suite say of gates that weigh all runs since an approval.
+    """The evidence of earlier runs for gates that weigh all runs since an approval.
 
     A run with the very answers of another one, such as a replay, says nothing more and is left out, and so is a line
     that cannot be read: the file is a local one that people cut.

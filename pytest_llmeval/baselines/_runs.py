@@ -91,7 +91,7 @@ class SuiteRun(Struct, frozen=True, dict=True):
         return CaseStatistics.from_records(self.records, digests=self.digests)
 
     def shifts(self, scores: "SuiteScores") -> "dict[str, Shift]":
-        """Return how far changes of judges since the approved scores move metrics, where that was approved."""
+        """The distance by which changes of judges since the approval move metrics, where it was approved."""
         from pytest_llmeval.baselines._scores import shifts_between
 
         return shifts_between(scores.bridges, scores.comparable, self.comparable)

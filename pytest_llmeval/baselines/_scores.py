@@ -44,7 +44,7 @@ def bridge_of(bridges: Sequence[Bridge], label: str, old: Mapping[str, str], new
 
 
 def shifts_between(bridges: Sequence[Bridge], old: Comparable, new: Comparable) -> dict[str, Shift]:
-    """Return how far metrics move because judges are others than those of approved scores, as far as that is known."""
+    """The distance by which a change of judges moves metrics, as far as it is known."""
     shifts: dict[str, Shift] = {}
     for label, judge in new.judges.items():
         bridge = bridge_of(bridges, label, old.judges.get(label, {}), judge)
@@ -270,7 +270,7 @@ def _scores_checksum(scores: SuiteScores | TestScores) -> str:
 
 
 def _data(scores: SuiteScores | TestScores) -> dict[str, Any]:
-    """Return what a file holds, without what is empty."""
+    """The content of a score file, without empty fields."""
     data = asdict(scores)
     if isinstance(scores, SuiteScores):
         for name in ("anchors", "bridges", "pool", "limits", "chains"):

@@ -111,7 +111,7 @@ class ScoreExtension(AbstractSyrupyExtension):
         return collections
 
     def read_snapshot_collection(self, *, snapshot_location: str) -> SnapshotCollection:
-        """Return what a file of this run held before."""
+        """The content that a file of this run had before the run."""
         file = self.files.get(snapshot_location)
         return _snapshot_collection(snapshot_location, list(file.before) if file else [])
 

@@ -35,7 +35,7 @@ class UnchangedPart(NamedTuple):
 
 
 def alike(old: Comparable, new: Comparable, matching: CaseMatching) -> Comparable:
-    """Return what made the approved run comparable, as far as that concerns the unchanged cases."""
+    """The settings of an approved run that made it comparable, as far as they concern unchanged cases."""
     if not matching.known or not matching.unchanged:
         return old
     thresholds = new.thresholds if matching.same_limits else old.thresholds

@@ -261,7 +261,7 @@ def deferred_checks() -> AbstractContextManager[None]:
 
 
 def resolve(target: Any) -> Any:
-    """Return what an import string ``package.module:name`` names, and any other object unchanged.
+    """The object of an import string ``package.module:name``; any other object unchanged.
 
     Raises:
         ImportError: There is no such module.

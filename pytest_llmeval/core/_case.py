@@ -243,7 +243,7 @@ def _object_in(text: str) -> Any:
 
 
 def own_or_answer(prediction: Any, own_keys: Iterable[str], parts: Parts = Parts()) -> Any:
-    """Return what an evaluator of whole predictions reads: the prediction, or the answer in it.
+    """The part of a prediction that an evaluator of whole predictions reads: all of it, or the answer in it.
 
     Systems wrap what a model wrote: ``{"answer": TEXT, "usage": {...}}``.
 
@@ -267,7 +267,7 @@ def own_or_answer(prediction: Any, own_keys: Iterable[str], parts: Parts = Parts
 
 
 def expectation(name: str | None, path: str | None, expected: Any) -> Any:
-    """Return what is expected of a part of a prediction.
+    """The expected value of a part of a prediction.
 
     Args:
         name: Of the part; ``None`` where it has none.
@@ -300,7 +300,7 @@ def _is_other(key: str, value: Any) -> bool:
 
 
 def search(path: str, value: Any) -> Any:
-    """Return what a JMESPath finds in JSON data, or `MISSING` for nothing and null.
+    """The value that a JMESPath finds in JSON data, or `MISSING` for nothing and null.
 
     Raises:
         PredictionError: It cannot be evaluated on this data, such as a function of text that finds a number.
@@ -541,7 +541,7 @@ class Case(Generic[Input_co, Expected_co]):
 
 
 def written_object(case: Case) -> "WrittenObject | None":
-    """Return what is to be written of the object that a prediction is the form of; ``None`` if it is JSON data."""
+    """The JSON form of the object that a prediction was; ``None`` if the prediction is JSON data."""
     held = case.objects.get("prediction")
     if held is None:
         return None

@@ -384,7 +384,7 @@ _MOST_DIGITS: Final = 100
 
 
 def _model_fields(model: Any, only_set: bool = False) -> Any:
-    """Return what a pydantic model holds, under the keys by which it is read back."""
+    """The fields of a pydantic model, under the keys by which it is read back."""
     kind: Any = type(model)
     if getattr(kind, "__pydantic_root_model__", False):
         return model.root

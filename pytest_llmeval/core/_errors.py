@@ -67,7 +67,7 @@ def in_turn(error: Exception, turn: int) -> Exception:
 
 
 def in_its_turn(error: BaseException, reason: str) -> str:
-    """Return why a target failed, with the turn of the conversation, if it was in one."""
+    """The reason for a target's failure, with the turn of the conversation, if it was in one."""
     notes = (each for each in getattr(error, "__notes__", ()) if isinstance(each, str) and each.endswith(_TURN))
     turn = next(notes, "").removesuffix(_TURN)
     return f"{turn}: {reason}" if turn else reason

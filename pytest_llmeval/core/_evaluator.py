@@ -320,7 +320,7 @@ class ComparingEvaluator(Evaluator):
     def strengths(
         self, label: str, results: Mapping[str, Any], cluster_by: str | None, confidence: float
     ) -> "Strengths | None":
-        """Return how strong the systems are; ``None`` if none were compared with each other.
+        """The strengths of the systems; ``None`` if none were compared with each other.
 
         Args:
             label: Of the evaluator in the suite.

@@ -34,7 +34,7 @@ class WrittenObject(Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
 
     @classmethod
     def from_object(cls, value: Any, expected: Any) -> "WrittenObject":
-        """Return what is to be written of an object.
+        """The JSON form of an object.
 
         Args:
             value: The object.

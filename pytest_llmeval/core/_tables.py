@@ -55,7 +55,7 @@ def label_name(key: str) -> str:
 
 
 def label_order(key: str) -> tuple[int, float, str]:
-    """Return what keys are sorted by: booleans, numbers by size, strings by code point, `NO_LABEL` last."""
+    """The key by which labels are sorted: booleans, numbers by size, strings by code point, `NO_LABEL` last."""
     if key == NO_LABEL:
         return 3, 0.0, key
     value = json.loads(key)

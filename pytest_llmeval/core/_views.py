@@ -96,7 +96,7 @@ def chosen_turns(turns: Sequence[_T], turn: Turn) -> Sequence[_T]:
 
 
 def expected_turns(expected: Any) -> Sequence[Any] | None:
-    """Return what is expected of each turn, from ``expected: {turns: [...]}``; ``None`` without it."""
+    """The expectation of each turn, from ``expected: {turns: [...]}``; ``None`` without it."""
     turns = expected.get(TURNS) if isinstance(expected, Mapping) else None
     return turns if isinstance(turns, list) else None
 
@@ -143,7 +143,7 @@ class Reading(Struct, frozen=True, dict=True):
         parts: Parts = Parts(),  # noqa: B008 (frozen)
         turn: Turn | None = None,
     ) -> "Reading":
-        """Return what an evaluator reads.
+        """The view of predictions that an evaluator reads.
 
         Args:
             evaluator: The evaluator.
@@ -156,7 +156,7 @@ class Reading(Struct, frozen=True, dict=True):
         return cls(reads if on is None else Reads(reads.part, expected=reads.expected), on, parts, turn, converted)
 
     def views(self, case: Case) -> Sequence[Case]:
-        """Return what the evaluator measures of a case: its view, or one for each turn that it reads.
+        """The views of a case that the evaluator measures: one, or one for each turn that it reads.
 
         Raises:
             PredictionError: The prediction lacks the part or the turn.
@@ -176,7 +176,7 @@ class Reading(Struct, frozen=True, dict=True):
         ]
 
     def _of_other(self, case: Case, other: Any, turns: int) -> list[Any]:
-        """Return what is read of the prediction of another, once for each turn that is read of the case."""
+        """The views of another system's prediction, one for each turn that is read of the case."""
         if isinstance(other, NoAnswer | Itself):
             return [other] * turns
         theirs = isinstance(other, PredictionParts)

@@ -39,7 +39,7 @@ _TAG = re.compile(r"[<\[◁]/?(?:think|thinking|thoughts?|reasoning)[>\]▷]", r
 
 
 def spoken_answer(text: str) -> tuple[str, str]:
-    """Return what a reply says after its thoughts, and a fault if it ends inside them.
+    """The reply after its thoughts, and a fault if it ends inside them.
 
     >>> spoken_answer("<think>Lyon? No.</think>Paris"), spoken_answer("<think>Lyon?")[1]
     (('Paris', ''), 'the reply ends inside its thoughts: raise max_tokens')
@@ -289,7 +289,7 @@ _SPACE_AND_COMMENTS: Final = re.compile(r"\s++|#[^\n]*+")
 
 
 def _size_fault(pattern: str) -> str:
-    """Return why a pattern takes too much to compile; empty if it does not."""
+    """The reason why a pattern takes too much to compile; empty if it does not."""
     sizes, last, groups, deepest = [0], 0, 0, 1
     for match in _PATTERN_PART.finditer(pattern):
         part = match.group()
@@ -365,7 +365,7 @@ _BOOLEANS: Final = (object(), object())
 
 
 def _comparable(value: Any) -> Any:
-    """Return what is equal, and hashed equally, for equal JSON values only: true is not 1, and 1.0 is."""
+    """A key that is equal for equal JSON values only: true is not 1, and 1.0 is."""
     if isinstance(value, Mapping):
         return frozenset((key, _comparable(each)) for key, each in value.items())
     if isinstance(value, list | tuple):
@@ -478,7 +478,7 @@ def _patterns_of(schema: Any) -> Iterator[str]:
 
 
 def schema_errors(validator: "Validator", value: Any) -> "list[ValidationError]":
-    """Return how a value disagrees with a schema.
+    """The places at which a value disagrees with a schema.
 
     Raises:
         EvaluatorError: The comparison takes longer than a second, or the schema refers to another document. Or one of
@@ -557,7 +557,7 @@ def has_cjk(text: str) -> bool:
 
 
 def parts_of(case: Case) -> Parts:
-    """Return where the parts of a case's prediction are."""
+    """The paths to the parts of a case's prediction."""
     return Parts() if case.origin is None else case.origin.parts
 
 

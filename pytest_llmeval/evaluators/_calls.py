@@ -115,7 +115,7 @@ def messages_of(case: Case) -> Sequence[Any] | None:
 
 
 def read_steps(messages: Sequence[Any]) -> list[MessageStep]:
-    """Return what each message of a conversation says and calls, in order.
+    """The text and the tool calls of each message of a conversation, in order.
 
     Args:
         messages: In one of the forms of `read_trace`; the calls are the same.
@@ -136,7 +136,7 @@ def read_steps(messages: Sequence[Any]) -> list[MessageStep]:
 
 
 def _trace_message_author(message: Any) -> Literal["user", "assistant"] | None:
-    """Return who wrote a message of a trace; ``None`` for results of tools, system messages and what is no message."""
+    """The author of a message of a trace; ``None`` for results of tools, system messages and what is no message."""
     if not is_message(message):
         return None
     role = message.get("role", message.get("kind", message.get("type")))
@@ -406,7 +406,7 @@ _ASSISTANT = _Action("assistant", "a message of the assistant")
 
 
 def first_parting(repeats: Sequence[Case], redact: Callable[[str], str] = str) -> dict[str, Any] | None:
-    """Return where the repeats of a case part; ``None`` where they never do, or have no steps that can be compared.
+    """The first step at which the repeats of a case differ; ``None`` if none does, or steps cannot be compared.
 
     Steps are messages of the user, calls of tools with their arguments, and messages of the assistant without calls.
     Texts differ whenever a model writes them again, so they are compared only if no repeat calls a tool.

@@ -72,7 +72,7 @@ def _of_response(response: Any) -> dict[str, Any]:
 
 
 def _outcome_of_mcp(output: Sequence[Mapping[str, Any]], call: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a call of a remote tool gave, which its own item of a response has."""
+    """The result of a remote tool's call, which its own item of a response has."""
     known = (each for each in output if each.get("type") == "mcp_call" and each.get("id") == call.get("id"))
     item = next(known, {})
     if item.get("error") is not None:
@@ -322,7 +322,7 @@ def _text_and_media(content: Any) -> Any:
 
 
 def _result_of(content: Any) -> Any:
-    """Return what a tool gave: its text, a list with media, or JSON of anything else."""
+    """The result of a tool: its text, a list with media, or JSON of anything else."""
     text = _text_and_media(content)
     if text or content is None or isinstance(content, str):
         return text

@@ -38,7 +38,7 @@ ProofCases: TypeAlias = dict[str, list[str]]
 def shown_by_arms(
     judged: Sequence[JudgedSuite], reference: str, min_cases: int, power: float | None
 ) -> tuple[dict[str, ProofCases], list[str], list[str]]:
-    """Return what cases show about arms, lines about it and about power, and where too few could tell arms apart.
+    """The evidence of cases about arms, lines about it and its power, and where cases were too few.
 
     Args:
         judged: The suites.
@@ -120,7 +120,7 @@ def shown_alone(judged: Sequence[JudgedSuite]) -> Iterator[str]:
 
 
 def proofs(arm: JudgedSuite, base: JudgedSuite, metric: str) -> ProofCases:
-    """Return what the cases of two arms show by a metric: a key of `PROOFS` to ids.
+    """The evidence of the cases of two arms by a metric: a key of `PROOFS` to ids.
 
     A case passes if all its repeats have the best score. Metrics without bounds have no best one.
     """
@@ -155,7 +155,7 @@ def proof_line(metric: str, name: str, by_proof: Mapping[str, Sequence[str]]) ->
 
 
 def could_discriminate(by_proof: Mapping[str, Sequence[str]]) -> int:
-    """Return how many cases could tell the arms apart: those that neither always nor never pass."""
+    """The number of cases that could tell the arms apart: those that neither always nor never pass."""
     return len(by_proof["discriminates"]) + len(by_proof["no_difference"])
 
 
@@ -195,7 +195,7 @@ def _deciding_gate(suite: LoadedSuite, default: ChangeGate) -> ChangeGate:
 
 
 def _power(pairing: RunPairing, gate: ChangeGate, size: float, records: Sequence[Sequence[CaseRecord]]) -> str:
-    """Return what would find a difference in the metric of a gate: a drop, or a gain."""
+    """The size of the runs that would find a difference in the metric of a gate: a drop, or a gain."""
     metric = gate.metric
     examined = gate.examine(pairing).examined
     evidence = examined[0].evidence if examined and not examined[0].fault else None
@@ -227,7 +227,7 @@ def _repeats_to_find(
     metric: str,
     pairing: RunPairing,
 ) -> int | None:
-    """Return how many times as many repeats find a difference; ``None`` if none do, or their spread is unknown."""
+    """The factor of repeats that finds a difference; ``None`` if none does, or their spread is unknown."""
     noises = [_noise(record, metric) for record in records]
     variance = evidence.deviation**2 * evidence.estimate.units
     if None in noises or not variance:

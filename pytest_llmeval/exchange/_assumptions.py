@@ -69,7 +69,7 @@ class Assumptions(Struct, frozen=True):
     rescaled: Mapping[str, str] = {}
 
     def about(self, metrics: AbstractSet[str]) -> "Assumptions":
-        """Return what matters if gates are given, which compare some metrics."""
+        """The assumptions that matter if gates are given, which compare some metrics."""
         return Assumptions(
             [name for name in self.falling if name in metrics],
             [name for name in self.rising if name in metrics],
@@ -89,7 +89,7 @@ class Assumptions(Struct, frozen=True):
 def assumptions(
     rows: Sequence[ResultRow], baseline: Sequence[ResultRow], declared: Iterable[str], ranges: Iterable[str]
 ) -> Assumptions:
-    """Return what is assumed of metrics.
+    """The assumptions about metrics that rows do not state.
 
     Args:
         rows: Of one suite.

@@ -193,7 +193,7 @@ _OPEN_STEPS: Final[Mapping[str, str]] = {
 
 
 def _ways_of(facts: Situation) -> list[str]:
-    """Return what decides results that are undecided."""
+    """The ways to decide results that are undecided."""
     for pattern, step in _OPEN_STEPS.items():
         for reason in facts.reasons:
             if match := re.search(pattern, reason):

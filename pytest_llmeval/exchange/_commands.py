@@ -143,14 +143,14 @@ def _fits_a_block(value: str) -> bool:
 
 
 def summary_line(constructs: Sequence[Construct]) -> str:
-    """Return how many constructs there are of each fate."""
+    """The number of constructs of each fate, in one line."""
     counts = Counter(construct.fate for construct in constructs)
     listed = ", ".join(f"{counts[fate]} {fate.value}" for fate in Fate)
     return f"{counted(len(constructs), 'construct')}: {listed}"
 
 
 def direction_line(constructs: Iterable[Construct]) -> str:
-    """Return how many constructs judge some answers differently, by direction; empty if none does."""
+    """The number of constructs that judge some answers differently, by direction; empty if none does."""
     counts = Counter(
         direction for construct in constructs for direction in {construct.direction} if direction is not None
     )

@@ -588,7 +588,7 @@ _STEP = re.compile(r"\.([^.\[\]`]+)|\[(\d+)\]")
 
 
 def misfit(error: msgspec.ValidationError, data: Any) -> str:
-    """Return what does not fit a type of msgspec: the place in the data, what was found there, and what is expected.
+    """The mismatch between data and a type of msgspec: its place, the value there, and the expected form.
 
     >>> try:
     ...     msgspec.convert({"labels": ["a", 5]}, msgspec.defstruct("Grader", [("labels", list[str])]))

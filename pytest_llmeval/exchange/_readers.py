@@ -108,7 +108,7 @@ class _Source(NamedTuple):
     rows: Literal["", "json", "cells"] = ""
 
     def reader(self, display_path: str) -> ResultReader:
-        """Return what takes its results."""
+        """The reader of its results."""
         return ResultReader(display_path, self.locate, self.faults, by_line=bool(self.rows))
 
 

@@ -67,7 +67,7 @@ def with_own_names(rows: Iterable[ResultRow]) -> list[ResultRow]:
 
 
 def names_of(rows: Iterable[ResultRow], field: str) -> list[str]:
-    """Return what rows have in a field, in their order."""
+    """The values of a field in rows, in their order."""
     return list(dict.fromkeys(getattr(row, field) for row in rows))
 
 

@@ -218,7 +218,7 @@ def cell_number(value: Any) -> Any:
 
 
 def cells_of(row: Mapping[str, str]) -> dict[str, Any]:
-    """Return what the cells of a row say: numbers where a field has numbers, nothing where they are blank."""
+    """The values of a row's cells: numbers where a field has numbers, nothing where they are blank."""
     texts = {name: text for name, text in row.items() if text.strip()}
     numbers = (_SCORE, _AMOUNT, _COUNT)
     return {
@@ -384,7 +384,7 @@ class ResultRows(list[ResultRow]):
 
 
 def _form_fault(values: Mapping[str, Any]) -> str:
-    """Return what fields lack, or have too much, as a whole; empty if nothing."""
+    """The fault of the fields as a whole, such as a missing one; empty without one."""
     present = [name for name in OUTCOMES if name in values]
     if "case" not in values:
         return "case is missing: the id of the case"

@@ -74,7 +74,7 @@ class Adjusted(Struct, frozen=True):
         return self.groups * self.gates
 
     def method(self, adjust: Adjustment) -> str:
-        """Return how it was adjusted."""
+        """The name of the method of adjustment."""
         within = "Benjamini-Hochberg" if adjust == "fdr" else "Hochberg"
         parts = [f"{within} over {self.groups} groups"] if self.groups > 1 else []
         among = f" in {self.files} files" if self.files > 1 else ""
@@ -231,7 +231,7 @@ class ChangeGate(Gate):
         return f"not beyond {limit(self.max_drop)}"
 
     def detectable(self, evidence: "Evidence", metric: Metric, tests: int) -> str:
-        """Return which change the gate finds in 80 of 100 runs."""
+        """The smallest change that the gate finds in 80 of 100 runs."""
         return evidence.detectable_drop(self, metric, tests)
 
     def verdict(
@@ -518,7 +518,7 @@ class ExaminedChange(Struct, frozen=True):
         return outcome, drop, "; ".join([*([lead] if lead else []), *parts])
 
     def word(self, adjusted: Adjusted) -> tuple[ChangeWord, str]:
-        """Return what is known about the change, as a word and as a sentence; neither without a test."""
+        """The verdict on the change, as a word and as a sentence; neither without a test."""
         evidence, gate = self.evidence, self.gate
         if evidence is None or self.fault or evidence.drop is None:
             return "", ""

@@ -433,7 +433,7 @@ class ScoreGate(Gate):
         return self.result(outcome, value, reason)
 
     def _errored(self, result: Result) -> int:
-        """Return how many cases have no score because of an error, if the rule allows none and looks at none."""
+        """The number of cases without a score because of an error, if the rule allows none and looks at none."""
         scored = result.find(self.metric)
         return 0 if scored is None or self.judges_errors else scored.errored
 

@@ -154,7 +154,7 @@ def declared_metric(name: str, metrics: MetricIndex) -> Metric | None:
 
 
 def range_fault(name: str, value: float, metrics: MetricIndex, text: str = "") -> str | None:
-    """Return why a metric can never reach a limit, or never miss it; ``None`` if it can.
+    """The reason why a metric can never reach a limit, or never miss it; ``None`` if it can.
 
     Args:
         name: The metric; nothing is wrong with the limit of an unknown one.
@@ -454,7 +454,7 @@ class LimitGate(ScoreGate):
         return f"{self.metric} does not occur in the results{suggest(self.metric, result.metrics)}"
 
     def _unknown(self, among: Result | GroupResult) -> str:
-        """Return why a figure of the usage has no value."""
+        """The reason why a figure of the usage has no value."""
         if self.metric in (*TARGET_FIGURES, "cost_per_success_usd"):
             return _unknown(self.metric)
         verdicts, target = among.find("judge_calls"), among.find("target_latency_s")
@@ -534,7 +534,7 @@ class LimitGate(ScoreGate):
                 return _percentile(scores, percentile)
 
     def _more_cases(self, metric: MetricValue, limit: float) -> int:
-        """Return how many more cases take the bound of a share past a limit that its value meets; 0 if unknown."""
+        """The number of cases that take the bound of a share past a limit that its value meets; 0 if unknown."""
         value, low, high = metric.value, metric.low, metric.high
         if value is None or low is None or high is None or self.statistic not in ("low", "high"):
             return 0

@@ -281,7 +281,7 @@ def _gate_verdict(finding: GateEvidence, adjusted: Mapping[int, Adjusted]) -> Ga
 
 
 def _word_of_groups(words: Sequence[tuple[ChangeWord, str]]) -> tuple[ChangeWord, str]:
-    """Return what is known about a change of groups: of the first that has the most important word."""
+    """The verdict on a change of groups: of the first that has the most important word."""
     ranks: Sequence[ChangeWord] = ("worse", "cannot tell", "better", "no drop", "")
     return min(words, key=lambda each: ranks.index(each[0]))
 

@@ -63,7 +63,7 @@ def sent_tokens(messages: Iterable[Message], model: str = "") -> int:
 
 
 def uncounted_media(forms: Iterable[Mapping[str, Any]]) -> int:
-    """Return how many media have tokens of which no provider publishes a rule, or whose size is not known here.
+    """The number of media whose tokens cannot be counted: no provider publishes a rule, or the size is unknown.
 
     These are sounds, videos, documents, and images at addresses.
     """

@@ -108,7 +108,7 @@ class Coordination(Database):
         return {key for key, owner in leases if owner not in dead}
 
     def held_by(self, owner: str) -> int:
-        """Return how many leases an owner has; its last word may be left out."""
+        """The number of leases of an owner; the owner's last word may be left out."""
         begins = f"{owner} "
         rows = self._rows("SELECT COUNT(*) FROM leases WHERE substr(owner, 1, ?) = ?", (len(begins), begins))
         return int(rows[0][0])
@@ -176,7 +176,7 @@ class Coordination(Database):
                 )
 
     def limit(self, run: str, configured: int) -> int:
-        """Return how many calls may be under way at once, at most `configured`."""
+        """The number of calls that may be under way at once, at most `configured`."""
         lowered = self._rows("SELECT value FROM limits WHERE run = ?", (run,))
         return min([configured, *(int(value) for (value,) in lowered)])
 
@@ -267,7 +267,7 @@ class Coordination(Database):
         return str(answers[0][0], "utf-8", "surrogatepass") if answers else None
 
     def get_answers(self, run: str, prefix: str) -> list[str]:
-        """Return what the processes of a run have shared under keys that begin alike, sorted by key."""
+        """The values that processes of a run share under keys with a common beginning, sorted by key."""
         answers = self._rows(
             "SELECT answer FROM answers WHERE run = ? AND substr(key, 1, ?) = ? ORDER BY key",
             (run, len(prefix), prefix),

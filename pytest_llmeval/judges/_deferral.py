@@ -235,7 +235,7 @@ class PendingVerdicts(Struct, frozen=True):
     files: tuple[Path, ...] = ()
 
     def text(self, folder: Path) -> str:
-        """Return what waits, and what to do, in one line; nothing if nothing does.
+        """The waiting work and the next step, in one line; empty if nothing waits.
 
         Args:
             folder: That people are in.

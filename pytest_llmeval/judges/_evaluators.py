@@ -64,7 +64,7 @@ class JudgedEvaluator(Evaluator):
         return ()
 
     def most_follow_ups(self, case: Case) -> int:
-        """Return how many questions `follow_up` may ask about a case at most, in all rounds together. Default: none.
+        """The largest number of questions that `follow_up` may ask about a case, in all rounds together. Default: none.
 
         Read where a run is planned and the first replies are not known.
         """

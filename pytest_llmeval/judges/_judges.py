@@ -131,7 +131,7 @@ class SuiteJudges:
         return self._by_file[asking]
 
     def _recordings(self, asking: Path, display_path: str) -> "Judgements":
-        """Return what is recorded for a file."""
+        """The recorded verdicts of a file."""
         if asking not in self._recorded:
             from pytest_llmeval.judges._recordings import Judgements, judgements_of
 

@@ -205,7 +205,7 @@ class JudgeOptions(Struct, frozen=True):
         return f"{self.run} {worker}"
 
     def chosen(self, suite: JudgeSpec | PanelSpec) -> JudgeSpec | PanelSpec:
-        """Return who judges a suite: of a panel the juror of the model that the user names, or that model alone."""
+        """The judge of a suite: of a panel the juror of the model that the user names, or that model alone."""
         if isinstance(suite, JudgeSpec):
             return self.spec(suite)
         if self.model is None:
@@ -213,7 +213,7 @@ class JudgeOptions(Struct, frozen=True):
         return self.spec(next((judge for judge in suite.judges if judge.model == self.model), JudgeSpec()))
 
     def spec(self, suite: JudgeSpec) -> JudgeSpec:
-        """Return who judges in place of one judge of a suite.
+        """The judge in place of one judge of a suite.
 
         Another model than the suite's is not at the suite's address, and has neither its key nor its price.
         """

@@ -353,7 +353,7 @@ class PanelQuestion:
         return every[: 1 if self.asks_one else None]
 
     def unanswered(self, answers: Mapping[str, JurorVerdict]) -> Sequence[str]:
-        """Return who is asked next, all of them at a time; nobody once there is enough for a verdict.
+        """The jurors to ask next, all at a time; none once there is enough for a verdict.
 
         Args:
             answers: Name to answer, so far.

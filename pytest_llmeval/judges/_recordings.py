@@ -252,7 +252,7 @@ _KEY = re.compile(rf"(.*)/([^/]*)#[0-9a-f]{{{_DIGITS}}}", re.DOTALL)
 
 
 def score_key(sample: str, question: str, parts: Sequence[str]) -> str:
-    """Return what a score is kept under: another answer, or the same id in another conversation, is another key.
+    """The key of a score: another answer, or the same id in another conversation, has another key.
 
     Args:
         sample: Id of the conversation.

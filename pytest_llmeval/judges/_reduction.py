@@ -152,14 +152,14 @@ def cascaded(
 
 
 def _votes(mode: Mode, opinions: Mapping[str, Verdict | LlmevalError]) -> tuple[Votes, ...]:
-    """Return what each juror gave for each thing that is judged."""
+    """The votes of each juror on each thing that is judged."""
     rows = {name: mode.shares(each) for name, each in opinions.items() if isinstance(each, Verdict)}
     things = max(map(len, rows.values()), default=1)
     return tuple({name: rows[name][place] if name in rows else None for name in opinions} for place in range(things))
 
 
 def decided(scores: Sequence[float], how: Reduce) -> tuple[float, list[float]]:
-    """Return what scores are reduced to, and those between which a vote did not decide: then the lowest of them counts.
+    """The reduced score, and the scores that a vote left undecided: then the lowest of them counts.
 
     >>> decided([1, 0, 1], "majority"), decided([1, 0], "majority"), decided([1, 0, 1], "unanimous")
     ((1, []), (0, [0, 1]), (0, [0, 1]))
@@ -222,7 +222,7 @@ def juror_lines(jurors: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def shown_verdict(opinion: Verdict | LlmevalError) -> dict[str, Any]:
-    """Return what the details of a joint verdict have of one juror: what it gave, or why it gave nothing."""
+    """The details of a joint verdict about one juror: its scores, or the reason why it gave none."""
     if not isinstance(opinion, Verdict):
         return {"missing": str(opinion)}
     return {name: value for name, value in asdict(opinion).items() if value not in ("", {})}
@@ -233,7 +233,7 @@ _MOST_REPEATS = 1000
 
 
 def opinions(name: str, repeat: int, rule: CascadeRule) -> dict[str, int]:
-    """Return what the opinions of the small judge are called, and which repeats they are in keys.
+    """The names of the small judge's opinions, and their repeats in keys.
 
     >>> from pytest_llmeval.judges._spec import Doubt
     >>> opinions("openai:a", 3, CascadeRule(Doubt(disagree=2)))
@@ -283,5 +283,5 @@ _T = TypeVar("_T")
 
 
 def candidates(jurors: Mapping[str, _T], mode: Mode, least: int) -> dict[str, _T]:
-    """Return who may be asked: all jurors, or for a mode that asks one, the first, and one for each that may fail."""
+    """The jurors that may be asked: all, or for a mode that asks one, the first, and one for each that may fail."""
     return dict(list(jurors.items())[: len(jurors) - least + 1 if mode.asks_one else None])

@@ -366,7 +366,7 @@ class RunStore:
         return None if failed is None else JurorVerdict(*failed)
 
     def _failure(self, key: str) -> tuple[JudgeError, JudgeCall | None] | None:
-        """Return why a question of this run has no verdict, and what the call cost if a reply came."""
+        """The reason why a question of this run has no verdict, and the cost of the call if a reply came."""
         if self.limit.shared is None:
             return self._failures.get(key)
         text = self.working.get(key)
@@ -509,7 +509,7 @@ class Spending:
             await asyncio.sleep(_POLL_S)  # calls under way may cost less than was set aside for them
 
     def _why_refused(self, tokens: int, usd: float) -> str:
-        """Return why a call of this size is refused; a budget too small for any call is a reason of its own."""
+        """The reason why a call of this size is refused; a budget too small for any call is a reason of its own."""
         limits = self.budget
         if limits.tokens is not None and tokens > limits.tokens:
             return f"is too small for a call of up to {tokens} tokens"

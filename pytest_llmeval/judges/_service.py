@@ -68,7 +68,7 @@ def is_retired(spec: JudgeSpec) -> bool:
 
 
 def cost_usd(price: Price | None, usage: Usage) -> float | None:
-    """Return what tokens cost in USD, at least 0; ``None`` where the price or a number of tokens is unknown.
+    """The cost of tokens in USD, at least 0; ``None`` where the price or a number of tokens is unknown.
 
     Example:
         >>> from pytest_llmeval.judges._contract import Usage
@@ -251,7 +251,7 @@ class CallLimit:
             turn.set_result(None if self.shared is None else self._idle.pop())
 
     def _room(self) -> int:
-        """Return how many of those who wait may come in."""
+        """The number of waiting calls that may start."""
         if self._is_closed:
             return 0
         while self._waiting and self._waiting[0][-1].done():  # given up
@@ -364,7 +364,7 @@ class UnkeptVerdicts:
         return JurorVerdict(verdict, call)
 
     def keep_failure(self, question: JurorQuestion, error: JudgeError, call: JudgeCall | None) -> JurorVerdict:
-        """Return why there is no verdict."""
+        """The stored reason why there is no verdict."""
         del question
         return JurorVerdict(error, call)
 

@@ -184,7 +184,7 @@ class JudgeSpec:
 
 
 def model_fault(model: str) -> str | None:
-    """Return what is wrong with the name of a judge's model, if anything."""
+    """The fault of the name of a judge's model, if it has one."""
     provider, colon, name = model.partition(":")
     if not colon:
         likely = next((provider for begin, provider in _USUAL.items() if model.startswith(begin)), "openai")
@@ -197,7 +197,7 @@ def model_fault(model: str) -> str | None:
 
 
 def url_fault(url: str) -> str | None:
-    """Return what is wrong with the address of a judge, if anything."""
+    """The fault of the address of a judge, if it has one."""
     if fault := address_fault(url, "an address such as http://localhost:8000/v1", "the key in the environment"):
         return fault
     if "?" in url or "#" in url:
@@ -391,7 +391,7 @@ class PanelSpec:
 
     @staticmethod
     def replaced_jurors(old: str, new: str) -> list[tuple[str, str]]:
-        """Return who left a panel and who took the place, unless more than that has changed; see `panel_model`.
+        """The jurors who left a panel and took the place, unless more than that has changed; see `panel_model`.
 
         >>> how = "panel (mean, 2 of 2): openai:a, "
         >>> PanelSpec.replaced_jurors(how + "openai:a", how + "openai:b")
@@ -418,7 +418,7 @@ def numbered(names: "Sequence[str]") -> list[str]:
 
 
 def panel_faults(jurors: int, reduce: Any, least: Any) -> list[tuple[str, str]]:
-    """Return what is wrong with a panel: name of the setting to fault."""
+    """The faults of a panel, by the name of the setting."""
     faults = []
     if jurors < _FEWEST:
         faults.append(("judges", f"found {counted(jurors, 'judge')}, expected two or more"))

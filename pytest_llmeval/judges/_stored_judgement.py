@@ -204,7 +204,7 @@ def components(
 
 
 def _identity(text: str) -> Any:
-    """Return what two texts differ in: themselves and their media."""
+    """The parts in which two texts can differ: themselves and their media."""
     return [text, *text.media] if isinstance(text, MediaText) else text
 
 

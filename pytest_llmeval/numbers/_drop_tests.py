@@ -364,7 +364,7 @@ class Evidence:
         return f"smallest max_drop that an equally good run meets {number(shift) if shift else 'unknown'}"
 
     def units_to_find(self, drop: float, gate: TestedChange, metric: Metric, *, collapses: bool) -> int | None:
-        """Return how many units, scattering as these do, a gate needs to find a drop; ``None`` if more than 20,000."""
+        """The number of units, scattering as these do, that finds a drop; ``None`` if more than 20,000."""
 
         def finds(units: int) -> bool:
             smallest = _predicted(self, units, metric).found_drop(gate, metric, collapses=collapses)
@@ -373,7 +373,7 @@ class Evidence:
         return _fewest(finds, self.estimate.units)
 
     def units_to_decide(self, gate: TestedChange, metric: Metric, *, collapses: bool) -> int | None:
-        """Return how many units decide a gate in 9 of 10 equally good runs; ``None`` if more than 20,000.
+        """The number of units that decide a gate in 9 of 10 equally good runs; ``None`` if more than 20,000.
 
         What more units show may also move the score, and with it half of what it can fall.
         """
@@ -390,7 +390,7 @@ class Evidence:
         return _fewest(decides, data.units)
 
     def units_to_gain(self, gain: float, gate: TestedChange, metric: Metric) -> int | None:
-        """Return how many units, scattering as these do, a gate needs to find a gain; ``None`` as above."""
+        """The number of units that a gate needs to find a gain, scattering as these do; ``None`` as above."""
         level = (1 - gate.confidence) / gate.sides
 
         def finds(units: int) -> bool:
@@ -698,12 +698,12 @@ def _least(data: Estimate, gate: TestedChange, room: float, reach: float | None)
 
 
 def _needed(level: float, gate: TestedChange) -> int:
-    """Return how many cases have to fall, and no other rise, for a drop to be significant."""
+    """The number of cases that must fall, with none rising, for a drop to be significant."""
     return math.ceil(-math.log2(level)) - (gate.test == "mcnemar_mid_p")
 
 
 def units_needed(gate: TestedChange) -> int:
-    """Return how many units have to fall, and none rise, for a drop to be significant by the gate alone."""
+    """The number of units that must fall, with none rising, for a drop to be significant by the gate alone."""
     return _needed((1 - gate.confidence) / gate.sides, gate)
 
 
@@ -790,7 +790,7 @@ def _size_that_matters(gate: WatchedChange, metric: Metric) -> tuple[float | Non
 
 
 def units_to_rule_out(size: float, evidence: Evidence, gate: TestedChange, metric: Metric) -> int | None:
-    """Return how many units rule out a drop in 9 of 10 equally good runs; ``None`` if more than 20,000."""
+    """The number of units that rule out a drop in 9 of 10 equally good runs; ``None`` if more than 20,000."""
     data, tail = evidence.estimate, (1 - gate.confidence) / gate.sides
     end, reach = metric.worst, span(metric) or 0.0
     room = reach if end is None or data.value is None or not data.changed else abs(data.value - end)

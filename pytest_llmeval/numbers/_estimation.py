@@ -267,7 +267,7 @@ def _estimate(
 
 
 def _dropped(pairing: RunPairing, name: str, rows: PairedRows) -> BoolArray:
-    """Return which paired cases are not compared: one run could not measure them, or abstains and may do so."""
+    """The paired cases that are not compared: one run could not measure them, or abstains and may do so."""
     import numpy as np
 
     if not pairing.paired:
@@ -410,7 +410,7 @@ class _Resampling:
         return None not in ends
 
     def _changed(self, name: str) -> BoolArray:
-        """Return which cases matter to the difference: their counts of this run change the metric of the baseline."""
+        """The cases that matter to the difference: their counts of this run change the metric of the baseline."""
         import numpy as np
 
         before = float(self.values[1][name][0])

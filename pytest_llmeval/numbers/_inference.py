@@ -290,7 +290,7 @@ class Bootstrap:
         return max(low, _SLACK) if tails.above <= tail else low, min(high, -_SLACK) if tails.below <= tail else high
 
     def _of_equal_resamples(self, confidence: float) -> tuple[float, float]:
-        """Return what Tango's interval (1998) of paired shares is if all cases changed alike, or none did."""
+        """Tango's interval (1998) of paired shares, if all cases changed alike, or none did."""
         value, reach, units = float(self.resampled.values[0]), self.reach, self.estimate.units
         if reach is None:
             return value, value
@@ -332,7 +332,7 @@ def lacks_scale(data: Estimate) -> bool:
 
 
 def span(metric: Metric) -> float | None:
-    """Return how far apart two values of a metric can be; ``None`` if that is unbounded."""
+    """The largest distance of two values of a metric; ``None`` if unbounded."""
     return None if metric.low is None or metric.high is None else metric.high - metric.low
 
 
@@ -435,7 +435,7 @@ def witnessed_tail(data: Estimate) -> Tails:
 
 
 def equal_changes(data: Estimate) -> tuple[int, int] | None:
-    """Return how many cases rise and fall, if each has a score of 0 or 1 and the difference is the mean of these.
+    """The number of cases that rise and fall, if each has a score of 0 or 1 and the difference is the mean of these.
 
     ``None`` for others.
     """

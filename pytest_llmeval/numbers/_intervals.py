@@ -20,7 +20,7 @@ def normal_cdf(z: float) -> float:
 
 
 def normal_quantile(p: float) -> float:
-    """Return what a share `p` lies below; infinite at 0 and 1."""
+    """The value below which a share `p` of the normal distribution lies; infinite at 0 and 1."""
     from statistics import NormalDist
 
     if p in (0, 1):
@@ -37,7 +37,7 @@ def student_cdf(freedom: float, t: float) -> float:
 
 @lru_cache(maxsize=1024)
 def student_quantile(freedom: float, p: float) -> float:
-    """Return what a share `p`, between 0 and 1, lies below."""
+    """The value below which a share `p`, between 0 and 1, of Student's distribution lies."""
     if p > 1 / 2:
         return -student_quantile(freedom, 1 - p)
     # Below 0 the probability is convex, and Student's quantile is below the normal one: Newton's steps stay above it.
@@ -267,7 +267,7 @@ class Resampled(Struct, frozen=True):
         return min(share, max(normal, _RESOLVED / self.values.size * math.exp((edge - side * at) / excess)))
 
     def _edge(self, side: int) -> tuple[float, float]:
-        """Return where the resamples of a side end, and the mean excess of those beyond; of the lower, mirrored."""
+        """The value at which the resamples of a side end, and the mean excess beyond; of the lower, mirrored."""
         import numpy as np
 
         count = min(_RESOLVED, self.values.size)
@@ -359,7 +359,7 @@ def mid_p_interval(successes: float, cases: float, confidence: float) -> tuple[f
 
 
 def cases_for_bound(share: float, bound: float, other: float, limit: float, cases: int) -> int:
-    """Return how many cases move a bound of Wilson's interval to a limit between it and the share; 0 for none.
+    """The number of cases that move a bound of Wilson's interval to a limit between it and the share; 0 for none.
 
     A bound b is where ``(share - b)² = z² b (1 - b) / cases``. So bounds need cases in the proportion of
     ``b (1 - b) / (share - b)²`` at any confidence.
@@ -414,7 +414,7 @@ def share_interval(
 def binary_interval(
     value: float, ones: int, scored: int, units: int, metric: Metric, confidence: float
 ) -> tuple[float, float] | None:
-    """Return what `share_interval` returns, of so many cases that score 1 among `scored` that score 0 or 1."""
+    """The `share_interval` of so many cases that score 1 among `scored` that score 0 or 1."""
     if scored != units:
         return None
     if (metric.low, metric.high, metric.per_case) == (0, 1, None) and abs(ones / scored - value) <= _SAME:

@@ -371,7 +371,7 @@ class RunPairing:
         return PairedRows(np.arange(self._size), np.arange(self._size, len(self._records)))
 
     def silent_in_one(self, name: str, rows: PairedRows) -> BoolArray:
-        """Return which of some pairs are not compared, since one of the runs abstains and the suite allows that."""
+        """The pairs that are not compared, since one of the runs abstains and the suite allows that."""
         import numpy as np
 
         if not self.paired or self.abstained == "fell" or name not in self.table.abstained:

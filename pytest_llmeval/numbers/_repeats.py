@@ -311,7 +311,7 @@ def values_with_falls(
 def case_weights(
     evaluator: Evaluator | None, sums: Sums, name: str, scores: FloatArray, fallen: FloatArray, former: int
 ) -> FloatArray:
-    """Return how much each case weighs in a value over several, such as the number of its claims.
+    """The weight of each case in a value over several, such as the number of its claims.
 
     Args:
         evaluator: Its formula, over its own counts; ``None`` if the value is the mean of scores.
@@ -427,7 +427,7 @@ def _metric_family(metric: str) -> str:
 
 
 def repeat_summary(passed: Sequence[bool | None], scores: Sequence[Mapping[str, float | None]]) -> dict[str, Any]:
-    """Return what reports say of the repeats of a case.
+    """The figures of a case's repeats that reports show.
 
     Args:
         passed: Whether each passed; ``None`` if it could not be scored.

@@ -44,7 +44,7 @@ _COUNTED_DRAWS = 1 << 14
 
 
 def resample_count(cases: int) -> int:
-    """Return how many resamples a set of `cases` gets: 10,000 for up to 2,000 cases, then fewer, never under 1,000.
+    """The number of resamples for a set of `cases`: 10,000 for up to 2,000 cases, then fewer, never under 1,000.
 
     Large sets have narrow intervals whose ends need less precision.
     """
@@ -166,7 +166,7 @@ class _Kinds(NamedTuple):
 
 
 def _indices(cases: int, seed: int) -> "Callable[[tuple[int, ...]], NDArray[Any]]":
-    """Return what draws the cases of one slice after the other."""
+    """A drawing of the cases of one slice after the other."""
     import numpy as np
 
     generator = np.random.Generator(np.random.SFC64(seed))
@@ -175,7 +175,7 @@ def _indices(cases: int, seed: int) -> "Callable[[tuple[int, ...]], NDArray[Any]
 
 
 def _drawing(cases: int, seed: int) -> "Callable[[NDArray[Any]], None]":
-    """Return what fills one slice of weights after the other."""
+    """A filler of one slice of weights after the other."""
     import numpy as np
 
     indices_of = _indices(cases, seed)

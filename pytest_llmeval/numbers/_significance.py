@@ -97,7 +97,7 @@ def few_changes_tail(changed: int, cases: int, share: float) -> float:
 
 
 def sign_tail(worse: int, better: int) -> float:
-    """Return how probably so many of the units that changed fall if each rises as easily, by the exact sign test."""
+    """The probability of so many falls among the changed units if each rises as easily, by the exact sign test."""
     from scipy.special import bdtrc
 
     return float(bdtrc(worse - 1, worse + better, 0.5)) if worse else 1.0
@@ -122,7 +122,7 @@ def sign_tails(rises: int, falls: int) -> Tails:
 
 
 def net_fall_tail(net: int, units: int, share: float) -> float:
-    """Return how probably falls exceed rises by `net` or more if each unit falls, or rises, with probability `share`.
+    """The probability that falls exceed rises by `net` or more if each unit falls, or rises, with probability `share`.
 
     Args:
         net: Falls minus rises, at least 1.
@@ -193,7 +193,7 @@ def sign_flip_tails(values: FloatArray) -> Tails:
 
 @lru_cache(maxsize=256)
 def _flipped(data: bytes) -> Tails:
-    """Return what `sign_flip_tails` does, of the bytes of the values: gate, interval and report ask the same."""
+    """The result of `sign_flip_tails` for values as bytes: gate, interval and report ask the same."""
     import numpy as np
 
     values = np.frombuffer(data)
@@ -209,7 +209,7 @@ def _flipped(data: bytes) -> Tails:
 
 
 def unseen_tail(excess: float, room: float, units: int) -> float:
-    """Return how probably no case shows what a difference hides that is not there.
+    """The probability that no case shows an effect that hides a difference that is not there.
 
     Of a bounded score, no test of a mean holds for every distribution (Bahadur and Savage 1956): a few cases that
     none of the sample is like can take back all that the others show. As many as that takes are missing from a sample
@@ -299,7 +299,7 @@ def _largest_drop(worse: int, better: int, pairs: int, tail: float) -> float:
 
 
 def _drop_score(worse: int, better: int, pairs: int, at: float) -> float:
-    """Return how many standard deviations the drop is above `at`, if `at` is the true one (Tango 1998, equation 7).
+    """The distance of the drop from `at` in standard deviations, if `at` is the true drop (Tango 1998, equation 7).
 
     Args:
         worse: Pairs that became worse.
@@ -410,7 +410,7 @@ class ChangedShares(NamedTuple):
 
 @lru_cache
 def _least_falls(most: int, tail: float, mid_p: bool) -> IntArray:
-    """Return how many falls McNemar's test finds significant, of 1 to `most` changes; more than these if none are."""
+    """The falls that McNemar's test finds significant, of 1 to `most` changes; more than these if none are."""
     import numpy as np
     from scipy.special import bdtr
 

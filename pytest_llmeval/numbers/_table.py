@@ -214,7 +214,7 @@ class Table:
             start += len(part)
 
     def basis(self, totals: FloatArray) -> dict[str, Basis]:
-        """Return what values rest on, of the metrics that rest on a part of the cases.
+        """The number of cases on which values rest, for metrics of a part of the cases; default: none.
 
         Args:
             totals: One row.

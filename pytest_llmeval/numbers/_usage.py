@@ -134,7 +134,7 @@ def usage_of(
 
 
 def successes_of(record: CaseRecord) -> int:
-    """Return how many answers to a case passed."""
+    """The number of passed answers to a case."""
     return int(record.outcome == "passed") if record.repeats is None else int(record.repeats["passed"])
 
 

@@ -297,7 +297,7 @@ class EvalModule(SyntheticModule):
     def _early_calls(
         self, suite: LoadedSuite, variant: pytest.Function, judge_client: list[pytest.Function]
     ) -> tuple[EarlyCalls, str]:
-        """Return which calls may start before a case's test is set up, and the fixture for which a mark forbids it."""
+        """The calls that may start before a case's test is set up, and the fixture for which a mark forbids it."""
         if not self._makes_calls([variant]):
             return EarlyCalls(), ""  # looking for calls to make would cost each case time
         from pytest_llmeval.plugin._blocking import (

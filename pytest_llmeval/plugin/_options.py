@@ -71,7 +71,7 @@ def add_options(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager
 
 
 def option_spelling(config: pytest.Config, name: str) -> str:
-    """Return how the user named an option: as on the command line, or as in the configuration."""
+    """The user's spelling of an option: that of the command line, or of the configuration."""
     option = OPTIONS[name]
     is_typed = option.setting is None or config.getoption(option.pytest_attribute) not in (None, "")
     return option.pytest_names[0] if is_typed else option.pytest_attribute
@@ -174,7 +174,7 @@ def with_missing_flag(error: pytest.UsageError, config: pytest.Config) -> pytest
 
 
 def nothing_to_run(config: pytest.Config) -> str:
-    """Return what is missing where no suite was found."""
+    """The reason why no suite was found."""
     from pytest_llmeval.suites import no_suite
 
     places = [*dict.fromkeys(argument.partition("::")[0] for argument in config.args)]
@@ -260,7 +260,7 @@ _EVALUATION = re.compile(r"(?:(?<![\W_])[\W_]++|(?<=[a-z])(?=E))(?i:eval(?:uatio
 
 
 def naming_hint(path: str, patterns: Sequence[str]) -> str:
-    """Return what is wrong with the name of a file that looks like a suite, and how to name it.
+    """The fault in the name of a file that looks like a suite, and the right name.
 
     Args:
         path: The file, as it is shown.

@@ -333,7 +333,7 @@ def stop_spent(session: pytest.Session, error: BudgetError) -> NoReturn:
 
 
 def failure_text(config: pytest.Config, loaded: LoadedCase, execution: Execution) -> str:
-    """Return what the terminal shows of a failing case."""
+    """The text about a failing case in the terminal."""
     from pytest_llmeval.reports import CasePlace, explain
 
     case = execution.case
@@ -408,7 +408,7 @@ def _chosen(item: pytest.Item, part: SuitePart) -> SuitePart:
 
 
 def choices_of(item: pytest.Item) -> "Mapping[str, CaseChoice]":
-    """Return what becomes of the cases of an item's suite in a run of affected cases; nothing in other runs."""
+    """The fate of each case of an item's suite in a run of affected cases; none in other runs."""
     chooser = item.config.stash[LOADER].chooser
     loaded = None if chooser is None else case_of(item)
     return {} if chooser is None or loaded is None else chooser.choose(loaded.key, loaded.suite)
@@ -533,7 +533,7 @@ def case_of(item: pytest.Item) -> LoadedCase | None:
 
 
 def keys_of(items: Iterable[pytest.Item]) -> dict[str, SuiteKey]:
-    """Return what the results of items over cases are gathered under, by node id."""
+    """The keys of the results of items over cases, by node id."""
     cases = ((item, case_of(item)) for item in items)
     return {item.nodeid: loaded.key for item, loaded in cases if loaded is not None}
 

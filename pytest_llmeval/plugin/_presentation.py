@@ -302,7 +302,7 @@ def verdict_report(key: SuiteKey, verdict: GateResult | SnapshotVerdict) -> Verd
 
 
 def category_of(report: pytest.CollectReport | pytest.TestReport) -> str:
-    """Return what pytest's last line counts a report as; nothing for what is counted as a test."""
+    """The category under which pytest's last line counts a report; empty for what counts as a test."""
     category: str = getattr(report, CATEGORY, "")
     return category
 

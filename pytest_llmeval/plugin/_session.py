@@ -118,7 +118,7 @@ def _is_kept(config: pytest.Config) -> bool:
 
 
 def plugins_of(hook: Any, root: Path) -> list[str]:
-    """Return what implements a hook, in the order of the calls: conftests by path, other modules by name."""
+    """The implementations of a hook in the order of the calls: conftests by path, other modules by name."""
     return [_plugin_name(implementation.plugin, root) for implementation in reversed(hook.get_hookimpls())]
 
 

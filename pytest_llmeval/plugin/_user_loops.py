@@ -94,7 +94,7 @@ class UserLoops:
         self._own_runner().run(test)
 
     def apart(self, item: pytest.Item) -> str:
-        """Return which fixtures of a test live in different loops; empty where all live in one."""
+        """The fixtures of a test that live in different loops; empty where all live in one."""
         loops = {each.argname: self._of_fixtures[each] for each in self._fixtures_of(item)}
         first = next(iter(loops), "")
         others = [name for name in loops if loops[name] is not loops[first]]

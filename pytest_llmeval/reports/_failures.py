@@ -64,7 +64,7 @@ class _TraceLine(NamedTuple):
 
 
 def findings_of(record: CaseRecord) -> list[str]:
-    """Return what is wrong with a case, a line each: what evaluators say, and the parts of the reason."""
+    """The findings about a case, a line each: of evaluators, then the parts of the reason."""
     parts = re.split(r"; |(?<=\w): (?=turn \d|found )", record.reason or "")
     return [*(line for lines in record.lines.values() for line in lines), *parts]
 
@@ -456,7 +456,7 @@ def returned_modes(now: Iterable[CaseEnd], before: Iterable[CaseEnd]) -> Iterato
 
 
 def cause_of(suites: Sequence[SuiteReport], failing: Sequence[SuiteCase]) -> FailureCause:
-    """Return what failing cases share that chance does not explain.
+    """The property that failing cases share beyond chance.
 
     Args:
         suites: Of the run.
@@ -489,7 +489,7 @@ def said_text(value: Any) -> str:
 
 
 def failure_key(case: CaseReport) -> str:
-    """Return what cases that fail alike have in common: an error, or question, answers and findings; else the id."""
+    """The common key of cases that fail alike: an error, or question, answers and findings; else the id."""
     if case.outcome == "errored" and case.reason:
         return repr(case.reason)
     if not (case.answers or case.findings or case.reason):

@@ -62,7 +62,7 @@ STATUSES = ("stable pass", "flaky", "stable fail", "error")
 
 
 def count_text(count: int, outcome: str) -> str:
-    """Return how many cases or verdicts have an outcome, such as ``2 not run``.
+    """The number of cases or verdicts with an outcome, such as ``2 not run``.
 
     >>> count_text(2, "not_run"), count_text(2, "known_failure"), count_text(1, "not_judged")
     ('2 not run', '2 known failures', '1 not evaluated')

@@ -198,7 +198,7 @@ def _case(
 
 
 def affected_report(records: Iterable[CaseRecord]) -> AffectedReport | None:
-    """Return which cases ran because of a change; ``None`` if no case was chosen so."""
+    """The cases that ran because of a change; ``None`` if no case was chosen so."""
     chosen = [record.selection for record in records if record.selection is not None]
     if not chosen:
         return None

@@ -182,14 +182,14 @@ def _systems(systems: SystemsReport, failures: Iterable[bool]) -> list[str]:
 
 
 def gate_reason(suite: SuiteReport, gate: GateResult) -> str:
-    """Return why a gate has its verdict, with the worst cases if it failed and does not name any."""
+    """The reason for a gate's verdict, with the worst cases if it failed and does not name any."""
     return "; ".join(
         [suite.gate_cause(gate), *map(str.strip, cause_lines(suite, gate) if gate.outcome == "failed" else ())]
     )
 
 
 def fall_reason(suite: SuiteReport, verdict: SnapshotVerdict, before: Mapping[str, CaseReport] | None = None) -> str:
-    """Return why a score has its verdict, with the cases that fell most if it failed.
+    """The reason for a score's verdict, with the cases that fell most if it failed.
 
     Args:
         suite: The suite.

@@ -13,7 +13,7 @@ from pytest_llmeval.reports._form import CaseReport, RunReport, SuiteReport
 
 
 def values_of(case: CaseReport) -> Sequence[Any]:
-    """Return what may hold media in a case."""
+    """The values of a case that may hold media."""
     return [case.input, case.expected, case.prediction, *(answer.value for answer in case.several)]
 
 

@@ -254,7 +254,7 @@ def change_lines(suite: SuiteReport) -> Iterator[str]:
 
 
 def _changes(suite: SuiteReport, room: int) -> list[str]:
-    """Return which scores differ from the approved ones, or how many if the names do not fit."""
+    """The scores that differ from the approved ones, or their number if the names do not fit."""
     moved: dict[str, list[str]] = {}
     for verdict in suite.snapshot:
         if verdict.metric != EVERYTHING and (word := _word(verdict, suite.changes)):
@@ -343,7 +343,7 @@ def _scope_lines(suite: SuiteReport) -> Iterator[str]:
 
 
 def uncalibrated_text(suites: Sequence[SuiteReport]) -> str:
-    """Return which judges decide without labels of people, and the command that collects some; empty if none does."""
+    """The judges that decide without labels of people, and the command that collects some; empty if none does."""
     named = [f"{', '.join(suite.uncalibrated)} of {suite.suite}" for suite in suites if suite.uncalibrated]
     if not named:
         return ""
@@ -355,7 +355,7 @@ _CAUSES = 4
 
 
 def affected_text(suites: Sequence[SuiteReport]) -> str:
-    """Return how many cases ran because of a change, what changed, and what was saved; empty in a run of all."""
+    """The number of cases that ran because of a change, what changed, and what was saved; empty in a run of all."""
     chosen = [suite.affected for suite in suites if suite.affected is not None]
     if not chosen:
         return ""
@@ -519,7 +519,7 @@ def _parts(amounts: Mapping[str, float]) -> str:
 
 
 def calls_line(activity: Snapshot, *, complete: bool) -> str:
-    """Return what a run that was cut off has paid for, finished cases or not; nothing without calls.
+    """The cost of a run that was cut off, of finished cases or not; empty without calls.
 
     Args:
         activity: The activity of its processes.

@@ -374,7 +374,7 @@ class Timeline:
         return sorted(names, key=last)
 
     def changes(self) -> list[tuple[str, ...]]:
-        """Return what changed at each point: ``data``, ``evaluator``, ``judge``, or ``bridged judge``."""
+        """The kinds of changes at each point: ``data``, ``evaluator``, ``judge``, or ``bridged judge``."""
         known: dict[str, str] = {}
         cases: int | None = None
         changes = []

@@ -383,7 +383,7 @@ class CaseRunner(Struct, dict=True):
         return self._prefetch.take(self.jobs(loaded, fixtures, early), next_jobs, early)
 
     def window(self, suite: LoadedSuite) -> int:
-        """Return how many cases to come are considered: enough to fill the batches that a service answers at once."""
+        """The number of cases to prefetch: enough to fill the batches that a service answers at once."""
         return max(self._prefetch.window, self._batched(suite))
 
     def _batched(self, suite: LoadedSuite) -> int:

@@ -150,7 +150,7 @@ def file_of_suite(path: Path) -> Path:
 
 
 def plugin_fault(name: str, digest: str, suite: Path, root: Path) -> str:
-    """Return why a plugin that a shard file names is not imported here; empty where it can be.
+    """The reason why a plugin that a shard file names is not imported here; empty where it can be.
 
     Nothing is imported to find out. A plugin lies in the checkout or is installed as one, has the bytes that the shard
     ran, and registers evaluators.

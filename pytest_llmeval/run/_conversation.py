@@ -384,7 +384,7 @@ async def _target_reply(job: Job, messages: list[Any], ask: Next) -> Any:
 
 
 def user_questions(job: Job) -> UserQuestions | None:
-    """Return what the simulated user of a case is asked; ``None`` where it has none."""
+    """The questions to the simulated user of a case; ``None`` where it has none."""
     user = job.suite.conversation.user
     if user is None or job.user is None or not job.case.conversation:
         return None
@@ -406,7 +406,7 @@ def _outside(dialogue: Dialogue) -> str:
 
 
 def turns_of(job: Job) -> str:
-    """Return where the replies of a conversation are kept as long as it continues."""
+    """The store of a conversation's replies while it continues."""
     return f"turns {asker(job)} {job.case.id} {job.repeat} {input_digest([job.case.input, job.case.way])}"
 
 
@@ -435,7 +435,7 @@ def beginning(value: Any) -> Sequence[Mapping[str, Any]]:
 
 
 def _text(content: Any) -> str:
-    """Return what is said in a message: its text, or those of its parts, with a line about each medium."""
+    """The text of a message, or of its parts, with a line about each medium."""
     content = described_media(content)
     if isinstance(content, list):
         texts = (each.get("text") if isinstance(each, Mapping) else each for each in content)

@@ -213,7 +213,7 @@ def unmet_by_expected(suite: LoadedSuite) -> Iterator[str]:
 
 
 def _unmet_by_expected(suite: LoadedSuite, case: Case) -> Mapping[str, str]:
-    """Return what no expected answer of a case meets: name to what was found."""
+    """The checks that no expected answer of a case meets, by name."""
     expected = case.expected
     common: dict[str, str] | None = None
     for prediction in [expected, *(expected if isinstance(expected, list) else ())]:
@@ -266,7 +266,7 @@ def _stable_part(prediction: Any) -> Any:
 
 
 def _agreement(evaluator: RecordedCounts, answer: CaseAnswer) -> Observation:
-    """Return how far jurors agree; where they are not asked, that is undefined as what they would have said."""
+    """The agreement of jurors; undefined where they are not asked."""
     from pytest_llmeval.evaluators import VerdictStatistics
     from pytest_llmeval.judges import UnaskedError
 
@@ -372,7 +372,7 @@ def _concluded(
 
 
 def _awaited(suite: LoadedSuite, observations: Mapping[str, Observation]) -> str:
-    """Return why an answer cannot be held against its limits yet; empty if no verdict is pending."""
+    """The reason why an answer cannot be held against its limits yet; empty if no verdict is pending."""
     if not suite.judged:
         return ""
     from pytest_llmeval.judges import PendingVerdictError
@@ -382,7 +382,7 @@ def _awaited(suite: LoadedSuite, observations: Mapping[str, Observation]) -> str
 
 
 def _nothing_scored(observations: Mapping[str, Observation]) -> str:
-    """Return why no evaluator scored anything; empty if one did, or if an answer left nothing to score."""
+    """The reason why no evaluator scored anything; empty if one did, or if an answer left nothing to score."""
     measured = {label: each for label, each in observations.items() if label != RELIABILITY}
     if any(
         observation.counts or observation.abstained or not observation.undefined for observation in measured.values()

@@ -203,7 +203,7 @@ def _cascades(suite: LoadedSuite, rows: Iterable[CaseRecord]) -> dict[str, Casca
 
 
 def _money(judged: JudgedSuite, cascades: Mapping[str, CascadeUse]) -> Money | None:
-    """Return what a suite spent and saved; what ran ahead before it stopped was paid for."""
+    """The cost and the savings of a suite; calls that ran ahead before it stopped were paid for."""
     panel, stop = judged.suite.judge, judged.collected.stop
     large = panel.names[-1] if isinstance(panel, PanelSpec) else ""
     if stop is None:
@@ -225,7 +225,7 @@ def _shown_cases(suite: LoadedSuite, rows: Iterable[CaseRecord]) -> Iterator[Cas
 
 
 def _shared_inputs(suite: LoadedSuite) -> int:
-    """Return how many cases have the input of an earlier one, if these are many and in no cluster that is named."""
+    """The number of cases with the input of an earlier one, if these are many and in no cluster that is named."""
     if suite.cluster_by or any(gate.cluster_by for gate in suite.regressions):
         return 0
     texts = SharedTexts()
@@ -291,7 +291,7 @@ def compared_metrics(suite: LoadedSuite, result: Result) -> list[str]:
 
 
 def approved_changes(judged: JudgedSuite, compared: Sequence[str], *, cases: bool) -> Changes | None:
-    """Return what changed since the approval; ``None`` if nothing is known of the cases that were approved.
+    """The changes since the approval; ``None`` if nothing is known of the approved cases.
 
     Args:
         judged: The suite.

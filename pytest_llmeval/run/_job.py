@@ -237,7 +237,7 @@ def with_figures(case: Case, parts: Parts, recorded: Mapping[str, float] = {}) -
 
 
 def usage_of_target(parts: Parts, prediction: Any, cost_usd: float | None = None) -> TargetUsage | None:
-    """Return what a prediction says about its usage; ``None`` where it says nothing.
+    """The usage that a prediction states; ``None`` where it states none.
 
     Args:
         parts: Where the parts are.
@@ -309,7 +309,7 @@ def target_scores(answers: "Sequence[CaseAnswer]") -> dict[str, float | None]:
 
 
 def why_figures_unknown(figures: Mapping[str, float | None]) -> dict[str, str]:
-    """Return why tokens and cost of a target are unknown; of a latency, which old recordings lack, nothing is said."""
+    """The reason why tokens and cost of a target are unknown; a latency, which old recordings lack, needs none."""
     unknown = [name for name in _UNKNOWN if name in figures and figures[name] is None]
     return {name: f"{_UNKNOWN[name]}{price_hint() if name == 'target_cost_usd' else ''}" for name in unknown}
 
@@ -321,7 +321,7 @@ _NO_TARGET: Final = (
 
 
 def why_unanswered(suite: LoadedSuite) -> str:
-    """Return why nobody answers the cases of a suite that have no prediction; empty if somebody does."""
+    """The reason why nobody answers the cases of a suite that have no prediction; empty if somebody does."""
     if suite.system and suite.target is None and suite.model is None:
         return f"the system {suite.system!r} has no prediction for this case"
     return _NO_TARGET if suite.model is None and (suite.target is None or suite.target.is_for_fixture) else ""

@@ -431,7 +431,7 @@ def _incomplete(measured: MeasuredSuite, scope: RunScope, *, is_part: bool) -> s
 
 
 def left_to_others(scope: RunScope) -> int:
-    """Return how many tests over cases were left out, neither by options nor as those of other shards."""
+    """The number of tests over cases that were left out, neither by options nor as those of other shards."""
     return 0 if scope.keeper.mode.selects or scope.terms.shard else len(scope.run.deselected)
 
 

@@ -275,7 +275,7 @@ class SharedRecords:
 
 
 def _kind(measured: Observation | Exception) -> tuple[Any, ...] | None:
-    """Return what two observations have in common only if they are written alike; ``None`` for rich ones."""
+    """The key that observations share only if they are written alike; ``None`` for rich ones."""
     if isinstance(measured, Exception) or measured.details or measured.errored:
         return None
     numbers = measured.counts.values()
@@ -287,7 +287,7 @@ def _kind(measured: Observation | Exception) -> tuple[Any, ...] | None:
 
 
 def explained(suite: LoadedSuite, case: Case, observations: Mapping[str, Observation]) -> dict[str, list[str]]:
-    """Return what evaluators say is wrong with an answer, by label; those that say nothing are left out."""
+    """The faults that evaluators find in an answer, by label, of those that find some."""
     reasons = {
         label: list(_lines(suite.evaluators[label], suite.readings[label], case, observation))
         for label, observation in observations.items()

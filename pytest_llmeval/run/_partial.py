@@ -221,7 +221,7 @@ def _observation_of(record: CaseRecord, label: str) -> Any:
 
 
 def _described(evaluator: Evaluator) -> dict[str, Any]:
-    """Return what identifies an evaluator, and what builds it where that is JSON data."""
+    """The identity of an evaluator, and its JSON form if it can be built from one."""
     options: dict[str, Any] | None = {
         field.name: getattr(evaluator, field.name) for field in dataclasses.fields(evaluator) if field.init
     }

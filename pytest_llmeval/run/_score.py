@@ -291,7 +291,7 @@ def _whom(evaluator: "JudgedEvaluator", judge: "Judgeable | Panel | None") -> "J
 
 
 def _agreement_of(label: str, evaluator: "JudgedEvaluator", judge: "Judgeable | Panel") -> "PanelAgreement | None":
-    """Return what measures how far judges agree, if there are several.
+    """The measure of the agreement of judges, if there are several.
 
     Raises:
         LlmevalError: Their verdicts cannot become one.
@@ -315,7 +315,7 @@ def _measure_asking(
     workers: int,
     store: "RunStore | None",
 ) -> list[tuple[Observation | Exception, Observation | None]]:
-    """Return what is measured of each case, and how far several judges agree about it."""
+    """The observations of each case, and the agreement of several judges about it."""
     from pytest_llmeval.judges import Asking, JudgePanel, ask_from_python
 
     panel = JudgePanel.from_python(judge, writes=evaluator.own_model is None)

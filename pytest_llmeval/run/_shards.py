@@ -88,7 +88,7 @@ class Shard:
         return lambda name: self.has(file, groups.get(name, name))
 
     def share_of(self, file: str) -> RowShare:
-        """Return which rows of the data of a suite, whose cases are not in groups, belong to this shard.
+        """The rows of a suite's data, whose cases are not in groups, that belong to this shard.
 
         Args:
             file: The suite, as reports name it.
@@ -97,7 +97,7 @@ class Shard:
 
 
 def index_of(file: str, name: str, count: int) -> int:
-    """Return which of so many shards has a group of cases, or a file of other tests; counted from 1.
+    """The shard, counted from 1, that has a group of cases, or a file of other tests.
 
     Args:
         file: As reports name it, so that it is the same on every machine.

@@ -283,7 +283,7 @@ class CaseChooser(Protocol):
     """Chooses the cases of a run, at the point ``chosen``."""
 
     def choose(self, key: SuiteKey, suite: LoadedSuite) -> Mapping[str, CaseChoice]:
-        """Return what becomes of each case of a suite, or of a system of it, by id."""
+        """The fate of each case of a suite, or of a system of it, by id."""
 
 
 class PlanReport(Protocol):
@@ -532,7 +532,7 @@ def judges_of(suite: LoadedSuite, judges: "SuiteJudges", display_path: str) -> d
 
 
 def iso_time(run: RunRecord) -> str:
-    """Return when a run started, ISO 8601, UTC."""
+    """The start of a run, ISO 8601, UTC."""
     return datetime.fromtimestamp(run.started, UTC).isoformat(timespec="seconds")
 
 

@@ -22,7 +22,7 @@ _FILES_PER_CALL: Final = 3
 
 
 def calls_that_fit(calls: int) -> int:
-    """Return how many of some calls this process may make at a time, by its limit of open files.
+    """The number of calls that this process may make at a time, by its limit of open files.
 
     The limit is raised as far as they need, and as the machine allows.
     """
@@ -92,7 +92,7 @@ def _is_gone(process: int) -> bool:
 
 @cache
 def _place() -> str:
-    """Return what is the same for two processes that see each other's ids: the boot and the namespace of processes."""
+    """An identity that two processes share if they see each other's ids: the boot and the namespace of processes."""
     try:
         namespace = str((_PROCESSES / "self" / "ns" / "pid").readlink())
     except OSError:

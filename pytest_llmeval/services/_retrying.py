@@ -220,7 +220,7 @@ class RunCalls(Struct, frozen=True):
 
 
 def _retry_delay(error: AttemptError, number: int) -> float:
-    """Return how long to wait after an attempt, counted from 1."""
+    """The seconds to wait after an attempt, counted from 1."""
     shortest, jitter = min(_FIRST_DELAY * 2.0 ** (number - 1), _LONGEST_BACKOFF), _JITTER
     if error.retry_after is not None:
         shortest, jitter = error.retry_after, max(_JITTER / 10, error.retry_after / 10)

@@ -42,7 +42,7 @@ def is_secret_name(name: str) -> bool:
 
 
 def variable_fault(name: str, example: str) -> str | None:
-    """Return what is wrong with the name of an environment variable that holds a secret.
+    """The fault of the name of an environment variable that holds a secret.
 
     What was found is not repeated: it may be the secret itself.
     """
@@ -307,7 +307,7 @@ def _without_beginning(text: str, secret: str) -> str:
 
 
 def _common(text: str, other: str) -> int:
-    """Return how many characters two texts begin with alike."""
+    """The number of characters with which two texts begin alike."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(text, other, strict=False)))
 
 
@@ -398,7 +398,7 @@ def address_of(url: str, *keys: str) -> str:
 
 
 def address_fault(url: str, expected: str, secrets: str) -> str | None:
-    """Return what is wrong with an address of HTTP; the message holds no part that may be secret.
+    """The fault of an address of HTTP; the message holds no part that may be secret.
 
     Args:
         url: The address.

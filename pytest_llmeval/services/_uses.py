@@ -162,7 +162,7 @@ class UseRecord:
         self.uses |= {(user, what) for user in self._users(frame, near=near)}
 
     def _users(self, frame: FrameType | None, *, near: bool = False) -> set[str]:
-        """Return who uses something that the code of some frames asks for; nobody if it is for ends of ours."""
+        """The suites whose code, among some frames, uses something; none if it is for our own ends."""
         if OURS.get():
             return set()
         origins: list[Any] = []

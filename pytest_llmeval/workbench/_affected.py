@@ -82,7 +82,7 @@ class Repository:
         return None if top is None else cls(top)
 
     def git(self, *arguments: str) -> str | None:
-        """Return what git prints; ``None`` if it fails."""
+        """The output of git; ``None`` if it fails."""
         return _git(self.top, *arguments)
 
     def resolve(self, name: str) -> str:
@@ -154,7 +154,7 @@ def _depth() -> str:
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
-    """Return what git prints; ``None`` where it has no answer, so that all cases run."""
+    """The output of git; ``None`` where it has no answer, so that all cases run."""
     try:
         return run_git(folder, *arguments)
     except GitError:
@@ -316,7 +316,7 @@ class AffectedCases:
         }
 
     def _change(self, name: str) -> str:
-        """Return which commit changed an input, in words."""
+        """The commit that changed an input, in words."""
         if self.repository is None or not _is_file(name):
             return "in the suite, its judge or the environment"
         return self.repository.last_change(name, self.commit) or "no commit of this branch"
@@ -400,7 +400,7 @@ def _project(suites: Suites) -> tuple[ProjectInputs, Repository | None]:
 
 
 def choose_affected(suites: Suites, terms: ChoiceTerms) -> AffectedCases:
-    """Return what chooses the cases of a run of affected cases.
+    """The choice of cases for a run of affected cases.
 
     Raises:
         LlmevalError: The commit to compare with does not exist.

@@ -363,7 +363,7 @@ class SuiteQuestions:
 
 
 def _known(panel: PanelQuestion, stored: _Stored) -> Judgement | None:
-    """Return what stored replies to a question say; ``None`` where one is missing."""
+    """The verdicts of stored replies to a question; ``None`` where one is missing."""
     verdicts: dict[str, JurorVerdict] = {}
     while names := panel.unanswered(verdicts):
         for name in names:

@@ -380,7 +380,7 @@ class _Sheet:
 
 
 def _height(block: str) -> int:
-    """Return how many lines a block takes, about."""
+    """The number of lines that a block takes, about."""
     pieces = [piece for line in _TARGET.sub("]", block).split("\n") for piece in line.split("<br>")]
     return sum(max(1, math.ceil(len(piece) / _WIDTH)) for piece in pieces)
 
@@ -429,7 +429,7 @@ def _heading(run: RunReport, changes: ReportComparison | None, headline: Headlin
 
 
 def _failures(run: RunReport, fates: CaseFates, *, compared: bool) -> str:
-    """Return how many cases, gates, approved scores and files fail, and what the cases share; empty if none do."""
+    """The number of failing cases, gates, approved scores and files, and what the cases share; empty if none do."""
     gates = _gates(run).count("failed")
     scores = sum(score.outcome == "failed" for suite in run.suites for score in suite.snapshot)
     among = f" {text(str(cause_of(run.suites, fates.new)))}"
@@ -490,7 +490,7 @@ def _summary(
 
 
 def _fall(change: Change) -> float:
-    """Return how far a metric fell, as a share of its range; 0 where it has none."""
+    """The fall of a metric, as a share of its range; 0 where it has none."""
     metric = split_statistic(change.name)[1]
     low, high = change.suite.ranges.get(metric, (0.0, 0.0))
     difference = change.change.difference or 0.0

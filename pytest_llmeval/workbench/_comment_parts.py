@@ -263,7 +263,7 @@ def _words(value: str) -> list[_Word]:
 
 
 def _shortened(words: Sequence[_Word], *, first: bool, last: bool) -> Sequence[_Word]:
-    """Return what stays of words that both answers have: those next to a difference."""
+    """The words of an answer next to a difference from the other one."""
     start, end = (0 if first else _AROUND), (0 if last else _AROUND)
     if len(words) <= start + end + 1:
         return words

@@ -367,7 +367,7 @@ class _Deciding:
 
 
 def _other_reasons(case: CaseReport) -> list[str]:
-    """Return why a case failed besides thresholds: a malformed prediction, a test's own assertion."""
+    """The reasons for a failure besides thresholds: a malformed prediction, a test's own assertion."""
     if case.outcome != "failed":
         return []
     parts = (case.reason or "failed in the report").split("; ")

@@ -108,7 +108,7 @@ class FolderState:
 
 
 def compare_suite_files(question: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what the suite files and approved files of a later state ask less of; run where the base's code is.
+    """The requirements that the suite files and approved files of a later state lower; run where the base's code is.
 
     Args:
         question: The folders ``base`` and ``head``, and the names of Python files that ``changed``.

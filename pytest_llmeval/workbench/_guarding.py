@@ -153,7 +153,7 @@ def _limits(base: Mapping[str, Threshold], head: Mapping[str, Threshold]) -> Ite
 
 
 def _loosened(old: Threshold | None, new: Threshold | None) -> str:
-    """Return what happened to a limit if it holds for more scores; else nothing."""
+    """The change of a limit that now holds for more scores; empty if it is none."""
     if old is None or old == Threshold():
         return ""
     if new is None or new == Threshold():

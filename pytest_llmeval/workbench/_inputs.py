@@ -108,7 +108,7 @@ class ProjectInputs:
         )
 
     def inputs(self, suite: LoadedSuite, judges: Mapping[str, Mapping[str, str]], used: Iterable[str] = ()) -> Inputs:
-        """Return what a suite, or one of its systems, depends on.
+        """The files, modules and settings on which a suite, or one of its systems, depends.
 
         Args:
             suite: As the system answers it.
@@ -143,7 +143,7 @@ class ProjectInputs:
         return Inputs(values, self._rows(suite, ways), tuple(unknown), used)
 
     def uses(self, suites: Mapping[SuiteKey, LoadedSuite], used: Iterable[Use]) -> Mapping[SuiteKey, set[str]]:
-        """Return what each suite of a run used, itself or by the modules that it uses.
+        """The resources that each suite of a run used, itself or by the modules that it uses.
 
         A module may keep what it reads, so that only the first of several suites is seen reading it: what the code of a
         file has used is used by every suite that uses the file. Likewise for what other modules keep. What nobody is
@@ -227,7 +227,7 @@ class ProjectInputs:
         unknown += [] if suite.inputs else faults
 
     def _state(self, path: Path) -> str:
-        """Return what a path is: where it leads, if it is a link; whether it can be run; and what is in a file."""
+        """The state of a path: the target of a link, whether it can be run, and the content of a file."""
         link = [f"link to {path.readlink()}"] if path.is_symlink() else []
         if path.is_dir():
             return " ".join([*link, "folder"])

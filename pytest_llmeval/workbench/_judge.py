@@ -98,7 +98,7 @@ def _recordings(options: Namespace) -> Recordings:
 
 
 def judge_options(options: Namespace, purpose: str) -> JudgeOptions:
-    """Return how judges are asked, by the options ``concurrency``, ``budget`` and ``cache`` of a command.
+    """The way judges are asked, by the options ``concurrency``, ``budget`` and ``cache`` of a command.
 
     Args:
         options: Of the command.
@@ -194,7 +194,7 @@ def _spec_of(option: str, model: str | None, judge: JudgeSpec, base_url: str | N
 
 
 def _approved_judge(suite: LoadedSuite, key: SuiteKey) -> Mapping[str, str]:
-    """Return what is known of the judge of the approved scores; nothing where there are none."""
+    """The judge of the approved scores, as far as it is known; nothing where there are none."""
     path = score_file(key)
     scores = read_if_there(path, shown_beside(key, path), SuiteScores)
     judges = {} if scores is None else scores.comparable.judges

@@ -292,7 +292,7 @@ def _computed(shift: Shift, old: MetricValue | None, new: MetricValue | None) ->
 
 
 def _moved(pairing: RunPairing, names: Sequence[str], suite: LoadedSuite) -> dict[str, Shift]:
-    """Return how far metrics move, if known: from two cases on, with a score from both judges."""
+    """The distance by which metrics move, if known: from two cases on, with a score from both judges."""
     shifts: dict[str, Shift] = {}
     rows = pairing.everything()
     for statistic in _STATISTICS:
@@ -449,7 +449,7 @@ def _same(migration: Migration, label: str, approved: CaseStatistics) -> set[str
 
 
 def _shifts(migration: Migration, label: str, approved: CaseStatistics) -> Mapping[str, Shift]:
-    """Return how far metrics move, measured on the approved answers alone."""
+    """The distance by which metrics move, measured on the approved answers alone."""
     same = _same(migration, label, approved)
     if len(same) == len(migration.old.records):
         return migration.shifts[label]

@@ -73,7 +73,7 @@ class PytestSettings(NamedTuple):
 
 
 def find_target(folder: Path, name: str) -> TargetPlace:
-    """Return where a project defines a function.
+    """The place at which a project defines a function.
 
     Raises:
         LlmevalError: It does not, or the function does not take an input alone; the message says what was found.
@@ -183,7 +183,7 @@ class Project:
         return text if isinstance(tool, Mapping) else ""  # in a list, the section would go to the last element
 
     def pytest_settings(self) -> PytestSettings:
-        """Return where the settings of pytest are."""
+        """The place of pytest's settings."""
         for name, section in _INI_FILES:
             if (self.folder / name).is_file() and (not section or self._has_section(name, section)):
                 return PytestSettings(f"pytest reads its settings from {name}")

@@ -95,7 +95,7 @@ class SourceTree:
         return Path(sys.prefix)
 
     def display(self, path: Path) -> str:
-        """Return how a file of the project is named."""
+        """The name of a file of the project."""
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else path.as_posix()
 
     def find(self, module: str, folders: Iterable[Path]) -> list[Path] | None:
@@ -134,7 +134,7 @@ class SourceTree:
         return self._imports[path]
 
     def closure(self, start: Iterable[Path], folder: Path) -> Closure:
-        """Return what some modules import.
+        """The modules that some modules import.
 
         Args:
             start: Their files.

@@ -32,7 +32,7 @@ _PASSED_ON: Final = (
 
 
 def collect(folder: Path, top: Path, scratch: Path, *, enabled: bool = False) -> tuple[StateDump | None, str]:
-    """Return what pytest collects in a state, or why that is not known.
+    """The items that pytest collects in a state, or the reason why they are not known.
 
     The code of the state runs in a process of its own, with an environment that has no secrets and an empty home.
 
@@ -234,7 +234,7 @@ def compare_items(
 
 
 def _key(item: ItemDump, suite: str, case: str, moved: Mapping[str, str]) -> tuple[str, ...]:
-    """Return what an item is: a case of a suite file, that of a test in Python, or a test."""
+    """The identity of an item: a case of a suite file, of a test in Python, or a test."""
     if not item.suite:
         return item.file, item.name
     test = f"{item.file}::{item.name.partition('[')[0]}" if item.file.endswith(".py") else ""

@@ -194,7 +194,7 @@ def is_about_evaluations(path: Path) -> bool:
 
 
 def _asking(path: Path) -> _Asking | None:
-    """Return what a Python file asks; ``None`` if it is not about evaluations, or no Python."""
+    """The requirements of a Python file; ``None`` if it is not about evaluations, or no Python."""
     text = text_of(path)
     if not any(each in text for each in _OURS):
         return None

@@ -305,7 +305,7 @@ class ModeReport(NamedTuple):
 
 
 def mode_report(book: ModeBook, by: str | None = None, cluster_by: str | None = None) -> ModeReport:
-    """Return what files of notes say.
+    """The report on files of notes.
 
     Args:
         book: The files.

@@ -133,7 +133,7 @@ def _syntax_message(text: str, error: json.JSONDecodeError) -> str:
 
 
 def _depth(text: str) -> int:
-    """Return how deep the nesting is at its deepest; brackets in strings do not count."""
+    """The deepest nesting of JSON text; brackets in strings do not count."""
     if text.count("[") + text.count("{") <= MAX_DEPTH:
         return 0
     depth = deepest = 0

@@ -29,7 +29,7 @@ _PLAIN_KEY = re.compile(r"[^\W\d][\w-]*")
 
 
 def display_path(path: Path, root: Path) -> str:
-    """Return how messages and reports name a file: relative to a folder if it lies inside, with forward slashes."""
+    """The name of a file in messages: relative to a folder if it lies inside, with forward slashes."""
     return (path.relative_to(root) if path.is_relative_to(root) else path).as_posix()
 
 
@@ -168,7 +168,7 @@ def own_file(suite: Path, suffix: str) -> Path:
 
 
 def stem_of(name: str) -> str:
-    """Return what the names of the files begin with that belong to a suite or test module."""
+    """The beginning of the names of all files that belong to a suite or test module."""
     return _stem(name)[0]
 
 

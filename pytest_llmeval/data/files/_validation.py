@@ -44,7 +44,7 @@ class NotPlainError(Exception):
 
 
 def plain(kind: Any, data: Any) -> Any:
-    """Return what strict validation of JSON data returns.
+    """The result of strict validation of JSON data.
 
     Args:
         kind: A type, such as a dataclass.
@@ -60,7 +60,7 @@ def plain(kind: Any, data: Any) -> Any:
 
 
 def by_types(kind: Any, data: Any) -> Any:
-    """Return what strict validation of JSON data returns for a type without validators and constraints.
+    """The result of strict validation of JSON data, for a type without validators and constraints.
 
     Raises:
         NotPlainError: The data may not fit, or the type has settings of its own.

@@ -95,7 +95,7 @@ def tagged_value(text: str, tag: str) -> Any:
 
 
 def tag_fault(tag: str | None, kind: str) -> str | None:
-    """Return what is wrong with the tag of a ``seq`` or ``map``; ``None`` if nothing is."""
+    """The fault of the tag of a ``seq`` or ``map``; ``None`` without one."""
     return None if tag in {None, "!", _CORE + kind} else _unknown_tag(str(tag))
 
 

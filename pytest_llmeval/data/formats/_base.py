@@ -51,7 +51,7 @@ def case_id(value: Any) -> str | None:
 
 
 def same_id(text: str) -> str:
-    """Return what ids that mean the same have in common: ``264.0`` is ``264``.
+    """The common form of ids that mean the same: ``264`` for ``264.0``.
 
     Tools such as pandas write the whole numbers of a column with a fraction if one of them is missing.
     """
@@ -59,7 +59,7 @@ def same_id(text: str) -> str:
 
 
 def id_fault(text: str) -> str | None:
-    """Return why pytest could not select a case by this id; ``None`` if it can."""
+    """The reason why pytest could not select a case by this id; ``None`` if it can."""
     wrong = None
     if not text:
         wrong = "an empty id"

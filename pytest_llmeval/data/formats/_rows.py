@@ -78,7 +78,7 @@ class _RowReader:
         return value
 
     def value(self, row: DataRow, part: str) -> Any:
-        """Return what feeds a part of the case: one value, or an object of several; `ABSENT` if none."""
+        """The value of a part of the case: of one column, or an object of several; `ABSENT` if none."""
         columns = self.columns[part]
         if isinstance(columns, str):
             # Most rows have few of the parts; a path has dots.
@@ -251,7 +251,7 @@ class _RowReader:
         return self.yaml(row, column, cell) if cell.lstrip()[:1] in ("[", "{") else cell
 
     def yaml(self, row: DataRow, column: str, cell: str) -> Any:
-        """Return what a cell holds; a fault in it is one of the row."""
+        """The value of a cell of YAML; a fault in it is one of the row."""
         from pytest_llmeval.data.files._yaml import load_yaml
 
         log = FaultLog(self.file.display_path)

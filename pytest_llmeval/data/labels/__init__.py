@@ -62,13 +62,13 @@ class LabelSet:
         return LabelSet({name: label for member in self.members.values() for name, label in member.names.items()})
 
     def fault(self, kind: str, name: str) -> str | None:
-        """Return why a name is not in this set; ``None`` if it is, or if the set or the name is empty."""
+        """The reason why a name is not in this set; ``None`` if it is, or if the set or the name is empty."""
         if not name or not self.names or name in self.names:
             return None
         return f"{kind} {_quoted_label(name)} is unknown{_label_hint(self, name[: _LONGEST_SHOWN * 2])}"
 
     def member_fault(self, kind: str, name: str, parent: str) -> str | None:
-        """Return why a name is not a child of `parent`; an empty or unknown parent accepts any member."""
+        """The reason why a name is not a child of `parent`; an empty or unknown parent accepts any member."""
         members = self.members.get(self.names.get(parent, ""), self.below)
         if members.names and name not in members.names and name in self.below.names:
             owners = [label for label, each in self.members.items() if name in each.names]

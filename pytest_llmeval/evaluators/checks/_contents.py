@@ -66,7 +66,7 @@ class Number:
 
 
 def _slack(limit_of: float) -> float:
-    """Return how far rounding may take a number from a limit; it scales with the limit, not with the answer."""
+    """The error that rounding may add to a number at a limit; it scales with the limit, not with the answer."""
     return _SLACK * max(1.0, abs(limit_of))
 
 
@@ -249,7 +249,7 @@ _OPENING = re.compile(f"[{''.join(_CLOSING)}]")
 
 
 def _quotations(text: str) -> list[str]:
-    """Return what stands in quotation marks, each text once; marks that nothing closes cost no second look."""
+    """The texts between quotation marks, each once; marks that nothing closes cost no second look."""
     quotations: dict[str, None] = {}
     unclosed: set[str] = set()
     place = 0

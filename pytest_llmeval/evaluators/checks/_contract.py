@@ -200,7 +200,7 @@ _DEFAULT = Parts()
 
 
 def not_made(findings: Iterable[CheckFinding]) -> dict[str, str]:
-    """Return why checks could not be made, each cause with the checks that it keeps from being made."""
+    """The reasons why checks could not be made, each with the checks that it concerns."""
     texts = grouped((finding.cause, finding.text) for finding in findings if None in (finding.met, finding.opposite))
     return {cause: ", ".join(dict.fromkeys(named)) for cause, named in texts.items()}
 
@@ -242,7 +242,7 @@ class View:
         return subject
 
     def _absent_outcome(self, on: str | None, error: PredictionError) -> Subject:
-        """Return what is absent from the outcome of an agent: a file that it did not write is empty.
+        """The part that the outcome of an agent lacks: a file that it did not write is empty.
 
         Raises:
             UnreadableError: The outcome has other values and not this one.
@@ -506,5 +506,5 @@ class Check:
         return self.title or self.key
 
     def line(self, finding: CheckFinding) -> str:
-        """Return what people read about a check that is not met."""
+        """The line that people read about an unmet check."""
         return f"{self.title}: {finding.text}" if self.title else finding.text

@@ -247,12 +247,12 @@ def _count_names(name: str) -> tuple[str, str]:
 
 
 def _summary(unmet: Sequence[str]) -> str:
-    """Return why a case failed; reports list the other checks under it."""
+    """The reason why a case failed; reports list the other checks under it."""
     return f"{unmet[0]}; and {len(unmet) - 1} more" if unmet[1:] else unmet[0]
 
 
 def _errors(unknown: Sequence[tuple[str, CheckFinding]]) -> dict[str, str]:
-    """Return why the rate and single checks have no value; checks of one cause, such as a missing part, share it."""
+    """The reasons why the rate and single checks have no value; checks that lack the same part share one."""
     if not unknown:
         return {}
     causes = not_made(finding for _, finding in unknown)

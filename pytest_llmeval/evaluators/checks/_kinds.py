@@ -108,7 +108,7 @@ Complaint = Callable[[Any], str | None]
 
 
 def _schema_test(schema: Any) -> Complaint:
-    """Return what says how a value disagrees with a JSON Schema.
+    """A test that finds the places at which a value disagrees with a JSON Schema.
 
     Raises:
         ValueError: It is no schema, or it refers to another document.
@@ -189,7 +189,7 @@ def _json_compared(expected: Any, *, subset: bool) -> CheckTest:
 
 
 def _difference(expected: Any, actual: Any, place: str, *, subset: bool) -> str | None:
-    """Return where a value first differs from what is wanted, or lacks it; ``None`` where it does not.
+    """The first place at which a value differs from the wanted one, or lacks it; ``None`` if none.
 
     Numbers are equal by value, texts in composed form; true is not 1.
     """
@@ -206,7 +206,7 @@ def _difference(expected: Any, actual: Any, place: str, *, subset: bool) -> str 
 
 
 def _scalar_difference(expected: Any, actual: Any, place: str) -> str | None:
-    """Return where a scalar, or a value of another kind, differs; the kinds are named if both are scalars."""
+    """The difference of two scalars, or of values of two kinds; the kinds are named if both are scalars."""
     if isinstance(expected, Opaque) or isinstance(actual, Opaque):
         same = expected == actual
     elif isinstance(expected, str) and isinstance(actual, str):
@@ -236,7 +236,7 @@ def _mapping_difference(
 
 
 def _missing_item(expected: Sequence[Any], actual: Sequence[Any], place: str) -> str | None:
-    """Return which wanted item has no item of its own among those found, under the pairing with most pairs."""
+    """The wanted item that has no item of its own among those found, under the pairing with most pairs."""
     fits = [[n for n, each in enumerate(actual) if not _difference(item, each, "", subset=True)] for item in expected]
     owner: dict[int, int] = {}
 

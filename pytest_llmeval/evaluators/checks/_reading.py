@@ -302,7 +302,7 @@ def _key(entry: Any) -> str | None:
 
 
 def _digest(schema: Any) -> str:
-    """Return what tells the content of a file apart, so that runs by another schema are not taken for comparable."""
+    """The digest of a schema's content: runs by another schema are not comparable."""
     return f"sha256:{sha256(json.dumps(schema, sort_keys=True).encode()).hexdigest()[:32]}"
 
 

@@ -141,7 +141,7 @@ def _containing_check(values: Text | tuple[Text, ...], *, ignore_case: bool, nee
 
 
 def _first(needles: Sequence[str], text: str) -> str:
-    """Return which of some texts stands in another, and where."""
+    """The first of some texts that another contains, with its position."""
     needle = next(each for each in needles if each in text)
     return f"{quoted(needle)} at character {text.index(needle) + 1}"
 

@@ -238,7 +238,7 @@ class Judge(JudgedEvaluator):
         return [f"corrected({name})" for name in names] if self.corrected else []
 
     def signature(self) -> str:
-        """Return how cases are judged: the modes with their versions."""
+        """The settings by which cases are judged: the modes with their versions."""
         routed = self._name == "auto"
         names = sorted({*MODE_OF_TYPE.values(), "abstention"}) if routed else [self._name]
         modes = ",".join(f"{name}@{_mode_version(self._mode(name))}" for name in names)
@@ -440,7 +440,7 @@ class Judge(JudgedEvaluator):
         return verdicts[0].details if self._asks_for_steps and isinstance(verdicts[0], Verdict) else {}
 
     def _people_on(self, case: Case, judged: JudgedCase) -> PeopleScores:
-        """Return what people say of the answer, in its ground truth and in files of labels."""
+        """The scores that people gave the answer, in its ground truth and in files of labels."""
         own = PeopleScores.from_truth(case.expected, case.prediction)
         if self._labels is None:
             return own

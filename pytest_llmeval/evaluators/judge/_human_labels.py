@@ -274,7 +274,7 @@ class HumanLabels:
         ]
 
     def scores_of(self, case: str, prints: ShownPrints, scale: tuple[float, float]) -> PeopleScores:
-        """Return what people said of the answer to a case.
+        """The scores that people gave the answer to a case.
 
         A case that a review picked stays picked when its answer changes: what people would say now is missing then,
         until a label of the new answer fills the gap.
@@ -300,12 +300,12 @@ def weight_counts(weight: float) -> dict[str, float]:
 
 
 def _labels_weight(sums: Sums) -> FloatArray:
-    """Return how many cases the labelled ones represent."""
+    """The number of cases that the labelled ones represent."""
     return sums["labelled"] + sums[_OVER]
 
 
 def _missing_weight(sums: Sums) -> FloatArray:
-    """Return how many cases those represent whose labels are of other answers."""
+    """The number of cases that those represent whose labels are of other answers."""
     return sums["stale"] + sums[_STALE_OVER]
 
 
@@ -363,7 +363,7 @@ def missing_counts(scores: Mapping[str, float], weight: float) -> dict[str, floa
 
 
 def corrected_basis(sums: Sums) -> Basis:
-    """Return what a prediction-powered mean rests on: the labels, however many other cases there are.
+    """The number of labels on which a prediction-powered mean rests, however many other cases there are.
 
     So few labels cannot have shown every error of the judge. As Bonett and Price (2012) do for paired shares, two
     labels are added, an error in either direction by the whole scale: small errors that were seen say nothing about

@@ -50,7 +50,7 @@ class CaseTexts:
 
 
 def case_texts(case: Case, fields: tuple[str, ...], optional: Collection[str] = ()) -> CaseTexts:
-    """Return what a judge is shown of a case.
+    """The texts of a case that a judge is shown.
 
     Args:
         case: The case.
@@ -121,7 +121,7 @@ def _trajectory(case: Case) -> tuple[dict[str, str], str | None]:
 
 
 def _gold(expected: Any) -> tuple[dict[str, str], str | None]:
-    """Return what people wrote: of ``{verdict, justification, evidence_sources}``; a text is the justification."""
+    """The text that people wrote: of ``{verdict, justification, evidence_sources}`` the justification."""
     if expected is None:
         return {}, None
     if isinstance(expected, Mapping):
@@ -310,7 +310,7 @@ class JudgedCase:
         return (score - low) / (high - low)
 
     def details_of(self, verdict: Verdict) -> dict[str, Any]:
-        """Return what people want to see of a verdict; what there is none of is left out."""
+        """The details of a verdict that people want to see, without absent ones."""
         others = {name: value for name, value in verdict.details.items() if name not in _KNOWN}
         flags = [flag for flag in FLAGS if verdict.details.get(flag)]
         details: dict[str, Any] = {

@@ -208,7 +208,7 @@ _ROUNDING = 1e-12
 
 
 def unit_moments(values: Sequence[float]) -> dict[str, float]:
-    """Return what Krippendorff's alpha needs of one unit: the scores that raters gave it, two or more."""
+    """The sums for Krippendorff's alpha of one unit: the scores that raters gave it, two or more."""
     total, squares = sum(values), sum(value * value for value in values)
     differences = sum((left - right) ** 2 for left in values for right in values)
     return {
@@ -294,7 +294,7 @@ def rates(sums: Sums) -> dict[str, FloatArray]:
 
 
 def labels_worth(sums: Sums, side: str) -> float:
-    """Return how many equal labels those of a side are worth.
+    """The number of equal labels that carry as much weight as the labels of a side.
 
     Args:
         sums: One row.
@@ -323,7 +323,7 @@ def share_by_rates(sums: Sums) -> FloatArray:
 
 
 def share_basis(sums: Sums) -> Basis:
-    """Return what a share by rates rests on, with the interval of Lang and Reiczigel (2014).
+    """The number of cases on which a share by rates rests, with the interval of Lang and Reiczigel (2014).
 
     Args:
         sums: One row.

@@ -166,13 +166,13 @@ _ZERO_WIDTH_SPACE = 0x200B
 
 @cache
 def _character() -> re.Pattern[str]:
-    """Return what matches one character; texts in other scripts need not wait until it is compiled."""
+    """The pattern of one character; texts in other scripts need not wait until it is compiled."""
     return re.compile(_CHARACTERS)
 
 
 @cache
 def _mark() -> re.Pattern[str]:
-    """Return what matches punctuation of East Asian text, unless it is between two letters or digits (``12:30``)."""
+    """The pattern of East Asian punctuation, except between two letters or digits (``12:30``)."""
     # The set comes first: a pattern that begins with it finds its places ten times as fast.
     return re.compile(rf"[{_MARKS}](?:(?<![^\W_].)|(?![^\W_]))")
 

@@ -93,7 +93,7 @@ def _begin(spans: Iterable[TraceSpan]) -> int:
 def case_of_spans(
     name: str, spans: Sequence[TraceSpan], labels: Mapping[str, str] | None = None, doubled: int = 0
 ) -> Case | None:
-    """Return what happened in spans as a case; ``None`` where no model, agent, tool or retrieval took part.
+    """The events of spans as a case; ``None`` where no model, agent, tool or retrieval took part.
 
     Args:
         name: Id of the case.

@@ -40,7 +40,7 @@ _VERCEL: Final[dict[str, SpanKind]] = {
 
 
 def kind_of(span: TraceSpan) -> SpanKind:
-    """Return what a span is the work of."""
+    """The kind of work that a span records."""
     attributes = span.attributes
     if operation := _OPERATIONS.get(first_text(attributes, "gen_ai.operation.name")):
         return operation
@@ -59,7 +59,7 @@ def kind_of(span: TraceSpan) -> SpanKind:
 
 
 def read_messages(span: TraceSpan) -> tuple[list[AgentMessage], list[AgentMessage]]:
-    """Return what a span of a model or an agent was given, and what it answered.
+    """The messages that a span of a model or an agent got, and its answer.
 
     Each message has a ``role``; ``content``, a text, where it says something; ``tool_calls`` with ``id``, ``name`` and
     ``arguments``; and as the result of a call ``tool_call_id``.
@@ -211,7 +211,7 @@ def documents_of(span: TraceSpan) -> list[str]:
 
 
 def figures_of(span: TraceSpan) -> dict[str, Any]:
-    """Return what a span of a model took: ``input_tokens``, ``output_tokens``, ``cost_usd``, and its ``model``."""
+    """The figures of a model's span: ``input_tokens``, ``output_tokens``, ``cost_usd``, and its ``model``."""
     attributes = span.attributes
     figures: dict[str, Any] = {}
     for name, keys in _FIGURES.items():

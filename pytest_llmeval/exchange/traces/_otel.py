@@ -125,7 +125,7 @@ def _error_type(reason: str) -> str:
 
 
 def _moment(report: "RunReport") -> int:
-    """Return when the run ended, in nanoseconds since 1970."""
+    """The end of the run, in nanoseconds since 1970."""
     return int((datetime.fromisoformat(report.run.started_at).timestamp() + report.run.duration_s) * 1e9)
 
 

@@ -372,7 +372,7 @@ def is_short(value: Any) -> bool:
 
 
 def _weight(span: TraceSpan) -> tuple[bool, int, int]:
-    """Return what makes one of two copies of a span the better one: that it has ended, and what it says."""
+    """The rank of one of two copies of a span: whether it has ended, then how much it says."""
     return span.end > 0, len(span.attributes), len(span.events)
 
 

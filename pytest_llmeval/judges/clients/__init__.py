@@ -67,7 +67,7 @@ class _CallableJudge:
     timeout: float | None
 
     async def complete(self, request: JudgeRequest) -> JudgeReply:
-        """Return what the user's object answers.
+        """The answer of the user's object.
 
         Raises:
             JudgeError: It raised, took too long, or returned neither text nor a sound reply.

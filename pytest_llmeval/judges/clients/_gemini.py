@@ -98,7 +98,7 @@ def _text(parts: list[dict[str, Any]], *, thoughts: bool) -> str:
 
 
 def _beside_text(parts: list[dict[str, Any]]) -> tuple[str, Stopped]:
-    """Return what a reply without text has in its place: the call of a tool, or thoughts."""
+    """The content of a reply without text: the call of a tool, or thoughts."""
     for part in parts:
         match part:
             case {"functionCall": {**function}}:

@@ -298,7 +298,7 @@ _THOUGHTS: Final = ("reasoning_content", "reasoning")
 
 
 def _beside_content(message: Mapping[Any, Any]) -> tuple[str, Stopped]:
-    """Return what a message without content has in its place: the call of a tool, or thoughts."""
+    """The content of a message without text: the call of a tool, or thoughts."""
     match message:
         case {"tool_calls": [{"function": {**function}}, *_]} | {"function_call": {**function}} if function:
             return f"{function.get('name')}({function.get('arguments')})", "tool"

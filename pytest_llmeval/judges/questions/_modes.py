@@ -313,7 +313,7 @@ def _shown_media(question: Question) -> tuple[ShownMedium, ...]:
 
 
 def _media_list(media: Sequence[ShownMedium]) -> str:
-    """Return what says which media follow; with their digests, on which the key of a judgement depends."""
+    """The list of the media that follow, with their digests, on which the key of a judgement depends."""
     if not media:
         return ""
     lines = (f"- {labelled.label}: {_one_line(labelled.form)}" for labelled in media)

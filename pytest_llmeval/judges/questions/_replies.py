@@ -39,7 +39,7 @@ _TAKES_BACK = re.compile(
 
 
 def says(names: str, values: str, before: str = "") -> re.Pattern[str]:
-    """Return what finds prose such as ``"score": 1``, ``Score = 1`` and ``最终score：1分``, which give a verdict.
+    """The pattern of prose such as ``"score": 1``, ``Score = 1`` and ``最终score：1分``, which give a verdict.
 
     Args:
         names: Pattern of the ``name``.
@@ -192,7 +192,7 @@ def _check_prose(reply: str, before: str, closing: str, verdict: Mapping[str, An
 
 
 def _unclosed(text: str) -> int:
-    """Return where the first brace stands that no other closes, -1 if nowhere."""
+    """The position of the first brace that no other closes, -1 if there is none."""
     first, depth = -1, 0
     for mark in _BRACE.finditer(text):
         if mark.group() == "{":
@@ -222,7 +222,7 @@ def _without_closing_fence(text: str) -> tuple[str, bool, str]:
 
 
 def _start(text: str) -> tuple[int, int]:
-    """Return where the value begins whose closing bracket ends the text (-1 if nowhere), and how deep it is nested.
+    """The start of the value whose closing bracket ends the text (-1 if there is none), and its depth of nesting.
 
     Read from the end, valid JSON has one reading only, and each character is looked at once: trying every opening
     bracket from the front would take time that grows with the square of a hostile reply's length.
@@ -600,7 +600,7 @@ def _read_expected(text: str, mode: Mode, levels: frozenset[float]) -> Verdict:
 
 
 def _opened(text: str) -> tuple[str, Mapping[str, float]]:
-    """Return what `enveloped` put together; a text that it did not write has no probabilities."""
+    """The parts that `enveloped` put together; a text that it did not write has no probabilities."""
     try:
         data: Any = json.loads(text)
     except ValueError:

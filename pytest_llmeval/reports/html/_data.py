@@ -232,7 +232,7 @@ def _equal_failures(cases: Sequence[CaseReport]) -> list[int]:
 
 
 def overview_texts(case: CaseReport | None) -> ViewTexts:
-    """Return what the overview shows of a case."""
+    """The texts of a case in the overview."""
     return {} if case is None else {name: value for name, value in case_texts(case).items() if name in _OVERVIEW}
 
 

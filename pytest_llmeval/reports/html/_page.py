@@ -252,7 +252,7 @@ def rendered_page(
 
 
 def inline_hash(text: str) -> str:
-    """Return what a Content-Security-Policy names a script or style by."""
+    """The source by which a Content-Security-Policy names an inline script or style."""
     return f"sha256-{b64encode(sha256(text.encode('utf-8')).digest()).decode('ascii')}"
 
 

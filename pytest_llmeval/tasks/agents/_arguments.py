@@ -39,7 +39,7 @@ class ArgumentRules:
         return {}
 
     def _rules(self, tool: str) -> tuple[Record, Mapping[str, Any]]:
-        """Return what compares the arguments of a tool, and its defaults; of several patterns the last counts."""
+        """The rules that compare the arguments of a tool, and its defaults; of several patterns the last counts."""
         rules = self._by_tool.get(tool)
         if rules is None:
             merged: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
@@ -231,6 +231,6 @@ def _unpaired(pairs: _Pairs, expected: int, actual: int) -> tuple[list[int], lis
 
 
 def _alike(expected: ToolCall, actual: ToolCall) -> int:
-    """Return how many arguments of two calls are equal."""
+    """The number of equal arguments of two calls."""
     right, answered = expected.arguments or {}, actual.arguments or {}
     return sum(name in answered and answered[name] == value for name, value in right.items())

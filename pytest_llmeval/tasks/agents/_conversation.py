@@ -157,7 +157,7 @@ class UserDrift(JudgedEvaluator):
 
 
 def _conversation(case: Case) -> tuple[Mapping[str, Any], Sequence[Any]] | None:
-    """Return what the simulated user wanted, and the messages."""
+    """The task of the simulated user, and the messages."""
     prediction = case.prediction if isinstance(case.prediction, Mapping) else {}
     wants, messages = prediction.get("user"), prediction.get("messages")
     return (wants, messages) if isinstance(wants, Mapping) and isinstance(messages, list) else None

@@ -288,7 +288,7 @@ class Routing(Evaluator):
         return name != route.tool and (self.others == "wrong" or route.tool is None or name in route.siblings)
 
     def _arguments(self, route: Route, calls: Sequence[ToolCall], *, has_schema: bool) -> list[str]:
-        """Return what is wrong with the arguments of the calls of the expected tool."""
+        """The faults in the arguments of the calls of the expected tool."""
         faults = []
         if self._schemas is not None and has_schema:
             faults += [fault for call in calls if (fault := self._schemas.fault(call)) is not None]
@@ -367,7 +367,7 @@ def _key(name: str) -> str:
 
 
 def _route(expected: Any) -> Route | str:
-    """Return what a case expects, or what is wrong with it."""
+    """The expected routing of a case, or its fault."""
     if isinstance(expected, str):
         expected = {"expect": expected}
     if not isinstance(expected, Mapping) or "expect" not in expected:

@@ -255,7 +255,7 @@ class Tools(Evaluator):
         return frozenset(metric.name for metric in self.describe())
 
     def _loops(self, calls: Sequence[ToolCall]) -> int:
-        """Return how many calls repeat an earlier one, arguments included."""
+        """The number of calls that repeat an earlier one, arguments included."""
         counted = [(call.name, self._rules.counted_arguments(call)) for call in calls]
         # Where texts and numbers alone tell all calls apart, their normal forms are not needed.
         if len({(name, _scalars(arguments)) for name, arguments in counted}) == len(counted):

@@ -201,7 +201,7 @@ class WorkspaceTarget(BatchTarget):
         return {**inherited, **own, **self._spec.environment}
 
     def _contamination(self, text: str) -> str:
-        """Return which of the files that must not be read a transcript shows; empty if it shows none."""
+        """The files that must not be read and that a transcript shows."""
         for name in self._spec.must_not_read:
             root = self._folder / name
             if str(root.resolve()) in text:

@@ -148,12 +148,12 @@ def _length(span: _Span) -> int:
 
 
 def _overlap(a: _Span, b: _Span) -> int:
-    """Return how many tokens two spans share."""
+    """The number of tokens that two spans share."""
     return max(0, min(a[1], b[1]) - max(a[0], b[0]))
 
 
 def _most_overlaps(gold: Sequence[_Span], predicted: Sequence[_Span]) -> int:
-    """Return how many predicted spans can get a gold span of their own that they overlap."""
+    """The largest number of predicted spans with a gold span of their own that they overlap."""
     edges: dict[tuple[int, int], tuple[int, ...]] = {
         (row, column): ()
         for row, right in enumerate(gold)
@@ -164,7 +164,7 @@ def _most_overlaps(gold: Sequence[_Span], predicted: Sequence[_Span]) -> int:
 
 
 def _first_overlaps(gold: Sequence[_Span], predicted: Sequence[_Span]) -> int:
-    """Return how many predicted spans get a gold span where each takes the first one that it overlaps."""
+    """The number of predicted spans with a gold span, where each takes the first one that it overlaps."""
     left = list(gold)
     for span in predicted:
         match = next((right for right in left if _overlap(right, span)), None)

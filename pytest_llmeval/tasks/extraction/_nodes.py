@@ -450,7 +450,7 @@ class Elements(FieldNode):
         return pairs + [(rows[row], columns[column]) for row, column in assign(weights)]
 
     def _agreeing(self, expected: Any, actual: Any) -> tuple[int, bool]:
-        """Return how many fields of two elements agree, and whether all do."""
+        """The number of fields in which two elements agree, and whether all do."""
         out = FieldsOutcome()
         compare(self.element, "", "", expected, actual, out)
         return len(out.right), not out.faults

@@ -280,7 +280,7 @@ class Piece:
 
 
 def _inside(text: str) -> tuple[int, int]:
-    """Return where a text begins and ends, without white space."""
+    """The start and the end of a text without white space around it."""
     return len(text) - len(text.lstrip()), len(text.rstrip())
 
 
@@ -484,7 +484,7 @@ class EvidenceMatcher:
         )
 
     def explain(self, cited: str, gold: str, claim: str = "") -> MatchedPair | None:
-        """Return why a citation matches a source of a claim; ``None`` if it does not."""
+        """The reason why a citation matches a source of a claim; ``None`` if it does not."""
         known = self._claim_words(claim)
         return self._pair(
             self._piece(EvidenceSource(cited), known, cited=True),

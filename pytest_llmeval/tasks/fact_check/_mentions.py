@@ -351,7 +351,7 @@ def _is_cited_by_year(text: str, start: int, end: int) -> bool:
 
 
 def _without_openers(text: str, start: int, end: int, no_names: frozenset[str]) -> int:
-    """Return where a name begins behind the words that only begin a sentence."""
+    """The start of a name behind the words that only begin a sentence."""
     while start < end:
         word = text[start:end].partition(" ")[0]
         if word not in no_names and not word.islower():

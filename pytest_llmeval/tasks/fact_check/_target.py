@@ -63,7 +63,7 @@ def read_verdict(value: Any, *, strict: bool = True, labels: tuple[str, ...] = V
 
 
 def verdict_fault(value: Any, *, strict: bool = True, labels: tuple[str, ...] = VERDICTS) -> str | None:
-    """Return why a value of the ground truth is not a verdict; ``None`` if it is one."""
+    """The reason why a value of the ground truth is not a verdict; ``None`` if it is one."""
     if read_verdict(value, strict=strict, labels=labels) is not None:
         return None
     hint = suggest(value, labels) if isinstance(value, str) else ""

@@ -209,7 +209,7 @@ _ALL_STEPS: Final = tuple(dict.fromkeys(step for name in get_args(ClaimMetric) f
 
 
 def _counts(metric: str, findings: Findings) -> Mapping[str, float] | Unknown:
-    """Return what a metric counts of a case."""
+    """The counts of a metric for a case."""
     results = [findings.items[step] for step in _STEPS[metric]]
     unknown = [result for result in results if isinstance(result, Unknown)]
     if unknown and (len(unknown) == len(results) or any(each.errored for each in unknown)):

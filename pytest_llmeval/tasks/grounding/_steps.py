@@ -56,7 +56,7 @@ class ClaimTexts:
         return {"answer": _sentences(self.answer), "reference": _sentences(self.reference or "")}
 
     def passages(self, source: ClaimSource) -> dict[int, str]:
-        """Return what claims can rest on, by number. Blank passages are left out, as nothing follows from them."""
+        """The passages on which claims can rest, by number, without blank ones."""
         texts = {"answer": [self.answer], "reference": [self.reference or ""], _CONTEXTS: self.contexts or ()}[source]
         return {number: text for number, text in enumerate(texts, 1) if text.strip()}
 
@@ -85,7 +85,7 @@ def _citations(answer: str) -> Sequence[tuple[int, int]]:
 
 
 def claim_texts(case: Case, language: str = "auto") -> ClaimTexts:
-    """Return what is read of a case.
+    """The texts of a case that are read.
 
     Args:
         case: Its prediction is the answer; the passages are the part ``contexts``, or ``contexts`` of the input.
@@ -262,7 +262,7 @@ class Findings:
         return [step for step in self.steps if self._blocked(step) is None]
 
     def _blocked(self, step: Step) -> Unknown | None:
-        """Return why a step is impossible for this case."""
+        """The reason why a step is impossible for this case."""
         texts, read = self.texts, {step.subject, *([step.by] if step.kind in ("support", "citations") else [])}
         if "reference" in read and texts.reference is None:
             return Unknown(_NO_REFERENCE)

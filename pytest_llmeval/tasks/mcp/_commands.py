@@ -171,7 +171,7 @@ class LintFinding(NamedTuple):
 
 
 def lint(tools: Iterable[ListedTool], overlap: float = OVERLAP) -> list[LintFinding]:
-    """Return what is wrong with the names, descriptions and schemas of tools, sorted by tool.
+    """The faults of names, descriptions and schemas of tools, sorted by tool.
 
     Args:
         tools: The list that a model is shown.

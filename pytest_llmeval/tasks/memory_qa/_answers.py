@@ -440,7 +440,7 @@ def _check_judge(llm: Judgeable | Panel | None, tasks: Iterable[_AnswerTask]) ->
 
 
 def keys_of_ids(questions: Iterable[tuple[str, str, str]]) -> dict[str, set[str]]:
-    """Return what the questions that an id may mean are kept under.
+    """The keys of the questions that an id may mean.
 
     Args:
         questions: Id of the conversation, id of the question in it, and `score_key` of each.

@@ -267,7 +267,7 @@ def is_blank(value: Any) -> bool:
 
 
 def json_fault(text: str) -> str | None:
-    """Return why a text has no document; ``None`` for a text without JSON."""
+    """The reason why a text has no document; ``None`` for a text without JSON."""
     _, fault = spoken_answer(text)
     if fault:
         return f"a text without a document ({fault})"

@@ -486,7 +486,7 @@ def _connected(names: Sequence[str], pairs: Sequence[tuple[str, str]]) -> bool:
 
 
 def _outcomes(names: Sequence[str], pairs: Sequence[tuple[str, str]]) -> FloatArray:
-    """Return what each outcome adds to the logarithm of its weight: shape ``(pairs, 3, parameters)``."""
+    """The terms that each outcome adds to the logarithm of its weight: shape ``(pairs, 3, parameters)``."""
     import numpy as np
 
     features = np.zeros((len(pairs), 3, len(names) + 1))

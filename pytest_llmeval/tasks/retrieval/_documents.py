@@ -195,7 +195,7 @@ class DocumentIds(Evaluator):
     def _fault(
         self, items: Sequence[Mapping[str, Any]], ids: Sequence[str | None], gains: Mapping[str, float]
     ) -> str | None:
-        """Return why results have no ids: objects without the key of one, or texts of passages."""
+        """The reason why results have no ids: objects without the key of one, or texts of passages."""
         if ids and not any(ids):
             keys = ", ".join(list(map(str, items[0]))[:5]) or "no key"
             return f"found results with {keys}, expected one of the fields {', '.join(self.id_fields)}"

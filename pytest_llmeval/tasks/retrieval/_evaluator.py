@@ -333,7 +333,7 @@ class Retrieval(Evaluator):
         return Observation(counts, details, unanswered | undefined, malformed, abstained=abstained)
 
     def _malformed(self, entries: Entries, results: Results, judged: Mapping[str, Sequence[Relevance]]) -> str | None:
-        """Return why a list of objects cannot be read as results."""
+        """The reason why a list of objects cannot be read as results."""
         for task, each in judged.items():
             for rank, relevance in enumerate(each, 1):
                 if relevance.fault is not None:
@@ -362,7 +362,7 @@ class Retrieval(Evaluator):
         return {task: rule.judge(query.meta, head) for task, rule in self._others.items()}
 
     def _relevant(self, judged: Iterable[Relevance]) -> Iterable[bool]:
-        """Return which results are relevant."""
+        """The relevant results."""
         strict = self.absent_attributes == "unknown"
         return (each.relevant and each.fault is None and not (strict and each.unjudged) for each in judged)
 

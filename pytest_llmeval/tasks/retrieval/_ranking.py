@@ -286,7 +286,7 @@ class Near(FieldRule):
         return lambda attribute: self.distance(query, self.read(attribute)) is not None
 
     def distance(self, query: "Measured", result: "Measured") -> float | None:
-        """Return how far the numbers are apart: 0 where flags make them not matter, ``None`` where that is too far."""
+        """The distance of the numbers: 0 where flags make them not matter, ``None`` where it is too far."""
         (number, flags), (other, others) = query, result
         if flags != others:
             return None

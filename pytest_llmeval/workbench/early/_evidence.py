@@ -91,7 +91,7 @@ def first_reached(
     finite: bool = True,
     inclusive: bool = False,
 ) -> tuple[int | None, float]:
-    """Return when the evidence that a total is above 0 has first reached a number, and the evidence by now.
+    """The time at which the evidence that a total is above 0 first reached a number, and the evidence by now.
 
     Args:
         excess: What each case that has run adds to the total, in the order of the cases; whole units.

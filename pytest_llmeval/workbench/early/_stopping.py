@@ -144,7 +144,7 @@ def _extrapolated(count: int, cases: int, others: int) -> int:
 
 
 def _cost(costs: Sequence[float | None], cases: int, others: int) -> float | None:
-    """Return what other cases would have cost; ``None`` where that of one that ran is not known."""
+    """The cost of cases that did not run; ``None`` where that of one that ran is not known."""
     known = [cost for cost in costs if cost is not None]
     return sum(known) / cases * others if cases and len(known) == len(costs) else None
 

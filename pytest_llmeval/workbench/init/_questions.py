@@ -89,7 +89,7 @@ class QuestionFile(NamedTuple):
         return list(dict.fromkeys(name for row in self.rows for name in row))
 
     def values(self, column: str) -> list[Any]:
-        """Return what the rows have in a column, without absent and empty values."""
+        """The values of a column, without absent and empty ones."""
         return [row[column] for row in self.rows if row.get(column) not in (None, "", [])]
 
 
@@ -241,7 +241,7 @@ def ask_once(target: TargetPlace, folder: Path, value: Any) -> Any:
 
 
 def answer_shape(prediction: Any, parts: Mapping[str, str], ids: AbstractSet[str] = frozenset()) -> AnswerShape:
-    """Return where an answer has its text and its passages.
+    """The paths to the text and the passages of an answer.
 
     Args:
         prediction: The answer.

@@ -120,7 +120,7 @@ def _answers(options: Namespace, suite: Path, system: str) -> Mapping[str, Any]:
 
 
 def _scorer(options: Namespace, suite: LoadedSuite, mutations: Sequence[Mutation]) -> JudgedScorer | None:
-    """Return what asks the judges, once the user has agreed to what that costs; ``None`` where none is asked.
+    """The scorer that asks the judges, once the user has agreed to its cost; ``None`` where none is asked.
 
     Raises:
         LlmevalError: The user does not agree, or cannot be asked; or a judge exists in pytest only.

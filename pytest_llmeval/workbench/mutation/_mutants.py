@@ -286,7 +286,7 @@ class JudgedScorer:
                 raise LlmevalError(f"--judges: found {spec.model!r}, expected a model: a fixture judges in pytest only")
 
     def plan(self, mutations: Sequence[Mutation]) -> RunPlan:
-        """Return what judging recorded answers, mutants and rewrites would call; nothing is called.
+        """The calls that judging recorded answers, mutants and rewrites would take; none is made.
 
         Raises:
             LlmevalError: The cache or recordings cannot be read.

@@ -117,14 +117,14 @@ def _passages(case: Case) -> list[str]:
 
 
 def _ground(case: Case) -> str | None:
-    """Return what is known to be right, the expected texts and the passages; ``None`` where nothing is."""
+    """The expected texts and the passages, which are known to be right; ``None`` where there are none."""
     if type(case.expected) is str and type(case.prediction) is str:
         return case.expected
     return "\n".join([*references(case), *_passages(case)]) or None
 
 
 def _question_text(case: Case) -> str | None:
-    """Return what was asked, as text."""
+    """The question, as text."""
     question = case.input
     if isinstance(question, Mapping):
         question = next((question[name] for name in _QUESTION if isinstance(question.get(name), str)), None)
@@ -737,7 +737,7 @@ def _turn_doubled(case: Case, _near: Neighbours) -> Any:
 
 
 def _turn_starts(part: ChangeablePart | None) -> list[int]:
-    """Return where the messages of the user are, each of which begins a turn."""
+    """The positions of the user's messages, each of which begins a turn."""
     return [] if part is None else [at for at, message in enumerate(part.value) if message["role"] == "user"]
 
 

@@ -361,7 +361,7 @@ class Planner:
         return planned(calls, samples, concurrency=self.options.concurrency, likely=likely)
 
     def _largest(self, tally: _CallTally, models: Sequence[str], modes: Sequence[str]) -> CallSample:
-        """Return what a call of one of some modes, to one of some models, takes at most; ``None`` where unknown."""
+        """The largest call of one of some modes to one of some models; ``None`` where unknown."""
         jurors = [tally.judges[model] for model in models]
         samples = [self._past.samples(mode, juror.model, self._price(juror)) for mode in modes for juror in jurors]
         calls = [planned(1, sample, concurrency=1) for sample in samples]
@@ -455,7 +455,7 @@ def _is_answered(suite: "LoadedSuite") -> bool:
 
 
 def _prediction_of(job: Job) -> Any:
-    """Return what represents an answer: a text, with passages where these may be read from it, or in a conversation."""
+    """A prediction in place of an answer: a text, with passages where these may be read from it, or a conversation."""
     text = _placeholder(job)
     if job.case.conversation:
         return text
@@ -470,7 +470,7 @@ def _placeholder(job: Job) -> str:
 
 
 def _turns(job: Job) -> tuple[int, int]:
-    """Return how often the target is called for a conversation at least, and how many calls may follow."""
+    """The least number of calls of the target for a conversation, and the number that may follow."""
     script = beginning(job.case.input)
     calls = sum(
         message["role"] == "user" and not (following and following[0]["role"] == "assistant")
@@ -485,7 +485,7 @@ def _turns(job: Job) -> tuple[int, int]:
 
 
 def _most_follow_ups(asking: Asking, followed: int = 0) -> int:
-    """Return how many calls may follow, to all jurors of a panel, where some questions are there already."""
+    """The largest number of calls that may follow, to all jurors of a panel, where some questions are there already."""
     most = sum(map(asking.evaluator.most_follow_ups, asking.views))
     return max(0, most - followed) * asking.panel.most_calls
 
@@ -503,7 +503,7 @@ class _PastCalls:
             self._by_mode[entry.components["mode"]][entry.key] = entry
 
     def samples(self, mode: str, model: str, price: "Price | None") -> list[CallSample]:
-        """Return what calls of a mode took: those of a model or, if it has none, those of all models.
+        """The calls of a mode: those of a model or, if it has none, those of all models.
 
         Args:
             mode: The mode.
@@ -540,7 +540,7 @@ def _sample(usage: Usage, price: "Price | None", seconds: float) -> CallSample:
 
 
 def plan_cases(runner: CaseRunner, cases: Iterable[tuple[LoadedCase, bool]]) -> RunPlan:
-    """Return what cases would call, without a call.
+    """The calls that cases would take; none is made.
 
     Args:
         runner: The runner of the cases.

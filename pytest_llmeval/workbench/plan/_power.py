@@ -256,7 +256,7 @@ def _size_of(drop: float | None) -> str:
 
 
 def _simulate(planned: Planned, sources: Sources, options: Namespace) -> tuple[dict[str, Any], list[str]]:
-    """Return how often the gate of a plan is red in pairs of runs and in simulated ones, as data and as text."""
+    """The share of red gates in pairs of runs and in simulated ones, as data and as text."""
     repeated = RepeatedScores.from_sources(sources, planned)
     if isinstance(repeated, str):
         return {"why": repeated, "rows": []}, [f"{planned.name}: {repeated}"]
@@ -303,7 +303,7 @@ def _cells(row: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def _sentence(cases: int, red: Mapping[float, int], times: int) -> str:
-    """Return what the gate is worth, in one sentence."""
+    """The power of the gate, in one sentence."""
     rates = [f"of {limit(drop)} in {100 * hits / times:.0f}" for drop, hits in red.items() if drop]
     drops = f"a drop {', '.join(rates)} of 100 pull requests is found" if rates else "no drop is possible"
     alarms = f"1 in {times / red[0.0]:.0f}" if red[0.0] else f"at most 1 in {times / _NONE_SEEN:.0f}"

@@ -164,7 +164,7 @@ class Plan:
         return detectable is not None and detectable <= drop + _ROUNDING
 
     def repeats(self, drop: float, cases: int) -> int | None:
-        """Return how many repeats of so many cases find a true drop in 80 of 100 runs; ``None`` if no number does."""
+        """The number of repeats that finds a true drop in 80 of 100 runs; ``None`` if no number does."""
         for repeats in range(1, _MOST_REPEATS + 1):
             if self._finds(drop, cases, repeats):
                 return repeats
@@ -220,7 +220,7 @@ def _variance(values: FloatArray, units: "IntArray") -> float:
 
 
 def pseudo_values(table: Table, metric: str, rows: "IntArray") -> FloatArray:
-    """Return what each case contributes to a pooled metric (Tukey 1958); of a mean, the scores of the cases.
+    """The contribution of each case to a pooled metric (Tukey 1958); of a mean, the scores of the cases.
 
     Args:
         table: The cases.
@@ -346,7 +346,7 @@ class Sources:
         return list(reversed(gates.values())) or [None]
 
     def together(self, gate: ChangeGate) -> int:
-        """Return how many gates are judged together with a gate, itself included."""
+        """The number of gates that are judged together with a gate, itself included."""
         if not gate.claims:
             return 1
         return sum(regression.claims and regression.primary is gate.primary for regression in self.suite.regressions)
@@ -558,7 +558,7 @@ _STEPS = 14
 
 @lru_cache
 def watch_shifts(confidence: float, runs: int) -> FloatArray:
-    """Return how large a drop must be to be found within so many runs, sorted, one number for each history.
+    """The size of a drop that is found within so many runs, sorted, one number for each history.
 
     Args:
         confidence: Of the gate.
@@ -581,7 +581,7 @@ def watch_shifts(confidence: float, runs: int) -> FloatArray:
 
 
 def _alarms(noise: FloatArray, shift: FloatArray, confidence: float) -> FloatArray:
-    """Return which histories alarm if their last runs are worse by so much."""
+    """The histories that alarm if their last runs are worse by so much."""
     import numpy as np
 
     alone, needed = normal_quantile((1 + confidence) / 2), 1 / (1 - confidence)

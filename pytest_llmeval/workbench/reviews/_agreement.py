@@ -290,7 +290,7 @@ def level_of(score: float, levels: Sequence[float]) -> float:
 
 
 def pair_moments(judge: float, people: float) -> dict[str, float]:
-    """Return what Pearson's correlation, bias and mean absolute error need of one pair of scores.
+    """The sums of one pair of scores for Pearson's correlation, bias and mean absolute error.
 
     Args:
         judge: The judge's score.
@@ -327,7 +327,7 @@ _WORST = 0.5
 
 
 def _labels_needed(rate: float) -> int:
-    """Return how many labels of a kind make the 95 % interval of a rate reach at most `_PRECISION` to either side.
+    """The number of labels of a kind that brings the 95 % interval of a rate to `_PRECISION` on either side.
 
     The rate is taken nearer to 1/2 by as much, since it may be.
     """
@@ -336,7 +336,7 @@ def _labels_needed(rate: float) -> int:
 
 
 def rates_basis(sums: Sums) -> dict[str, Basis]:
-    """Return what the rates rest on: Wilson's intervals, and their mean by the method of variance estimates recovery.
+    """The number of labels on which the rates rest: Wilson's intervals, and their mean by recovered variances.
 
     Args:
         sums: One row.

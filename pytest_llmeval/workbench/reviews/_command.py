@@ -161,7 +161,7 @@ class LabelFile:
         self.path = path
 
     def labels(self) -> Sequence[HumanLabel]:
-        """Return what the file has.
+        """The content of the file.
 
         Raises:
             SuiteError: It has faults.
@@ -235,7 +235,7 @@ class NoteFile(LabelFile):
         self.run = run
 
     def book(self) -> ModeBook:
-        """Return what the file of notes says.
+        """The notes of the file.
 
         Raises:
             SuiteError: It has faults.

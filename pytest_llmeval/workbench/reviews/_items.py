@@ -131,7 +131,7 @@ class Review(Struct, frozen=True):
         return answer_print([self.scale, self.ask, items])
 
     def label(self, item: int, annotator: str, label: str | int | None, note: str = "") -> HumanLabel:
-        """Return what a person says of an item, as files have it."""
+        """The label of a person on an item, as files have it."""
         chosen = self.items[item]
         question, answer, reference = chosen.prints
         return HumanLabel(
@@ -150,7 +150,7 @@ class Review(Struct, frozen=True):
         )
 
     def note(self, item: int, annotator: str, at: str, modes: Sequence[str], note: str = "", run: str = "") -> ModeNote:
-        """Return what a person notes about an item, as files have it."""
+        """The note of a person about an item, as files have it."""
         each = self.items[item]
         return ModeNote(
             annotator,
@@ -386,7 +386,7 @@ def _limits(suite: SuiteReport) -> dict[str, list[float]]:
 
 
 def _near(case: CaseReport, limits: Mapping[str, Sequence[float]]) -> float:
-    """Return how near the scores of a case are to limits, from 0 to 1."""
+    """The nearness of a case's scores to limits, from 0 to 1."""
     known = [(case.metrics.get(name), limit) for name, some in limits.items() for limit in some]
     return max([0.0, *(1 - abs(score - limit) / _NEAR for score, limit in known if score is not None)])
 

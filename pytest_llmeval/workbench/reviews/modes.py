@@ -202,7 +202,7 @@ class ModeBook:
         return {self.name_of(each.mode): each.text for each in created}
 
     def name_of(self, name: str) -> str:
-        """Return what a mode is called now.
+        """The present name of a mode.
 
         Args:
             name: Its name, or one that it has had.

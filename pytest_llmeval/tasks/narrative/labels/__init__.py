@@ -58,7 +58,7 @@ class NarrativeTaxonomy:
     functions: LabelSet
 
     def invalid_relationship(self, level1: object, level2: object) -> str | None:
-        """Return why the two levels of a relationship are not labels, or do not belong together; ``None`` if valid."""
+        """The reason why the two levels of a relationship are no labels, or no pair; ``None`` if valid."""
         first, second = _text(level1), _text(level2)
         faults = (
             self.relationships.fault("relationship_level1", first),
@@ -67,11 +67,11 @@ class NarrativeTaxonomy:
         return "; ".join(filter(None, faults)) or None
 
     def invalid_sentiment(self, label: object) -> str | None:
-        """Return why a sentiment is not a label; ``None`` if it is."""
+        """The reason why a sentiment is not a label; ``None`` if it is."""
         return self.sentiments.fault("sentiment", _text(label))
 
     def invalid_action(self, field: str, value: object, category: object = None) -> str | None:
-        """Return why the value of an action layer's field is not a valid label; ``None`` if it is.
+        """The reason why the value of an action layer's field is not a valid label; ``None`` if it is.
 
         Args:
             field: ``category``, ``type``, ``context``, ``status`` or ``function``.
